@@ -1,0 +1,98 @@
+# verger_library(NAME DEPENDS ... LIBS ...)   the folder's *.cpp and *.h are the target NAME
+# verger_program(NAME MAIN file.cpp DEPENDS ...)
+# verger_test(NAME DEPENDS ... [LIBS ...] [LABEL unit|integration|e2e|fault|simulation] [TIMEOUT s])
+#   every *.cpp below the folder is one GoogleTest binary; each of its tests is a ctest test of its own
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+  -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual)
+if(VERGER_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(VERGER_SANITIZE)
+  add_compile_options(-fsanitize=${VERGER_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${VERGER_SANITIZE})
+endif()
+if(VERGER_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+endif()
+if(VERGER_FAILPOINTS)
+  add_compile_definitions(VERGER_FAILPOINTS=1)
+endif()
+
+find_program(VERGER_CCACHE ccache)
+if(VERGER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    ${VERGER_CCACHE})
+  # ccache compares the content of a precompiled header, so it must not hold a time stamp.
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
+set(VERGER_PCH_STD <algorithm> <array> <chrono> <cstdint> <expected> <functional> <map> <memory>
+  <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>
+  <fmt/format.h>)
+
+function(verger_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBS;PCH" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp detail/*.cpp)
+  file(GLOB headers CONFIGURE_DEPENDS *.h detail/*.h)
+  list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
+  if(NOT sources)
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name} INTERFACE ${ARG_DEPENDS} ${ARG_LIBS} fmt::fmt)
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  set_target_properties(${name} PROPERTIES
+    VERIFY_INTERFACE_HEADER_SETS ${VERGER_CHECK_HEADERS})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBS} fmt::fmt)
+  target_precompile_headers(${name} PRIVATE ${VERGER_PCH_STD} ${ARG_PCH})
+endfunction()
+
+function(verger_program name)
+  cmake_parse_arguments(ARG "" "MAIN" "DEPENDS;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_MAIN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBS})
+endfunction()
+
+include(GoogleTest OPTIONAL)
+function(verger_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "DEPENDS;LIBS;PCH" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBS} test_support GTest::gmock
+    GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    VERGER_TEST_FIXTURES="${PROJECT_SOURCE_DIR}/tests/fixtures"
+    VERGER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  target_precompile_headers(${name} PRIVATE ${VERGER_PCH_STD} <gtest/gtest.h> <gmock/gmock.h>
+    ${ARG_PCH})
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
