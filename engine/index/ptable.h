@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/base/file_system.h"
+#include "engine/base/result.h"
+#include "engine/base/uuid.h"
+#include "engine/index/entry.h"
+
+namespace verger::index {
+
+/// One immutable, sorted index file, versions 1 to 4, with its bloom filter where there is one.
+/// Safe from any thread. Format: docs/formats/index.md.
+class PTable {
+ public:
+  /// Checks structure (sizes, versions, midpoints), not the MD5. Errors: kCorruption, kUnsupported,
+  /// kNotFound, kIo, naming the file.
+  static Result<std::shared_ptr<const PTable>> open(FileSystem& files, const Path& path,
+                                                    int cache_depth);
+  ~PTable();
+
+  const Path& path() const;
+  int version() const;
+  std::uint64_t count() const;
+  std::uint64_t file_size() const;
+  bool has_bloom_filter() const;
+
+  /// May the table hold `hash`? A miss is certain.
+  bool may_contain(StreamHash hash) const;
+  /// Entries with this hash and a number in [from, to], descending, appended to `out`; at most
+  /// `limit`. Errors: kCorruption (order), kIo.
+  Result<void> range(StreamHash hash, EventNumber from, EventNumber to, std::size_t limit,
+                     std::vector<IndexEntry>& out) const;
+  Result<std::optional<IndexEntry>> latest(StreamHash hash) const;
+  Result<std::optional<IndexEntry>> oldest(StreamHash hash) const;
+  /// Greatest entry with a number below `number`; smallest entry with a number above it.
+  Result<std::optional<IndexEntry>> previous(StreamHash hash, EventNumber number) const;
+  Result<std::optional<IndexEntry>> next(StreamHash hash, EventNumber number) const;
+  /// Entry `n` in file order (descending).
+  Result<IndexEntry> entry(std::uint64_t n) const;
+  /// Errors: kCorruption, kIo.
+  Result<void> verify_md5() const;
+
+ private:
+  struct State;
+  explicit PTable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Reads a PTable's entries in file order through a large buffer.
+class PTableScanner {
+ public:
+  explicit PTableScanner(std::shared_ptr<const PTable> table);
+  PTableScanner(PTableScanner&&) noexcept;
+  ~PTableScanner();
+  Result<std::optional<IndexEntry>> next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Writes a version-4 PTable and its bloom filter; entries must come descending. Destroying it
+/// before finish() removes the files.
+class PTableWriter {
+ public:
+  /// `bloom_entries` sizes the filter (for an index scavenge: the count before dropping).
+  static Result<PTableWriter> create(FileSystem& files, const Path& directory, const Uuid& name,
+                                     std::uint64_t bloom_entries, int cache_depth);
+  PTableWriter(PTableWriter&&) noexcept;
+  ~PTableWriter();
+  Result<void> append(const IndexEntry& entry);
+  std::uint64_t count() const;
+  /// Midpoints, footer, MD5, sync of both files.
+  Result<Path> finish();
+
+ private:
+  struct State;
+  explicit PTableWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace verger::index
