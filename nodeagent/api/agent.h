@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/result.h"
+
+/// The agent interface, /agent/v1 (docs/formats/agent-interface.md):
+///   GET  /agent/v1/facts                     NodeFacts
+///   POST /agent/v1/permits                   Permit -> 204, or 409 when a newer epoch is known
+///   POST /agent/v1/operations                OperationRequest -> 202 OperationStatus (200 when the id is known already)
+///   GET  /agent/v1/operations/{id}           OperationStatus, 404 when the id never arrived
+///   POST /agent/v1/operations/{id}/cancel    stop what it does, where it can be stopped
+///   GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest
+/// Errors are RFC 9457 problem details with a stable "code".
+namespace verger::api {
+
+/// Values are what the log says; times are ISO-8601 UTC.
+struct ScavengePoint {
+  std::int64_t number = 0;
+  std::int64_t position = 0;
+  std::string effective_now;
+  std::int32_t threshold = 0;
+  friend bool operator==(const ScavengePoint&, const ScavengePoint&) = default;
+};
+
+struct UnfinishedScavenge {
+  ScavengePoint point;
+  std::string stage;  ///< "Accumulating" ... "Cleaning", as scavenging.db has it
+};
+
+struct RunningScavenge {
+  std::string id;
+  std::string phase;  ///< as in /metrics, for example "Chunk execution Phase"
+  std::int64_t chunks_done = 0;
+  std::int64_t chunks_total = 0;
+  std::int64_t bytes_saved = 0;
+};
+
+enum class OperationState : std::uint8_t { kAccepted, kActing, kUnknown, kDone, kFailed };
+std::string_view to_string(OperationState state);
+Result<OperationState> parse_operation_state(std::string_view text);
+
+/// What an agent says of one operation. `result` is JSON text whose shape depends on the kind.
+struct OperationStatus {
+  std::string id;
+  std::string kind;
+  OperationState state = OperationState::kAccepted;
+  std::string error_code;  ///< of a failed one; stable
+  std::string error;
+  std::string result_json = "{}";
+  std::string accepted_at;
+  std::string finished_at;  ///< empty while it runs
+};
+
+/// What an agent knows of its node without changing anything.
+struct NodeFacts {
+  std::string agent_version;
+  /// Empty while the node does not answer.
+  std::string node_instance_id;
+  bool node_running = false;
+  std::string node_version;
+  std::string node_state;
+  std::int64_t writer_checkpoint = -1;
+  std::int32_t epoch_number = -1;
+  std::int64_t disk_total_bytes = 0;
+  std::int64_t disk_free_bytes = 0;
+  std::int64_t database_bytes = 0;
+  std::int64_t chunk_file_count = 0;
+  std::int64_t largest_chunk_bytes = 0;
+  std::int64_t chunk_size = 0;
+  /// Scavenge points in the committed log, oldest first (the newest 20).
+  std::vector<ScavengePoint> points;
+  std::optional<ScavengePoint> last_finished_point;
+  std::optional<UnfinishedScavenge> unfinished;
+  std::optional<RunningScavenge> running;
+  std::vector<OperationStatus> operations;  ///< those not ended, and the newest ended ones
+  std::int64_t highest_controller_epoch = 0;
+  std::string taken_at;
+};
+
+/// From now on the agent refuses older controllers. It runs out `valid_for_ms` after arrival, on
+/// the agent's own monotonic clock.
+struct Permit {
+  std::int64_t controller_epoch = 0;
+  std::string run;
+  std::string step;
+  std::int64_t valid_for_ms = 60'000;
+};
+
+/// Asks an agent to do something once. The same id again answers with the status of the first.
+struct OperationRequest {
+  std::string id;
+  std::string run;
+  std::string step;
+  std::int64_t controller_epoch = 0;
+  std::string kind;                    ///< "scavenge", "resign", "set_priority"
+  std::string parameters_json = "{}";  ///< depends on the kind (docs/formats/agent-interface.md)
+  /// The node the controller means; refused when the node's instance id is another.
+  std::string expected_instance_id;
+};
+
+struct Digest {
+  std::int64_t point_number = 0;
+  std::int64_t point_position = 0;
+  std::string logical;   ///< hex SHA-256
+  std::string readable;  ///< hex SHA-256
+  std::vector<std::string> chunks;
+  std::int64_t records = 0;
+  std::int64_t readable_events = 0;
+};
+
+nlohmann::json to_json(const NodeFacts& facts);
+nlohmann::json to_json(const OperationStatus& status);
+nlohmann::json to_json(const OperationRequest& request);
+nlohmann::json to_json(const Permit& permit);
+nlohmann::json to_json(const Digest& digest);
+Result<NodeFacts> parse_node_facts(std::string_view body);
+Result<OperationStatus> parse_operation_status(std::string_view body);
+Result<OperationRequest> parse_operation_request(std::string_view body);
+Result<Permit> parse_permit(std::string_view body);
+Result<Digest> parse_digest(std::string_view body);
+
+}  // namespace verger::api

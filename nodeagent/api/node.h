@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/result.h"
+
+/// The node interface: what a server answers (docs/formats/node-interface.md).
+namespace verger::api {
+
+enum class NodeState : std::uint8_t {
+  kInitializing,
+  kDiscoverLeader,
+  kUnknown,
+  kPreReplica,
+  kCatchingUp,
+  kClone,
+  kFollower,
+  kPreLeader,
+  kLeader,
+  kManager,
+  kShuttingDown,
+  kShutdown,
+  kReadOnlyLeaderless,
+  kPreReadOnlyReplica,
+  kReadOnlyReplica,
+  kResigningLeader,
+};
+/// PascalCase as in gossip ("CatchingUp").
+std::string_view to_string(NodeState state);
+/// Accepts PascalCase, lower case, and the names of 5.0 (Master, Slave, PreMaster).
+Result<NodeState> parse_node_state(std::string_view text);
+
+struct GossipMember {
+  std::string instance_id;
+  std::string time_stamp;
+  NodeState state = NodeState::kUnknown;
+  bool is_alive = false;
+  std::string internal_tcp_ip;
+  std::int32_t internal_tcp_port = 0;
+  std::int32_t internal_secure_tcp_port = 0;
+  std::string external_tcp_ip;
+  std::int32_t external_tcp_port = 0;
+  std::int32_t external_secure_tcp_port = 0;
+  std::string http_ip;
+  std::int32_t http_port = 0;
+  std::int64_t last_commit_position = -1;
+  std::int64_t writer_checkpoint = -1;
+  std::int64_t chaser_checkpoint = -1;
+  std::int64_t epoch_position = -1;
+  std::int32_t epoch_number = -1;
+  std::string epoch_id;
+  std::int32_t node_priority = 0;
+  bool is_read_only_replica = false;
+  std::string es_version;  ///< may be empty or a placeholder: then ask /info
+};
+
+struct Gossip {
+  std::vector<GossipMember> members;
+  std::string server_ip;
+  std::int32_t server_port = 0;
+};
+
+struct NodeInfo {
+  std::string version;  ///< dbVersion or esVersion
+  std::string state;    ///< lower case
+  bool atom_pub = false;
+  bool user_management = false;
+  std::string authentication_type;
+  bool is_verger = false;  ///< the embedded node says so in a member of its own
+};
+
+/// GET /admin/scavenge/current; empty id = idle.
+struct CurrentScavenge {
+  std::string id;
+  std::string link;
+};
+
+/// An event of a $scavenges-<id> stream.
+struct ScavengeEvent {
+  std::string type;
+  std::int64_t number = 0;
+  std::string scavenge_id;
+  std::string node_endpoint;
+  std::string result;  ///< of $scavengeCompleted
+  std::string error;
+  std::string time_taken;
+  std::int64_t space_saved = 0;
+  std::int32_t chunk_start = 0;
+  std::int32_t chunk_end = 0;
+  std::int32_t max_chunk_scavenged = 0;
+};
+
+nlohmann::json to_json(const Gossip& gossip);
+Result<Gossip> parse_gossip(std::string_view body);
+Result<NodeInfo> parse_info(std::string_view body);
+Result<CurrentScavenge> parse_current_scavenge(std::string_view body);
+/// A page of an Atom feed in JSON with embedded bodies.
+Result<std::vector<ScavengeEvent>> parse_scavenge_feed(std::string_view body);
+
+/// The leading dotted numbers of a version text; nullopt for placeholders.
+struct Version {
+  std::int32_t major = 0;
+  std::int32_t minor = 0;
+  std::int32_t patch = 0;
+  friend auto operator<=>(const Version&, const Version&) = default;
+};
+std::optional<Version> parse_version(std::string_view text);
+
+}  // namespace verger::api
