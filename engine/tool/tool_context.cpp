@@ -1,0 +1,59 @@
+#include "engine/tool/tool_context.h"
+
+#include <CLI/CLI.hpp>
+
+namespace verger::tool {
+
+int exit_code_of(const Error& error) {
+  switch (error.code) {
+    case Errc::kRefused:
+    case Errc::kConflict:
+      return kExitRefused;
+    case Errc::kCancelled:
+      return kExitStopped;
+    case Errc::kTimeout:
+    case Errc::kUnknownOutcome:
+      return kExitWaiting;
+    case Errc::kInvalidArgument:
+    case Errc::kNotFound:
+    case Errc::kExists:
+    case Errc::kCorruption:
+    case Errc::kUnsupported:
+    case Errc::kNoSpace:
+    case Errc::kIo:
+    case Errc::kUnavailable:
+    case Errc::kUnauthorized:
+    case Errc::kDeleted:
+      return kExitFailed;
+  }
+  return kExitFailed;
+}
+
+void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, bool writes) {
+  command.add_option("DIR", arguments.directory, "Database directory (chunk files and *.chk)")
+      ->required();
+  command.add_option("--index", arguments.index_directory, "Index directory (default: DIR/index)");
+  command
+      .add_option("--chunk-size", arguments.chunk_size,
+                  "Size of one chunk in bytes (default: what the first chunk says)")
+      ->check(CLI::PositiveNumber);
+  if (writes) {
+    command.add_flag("--assume-stopped", arguments.assume_stopped,
+                     "Do not search /proc for a server that has the files open");
+  }
+}
+
+Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
+                                                         const DatabaseArguments& arguments,
+                                                         log::Access access) {
+  streams::DatabaseOptions options;
+  options.log.access = access;
+  options.log.chunk_size = arguments.chunk_size;
+  options.log.assume_stopped = arguments.assume_stopped;
+  options.index.read_only = access == log::Access::kReadOnly;
+  options.index_directory = arguments.index_directory;
+  return streams::Database::open(tool.files, arguments.directory, std::move(options),
+                                 /*commit_all=*/true, tool.clock, tool.random, tool.log);
+}
+
+}  // namespace verger::tool

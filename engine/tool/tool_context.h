@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include "engine/base/clock.h"
+#include "engine/base/file_system.h"
+#include "engine/base/log.h"
+#include "engine/base/random.h"
+#include "engine/base/result.h"
+#include "engine/streams/event_store.h"
+
+namespace CLI {
+class App;
+}
+
+namespace verger::tool {
+
+/// What every command of `verger-db` works with.
+struct ToolContext {
+  FileSystem& files;
+  Clock& clock;
+  Random& random;
+  Log& log;
+  std::ostream& out;  ///< results only
+  std::ostream& err;  ///< errors and progress
+  bool json = false;  ///< -o json
+};
+
+/// Exit codes of all programs (docs/architecture.md).
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;  ///< failed, or damage or differences found
+inline constexpr int kExitRefused = 2;
+inline constexpr int kExitStopped = 3;
+inline constexpr int kExitWaiting = 4;
+inline constexpr int kExitUsage = 64;
+
+/// The exit code an error ends the program with.
+int exit_code_of(const Error& error);
+
+/// The chosen command, ready to run: the exit code, or an error that main prints.
+using Action = std::function<Result<int>(ToolContext&)>;
+
+/// A command file has one function, `void add_NAME_command(CLI::App& program, Action& chosen)`. It
+/// declares the subcommand and its options, and sets `chosen` in the subcommand's callback.
+
+/// The options that all commands on a database share.
+struct DatabaseArguments {
+  std::string directory;
+  std::string index_directory;  ///< empty: DIR/index
+  std::int32_t chunk_size = 0;  ///< 0: from the first chunk's header
+  bool assume_stopped = false;
+};
+
+/// Declares DIR, --index, --chunk-size, and for writing commands --assume-stopped.
+void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, bool writes);
+
+/// Opens the database; everything in the log counts as committed.
+Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
+                                                         const DatabaseArguments& arguments,
+                                                         log::Access access);
+
+}  // namespace verger::tool
