@@ -1,0 +1,42 @@
+#include "engine/base/digest.h"
+
+#include <gtest/gtest.h>
+
+namespace verger {
+namespace {
+
+TEST(Digest, HasTheKnownValues) {
+  EXPECT_EQ(to_hex(md5(as_bytes(""))), "d41d8cd98f00b204e9800998ecf8427e");
+  EXPECT_EQ(to_hex(md5(as_bytes("abc"))), "900150983cd24fb0d6963f7d28e17f72");
+  EXPECT_EQ(to_hex(sha256(as_bytes("abc"))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Digest, DoesNotDependOnHowTheBytesArrive) {
+  Sha256 digest;
+  digest.update(as_bytes("a"));
+  digest.update(as_bytes(""));
+  digest.update(as_bytes("bc"));
+  EXPECT_EQ(digest.finish(), sha256(as_bytes("abc")));
+}
+
+TEST(Digest, GoesOnFromACopyOfItsState) {
+  Md5 first;
+  first.update(as_bytes("a"));
+  Md5 second = first;
+  second.update(as_bytes("bc"));
+  first.update(as_bytes("x"));
+  EXPECT_EQ(second.finish(), md5(as_bytes("abc")));
+  EXPECT_EQ(first.finish(), md5(as_bytes("ax")));
+
+  Sha256 original;
+  original.update(as_bytes("a"));
+  Sha256 assigned;
+  assigned.update(as_bytes("something else"));
+  assigned = original;
+  assigned.update(as_bytes("bc"));
+  EXPECT_EQ(assigned.finish(), sha256(as_bytes("abc")));
+}
+
+}  // namespace
+}  // namespace verger
