@@ -25,6 +25,8 @@ enum class OpenMode : std::uint8_t {
 class File {
  public:
   virtual ~File() = default;
+  /// The path it was opened with, for messages; it may have been renamed since.
+  virtual const Path& path() const = 0;
   /// Reads up to `into.size()` bytes; fewer only at the end of the file. Errors: kIo.
   virtual Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const = 0;
   /// Extends the file where needed. Errors: kIo, kNoSpace.
@@ -69,7 +71,7 @@ class FileSystem {
   virtual Result<std::vector<DirectoryEntry>> list(const Path& directory) = 0;
   /// Replaces `to` atomically. Durable only after sync_directory of the parent.
   virtual Result<void> rename(const Path& from, const Path& to) = 0;
-  /// Errors: kNotFound, kIo.
+  /// A file, or an empty directory. Errors: kNotFound, kIo.
   virtual Result<void> remove(const Path& path) = 0;
   /// With all parents; nothing happens when it is there.
   virtual Result<void> make_directories(const Path& path) = 0;
@@ -85,7 +87,8 @@ class FileSystem {
 /// The machine's disk.
 FileSystem& posix_file_system();
 
-/// Writes `path`.tmp, syncs it, renames it over `path`, syncs the directory.
+/// Writes `path`.tmp, syncs it, renames it over `path`, syncs the directory. After an error the old
+/// content is still there (or, when only the last sync failed, one of the two).
 Result<void> write_file_durably(FileSystem& files, const Path& path, ByteView content);
 /// The whole file; kUnsupported when it is larger than `limit` bytes.
 Result<Bytes> read_file(FileSystem& files, const Path& path, std::uint64_t limit = 64U << 20U);
