@@ -26,6 +26,9 @@ struct IndexOptions {
   bool verify_md5_at_open = false;
   std::uint64_t stream_existence_filter_size = 256'000'000;  ///< bytes; 0 = off
   HashFunction hash = &hash_stream;
+  /// Catching up at opening stops here: the caller adds what lies at or after it once it is
+  /// committed. kNoPosition: the end of the log.
+  LogPosition catch_up_end = kNoPosition;
 };
 
 /// A table's slot in the index map: level 0 is the newest, inside a level the higher position is.
@@ -98,8 +101,8 @@ class Index {
   /// The log was truncated: forgets memory entries at or after `position`. kConflict when PTables
   /// reach beyond it: then the caller rebuilds.
   Result<void> truncate(LogPosition position);
-  /// Throws everything away and indexes the log again.
-  Result<void> rebuild(const log::TransactionLog& log);
+  /// Throws everything away and indexes the log again, up to `end` (kNoPosition: all of it).
+  Result<void> rebuild(const log::TransactionLog& log, LogPosition end = kNoPosition);
 
   // --- Index scavenge (a job's thread) ---
 
