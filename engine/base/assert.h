@@ -6,5 +6,6 @@ namespace verger {
 }  // namespace verger
 
 /// For bugs only, in all builds; never on bytes from disk or network.
-#define VERGER_ASSERT(condition) \
-  (static_cast<bool>(condition) ? void() : ::verger::assertion_failed(#condition, __FILE__, __LINE__))
+#define VERGER_ASSERT(condition)         \
+  (static_cast<bool>(condition) ? void() \
+                                : ::verger::assertion_failed(#condition, __FILE__, __LINE__))

@@ -64,26 +64,26 @@ Error take_error(Result<T>&& result) {
 #define VERGER_CONCAT(a, b) VERGER_CONCAT_INNER(a, b)
 
 /// VERGER_TRY(auto x, expression): x is the value, or the function returns the error.
-#define VERGER_TRY(declaration, ...)                                                     \
+#define VERGER_TRY(declaration, ...) \
   VERGER_TRY_INNER(VERGER_CONCAT(verger_try_, __LINE__), return, declaration, __VA_ARGS__)
 /// VERGER_CHECK(expression): for Result<void>, or where the value does not matter.
-#define VERGER_CHECK(...)                                                                \
-  if (auto verger_check_ = (__VA_ARGS__); !verger_check_.has_value()) {                  \
-    return ::verger::detail::take_error(std::move(verger_check_));                       \
-  } else                                                                                 \
+#define VERGER_CHECK(...)                                               \
+  if (auto verger_check_ = (__VA_ARGS__); !verger_check_.has_value()) { \
+    return ::verger::detail::take_error(std::move(verger_check_));      \
+  } else                                                                \
     static_cast<void>(0)
 /// The same two inside a coroutine; the expression may hold a co_await.
-#define VERGER_CO_TRY(declaration, ...)                                                  \
+#define VERGER_CO_TRY(declaration, ...) \
   VERGER_TRY_INNER(VERGER_CONCAT(verger_try_, __LINE__), co_return, declaration, __VA_ARGS__)
-#define VERGER_CO_CHECK(...)                                                             \
-  if (auto verger_check_ = (__VA_ARGS__); !verger_check_.has_value()) {                  \
-    co_return ::verger::detail::take_error(std::move(verger_check_));                    \
-  } else                                                                                 \
+#define VERGER_CO_CHECK(...)                                            \
+  if (auto verger_check_ = (__VA_ARGS__); !verger_check_.has_value()) { \
+    co_return ::verger::detail::take_error(std::move(verger_check_));   \
+  } else                                                                \
     static_cast<void>(0)
 
-#define VERGER_TRY_INNER(name, leave, declaration, ...)                                  \
-  auto name = (__VA_ARGS__);                                                             \
-  if (!name.has_value()) {                                                               \
-    leave ::verger::detail::take_error(std::move(name));                                 \
-  }                                                                                      \
+#define VERGER_TRY_INNER(name, leave, declaration, ...)  \
+  auto name = (__VA_ARGS__);                             \
+  if (!name.has_value()) {                               \
+    leave ::verger::detail::take_error(std::move(name)); \
+  }                                                      \
   declaration = *std::move(name)

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <compare>
 #include <cstdint>
+#include <fmt/format.h>
 #include <functional>
 #include <limits>
 
