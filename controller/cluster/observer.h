@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "controller/cluster/credentials.h"
+#include "controller/cluster/registry.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "nodeagent/http/client.h"
+#include "nodeagent/http/timers.h"
+#include "planner/snapshot.h"
+
+namespace verger::controller {
+
+namespace net = boost::asio;
+
+/// What everything that talks to nodes needs. The objects outlive the coroutines that use them, or
+/// are never touched again once their executor is gone.
+struct Network {
+  http::Client& client;
+  http::Timers& timers;
+  Clock& clock;
+  CredentialStore& credentials;
+  Log& log;
+  /// Each request to a peer; an answer that comes later counts as unknown.
+  std::chrono::milliseconds request_deadline{15'000};
+};
+
+/// Takes snapshots: asks every member about itself, side by side, each with a deadline. It
+/// remembers for each cluster how long the leader has been the same. One executor. Needs no stop:
+/// it has no coroutines of its own.
+class Observer {
+ public:
+  explicit Observer(Network network);
+  ~Observer();
+
+  /// Never fails: what did not answer is in the snapshot as such.
+  net::awaitable<planner::ClusterSnapshot> take(ClusterConfig config);
+  /// The database's identity as all members tell it; empty where it cannot be had.
+  net::awaitable<std::string> identity(ClusterConfig config);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace verger::controller

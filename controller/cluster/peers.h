@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "controller/cluster/observer.h"
+#include "nodeagent/api/agent.h"
+#include "nodeagent/api/node.h"
+
+namespace verger::controller {
+
+struct ScavengeParameters {
+  std::int32_t threads = 1;
+  std::int32_t threshold = 0;
+  std::int32_t throttle_percent = 100;
+  bool sync_only = true;
+};
+
+/// Talks to the nodes and agents of one cluster with its credentials: thin calls over the typed
+/// clients. Errors are theirs: kUnavailable (not sent), kUnknownOutcome (may have acted), kRefused
+/// and kConflict (said no), kNotFound, kUnauthorized, kUnsupported (no such route there).
+class Peers {
+ public:
+  Peers(Network network, ClusterConfig cluster) : network_(network), cluster_(std::move(cluster)) {}
+
+  net::awaitable<Result<api::Gossip>> gossip(std::string node);
+  net::awaitable<Result<api::NodeInfo>> info(std::string node);
+  net::awaitable<Result<api::CurrentScavenge>> current_scavenge(std::string node);
+  /// The id the node gave.
+  net::awaitable<Result<std::string>> start_scavenge(std::string node,
+                                                     ScavengeParameters parameters);
+  /// kNotFound: nothing runs.
+  net::awaitable<Result<void>> stop_scavenge(std::string node, std::string id);
+  /// The log of one scavenge, newest first.
+  net::awaitable<Result<std::vector<api::ScavengeEvent>>> scavenge_log(std::string node,
+                                                                       std::string id);
+  /// The newest entries of $scavenges, of all nodes.
+  net::awaitable<Result<std::vector<api::ScavengeEvent>>> recent_scavenges(std::string node);
+  net::awaitable<Result<void>> resign(std::string node);
+  net::awaitable<Result<void>> set_priority(std::string node, std::int32_t priority);
+  net::awaitable<Result<planner::AutoScavenge>> auto_scavenge(std::string node);
+
+  net::awaitable<Result<api::NodeFacts>> facts(std::string node);
+  /// kConflict: the agent knows a newer controller.
+  net::awaitable<Result<void>> permit(std::string node, api::Permit permit);
+  net::awaitable<Result<api::OperationStatus>> start_operation(std::string node,
+                                                               api::OperationRequest request);
+  net::awaitable<Result<api::OperationStatus>> operation(std::string node, std::string id);
+  net::awaitable<Result<void>> cancel_operation(std::string node, std::string id);
+  /// nullopt: still being computed; ask again.
+  net::awaitable<Result<std::optional<api::Digest>>> digest(std::string node, std::int64_t point);
+
+  [[nodiscard]] const ClusterConfig& cluster() const { return cluster_; }
+  [[nodiscard]] bool has_agent(std::string_view node) const;
+
+ private:
+  Network network_;
+  ClusterConfig cluster_;
+};
+
+}  // namespace verger::controller

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/journal/journal.h"
+#include "engine/base/result.h"
+
+namespace verger::controller {
+
+/// One registered node.
+struct ClusterNode {
+  std::string name;       ///< unique in the cluster; "host:port" of the URL unless given
+  std::string url;        ///< node interface, "http://127.0.0.1:2113"
+  std::string agent_url;  ///< agent interface; empty: no agent
+  friend bool operator==(const ClusterNode&, const ClusterNode&) = default;
+};
+
+/// What `cluster add` registers. Instance ids change at every restart, so a node is recognised by
+/// what is stable: its database's first epoch (where an agent tells it), its endpoint in the other
+/// members' gossip, and the size of the cluster.
+struct ClusterConfig {
+  std::string name;
+  std::vector<ClusterNode> nodes;
+  std::string
+      credentials;  ///< name of a file in vergerd's credentials directory; never its content
+  /// Identity of the database, learned from the first full observation; empty: not yet known.
+  std::string identity;
+  /// While paused (`cluster pause`) nothing new starts.
+  bool paused = false;
+  std::string pause_reason;
+  friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
+
+  [[nodiscard]] const ClusterNode* find(std::string_view node) const;
+};
+
+/// JSON of the journal and of `cluster add FILE`.
+std::string to_json_text(const ClusterConfig& config);
+Result<ClusterConfig> parse_cluster_config(std::string_view json);
+
+/// The clusters this controller looks after: journaled in the streams "cluster/<name>".
+/// One thread. The journal must outlive it.
+class Registry {
+ public:
+  Registry(Journal& journal, ControllerEpoch epoch) : journal_(journal), epoch_(epoch) {}
+  /// Replays the journal. Call once, before anything else.
+  Result<void> load();
+
+  /// Fills missing node names in. Errors: kExists (a cluster of that name), kInvalidArgument
+  /// (names, URLs, the same node twice, an agent without node), kConflict (a node of another
+  /// cluster), and the journal's.
+  Result<void> add(ClusterConfig config);
+  /// Errors: kNotFound.
+  Result<void> remove(std::string_view name);
+  Result<void> set_paused(std::string_view name, bool paused, std::string reason);
+  Result<void> set_identity(std::string_view name, std::string identity);
+
+  [[nodiscard]] std::vector<ClusterConfig> list() const;
+  /// Errors: kNotFound, naming the clusters there are.
+  [[nodiscard]] Result<ClusterConfig> find(std::string_view name) const;
+
+ private:
+  struct Entry {
+    std::optional<ClusterConfig> config;  ///< nullopt: removed
+    Revision revision;
+  };
+  Result<void> append(std::string_view name, NewEvent event);
+  Result<void> apply(const JournalEvent& event);
+
+  Journal& journal_;
+  ControllerEpoch epoch_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+}  // namespace verger::controller

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string_view>
+
+/// Types of the journal's events, as the API streams them. Data is JSON. A run's events are in the
+/// stream "run/<id>", plans in "plan/<hash>", clusters in "cluster/<name>".
+namespace verger::controller::events {
+
+// clusters
+inline constexpr std::string_view kClusterAdded = "cluster-added";            ///< ClusterConfig
+inline constexpr std::string_view kClusterRemoved = "cluster-removed";        ///< {}
+inline constexpr std::string_view kClusterPaused = "cluster-paused";          ///< {reason}
+inline constexpr std::string_view kClusterResumed = "cluster-resumed";        ///< {}
+inline constexpr std::string_view kClusterIdentified = "cluster-identified";  ///< {identity}
+
+// plans
+inline constexpr std::string_view kPlanMade = "plan-made";  ///< {plan, by}
+
+// runs; `step` and `stage` are the ids of the plan
+inline constexpr std::string_view kRunStarted = "run-started";        ///< {plan, cluster, hash, by}
+inline constexpr std::string_view kRunPausing = "run-pausing";        ///< {by, reason}
+inline constexpr std::string_view kRunPaused = "run-paused";          ///< {}
+inline constexpr std::string_view kRunResumed = "run-resumed";        ///< {by}
+inline constexpr std::string_view kRunCancelling = "run-cancelling";  ///< {by, reason}
+inline constexpr std::string_view kRunEnded =
+    "run-ended";  ///< {state: done|failed|cancelled, reason}
+inline constexpr std::string_view kRunValue =
+    "run-value";  ///< {name, value}: what steps tell later ones
+inline constexpr std::string_view kNodeSkipped = "node-skipped";  ///< {node, by, reason}
+inline constexpr std::string_view kLeaderMoved = "leader-moved";  ///< {from, to, planned}
+inline constexpr std::string_view kAlert = "alert";               ///< {step, reason}
+
+inline constexpr std::string_view kStageStarted = "stage-started";  ///< {stage}
+inline constexpr std::string_view kStagePutOff = "stage-put-off";   ///< {stage, reason}
+inline constexpr std::string_view kStageEnded = "stage-ended";      ///< {stage, state}
+
+inline constexpr std::string_view kStepWaiting =
+    "step-waiting";  ///< {step, reason}; again when the reason changes
+inline constexpr std::string_view kStepReady = "step-ready";  ///< {step}: the gates opened
+inline constexpr std::string_view kStepIntended =
+    "step-intended";                                          ///< {step, operation, attempt, memo}
+inline constexpr std::string_view kStepActed = "step-acted";  ///< {step, operation, answer}
+inline constexpr std::string_view kStepUnknown = "step-unknown";    ///< {step, reason}
+inline constexpr std::string_view kStepProgress = "step-progress";  ///< {step, progress}
+inline constexpr std::string_view kStepRetry = "step-retry";  ///< {step, reason}: it did not happen
+inline constexpr std::string_view kStepInterrupted =
+    "step-interrupted";                                           ///< {step, reason}: seen stopped
+inline constexpr std::string_view kStepDone = "step-done";        ///< {step, result}
+inline constexpr std::string_view kStepFailed = "step-failed";    ///< {step, code, reason}
+inline constexpr std::string_view kStepSkipped = "step-skipped";  ///< {step, reason}
+inline constexpr std::string_view kUndoStarted = "undo-started";  ///< {stage}
+inline constexpr std::string_view kUndoIntended = "undo-intended";  ///< {step, operation, attempt}
+inline constexpr std::string_view kStepUndone = "step-undone";      ///< {step}
+inline constexpr std::string_view kUndoFailed = "undo-failed";      ///< {step, reason}
+
+}  // namespace verger::controller::events

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "controller/cluster/observer.h"
+#include "controller/cluster/registry.h"
+#include "controller/executor/run_state.h"
+#include "controller/executor/step_kind.h"
+#include "controller/journal/journal.h"
+#include "engine/base/random.h"
+#include "planner/make_plan.h"
+
+namespace verger::controller {
+
+struct ExecutorOptions {
+  /// Between two looks at a node that acts, or at a gate that is closed.
+  std::chrono::milliseconds poll_interval{1'000};
+  /// How long an agent keeps a permit without hearing again.
+  std::chrono::milliseconds permit_valid_for{60'000};
+  /// At most one progress event per step in this time.
+  std::chrono::milliseconds progress_interval{5'000};
+};
+
+/// Everything it stands on; all of it outlives the executor's coroutines, or is never touched again
+/// once `executor` has stopped running them.
+struct ExecutorParts {
+  net::any_io_executor executor;
+  Journal& journal;
+  Registry& registry;
+  Network network;
+  Random& random;
+  StepKinds& kinds;
+  ControllerEpoch epoch;
+  ExecutorOptions options = {};
+};
+
+struct PlanRefused {
+  std::vector<planner::Refusal> refusals;
+};
+
+struct StoredPlan {
+  std::shared_ptr<const planner::Plan> plan;
+  std::string made_by;
+  Ticks made_at;
+};
+
+/// A stale plan: nothing was started.
+struct StartRefused {
+  Error error;
+  std::vector<std::string> differences;  ///< of the basis, for people
+};
+
+/// Makes plans, runs them, replays them after a restart. All calls on the one executor; nothing of
+/// it is safe from another thread.
+///
+/// Stopping: stop() ends all run coroutines at their next look around without changing any state:
+/// the runs go on with the next start. Destroying the io_context in the middle is a crash, and as
+/// safe: no destructor touches another part.
+class Executor {
+ public:
+  explicit Executor(ExecutorParts parts);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Replays plans and runs from the journal and goes on with those not ended: each intent without
+  /// outcome is looked for at its node before anything else.
+  Result<void> start();
+  net::awaitable<void> stop();
+
+  // --- plans
+  /// Takes a snapshot and plans; a plan is journaled. Errors: kNotFound (cluster), the journal's.
+  net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> make_plan(std::string cluster,
+                                                                           planner::Policy policy,
+                                                                           std::string by);
+  [[nodiscard]] Result<StoredPlan> find_plan(
+      std::string_view hash) const;  ///< a unique prefix of 8 digits will do
+  [[nodiscard]] std::vector<StoredPlan> plans(
+      std::string_view cluster) const;  ///< newest first; empty name: all
+  net::awaitable<Result<planner::ClusterSnapshot>> observe(std::string cluster);
+
+  // --- runs
+  /// Takes a snapshot and starts the plan if its basis still holds. Errors: kNotFound, kConflict
+  /// (stale, with the differences), kRefused (another run of this cluster, the cluster is paused).
+  net::awaitable<std::expected<std::string, StartRefused>> apply(std::string hash, std::string by);
+  [[nodiscard]] std::vector<std::shared_ptr<const RunState>> runs(
+      std::string_view cluster) const;  ///< newest first
+  [[nodiscard]] Result<std::shared_ptr<const RunState>> find_run(std::string_view id) const;
+
+  /// Intents: journaled, then true at once; effects follow as events. Errors: kNotFound, kConflict
+  /// (the run has ended, or is in a state where it makes no sense).
+  Result<void> pause(std::string_view run, std::string by, std::string reason);
+  Result<void> cancel(std::string_view run, std::string by, std::string reason);
+  Result<void> skip_node(std::string_view run, std::string_view node, std::string by,
+                         std::string reason);
+  /// Takes a fresh snapshot first; kConflict with what no longer holds.
+  net::awaitable<Result<void>> resume(std::string run, std::string by);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace verger::controller

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "controller/journal/journal.h"
+#include "engine/base/result.h"
+#include "planner/plan.h"
+
+namespace verger::controller {
+
+/// planned -> running <-> waiting; running -> pausing -> paused -> running;
+/// any but the last three -> cancelling -> cancelled; running -> done | failed.
+enum class RunStatus : std::uint8_t {
+  kPlanned,
+  kRunning,
+  kPausing,
+  kPaused,
+  kWaiting,
+  kCancelling,
+  kDone,
+  kFailed,
+  kCancelled,
+};
+/// pending -> waiting -> acting <-> unknown -> done | failed; done -> undone; not done -> skipped.
+enum class StepStatus : std::uint8_t {
+  kPending,
+  kWaiting,
+  kActing,
+  kUnknown,
+  kDone,
+  kFailed,
+  kSkipped,
+  kUndone
+};
+std::string_view to_string(RunStatus status);
+std::string_view to_string(StepStatus status);
+[[nodiscard]] constexpr bool has_ended(RunStatus status) {
+  return status == RunStatus::kDone || status == RunStatus::kFailed ||
+         status == RunStatus::kCancelled;
+}
+
+struct StepState {
+  StepStatus status = StepStatus::kPending;
+  std::int32_t attempt = 0;     ///< starts that were intended
+  std::string operation;        ///< id of the newest intent
+  std::string memo = "{}";      ///< JSON: what the step noted before it acted
+  std::string result = "{}";    ///< JSON of a done step
+  std::string progress = "{}";  ///< JSON of an acting step
+  std::string reason;           ///< why it waits, is unknown, failed or was skipped
+  bool acted = false;           ///< the newest intent was answered
+  bool undoing = false;         ///< its undo is intended and not yet seen done
+  std::string undo_operation;
+  std::int32_t undo_attempt = 0;
+  std::optional<Ticks> since;  ///< start of the present state
+  std::optional<Ticks> started;
+  std::optional<Ticks> ended;
+};
+
+enum class StageStatus : std::uint8_t { kPending, kRunning, kDone, kFailed, kUndoing, kUndone };
+std::string_view to_string(StageStatus status);
+
+struct StageState {
+  StageStatus status = StageStatus::kPending;
+  std::optional<Ticks> started;
+  std::int32_t put_off = 0;
+};
+
+struct LeaderMove {
+  std::string from;
+  std::string to;
+  bool planned = false;
+  Ticks at;
+};
+
+/// What the events of one run add up to.
+struct RunState {
+  std::string id;
+  std::string cluster;
+  std::string started_by;
+  std::shared_ptr<const planner::Plan> plan;
+  RunStatus status = RunStatus::kPlanned;
+  std::string reason;  ///< why it waits, paused, failed
+  std::map<std::string, StepState> steps;
+  std::map<std::string, StageState> stages;
+  /// Stages in the order of their turns; a stage that was put off is at the end again.
+  std::vector<std::string> order;
+  std::map<std::string, std::string> values;  ///< JSON texts that steps left for later ones
+  std::set<std::string> skipped_nodes;
+  std::vector<LeaderMove> moves;
+  std::vector<std::string> alerts;
+  Revision revision;
+  Ticks started_at;
+  std::optional<Ticks> ended_at;
+
+  [[nodiscard]] std::int32_t planned_moves() const;
+};
+
+/// Folds one event in. Errors: kCorruption (an event that no run of ours writes).
+Result<void> apply(RunState& state, const JournalEvent& event);
+/// For the API: all of it, the plan by its hash only.
+nlohmann::json to_json(const RunState& state);
+
+}  // namespace verger::controller

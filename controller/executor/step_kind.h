@@ -1,0 +1,109 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "controller/cluster/observer.h"
+#include "controller/cluster/peers.h"
+#include "controller/executor/run_state.h"
+#include "planner/plan.h"
+
+/// The seam between the executor's core and the kinds of steps: the core knows no kind by name.
+/// A new kind is one file that implements StepKind and one line in step_kinds.cpp.
+namespace verger::controller {
+
+/// What a kind may see and use. Values are copies of the moment; peers talk to the nodes.
+struct StepContext {
+  ClusterConfig cluster;
+  planner::Step step;
+  StepState state;
+  planner::ClusterSnapshot snapshot;
+  std::map<std::string, std::string> values;  ///< of the run
+  std::vector<LeaderMove> moves;              ///< of the run, so far
+  planner::Policy policy;
+  std::string run;
+  ControllerEpoch epoch;
+  std::shared_ptr<Peers> peers;
+  Ticks now;
+
+  [[nodiscard]] const planner::NodeSnapshot* node() const { return snapshot.find(step.node); }
+};
+
+/// What the kind says before it acts.
+struct Readiness {
+  enum class Kind : std::uint8_t {
+    kReady,      ///< act now; `note` is the memo (JSON) to journal with the intent
+    kWait,       ///< `note` is the reason
+    kNotNeeded,  ///< what it wants is seen already; `note` is the result (JSON)
+    kFail,       ///< waiting will not help; `note` is the reason
+  };
+  Kind kind = Kind::kReady;
+  std::string note = "{}";
+};
+
+/// What the node was seen to have done about the newest intent.
+struct Verdict {
+  enum class Kind : std::uint8_t {
+    kRunning,      ///< at it; `note` is progress (JSON)
+    kDone,         ///< seen done; `note` is the result (JSON)
+    kNotHappened,  ///< certainly not done, nor at it: may be asked again, as a new attempt
+    kStopped,      ///< seen stopped, half done: may go on, as a new attempt that costs nothing
+    kFailed,       ///< asking again will not help; `note` is the reason
+    kUnknown,      ///< nobody can tell yet; `note` is the reason
+  };
+  Kind kind = Kind::kUnknown;
+  std::string note;
+  /// Values for later steps: name -> JSON text; journaled with a kDone or kRunning.
+  std::map<std::string, std::string> values;
+};
+
+/// The answer to an act: never taken for the deed, except that a refusal is a refusal.
+struct ActAnswer {
+  enum class Kind : std::uint8_t { kAccepted, kRefused, kNotSent, kUnknown };
+  Kind kind = Kind::kUnknown;
+  std::string note;
+  /// Goes into the step's memo (JSON object, merged), such as the id the node gave.
+  std::string memo = "{}";
+};
+
+/// Stateless: everything it knows is in the context. Errors are verdicts.
+class StepKind {
+ public:
+  virtual ~StepKind() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// After the gates, before permit and intent.
+  virtual net::awaitable<Readiness> prepare(StepContext context) = 0;
+  /// Once per intent. The operation id is context.state.operation.
+  virtual net::awaitable<ActAnswer> act(StepContext context) = 0;
+  /// Looks at the node until it can tell. Must not act.
+  virtual net::awaitable<Verdict> observe(StepContext context) = 0;
+  /// Asks the node to stop what the step began; observe() then says kStopped. Kinds that cannot be
+  /// stopped return false and are left to end.
+  virtual net::awaitable<bool> interrupt(StepContext context);
+  /// Takes back what the step did or may have done; called again until observe_undo() says kDone.
+  virtual net::awaitable<ActAnswer> undo(StepContext context);
+  virtual net::awaitable<Verdict> observe_undo(StepContext context);
+  /// False: nothing to take back, also where it acted.
+  [[nodiscard]] virtual bool can_undo() const { return false; }
+};
+
+/// Kinds by name. Fill it before the executor starts.
+class StepKinds {
+ public:
+  void add(std::unique_ptr<StepKind> kind);
+  [[nodiscard]] StepKind* find(std::string_view name) const;
+
+ private:
+  std::unordered_map<std::string, std::unique_ptr<StepKind>> kinds_;
+};
+
+/// Everything this controller can do.
+StepKinds standard_step_kinds();
+
+}  // namespace verger::controller

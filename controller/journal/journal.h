@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/clock.h"
+#include "engine/base/file_system.h"
+#include "engine/base/log.h"
+#include "engine/base/result.h"
+#include "engine/base/types.h"
+
+namespace verger::controller {
+
+/// Count of events in a stream: 0 = it does not exist. Appending to revision n makes it n + size.
+using Revision = Strong<struct RevisionTag, std::int64_t>;
+/// Place of an event among all events of the journal, from 1, without gaps; the id of server-sent
+/// events.
+using Sequence = Strong<struct SequenceTag, std::int64_t>;
+/// Term of one controller. Each start takes the next; older ones are refused from then on.
+using ControllerEpoch = Strong<struct ControllerEpochTag, std::int64_t>;
+
+inline constexpr Revision kAnyRevision{-1};
+
+/// `data` is JSON text; it never holds a secret.
+struct NewEvent {
+  std::string type;
+  std::string data = "{}";
+};
+
+struct JournalEvent {
+  Sequence sequence;
+  std::string stream;
+  Revision revision;  ///< of the stream after this event: 1 for the first
+  std::string type;
+  std::string data;
+  Ticks at;
+  ControllerEpoch epoch;
+  std::string hash;  ///< hex; covers this event and the hash before it
+};
+
+/// The controller's only durable state: an append-only list of events in streams. One thread.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+
+  /// All events or none; durable when it returns. Errors: kConflict (the stream is at another
+  /// revision), kRefused (`epoch` is not the newest: another controller has taken over),
+  /// kUnknownOutcome (it may be written: read the stream before anything else), kNoSpace.
+  /// After kNoSpace and kUnknownOutcome the journal can still be read.
+  virtual Result<Revision> append(std::string_view stream, Revision expected,
+                                  std::vector<NewEvent> events, ControllerEpoch epoch) = 0;
+  /// Events of `stream` with a revision above `after`, oldest first. A stream that is not there
+  /// has none.
+  virtual Result<std::vector<JournalEvent>> read(std::string_view stream,
+                                                 Revision after = Revision(0),
+                                                 std::size_t limit = 100'000) = 0;
+  /// Events of all streams with a sequence above `after`, oldest first.
+  virtual Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit = 1'000) = 0;
+  virtual Result<Revision> revision(std::string_view stream) = 0;
+  virtual Result<Sequence> last_sequence() = 0;
+  /// Names of streams that begin with `prefix`, sorted.
+  virtual Result<std::vector<std::string>> streams(std::string_view prefix) = 0;
+
+  /// Takes the next epoch: every append with an older one is refused from now on.
+  virtual Result<ControllerEpoch> begin_epoch(std::string_view owner) = 0;
+  virtual Result<ControllerEpoch> epoch() = 0;
+
+  /// Walks the hash chain. kCorruption names the first event that is not what was written.
+  virtual Result<Sequence> verify() = 0;
+
+  /// Called after each append, on the caller's stack: do little, such as waking a waiter. Ends
+  /// when the Subscription is destroyed, which may be after the journal is gone.
+  using Listener = std::function<void(Sequence last)>;
+  using Subscription = std::shared_ptr<void>;
+  [[nodiscard]] virtual Subscription subscribe(Listener listener) = 0;
+};
+
+/// SQLite: WAL, synchronous=FULL. The format is in controller/journal/README.md. Errors:
+/// kUnsupported (a newer schema), kRefused (another process has it), kCorruption, kIo.
+Result<std::unique_ptr<Journal>> open_sqlite_journal(FileSystem& files, const Path& path,
+                                                     Clock& clock);
+
+/// Appends to a stream by one owner who knows its revision, and resolves unknown outcomes by
+/// reading the stream.
+class StreamWriter {
+ public:
+  StreamWriter(Journal& journal, std::string stream, ControllerEpoch epoch, Revision revision)
+      : journal_(&journal), stream_(std::move(stream)), epoch_(epoch), revision_(revision) {}
+  /// After kUnknownOutcome the stream was read: either the events are there, or the error is
+  /// kUnavailable and they certainly are not, or it stays kUnknownOutcome because the journal
+  /// cannot be read either.
+  Result<void> append(std::vector<NewEvent> events);
+  [[nodiscard]] const std::string& stream() const { return stream_; }
+  [[nodiscard]] Revision revision() const { return revision_; }
+
+ private:
+  Journal* journal_;
+  std::string stream_;
+  ControllerEpoch epoch_;
+  Revision revision_;
+};
+
+}  // namespace verger::controller

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/plan.h"
+
+/// Gates: evaluated when planning, and again before each side effect. Pure functions.
+///
+///   right-cluster       every node is the one that was registered
+///   voters-alive        every voter answers, is alive, and is in a settled state
+///   one-leader          exactly one leader, and all voters take it for that
+///   quorum-margin       without this node the others still make a quorum
+///   lag-below           limit: bytes that any live node may lack
+///   nobody-scavenges    no scavenge runs on any node (auto-scavenge included)
+///   idle                no scavenge runs on this node
+///   auto-scavenge-off   the server's own scavenging is absent, not configured or paused
+///   disk                limit: bytes to keep free beyond the largest rewrite
+///   agents-answer       each agent answers
+///   leader-settled      limit: milliseconds since the last election
+///   not-leader          this node does not lead (else the stage is put off)
+namespace verger::planner {
+
+enum class GateVerdict : std::uint8_t {
+  kOpen,
+  kClosed,  ///< waiting may open it
+  kPutOff,  ///< other stages first
+};
+
+struct GateState {
+  GateVerdict verdict = GateVerdict::kOpen;
+  std::string gate;
+  std::string code;    ///< of the refusal it would be at planning time
+  std::string node;    ///< whom it is about; may be another than the step's
+  std::string reason;  ///< current value and limit, for people
+  std::string hint;
+};
+
+/// All causes that keep the gate closed; one open state when there is none. An unknown gate is
+/// closed and says so.
+std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
+                                std::string_view node);
+
+}  // namespace verger::planner

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/json.h"
+#include "planner/policy.h"
+#include "planner/snapshot.h"
+
+namespace verger::planner {
+
+/// A condition that must hold before a step acts. `name` is one of planner/gates.h.
+struct Gate {
+  std::string name;
+  std::int64_t limit = 0;  ///< bytes or milliseconds, as the gate says
+  friend bool operator==(const Gate&, const Gate&) = default;
+};
+
+struct DurationRange {
+  std::int64_t low_ms = 0;
+  std::int64_t high_ms = 0;
+};
+
+/// What a step costs the cluster while it runs.
+struct StepCost {
+  bool leader_move = false;
+  /// Voters that may be gone before the quorum is, while this step works on its node.
+  std::int32_t quorum_margin = 0;
+};
+
+/// One action on one node (or on the cluster: `node` empty). `kind` names the code that knows how
+/// to act, observe and undo; the parameters are that code's.
+struct Step {
+  std::string id;  ///< unique in the plan, "scavenge-n1"
+  std::string kind;
+  std::string node;
+  Json::Object parameters;
+  std::vector<Gate> gates;
+  std::string act;      ///< for people: what is done,
+  std::string observe;  ///< what must be seen before it counts as done,
+  std::string undo;     ///< how it is taken back; empty: it cannot be, or needs no undoing
+  std::string reason;
+  std::int32_t attempts = 1;
+  DurationRange expected;  ///< not part of the hash
+  StepCost cost;
+};
+
+/// Steps that may run side by side.
+using Group = std::vector<Step>;
+
+enum class FailureRule : std::uint8_t {
+  kStop,      ///< the run ends as failed
+  kSkipNode,  ///< the rest of the node's steps are skipped, the run goes on
+  kUndoAll,   ///< what this stage did is undone, then the run ends as failed
+};
+std::string_view to_string(FailureRule rule);
+
+/// Groups one after another under one deadline.
+struct Stage {
+  std::string id;
+  std::string title;
+  std::vector<Group> groups;
+  std::int64_t deadline_ms = 0;       ///< from the start of the stage, without pauses
+  std::int64_t undo_deadline_ms = 0;  ///< fresh, from the start of the undo
+  FailureRule on_failure = FailureRule::kStop;
+  /// Not empty: a contingency. It runs only if the stage of that id had to be put off, right before
+  /// its second turn.
+  std::string if_put_off;
+};
+
+/// What the plan was made on. When it differs, the plan is stale.
+struct BasisNode {
+  std::string name;
+  std::string url;
+  std::string agent_url;
+  std::string role;
+  std::string version;
+  std::string instance_id;
+  std::vector<std::string> certificates;  ///< serials; empty until certificates are observed
+  friend bool operator==(const BasisNode&, const BasisNode&) = default;
+};
+struct Basis {
+  std::vector<BasisNode> nodes;  ///< by name
+  friend bool operator==(const Basis&, const Basis&) = default;
+};
+
+/// What a node will meet when it is asked (docs/formats/scavenge.md §4); for people.
+struct NodeForecast {
+  std::string node;
+  std::string row;  ///< "row 5: takes the new point"; says so where it cannot be known
+};
+
+/// Immutable once made.
+struct Plan {
+  std::string cluster;
+  Policy policy;
+  Basis basis;
+  std::vector<Stage> stages;
+  std::vector<NodeForecast> forecast;  ///< not part of the hash
+  /// Things a person should know, such as what cannot be claimed without agents.
+  std::vector<std::string> notes;
+  std::string hash;  ///< lower-case hex SHA-256 of hashed_json()
+  Ticks made_at;     ///< not part of the hash
+
+  [[nodiscard]] const Step* find_step(std::string_view id) const;
+};
+
+/// A reason why there is no plan. `code` is stable.
+struct Refusal {
+  std::string code;  ///< "node-down", "quorum-margin", "scavenge-running", ...
+  std::string node;  ///< empty: the cluster
+  std::string message;
+  std::string hint;  ///< what to do next
+  friend bool operator==(const Refusal&, const Refusal&) = default;
+};
+
+/// What the hash covers, and all of the plan (with `hash`, estimates and forecast).
+Json hashed_json(const Plan& plan);
+Json to_json(const Plan& plan);
+Json to_json(const Refusal& refusal);
+Json to_json(const Policy& policy);
+std::string hash_of(const Plan& plan);
+
+Basis basis_of(const ClusterSnapshot& snapshot);
+/// One line per difference, for people; empty when `now` is what the plan was made on.
+std::vector<std::string> diff_basis(const Basis& planned, const Basis& now);
+
+}  // namespace verger::planner

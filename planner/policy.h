@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace verger::planner {
+
+enum class Strategy : std::uint8_t {
+  kRolling,        ///< followers, read-only replicas, the leader after it resigned
+  kFollowersOnly,  ///< the leader is left out
+};
+std::string_view to_string(Strategy strategy);
+
+enum class ReplicaRule : std::uint8_t { kInclude, kSkip };
+std::string_view to_string(ReplicaRule rule);
+
+/// What a pause does to a scavenge that runs.
+enum class PauseRule : std::uint8_t { kStop, kLeave };
+std::string_view to_string(PauseRule rule);
+
+enum class LeaderRule : std::uint8_t {
+  kResign,   ///< moved away first, scavenged as a follower
+  kInPlace,  ///< scavenged while it leads; always so in a cluster of one
+};
+std::string_view to_string(LeaderRule rule);
+
+/// What a person wants of a rolling scavenge. Times are milliseconds. All of it is part of the
+/// plan's hash.
+struct ScavengePolicy {
+  Strategy strategy = Strategy::kRolling;
+  std::int32_t threads = 1;  ///< 1 to 4; more make a server fail
+  std::int32_t threshold = 0;
+  std::int32_t throttle_percent = 100;  ///< must be 100 with several threads
+  ReplicaRule read_only_replicas = ReplicaRule::kInclude;
+  LeaderRule leader = LeaderRule::kResign;
+  PauseRule on_pause = PauseRule::kStop;
+  bool compare_digests = true;  ///< where each node has an agent
+
+  std::int64_t lag_limit_bytes = std::int64_t{16} << 20U;
+  /// Disk that must stay free beyond the largest rewrite.
+  std::int64_t disk_reserve_bytes = std::int64_t{256} << 20U;
+
+  std::int64_t election_settle_ms = 10'000;  ///< no resignation sooner after an election
+  std::int64_t leader_hold_ms = 5'000;       ///< a move counts once it held this long
+  std::int32_t resign_attempts = 3;
+  std::int32_t scavenge_attempts = 5;  ///< starts per step, after errors and interruptions
+  std::int64_t scavenge_deadline_ms = std::int64_t{14} * 24 * 3'600'000;
+  std::int64_t move_deadline_ms = 600'000;
+  std::int64_t digest_deadline_ms = std::int64_t{6} * 3'600'000;
+  std::int64_t undo_deadline_ms = 300'000;
+  std::int64_t gate_deadline_ms = std::int64_t{24} * 3'600'000;  ///< waiting for gates
+};
+
+/// What is wanted of a cluster. `operation` chooses the planning function.
+struct Policy {
+  std::string name = "ad-hoc";
+  std::string operation = "scavenge";
+  ScavengePolicy scavenge;
+};
+
+}  // namespace verger::planner

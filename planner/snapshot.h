@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/types.h"
+
+/// What was seen of a cluster at one moment. Plain values: who took it is no business of the
+/// planner. Sizes and positions are bytes; -1 means "not known".
+namespace verger::planner {
+
+/// Gossip's states, as far as planning tells them apart.
+enum class Role : std::uint8_t { kLeader, kFollower, kReadOnlyReplica, kOther };
+std::string_view to_string(Role role);
+
+/// A scavenge point of the log (docs/formats/scavenge.md). `number` counts from 0.
+struct Point {
+  std::int64_t number = -1;
+  std::int64_t position = -1;
+  std::int32_t threshold = 0;
+  std::string effective_now;
+  friend bool operator==(const Point&, const Point&) = default;
+};
+
+struct Unfinished {
+  Point point;
+  std::string stage;  ///< "Accumulating" ... "Cleaning"
+  friend bool operator==(const Unfinished&, const Unfinished&) = default;
+};
+
+/// What only an agent can tell of its node.
+struct AgentFacts {
+  std::string version;
+  std::vector<Point> points;  ///< of the committed log, oldest first
+  std::optional<Point> last_finished;
+  std::optional<Unfinished> unfinished;
+  std::int64_t disk_total = -1;
+  std::int64_t disk_free = -1;
+  std::int64_t database_bytes = -1;
+  std::int64_t chunk_files = -1;
+  std::int64_t largest_chunk = -1;
+  std::int64_t chunk_size = -1;
+  std::int64_t highest_controller_epoch = 0;
+};
+
+/// The server's own scavenging by schedule (24.10 and later).
+enum class AutoScavenge : std::uint8_t {
+  kAbsent,
+  kNotConfigured,
+  kWaiting,
+  kInProgress,
+  kPausing,
+  kPaused,
+  kUnknown
+};
+std::string_view to_string(AutoScavenge state);
+
+struct Running {
+  std::string scavenge_id;  ///< may be empty where only a phase is known
+  std::string phase;
+  std::int64_t chunks_done = -1;
+  std::int64_t chunks_total = -1;
+  std::int64_t bytes_saved = -1;
+};
+
+/// One registered node, as it spoke of itself.
+struct NodeSnapshot {
+  std::string name;             ///< as registered; never changes
+  std::string url;              ///< of the node interface
+  std::string agent_url;        ///< empty: the node has no agent
+  bool answered = false;        ///< the node interface answered about itself
+  std::string problem;          ///< why not, in words
+  bool wrong_identity = false;  ///< it answers, but is not the node that was registered
+  Ticks taken_at;               ///< when its answer arrived
+
+  std::string instance_id;  ///< of the process; another one after each restart
+  std::string version;      ///< "24.6.0"
+  std::string state;        ///< as in gossip, "CatchingUp"
+  Role role = Role::kOther;
+  bool alive = false;
+  bool read_only_replica = false;
+  std::int32_t priority = 0;
+  std::int32_t epoch_number = -1;
+  std::string epoch_id;
+  std::int64_t writer_checkpoint = -1;
+  std::int64_t chaser_checkpoint = -1;
+  std::int64_t last_commit_position = -1;
+  /// Instance id of the node it takes for the leader; empty when it sees none, or several.
+  std::string sees_leader;
+  /// Names of registered nodes which it calls dead.
+  std::vector<std::string> sees_dead;
+
+  /// nullopt: not known, because the route is missing or did not answer.
+  std::optional<bool> scavenge_running;
+  Running running;  ///< meaningful while scavenge_running is true
+  AutoScavenge auto_scavenge = AutoScavenge::kUnknown;
+
+  bool agent_answered = false;  ///< false also where there is no agent
+  std::string agent_problem;
+  std::optional<AgentFacts> agent;
+
+  [[nodiscard]] bool has_agent() const { return !agent_url.empty(); }
+};
+
+/// All members of one cluster. Everything in it is of about `taken_at`, each node's part of its own
+/// `taken_at`.
+struct ClusterSnapshot {
+  std::string cluster;
+  Ticks taken_at;
+  std::vector<NodeSnapshot> nodes;
+  /// Endpoints in gossip that nobody registered, and that are alive.
+  std::vector<std::string> strangers;
+  /// Set where the members contradict the registration: another database, a foreign cluster.
+  std::string wrong_cluster;
+  /// How long the same single leader has been seen with the same epoch, by the observer's monotonic
+  /// clock; -1 while there is none, or several.
+  std::int64_t leader_stable_ms = -1;
+
+  [[nodiscard]] const NodeSnapshot* find(std::string_view name) const;
+  /// The only live leader; nullptr when there is none, or several.
+  [[nodiscard]] const NodeSnapshot* leader() const;
+  /// Registered nodes that vote.
+  [[nodiscard]] std::size_t voters() const;
+  [[nodiscard]] std::size_t quorum() const { return voters() / 2 + 1; }
+  /// Bytes of the log that `node` lacks of what the leader had; -1 when it cannot be told.
+  [[nodiscard]] std::int64_t lag(const NodeSnapshot& node) const;
+  /// The newest point that any node has in its log.
+  [[nodiscard]] std::optional<Point> latest_point() const;
+};
+
+}  // namespace verger::planner
