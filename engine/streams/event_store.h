@@ -35,7 +35,8 @@ struct WriteOutcome {
   EventNumber last;
   /// Where the first record lies.
   LogPosition position;
-  /// The write is committed once the replication position has reached this (end of its last record).
+  /// The write is committed once the replication position has reached this (end of its last
+  /// record).
   LogPosition end;
   /// True when the events were there already (same ids): nothing was written.
   bool repeated = false;
@@ -169,11 +170,19 @@ struct ScavengePoint {
   friend bool operator==(const ScavengePoint&, const ScavengePoint&) = default;
 };
 
-/// All points in the committed log, oldest first. Errors: kCorruption (foreign event in the stream).
+/// All points in the committed log, oldest first. Errors: kCorruption (foreign event in the
+/// stream).
 Result<std::vector<ScavengePoint>> scavenge_points(const Database& database);
 
-/// The two digests of the design: logical (records up to the point, per logical chunk) and readable
-/// (per stream the events visible at the point's EffectiveNow).
+/// The two digests of the design, over the committed log below an end.
+///
+/// Logical: per logical chunk the SHA-256 over its live records in order, each as position (i64),
+/// length (u32), record without framing; `logical` is the SHA-256 over those digests.
+///
+/// Readable: over the events that readers saw if the log ended there and it were EffectiveNow, so
+/// that it is the same before and after a scavenge of that point. The sum modulo 2^256
+/// (little-endian) of each visible event's SHA-256 over stream, number, id, type, JSON flag, time,
+/// data and metadata; positions are not in it.
 struct DatabaseDigest {
   std::vector<Sha256Digest> chunks;  ///< by logical chunk number
   Sha256Digest logical;

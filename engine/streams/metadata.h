@@ -16,9 +16,9 @@ struct StreamAcl {
 
 /// The limits and rights of a stream; empty when nothing applies.
 struct StreamMetadata {
-  std::optional<std::int64_t> max_count;           ///< > 0
-  std::optional<std::int64_t> max_age_seconds;     ///< > 0
-  std::optional<std::int64_t> truncate_before;     ///< >= 0; INT64_MAX = soft-deleted
+  std::optional<std::int64_t> max_count;        ///< > 0
+  std::optional<std::int64_t> max_age_seconds;  ///< > 0
+  std::optional<std::int64_t> truncate_before;  ///< >= 0; INT64_MAX = soft-deleted
   std::optional<StreamAcl> acl;
   /// Number of the metadata event; -1 when there is none.
   EventNumber number{-1};
