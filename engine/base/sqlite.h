@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,6 +24,10 @@ class Statement {
   ~Statement();
 
   Statement& bind(int parameter, std::int64_t value);
+  template <std::integral T>
+  Statement& bind(int parameter, T value) {
+    return bind(parameter, static_cast<std::int64_t>(value));
+  }
   Statement& bind(int parameter, double value);
   Statement& bind(int parameter, std::string_view text);
   Statement& bind(int parameter, ByteView blob);
@@ -49,11 +54,16 @@ class Statement {
  private:
   friend class Database;
   explicit Statement(sqlite3_stmt* statement);
+  Statement& noted(int code);
+  /// Ends it after some row. A pragma that changes something, such as the journal mode, commits
+  /// only then, and may fail.
+  Result<void> finish();
   sqlite3_stmt* statement_;
   int bind_error_ = 0;
 };
 
 struct OpenOptions {
+  /// Opens a copy as open_snapshot() does; the other options do not matter then.
   bool read_only = false;
   bool create = true;
   /// WAL, synchronous=FULL, foreign_keys=ON: our own state. false leaves SQLite's defaults, for
@@ -61,12 +71,21 @@ struct OpenOptions {
   bool own_state = true;
 };
 
-/// One connection, one thread at a time. All file access goes through the FileSystem (exclusive
-/// locking mode, so the -shm file is never made). Errors: kIo, kNoSpace, kCorruption ("not a
-/// database" too), kRefused (locked), kConflict (constraint).
+/// One connection, one thread at a time. All file access goes through the FileSystem, which must
+/// outlive it. Exclusive locking mode: the database is locked from opening to closing, also against
+/// a second connection of the same program, and a -shm file is never made. Errors: kIo, kNoSpace,
+/// kCorruption ("not a database" too), kRefused (locked), kConflict (constraint),
+/// kInvalidArgument (SQL that SQLite refuses).
 class Database {
  public:
+  /// A -wal or -journal file left by a killed process is recovered. Error: kNotFound when there is
+  /// no file and none may be created.
   static Result<Database> open(FileSystem& files, const Path& path, OpenOptions options = {});
+  /// Reads the database, with what its -wal or -journal file holds, into memory and opens that copy
+  /// for queries. The source is neither written nor locked, and may belong to a running server: the
+  /// copy is of one moment. Needs as much memory as the files are large. Errors: kNotFound,
+  /// kUnavailable (the source changes too fast), and those above.
+  static Result<Database> open_snapshot(FileSystem& files, const Path& path);
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
   ~Database();
@@ -89,7 +108,9 @@ class Database {
   std::unique_ptr<Handle> handle_;
 };
 
-/// BEGIN IMMEDIATE; rolls back unless commit() succeeded.
+/// BEGIN IMMEDIATE; rolls back unless commit() succeeded. The Database must stay where it is
+/// meanwhile. After a commit() that failed with kIo the transaction may or may not be there when
+/// the database is opened again.
 class Transaction {
  public:
   static Result<Transaction> begin(Database& database);
