@@ -1,0 +1,529 @@
+#include "engine/streams/detail/lenient_json.h"
+
+#include <limits>
+#include <optional>
+
+namespace verger::streams::detail {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// One code point of UTF-8 and its length; length 1 and U+FFFD for a broken sequence.
+struct CodePoint {
+  std::uint32_t value = 0xFFFD;
+  std::size_t length = 1;
+};
+
+CodePoint decode(std::string_view text) {
+  const auto byte = [&](std::size_t n) { return static_cast<std::uint8_t>(text[n]); };
+  const auto first = byte(0);
+  if (first < 0x80) {
+    return {first, 1};
+  }
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
+  if (length == 0 || first > 0xF4 || text.size() < length) {
+    return {};
+  }
+  std::uint32_t value = first & (0x7FU >> length);
+  for (std::size_t n = 1; n < length; ++n) {
+    if ((byte(n) & 0xC0U) != 0x80U) {
+      return {};
+    }
+    value = (value << 6U) | (byte(n) & 0x3FU);
+  }
+  return {value, length};
+}
+
+bool is_wide_space(std::uint32_t c) {
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+/// A letter or digit beyond ASCII, by blocks: symbols, punctuation, and what .NET sees as surrogate
+/// halves are none.
+bool is_wide_letter(std::uint32_t c) {
+  if (c < 0xC0) {
+    return c == 0xAA || c == 0xB5 || c == 0xBA;
+  }
+  return c != 0xD7 && c != 0xF7 && !is_wide_space(c) && !(c >= 0x2000 && c <= 0x2BFF) &&
+         !(c >= 0x3000 && c <= 0x3004) && c < 0xFE00;
+}
+
+void append_utf8(std::string& out, std::uint32_t c) {
+  const auto put = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) {
+    put(c);
+  } else if (c < 0x800) {
+    put(0xC0U | (c >> 6U));
+    put(0x80U | (c & 0x3FU));
+  } else if (c < 0x10000) {
+    put(0xE0U | (c >> 12U));
+    put(0x80U | ((c >> 6U) & 0x3FU));
+    put(0x80U | (c & 0x3FU));
+  } else {
+    put(0xF0U | (c >> 18U));
+    put(0x80U | ((c >> 12U) & 0x3FU));
+    put(0x80U | ((c >> 6U) & 0x3FU));
+    put(0x80U | (c & 0x3FU));
+  }
+}
+
+int digit_value(char c) {
+  if (is_digit(c)) {
+    return c - '0';
+  }
+  if (c >= 'a' && c <= 'f') {
+    return c - 'a' + 10;
+  }
+  if (c >= 'A' && c <= 'F') {
+    return c - 'A' + 10;
+  }
+  return 99;
+}
+
+/// As Convert.ToInt64(text, base): 64 bits that wrap into the sign.
+std::optional<std::int64_t> parse_based(std::string_view digits, unsigned base) {
+  std::uint64_t value = 0;
+  for (const char c : digits) {
+    const auto digit = static_cast<unsigned>(digit_value(c));
+    if (digit >= base || value > (std::numeric_limits<std::uint64_t>::max() - digit) / base) {
+      return std::nullopt;
+    }
+    value = value * base + digit;
+  }
+  return digits.empty() ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
+}
+
+/// [-]digits[.digits][e[±]digits] with a digit somewhere before the exponent.
+bool is_float(std::string_view text) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const auto from = at;
+    while (at < text.size() && is_digit(text[at])) {
+      ++at;
+    }
+    return at - from;
+  };
+  if (at < text.size() && text[at] == '-') {
+    ++at;
+  }
+  auto count = digits();
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    count += digits();
+  }
+  if (count == 0) {
+    return false;
+  }
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    ++at;
+    if (at < text.size() && (text[at] == '-' || text[at] == '+')) {
+      ++at;
+    }
+    if (digits() == 0) {
+      return false;
+    }
+  }
+  return at == text.size();
+}
+
+}  // namespace
+
+LenientJsonReader::LenientJsonReader(ByteView text) : input_(as_text(text)) {
+  if (input_.starts_with("\xEF\xBB\xBF")) {
+    input_.remove_prefix(3);
+  }
+}
+
+bool LenientJsonReader::fail() {
+  state_ = State::kFailed;
+  token_ = JsonToken::kNone;
+  return false;
+}
+
+char LenientJsonReader::peek(std::size_t ahead) const {
+  return at_ + ahead < input_.size() ? input_[at_ + ahead] : '\0';
+}
+
+std::size_t LenientJsonReader::space_length() const {
+  if (at_end()) {
+    return 0;
+  }
+  const char c = input_[at_];
+  if (c == '\0' || c == ' ' || (c >= '\t' && c <= '\r')) {
+    return 1;  // a zero character counts as nothing, as in the server's reader
+  }
+  if (static_cast<unsigned char>(c) < 0x80) {
+    return 0;
+  }
+  const auto point = decode(input_.substr(at_));
+  return is_wide_space(point.value) ? point.length : 0;
+}
+
+void LenientJsonReader::skip_space() {
+  for (auto length = space_length(); length != 0; length = space_length()) {
+    at_ += length;
+  }
+}
+
+bool LenientJsonReader::set(JsonToken token) {
+  token_ = token;
+  state_ = State::kPostValue;
+  return true;
+}
+
+bool LenientJsonReader::open(JsonToken token, bool is_object) {
+  if (open_.size() >= kMaxDepth) {
+    return fail();
+  }
+  ++at_;
+  open_.push_back(is_object);
+  token_ = token;
+  state_ = is_object ? State::kObject : State::kValue;
+  return true;
+}
+
+bool LenientJsonReader::close(JsonToken token, bool is_object) {
+  if (open_.empty() || open_.back() != is_object) {
+    return fail();
+  }
+  ++at_;
+  open_.pop_back();
+  token_ = token;
+  state_ = open_.empty() ? State::kFinished : State::kPostValue;
+  return true;
+}
+
+void LenientJsonReader::after_comma() {
+  state_ = open_.empty() ? State::kFinished : open_.back() ? State::kObject : State::kValue;
+}
+
+bool LenientJsonReader::read() {
+  for (;;) {
+    switch (state_) {
+      case State::kStart:
+      case State::kValue:
+        return parse_value();
+      case State::kObject:
+        return parse_object();
+      case State::kPostValue:
+        switch (parse_post_value()) {
+          case Step::kToken:
+            return true;
+          case Step::kEnd:
+            return false;
+          case Step::kAgain:
+            break;
+        }
+        break;
+      case State::kFinished:
+      case State::kFailed:
+        return fail();
+    }
+  }
+}
+
+bool LenientJsonReader::skip_value() {
+  if (token_ != JsonToken::kStartObject && token_ != JsonToken::kStartArray) {
+    // A closing bracket or a name is no value.
+    return token_ != JsonToken::kEndObject && token_ != JsonToken::kEndArray &&
+           token_ != JsonToken::kPropertyName && token_ != JsonToken::kNone;
+  }
+  const auto depth = open_.size();
+  while (open_.size() >= depth) {
+    if (!read()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool LenientJsonReader::parse_value() {
+  skip_space();
+  if (at_end()) {
+    return fail();
+  }
+  const char c = peek();
+  switch (c) {
+    case '"':
+    case '\'':
+      return parse_string(c) && set(JsonToken::kString);
+    case 't':
+      return parse_word("true", JsonToken::kBoolean);
+    case 'f':
+      return parse_word("false", JsonToken::kBoolean);
+    case 'n':
+      return parse_word("null", JsonToken::kNull);
+    case 'u':
+      return parse_word("undefined", JsonToken::kUndefined);
+    case 'N':
+      return parse_word("NaN", JsonToken::kFloat);
+    case 'I':
+      return parse_word("Infinity", JsonToken::kFloat);
+    case '/':
+      return parse_comment();
+    case '{':
+      return open(JsonToken::kStartObject, true);
+    case '[':
+      return open(JsonToken::kStartArray, false);
+    case ']':
+      return close(JsonToken::kEndArray, false);
+    case ',':
+      return set(JsonToken::kUndefined);  // the comma itself is taken by the next call
+    case '-':
+      if (peek(1) == 'I') {
+        return parse_word("-Infinity", JsonToken::kFloat);
+      }
+      return parse_number();
+    default:
+      return is_digit(c) || c == '.' ? parse_number() : fail();
+  }
+}
+
+bool LenientJsonReader::parse_object() {
+  skip_space();
+  if (at_end()) {
+    return fail();
+  }
+  if (peek() == '}') {
+    return close(JsonToken::kEndObject, true);
+  }
+  return peek() == '/' ? parse_comment() : parse_property();
+}
+
+LenientJsonReader::Step LenientJsonReader::parse_post_value() {
+  skip_space();
+  if (at_end()) {
+    fail();
+    return Step::kEnd;
+  }
+  bool good = false;
+  switch (peek()) {
+    case '}':
+      good = close(JsonToken::kEndObject, true);
+      break;
+    case ']':
+      good = close(JsonToken::kEndArray, false);
+      break;
+    case '/':
+      good = parse_comment();
+      break;
+    case ',':
+      ++at_;
+      after_comma();
+      return Step::kAgain;
+    default:
+      fail();
+  }
+  return good ? Step::kToken : Step::kEnd;
+}
+
+bool LenientJsonReader::parse_property() {
+  if (peek() == '"' || peek() == '\'') {
+    if (!parse_string(peek())) {
+      return false;
+    }
+  } else {
+    text_.clear();
+    for (;;) {
+      if (at_end()) {
+        return fail();
+      }
+      const char c = peek();
+      const auto point = decode(input_.substr(at_));
+      const bool name_character = is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                  c == '_' || c == '$' ||
+                                  (point.value >= 0x80 && is_wide_letter(point.value));
+      if (name_character) {
+        text_.append(input_.substr(at_, point.length));
+        at_ += point.length;
+      } else if (!text_.empty() && c != '\0' && (c == ':' || space_length() != 0)) {
+        break;
+      } else {
+        return fail();
+      }
+    }
+  }
+  skip_space();
+  if (peek() != ':') {
+    return fail();
+  }
+  ++at_;
+  token_ = JsonToken::kPropertyName;
+  state_ = State::kValue;
+  return true;
+}
+
+bool LenientJsonReader::parse_string(char quote) {
+  ++at_;
+  text_.clear();
+  high_surrogate_ = 0;
+  for (;;) {
+    if (at_end()) {
+      return fail();
+    }
+    const char c = input_[at_++];
+    if (c == '\\') {
+      if (!parse_escape()) {
+        return fail();
+      }
+      continue;
+    }
+    if (high_surrogate_ != 0) {
+      append_utf8(text_, 0xFFFD);
+      high_surrogate_ = 0;
+    }
+    if (c == quote) {
+      return true;
+    }
+    text_.push_back(c);
+  }
+}
+
+bool LenientJsonReader::parse_escape() {
+  if (at_end()) {
+    return false;
+  }
+  const char c = input_[at_++];
+  if (c == 'u') {
+    return parse_unicode();
+  }
+  if (high_surrogate_ != 0) {
+    append_utf8(text_, 0xFFFD);
+    high_surrogate_ = 0;
+  }
+  switch (c) {
+    case 'b':
+      text_.push_back('\b');
+      return true;
+    case 't':
+      text_.push_back('\t');
+      return true;
+    case 'n':
+      text_.push_back('\n');
+      return true;
+    case 'f':
+      text_.push_back('\f');
+      return true;
+    case 'r':
+      text_.push_back('\r');
+      return true;
+    case '\\':
+    case '"':
+    case '\'':
+    case '/':
+      text_.push_back(c);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool LenientJsonReader::parse_unicode() {
+  if (input_.size() - at_ < 4) {
+    return false;
+  }
+  const auto value = parse_based(input_.substr(at_, 4), 16);
+  if (!value) {
+    return false;
+  }
+  at_ += 4;
+  const auto unit = static_cast<std::uint32_t>(*value);
+  if (unit >= 0xDC00 && unit <= 0xDFFF) {
+    append_utf8(text_, high_surrogate_ == 0
+                           ? 0xFFFD
+                           : 0x10000 + ((high_surrogate_ - 0xD800) << 10U) + (unit - 0xDC00));
+    high_surrogate_ = 0;
+    return true;
+  }
+  if (high_surrogate_ != 0) {
+    append_utf8(text_, 0xFFFD);
+    high_surrogate_ = 0;
+  }
+  if (unit >= 0xD800 && unit <= 0xDBFF) {
+    high_surrogate_ = unit;
+  } else {
+    append_utf8(text_, unit);
+  }
+  return true;
+}
+
+bool LenientJsonReader::parse_number() {
+  const auto from = at_;
+  while (!at_end()) {
+    const char c = peek();
+    if (digit_value(c) < 16 || c == '-' || c == '+' || c == 'x' || c == 'X' || c == '.') {
+      ++at_;
+    } else if (c == ',' || c == '}' || c == ']' || c == ')' || c == '/' ||
+               (c != '\0' && space_length() != 0)) {
+      break;
+    } else {
+      return fail();
+    }
+  }
+  return set_number(input_.substr(from, at_ - from));
+}
+
+bool LenientJsonReader::set_number(std::string_view digits) {
+  if (digits.size() > 1 && digits[0] == '0' && digits[1] != '.' && digits[1] != 'e' &&
+      digits[1] != 'E') {
+    const bool hexadecimal = digits[1] == 'x' || digits[1] == 'X';
+    const auto value = hexadecimal ? parse_based(digits.substr(2), 16) : parse_based(digits, 8);
+    integer_ = value.value_or(0);
+    return value ? set(JsonToken::kInteger) : fail();
+  }
+  const bool negative = digits.starts_with('-');
+  const auto body = digits.substr(negative ? 1 : 0);
+  if (body.empty() || body.find_first_not_of("0123456789") != std::string_view::npos) {
+    return is_float(digits) ? set(JsonToken::kFloat) : fail();
+  }
+  if (body.size() > 19) {  // leading zeros cannot bring it here without a minus sign
+    return set(JsonToken::kBigInteger);
+  }
+  std::uint64_t value = 0;
+  for (const char c : body) {
+    value = value * 10 + static_cast<std::uint64_t>(digit_value(c));
+  }
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value > kMax + (negative ? 1 : 0)) {
+    return set(JsonToken::kBigInteger);
+  }
+  integer_ = negative ? static_cast<std::int64_t>(~value + 1) : static_cast<std::int64_t>(value);
+  return set(JsonToken::kInteger);
+}
+
+bool LenientJsonReader::parse_comment() {
+  const bool block = peek(1) == '*';
+  if (!block && peek(1) != '/') {
+    return fail();
+  }
+  at_ += 2;
+  if (block) {
+    const auto end = input_.find("*/", at_);
+    if (end == std::string_view::npos) {
+      return fail();
+    }
+    at_ = end + 2;
+  } else {
+    while (!at_end() && peek() != '\r' && peek() != '\n') {
+      ++at_;
+    }
+  }
+  token_ = JsonToken::kComment;  // the state stays: the next call goes on where this one began
+  return true;
+}
+
+bool LenientJsonReader::parse_word(std::string_view word, JsonToken token) {
+  if (!input_.substr(at_).starts_with(word)) {
+    return fail();
+  }
+  at_ += word.size();
+  const char c = peek();
+  const bool comment = c == '/' && (peek(1) == '/' || peek(1) == '*');
+  const bool ends = at_end() || c == ',' || c == '}' || c == ']' || comment || space_length() != 0;
+  return ends ? set(token) : fail();
+}
+
+}  // namespace verger::streams::detail
