@@ -1,0 +1,221 @@
+#include "planner/plan.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/digest.h"
+
+namespace verger::planner {
+namespace {
+
+Json json_of(const Step& step, bool with_estimates) {
+  Json::Array gates;
+  for (const auto& gate : step.gates) {
+    gates.push_back(Json::Object{{"limit", gate.limit}, {"name", gate.name}});
+  }
+  Json::Object out{
+      {"act", step.act},
+      {"attempts", step.attempts},
+      {"cost", Json::Object{{"leaderMove", step.cost.leader_move},
+                            {"quorumMargin", step.cost.quorum_margin}}},
+      {"gates", std::move(gates)},
+      {"id", step.id},
+      {"kind", step.kind},
+      {"node", step.node},
+      {"observe", step.observe},
+      {"parameters", step.parameters},
+      {"reason", step.reason},
+      {"undo", step.undo},
+  };
+  if (with_estimates) {
+    out["expected"] =
+        Json::Object{{"highMs", step.expected.high_ms}, {"lowMs", step.expected.low_ms}};
+  }
+  return out;
+}
+
+Json json_of(const Stage& stage, bool with_estimates) {
+  Json::Array groups;
+  for (const auto& group : stage.groups) {
+    Json::Array steps;
+    for (const auto& step : group) {
+      steps.push_back(json_of(step, with_estimates));
+    }
+    groups.emplace_back(std::move(steps));
+  }
+  return Json::Object{
+      {"deadlineMs", stage.deadline_ms},
+      {"groups", std::move(groups)},
+      {"id", stage.id},
+      {"ifPutOff", stage.if_put_off},
+      {"onFailure", to_string(stage.on_failure)},
+      {"title", stage.title},
+      {"undoDeadlineMs", stage.undo_deadline_ms},
+  };
+}
+
+Json::Object common_json(const Plan& plan, bool with_estimates) {
+  Json::Array basis;
+  for (const auto& node : plan.basis.nodes) {
+    Json::Array certificates(node.certificates.begin(), node.certificates.end());
+    basis.push_back(Json::Object{{"agentUrl", node.agent_url},
+                                 {"certificates", std::move(certificates)},
+                                 {"instanceId", node.instance_id},
+                                 {"name", node.name},
+                                 {"role", node.role},
+                                 {"url", node.url},
+                                 {"version", node.version}});
+  }
+  Json::Array stages;
+  for (const auto& stage : plan.stages) {
+    stages.push_back(json_of(stage, with_estimates));
+  }
+  return {{"basis", std::move(basis)},
+          {"cluster", plan.cluster},
+          {"policy", to_json(plan.policy)},
+          {"stages", std::move(stages)}};
+}
+
+}  // namespace
+
+std::string_view to_string(FailureRule rule) {
+  switch (rule) {
+    case FailureRule::kStop:
+      return "stop";
+    case FailureRule::kSkipNode:
+      return "skip-node";
+    case FailureRule::kUndoAll:
+      return "undo-all";
+  }
+  return "stop";
+}
+
+std::string_view to_string(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kRolling:
+      return "rolling";
+    case Strategy::kFollowersOnly:
+      return "followers-only";
+  }
+  return "rolling";
+}
+
+std::string_view to_string(ReplicaRule rule) {
+  return rule == ReplicaRule::kInclude ? "include" : "skip";
+}
+std::string_view to_string(PauseRule rule) { return rule == PauseRule::kStop ? "stop" : "leave"; }
+std::string_view to_string(LeaderRule rule) {
+  return rule == LeaderRule::kResign ? "resign" : "in-place";
+}
+
+const Step* Plan::find_step(std::string_view id) const {
+  for (const auto& stage : stages) {
+    for (const auto& group : stage.groups) {
+      const auto found = std::ranges::find(group, id, &Step::id);
+      if (found != group.end()) {
+        return &*found;
+      }
+    }
+  }
+  return nullptr;
+}
+
+Json to_json(const Policy& policy) {
+  const auto& s = policy.scavenge;
+  return Json::Object{
+      {"name", policy.name},
+      {"operation", policy.operation},
+      {"scavenge", Json::Object{{"compareDigests", s.compare_digests},
+                                {"digestDeadlineMs", s.digest_deadline_ms},
+                                {"diskReserveBytes", s.disk_reserve_bytes},
+                                {"electionSettleMs", s.election_settle_ms},
+                                {"gateDeadlineMs", s.gate_deadline_ms},
+                                {"lagLimitBytes", s.lag_limit_bytes},
+                                {"leader", to_string(s.leader)},
+                                {"leaderHoldMs", s.leader_hold_ms},
+                                {"moveDeadlineMs", s.move_deadline_ms},
+                                {"onPause", to_string(s.on_pause)},
+                                {"readOnlyReplicas", to_string(s.read_only_replicas)},
+                                {"resignAttempts", s.resign_attempts},
+                                {"scavengeAttempts", s.scavenge_attempts},
+                                {"scavengeDeadlineMs", s.scavenge_deadline_ms},
+                                {"strategy", to_string(s.strategy)},
+                                {"threads", s.threads},
+                                {"threshold", s.threshold},
+                                {"throttlePercent", s.throttle_percent},
+                                {"undoDeadlineMs", s.undo_deadline_ms}}}};
+}
+
+Json to_json(const Refusal& refusal) {
+  return Json::Object{{"code", refusal.code},
+                      {"hint", refusal.hint},
+                      {"message", refusal.message},
+                      {"node", refusal.node}};
+}
+
+Json hashed_json(const Plan& plan) { return common_json(plan, false); }
+
+Json to_json(const Plan& plan) {
+  auto out = common_json(plan, true);
+  Json::Array forecast;
+  for (const auto& node : plan.forecast) {
+    forecast.push_back(Json::Object{{"node", node.node}, {"row", node.row}});
+  }
+  out["forecast"] = std::move(forecast);
+  out["notes"] = Json::Array(plan.notes.begin(), plan.notes.end());
+  out["hash"] = plan.hash;
+  out["madeAt"] = format_ticks(plan.made_at);
+  return out;
+}
+
+std::string hash_of(const Plan& plan) { return to_hex(sha256(as_bytes(hashed_json(plan).text()))); }
+
+Basis basis_of(const ClusterSnapshot& snapshot) {
+  Basis basis;
+  for (const auto& node : snapshot.nodes) {
+    basis.nodes.push_back(BasisNode{.name = node.name,
+                                    .url = node.url,
+                                    .agent_url = node.agent_url,
+                                    .role = std::string(to_string(node.role)),
+                                    .version = node.version,
+                                    .instance_id = node.instance_id,
+                                    .certificates = {}});
+  }
+  std::ranges::sort(basis.nodes, {}, &BasisNode::name);
+  return basis;
+}
+
+std::vector<std::string> diff_basis(const Basis& planned, const Basis& now) {
+  std::vector<std::string> out;
+  const auto changed = [&out](const std::string& node, std::string_view what, const std::string& a,
+                              const std::string& b) {
+    if (a != b) {
+      out.push_back(fmt::format("{}: {} was {}, is {}", node, what, a.empty() ? "unknown" : a,
+                                b.empty() ? "unknown" : b));
+    }
+  };
+  for (const auto& old : planned.nodes) {
+    const auto found = std::ranges::find(now.nodes, old.name, &BasisNode::name);
+    if (found == now.nodes.end()) {
+      out.push_back(fmt::format("{}: was a member, is not registered any more", old.name));
+      continue;
+    }
+    changed(old.name, "address", old.url, found->url);
+    changed(old.name, "agent", old.agent_url, found->agent_url);
+    changed(old.name, "role", old.role, found->role);
+    changed(old.name, "version", old.version, found->version);
+    changed(old.name, "instance (it restarted)", old.instance_id, found->instance_id);
+    if (old.certificates != found->certificates) {
+      out.push_back(fmt::format("{}: other certificates", old.name));
+    }
+  }
+  for (const auto& node : now.nodes) {
+    if (std::ranges::find(planned.nodes, node.name, &BasisNode::name) == planned.nodes.end()) {
+      out.push_back(fmt::format("{}: is a new member", node.name));
+    }
+  }
+  return out;
+}
+
+}  // namespace verger::planner

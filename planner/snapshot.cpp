@@ -1,0 +1,83 @@
+#include "planner/snapshot.h"
+
+#include <algorithm>
+
+namespace verger::planner {
+
+std::string_view to_string(Role role) {
+  switch (role) {
+    case Role::kLeader:
+      return "leader";
+    case Role::kFollower:
+      return "follower";
+    case Role::kReadOnlyReplica:
+      return "read-only replica";
+    case Role::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+std::string_view to_string(AutoScavenge state) {
+  switch (state) {
+    case AutoScavenge::kAbsent:
+      return "absent";
+    case AutoScavenge::kNotConfigured:
+      return "not configured";
+    case AutoScavenge::kWaiting:
+      return "waiting";
+    case AutoScavenge::kInProgress:
+      return "in progress";
+    case AutoScavenge::kPausing:
+      return "pausing";
+    case AutoScavenge::kPaused:
+      return "paused";
+    case AutoScavenge::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+const NodeSnapshot* ClusterSnapshot::find(std::string_view name) const {
+  const auto found = std::ranges::find(nodes, name, &NodeSnapshot::name);
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+const NodeSnapshot* ClusterSnapshot::leader() const {
+  const NodeSnapshot* leader = nullptr;
+  for (const auto& node : nodes) {
+    if (node.answered && node.alive && node.role == Role::kLeader) {
+      if (leader != nullptr) {
+        return nullptr;
+      }
+      leader = &node;
+    }
+  }
+  return leader;
+}
+
+std::size_t ClusterSnapshot::voters() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(nodes, [](const auto& node) { return !node.read_only_replica; }));
+}
+
+std::int64_t ClusterSnapshot::lag(const NodeSnapshot& node) const {
+  const auto* head = leader();
+  if (head == nullptr || head->writer_checkpoint < 0 || node.writer_checkpoint < 0) {
+    return -1;
+  }
+  return std::max<std::int64_t>(0, head->writer_checkpoint - node.writer_checkpoint);
+}
+
+std::optional<Point> ClusterSnapshot::latest_point() const {
+  std::optional<Point> latest;
+  for (const auto& node : nodes) {
+    if (node.agent && !node.agent->points.empty() &&
+        (!latest || node.agent->points.back().number > latest->number)) {
+      latest = node.agent->points.back();
+    }
+  }
+  return latest;
+}
+
+}  // namespace verger::planner
