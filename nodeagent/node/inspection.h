@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/result.h"
+#include "engine/base/types.h"
+#include "engine/streams/event_store.h"
+#include "nodeagent/api/agent.h"
+#include "nodeagent/api/node.h"
+
+namespace verger::node {
+
+struct NodePositions {
+  LogPosition writer{0};  ///< durable on this node's disk
+  LogPosition chaser{0};
+  LogPosition committed{-1};
+  EpochNumber epoch_number{-1};
+  LogPosition epoch_position{-1};
+};
+
+struct ChunkInventory {
+  std::int64_t file_count = 0;
+  std::int64_t total_bytes = 0;
+  std::int64_t largest_bytes = 0;
+  std::int64_t chunk_size = 0;
+};
+
+/// Facts about an embedded node for an agent in the same process, without HTTP. Call it on the
+/// node's executor. It changes nothing.
+class NodeInspection {
+ public:
+  virtual ~NodeInspection() = default;
+  virtual std::string instance_id() const = 0;
+  virtual api::NodeState state() const = 0;
+  virtual NodePositions positions() const = 0;
+  virtual ChunkInventory chunks() const = 0;
+  virtual const Path& database_directory() const = 0;
+  virtual const Path& index_directory() const = 0;
+  /// Points in the committed log, oldest first. Errors: kCorruption, kIo.
+  virtual Result<std::vector<streams::ScavengePoint>> scavenge_points() const = 0;
+  /// What scavenging.db says: the point of a run that has not ended (also while it runs)...
+  virtual std::optional<api::UnfinishedScavenge> unfinished_scavenge() const = 0;
+  /// ... or the last point that was finished.
+  virtual std::optional<api::ScavengePoint> last_finished_point() const = 0;
+  virtual std::optional<api::RunningScavenge> running_scavenge() const = 0;
+  /// Digest of the committed log up to the point (exclusive of nothing the point covers), to be
+  /// driven by the caller's JobRunner. The node must outlive the job. Error: kNotFound.
+  virtual Result<std::shared_ptr<streams::DigestJob>> make_digest_job(
+      std::int64_t point_number) const = 0;
+};
+
+}  // namespace verger::node

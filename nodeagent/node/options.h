@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/file_system.h"
+#include "nodeagent/http/client.h"
+
+namespace verger::node {
+
+/// Defaults are the server's (docs/formats/node-interface.md, "Timings").
+struct NodeTimings {
+  using ms = std::chrono::milliseconds;
+  /// How often time is looked at; everything below is rounded up to it.
+  ms tick{20};
+  ms gossip_interval{2000};
+  ms gossip_timeout{2500};
+  ms dead_member_removal{1'800'000};
+  /// How long a starting node looks for an existing leader before it joins elections.
+  ms discover_leader{3000};
+  /// A round of an election that has not ended by then starts over.
+  ms election_timeout{1000};
+  ms heartbeat_interval{700};
+  /// A link that was silent for so long is dead.
+  ms heartbeat_timeout{1400};
+  /// A leader without a quorum of subscribed voters gives up after this.
+  ms quorum_loss_wait{3000};
+  ms reconnect_delay{500};
+  /// A write that is not committed by then is answered "Write timeout": its outcome is unknown.
+  ms write_timeout{2000};
+  /// Waits of the scavenge point's creation: before the first look, and between looks.
+  ms scavenge_point_first_look{500};
+  ms scavenge_point_retry{1000};
+  /// A request on /admin/scavenge that takes longer is answered 408.
+  ms request_timeout{10'000};
+  /// How long a shutdown waits for requests in flight.
+  ms shutdown_grace{5000};
+
+  /// For tests and demos on one machine: elections settle within 300 ms.
+  static NodeTimings fast();
+};
+
+/// What a node is started with. Names as in docs/formats/node-interface.md, "Options that matter".
+struct NodeOptions {
+  Path database;
+  /// Empty: "<database>/index".
+  Path index;
+  int cluster_size = 1;  ///< voters only
+  bool read_only_replica = false;
+  std::vector<http::Endpoint> gossip_seeds;  ///< HTTP endpoints of the other nodes
+  std::int32_t node_priority = 0;
+
+  std::int32_t chunk_size = 0;  ///< 0: from the database, 256 MiB for a new one
+  std::int64_t max_truncation = 268'435'456;
+  std::uint64_t max_mem_table_size = 1'000'000;
+  int index_cache_depth = 16;
+  std::uint64_t stream_existence_filter_size = 256'000'000;
+  /// Skip the search for a server that has the files open (where /proc cannot be read).
+  bool assume_stopped = false;
+
+  bool enable_atom_pub = false;
+  bool disable_scavenge_merging = false;
+  bool unsafe_ignore_hard_delete = false;
+  int scavenge_history_max_age_days = 30;
+  std::uint32_t scavenge_backend_page_size = 16384;
+  std::uint64_t scavenge_backend_cache_size = 67'108'864;
+  std::uint32_t scavenge_hash_users_cache_capacity = 100'000;
+
+  NodeTimings timings;
+};
+
+/// Where others reach the node; known once its ports are bound.
+struct NodeAddresses {
+  http::Endpoint http;         ///< advertised; also its name among the members
+  http::Endpoint replication;  ///< the frame transport
+};
+
+}  // namespace verger::node

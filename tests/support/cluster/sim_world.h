@@ -1,0 +1,155 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "engine/base/clock.h"
+#include "engine/base/memory_file_system.h"
+#include "engine/base/random.h"
+#include "nodeagent/http/client.h"
+#include "nodeagent/http/frames.h"
+#include "nodeagent/http/message.h"
+#include "nodeagent/http/timers.h"
+
+namespace verger::testing {
+
+/// What the network does to messages; counted where it took effect. Probabilities are per mille.
+struct NetworkFaults {
+  std::chrono::microseconds min_delay{200};
+  std::chrono::microseconds max_delay{1000};
+  unsigned lose_request = 0;       ///< the request never arrives; the sender learns at its deadline
+  unsigned lose_response = 0;      ///< carried out, but the answer is lost
+  unsigned duplicate_request = 0;  ///< arrives a second time later; its answer is dropped
+  unsigned long_delay = 0;         ///< up to `longest_delay` instead of max_delay
+  std::chrono::milliseconds longest_delay{500};
+  unsigned break_link = 0;  ///< a frame breaks its connection instead of arriving
+};
+
+struct FaultCounts {
+  std::uint64_t requests_lost = 0;
+  std::uint64_t responses_lost = 0;
+  std::uint64_t requests_duplicated = 0;
+  std::uint64_t delayed_long = 0;
+  std::uint64_t links_broken = 0;
+  std::uint64_t partitioned = 0;
+  std::uint64_t crashes = 0;
+};
+
+class SimHost;
+
+/// Virtual time and the network. Not safe from several threads; nothing here starts one.
+class SimWorld {
+ public:
+  explicit SimWorld(std::uint64_t seed);
+  ~SimWorld();
+  SimWorld(const SimWorld&) = delete;
+  SimWorld& operator=(const SimWorld&) = delete;
+
+  /// A machine that is switched off; its name is its address ("n1").
+  SimHost& add_host(const std::string& name);
+  SimHost& host(const std::string& name);
+
+  [[nodiscard]] Monotonic now() const { return now_; }
+  [[nodiscard]] Ticks wall() const;
+  SeededRandom& random() { return random_; }
+  NetworkFaults faults;
+  FaultCounts counts;
+
+  /// No messages between the two until heal(); links between them break.
+  void cut(const std::string& a, const std::string& b);
+  void isolate(const std::string& name);
+  void heal();
+  [[nodiscard]] bool connected(const std::string& a, const std::string& b) const;
+
+  /// Runs `action` at now + delay, outside of any host.
+  void schedule(std::chrono::nanoseconds delay, std::function<void()> action);
+  /// Lets every host run until nothing is ready, then carries out the next event, moving time
+  /// forward to it. False when nothing is left to happen.
+  bool step();
+  void run_for(std::chrono::milliseconds duration);
+  /// True as soon as `done` holds; false when `limit` of virtual time has passed.
+  bool run_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
+  /// Events carried out so far.
+  [[nodiscard]] std::uint64_t events() const { return events_; }
+
+  /// Called before each event: the place for a simulation's random crashes. May crash hosts.
+  std::function<void()> before_event;
+
+ private:
+  friend class SimHost;
+  struct Event {
+    Monotonic at{};
+    std::uint64_t sequence = 0;
+    std::function<void()> action;
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
+    }
+  };
+  void poll();
+
+  Monotonic now_{0};
+  SeededRandom random_;
+  std::uint64_t next_sequence_ = 0;
+  std::uint64_t events_ = 0;
+  std::priority_queue<Event, std::vector<Event>, Later> queue_;
+  std::map<std::string, std::unique_ptr<SimHost>> hosts_;
+  std::set<std::pair<std::string, std::string>> cuts_;
+};
+
+/// One machine. The disk stays; everything else belongs to the process and goes with it.
+class SimHost {
+ public:
+  ~SimHost();
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] bool up() const { return process_ != nullptr; }
+  MemoryFileSystem& disk() { return *disk_; }
+  /// Replaces the disk by a copy of another one; only while switched off.
+  void set_disk(std::unique_ptr<MemoryFileSystem> disk);
+  /// The wall clock is off by so much; monotonic time is not.
+  std::chrono::milliseconds clock_skew{0};
+
+  /// Starts a process. What the test puts into it (nodes) goes in by keep(), and is destroyed
+  /// before its context at the end.
+  void boot();
+  void keep(std::shared_ptr<void> thing);
+  /// The process is gone from one event to the next. With `power`, the disk keeps only what was
+  /// synced (`torn_seed`: see MemoryFileSystem::cut_power); without, everything written.
+  void crash(bool power, std::optional<std::uint64_t> torn_seed = std::nullopt);
+
+  // Of the running process; gone with it.
+  net::any_io_executor executor();
+  http::Timers& timers();
+  Clock& clock();
+  http::Client& client();
+  http::FrameTransport& frames();
+  void serve_http(std::uint16_t port, http::Handler handler);
+  void serve_frames(std::uint16_t port, http::FrameHandler handler);
+  void spawn(net::awaitable<void> work);
+
+ private:
+  friend class SimWorld;
+  friend struct SimNetwork;
+  struct Process;
+  SimHost(SimWorld& world, std::string name);
+  bool poll();
+
+  SimWorld& world_;
+  std::string name_;
+  std::unique_ptr<MemoryFileSystem> disk_;
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace verger::testing
