@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <list>
+#include <utility>
+
+#include "controller/journal/journal.h"
+#include "engine/base/digest.h"
+#include "engine/base/sqlite.h"
+
+namespace verger::controller {
+namespace {
+
+constexpr std::int64_t kSchemaVersion = 1;
+constexpr std::string_view kSchema = R"(
+CREATE TABLE events (
+  sequence INTEGER PRIMARY KEY,
+  stream   TEXT NOT NULL,
+  revision INTEGER NOT NULL,
+  type     TEXT NOT NULL,
+  data     TEXT NOT NULL,
+  at       INTEGER NOT NULL,
+  epoch    INTEGER NOT NULL,
+  hash     BLOB NOT NULL,
+  UNIQUE (stream, revision)
+) STRICT;
+CREATE TABLE streams (
+  stream   TEXT PRIMARY KEY,
+  revision INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE epochs (
+  epoch INTEGER PRIMARY KEY,
+  owner TEXT NOT NULL,
+  at    INTEGER NOT NULL
+) STRICT;
+)";
+constexpr std::string_view kColumns =
+    "SELECT sequence, stream, revision, type, data, at, epoch, hash FROM events ";
+
+/// Each text with its length in front, so that no two events give the same bytes.
+void add_text(Bytes& out, std::string_view text) {
+  append_le(out, static_cast<std::uint64_t>(text.size()));
+  append_bytes(out, as_bytes(text));
+}
+
+Sha256Digest chain(ByteView before, const JournalEvent& event) {
+  Bytes bytes(before.begin(), before.end());
+  append_le(bytes, event.sequence.value());
+  add_text(bytes, event.stream);
+  append_le(bytes, event.revision.value());
+  add_text(bytes, event.type);
+  add_text(bytes, event.data);
+  append_le(bytes, event.at.value());
+  append_le(bytes, event.epoch.value());
+  return sha256(bytes);
+}
+
+struct Head {
+  Sequence sequence;
+  Bytes hash;  ///< empty before the first event
+  ControllerEpoch epoch;
+};
+
+class SqliteJournal final : public Journal {
+ public:
+  SqliteJournal(FileSystem& files, Path path, Clock& clock)
+      : files_(files), path_(std::move(path)), clock_(clock) {}
+
+  Result<void> open() {
+    VERGER_TRY(auto database, sqlite::Database::open(files_, path_));
+    database_.emplace(std::move(database));
+    VERGER_TRY(const auto version, database_->query_int("PRAGMA user_version"));
+    if (version > kSchemaVersion) {
+      return Error{Errc::kUnsupported,
+                   fmt::format("{}: journal of schema {}, this program knows up to {}; use the "
+                               "newer program",
+                               path_.string(), version, kSchemaVersion)};
+    }
+    if (version == 0) {
+      VERGER_TRY(auto transaction, sqlite::Transaction::begin(*database_));
+      VERGER_CHECK(database_->execute(kSchema));
+      VERGER_CHECK(database_->execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
+      VERGER_CHECK(transaction.commit());
+    }
+    return load_head();
+  }
+
+  Result<Revision> append(std::string_view stream, Revision expected, std::vector<NewEvent> events,
+                          ControllerEpoch epoch) override {
+    VERGER_CHECK(ready());
+    if (epoch != head_.epoch) {
+      return Error{Errc::kRefused,
+                   fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
+                               "taken over",
+                               stream, epoch.value(), head_.epoch.value())};
+    }
+    VERGER_TRY(const auto current, revision(stream));
+    if (expected != kAnyRevision && expected != current) {
+      return Error{Errc::kConflict, fmt::format("{}: expected revision {}, it is at {}", stream,
+                                                expected.value(), current.value())};
+    }
+    if (events.empty()) {
+      return current;
+    }
+    auto head = head_;
+    auto begun = sqlite::Transaction::begin(*database_);
+    if (!begun) {
+      return failed(begun.error(), stream, false);
+    }
+    auto written = write(stream, current, events, epoch, head);
+    if (!written) {
+      return failed(written.error(), stream, false);
+    }
+    auto committed = begun->commit();
+    if (!committed) {
+      // The commit record may have reached the disk although its sync failed.
+      return failed(committed.error(), stream, committed.error().code != Errc::kNoSpace);
+    }
+    head_ = std::move(head);
+    tell_listeners();
+    return Revision(current.value() + static_cast<std::int64_t>(events.size()));
+  }
+
+  Result<std::vector<JournalEvent>> read(std::string_view stream, Revision after,
+                                         std::size_t limit) override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(auto statement,
+               database_->prepare(fmt::format(
+                   "{} WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?", kColumns)));
+    statement.bind(1, stream).bind(2, after.value()).bind(3, static_cast<std::int64_t>(limit));
+    return rows(statement);
+  }
+
+  Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit) override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(auto statement, database_->prepare(fmt::format(
+                                   "{} WHERE sequence > ? ORDER BY sequence LIMIT ?", kColumns)));
+    statement.bind(1, after.value()).bind(2, static_cast<std::int64_t>(limit));
+    return rows(statement);
+  }
+
+  Result<Revision> revision(std::string_view stream) override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(auto statement, database_->prepare("SELECT revision FROM streams WHERE stream = ?"));
+    statement.bind(1, stream);
+    VERGER_TRY(const bool there, statement.step());
+    return there ? Revision(statement.column_int(0)) : Revision(0);
+  }
+
+  Result<Sequence> last_sequence() override {
+    VERGER_CHECK(ready());
+    return head_.sequence;
+  }
+
+  Result<std::vector<std::string>> streams(std::string_view prefix) override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(auto statement,
+               database_->prepare("SELECT stream FROM streams WHERE stream >= ? ORDER BY stream"));
+    statement.bind(1, prefix);
+    std::vector<std::string> out;
+    for (;;) {
+      VERGER_TRY(const bool more, statement.step());
+      if (!more || !statement.column_text(0).starts_with(prefix)) {
+        return out;
+      }
+      out.emplace_back(statement.column_text(0));
+    }
+  }
+
+  Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
+    VERGER_CHECK(ready());
+    const ControllerEpoch next(head_.epoch.value() + 1);
+    auto begun = sqlite::Transaction::begin(*database_);
+    if (!begun) {
+      return failed(begun.error(), "epochs", false);
+    }
+    auto inserted = [&]() -> Result<void> {
+      VERGER_TRY(auto statement,
+                 database_->prepare("INSERT INTO epochs (epoch, owner, at) VALUES (?, ?, ?)"));
+      statement.bind(1, next.value()).bind(2, owner).bind(3, clock_.now().value());
+      return statement.run();
+    }();
+    if (!inserted) {
+      return failed(inserted.error(), "epochs", false);
+    }
+    auto committed = begun->commit();
+    if (!committed) {
+      return failed(committed.error(), "epochs", committed.error().code != Errc::kNoSpace);
+    }
+    head_.epoch = next;
+    return next;
+  }
+
+  Result<ControllerEpoch> epoch() override {
+    VERGER_CHECK(ready());
+    return head_.epoch;
+  }
+
+  Result<Sequence> verify() override {
+    VERGER_CHECK(ready());
+    Sequence at(0);
+    Bytes before;
+    for (;;) {
+      VERGER_TRY(const auto events, read_all(at, 10'000));
+      if (events.empty()) {
+        break;
+      }
+      for (const auto& event : events) {
+        const auto hash = chain(before, event);
+        if (event.sequence.value() != at.value() + 1 || to_hex(hash) != event.hash) {
+          return Error{
+              Errc::kCorruption,
+              fmt::format("{}: event {} ({} in {}) is not what was written, or one before it is "
+                          "missing",
+                          path_.string(), event.sequence.value(), event.type, event.stream)};
+        }
+        before.assign(hash.begin(), hash.end());
+        at = event.sequence;
+      }
+    }
+    return at;
+  }
+
+  Subscription subscribe(Listener listener) override {
+    auto kept = std::make_shared<Listener>(std::move(listener));
+    listeners_.push_back(kept);
+    return kept;
+  }
+
+ private:
+  /// Opens again after a failure that left the connection in doubt. The checkpoint writes what the
+  /// WAL holds anew and syncs it, so that what is read from now on is durable.
+  Result<void> ready() {
+    if (!in_doubt_) {
+      return {};
+    }
+    database_.reset();
+    VERGER_CHECK(open());
+    VERGER_CHECK(database_->execute("PRAGMA wal_checkpoint(TRUNCATE)"));
+    in_doubt_ = false;
+    return {};
+  }
+
+  Error failed(const Error& error, std::string_view stream, bool may_be_written) {
+    in_doubt_ = may_be_written || error.code == Errc::kIo;
+    if (may_be_written) {
+      return Error{Errc::kUnknownOutcome,
+                   fmt::format("{}: {}; it may be written or not", stream, error.message)};
+    }
+    return error.within(stream);
+  }
+
+  Result<void> load_head() {
+    VERGER_TRY(const auto epoch,
+               database_->query_int("SELECT coalesce(max(epoch), 0) FROM epochs"));
+    head_ = Head{Sequence(0), {}, ControllerEpoch(epoch)};
+    VERGER_TRY(auto statement, database_->prepare("SELECT sequence, hash FROM events ORDER BY "
+                                                  "sequence DESC LIMIT 1"));
+    VERGER_TRY(const bool there, statement.step());
+    if (there) {
+      head_.sequence = Sequence(statement.column_int(0));
+      const auto hash = statement.column_blob(1);
+      head_.hash.assign(hash.begin(), hash.end());
+    }
+    return {};
+  }
+
+  Result<void> write(std::string_view stream, Revision current, const std::vector<NewEvent>& events,
+                     ControllerEpoch epoch, Head& head) {
+    VERGER_TRY(auto insert,
+               database_->prepare("INSERT INTO events (sequence, stream, revision, type, data, at, "
+                                  "epoch, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+    auto revision = current;
+    for (const auto& event : events) {
+      revision = Revision(revision.value() + 1);
+      JournalEvent row{Sequence(head.sequence.value() + 1),
+                       std::string(stream),
+                       revision,
+                       event.type,
+                       event.data,
+                       clock_.now(),
+                       epoch,
+                       ""};
+      const auto hash = chain(head.hash, row);
+      insert.bind(1, row.sequence.value())
+          .bind(2, stream)
+          .bind(3, revision.value())
+          .bind(4, std::string_view(row.type))
+          .bind(5, std::string_view(row.data))
+          .bind(6, row.at.value())
+          .bind(7, epoch.value())
+          .bind(8, ByteView(hash));
+      VERGER_CHECK(insert.run());
+      head.sequence = row.sequence;
+      head.hash.assign(hash.begin(), hash.end());
+    }
+    VERGER_TRY(auto update, database_->prepare("INSERT INTO streams (stream, revision) VALUES (?, "
+                                               "?) ON CONFLICT (stream) DO UPDATE SET revision = "
+                                               "excluded.revision"));
+    update.bind(1, stream).bind(2, revision.value());
+    return update.run();
+  }
+
+  static Result<std::vector<JournalEvent>> rows(sqlite::Statement& statement) {
+    std::vector<JournalEvent> out;
+    for (;;) {
+      VERGER_TRY(const bool more, statement.step());
+      if (!more) {
+        return out;
+      }
+      out.push_back(
+          JournalEvent{Sequence(statement.column_int(0)), std::string(statement.column_text(1)),
+                       Revision(statement.column_int(2)), std::string(statement.column_text(3)),
+                       std::string(statement.column_text(4)), Ticks(statement.column_int(5)),
+                       ControllerEpoch(statement.column_int(6)), to_hex(statement.column_blob(7))});
+    }
+  }
+
+  void tell_listeners() {
+    std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
+    // A listener may subscribe another one, so the list is copied first.
+    for (const auto& weak : std::vector(listeners_.begin(), listeners_.end())) {
+      if (const auto listener = weak.lock()) {
+        (*listener)(head_.sequence);
+      }
+    }
+  }
+
+  FileSystem& files_;
+  Path path_;
+  Clock& clock_;
+  std::optional<sqlite::Database> database_;
+  bool in_doubt_ = false;
+  Head head_;
+  std::list<std::weak_ptr<Listener>> listeners_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> open_sqlite_journal(FileSystem& files, const Path& path,
+                                                     Clock& clock) {
+  auto journal = std::make_unique<SqliteJournal>(files, path, clock);
+  auto opened = journal->open();
+  if (!opened) {
+    return opened.error().within("journal");
+  }
+  return std::unique_ptr<Journal>(std::move(journal));
+}
+
+}  // namespace verger::controller

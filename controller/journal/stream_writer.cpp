@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include "controller/journal/journal.h"
+
+namespace verger::controller {
+
+Result<void> StreamWriter::append(std::vector<NewEvent> events) {
+  auto appended = journal_->append(stream_, revision_, events, epoch_);
+  if (appended) {
+    revision_ = *appended;
+    return {};
+  }
+  if (appended.error().code != Errc::kUnknownOutcome) {
+    return appended.error();
+  }
+  auto found = journal_->read(stream_, revision_);
+  if (!found) {
+    return Error{Errc::kUnknownOutcome,
+                 appended.error().message + "; reading it: " + found.error().message};
+  }
+  if (found->empty()) {
+    return Error{Errc::kUnavailable, fmt::format("{}: {} events were not written: {}", stream_,
+                                                 events.size(), appended.error().message)};
+  }
+  const bool ours = found->size() == events.size() &&
+                    std::ranges::equal(*found, events, [this](const auto& is, const auto& wanted) {
+                      return is.type == wanted.type && is.data == wanted.data && is.epoch == epoch_;
+                    });
+  if (!ours) {
+    return Error{Errc::kConflict, fmt::format("{}: somebody else wrote to it", stream_)};
+  }
+  revision_ = found->back().revision;
+  return {};
+}
+
+}  // namespace verger::controller

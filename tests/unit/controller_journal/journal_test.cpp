@@ -1,0 +1,233 @@
+#include "controller/journal/journal.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/base/memory_file_system.h"
+#include "engine/base/sqlite.h"
+
+namespace verger::controller {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class CountingClock final : public Clock {
+ public:
+  Ticks now() override { return Ticks(kUnixEpoch.value() + ++calls_); }
+  Monotonic monotonic() override { return Monotonic(++calls_); }
+
+ private:
+  std::int64_t calls_ = 0;
+};
+
+class JournalTest : public ::testing::Test {
+ protected:
+  void SetUp() override { open(); }
+  void open() {
+    auto opened = open_sqlite_journal(disk_, "/state/journal.db", clock_);
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    journal_ = std::move(*opened);
+    auto epoch = journal_->begin_epoch("test");
+    ASSERT_TRUE(epoch.has_value());
+    epoch_ = *epoch;
+  }
+  Result<Revision> add(std::string_view stream, std::string type,
+                       Revision expected = kAnyRevision) {
+    return journal_->append(stream, expected, {{std::move(type), "{\"a\":1}"}}, epoch_);
+  }
+  std::vector<std::string> types(std::string_view stream) {
+    std::vector<std::string> out;
+    const auto events = journal_->read(stream);
+    for (const auto& event : *events) {
+      out.push_back(event.type);
+    }
+    return out;
+  }
+
+  MemoryFileSystem disk_;
+  CountingClock clock_;
+  std::unique_ptr<Journal> journal_;
+  ControllerEpoch epoch_;
+
+ private:
+  void make_directory() { ASSERT_TRUE(disk_.make_directories("/state").has_value()); }
+  bool directory_ = (make_directory(), disk_.sync_directory("/").has_value());
+};
+
+TEST_F(JournalTest, GivesBackWhatWasAppendedInOrder) {
+  ASSERT_EQ(add("run/1", "started", Revision(0)).value(), Revision(1));
+  ASSERT_EQ(add("run/2", "started").value(), Revision(1));
+  const auto two = journal_->append("run/1", Revision(1), {{"b", "{}"}, {"c", "{}"}}, epoch_);
+  ASSERT_EQ(two.value(), Revision(3));
+  EXPECT_THAT(types("run/1"), ElementsAre("started", "b", "c"));
+  const auto all = journal_->read_all(Sequence(1));
+  ASSERT_EQ(all->size(), 3U);
+  EXPECT_EQ(all->front().stream, "run/2");
+  EXPECT_EQ(all->front().sequence, Sequence(2));
+  EXPECT_EQ(journal_->last_sequence().value(), Sequence(4));
+  EXPECT_THAT(journal_->streams("run/").value(), ElementsAre("run/1", "run/2"));
+  EXPECT_THAT(journal_->streams("run/2").value(), ElementsAre("run/2"));
+}
+
+TEST_F(JournalTest, RefusesAnotherRevision) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  const auto again = add("s", "b", Revision(0));
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().code, Errc::kConflict);
+  EXPECT_THAT(types("s"), ElementsAre("a"));
+}
+
+TEST_F(JournalTest, RefusesAnOlderEpoch) {
+  const auto old = epoch_;
+  ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
+  const auto late = journal_->append("s", kAnyRevision, {{"a", "{}"}}, old);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Errc::kRefused);
+}
+
+TEST_F(JournalTest, TakesTheNextEpochAtEachStart) {
+  EXPECT_EQ(epoch_, ControllerEpoch(1));
+  journal_.reset();
+  open();
+  EXPECT_EQ(epoch_, ControllerEpoch(2));
+}
+
+TEST_F(JournalTest, TellsListenersUntilTheyGo) {
+  std::vector<std::int64_t> heard;
+  auto subscription = journal_->subscribe([&](Sequence last) { heard.push_back(last.value()); });
+  ASSERT_TRUE(add("s", "a").has_value());
+  subscription.reset();
+  ASSERT_TRUE(add("s", "b").has_value());
+  EXPECT_THAT(heard, ElementsAre(1));
+}
+
+TEST_F(JournalTest, ChainNoticesAChangedEvent) {
+  for (const auto* type : {"a", "b", "c"}) {
+    ASSERT_TRUE(add("s", type).has_value());
+  }
+  EXPECT_EQ(journal_->verify().value(), Sequence(3));
+  journal_.reset();
+  {
+    auto database = sqlite::Database::open(disk_, "/state/journal.db");
+    ASSERT_TRUE(database.has_value());
+    ASSERT_TRUE(
+        database->execute("UPDATE events SET data = '{\"a\":2}' WHERE sequence = 2").has_value());
+  }
+  open();
+  const auto verified = journal_->verify();
+  ASSERT_FALSE(verified.has_value());
+  EXPECT_EQ(verified.error().code, Errc::kCorruption);
+  EXPECT_THAT(verified.error().message, HasSubstr("event 2 (b in s)"));
+}
+
+TEST_F(JournalTest, RefusesANewerSchema) {
+  journal_.reset();
+  {
+    auto database = sqlite::Database::open(disk_, "/state/journal.db");
+    ASSERT_TRUE(database->execute("PRAGMA user_version = 99").has_value());
+  }
+  const auto opened = open_sqlite_journal(disk_, "/state/journal.db", clock_);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, Errc::kUnsupported);
+}
+
+TEST_F(JournalTest, AcknowledgedEventsSurviveAPowerCutAtAnyDiskOperation) {
+  journal_.reset();
+  int cuts = 0;
+  for (std::uint64_t nth = 0;; ++nth) {
+    SCOPED_TRACE(nth);
+    auto disk = std::make_unique<MemoryFileSystem>();
+    ASSERT_TRUE(disk->make_directories("/state").has_value());
+    ASSERT_TRUE(disk->sync_directory("/").has_value());
+    CountingClock clock;
+    bool cut = false;
+    std::int64_t acknowledged = 0;
+    std::int64_t epoch_taken = 0;
+    {
+      disk->reset_count();
+      disk->set_fault_hook([&](const DiskOperation& operation) -> std::optional<Error> {
+        if (cut || operation.number >= nth) {
+          cut = true;
+          return Error{Errc::kIo, "the power is gone"};
+        }
+        return std::nullopt;
+      });
+      auto journal = open_sqlite_journal(*disk, "/state/journal.db", clock);
+      if (journal) {
+        if (const auto epoch = (*journal)->begin_epoch("x")) {
+          epoch_taken = epoch->value();
+          for (int i = 0; i < 6; ++i) {
+            if (!(*journal)->append("s", kAnyRevision, {{fmt::format("e{}", i), "{}"}}, *epoch)) {
+              break;
+            }
+            ++acknowledged;
+          }
+        }
+      }
+    }
+    disk->set_fault_hook(nullptr);
+    disk->cut_power(nth);
+    auto again = open_sqlite_journal(*disk, "/state/journal.db", clock);
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    const auto events = (*again)->read("s");
+    ASSERT_TRUE(events.has_value());
+    // What was answered is there; at most the one in flight besides.
+    ASSERT_GE(static_cast<std::int64_t>(events->size()), acknowledged);
+    ASSERT_LE(static_cast<std::int64_t>(events->size()), acknowledged + 1);
+    ASSERT_TRUE((*again)->verify().has_value());
+    ASSERT_GT((*again)->begin_epoch("y")->value(), epoch_taken);
+    if (!cut) {
+      break;
+    }
+    ++cuts;
+  }
+  EXPECT_GT(cuts, 20);
+}
+
+TEST_F(JournalTest, SaysUnknownWhenTheSyncOfACommitFailsAndTheWriterFindsOut) {
+  StreamWriter writer(*journal_, "s", epoch_, Revision(0));
+  ASSERT_TRUE(writer.append({{"a", "{}"}}).has_value());
+  bool failed = false;
+  disk_.set_fault_hook([&](const DiskOperation& operation) -> std::optional<Error> {
+    if (!failed && operation.kind == "sync") {
+      failed = true;
+      return Error{Errc::kIo, "sync failed"};
+    }
+    return std::nullopt;
+  });
+  const auto direct = journal_->append("s", Revision(1), {{"b", "{}"}}, epoch_);
+  ASSERT_TRUE(failed);
+  ASSERT_FALSE(direct.has_value());
+  EXPECT_EQ(direct.error().code, Errc::kUnknownOutcome);
+  // Whatever it was, the journal goes on from what is there.
+  const auto there = journal_->revision("s");
+  ASSERT_TRUE(there.has_value());
+  StreamWriter second(*journal_, "s", epoch_, *there);
+  failed = false;
+  const auto written = second.append({{"c", "{}"}});
+  ASSERT_TRUE(failed);
+  if (written) {
+    EXPECT_EQ(types("s").back(), "c");
+  } else {
+    EXPECT_EQ(written.error().code, Errc::kUnavailable) << written.error().message;
+    EXPECT_NE(types("s").back(), "c");
+  }
+  ASSERT_TRUE(journal_->verify().has_value());
+}
+
+TEST_F(JournalTest, AFullDiskLosesNothingAndCanBeReadAndWrittenLater) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  disk_.set_free_space(0);
+  const auto full = add("s", "b");
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().code, Errc::kNoSpace);
+  EXPECT_THAT(types("s"), ElementsAre("a"));
+  disk_.set_free_space(std::nullopt);
+  ASSERT_TRUE(add("s", "c").has_value());
+  EXPECT_THAT(types("s"), ElementsAre("a", "c"));
+}
+
+}  // namespace
+}  // namespace verger::controller
