@@ -1,6 +1,5 @@
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +7,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <boost/asio/awaitable.hpp>
 
 #include "engine/base/result.h"
 
@@ -47,19 +48,19 @@ struct Request {
   std::string method = "GET";
   /// Path and query as sent, percent-encoded: "/streams/%24scavenges?embed=body".
   std::string target = "/";
-  Headers headers;
-  std::string body;
-  Peer peer;  ///< filled by the server
+  Headers headers{};
+  std::string body{};
+  Peer peer{};  ///< filled by the server
 };
 
 struct Response {
   int status = 200;
-  std::string reason;  ///< empty: the standard phrase of the status
-  Headers headers;
-  std::string body;
+  std::string reason{};  ///< empty: the standard phrase of the status
+  Headers headers{};
+  std::string body{};
   /// Set for an endless answer (server-sent events): called for the next piece until it gives an
   /// empty one or an error; `body` is then unused.
-  std::function<net::awaitable<Result<std::string>>()> stream;
+  std::function<net::awaitable<Result<std::string>>()> stream{};
 };
 
 /// Answers one request. Runs on the server's executor; exceptions become 500.

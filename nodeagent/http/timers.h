@@ -1,9 +1,10 @@
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <chrono>
 #include <optional>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "engine/base/clock.h"
 #include "engine/base/result.h"
