@@ -1,0 +1,183 @@
+#include "nodeagent/http/beast_client.h"
+
+#include <atomic>
+#include <fmt/format.h>
+#include <map>
+#include <variant>
+#include <vector>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "nodeagent/http/detail/wire.h"
+
+namespace verger::http {
+
+struct BeastClient::Impl {
+  struct Pooled {
+    std::shared_ptr<Transport> transport;
+    Monotonic made{};
+    Monotonic used{};
+  };
+
+  net::any_io_executor strand;
+  BeastClientOptions options;
+  Clock& clock;
+  std::map<Endpoint, std::vector<Pooled>> idle;
+  std::atomic<std::size_t> made = 0;
+  std::atomic<std::size_t> sent = 0;
+  std::atomic<std::size_t> repeated = 0;
+
+  Impl(const net::any_io_executor& executor, BeastClientOptions with, Clock& time)
+      : strand(net::make_strand(executor)), options(with), clock(time) {}
+
+  /// The newest usable connection; unusable ones are closed on the way.
+  std::optional<Pooled> take(const Endpoint& to) {
+    const auto now = clock.monotonic();
+    auto& pool = idle[to];
+    std::optional<Pooled> found;
+    std::erase_if(pool, [&](Pooled& pooled) {
+      const bool usable = now - pooled.made < options.connection_lifetime &&
+                          now - pooled.used < options.idle_lifetime && pooled.transport->quiet();
+      if (!usable) {
+        pooled.transport->close();
+      }
+      return !usable;
+    });
+    if (!pool.empty()) {
+      found = std::move(pool.back());
+      pool.pop_back();
+    }
+    return found;
+  }
+
+  void give_back(const Endpoint& to, Pooled pooled) {
+    auto& pool = idle[to];
+    pooled.used = clock.monotonic();
+    pooled.transport->never_expires();
+    if (pool.size() >= options.idle_per_endpoint) {
+      pool.front().transport->close();
+      pool.erase(pool.begin());
+    }
+    pool.push_back(std::move(pooled));
+  }
+
+  void close_all() {
+    for (auto& [endpoint, pool] : idle) {
+      for (auto& pooled : pool) {
+        pooled.transport->close();
+      }
+    }
+    idle.clear();
+  }
+
+  static net::awaitable<Result<Response>> send(std::shared_ptr<Impl> self, Endpoint to,
+                                               Request request,
+                                               std::chrono::steady_clock::time_point limit);
+};
+
+net::awaitable<Result<Response>> BeastClient::Impl::send(
+    std::shared_ptr<Impl> self, Endpoint to, Request request,
+    std::chrono::steady_clock::time_point limit) {
+  const auto what = fmt::format("{} {}{}", request.method, to.url(),
+                                request.target.substr(0, request.target.find('?')));
+  const auto bytes = request_bytes(to, request);
+  const bool head = request.method == "HEAD";
+  const bool harmless = head || request.method == "GET";
+  bool may_repeat = true;
+  while (true) {
+    auto pooled = may_repeat ? self->take(to) : std::nullopt;
+    const bool reused = pooled.has_value();
+    if (!reused) {
+      auto socket = co_await connect_tcp(self->strand, to, limit);
+      if (!socket.has_value()) {
+        co_return socket.error().within(request.method + " " + request.target);
+      }
+      ++self->made;
+      pooled = Pooled{.transport = make_tcp_transport(std::move(*socket)),
+                      .made = self->clock.monotonic()};
+    }
+    // Whatever way this coroutine ends, a connection that is not given back is closed.
+    struct Closer {
+      std::shared_ptr<Transport> transport;
+      ~Closer() {
+        if (transport != nullptr) {
+          transport->close();
+        }
+      }
+    } closer{pooled->transport};
+    const auto& transport = pooled->transport;
+    transport->expires_at(limit);
+    ++self->sent;
+    const auto written = co_await transport->write(net::buffer(bytes));
+    if (written.error) {
+      if (written.bytes == 0) {
+        if (reused && !written.timed_out) {
+          may_repeat = false;
+          ++self->repeated;
+          continue;
+        }
+        co_return Error{Errc::kUnavailable,
+                        fmt::format("{}: nothing was sent: {}", what, written.text())};
+      }
+      co_return Error{Errc::kUnknownOutcome,
+                      fmt::format("{}: sent in part, then: {}", what, written.text())};
+    }
+    auto read = co_await read_response(transport, head, self->options.response_bytes);
+    if (auto* failure = std::get_if<ResponseFailure>(&read)) {
+      const bool late = std::chrono::steady_clock::now() >= limit;
+      if (reused && harmless && !failure->any_byte && !late) {
+        may_repeat = false;
+        ++self->repeated;
+        continue;
+      }
+      co_return Error{Errc::kUnknownOutcome,
+                      fmt::format("{}: sent, but no whole answer came: {}; it may have been "
+                                  "carried out",
+                                  what, failure->text)};
+    }
+    auto& [response, keep_alive] = std::get<ReadResponse>(read);
+    if (keep_alive) {
+      closer.transport.reset();
+      self->give_back(to, std::move(*pooled));
+    }
+    co_return std::move(response);
+  }
+}
+
+BeastClient::BeastClient(net::any_io_executor executor, BeastClientOptions options, Clock& clock)
+    : impl_(std::make_shared<Impl>(executor, options, clock)) {}
+
+BeastClient::~BeastClient() { impl_->close_all(); }
+
+net::awaitable<Result<Response>> BeastClient::send(Endpoint to, Request request,
+                                                   std::chrono::milliseconds deadline) {
+  const auto limit = std::chrono::steady_clock::now() + deadline;
+  if (to.tls) {
+    co_return Error{Errc::kUnavailable, fmt::format("{}: TLS is not available yet", to.url())};
+  }
+  add_default_accept(request);
+  const auto impl = impl_;
+  co_return co_await net::co_spawn(
+      impl->strand, Impl::send(impl, std::move(to), std::move(request), limit), net::use_awaitable);
+}
+
+void BeastClient::drop_connections() {
+  net::dispatch(impl_->strand, [impl = impl_] { impl->close_all(); });
+}
+
+BeastClient::Counts BeastClient::counts() const {
+  return Counts{
+      .connections_made = impl_->made, .requests_sent = impl_->sent, .repeated = impl_->repeated};
+}
+
+void add_default_accept(Request& request) {
+  const auto path = std::string_view(request.target).substr(0, request.target.find('?'));
+  if (!request.headers.get("Accept").has_value() && path != "/metrics") {
+    request.headers.set("Accept", "application/json");
+  }
+}
+
+}  // namespace verger::http

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "engine/base/clock.h"
+#include "nodeagent/http/client.h"
+
+namespace verger::http {
+
+struct BeastClientOptions {
+  /// Age at which a connection carries no new request. The server's nodes use ten minutes; until
+  /// then a peer may see the certificate of the day it was opened.
+  std::chrono::milliseconds connection_lifetime{std::chrono::minutes(10)};
+  /// An unused connection is not taken again after this time.
+  std::chrono::milliseconds idle_lifetime{30'000};
+  std::size_t idle_per_endpoint = 4;
+  std::size_t response_bytes = 64 * 1024 * 1024;
+};
+
+/// The Client of production: HTTP/1.1 with pooled connections.
+///
+/// A request goes out once. It is sent a second time, on a new connection, only where the first
+/// cannot have been carried out: a pooled connection took none of its bytes, or the method is GET
+/// or HEAD and no byte of an answer came. A pooled connection is looked at first, and not used when
+/// its peer has closed it. Adds Host, Content-Length (0 too: node-interface.md, 1.1), and Accept
+/// by add_default_accept().
+///
+/// Connections live on `executor` (a strand is made of it); send() may be awaited on any executor.
+class BeastClient final : public Client {
+ public:
+  explicit BeastClient(net::any_io_executor executor, BeastClientOptions options = {},
+                       Clock& clock = system_clock());
+  /// Closes the pooled connections. No send() may be under way.
+  ~BeastClient() override;
+  BeastClient(const BeastClient&) = delete;
+  BeastClient& operator=(const BeastClient&) = delete;
+
+  net::awaitable<Result<Response>> send(Endpoint to, Request request,
+                                        std::chrono::milliseconds deadline) override;
+  /// Closes all pooled connections: the next requests make new ones.
+  void drop_connections();
+  struct Counts {
+    std::size_t connections_made = 0;
+    std::size_t requests_sent = 0;
+    std::size_t repeated = 0;  ///< sent again after a stale connection
+  };
+  [[nodiscard]] Counts counts() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// "Accept: application/json" where the request has no Accept and does not go to /metrics, which
+/// refuses it.
+void add_default_accept(Request& request);
+
+}  // namespace verger::http

@@ -1,0 +1,267 @@
+#include "nodeagent/http/detail/transport.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+namespace verger::http {
+namespace {
+
+using tcp = net::ip::tcp;
+constexpr auto kTuple = net::as_tuple(net::use_awaitable);
+
+class TcpTransport final : public Transport {
+ public:
+  explicit TcpTransport(tcp::socket socket) : Transport(std::move(socket)) {}
+
+  net::awaitable<IoResult> read_some(net::mutable_buffer into) override {
+    if (timed_out()) {
+      co_return finish(net::error::operation_aborted, 0);
+    }
+    auto [error, bytes] = co_await socket().async_read_some(into, kTuple);
+    co_return finish(error, bytes);
+  }
+
+  net::awaitable<IoResult> write(net::const_buffer from) override {
+    if (timed_out()) {
+      co_return finish(net::error::operation_aborted, 0);
+    }
+    auto [error, bytes] = co_await net::async_write(socket(), from, kTuple);
+    co_return finish(error, bytes);
+  }
+
+  net::awaitable<void> finish_sending() override {
+    boost::system::error_code ignored;  // the peer may be gone already
+    socket().shutdown(tcp::socket::shutdown_send, ignored);
+    co_return;
+  }
+
+  bool quiet() override {
+    if (!socket().is_open()) {
+      return false;
+    }
+    pollfd wait{.fd = socket().native_handle(), .events = POLLIN, .revents = 0};
+    return ::poll(&wait, 1, 0) == 0;
+  }
+};
+
+Error bind_error(const boost::system::error_code& error, const std::string& host,
+                 std::uint16_t port) {
+  const auto where = fmt::format("{}:{}", host, port);
+  if (error == net::error::address_in_use) {
+    return Error{Errc::kConflict,
+                 fmt::format("cannot listen on {}: the port is in use by another process; stop it "
+                             "(`ss -ltnp 'sport = :{}'` shows which it is) or configure another "
+                             "port",
+                             where, port)};
+  }
+  if (error == boost::system::errc::address_not_available) {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("cannot listen on {}: this machine does not have that address", where)};
+  }
+  if (error == net::error::access_denied) {
+    return Error{
+        Errc::kUnauthorized,
+        fmt::format("cannot listen on {}: permission denied (ports below 1024 need it)", where)};
+  }
+  return Error{Errc::kIo, fmt::format("cannot listen on {}: {}", where, error.message())};
+}
+
+/// What a resolver that may outlive its caller reports to. getaddrinfo cannot be interrupted.
+struct Resolution {
+  tcp::resolver resolver;
+  net::steady_timer done;
+  boost::system::error_code error = net::error::timed_out;
+  tcp::resolver::results_type found;
+  Resolution(const net::any_io_executor& executor, std::chrono::steady_clock::time_point limit)
+      : resolver(executor), done(executor, limit) {}
+};
+
+/// One try to connect. The timer's handler may run after the coroutine has gone on.
+struct Attempt {
+  tcp::socket socket;
+  net::steady_timer timer;
+  bool late = false;
+  bool ended = false;
+  Attempt(const net::any_io_executor& executor, std::chrono::steady_clock::time_point limit)
+      : socket(executor), timer(executor, limit) {}
+  /// The kernel may choose, as the local port, the very port that nobody listens on.
+  [[nodiscard]] bool reached_itself() const {
+    boost::system::error_code local_error;
+    boost::system::error_code remote_error;
+    const auto local = socket.local_endpoint(local_error);
+    const auto remote = socket.remote_endpoint(remote_error);
+    return !local_error && !remote_error && local == remote;
+  }
+};
+
+/// A server process that we start must not inherit our connections and listening ports.
+void keep_from_children(int descriptor) { ::fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
+}  // namespace
+
+bool IoResult::closed_by_peer() const {
+  return error == net::error::eof || error == net::error::connection_reset ||
+         error == net::error::broken_pipe || error == net::ssl::error::stream_truncated;
+}
+
+std::string IoResult::text() const {
+  if (timed_out) {
+    return "no answer in time";
+  }
+  if (error == net::error::eof || error == net::ssl::error::stream_truncated) {
+    return "the other side closed the connection";
+  }
+  return error.message();
+}
+
+Transport::Transport(tcp::socket socket)
+    : socket_(std::move(socket)),
+      deadline_(socket_.get_executor(), std::chrono::steady_clock::time_point::max()) {
+  keep_from_children(socket_.native_handle());
+  boost::system::error_code error;
+  socket_.set_option(tcp::no_delay(true), error);
+  if (const auto remote = socket_.remote_endpoint(error); !error) {
+    peer_.address = remote.address().to_string();
+  }
+}
+
+IoResult Transport::finish(boost::system::error_code error, std::size_t bytes) const {
+  return IoResult{.error = error, .bytes = bytes, .timed_out = error && timed_out_};
+}
+
+void Transport::expires_at(std::chrono::steady_clock::time_point limit) {
+  timed_out_ = false;
+  deadline_.expires_at(limit);
+  if (limit == std::chrono::steady_clock::time_point::max()) {
+    return;
+  }
+  deadline_.async_wait([weak = weak_from_this(), limit](boost::system::error_code error) {
+    const auto self = weak.lock();
+    // A handler that was already on its way when the limit was moved must not act.
+    if (error || self == nullptr || self->deadline_.expiry() != limit) {
+      return;
+    }
+    self->timed_out_ = true;
+    boost::system::error_code ignored;
+    self->socket_.cancel(ignored);
+  });
+}
+
+void Transport::expires_after(std::chrono::steady_clock::duration limit) {
+  expires_at(std::chrono::steady_clock::now() + limit);
+}
+
+void Transport::never_expires() { expires_at(std::chrono::steady_clock::time_point::max()); }
+
+void Transport::close() {
+  deadline_.cancel();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+std::shared_ptr<Transport> make_tcp_transport(tcp::socket socket) {
+  return std::make_shared<TcpTransport>(std::move(socket));
+}
+
+net::awaitable<Result<tcp::socket>> connect_tcp(net::any_io_executor executor, Endpoint to,
+                                                std::chrono::steady_clock::time_point limit) {
+  std::vector<tcp::endpoint> addresses;
+  boost::system::error_code error;
+  if (const auto literal = net::ip::make_address(to.host, error); !error) {
+    addresses.emplace_back(literal, to.port);
+  } else {
+    const auto resolution = std::make_shared<Resolution>(executor, limit);
+    resolution->resolver.async_resolve(
+        to.host, std::to_string(to.port), tcp::resolver::numeric_service,
+        [resolution](boost::system::error_code failed, tcp::resolver::results_type found) {
+          resolution->error = failed;
+          resolution->found = std::move(found);
+          resolution->done.cancel();
+        });
+    co_await resolution->done.async_wait(kTuple);
+    if (resolution->error) {
+      resolution->resolver.cancel();
+      co_return Error{Errc::kUnavailable,
+                      fmt::format("{}: the name \"{}\" cannot be resolved: {}", to.url(), to.host,
+                                  resolution->error.message())};
+    }
+    for (const auto& entry : resolution->found) {
+      addresses.push_back(entry.endpoint());
+    }
+  }
+  std::string last = "no address";
+  for (const auto& address : addresses) {
+    const auto attempt = std::make_shared<Attempt>(executor, limit);
+    attempt->timer.async_wait([attempt](boost::system::error_code stopped) {
+      if (!stopped && !attempt->ended) {
+        attempt->late = true;
+        boost::system::error_code ignored;
+        attempt->socket.close(ignored);
+      }
+    });
+    auto [failed] = co_await attempt->socket.async_connect(address, kTuple);
+    attempt->ended = true;
+    attempt->timer.cancel();
+    if (attempt->late) {
+      last = "no connection in time";
+      break;
+    }
+    if (!failed && attempt->reached_itself()) {
+      failed = net::error::connection_refused;
+    }
+    if (!failed) {
+      keep_from_children(attempt->socket.native_handle());
+      co_return std::move(attempt->socket);
+    }
+    last = failed.message();
+  }
+  co_return Error{Errc::kUnavailable, fmt::format("{}: cannot connect: {}", to.url(), last)};
+}
+
+Result<tcp::acceptor> listen_tcp(net::any_io_executor executor, const std::string& host,
+                                 std::uint16_t port) {
+  boost::system::error_code error;
+  auto address = net::ip::make_address(host, error);
+  if (error) {
+    tcp::resolver resolver(executor);
+    const auto found = resolver.resolve(host, "", tcp::resolver::passive, error);
+    if (error || found.empty()) {
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("cannot listen on {}:{}: the name cannot be resolved: {}", host,
+                               port, error.message())};
+    }
+    address = found.begin()->endpoint().address();
+  }
+  const tcp::endpoint where(address, port);
+  tcp::acceptor acceptor(executor);
+  acceptor.open(where.protocol(), error);
+  if (error) {
+    return bind_error(error, host, port);
+  }
+  keep_from_children(acceptor.native_handle());
+  acceptor.set_option(net::socket_base::reuse_address(true), error);
+  if (error) {
+    return bind_error(error, host, port);
+  }
+  acceptor.bind(where, error);
+  if (error) {
+    return bind_error(error, host, port);
+  }
+  acceptor.listen(net::socket_base::max_listen_connections, error);
+  if (error) {
+    return bind_error(error, host, port);
+  }
+  return acceptor;
+}
+
+}  // namespace verger::http

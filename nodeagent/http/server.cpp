@@ -1,0 +1,355 @@
+#include "nodeagent/http/server.h"
+
+#include <fmt/format.h>
+#include <list>
+#include <variant>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+
+#include "nodeagent/http/detail/wire.h"
+#include "nodeagent/http/task_group.h"
+
+namespace verger::http {
+namespace {
+
+using tcp = net::ip::tcp;
+constexpr auto kTuple = net::as_tuple(net::use_awaitable);
+constexpr std::size_t kLingerBytes = 1024 * 1024;
+
+Response plain_text(int status, std::string text) {
+  return Response{
+      .status = status, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(text)};
+}
+
+bool has_no_body(int status) { return status == 204 || status == 304 || status < 200; }
+
+/// Where a handler leaves its answer when it may be late.
+struct LateAnswer {
+  std::optional<Response> response;
+  net::steady_timer done;
+  LateAnswer(const net::any_io_executor& executor, std::chrono::milliseconds limit)
+      : done(executor, limit) {}
+};
+
+}  // namespace
+
+struct Server::Impl : std::enable_shared_from_this<Impl> {
+  enum class Doing : std::uint8_t { kIdle, kRequest, kStream };
+  struct Connection {
+    std::shared_ptr<Transport> transport;
+    Doing doing = Doing::kIdle;
+  };
+
+  net::any_io_executor executor;
+  ServerOptions options;
+  Handler handler;
+  Log& log;
+  tcp::acceptor acceptor;
+  TaskGroup tasks;
+  std::list<Connection> connections;
+  bool stopping = false;
+
+  Impl(net::any_io_executor on, ServerOptions with, Handler answer, Log& to)
+      : executor(std::move(on)),
+        options(std::move(with)),
+        handler(std::move(answer)),
+        log(to),
+        acceptor(executor),
+        tasks(executor, log, "http server") {}
+
+  /// Connections whose end nobody needs to wait for.
+  void end_idle() {
+    for (auto& connection : connections) {
+      if (connection.doing != Doing::kRequest) {
+        connection.transport->close();
+      }
+    }
+  }
+
+  // The coroutines hold the Impl, and the Impl holds the group that only counts them.
+  static net::awaitable<void> accept(std::shared_ptr<Impl> self);
+  static net::awaitable<void> refuse(tcp::socket socket);
+  static net::awaitable<void> serve(std::shared_ptr<Impl> self, tcp::socket socket);
+  static net::awaitable<void> serve_requests(std::shared_ptr<Impl> self, Connection& connection);
+  static net::awaitable<Response> handle(std::shared_ptr<Impl> self, Request request);
+  static net::awaitable<Response> call(std::shared_ptr<Impl> self, Request request);
+  static net::awaitable<void> call_late(std::shared_ptr<Impl> self,
+                                        std::shared_ptr<LateAnswer> answer, Request request);
+  static net::awaitable<bool> write_stream(std::shared_ptr<Impl> self,
+                                           std::shared_ptr<Transport> transport, Response response,
+                                           bool chunked, bool keep_alive);
+  static net::awaitable<bool> pump(std::shared_ptr<Impl> self, std::shared_ptr<Transport> transport,
+                                   const Response& response, bool chunked);
+  static net::awaitable<void> linger(std::shared_ptr<Impl> self,
+                                     std::shared_ptr<Transport> transport);
+};
+
+net::awaitable<void> Server::Impl::accept(std::shared_ptr<Impl> self) {
+  while (!self->stopping) {
+    auto [error, socket] = co_await self->acceptor.async_accept(kTuple);
+    if (self->stopping || error == net::error::operation_aborted) {
+      co_return;
+    }
+    if (error) {
+      // Out of descriptors, or a connection that was gone before we took it: it will pass.
+      self->log.warning("cannot accept a connection", {{"error", error.message()}});
+      net::steady_timer pause(self->executor, std::chrono::milliseconds(50));
+      co_await pause.async_wait(kTuple);
+      continue;
+    }
+    if (self->connections.size() >= self->options.limits.connections) {
+      self->log.warning("connection refused: too many are open",
+                        {{"limit", std::to_string(self->options.limits.connections)}});
+      co_await refuse(std::move(socket));
+      continue;
+    }
+    self->tasks.spawn(serve(self, std::move(socket)));
+  }
+}
+
+net::awaitable<void> Server::Impl::refuse(tcp::socket socket) {
+  const auto transport = make_tcp_transport(std::move(socket));
+  // A fresh socket takes this many bytes at once, whatever the peer does.
+  transport->expires_after(std::chrono::milliseconds(100));
+  Response busy{.status = 503, .reason = "Server Is Too Busy"};
+  const auto head = response_head(busy, 0, false, false);
+  co_await transport->write(net::buffer(head));
+  co_await transport->finish_sending();
+}
+
+net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
+  const auto transport = make_tcp_transport(std::move(socket));
+  if (self->stopping) {
+    co_return;
+  }
+  struct Entry {
+    std::list<Connection>& list;
+    std::list<Connection>::iterator at;
+    ~Entry() {
+      at->transport->close();
+      list.erase(at);
+    }
+  } entry{self->connections,
+          self->connections.insert(self->connections.end(), Connection{.transport = transport})};
+  co_await serve_requests(self, *entry.at);
+}
+
+net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
+                                                  Connection& connection) {
+  const auto transport = connection.transport;
+  const auto& limits = self->options.limits;
+  boost::beast::flat_buffer buffer;
+  bool keep_alive = true;
+  while (keep_alive && !self->stopping) {
+    connection.doing = Doing::kIdle;
+    if (buffer.size() == 0) {
+      transport->expires_after(limits.idle);
+      const auto first = co_await transport->read_some(buffer.prepare(4096));
+      buffer.commit(first.bytes);
+      if (first.error) {
+        co_return;
+      }
+    }
+    connection.doing = Doing::kRequest;
+    transport->expires_after(limits.read);
+    auto read = co_await read_request(transport, buffer, limits.header_bytes, limits.body_bytes);
+    transport->never_expires();
+    if (const auto* failure = std::get_if<ReadFailure>(&read)) {
+      if (failure->status != 0) {
+        const auto answer = plain_text(failure->status, failure->text);
+        const auto bytes = response_head(answer, answer.body.size(), false, false) + answer.body;
+        transport->expires_after(limits.write);
+        const auto sent = co_await transport->write(net::buffer(bytes));
+        if (!sent.error) {
+          co_await linger(self, transport);
+        }
+      }
+      co_return;
+    }
+    auto& [request, wants_keep_alive, http_1_0] = std::get<ReadRequest>(read);
+    const bool head = request.method == "HEAD";
+    Response response = co_await handle(self, std::move(request));
+    keep_alive = wants_keep_alive && !self->stopping;
+    if (response.stream && !head && !has_no_body(response.status)) {
+      connection.doing = Doing::kStream;
+      if (self->stopping) {
+        co_return;
+      }
+      keep_alive = keep_alive && !http_1_0;
+      if (!co_await write_stream(self, transport, std::move(response), !http_1_0, keep_alive)) {
+        co_return;
+      }
+      continue;
+    }
+    std::optional<std::size_t> size = response.body.size();
+    if (has_no_body(response.status) || (head && response.stream)) {
+      size.reset();
+    }
+    auto bytes = response_head(response, size, false, keep_alive && !http_1_0);
+    if (http_1_0) {
+      keep_alive = false;
+    }
+    if (!head && !has_no_body(response.status)) {
+      bytes += response.body;
+    }
+    transport->expires_after(limits.write);
+    const auto sent = co_await transport->write(net::buffer(bytes));
+    if (sent.error) {
+      self->log.debug("an answer was not taken", {{"error", sent.text()}});
+      co_return;
+    }
+  }
+  co_await transport->finish_sending();
+}
+
+net::awaitable<Response> Server::Impl::handle(std::shared_ptr<Impl> self, Request request) {
+  if (self->options.limits.handler.count() == 0) {
+    co_return co_await call(self, std::move(request));
+  }
+  const auto answer = std::make_shared<LateAnswer>(self->executor, self->options.limits.handler);
+  self->tasks.spawn(call_late(self, answer, std::move(request)));
+  if (!answer->response.has_value()) {
+    co_await answer->done.async_wait(kTuple);
+  }
+  if (answer->response.has_value()) {
+    co_return std::move(*answer->response);
+  }
+  co_return self->options.handler_late;
+}
+
+net::awaitable<void> Server::Impl::call_late(std::shared_ptr<Impl> self,
+                                             std::shared_ptr<LateAnswer> answer, Request request) {
+  answer->response = co_await call(self, std::move(request));
+  answer->done.cancel();
+}
+
+net::awaitable<Response> Server::Impl::call(std::shared_ptr<Impl> self, Request request) {
+  std::string what = request.method + " " + request.target;
+  std::string failed;
+  try {
+    co_return co_await self->handler(std::move(request));
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == net::error::operation_aborted && self->stopping) {
+      throw;
+    }
+    failed = error.what();
+  } catch (const std::exception& error) {
+    failed = error.what();
+  }
+  what = what.substr(0, what.find('?'));
+  self->log.error("a request's handler failed", {{"request", what}, {"error", failed}});
+  co_return Response{.status = 500};
+}
+
+/// True where the connection can carry another request.
+net::awaitable<bool> Server::Impl::write_stream(std::shared_ptr<Impl> self,
+                                                std::shared_ptr<Transport> transport,
+                                                Response response, bool chunked, bool keep_alive) {
+  using namespace net::experimental::awaitable_operators;
+  const auto head = response_head(response, std::nullopt, chunked, keep_alive);
+  transport->expires_after(self->options.limits.write);
+  if (const auto sent = co_await transport->write(net::buffer(head)); sent.error) {
+    co_return false;
+  }
+  // The stream may wait long for its next piece, so somebody has to notice that the client left.
+  // What a client sends meanwhile is dropped, and the connection ends with the stream.
+  const auto watch = [](std::shared_ptr<Transport> peer) -> net::awaitable<void> {
+    char dropped[512];
+    while (!(co_await peer->read_some(net::buffer(dropped))).error) {
+    }
+  };
+  transport->never_expires();
+  co_await (pump(self, transport, response, chunked) || watch(transport));
+  co_return false;
+}
+
+net::awaitable<bool> Server::Impl::pump(std::shared_ptr<Impl> self,
+                                        std::shared_ptr<Transport> transport,
+                                        const Response& response, bool chunked) {
+  // An exception would leave the watcher running: none may get out.
+  try {
+    while (true) {
+      auto piece = co_await response.stream();
+      const bool end = !piece.has_value() || piece->empty();
+      if (!piece.has_value()) {
+        self->log.info("a streamed answer ended", {{"error", piece.error().message}});
+        co_return false;  // without the last chunk the client sees that it is not whole
+      }
+      std::string bytes = std::move(*piece);
+      if (chunked) {
+        bytes = end ? "0\r\n\r\n" : fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+      }
+      transport->expires_after(self->options.limits.write);
+      const auto sent = co_await transport->write(net::buffer(bytes));
+      transport->never_expires();
+      if (sent.error || end) {
+        co_return !sent.error;
+      }
+    }
+  } catch (const boost::system::system_error& error) {
+    if (error.code() != net::error::operation_aborted) {
+      self->log.error("a streamed answer failed", {{"error", error.what()}});
+    }
+  } catch (const std::exception& error) {
+    self->log.error("a streamed answer failed", {{"error", error.what()}});
+  }
+  co_return false;
+}
+
+/// A close with unread bytes resets the connection, and the client may never see our answer.
+net::awaitable<void> Server::Impl::linger(std::shared_ptr<Impl> self,
+                                          std::shared_ptr<Transport> transport) {
+  transport->expires_after(self->options.limits.linger);
+  co_await transport->finish_sending();
+  char dropped[4096];
+  std::size_t total = 0;
+  while (total < kLingerBytes && !self->stopping) {
+    const auto got = co_await transport->read_some(net::buffer(dropped));
+    if (got.error) {
+      co_return;
+    }
+    total += got.bytes;
+  }
+}
+
+Server::Server(net::any_io_executor executor, ServerOptions options, Handler handler, Log& log)
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(options), std::move(handler),
+                                   log)) {}
+
+Server::~Server() {
+  impl_->stopping = true;
+  boost::system::error_code ignored;
+  impl_->acceptor.close(ignored);
+  for (auto& connection : impl_->connections) {
+    connection.transport->close();
+  }
+  impl_->tasks.cancel();
+}
+
+Result<Endpoint> Server::listen() {
+  VERGER_TRY(impl_->acceptor,
+             listen_tcp(impl_->executor, impl_->options.host, impl_->options.port));
+  boost::system::error_code error;
+  const auto local = impl_->acceptor.local_endpoint(error);
+  if (error) {
+    return Error{Errc::kIo, fmt::format("cannot tell the listening port: {}", error.message())};
+  }
+  impl_->tasks.spawn(Impl::accept(impl_));
+  return Endpoint{.tls = false, .host = local.address().to_string(), .port = local.port()};
+}
+
+net::awaitable<void> Server::stop(std::chrono::milliseconds grace) {
+  const auto impl = impl_;
+  impl->stopping = true;
+  boost::system::error_code ignored;
+  impl->acceptor.close(ignored);
+  impl->end_idle();
+  co_await impl->tasks.stop(grace);
+}
+
+std::size_t Server::connection_count() const { return impl_->connections.size(); }
+
+}  // namespace verger::http

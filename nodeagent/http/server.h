@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "engine/base/log.h"
+#include "nodeagent/http/client.h"
+#include "nodeagent/http/message.h"
+
+namespace verger::http {
+
+/// What one peer may cost us. Times are real ones: they guard sockets.
+struct ServerLimits {
+  std::size_t header_bytes = 16 * 1024;      ///< above: 431
+  std::size_t body_bytes = 8 * 1024 * 1024;  ///< above: 413
+  std::size_t connections = 512;             ///< above: 503 and closed
+  std::chrono::milliseconds idle{75'000};    ///< between requests; then closed
+  std::chrono::milliseconds read{30'000};    ///< for one whole request; then 408
+  std::chrono::milliseconds write{30'000};   ///< for one answer, or one piece of a stream
+  /// 0: a handler takes as long as it takes. Else the client gets `handler_late` after this time,
+  /// while the handler goes on to its end (node-interface.md, 1.1).
+  std::chrono::milliseconds handler{0};
+  /// What a peer sends beyond an answer that ends the connection is read and dropped for this long,
+  /// so that it gets to see the answer.
+  std::chrono::milliseconds linger{2'000};
+};
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;  ///< 0: the system chooses
+  ServerLimits limits{};
+  /// The answer after ServerLimits::handler.
+  Response handler_late{.status = 408, .reason = "Server was unable to handle request in time"};
+};
+
+/// An HTTP/1.1 server (1.0 too): keep-alive, pipelined requests one after the other, chunked
+/// requests, streamed answers. A request it cannot read gets 400; a handler's exception 500.
+///
+/// Everything, handlers too, runs on `executor`: a strand, or the executor of a context that a
+/// single thread runs. The members are called there, or before it runs.
+class Server {
+ public:
+  Server(net::any_io_executor executor, ServerOptions options, Handler handler, Log& log);
+  /// Closes what is open; the way to end in order is stop().
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Listens and starts to accept. The result carries the port that was chosen.
+  /// Errors: kConflict: the port is in use (the message says which); kInvalidArgument: not an
+  /// address of this machine; kUnauthorized, kIo.
+  Result<Endpoint> listen();
+  /// Stops accepting, ends idle connections and streams at once, lets requests under way finish for
+  /// `grace`, then cancels them, and returns when no coroutine of this server is left. Handlers
+  /// must therefore come to an end when cancelled.
+  net::awaitable<void> stop(std::chrono::milliseconds grace);
+  [[nodiscard]] std::size_t connection_count() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace verger::http
