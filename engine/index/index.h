@@ -56,8 +56,9 @@ class Index {
  public:
   /// Loads map and tables, then catches up from `log` to its end (only committed writes).
   /// Read-only: nothing is written, everything not in PTables is held in memory. For writing: a
-  /// missing or corrupt index is rebuilt (a corrupt one is first copied to index-backup-<time>), unreferenced files
-  /// are removed as the server does. Errors: kCorruption (read-only only), kIo, kNoSpace.
+  /// missing or corrupt index is rebuilt (a corrupt one is first copied to index-backup-<time>),
+  /// unreferenced files are removed as the server does. Errors: kCorruption (read-only only), kIo,
+  /// kNoSpace.
   static Result<std::unique_ptr<Index>> open(FileSystem& files, const Path& directory,
                                              const log::TransactionLog& log, IndexOptions options,
                                              Clock& clock, Random& random, Log& out);
