@@ -45,7 +45,8 @@ class EnvironmentFailpoints {
       return;
     }
     const std::lock_guard lock(mutex_);
-    const bool dies = name == name_ && countdown_ > 0 && --countdown_ == 0;
+    countdown_ -= name == name_ && countdown_ > 0 ? 1 : 0;
+    const bool dies = name == name_ && countdown_ == 0;
     // With a failpoint to die at, the log says that it was reached; without, it lists them all.
     if (!log_path_.empty() && (dies || (name_.empty() && seen_.emplace(name).second))) {
       append_to_log(name);

@@ -43,8 +43,8 @@ struct MemoryFileSystem::State {
     lock.unlock();
     auto error = (*asked)(DiskOperation{number, kind, path});
     lock.lock();
-    if (error) {
-      return *std::move(error);
+    if (error.has_value()) {
+      return std::move(error).value();
     }
     if (generation != before) {
       return path_error(Errc::kIo, path,
@@ -96,13 +96,13 @@ class MemoryFileSystem::State::OpenFile final : public File {
     VERGER_CHECK(check_size(offset + bytes.size()));
     VERGER_CHECK(state_->allow(lock, "write", path_));
     const std::uint64_t claim = node_->content.claimed_by(offset, bytes.size());
-    if (state_->free_space) {
-      if (claim > *state_->free_space) {
+    if (auto& left = state_->free_space; left.has_value()) {
+      if (claim > *left) {
         return path_error(
             Errc::kNoSpace, path_,
             fmt::format("cannot write at offset {}: No space left on device", offset));
       }
-      *state_->free_space -= claim;
+      *left -= claim;
     }
     state_->claimed += claim;
     node_->write(offset, bytes);

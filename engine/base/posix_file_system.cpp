@@ -203,7 +203,8 @@ class PosixFileSystem final : public FileSystem {
     std::vector<DirectoryEntry> entries;
     for (;;) {
       errno = 0;
-      const dirent* found = ::readdir(dir.get());
+      // Safe: no other thread has this stream.
+      const dirent* found = ::readdir(dir.get());  // NOLINT(concurrency-mt-unsafe)
       if (found == nullptr) {
         if (errno != 0) {
           return errno_error(errno, "cannot list", directory);

@@ -201,7 +201,7 @@ struct Database::Handle {
     return {};
   }
 
-  Result<void> execute(std::string_view sql) {
+  Result<void> execute(std::string_view sql) const {
     last_disk_error().reset();
     const int code = sqlite3_exec(connection, std::string(sql).c_str(), nullptr, nullptr, nullptr);
     if (code != SQLITE_OK) {
@@ -322,8 +322,8 @@ Result<void> Database::close() {
   if (code != SQLITE_OK) {
     return error_of(handle_->connection, code, handle_->path, "cannot close the database");
   }
-  if (result && last_disk_error()) {
-    result = last_disk_error()->within(handle_->path.string() + ": while closing");
+  if (const auto& disk = last_disk_error(); result && disk.has_value()) {
+    result = disk->within(handle_->path.string() + ": while closing");
   }
   return result;
 }

@@ -59,7 +59,7 @@ Result<void> copy_file(FileSystem& from, MemoryFileSystem& to, const Path& path)
 }
 
 Result<void> copy_if_there(FileSystem& from, MemoryFileSystem& to, const Path& path) {
-  const auto copied = copy_file(from, to, path);
+  auto copied = copy_file(from, to, path);
   if (!copied && copied.error().code == Errc::kNotFound) {
     return {};
   }
