@@ -64,6 +64,9 @@ struct NodeFacts {
   bool node_running = false;
   std::string node_version;
   std::string node_state;
+  /// What stays with the database for ever and differs from any other cluster's: the id of its
+  /// first epoch. The same on all nodes. Empty where it cannot be read.
+  std::string database_id;
   std::int64_t writer_checkpoint = -1;
   std::int32_t epoch_number = -1;
   std::int64_t disk_total_bytes = 0;
