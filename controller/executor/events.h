@@ -2,16 +2,11 @@
 
 #include <string_view>
 
+#include "controller/cluster/cluster_events.h"
+
 /// Types of the journal's events, as the API streams them. Data is JSON. A run's events are in the
 /// stream "run/<id>", plans in "plan/<hash>", clusters in "cluster/<name>".
 namespace verger::controller::events {
-
-// clusters
-inline constexpr std::string_view kClusterAdded = "cluster-added";            ///< ClusterConfig
-inline constexpr std::string_view kClusterRemoved = "cluster-removed";        ///< {}
-inline constexpr std::string_view kClusterPaused = "cluster-paused";          ///< {reason}
-inline constexpr std::string_view kClusterResumed = "cluster-resumed";        ///< {}
-inline constexpr std::string_view kClusterIdentified = "cluster-identified";  ///< {identity}
 
 // plans
 inline constexpr std::string_view kPlanMade = "plan-made";  ///< {plan, by}

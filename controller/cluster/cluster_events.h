@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+/// Types of the events in the streams "cluster/<name>". Data is JSON.
+namespace verger::controller::events {
+
+inline constexpr std::string_view kClusterAdded = "cluster-added";            ///< ClusterConfig
+inline constexpr std::string_view kClusterRemoved = "cluster-removed";        ///< {}
+inline constexpr std::string_view kClusterPaused = "cluster-paused";          ///< {reason}
+inline constexpr std::string_view kClusterResumed = "cluster-resumed";        ///< {}
+inline constexpr std::string_view kClusterIdentified = "cluster-identified";  ///< {identity}
+
+}  // namespace verger::controller::events

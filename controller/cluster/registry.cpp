@@ -1,0 +1,233 @@
+#include "controller/cluster/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "controller/cluster/cluster_events.h"
+#include "nodeagent/http/client.h"
+
+namespace verger::controller {
+namespace {
+
+constexpr std::string_view kPrefix = "cluster/";
+
+std::string stream_of(std::string_view name) { return fmt::format("{}{}", kPrefix, name); }
+
+/// Names become parts of URLs and of stream names.
+Result<void> check_name(std::string_view what, std::string_view name) {
+  const bool good = !name.empty() && name.size() <= 100 &&
+                    std::ranges::all_of(name, [](char c) {
+                      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                             (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == ':';
+                    });
+  if (!good) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{} \"{}\": 1 to 100 letters, digits, '-', '_', '.', ':'", what, name)};
+  }
+  return {};
+}
+
+}  // namespace
+
+const ClusterNode* ClusterConfig::find(std::string_view node) const {
+  const auto found = std::ranges::find(nodes, node, &ClusterNode::name);
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+std::string to_json_text(const ClusterConfig& config) {
+  auto nodes = nlohmann::json::array();
+  for (const auto& node : config.nodes) {
+    nodes.push_back({{"name", node.name}, {"url", node.url}, {"agentUrl", node.agent_url}});
+  }
+  return nlohmann::json{{"name", config.name},
+                        {"nodes", std::move(nodes)},
+                        {"credentials", config.credentials},
+                        {"identity", config.identity}}
+      .dump();
+}
+
+Result<ClusterConfig> parse_cluster_config(std::string_view json) {
+  try {
+    const auto value = nlohmann::json::parse(json);
+    ClusterConfig out;
+    out.name = value.at("name").get<std::string>();
+    for (const auto& node : value.at("nodes")) {
+      out.nodes.push_back(ClusterNode{.name = node.value("name", std::string()),
+                                      .url = node.at("url").get<std::string>(),
+                                      .agent_url = node.value("agentUrl", std::string())});
+    }
+    out.credentials = value.value("credentials", std::string());
+    out.identity = value.value("identity", std::string());
+    return out;
+  } catch (const nlohmann::json::exception& error) {
+    return Error{Errc::kInvalidArgument, fmt::format("cluster: {}", error.what())};
+  }
+}
+
+Result<void> Registry::load() {
+  entries_.clear();
+  VERGER_TRY(const auto streams, journal_.streams(kPrefix));
+  for (const auto& stream : streams) {
+    VERGER_TRY(const auto events, journal_.read(stream));
+    for (const auto& event : events) {
+      auto applied = apply(event);
+      if (!applied) {
+        return applied.error().within(
+            fmt::format("journal, event {} of {}", event.sequence.value(), stream));
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> Registry::apply(const JournalEvent& event) {
+  const auto name = event.stream.substr(kPrefix.size());
+  auto& entry = entries_[name];
+  entry.revision = event.revision;
+  if (event.type == events::kClusterAdded) {
+    VERGER_TRY(entry.config, parse_cluster_config(event.data));
+    return {};
+  }
+  if (event.type == events::kClusterRemoved) {
+    entry.config.reset();
+    return {};
+  }
+  if (!entry.config) {
+    return Error{Errc::kCorruption, fmt::format("{} of a cluster that is not there", event.type)};
+  }
+  const auto data = nlohmann::json::parse(event.data, nullptr, false);
+  if (event.type == events::kClusterPaused) {
+    entry.config->paused = true;
+    entry.config->pause_reason = data.value("reason", std::string());
+  } else if (event.type == events::kClusterResumed) {
+    entry.config->paused = false;
+    entry.config->pause_reason.clear();
+  } else if (event.type == events::kClusterIdentified) {
+    entry.config->identity = data.value("identity", std::string());
+  } else {
+    return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
+  }
+  return {};
+}
+
+Result<void> Registry::append(std::string_view name, NewEvent event) {
+  const auto found = entries_.find(name);
+  StreamWriter writer(journal_, stream_of(name), epoch_,
+                      found == entries_.end() ? Revision(0) : found->second.revision);
+  VERGER_CHECK(writer.append({event}));
+  JournalEvent written;
+  written.stream = writer.stream();
+  written.revision = writer.revision();
+  written.type = event.type;
+  written.data = event.data;
+  return apply(written);
+}
+
+Result<void> Registry::add(ClusterConfig config) {
+  VERGER_CHECK(check_name("cluster name", config.name));
+  if (find(config.name)) {
+    return Error{Errc::kExists,
+                 fmt::format("there is a cluster {} already; remove it first, or choose another name",
+                             config.name)};
+  }
+  if (config.nodes.empty()) {
+    return Error{Errc::kInvalidArgument, fmt::format("cluster {}: it has no nodes", config.name)};
+  }
+  std::set<std::string> names;
+  std::set<std::string> urls;
+  for (auto& node : config.nodes) {
+    auto url = http::parse_endpoint(node.url);
+    if (!url) {
+      return url.error().within(fmt::format("cluster {}, node", config.name));
+    }
+    node.url = url->url();
+    if (node.name.empty()) {
+      node.name = fmt::format("{}:{}", url->host, url->port);
+    }
+    VERGER_CHECK(check_name("node name", node.name));
+    if (!node.agent_url.empty()) {
+      auto agent = http::parse_endpoint(node.agent_url);
+      if (!agent) {
+        return agent.error().within(fmt::format("cluster {}, agent of {}", config.name, node.name));
+      }
+      node.agent_url = agent->url();
+    }
+    if (!names.insert(node.name).second) {
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("cluster {}: two nodes are called {}", config.name, node.name)};
+    }
+    for (const auto& each : {node.url, node.agent_url}) {
+      if (!each.empty() && !urls.insert(each).second) {
+        return Error{Errc::kInvalidArgument,
+                     fmt::format("cluster {}: {} is there twice", config.name, each)};
+      }
+    }
+  }
+  for (const auto& other : list()) {
+    for (const auto& node : other.nodes) {
+      if (urls.contains(node.url) || (!node.agent_url.empty() && urls.contains(node.agent_url))) {
+        return Error{Errc::kConflict, fmt::format("cluster {}: {} belongs to the cluster {}",
+                                                  config.name, node.url, other.name)};
+      }
+    }
+  }
+  config.paused = false;
+  return append(config.name, {std::string(events::kClusterAdded), to_json_text(config)});
+}
+
+Result<void> Registry::remove(std::string_view name) {
+  VERGER_CHECK(find(name));
+  return append(name, {std::string(events::kClusterRemoved), "{}"});
+}
+
+Result<void> Registry::set_paused(std::string_view name, bool paused, std::string reason) {
+  VERGER_TRY(const auto config, find(name));
+  if (config.paused == paused) {
+    return {};
+  }
+  return append(name, paused ? NewEvent{std::string(events::kClusterPaused),
+                                        nlohmann::json{{"reason", std::move(reason)}}.dump()}
+                             : NewEvent{std::string(events::kClusterResumed), "{}"});
+}
+
+Result<void> Registry::set_identity(std::string_view name, std::string identity) {
+  VERGER_TRY(const auto config, find(name));
+  if (config.identity == identity) {
+    return {};
+  }
+  return append(name, {std::string(events::kClusterIdentified),
+                       nlohmann::json{{"identity", std::move(identity)}}.dump()});
+}
+
+std::vector<ClusterConfig> Registry::list() const {
+  std::vector<ClusterConfig> out;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.config) {
+      out.push_back(*entry.config);
+    }
+  }
+  return out;
+}
+
+Result<ClusterConfig> Registry::find(std::string_view name) const {
+  const auto found = entries_.find(name);
+  if (found != entries_.end() && found->second.config) {
+    return *found->second.config;
+  }
+  std::vector<std::string> names;
+  for (const auto& config : list()) {
+    names.push_back(config.name);
+  }
+  return Error{Errc::kNotFound,
+               names.empty()
+                   ? fmt::format("there is no cluster {}; none is registered, see `verger cluster "
+                                 "add --help`",
+                                 name)
+                   : fmt::format("there is no cluster {}; there are: {}", name,
+                                 fmt::join(names, ", "))};
+}
+
+}  // namespace verger::controller
