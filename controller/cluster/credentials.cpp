@@ -35,9 +35,9 @@ Result<Credentials> CredentialDirectory::find(std::string_view name) {
   out.user = take_line(text);
   out.password = take_line(text);
   if (out.user.empty() || out.password.empty()) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("{}: the first line must be the user, the second the password",
-                             path.string())};
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("{}: the first line must be the user, the second the password", path.string())};
   }
   return out;
 }

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/channel.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <exception>
-#include <memory>
-#include <utility>
-#include <vector>
 
 #include "nodeagent/http/message.h"
 

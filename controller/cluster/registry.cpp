@@ -1,10 +1,10 @@
 #include "controller/cluster/registry.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 #include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "controller/cluster/cluster_events.h"
 #include "nodeagent/http/client.h"
@@ -18,14 +18,14 @@ std::string stream_of(std::string_view name) { return fmt::format("{}{}", kPrefi
 
 /// Names become parts of URLs and of stream names.
 Result<void> check_name(std::string_view what, std::string_view name) {
-  const bool good = !name.empty() && name.size() <= 100 &&
-                    std::ranges::all_of(name, [](char c) {
-                      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                             (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == ':';
-                    });
+  const bool good = !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == ':';
+  });
   if (!good) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("{} \"{}\": 1 to 100 letters, digits, '-', '_', '.', ':'", what, name)};
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("{} \"{}\": 1 to 100 letters, digits, '-', '_', '.', ':'", what, name)};
   }
   return {};
 }
@@ -129,9 +129,10 @@ Result<void> Registry::append(std::string_view name, NewEvent event) {
 Result<void> Registry::add(ClusterConfig config) {
   VERGER_CHECK(check_name("cluster name", config.name));
   if (find(config.name)) {
-    return Error{Errc::kExists,
-                 fmt::format("there is a cluster {} already; remove it first, or choose another name",
-                             config.name)};
+    return Error{
+        Errc::kExists,
+        fmt::format("there is a cluster {} already; remove it first, or choose another name",
+                    config.name)};
   }
   if (config.nodes.empty()) {
     return Error{Errc::kInvalidArgument, fmt::format("cluster {}: it has no nodes", config.name)};
@@ -221,13 +222,13 @@ Result<ClusterConfig> Registry::find(std::string_view name) const {
   for (const auto& config : list()) {
     names.push_back(config.name);
   }
-  return Error{Errc::kNotFound,
-               names.empty()
-                   ? fmt::format("there is no cluster {}; none is registered, see `verger cluster "
-                                 "add --help`",
-                                 name)
-                   : fmt::format("there is no cluster {}; there are: {}", name,
-                                 fmt::join(names, ", "))};
+  return Error{
+      Errc::kNotFound,
+      names.empty()
+          ? fmt::format("there is no cluster {}; none is registered, see `verger cluster "
+                        "add --help`",
+                        name)
+          : fmt::format("there is no cluster {}; there are: {}", name, fmt::join(names, ", "))};
 }
 
 }  // namespace verger::controller
