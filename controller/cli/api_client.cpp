@@ -1,0 +1,144 @@
+#include "controller/cli/api_client.h"
+
+#include <fmt/format.h>
+#include <ostream>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "engine/base/clock.h"
+#include "nodeagent/http/beast_client.h"
+#include "nodeagent/http/timers.h"
+
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Which exit code a problem's stable code means (docs/operations/command-line.md).
+int exit_code_of_problem(std::string_view code) {
+  for (const std::string_view refused :
+       {"cluster_exists", "wrong_cluster", "plan_refused", "stale_plan", "run_active",
+        "wrong_state", "unauthorized"}) {
+    if (code == refused) {
+      return kRefused;
+    }
+  }
+  return code == "bad_request" ? kUsage : kFailed;
+}
+
+CallFailure failure_of(const http::Response& response) {
+  CallFailure failure;
+  failure.problem = json::parse(response.body, nullptr, false);
+  if (!failure.problem.is_object() || !failure.problem.contains("detail")) {
+    failure.problem = json::object();
+    failure.message = fmt::format("the controller answered {} {}", response.status,
+                                  http::standard_reason(response.status));
+    return failure;
+  }
+  failure.message = failure.problem.value("detail", std::string());
+  for (const auto& line : failure.problem.value("differences", json::array())) {
+    if (line.is_string()) {
+      failure.message += "\n  " + line.get<std::string>();
+    }
+  }
+  failure.exit_code = exit_code_of_problem(failure.problem.value("code", std::string()));
+  return failure;
+}
+
+}  // namespace
+
+struct ApiClient::State {
+  http::Endpoint controller;
+  boost::asio::io_context context{1};
+  http::BeastClient client{context.get_executor()};
+
+  /// Runs one coroutine to its end on this thread.
+  template <class T>
+  T run(net::awaitable<T> work) {
+    auto result = net::co_spawn(context, std::move(work), net::use_future);
+    context.restart();
+    context.run();
+    return result.get();
+  }
+};
+
+ApiClient::ApiClient(http::Endpoint controller)
+    : state_(std::make_unique<State>(std::move(controller))) {}
+ApiClient::~ApiClient() = default;
+
+const http::Endpoint& ApiClient::controller() const { return state_->controller; }
+
+std::expected<json, CallFailure> ApiClient::call(const std::string& method, const std::string& path,
+                                                 const json* body, std::chrono::seconds deadline) {
+  http::Request request;
+  request.method = method;
+  request.target = "/api/v1" + path;
+  request.headers.set("Accept", "application/json");
+  if (body != nullptr) {
+    request.headers.set("Content-Type", "application/json");
+    request.body = body->dump();
+  }
+  const auto response =
+      state_->run(state_->client.send(state_->controller, std::move(request), deadline));
+  if (!response) {
+    CallFailure failure;
+    const bool unknown = response.error().code == Errc::kUnknownOutcome;
+    failure.exit_code = unknown ? kStillWaiting : kFailed;
+    failure.message = unknown ? fmt::format(
+                                    "{}: no answer in time, so the request may or may not have "
+                                    "been carried out; look before repeating it ({})",
+                                    state_->controller.url(), response.error().message)
+                              : fmt::format(
+                                    "{}: the controller cannot be reached ({}); is vergerd "
+                                    "running? --controller or VERGER_CONTROLLER names another",
+                                    state_->controller.url(), response.error().message);
+    return std::unexpected(std::move(failure));
+  }
+  if (response->status >= 400) {
+    return std::unexpected(failure_of(*response));
+  }
+  if (response->body.empty()) {
+    return json();
+  }
+  auto parsed = json::parse(response->body, nullptr, false);
+  if (parsed.is_discarded()) {
+    CallFailure failure;
+    failure.message =
+        fmt::format("{}: the answer is not JSON; is that a vergerd?", state_->controller.url());
+    return std::unexpected(std::move(failure));
+  }
+  return parsed;
+}
+
+std::expected<json, CallFailure> ApiClient::get(const std::string& path,
+                                                std::chrono::seconds deadline) {
+  return call("GET", path, nullptr, deadline);
+}
+
+std::expected<json, CallFailure> ApiClient::post(const std::string& path, const json& body) {
+  return call("POST", path, &body, std::chrono::seconds(120));
+}
+
+std::expected<json, CallFailure> ApiClient::remove(const std::string& path) {
+  return call("DELETE", path, nullptr, std::chrono::seconds(30));
+}
+
+void ApiClient::wait(std::chrono::milliseconds duration) {
+  state_->run([](std::chrono::milliseconds time) -> net::awaitable<bool> {
+    co_await http::system_timers().sleep_for(time);
+    co_return true;
+  }(duration));
+}
+
+int CliContext::fail(const CallFailure& failure) const {
+  if (json && !failure.problem.is_null()) {
+    err << failure.problem.dump() << '\n';
+  } else {
+    err << "verger: " << failure.message << '\n';
+  }
+  return failure.exit_code;
+}
+
+}  // namespace verger::cli

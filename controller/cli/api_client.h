@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/result.h"
+#include "nodeagent/http/client.h"
+
+namespace verger::cli {
+
+/// Exit codes of every command (docs/operations/command-line.md).
+enum ExitCode : int {
+  kDone = 0,
+  kFailed = 1,
+  kRefused = 2,
+  kStopped = 3,
+  kStillWaiting = 4,
+  kUsage = 64,
+};
+
+/// Why a call did not work, ready for stderr.
+struct CallFailure {
+  int exit_code = kFailed;
+  std::string message;
+  nlohmann::json problem;  ///< the problem details; null when the controller did not answer
+};
+
+/// The controller's API, one call after the other; blocks.
+class ApiClient {
+ public:
+  explicit ApiClient(http::Endpoint controller);
+  ~ApiClient();
+  ApiClient(const ApiClient&) = delete;
+  ApiClient& operator=(const ApiClient&) = delete;
+
+  /// `path` begins after "/api/v1". The answer's JSON; null for an answer without body.
+  std::expected<nlohmann::json, CallFailure> get(
+      const std::string& path, std::chrono::seconds deadline = std::chrono::seconds(30));
+  std::expected<nlohmann::json, CallFailure> post(const std::string& path,
+                                                  const nlohmann::json& body);
+  std::expected<nlohmann::json, CallFailure> remove(const std::string& path);
+  const http::Endpoint& controller() const;
+  /// Between two tries of something that is not there yet.
+  void wait(std::chrono::milliseconds duration);
+
+ private:
+  struct State;
+  std::expected<nlohmann::json, CallFailure> call(const std::string& method,
+                                                  const std::string& path,
+                                                  const nlohmann::json* body,
+                                                  std::chrono::seconds deadline);
+  std::unique_ptr<State> state_;
+};
+
+/// What every command works with.
+struct CliContext {
+  ApiClient& api;
+  std::ostream& out;
+  std::ostream& err;
+  bool json = false;
+
+  /// Prints the failure and gives its exit code.
+  int fail(const CallFailure& failure) const;
+};
+
+}  // namespace verger::cli

@@ -1,0 +1,210 @@
+#include <fstream>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/commands.h"
+#include "controller/cli/json_text.h"
+#include "controller/cli/table.h"
+
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string point_text(const json& node, const char* name) {
+  const auto point = node.value(name, json());
+  return point.is_object()
+             ? fmt::format("{} @ {}", number_of(point, "number"), number_of(point, "position"))
+             : "-";
+}
+
+void print_cluster(const CliContext& context, const json& cluster) {
+  const auto snapshot = cluster.value("snapshot", json());
+  context.out << fmt::format(
+      "cluster {}  leader {}  seen {}\n", text_of(cluster, "name"),
+      text_of(snapshot, "leader").empty() ? "none seen" : text_of(snapshot, "leader"),
+      text_of(snapshot, "taken_at").substr(0, 19));
+  Table table({{"node"},
+               {"role"},
+               {"log position", Table::Align::kRight},
+               {"lag", Table::Align::kRight},
+               {"on disk", Table::Align::kRight},
+               {"chunks", Table::Align::kRight},
+               {"last point"},
+               {"now"}});
+  for (const auto& node : list_of(snapshot, "nodes")) {
+    const auto running = node.value("running_scavenge", json());
+    auto now = text_of(node, "problem");
+    if (now.empty() && running.is_object()) {
+      now = "scavenge: " + text_of(running, "phase");
+    }
+    table.add({text_of(node, "name"), text_of(node, "state"),
+               optional_number(node, "writer_checkpoint"), optional_bytes(node, "lag_bytes"),
+               optional_bytes(node, "database_bytes"), optional_number(node, "chunk_files"),
+               point_text(node, "last_finished_point"), now.empty() ? "-" : now});
+  }
+  table.print(context.out);
+}
+
+/// NAME, URLs and credentials, or the same as a JSON file.
+struct AddOptions {
+  std::string name_or_file;
+  std::vector<std::string> nodes;
+  std::vector<std::string> agents;
+  std::string credentials;
+};
+
+std::expected<json, std::string> cluster_body(const AddOptions& options) {
+  if (options.nodes.empty()) {
+    std::ifstream file(options.name_or_file);
+    if (!file) {
+      return std::unexpected(
+          fmt::format("{}: no such file; give a JSON file, or a name with --node URL for each node",
+                      options.name_or_file));
+    }
+    auto body = json::parse(file, nullptr, false);
+    if (!body.is_object()) {
+      return std::unexpected(fmt::format("{}: not a JSON object", options.name_or_file));
+    }
+    return body;
+  }
+  if (!options.agents.empty() && options.agents.size() != options.nodes.size()) {
+    return std::unexpected(
+        fmt::format("{} --node but {} --agent: give one agent for each node, in the same order, "
+                    "or none at all",
+                    options.nodes.size(), options.agents.size()));
+  }
+  auto nodes = json::array();
+  for (std::size_t i = 0; i < options.nodes.size(); ++i) {
+    json node = {{"node", options.nodes[i]}};
+    if (!options.agents.empty()) {
+      node["agent"] = options.agents[i];
+    }
+    nodes.push_back(std::move(node));
+  }
+  return json{{"name", options.name_or_file},
+              {"nodes", std::move(nodes)},
+              {"credentials", options.credentials}};
+}
+
+int add_cluster(const CliContext& context, const AddOptions& options) {
+  const auto body = cluster_body(options);
+  if (!body) {
+    context.err << "verger: " << body.error() << '\n';
+    return kUsage;
+  }
+  const auto cluster = context.api.post("/clusters", *body);
+  if (!cluster) {
+    return context.fail(cluster.error());
+  }
+  if (context.json) {
+    context.out << cluster->dump() << '\n';
+  } else {
+    context.out << fmt::format("cluster {} is registered with {} nodes\n",
+                               text_of(*cluster, "name"), list_of(*cluster, "nodes").size());
+  }
+  return kDone;
+}
+
+int list_clusters(const CliContext& context) {
+  const auto answer = context.api.get("/clusters");
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  const auto clusters = list_of(*answer, "clusters");
+  if (context.json) {
+    for (const auto& cluster : clusters) {
+      context.out << cluster.dump() << '\n';
+    }
+    return kDone;
+  }
+  if (clusters.empty()) {
+    context.out
+        << "no cluster is registered; register one with: verger cluster add NAME --node URL ...\n";
+    return kDone;
+  }
+  Table table({{"cluster"},
+               {"nodes", Table::Align::kRight},
+               {"agents", Table::Align::kRight},
+               {"first node"}});
+  for (const auto& cluster : clusters) {
+    std::int64_t agents = 0;
+    const auto nodes = list_of(cluster, "nodes");
+    for (const auto& node : nodes) {
+      agents += text_of(node, "agent").empty() ? 0 : 1;
+    }
+    table.add({text_of(cluster, "name"), std::to_string(nodes.size()), std::to_string(agents),
+               nodes.empty() ? "-" : text_of(nodes[0], "node")});
+  }
+  table.print(context.out);
+  return kDone;
+}
+
+int show_cluster(const CliContext& context, const std::string& name) {
+  const auto cluster = context.api.get("/clusters/" + http::percent_encode(name));
+  if (!cluster) {
+    return context.fail(cluster.error());
+  }
+  if (context.json) {
+    context.out << cluster->dump() << '\n';
+  } else {
+    print_cluster(context, *cluster);
+  }
+  return kDone;
+}
+
+int remove_cluster(const CliContext& context, const std::string& name) {
+  const auto answer = context.api.remove("/clusters/" + http::percent_encode(name));
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  if (!context.json) {
+    context.out << fmt::format("cluster {} is no longer registered; its nodes were not touched\n",
+                               name);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_cluster_commands(CLI::App& app, Command& chosen) {
+  auto* cluster = app.add_subcommand("cluster", "Clusters the controller looks after");
+  cluster->require_subcommand(1);
+
+  auto options = std::make_shared<AddOptions>();
+  auto* add = cluster->add_subcommand("add", "Register a cluster");
+  add->footer(
+      "Example: verger cluster add orders --node http://127.0.0.1:2113 --agent "
+      "http://127.0.0.1:2114");
+  add->add_option("NAME|FILE", options->name_or_file,
+                  "Name of the cluster, or a JSON file with name, nodes and credentials")
+      ->required();
+  add->add_option("--node", options->nodes, "URL of a node; once for each node");
+  add->add_option("--agent", options->agents, "URL of the agent beside it, in the same order");
+  add->add_option("--credentials", options->credentials,
+                  "Name of a file in vergerd's credentials directory");
+  add->callback([options, &chosen] {
+    chosen = [options](const CliContext& context) { return add_cluster(context, *options); };
+  });
+
+  auto* list = cluster->add_subcommand("list", "The registered clusters");
+  list->callback([&chosen] { chosen = list_clusters; });
+
+  auto name = std::make_shared<std::string>();
+  auto* show = cluster->add_subcommand("show", "The nodes of a cluster as they are now");
+  show->footer("Example: verger cluster show orders");
+  show->add_option("CLUSTER", *name)->required();
+  show->callback([name, &chosen] {
+    chosen = [name](const CliContext& context) { return show_cluster(context, *name); };
+  });
+
+  auto* remove = cluster->add_subcommand("remove", "Forget a cluster; its nodes are not touched");
+  remove->add_option("CLUSTER", *name)->required();
+  remove->callback([name, &chosen] {
+    chosen = [name](const CliContext& context) { return remove_cluster(context, *name); };
+  });
+}
+
+}  // namespace verger::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "controller/cli/api_client.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace verger::cli {
+
+/// Chosen by parsing; run afterwards with the context.
+using Command = std::function<int(const CliContext&)>;
+
+/// Each adds the subcommands of one noun to `app` and stores the chosen one in `chosen`.
+void add_cluster_commands(CLI::App& app, Command& chosen);
+void add_plan_commands(CLI::App& app, Command& chosen);
+void add_run_commands(CLI::App& app, Command& chosen);
+
+/// The whole program: parses, calls, prints. `arguments` without the program's name.
+int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
+
+}  // namespace verger::cli

@@ -1,0 +1,174 @@
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/commands.h"
+#include "controller/cli/json_text.h"
+#include "controller/cli/run_watch.h"
+#include "controller/cli/table.h"
+
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ScavengeOptions {
+  std::string cluster;
+  int threads = 1;
+  int threshold = 0;
+  int throttle_percent = 100;
+  std::string strategy = "rolling";
+};
+
+void print_plan(const CliContext& context, const json& plan) {
+  context.out << fmt::format("plan {}  cluster {}  {}\n", text_of(plan, "hash").substr(0, 12),
+                             text_of(plan, "cluster"), text_of(plan, "operation"));
+  Table table({{"stage"}, {"step"}, {"node"}, {"why"}});
+  for (const auto& stage : list_of(plan, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      table.add({text_of(stage, "name"), text_of(step, "kind"), text_of(step, "node"),
+                 text_of(step, "reason")});
+    }
+  }
+  table.print(context.out);
+  for (const auto& note : list_of(plan, "notes")) {
+    if (note.is_string()) {
+      context.out << "note: " << note.get<std::string>() << '\n';
+    }
+  }
+}
+
+int plan_scavenge(const CliContext& context, const ScavengeOptions& options) {
+  const json body = {{"operation", "scavenge"},
+                     {"parameters",
+                      {{"threads", options.threads},
+                       {"threshold", options.threshold},
+                       {"throttle_percent", options.throttle_percent},
+                       {"strategy", options.strategy}}}};
+  const auto plan =
+      context.api.post("/clusters/" + http::percent_encode(options.cluster) + "/plans", body);
+  if (!plan) {
+    return context.fail(plan.error());
+  }
+  if (context.json) {
+    context.out << plan->dump() << '\n';
+  } else {
+    print_plan(context, *plan);
+    context.out << fmt::format(
+        "nothing has been touched; carry it out with: verger apply {} --wait\n",
+        text_of(*plan, "hash").substr(0, 12));
+  }
+  return kDone;
+}
+
+int show_plan(const CliContext& context, const std::string& hash) {
+  const auto plan = context.api.get("/plans/" + http::percent_encode(hash));
+  if (!plan) {
+    return context.fail(plan.error());
+  }
+  if (context.json) {
+    context.out << plan->dump() << '\n';
+  } else {
+    print_plan(context, *plan);
+  }
+  return kDone;
+}
+
+int list_plans(const CliContext& context, const std::string& cluster) {
+  const auto answer = context.api.get("/clusters/" + http::percent_encode(cluster) + "/plans");
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  Table table({{"plan"}, {"operation"}, {"made"}, {"steps", Table::Align::kRight}});
+  for (const auto& plan : list_of(*answer, "plans")) {
+    if (context.json) {
+      context.out << plan.dump() << '\n';
+      continue;
+    }
+    std::size_t steps = 0;
+    for (const auto& stage : list_of(plan, "stages")) {
+      steps += list_of(stage, "steps").size();
+    }
+    table.add({text_of(plan, "hash").substr(0, 12), text_of(plan, "operation"),
+               text_of(plan, "created_at").substr(0, 19), std::to_string(steps)});
+  }
+  if (!context.json) {
+    table.print(context.out);
+  }
+  return kDone;
+}
+
+struct ApplyOptions {
+  std::string hash;
+  bool wait = false;
+  int wait_seconds = 24 * 3600;
+};
+
+int apply_plan(const CliContext& context, const ApplyOptions& options) {
+  const auto run =
+      context.api.post("/plans/" + http::percent_encode(options.hash) + "/apply", json::object());
+  if (!run) {
+    return context.fail(run.error());
+  }
+  const auto id = text_of(*run, "id");
+  if (options.wait) {
+    return watch_run(context, id, std::chrono::seconds(options.wait_seconds));
+  }
+  if (context.json) {
+    context.out << run->dump() << '\n';
+  } else {
+    context.out << fmt::format("run {} has begun; follow it with: verger run watch {}\n", id,
+                               id.substr(0, 12));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_plan_commands(CLI::App& app, Command& chosen) {
+  auto* plan = app.add_subcommand("plan", "Plans: what would be done, in which order, and why");
+  plan->require_subcommand(1);
+
+  auto options = std::make_shared<ScavengeOptions>();
+  auto* scavenge = plan->add_subcommand("scavenge", "Plan a scavenge of a whole cluster");
+  scavenge->footer("Example: verger plan scavenge orders --threads 2");
+  scavenge->add_option("CLUSTER", options->cluster)->required();
+  scavenge->add_option("--threads", options->threads, "Threads on each node, 1 to 4")
+      ->check(CLI::Range(1, 4));
+  scavenge->add_option("--threshold", options->threshold,
+                       "Least weight of a chunk to be rewritten; -1 rewrites all");
+  scavenge
+      ->add_option("--throttle-percent", options->throttle_percent,
+                   "Share of the time spent working; needs --threads 1")
+      ->check(CLI::Range(1, 100));
+  scavenge->add_option("--strategy", options->strategy)
+      ->check(CLI::IsMember({"rolling", "followers-only"}));
+  scavenge->callback([options, &chosen] {
+    chosen = [options](const CliContext& context) { return plan_scavenge(context, *options); };
+  });
+
+  auto hash = std::make_shared<std::string>();
+  auto* show = plan->add_subcommand("show", "One plan");
+  show->add_option("HASH", *hash, "The plan's hash, or its first digits")->required();
+  show->callback([hash, &chosen] {
+    chosen = [hash](const CliContext& context) { return show_plan(context, *hash); };
+  });
+  auto* list = plan->add_subcommand("list", "The plans made for a cluster");
+  list->add_option("CLUSTER", *hash)->required();
+  list->callback([hash, &chosen] {
+    chosen = [hash](const CliContext& context) { return list_plans(context, *hash); };
+  });
+
+  auto applying = std::make_shared<ApplyOptions>();
+  auto* apply = app.add_subcommand("apply", "Carry a plan out");
+  apply->footer("Example: verger apply 3f2a90cc41d7 --wait");
+  apply->add_option("HASH", applying->hash, "The plan's hash, or its first digits")->required();
+  apply->add_flag("--wait", applying->wait, "Follow the run until it ends");
+  apply->add_option("--wait-seconds", applying->wait_seconds, "Give up following after this long");
+  apply->callback([applying, &chosen] {
+    chosen = [applying](const CliContext& context) { return apply_plan(context, *applying); };
+  });
+}
+
+}  // namespace verger::cli

@@ -1,0 +1,132 @@
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/commands.h"
+#include "controller/cli/json_text.h"
+#include "controller/cli/run_watch.h"
+#include "controller/cli/table.h"
+
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+
+int list_runs(const CliContext& context, const std::string& cluster) {
+  const auto answer =
+      context.api.get(cluster.empty() ? "/runs" : "/runs?cluster=" + http::percent_encode(cluster));
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  Table table({{"run"}, {"cluster"}, {"operation"}, {"state"}, {"begun"}, {"ended"}, {"why"}});
+  for (const auto& run : list_of(*answer, "runs")) {
+    if (context.json) {
+      context.out << run.dump() << '\n';
+      continue;
+    }
+    table.add({text_of(run, "id").substr(0, 12), text_of(run, "cluster"), text_of(run, "operation"),
+               text_of(run, "state"), text_of(run, "started_at").substr(0, 19),
+               text_of(run, "finished_at").substr(0, 19), text_of(run, "reason")});
+  }
+  if (!context.json) {
+    table.print(context.out);
+  }
+  return kDone;
+}
+
+int show_run(const CliContext& context, const std::string& id) {
+  const auto run = context.api.get("/runs/" + http::percent_encode(id));
+  if (!run) {
+    return context.fail(run.error());
+  }
+  if (context.json) {
+    context.out << run->dump() << '\n';
+  } else {
+    print_run(context, *run);
+  }
+  return kDone;
+}
+
+struct RunOptions {
+  std::string id;
+  std::string node;
+  bool wait = false;
+  int wait_seconds = 24 * 3600;
+};
+
+/// pause, resume, cancel, skip: an intent that the controller journals at once.
+int send_intent(const CliContext& context, const RunOptions& options, const std::string& intent) {
+  const auto body = options.node.empty() ? json::object() : json{{"node", options.node}};
+  const auto run =
+      context.api.post("/runs/" + http::percent_encode(options.id) + "/" + intent, body);
+  if (!run) {
+    return context.fail(run.error());
+  }
+  if (options.wait) {
+    return watch_run(context, text_of(*run, "id"), std::chrono::seconds(options.wait_seconds));
+  }
+  if (context.json) {
+    context.out << run->dump() << '\n';
+  } else {
+    context.out << fmt::format("run {}: {}\n", text_of(*run, "id").substr(0, 12),
+                               text_of(*run, "state"));
+  }
+  return kDone;
+}
+
+void add_intent(CLI::App& parent, const std::string& name, const std::string& help,
+                Command& chosen) {
+  auto options = std::make_shared<RunOptions>();
+  auto* command = parent.add_subcommand(name, help);
+  command->add_option("RUN", options->id, "The run's id, or its first digits")->required();
+  if (name == "skip") {
+    command->add_option("NODE", options->node)->required();
+  }
+  command->add_flag("--wait", options->wait, "Follow the run until it ends or stands still");
+  command->add_option("--wait-seconds", options->wait_seconds);
+  command->callback([options, name, &chosen] {
+    chosen = [options, name](const CliContext& context) {
+      return send_intent(context, *options, name);
+    };
+  });
+}
+
+}  // namespace
+
+void add_run_commands(CLI::App& app, Command& chosen) {
+  auto* run = app.add_subcommand("run", "Runs: plans being carried out, and what became of them");
+  run->require_subcommand(1);
+
+  auto cluster = std::make_shared<std::string>();
+  auto* list = run->add_subcommand("list", "Runs, newest first");
+  list->add_option("CLUSTER", *cluster);
+  list->callback([cluster, &chosen] {
+    chosen = [cluster](const CliContext& context) { return list_runs(context, *cluster); };
+  });
+
+  auto id = std::make_shared<std::string>();
+  auto* show = run->add_subcommand("show", "One run: its steps, and its report once it has ended");
+  show->add_option("RUN", *id, "The run's id, or its first digits")->required();
+  show->callback([id, &chosen] {
+    chosen = [id](const CliContext& context) { return show_run(context, *id); };
+  });
+
+  auto seconds = std::make_shared<int>(24 * 3600);
+  auto* watch = run->add_subcommand("watch", "Follow a run until it ends or stands still");
+  watch->add_option("RUN", *id, "The run's id, or its first digits")->required();
+  watch->add_option("--wait-seconds", *seconds, "Give up following after this long");
+  watch->callback([id, seconds, &chosen] {
+    chosen = [id, seconds](const CliContext& context) {
+      return watch_run(context, *id, std::chrono::seconds(*seconds));
+    };
+  });
+
+  add_intent(*run, "pause",
+             "Start no new step; stop or leave a running scavenge, as the policy says", chosen);
+  add_intent(*run, "resume", "Go on, after a fresh look at the cluster", chosen);
+  add_intent(*run, "cancel", "End the run in a safe state", chosen);
+  add_intent(*run, "skip", "Leave a node out that a step is waiting for", chosen);
+}
+
+}  // namespace verger::cli
