@@ -1,0 +1,65 @@
+#include "controller/api/answers.h"
+
+#include <nlohmann/json.hpp>
+
+namespace verger::controller {
+
+using nlohmann::json;
+
+http::Response json_answer(int status, const json& body) {
+  http::Response response;
+  response.status = status;
+  response.headers.set("Content-Type", "application/json");
+  // What came from a disk or a peer may not be UTF-8; an answer always is.
+  response.body = body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+http::Response problem(int status, std::string_view code, std::string detail, const json& more) {
+  json body = {{"type", "about:blank"},
+               {"title", http::standard_reason(status)},
+               {"status", status},
+               {"code", code},
+               {"detail", std::move(detail)}};
+  if (more.is_object()) {
+    body.update(more);
+  }
+  auto response = json_answer(status, body);
+  response.headers.set("Content-Type", "application/problem+json");
+  return response;
+}
+
+http::Response problem(int status, std::string_view code, std::string detail) {
+  return problem(status, code, std::move(detail), json());
+}
+
+http::Response problem_of(const Error& error) {
+  switch (error.code) {
+    case Errc::kInvalidArgument:
+    case Errc::kUnsupported:
+      return problem(400, "bad_request", error.message);
+    case Errc::kNotFound:
+      return problem(404, "not_found", error.message);
+    case Errc::kExists:
+      return problem(409, "cluster_exists", error.message);
+    case Errc::kConflict:
+      return problem(409, "wrong_state", error.message);
+    case Errc::kRefused:
+      return problem(409, "run_active", error.message);
+    case Errc::kUnauthorized:
+      return problem(401, "unauthorized", error.message);
+    case Errc::kUnavailable:
+    case Errc::kTimeout:
+    case Errc::kNoSpace:
+    case Errc::kUnknownOutcome:
+    case Errc::kCancelled:
+      return problem(503, "unavailable", error.message);
+    case Errc::kCorruption:
+    case Errc::kIo:
+    case Errc::kDeleted:
+      return problem(500, "internal", error.message);
+  }
+  return problem(500, "internal", error.message);
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,403 @@
+#include "controller/api/api.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/answers.h"
+#include "controller/api/event_feed.h"
+#include "controller/api/views.h"
+#include "controller/executor/plan_json.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kAnonymous = "local";
+
+http::Response no_route(const http::Request& request) {
+  return problem(404, "not_found",
+                 fmt::format("{} {}: no such route; docs/formats/controller-api.md lists them",
+                             request.method, request.target));
+}
+
+http::Response wrong_method(const http::Request& request, std::string_view allowed) {
+  auto response = problem(
+      405, "bad_request",
+      fmt::format("{} does not take {}; it takes {}", request.target, request.method, allowed));
+  response.headers.set("Allow", std::string(allowed));
+  return response;
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
+}
+
+/// An empty body is an empty object.
+Result<json> parse_body(const std::string& body) {
+  auto parsed = body.empty() ? json::object() : json::parse(body, nullptr, false);
+  if (!parsed.is_object()) {
+    return Error{Errc::kInvalidArgument, "the body is not a JSON object"};
+  }
+  return parsed;
+}
+
+/// The wire's names for what planner::Policy holds.
+Result<planner::Policy> policy_of(const json& body) {
+  planner::Policy policy;
+  policy.operation = body.value("operation", std::string());
+  if (policy.operation != "scavenge") {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("operation \"{}\" is not known; known are: scavenge", policy.operation)};
+  }
+  const auto parameters = body.value("parameters", json::object());
+  auto& scavenge = policy.scavenge;
+  for (const auto& [name, value] : parameters.items()) {
+    const auto number = [&](std::int32_t& into) -> Result<void> {
+      if (!value.is_number_integer()) {
+        return Error{Errc::kInvalidArgument, fmt::format("parameter {} must be an integer", name)};
+      }
+      into = value.get<std::int32_t>();
+      return {};
+    };
+    if (name == "threads") {
+      VERGER_CHECK(number(scavenge.threads));
+    } else if (name == "threshold") {
+      VERGER_CHECK(number(scavenge.threshold));
+    } else if (name == "throttle_percent") {
+      VERGER_CHECK(number(scavenge.throttle_percent));
+    } else if (name == "strategy") {
+      const auto text = value.is_string() ? value.get<std::string>() : std::string();
+      if (text == to_string(planner::Strategy::kRolling)) {
+        scavenge.strategy = planner::Strategy::kRolling;
+      } else if (text == to_string(planner::Strategy::kFollowersOnly)) {
+        scavenge.strategy = planner::Strategy::kFollowersOnly;
+      } else {
+        return Error{Errc::kInvalidArgument,
+                     fmt::format("strategy \"{}\" is not known; known are: {}, {}", text,
+                                 to_string(planner::Strategy::kRolling),
+                                 to_string(planner::Strategy::kFollowersOnly))};
+      }
+    } else {
+      return Error{Errc::kInvalidArgument, fmt::format("parameter {} is not known", name)};
+    }
+  }
+  return policy;
+}
+
+}  // namespace
+
+http::Handler Api::handler() {
+  return [this](http::Request request) { return answer(std::move(request)); };
+}
+
+net::awaitable<http::Response> Api::answer(http::Request request) {
+  const auto target = http::parse_target(request.target);
+  if (!target) {
+    co_return problem(400, "bad_request", target.error().message);
+  }
+  const auto& path = target->segments;
+  if (path.size() < 3 || path[0] != "api" || path[1] != "v1") {
+    co_return no_route(request);
+  }
+  if (path[2] == "clusters") {
+    co_return co_await clusters(std::move(request), *target);
+  }
+  if (path[2] == "plans") {
+    co_return co_await plans(std::move(request), *target);
+  }
+  if (path[2] == "runs") {
+    co_return co_await runs(std::move(request), *target);
+  }
+  if (path[2] == "events" && path.size() == 3) {
+    co_return co_await events(std::move(request), *target);
+  }
+  if (path[2] == "health" && path.size() == 3) {
+    co_return json_answer(200, {{"status", "ok"},
+                                {"version", VERGER_VERSION},
+                                {"controller_epoch", parts_.epoch.value()}});
+  }
+  co_return no_route(request);
+}
+
+net::awaitable<http::Response> Api::clusters(http::Request request, http::Target target) {
+  const auto& path = target.segments;
+  if (path.size() == 3) {
+    if (request.method == "POST") {
+      co_return co_await add_cluster(std::move(request.body));
+    }
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET, POST");
+    }
+    auto list = json::array();
+    for (const auto& config : parts_.registry.list()) {
+      list.push_back(views::cluster(config));
+    }
+    co_return json_answer(200, {{"clusters", std::move(list)}});
+  }
+  const auto& name = path[3];
+  if (path.size() == 4 && request.method == "DELETE") {
+    for (const auto& run : parts_.executor.runs(name)) {
+      if (!has_ended(run->status)) {
+        co_return problem(409, "run_active",
+                          fmt::format("cluster {} has run {}, which has not ended; cancel it first",
+                                      name, run->id));
+      }
+    }
+    if (auto removed = parts_.registry.remove(name); !removed) {
+      co_return problem_of(removed.error());
+    }
+    http::Response response;
+    response.status = 204;
+    co_return response;
+  }
+  if (path.size() == 4 && request.method == "GET") {
+    const auto config = parts_.registry.find(name);
+    if (!config) {
+      co_return problem_of(config.error());
+    }
+    const auto snapshot = co_await parts_.executor.observe(name);
+    if (!snapshot) {
+      co_return problem_of(snapshot.error());
+    }
+    auto body = views::cluster(*config);
+    body["snapshot"] = views::snapshot(*snapshot);
+    co_return json_answer(200, body);
+  }
+  if (path.size() == 4) {
+    co_return wrong_method(request, "GET, DELETE");
+  }
+  if (path.size() == 5 && path[4] == "plans") {
+    if (request.method == "POST") {
+      co_return co_await make_plan(name, std::move(request.body), std::string(kAnonymous));
+    }
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET, POST");
+    }
+    if (const auto config = parts_.registry.find(name); !config) {
+      co_return problem_of(config.error());
+    }
+    auto list = json::array();
+    for (const auto& plan : parts_.executor.plans(name)) {
+      list.push_back(views::plan(plan));
+    }
+    co_return json_answer(200, {{"plans", std::move(list)}});
+  }
+  co_return no_route(request);
+}
+
+net::awaitable<http::Response> Api::add_cluster(std::string body) {
+  const auto parsed = parse_body(body);
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  ClusterConfig config;
+  config.name = parsed->value("name", std::string());
+  config.credentials = parsed->value("credentials", std::string());
+  const auto nodes = parsed->value("nodes", json::array());
+  for (const auto& node : nodes) {
+    if (!node.is_object() || !node.contains("node")) {
+      co_return problem(400, "bad_request",
+                        "each member of nodes must be an object with a member \"node\", the URL");
+    }
+    config.nodes.push_back({.name = node.value("name", std::string()),
+                            .url = node.value("node", std::string()),
+                            .agent_url = node.value("agent", std::string())});
+  }
+  for (const auto& known : parts_.registry.list()) {
+    if (known.name == config.name) {
+      co_return problem(409, "cluster_exists",
+                        fmt::format("a cluster {} is registered already; choose another name, or "
+                                    "remove it first",
+                                    config.name));
+    }
+  }
+  const auto seen = co_await parts_.observer.take(config);
+  if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered) && !seen.nodes.empty()) {
+    co_return problem(
+        422, "cluster_unreachable",
+        fmt::format("no node of cluster {} answered ({}: {}); nothing was registered. "
+                    "Check the URLs and that the nodes run",
+                    config.name, seen.nodes.front().url, seen.nodes.front().problem));
+  }
+  if (!seen.wrong_cluster.empty()) {
+    co_return problem(422, "wrong_cluster", seen.wrong_cluster + "; nothing was registered");
+  }
+  const auto name = config.name;
+  if (auto added = parts_.registry.add(std::move(config)); !added) {
+    co_return added.error().code == Errc::kConflict
+        ? problem(409, "cluster_exists", added.error().message)
+        : problem_of(added.error());
+  }
+  const auto stored = parts_.registry.find(name);
+  if (!stored) {
+    co_return problem_of(stored.error());
+  }
+  auto answer = views::cluster(*stored);
+  answer["snapshot"] = views::snapshot(seen);
+  co_return json_answer(201, answer);
+}
+
+net::awaitable<http::Response> Api::make_plan(std::string cluster, std::string body,
+                                              std::string by) {
+  const auto parsed = parse_body(body);
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  const auto policy = policy_of(*parsed);
+  if (!policy) {
+    co_return problem_of(policy.error());
+  }
+  const auto made = co_await parts_.executor.make_plan(cluster, *policy, std::move(by));
+  if (!made) {
+    co_return problem_of(made.error());
+  }
+  if (!made->has_value()) {
+    auto refusals = json::array();
+    std::string detail = fmt::format("no plan for cluster {}:", cluster);
+    for (const auto& refusal : made->error().refusals) {
+      refusals.push_back(views::refusal(refusal));
+      detail += fmt::format("\n  {}{}{}{}", refusal.node, refusal.node.empty() ? "" : ": ",
+                            refusal.message, refusal.hint.empty() ? "" : "; " + refusal.hint);
+    }
+    co_return problem(422, "plan_refused", detail, {{"refusals", std::move(refusals)}});
+  }
+  co_return json_answer(201, views::plan(**made));
+}
+
+net::awaitable<http::Response> Api::plans(http::Request request, http::Target target) {
+  const auto& path = target.segments;
+  if (path.size() == 4) {
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET");
+    }
+    const auto plan = parts_.executor.find_plan(path[3]);
+    co_return plan ? json_answer(200, views::plan(*plan)) : problem_of(plan.error());
+  }
+  if (path.size() == 5 && path[4] == "apply") {
+    if (request.method != "POST") {
+      co_return wrong_method(request, "POST");
+    }
+    const auto run = co_await parts_.executor.apply(path[3], std::string(kAnonymous));
+    if (!run) {
+      const auto& refused = run.error();
+      if (refused.error.code == Errc::kConflict) {
+        co_return problem(409, "stale_plan", refused.error.message,
+                          {{"differences", refused.differences}});
+      }
+      co_return problem_of(refused.error);
+    }
+    const auto state = parts_.executor.find_run(*run);
+    co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());
+  }
+  co_return no_route(request);
+}
+
+net::awaitable<http::Response> Api::runs(http::Request request, http::Target target) {
+  const auto& path = target.segments;
+  if (path.size() == 3 || path.size() == 4) {
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET");
+    }
+    if (path.size() == 4) {
+      const auto run = parts_.executor.find_run(path[3]);
+      co_return run ? json_answer(200, views::run(**run)) : problem_of(run.error());
+    }
+    const std::string cluster(target.parameter("cluster").value_or(""));
+    if (!cluster.empty()) {
+      if (const auto config = parts_.registry.find(cluster); !config) {
+        co_return problem_of(config.error());
+      }
+    }
+    auto list = json::array();
+    for (const auto& run : parts_.executor.runs(cluster)) {
+      list.push_back(views::run(*run));
+    }
+    co_return json_answer(200, {{"runs", std::move(list)}});
+  }
+  if (path.size() == 5) {
+    if (request.method != "POST") {
+      co_return wrong_method(request, "POST");
+    }
+    co_return co_await run_intent(path[3], path[4], std::move(request.body),
+                                  std::string(kAnonymous));
+  }
+  co_return no_route(request);
+}
+
+net::awaitable<http::Response> Api::run_intent(std::string id, std::string intent, std::string body,
+                                               std::string by) {
+  const auto parsed = parse_body(body);
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  const auto found = parts_.executor.find_run(id);
+  if (!found) {
+    co_return problem_of(found.error());
+  }
+  const auto run = (*found)->id;
+  const auto reason = parsed->value("reason", "asked by " + by);
+  Result<void> outcome;
+  if (intent == "pause") {
+    outcome = parts_.executor.pause(run, by, reason);
+  } else if (intent == "cancel") {
+    outcome = parts_.executor.cancel(run, by, reason);
+  } else if (intent == "resume") {
+    outcome = co_await parts_.executor.resume(run, by);
+  } else if (intent == "skip") {
+    const auto node = parsed->value("node", std::string());
+    if (node.empty()) {
+      co_return problem(400, "bad_request", "the body needs a member \"node\"");
+    }
+    outcome = parts_.executor.skip_node(run, node, by, reason);
+  } else {
+    co_return problem(404, "not_found",
+                      fmt::format("a run takes pause, resume, cancel and skip, not {}", intent));
+  }
+  if (!outcome) {
+    co_return problem_of(outcome.error());
+  }
+  const auto state = parts_.executor.find_run(run);
+  co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());
+}
+
+net::awaitable<http::Response> Api::events(http::Request request, http::Target target) {
+  if (request.method != "GET") {
+    co_return wrong_method(request, "GET");
+  }
+  EventQuery query;
+  std::string after(target.parameter("after").value_or("0"));
+  if (const auto last = request.headers.get("Last-Event-ID")) {
+    after = *last;
+  }
+  const auto sequence = parse_number(after);
+  const auto wait = parse_number(target.parameter("wait").value_or("0"));
+  if (!sequence || *sequence < 0 || !wait || *wait < 0 || *wait > 30) {
+    co_return problem(400, "bad_request",
+                      "after must be a sequence number of the journal, wait 0 to 30 seconds");
+  }
+  query.after = Sequence(*sequence);
+  query.wait = std::chrono::seconds(*wait);
+  if (const auto id = target.parameter("run")) {
+    const auto run = parts_.executor.find_run(*id);
+    if (!run) {
+      co_return problem_of(run.error());
+    }
+    query.stream = "run/" + (*run)->id;
+  }
+  if (request.headers.get("Accept").value_or("").find("text/event-stream") !=
+      std::string_view::npos) {
+    co_return event_stream(parts_.journal, parts_.timers, std::move(query));
+  }
+  const auto page = co_await event_page(parts_.journal, parts_.timers, std::move(query));
+  co_return page ? json_answer(200, *page) : problem_of(page.error());
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,247 @@
+#include "controller/api/views.h"
+
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/plan_json.h"
+#include "engine/base/clock.h"
+
+namespace verger::controller::views {
+namespace {
+
+using nlohmann::json;
+
+/// -1 means "not known" in a snapshot; the API says null.
+json known(std::int64_t value) { return value < 0 ? json() : json(value); }
+
+json point(const planner::Point& point) {
+  return {{"number", point.number},
+          {"position", point.position},
+          {"effective_now", point.effective_now},
+          {"threshold", point.threshold}};
+}
+
+json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& node) {
+  json out = {{"name", node.name},
+              {"url", node.url},
+              {"agent_url", node.agent_url},
+              {"reachable", node.answered},
+              {"agent_reachable", node.has_agent() ? json(node.agent_answered) : json()},
+              {"instance_id", node.instance_id},
+              {"version", node.version},
+              {"state", node.answered ? node.state : "not reached"},
+              {"is_alive", node.alive},
+              {"is_read_only_replica", node.read_only_replica},
+              {"writer_checkpoint", known(node.writer_checkpoint)},
+              {"last_commit_position", known(node.last_commit_position)},
+              {"epoch_number", known(node.epoch_number)},
+              {"node_priority", node.priority},
+              {"lag_bytes", node.answered ? known(cluster.lag(node)) : json()},
+              {"database_bytes", nullptr},
+              {"disk_free_bytes", nullptr},
+              {"chunk_files", nullptr},
+              {"running_scavenge", nullptr},
+              {"last_finished_point", nullptr},
+              {"unfinished_point", nullptr},
+              {"problem", nullptr}};
+  if (node.scavenge_running.value_or(false)) {
+    out["running_scavenge"] = {{"id", node.running.scavenge_id}, {"phase", node.running.phase}};
+  }
+  if (node.agent) {
+    out["database_bytes"] = known(node.agent->database_bytes);
+    out["disk_free_bytes"] = known(node.agent->disk_free);
+    out["chunk_files"] = known(node.agent->chunk_files);
+    if (node.agent->last_finished) {
+      out["last_finished_point"] = point(*node.agent->last_finished);
+    }
+    if (node.agent->unfinished) {
+      out["unfinished_point"] = point(node.agent->unfinished->point);
+    }
+  }
+  if (node.wrong_identity) {
+    out["problem"] = "not the node that was registered";
+  } else if (!node.problem.empty()) {
+    out["problem"] = node.problem;
+  } else if (!node.agent_problem.empty()) {
+    out["problem"] = node.agent_problem;
+  }
+  return out;
+}
+
+json time_or_null(const std::optional<Ticks>& time) {
+  return time ? json(format_ticks(*time)) : json();
+}
+
+json object_or_null(const std::string& text) {
+  auto parsed = json::parse(text, nullptr, false);
+  return parsed.is_object() && !parsed.empty() ? parsed : json();
+}
+
+json step_of_plan(const planner::Step& step, std::size_t group) {
+  auto gates = json::array();
+  for (const auto& gate : step.gates) {
+    gates.push_back(gate.limit == 0 ? gate.name : fmt::format("{} {}", gate.name, gate.limit));
+  }
+  json expected;
+  if (step.expected.high_ms > 0) {
+    expected = {{"min", step.expected.low_ms / 1000},
+                {"max", (step.expected.high_ms + 999) / 1000}};
+  }
+  std::string cost;
+  if (step.cost.leader_move) {
+    cost = "moves the leader";
+  }
+  return {{"id", step.id},
+          {"group", group},
+          {"kind", step.kind},
+          {"node", step.node},
+          {"parameters", to_nlohmann(planner::Json(step.parameters))},
+          {"gates", std::move(gates)},
+          {"act", step.act},
+          {"observe", step.observe},
+          {"undo", step.undo},
+          {"reason", step.reason},
+          {"attempts", step.attempts},
+          {"expected_seconds", std::move(expected)},
+          {"quorum_margin", step.cost.quorum_margin},
+          {"cost", cost}};
+}
+
+/// Parameters as the request has them.
+json parameters_of(const planner::Policy& policy) {
+  return {{"threads", policy.scavenge.threads},
+          {"threshold", policy.scavenge.threshold},
+          {"throttle_percent", policy.scavenge.throttle_percent},
+          {"strategy", to_string(policy.scavenge.strategy)}};
+}
+
+json step_of_run(const planner::Step& step, const StepState& state) {
+  return {
+      {"id", step.id},
+      {"kind", step.kind},
+      {"node", step.node},
+      {"state", to_string(state.status)},
+      {"reason", state.reason},
+      {"since", time_or_null(state.since)},
+      {"started_at", time_or_null(state.started)},
+      {"finished_at", time_or_null(state.ended)},
+      {"attempts", state.attempt},
+      {"progress", state.status == StepStatus::kActing ? object_or_null(state.progress) : json()},
+      {"result", object_or_null(state.result)}};
+}
+
+}  // namespace
+
+json cluster(const ClusterConfig& config) {
+  auto nodes = json::array();
+  for (const auto& node : config.nodes) {
+    json entry = {{"name", node.name}, {"node", node.url}};
+    if (!node.agent_url.empty()) {
+      entry["agent"] = node.agent_url;
+    }
+    nodes.push_back(std::move(entry));
+  }
+  return {{"name", config.name},
+          {"nodes", std::move(nodes)},
+          {"credentials", config.credentials},
+          {"paused", config.paused}};
+}
+
+json snapshot(const planner::ClusterSnapshot& snapshot) {
+  auto nodes = json::array();
+  for (const auto& member : snapshot.nodes) {
+    nodes.push_back(node(snapshot, member));
+  }
+  const auto* leader = snapshot.leader();
+  return {{"taken_at", format_ticks(snapshot.taken_at)},
+          {"leader", leader == nullptr ? json() : json(leader->name)},
+          {"strangers", snapshot.strangers},
+          {"nodes", std::move(nodes)}};
+}
+
+json plan(const StoredPlan& stored) {
+  const auto& plan = *stored.plan;
+  auto stages = json::array();
+  for (const auto& stage : plan.stages) {
+    auto steps = json::array();
+    for (std::size_t group = 0; group < stage.groups.size(); ++group) {
+      for (const auto& step : stage.groups[group]) {
+        steps.push_back(step_of_plan(step, group));
+      }
+    }
+    stages.push_back({{"id", stage.id},
+                      {"name", stage.title},
+                      {"deadline_seconds", stage.deadline_ms / 1000},
+                      {"failure_rule", to_string(stage.on_failure)},
+                      {"if_put_off", stage.if_put_off},
+                      {"steps", std::move(steps)}});
+  }
+  auto forecast = json::array();
+  for (const auto& entry : plan.forecast) {
+    forecast.push_back({{"node", entry.node}, {"row", entry.row}});
+  }
+  auto basis = json::array();
+  for (const auto& entry : plan.basis.nodes) {
+    basis.push_back({{"name", entry.name},
+                     {"role", entry.role},
+                     {"version", entry.version},
+                     {"instance_id", entry.instance_id}});
+  }
+  return {{"hash", plan.hash},
+          {"cluster", plan.cluster},
+          {"operation", plan.policy.operation},
+          {"parameters", parameters_of(plan.policy)},
+          {"created_at", format_ticks(stored.made_at)},
+          {"created_by", stored.made_by},
+          {"stages", std::move(stages)},
+          {"forecast", std::move(forecast)},
+          {"basis", std::move(basis)},
+          {"notes", plan.notes}};
+}
+
+json run(const RunState& run) {
+  auto stages = json::array();
+  for (const auto& stage : run.plan->stages) {
+    auto steps = json::array();
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        const auto found = run.steps.find(step.id);
+        steps.push_back(step_of_run(step, found == run.steps.end() ? StepState{} : found->second));
+      }
+    }
+    const auto state = run.stages.find(stage.id);
+    stages.push_back({{"id", stage.id},
+                      {"name", stage.title},
+                      {"state", to_string(state == run.stages.end() ? StageStatus::kPending
+                                                                    : state->second.status)},
+                      {"steps", std::move(steps)}});
+  }
+  auto moves = json::array();
+  for (const auto& move : run.moves) {
+    moves.push_back({{"from", move.from},
+                     {"to", move.to},
+                     {"planned", move.planned},
+                     {"at", format_ticks(move.at)}});
+  }
+  return {{"id", run.id},
+          {"cluster", run.cluster},
+          {"plan", run.plan->hash},
+          {"operation", run.plan->policy.operation},
+          {"state", to_string(run.status)},
+          {"reason", run.reason},
+          {"started_by", run.started_by},
+          {"started_at", format_ticks(run.started_at)},
+          {"finished_at", time_or_null(run.ended_at)},
+          {"stages", std::move(stages)},
+          {"leader_moves", std::move(moves)},
+          {"alerts", run.alerts},
+          {"report", report(run)}};
+}
+
+json refusal(const planner::Refusal& refusal) {
+  return {{"code", refusal.code},
+          {"node", refusal.node},
+          {"message", refusal.message},
+          {"hint", refusal.hint}};
+}
+
+}  // namespace verger::controller::views

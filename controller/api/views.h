@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "controller/cluster/registry.h"
+#include "controller/executor/executor.h"
+#include "controller/executor/run_state.h"
+#include "planner/plan.h"
+#include "planner/snapshot.h"
+
+/// The shapes of docs/formats/controller-api.md.
+namespace verger::controller::views {
+
+nlohmann::json cluster(const ClusterConfig& config);
+nlohmann::json snapshot(const planner::ClusterSnapshot& snapshot);
+nlohmann::json plan(const StoredPlan& plan);
+nlohmann::json run(const RunState& run);
+/// What the run showed, from what its steps saw; null before it has ended.
+nlohmann::json report(const RunState& run);
+nlohmann::json refusal(const planner::Refusal& refusal);
+
+}  // namespace verger::controller::views
