@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# A rolling scavenge of an embedded three-node cluster, from start to report. See README.md here.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+bin=${VERGER_BIN:-$root/build/bin}
+dir=$root/build/demo
+keep=no
+controller_port=2115
+export VERGER_CONTROLLER=http://127.0.0.1:$controller_port
+nodes=(n1 n2 n3)
+declare -A node_port=([n1]=2111 [n2]=2112 [n3]=2113)
+declare -A replication_port=([n1]=1111 [n2]=1112 [n3]=1113)
+declare -A agent_port=([n1]=2121 [n2]=2122 [n3]=2123)
+pids=()
+
+die() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --keep) keep=yes ;;
+    --dir) [ $# -ge 2 ] || die "--dir needs a directory"; dir=$2; shift ;;
+    -h | --help) printf 'usage: %s [--keep] [--dir DIR]\n' "$0"; exit 0 ;;
+    *) printf 'demo: unknown option %s; usage: %s [--keep] [--dir DIR]\n' "$1" "$0" >&2; exit 64 ;;
+  esac
+  shift
+done
+
+stop_all() {
+  local pid
+  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do
+    timeout 20 tail --pid="$pid" -f /dev/null 2>/dev/null || kill -KILL "$pid" 2>/dev/null || true
+  done
+}
+on_exit() {
+  local status=$?
+  if [ "$keep" = yes ] && [ $status -eq 0 ]; then
+    printf 'still running (end them with: kill %s)\n' "${pids[*]}"
+  else
+    stop_all
+  fi
+  exit $status
+}
+trap on_exit EXIT
+trap 'exit 130' INT TERM
+
+for program in vergerd verger-agent verger; do
+  [ -x "$bin/$program" ] || die "$bin/$program is not there; build it with: ./dev build"
+done
+for port in "${node_port[@]}" "${replication_port[@]}" "${agent_port[@]}" "$controller_port"; do
+  if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+    die "port $port on 127.0.0.1 is in use; end the process that listens there (an earlier demo with --keep?) and try again"
+  fi
+done
+case $dir in /*) ;; *) dir=$PWD/$dir ;; esac
+if [ -e "$dir" ] && [ ! -e "$dir/.verger-demo" ] && [ -n "$(ls -A "$dir" 2>/dev/null)" ]; then
+  die "$dir holds something that is not an earlier demo; choose another directory with --dir"
+fi
+rm -rf "$dir"
+mkdir -p "$dir" || die "$dir cannot be made; choose another directory with --dir"
+touch "$dir/.verger-demo"
+free_kib=$(df -Pk "$dir" | awk 'NR == 2 {print $4}')
+[ "$free_kib" -ge 204800 ] || die "$dir has $((free_kib / 1024)) MiB of free disk; the demo needs 200"
+
+printf 'Starting three embedded nodes on a database written by a real 24.6 server, and the controller\n'
+for node in "${nodes[@]}"; do
+  mkdir -p "$dir/$node/db"
+  tar --zstd --no-same-owner -xf "$here/database.tar.zst" -C "$dir/$node/db" ||
+    die "the database could not be unpacked into $dir/$node/db"
+  seeds=
+  for other in "${nodes[@]}"; do
+    [ "$other" = "$node" ] || seeds+="${seeds:+,}127.0.0.1:${node_port[$other]}"
+  done
+  "$bin/verger-agent" --role both --db "$dir/$node/db" --state "$dir/$node/agent" \
+    --node-port "${node_port[$node]}" --replication-port "${replication_port[$node]}" \
+    --agent-port "${agent_port[$node]}" --cluster-size 3 --gossip-seed "$seeds" \
+    --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds 1800 \
+    >"$dir/$node/agent.log" 2>&1 &
+  pids+=($!)
+done
+"$bin/vergerd" --data "$dir/controller" --port "$controller_port" --end-after-seconds 1800 \
+  >"$dir/controller.log" 2>&1 &
+pids+=($!)
+
+register=()
+for node in "${nodes[@]}"; do
+  register+=(--node "http://127.0.0.1:${node_port[$node]}" --agent "http://127.0.0.1:${agent_port[$node]}")
+done
+
+# until_true SECONDS WHAT COMMAND...
+until_true() {
+  local deadline=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    local pid
+    for pid in "${pids[@]}"; do
+      kill -0 "$pid" 2>/dev/null || {
+        tail -n 3 "$dir"/*/agent.log "$dir/controller.log" >&2
+        die "a process ended while waiting for $what; its log is in $dir"
+      }
+    done
+    [ $SECONDS -lt $deadline ] || die "$what did not happen in time; the logs are in $dir"
+    sleep 0.2
+  done
+}
+leader_seen() {
+  "$bin/verger" cluster show demo -o json | jq -e '
+    .snapshot.leader != null and ([.snapshot.nodes[] | select(.state == "Leader")] | length == 1)
+    and ([.snapshot.nodes[] | select(.state == "Follower" and .lag_bytes == 0)] | length == 2)'
+}
+until_true 30 "the controller's start" "$bin/verger" cluster list
+until_true 60 "the registration of the cluster" "$bin/verger" cluster add demo "${register[@]}"
+until_true 60 "the election of a leader" leader_seen
+
+# Everything is written through the node interface of one node, which forwards to the leader.
+base=http://127.0.0.1:${node_port[n1]}
+write() { # write STREAM[/metadata] TYPE JSON
+  local status
+  status=$(curl -s -o /dev/null -w '%{http_code}' -X POST "$base/streams/$1" \
+    -H 'Content-Type: application/json' -H "ES-EventType: $2" \
+    -H "ES-EventId: $(cat /proc/sys/kernel/random/uuid)" -d "$3")
+  [ "$status" = 201 ] || die "a write to $1 was answered with $status"
+}
+for number in $(seq 1 40); do write "demo-orders" ordered "{\"order\": $number}"; done
+write "demo-orders/metadata" '$metadata' '{"$maxCount": 5}'
+for number in $(seq 1 20); do write "demo-session-$((number % 4))" visited "{\"page\": $number}"; done
+for number in 1 2; do
+  curl -sf -o /dev/null -X DELETE "$base/streams/demo-session-$number" || die "a delete failed"
+done
+curl -sf -o /dev/null -X DELETE -H 'ES-HardDelete: true' "$base/streams/demo-session-3" ||
+  die "a hard delete failed"
+printf 'Written through the node interface: 60 events, a limit of 5 on 40 of them, three deletes\n\n'
+until_true 60 "all nodes to have these writes" leader_seen
+
+"$bin/verger" cluster show demo
+printf '\n'
+"$bin/verger" plan scavenge demo
+hash=$("$bin/verger" plan list demo -o json | head -n 1 | jq -r .hash)
+printf '\n'
+"$bin/verger" apply "$hash" --wait
+
+run=$("$bin/verger" run list demo -o json | head -n 1 | jq -r .id)
+"$bin/verger" run show "$run" -o json | jq -e '
+  .state == "done" and (.report.nodes | length == 3)
+  and ([.report.nodes[].point] | unique | length == 1) and .report.nodes[0].point != null
+  and ([.report.nodes[] | select(.bytes_after >= .bytes_before)] | length == 0)
+  and .report.planned_leader_moves == 1 and .report.digests_equal == true
+  and .report.readable_unchanged == true' >/dev/null ||
+  die "the run ended, but not everything it should show was seen; look with: verger run show $run"
+
+printf '\nTry next (with --keep the cluster stays):\n'
+printf '  %s\n' "examples/demo/run.sh --keep" "build/bin/verger run show $run" \
+  "build/bin/verger-db verify ${dir#"$PWD"/}/n1/db"
