@@ -45,7 +45,7 @@ allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/c
   nodeagent/certificates/ LIBS fmt json asio openssl)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/ nodeagent/node/ nodeagent/external/ LIBS fmt json asio openssl prometheus)
-allow(nodeagent/agent OURS engine/ nodeagent/ LIBS fmt json asio openssl prometheus yaml cli11)
+allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio openssl prometheus yaml cli11)
 set(controller_base planner/ engine/base/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/)
 allow(controller/journal OURS ${controller_base} LIBS fmt json)
