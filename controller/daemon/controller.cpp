@@ -1,0 +1,83 @@
+#include "controller/daemon/controller.h"
+
+#include <fmt/format.h>
+
+#include "controller/api/api.h"
+#include "controller/cluster/credentials.h"
+#include "controller/cluster/observer.h"
+#include "controller/cluster/registry.h"
+#include "controller/executor/step_kind.h"
+#include "controller/journal/journal.h"
+
+namespace verger::controller {
+
+/// Declared in the order in which they stand on each other; destroyed the other way round.
+struct Controller::Parts {
+  ControllerEnvironment environment;
+  CredentialDirectory credentials;
+  std::unique_ptr<Journal> journal;
+  ControllerEpoch epoch;
+  Registry registry;
+  Network network;
+  Observer observer;
+  StepKinds kinds;
+  Executor executor;
+  Api api;
+
+  Parts(ControllerOptions options, const ControllerEnvironment& from,
+        std::unique_ptr<Journal> opened, ControllerEpoch taken)
+      : environment(from),
+        credentials(from.files, options.credentials_directory),
+        journal(std::move(opened)),
+        epoch(taken),
+        registry(*journal, epoch),
+        network{.client = from.client,
+                .timers = from.timers,
+                .clock = from.clock,
+                .credentials = credentials,
+                .log = from.log,
+                .request_deadline = options.request_deadline},
+        observer(network),
+        kinds(standard_step_kinds()),
+        executor({.executor = from.executor,
+                  .journal = *journal,
+                  .registry = registry,
+                  .network = network,
+                  .random = from.random,
+                  .kinds = kinds,
+                  .epoch = epoch,
+                  .options = options.executor}),
+        api({.executor = executor,
+             .registry = registry,
+             .journal = *journal,
+             .observer = observer,
+             .timers = from.timers,
+             .epoch = epoch}) {}
+};
+
+Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Controller::~Controller() = default;
+
+Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
+                                                     ControllerEnvironment environment) {
+  VERGER_CHECK(environment.files.make_directories(options.data_directory));
+  VERGER_TRY(auto journal,
+             open_sqlite_journal(environment.files, options.data_directory / "journal.db",
+                                 environment.clock));
+  VERGER_TRY(const auto epoch, journal->begin_epoch(environment.random.uuid().to_string()));
+  auto parts = std::make_unique<Parts>(std::move(options), environment, std::move(journal), epoch);
+  VERGER_CHECK(parts->registry.load());
+  return std::unique_ptr<Controller>(new Controller(std::move(parts)));
+}
+
+Result<void> Controller::start() { return parts_->executor.start(); }
+
+net::awaitable<void> Controller::stop() { co_await parts_->executor.stop(); }
+
+http::Handler Controller::handler() { return parts_->api.handler(); }
+Executor& Controller::executor() { return parts_->executor; }
+Registry& Controller::registry() { return parts_->registry; }
+Journal& Controller::journal() { return *parts_->journal; }
+ControllerEpoch Controller::epoch() const { return parts_->epoch; }
+
+}  // namespace verger::controller

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "controller/executor/executor.h"
+#include "engine/base/file_system.h"
+#include "engine/base/log.h"
+#include "engine/base/random.h"
+#include "nodeagent/http/client.h"
+#include "nodeagent/http/message.h"
+#include "nodeagent/http/timers.h"
+
+namespace verger::controller {
+
+struct ControllerOptions {
+  Path data_directory;         ///< holds journal.db; made when missing
+  Path credentials_directory;  ///< one file per name; may be missing while no cluster names one
+  std::chrono::milliseconds request_deadline{15'000};
+  ExecutorOptions executor;
+};
+
+/// What comes from outside: real in vergerd, virtual in the simulation. All of it outlives the
+/// controller.
+struct ControllerEnvironment {
+  net::any_io_executor executor;  ///< of one thread
+  FileSystem& files;
+  Clock& clock;
+  Random& random;
+  http::Timers& timers;
+  http::Client& client;
+  Log& log;
+};
+
+/// The controller: everything on one executor. Destroying the executor's context in the middle is
+/// a crash and as safe; the way to end in order is stop().
+class Controller {
+ public:
+  /// Opens the journal and takes the next epoch: from now on an older controller on the same
+  /// journal is refused. Errors: those of the journal.
+  static Result<std::unique_ptr<Controller>> open(ControllerOptions options,
+                                                  ControllerEnvironment environment);
+  ~Controller();
+
+  /// Replays the journal and goes on with the runs that have not ended.
+  Result<void> start();
+  /// Ends the coroutines of all runs at their next look around; the runs go on at the next start.
+  net::awaitable<void> stop();
+  /// The API. The handler must not be called after the controller is gone.
+  http::Handler handler();
+  Executor& executor();
+  Registry& registry();
+  Journal& journal();
+  ControllerEpoch epoch() const;
+
+ private:
+  struct Parts;
+  explicit Controller(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace verger::controller
