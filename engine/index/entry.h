@@ -1,7 +1,9 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 
+#include "engine/base/result.h"
 #include "engine/base/types.h"
 
 namespace verger::index {
@@ -13,5 +15,8 @@ struct IndexEntry {
   LogPosition position;  ///< of the prepare, never of a commit
   friend auto operator<=>(const IndexEntry&, const IndexEntry&) = default;
 };
+
+/// Says whether an entry is one of the stream that is looked for, not of one with the same hash.
+using EntryFilter = std::function<Result<bool>(const IndexEntry&)>;
 
 }  // namespace verger::index

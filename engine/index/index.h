@@ -82,7 +82,7 @@ class Index {
   /// As the server looks up the last entry below a position: newest table first; within a table the
   /// greatest number whose position is below `limit` and which `is_of_stream` accepts (pass nullptr
   /// on the hash path). docs/formats/index.md, "Lookups".
-  using EntryFilter = std::function<Result<bool>(const IndexEntry&)>;
+  using EntryFilter = index::EntryFilter;
   Result<std::optional<IndexEntry>> latest_before(StreamHash hash, LogPosition limit,
                                                   const EntryFilter& is_of_stream) const;
   /// First table (oldest to newest, memtables last) that has an entry above `number`.

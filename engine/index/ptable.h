@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include "engine/base/file_system.h"
 #include "engine/base/result.h"
@@ -13,7 +13,9 @@
 namespace verger::index {
 
 /// One immutable, sorted index file, versions 1 to 4, with its bloom filter where there is one.
-/// Safe from any thread. Format: docs/formats/index.md.
+/// Version 1 holds the upper 32 bits of the hash only: lookups find by them and answer with the
+/// hash asked for; entry() and PTableScanner give those bits, right-aligned. Safe from any thread.
+/// Format: docs/formats/index.md.
 class PTable {
  public:
   /// Checks structure (sizes, versions, midpoints), not the MD5. Errors: kCorruption, kUnsupported,
@@ -34,17 +36,27 @@ class PTable {
   /// `limit`. Errors: kCorruption (order), kIo.
   Result<void> range(StreamHash hash, EventNumber from, EventNumber to, std::size_t limit,
                      std::vector<IndexEntry>& out) const;
+  /// The same from the smallest number up: ascending.
+  Result<void> range_forward(StreamHash hash, EventNumber from, EventNumber to, std::size_t limit,
+                             std::vector<IndexEntry>& out) const;
+  /// The greatest entry with this hash; the smallest one.
   Result<std::optional<IndexEntry>> latest(StreamHash hash) const;
   Result<std::optional<IndexEntry>> oldest(StreamHash hash) const;
   /// Greatest entry with a number below `number`; smallest entry with a number above it.
   Result<std::optional<IndexEntry>> previous(StreamHash hash, EventNumber number) const;
   Result<std::optional<IndexEntry>> next(StreamHash hash, EventNumber number) const;
+  /// See Index::latest_before.
+  Result<std::optional<IndexEntry>> latest_before(StreamHash hash, LogPosition limit,
+                                                  const EntryFilter& is_of_stream) const;
   /// Entry `n` in file order (descending).
   Result<IndexEntry> entry(std::uint64_t n) const;
-  /// Errors: kCorruption, kIo.
+  /// File offset of entry `n`, for messages.
+  std::uint64_t entry_offset(std::uint64_t n) const;
+  /// Errors: kCorruption, kIo. Blocks: call it from a job or a pool.
   Result<void> verify_md5() const;
 
  private:
+  friend class PTableScanner;
   struct State;
   explicit PTable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
@@ -55,7 +67,9 @@ class PTableScanner {
  public:
   explicit PTableScanner(std::shared_ptr<const PTable> table);
   PTableScanner(PTableScanner&&) noexcept;
+  PTableScanner& operator=(PTableScanner&&) noexcept;
   ~PTableScanner();
+  /// nullopt behind the last entry. Errors: kCorruption (order), kIo.
   Result<std::optional<IndexEntry>> next();
 
  private:
@@ -71,10 +85,12 @@ class PTableWriter {
   static Result<PTableWriter> create(FileSystem& files, const Path& directory, const Uuid& name,
                                      std::uint64_t bloom_entries, int cache_depth);
   PTableWriter(PTableWriter&&) noexcept;
+  PTableWriter& operator=(PTableWriter&&) noexcept;
   ~PTableWriter();
+  /// Errors: kInvalidArgument (greater than the entry before), kNoSpace, kIo.
   Result<void> append(const IndexEntry& entry);
   std::uint64_t count() const;
-  /// Midpoints, footer, MD5, sync of both files.
+  /// Midpoints, footer, MD5, sync of both files and of the directory. Returns the table's path.
   Result<Path> finish();
 
  private:
