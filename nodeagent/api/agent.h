@@ -1,20 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/result.h"
 
 /// The agent interface, /agent/v1 (docs/formats/agent-interface.md):
 ///   GET  /agent/v1/facts                     NodeFacts
 ///   POST /agent/v1/permits                   Permit -> 204, or 409 when a newer epoch is known
-///   POST /agent/v1/operations                OperationRequest -> 202 OperationStatus (200 when the id is known already)
-///   GET  /agent/v1/operations/{id}           OperationStatus, 404 when the id never arrived
-///   POST /agent/v1/operations/{id}/cancel    stop what it does, where it can be stopped
-///   GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest
+///   POST /agent/v1/operations                OperationRequest -> 202 OperationStatus (200 when the
+///   id is known already) GET  /agent/v1/operations/{id}           OperationStatus, 404 when the id
+///   never arrived POST /agent/v1/operations/{id}/cancel    stop what it does, where it can be
+///   stopped GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest
 /// Errors are RFC 9457 problem details with a stable "code".
 namespace verger::api {
 

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/result.h"
 
@@ -57,6 +58,9 @@ struct GossipMember {
   std::int32_t node_priority = 0;
   bool is_read_only_replica = false;
   std::string es_version;  ///< may be empty or a placeholder: then ask /info
+  /// 24.10+: the node's own HTTP endpoint, where http_* is what is advertised; else empty and 0.
+  std::string internal_http_ip;
+  std::int32_t internal_http_port = 0;
 };
 
 struct Gossip {
@@ -70,8 +74,8 @@ struct NodeInfo {
   std::string state;    ///< lower case
   bool atom_pub = false;
   bool user_management = false;
-  std::string authentication_type;
-  bool is_verger = false;  ///< the embedded node says so in a member of its own
+  std::string authentication_type;  ///< "insecure", "internal", ...; empty before 20.6
+  bool is_verger = false;           ///< the embedded node says so in a member of its own
 };
 
 /// GET /admin/scavenge/current; empty id = idle.
@@ -95,11 +99,18 @@ struct ScavengeEvent {
   std::int32_t max_chunk_scavenged = 0;
 };
 
+/// Parsers take what 5.0 to 26.x send: a member that is missing or null keeps its default, unknown
+/// ones are passed over. Error: kCorruption: not JSON, or not of that shape (the message says
+/// where).
 nlohmann::json to_json(const Gossip& gossip);
+/// As 24.6 answers, with "verger" where `info.is_verger`.
+nlohmann::json to_json(const NodeInfo& info);
+nlohmann::json to_json(const CurrentScavenge& current);
 Result<Gossip> parse_gossip(std::string_view body);
 Result<NodeInfo> parse_info(std::string_view body);
 Result<CurrentScavenge> parse_current_scavenge(std::string_view body);
-/// A page of an Atom feed in JSON with embedded bodies.
+/// A page of an Atom feed in JSON with embedded bodies, in the feed's order: newest first. `number`
+/// is the event's own, also in $scavenges, which holds links.
 Result<std::vector<ScavengeEvent>> parse_scavenge_feed(std::string_view body);
 
 /// The leading dotted numbers of a version text; nullopt for placeholders.

@@ -1,0 +1,326 @@
+#include "nodeagent/api/agent.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/api/detail/fields.h"
+#include "nodeagent/api/json_text.h"
+
+namespace verger::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 5> kStateNames = {"accepted", "acting", "unknown", "done",
+                                                         "failed"};
+constexpr std::int64_t kPermitLongest = std::int64_t{24} * 60 * 60 * 1000;
+constexpr std::size_t kIdLongest = 128;
+
+json to_json(const ScavengePoint& point) {
+  return {{"number", point.number},
+          {"position", point.position},
+          {"effectiveNow", point.effective_now},
+          {"threshold", point.threshold}};
+}
+
+/// JSON text that a caller holds as text; what is not JSON goes out as a string.
+json embedded(const std::string& text) {
+  auto value = parse_json(text, "embedded JSON");
+  return value.has_value() ? std::move(*value) : json(text);
+}
+
+Result<ScavengePoint> parse_point(const json& value, const std::string& where) {
+  ScavengePoint point;
+  Fields fields(value, where);
+  fields.require("number");
+  fields.require("position");
+  fields.read("number", point.number);
+  fields.read("position", point.position);
+  fields.read("effectiveNow", point.effective_now);
+  fields.read("threshold", point.threshold);
+  VERGER_CHECK(fields.result());
+  return point;
+}
+
+Result<OperationStatus> parse_status(const json& value, const std::string& where) {
+  OperationStatus status;
+  Fields fields(value, where);
+  fields.require("id");
+  fields.require("state");
+  std::string state;
+  fields.read("id", status.id);
+  fields.read("kind", status.kind);
+  fields.read("state", state);
+  fields.read("errorCode", status.error_code);
+  fields.read("error", status.error);
+  fields.read("acceptedAt", status.accepted_at);
+  fields.read("finishedAt", status.finished_at);
+  if (const auto* result = fields.find("result"); result != nullptr) {
+    status.result_json = to_text(*result);
+  }
+  VERGER_CHECK(fields.result());
+  auto known = parse_operation_state(state);
+  if (!known.has_value()) {
+    return Error{Errc::kCorruption, fmt::format("{}.state: {}", where, known.error().message)};
+  }
+  status.state = *known;
+  return status;
+}
+
+/// An id becomes a segment of a path and a key of journals on both sides.
+bool is_id(std::string_view text) {
+  return !text.empty() && text.size() <= kIdLongest && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == ':';
+  });
+}
+
+}  // namespace
+
+std::string_view to_string(OperationState state) {
+  return kStateNames[static_cast<std::size_t>(state)];
+}
+
+Result<OperationState> parse_operation_state(std::string_view text) {
+  const auto* const found = std::ranges::find(kStateNames, text);
+  if (found == kStateNames.end()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("\"{}\" is not a state of an operation", text)};
+  }
+  return static_cast<OperationState>(found - kStateNames.begin());
+}
+
+json to_json(const OperationStatus& status) {
+  json out = {{"id", status.id},
+              {"kind", status.kind},
+              {"state", to_string(status.state)},
+              {"result", embedded(status.result_json)},
+              {"acceptedAt", status.accepted_at}};
+  if (!status.error_code.empty() || !status.error.empty()) {
+    out["errorCode"] = status.error_code;
+    out["error"] = status.error;
+  }
+  if (!status.finished_at.empty()) {
+    out["finishedAt"] = status.finished_at;
+  }
+  return out;
+}
+
+json to_json(const NodeFacts& facts) {
+  json points = json::array();
+  for (const auto& point : facts.points) {
+    points.push_back(to_json(point));
+  }
+  json operations = json::array();
+  for (const auto& operation : facts.operations) {
+    operations.push_back(to_json(operation));
+  }
+  json out = {{"agentVersion", facts.agent_version},
+              {"nodeInstanceId", facts.node_instance_id},
+              {"nodeRunning", facts.node_running},
+              {"nodeVersion", facts.node_version},
+              {"nodeState", facts.node_state},
+              {"writerCheckpoint", facts.writer_checkpoint},
+              {"epochNumber", facts.epoch_number},
+              {"diskTotalBytes", facts.disk_total_bytes},
+              {"diskFreeBytes", facts.disk_free_bytes},
+              {"databaseBytes", facts.database_bytes},
+              {"chunkFileCount", facts.chunk_file_count},
+              {"largestChunkBytes", facts.largest_chunk_bytes},
+              {"chunkSize", facts.chunk_size},
+              {"points", std::move(points)},
+              {"operations", std::move(operations)},
+              {"highestControllerEpoch", facts.highest_controller_epoch},
+              {"takenAt", facts.taken_at}};
+  if (facts.last_finished_point.has_value()) {
+    out["lastFinishedPoint"] = to_json(*facts.last_finished_point);
+  }
+  if (facts.unfinished.has_value()) {
+    out["unfinished"] = {{"point", to_json(facts.unfinished->point)},
+                         {"stage", facts.unfinished->stage}};
+  }
+  if (facts.running.has_value()) {
+    out["running"] = {{"id", facts.running->id},
+                      {"phase", facts.running->phase},
+                      {"chunksDone", facts.running->chunks_done},
+                      {"chunksTotal", facts.running->chunks_total},
+                      {"bytesSaved", facts.running->bytes_saved}};
+  }
+  return out;
+}
+
+json to_json(const OperationRequest& request) {
+  return {{"id", request.id},
+          {"run", request.run},
+          {"step", request.step},
+          {"controllerEpoch", request.controller_epoch},
+          {"kind", request.kind},
+          {"parameters", embedded(request.parameters_json)},
+          {"expectedInstanceId", request.expected_instance_id}};
+}
+
+json to_json(const Permit& permit) {
+  return {{"controllerEpoch", permit.controller_epoch},
+          {"run", permit.run},
+          {"step", permit.step},
+          {"validForMs", permit.valid_for_ms}};
+}
+
+json to_json(const Digest& digest) {
+  return {{"pointNumber", digest.point_number},
+          {"pointPosition", digest.point_position},
+          {"logical", digest.logical},
+          {"readable", digest.readable},
+          {"chunks", digest.chunks},
+          {"records", digest.records},
+          {"readableEvents", digest.readable_events}};
+}
+
+Result<NodeFacts> parse_node_facts(std::string_view body) {
+  VERGER_TRY(const auto value, parse_json(body, "facts"));
+  NodeFacts facts;
+  Fields fields(value, "facts");
+  fields.require("agentVersion");
+  fields.read("agentVersion", facts.agent_version);
+  fields.read("nodeInstanceId", facts.node_instance_id);
+  fields.read("nodeRunning", facts.node_running);
+  fields.read("nodeVersion", facts.node_version);
+  fields.read("nodeState", facts.node_state);
+  fields.read("writerCheckpoint", facts.writer_checkpoint);
+  fields.read("epochNumber", facts.epoch_number);
+  fields.read("diskTotalBytes", facts.disk_total_bytes);
+  fields.read("diskFreeBytes", facts.disk_free_bytes);
+  fields.read("databaseBytes", facts.database_bytes);
+  fields.read("chunkFileCount", facts.chunk_file_count);
+  fields.read("largestChunkBytes", facts.largest_chunk_bytes);
+  fields.read("chunkSize", facts.chunk_size);
+  fields.read("highestControllerEpoch", facts.highest_controller_epoch);
+  fields.read("takenAt", facts.taken_at);
+  fields.each("points", [&](const json& element, const std::string& where) -> Result<void> {
+    VERGER_TRY(auto point, parse_point(element, where));
+    facts.points.push_back(std::move(point));
+    return {};
+  });
+  fields.each("operations", [&](const json& element, const std::string& where) -> Result<void> {
+    VERGER_TRY(auto status, parse_status(element, where));
+    facts.operations.push_back(std::move(status));
+    return {};
+  });
+  if (const auto* point = fields.find("lastFinishedPoint"); point != nullptr) {
+    VERGER_TRY(facts.last_finished_point, parse_point(*point, "facts.lastFinishedPoint"));
+  }
+  if (const auto* unfinished = fields.find("unfinished"); unfinished != nullptr) {
+    Fields inner(*unfinished, "facts.unfinished");
+    inner.require("point");
+    facts.unfinished.emplace();
+    inner.read("stage", facts.unfinished->stage);
+    VERGER_CHECK(inner.result());
+    VERGER_TRY(facts.unfinished->point,
+               parse_point(*inner.find("point"), "facts.unfinished.point"));
+  }
+  if (const auto* running = fields.find("running"); running != nullptr) {
+    Fields inner(*running, "facts.running");
+    auto& scavenge = facts.running.emplace();
+    inner.read("id", scavenge.id);
+    inner.read("phase", scavenge.phase);
+    inner.read("chunksDone", scavenge.chunks_done);
+    inner.read("chunksTotal", scavenge.chunks_total);
+    inner.read("bytesSaved", scavenge.bytes_saved);
+    VERGER_CHECK(inner.result());
+  }
+  VERGER_CHECK(fields.result());
+  return facts;
+}
+
+Result<OperationStatus> parse_operation_status(std::string_view body) {
+  VERGER_TRY(const auto value, parse_json(body, "operation"));
+  return parse_status(value, "operation");
+}
+
+Result<OperationRequest> parse_operation_request(std::string_view body) {
+  auto value = parse_json(body, "operation request");
+  if (!value.has_value()) {
+    return Error{Errc::kInvalidArgument, value.error().message};
+  }
+  OperationRequest request;
+  Fields fields(*value, "operation request", Errc::kInvalidArgument);
+  for (const std::string_view name : {"id", "kind", "controllerEpoch"}) {
+    fields.require(name);
+  }
+  fields.read("id", request.id);
+  fields.read("run", request.run);
+  fields.read("step", request.step);
+  fields.read("controllerEpoch", request.controller_epoch);
+  fields.read("kind", request.kind);
+  fields.read("expectedInstanceId", request.expected_instance_id);
+  if (const auto* parameters = fields.find("parameters"); parameters != nullptr) {
+    if (parameters->is_object()) {
+      request.parameters_json = to_text(*parameters);
+    } else {
+      fields.wrong("parameters", "an object was expected");
+    }
+  }
+  VERGER_CHECK(fields.result());
+  if (!is_id(request.id)) {
+    fields.wrong("id", "1 to 128 letters, digits or -_.: were expected");
+  }
+  if (!is_id(request.kind)) {
+    fields.wrong("kind", "is not the name of an operation");
+  }
+  if (request.controller_epoch < 0) {
+    fields.wrong("controllerEpoch", "must not be negative");
+  }
+  VERGER_CHECK(fields.result());
+  return request;
+}
+
+Result<Permit> parse_permit(std::string_view body) {
+  auto value = parse_json(body, "permit");
+  if (!value.has_value()) {
+    return Error{Errc::kInvalidArgument, value.error().message};
+  }
+  Permit permit;
+  Fields fields(*value, "permit", Errc::kInvalidArgument);
+  fields.require("controllerEpoch");
+  fields.read("controllerEpoch", permit.controller_epoch);
+  fields.read("run", permit.run);
+  fields.read("step", permit.step);
+  fields.read("validForMs", permit.valid_for_ms);
+  if (permit.controller_epoch < 0) {
+    fields.wrong("controllerEpoch", "must not be negative");
+  }
+  if (permit.valid_for_ms <= 0 || permit.valid_for_ms > kPermitLongest) {
+    fields.wrong("validForMs", "must be from 1 to 86400000");
+  }
+  VERGER_CHECK(fields.result());
+  return permit;
+}
+
+Result<Digest> parse_digest(std::string_view body) {
+  VERGER_TRY(const auto value, parse_json(body, "digest"));
+  Digest digest;
+  Fields fields(value, "digest");
+  for (const std::string_view name : {"pointNumber", "logical", "readable"}) {
+    fields.require(name);
+  }
+  fields.read("pointNumber", digest.point_number);
+  fields.read("pointPosition", digest.point_position);
+  fields.read("logical", digest.logical);
+  fields.read("readable", digest.readable);
+  fields.read("records", digest.records);
+  fields.read("readableEvents", digest.readable_events);
+  fields.each("chunks", [&](const json& element, const std::string& where) -> Result<void> {
+    if (!element.is_string()) {
+      return Error{Errc::kCorruption, where + ": a string was expected"};
+    }
+    digest.chunks.push_back(element.get<std::string>());
+    return {};
+  });
+  VERGER_CHECK(fields.result());
+  return digest;
+}
+
+}  // namespace verger::api
