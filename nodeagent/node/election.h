@@ -207,8 +207,15 @@ class Election {
   void send(Effects& out, const NodeId& to, ElectionPayload payload);
   void broadcast(Effects& out, const ElectionPayload& payload);
   void begin_round(Effects& out, Monotonic now);
+  void count_votes(Effects& out, Monotonic now);
   void judge_round(Effects& out, Monotonic now);
   void nominate(Effects& out, Monotonic now);
+  [[nodiscard]] bool leaderless() const;
+  [[nodiscard]] bool leading() const;
+  [[nodiscard]] NodeId choose() const;
+  [[nodiscard]] std::chrono::nanoseconds jitter(std::chrono::nanoseconds below);
+  void step_down(Effects& out, Monotonic now);
+  void note_elected(const LeaderInfo& leader);
   void campaign(Effects& out, Monotonic now);
   void win(Effects& out, Monotonic now);
   void follow(Effects& out, Monotonic now, const LeaderInfo& leader);
@@ -249,6 +256,9 @@ class Election {
   std::set<NodeId> votes_;
   /// A leader that said it resigns, until the next one is elected.
   Uuid resigning_instance_;
+  EpochNumber resigning_term_{-1};
+  /// Highest term heard of; a candidate goes above it.
+  EpochNumber seen_term_{-1};
   bool resign_requested_ = false;
   Monotonic resign_until_{};
   std::set<NodeId> resign_agreed_;
