@@ -104,6 +104,7 @@ TEST(IndexMap, MissingIsTheEmptyMapAndSavingReplacesIt) {
   EXPECT_EQ(load_index_map(files, "/index").value(), map);
   map.tables.clear();
   ASSERT_TRUE(save_index_map(files, "/index", map, random));
+  ASSERT_TRUE(files.sync_directory("/"));  // the directory itself
   files.cut_power();
   EXPECT_EQ(load_index_map(files, "/index").value(), map);
   EXPECT_EQ(files.list("/index")->size(), 1U);
