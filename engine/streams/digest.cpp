@@ -18,6 +18,7 @@ struct DigestJob::State {
   Pass pass = Pass::kLogical;
   Sha256 chunk_hash;
   DatabaseDigest digest;
+  std::uint64_t bytes_read = 0;
 
   State(const Database& database, LogPosition end_in, Ticks now)
       : log(database.transaction_log()),
@@ -114,6 +115,7 @@ Result<StepOutcome> DigestJob::step(Budget budget) {
       return StepOutcome{state.pass == State::Pass::kDone ? StepOutcome::Kind::kDone
                                                           : StepOutcome::Kind::kMore};
     }
+    state.bytes_read += record->framed.size();
     if (state.pass == State::Pass::kLogical) {
       state.hash(*record);
     }
@@ -123,5 +125,6 @@ Result<StepOutcome> DigestJob::step(Budget budget) {
 }
 
 const DatabaseDigest& DigestJob::digest() const { return state_->digest; }
+std::uint64_t DigestJob::bytes_read() const { return state_->bytes_read; }
 
 }  // namespace verger::streams

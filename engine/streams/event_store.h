@@ -198,6 +198,8 @@ class DigestJob final : public Job {
   ~DigestJob() override;
   Result<StepOutcome> step(Budget budget) override;
   const DatabaseDigest& digest() const;
+  /// For progress: bytes of records read, of twice the log's.
+  std::uint64_t bytes_read() const;
 
  private:
   struct State;

@@ -43,14 +43,28 @@ void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, boo
   }
 }
 
+void add_index_settings(CLI::App& command, IndexSettings& settings) {
+  command
+      .add_option("--max-mem-table-size", settings.max_mem_table_size,
+                  "Entries of an index table when it is first written")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--index-cache-depth", settings.cache_depth,
+                  "Midpoints in index tables: 2 to the power of this")
+      ->check(CLI::Range(8, 28));
+}
+
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
                                                          const DatabaseArguments& arguments,
-                                                         log::Access access) {
+                                                         log::Access access,
+                                                         const IndexSettings& settings) {
   streams::DatabaseOptions options;
   options.log.access = access;
   options.log.chunk_size = arguments.chunk_size;
   options.log.assume_stopped = arguments.assume_stopped;
   options.index.read_only = access == log::Access::kReadOnly;
+  options.index.max_mem_table_size = settings.max_mem_table_size;
+  options.index.cache_depth = settings.cache_depth;
   options.index_directory = arguments.index_directory;
   return streams::Database::open(tool.files, arguments.directory, std::move(options),
                                  /*commit_all=*/true, tool.clock, tool.random, tool.log);

@@ -24,9 +24,10 @@ struct ToolContext {
   Clock& clock;
   Random& random;
   Log& log;
-  std::ostream& out;  ///< results only
-  std::ostream& err;  ///< errors and progress
-  bool json = false;  ///< -o json
+  std::ostream& out;      ///< results only
+  std::ostream& err;      ///< errors and progress
+  bool json = false;      ///< -o json
+  bool terminal = false;  ///< `err` is a terminal: progress is one line that is written over
 };
 
 /// Exit codes of all programs (docs/architecture.md).
@@ -57,9 +58,19 @@ struct DatabaseArguments {
 /// Declares DIR, --index, --chunk-size, and for writing commands --assume-stopped.
 void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, bool writes);
 
+/// How index tables are written, for commands that write some. Equal to the server's options.
+struct IndexSettings {
+  std::uint64_t max_mem_table_size = 1'000'000;
+  int cache_depth = 16;
+};
+
+/// Declares --max-mem-table-size and --index-cache-depth.
+void add_index_settings(CLI::App& command, IndexSettings& settings);
+
 /// Opens the database; everything in the log counts as committed.
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
                                                          const DatabaseArguments& arguments,
-                                                         log::Access access);
+                                                         log::Access access,
+                                                         const IndexSettings& settings = {});
 
 }  // namespace verger::tool

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/tool/tool_context.h"
+
+namespace verger::tool {
+
+/// What a verification found.
+class Findings {
+ public:
+  struct Finding {
+    bool damage = true;  ///< false: worth knowing, nothing is wrong
+    std::string file;
+    std::optional<std::uint64_t> offset;
+    std::string text;
+  };
+
+  void damage(const Path& file, std::optional<std::uint64_t> offset, std::string text);
+  void note(const Path& file, std::string text);
+  /// Counts what would otherwise fill pages: each kind is listed ten times, then counted.
+  void damage_of_kind(std::string_view kind, const Path& file, std::string text);
+
+  const std::vector<Finding>& all() const { return findings_; }
+  std::size_t damage_count() const;
+  void print(ToolContext& tool) const;
+
+ private:
+  struct Kind {
+    std::string name;
+    std::uint64_t count = 0;
+  };
+  std::vector<Finding> findings_;
+  std::vector<Kind> kinds_;
+};
+
+}  // namespace verger::tool

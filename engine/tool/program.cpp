@@ -1,0 +1,65 @@
+#include "engine/tool/program.h"
+
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/tool/diff_command.h"
+#include "engine/tool/digest_command.h"
+#include "engine/tool/index_command.h"
+#include "engine/tool/info_command.h"
+#include "engine/tool/records_command.h"
+#include "engine/tool/stats_command.h"
+#include "engine/tool/table.h"
+#include "engine/tool/verify_command.h"
+
+namespace verger::tool {
+
+int run_program(int argc, const char* const* argv, ToolContext& tool) {
+  CLI::App program(
+      "Works on the database directory of an EventStoreDB or KurrentDB node that no server has "
+      "open.");
+  program.name("verger-db");
+  program.require_subcommand(1);
+  program.fallthrough();
+  program.footer(
+      "Exit codes: 0 done, 1 failed or damage or differences found, 2 refused, 3 stopped, 64 wrong "
+      "usage.\nExample:\n  verger-db info /var/lib/eventstore -o json");
+  std::string output = "table";
+  program.add_option("-o,--output", output, "table, or json: one object per line for lists")
+      ->check(CLI::IsMember({"table", "json"}));
+  Action chosen;
+  add_info_command(program, chosen);
+  add_records_command(program, chosen);
+  add_digest_command(program, chosen);
+  add_verify_command(program, chosen);
+  add_stats_command(program, chosen);
+  add_diff_command(program, chosen);
+  add_index_command(program, chosen);
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      program.exit(error, tool.out, tool.err);  // --help
+      return kExitDone;
+    }
+    tool.err << "verger-db: " << printable(error.what())
+             << "\nSee `verger-db --help`, or `verger-db COMMAND --help`.\n";
+    return kExitUsage;
+  }
+  tool.json = output == "json";
+  const auto code = chosen(tool);
+  if (!code) {
+    tool.err << "verger-db: " << printable(code.error().message) << '\n';
+    return exit_code_of(code.error());
+  }
+  tool.out.flush();
+  if (!tool.out) {
+    tool.err << "verger-db: the output could not be written\n";
+    return kExitFailed;
+  }
+  return *code;
+}
+
+}  // namespace verger::tool
