@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/log/chunk.h"
+#include "engine/scavenge/context.h"
+#include "engine/scavenge/index_view.h"
+
+namespace verger::scavenge {
+
+/// Reads the log once, from the chunk after the last accumulated one to the scavenge point, and
+/// notes what the streams and chunks are: limits, tombstones, collisions, time ranges, weights of
+/// replaced metadata. One transaction for each logical chunk.
+/// Errors: kUnsupported (a metadata record or tombstone the server fails on, too), kCorruption.
+class Accumulator final : public StageTask {
+ public:
+  Accumulator(RunContext& context, std::optional<std::int32_t> done_chunk);
+  Result<StepOutcome> step(Budget budget) override;
+
+ private:
+  /// False when there is no further chunk to read.
+  Result<bool> open_chunk();
+  Result<void> close_chunk();
+  Result<void> add(const log::Prepare& prepare);
+  Result<void> add_metadata(const log::Prepare& prepare);
+  Result<void> add_tombstone(const log::Prepare& prepare);
+  Result<void> note(std::string_view stream);
+  /// What an earlier or later record in the metastream means for this one.
+  struct MetadataOrder {
+    bool in_order = true;
+    std::optional<LogPosition> replaced;
+  };
+  Result<MetadataOrder> order_of(const log::Prepare& prepare, const StreamHandle& metastream);
+  Result<void> add_weight(LogPosition position);
+
+  RunContext& context_;
+  IndexView index_;
+  std::int32_t chunk_;  ///< logical
+  LogPosition chunk_end_;
+  std::optional<log::ChunkScanner> scanner_;
+  std::optional<TimeRange> range_;
+  std::uint64_t records_ = 0;
+  std::uint64_t chunks_ = 0;
+  bool point_reached_ = false;
+  std::vector<index::IndexEntry> infos_;
+  std::string name_;
+};
+
+}  // namespace verger::scavenge

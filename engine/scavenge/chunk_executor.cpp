@@ -1,0 +1,181 @@
+#include "engine/scavenge/chunk_executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "engine/base/failpoint.h"
+
+namespace verger::scavenge {
+namespace {
+
+/// As the server writes it: no decimals, thousands separators.
+std::string weight_text(double weight) {
+  auto digits = fmt::format("{:.0f}", std::abs(weight));
+  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return (weight < 0 ? "-" : "") + digits;
+}
+
+}  // namespace
+
+struct ChunkExecutor::Slot {
+  Slot(SharedLimits& limits, std::size_t cache) : reader(limits, cache) {}
+  LimitsReader reader;
+  std::unique_ptr<ChunkRewrite> rewrite;  ///< nullptr: idle
+  double weight = 0;
+  Monotonic started{};
+  Result<bool> outcome = false;
+};
+
+ChunkExecutor::ChunkExecutor(RunContext& context, ParallelRunner& runner,
+                             std::optional<std::int32_t> done_chunk)
+    : context_(context), runner_(runner), limits_(context.state) {
+  const auto size = std::int64_t{context.parts.log.chunk_size()};
+  next_ = LogPosition(done_chunk ? (std::int64_t{*done_chunk} + 1) * size : 0);
+  last_end_ = done_chunk.value_or(-1);
+  written_ = done_chunk;
+  const auto cache =
+      context.options.limits_cache / static_cast<std::size_t>(std::max(context.options.threads, 1));
+  for (int n = 0; n < context.options.threads; ++n) {
+    slots_.push_back(std::make_unique<Slot>(limits_, cache));
+  }
+  context_.progress.total = static_cast<std::uint64_t>(context_.point.position.value());
+}
+
+ChunkExecutor::~ChunkExecutor() = default;
+
+Result<StepOutcome> ChunkExecutor::step(Budget budget) {
+  VERGER_CHECK(context_.check_stop());
+  for (auto& slot : slots_) {
+    if (slot->rewrite == nullptr) {
+      VERGER_CHECK(fill(*slot));
+    }
+  }
+  std::vector<std::function<void()>> pieces;
+  for (auto& slot : slots_) {
+    if (slot->rewrite != nullptr) {
+      pieces.emplace_back(
+          [&slot, budget] { slot->outcome = slot->rewrite->step(budget.units, slot->reader); });
+    }
+  }
+  if (pieces.empty()) {
+    VERGER_TRY(const bool ignored, write_checkpoint());
+    static_cast<void>(ignored);
+    return StepOutcome{StepOutcome::Kind::kDone, {}};
+  }
+  runner_.run(pieces);
+  for (auto& slot : slots_) {
+    if (slot->rewrite == nullptr) {
+      continue;
+    }
+    if (!slot->outcome) {
+      return slot->outcome.error().within(slot->rewrite->source().path().string());
+    }
+    if (*slot->outcome) {
+      VERGER_CHECK(finish(*slot));
+    }
+  }
+  VERGER_TRY(const bool grown, write_checkpoint());
+  if (grown && context_.options.threads == 1) {
+    if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
+      return StepOutcome{StepOutcome::Kind::kRest, rest};
+    }
+  }
+  return StepOutcome{};
+}
+
+Result<void> ChunkExecutor::fill(Slot& slot) {
+  while (next_ < context_.point.position) {
+    auto chunk = context_.parts.log.chunk_at(next_);
+    if (chunk == nullptr || !chunk->completed()) {
+      return Error{Errc::kCorruption,
+                   fmt::format("{}: the chunk at log position {} before the scavenge point is {}",
+                               context_.parts.log.directory().string(), next_,
+                               chunk == nullptr ? "missing" : "not completed")};
+    }
+    next_ = chunk->end_position();
+    last_end_ = chunk->end().value();
+    VERGER_TRY(const auto weight,
+               context_.state.weight(chunk->start().value(), chunk->end().value()));
+    const auto name = chunk->path().filename().string();
+    if (weight > context_.point.threshold || context_.options.unsafe_ignore_hard_delete) {
+      context_.parts.out.debug(
+          fmt::format("SCAVENGING: executing {} with weight {}, chunks {}-{}, positions {} to {}",
+                      name, weight_text(weight), chunk->start(), chunk->end(),
+                      chunk->start_position(), chunk->end_position()));
+      const ChunkRewrite::Names names{
+          .temporary = context_.parts.random.uuid().to_string() + ".scavenge.tmp",
+          .chunk_id = context_.parts.random.uuid()};
+      slot.weight = weight;
+      slot.started = context_.parts.clock.monotonic();
+      VERGER_TRY(slot.rewrite, ChunkRewrite::start(context_.parts.files, context_.parts.log,
+                                                   std::move(chunk), names, context_.rules()));
+      return {};
+    }
+    ++context_.progress.chunks_skipped;
+    context_.parts.out.debug(fmt::format("SCAVENGING: skipped {} with weight {}, threshold {}",
+                                         name, weight_text(weight), context_.point.threshold));
+    if (context_.options.threads == 1) {
+      VERGER_CHECK(write_checkpoint());
+      VERGER_CHECK(context_.check_stop());
+    }
+  }
+  return {};
+}
+
+Result<void> ChunkExecutor::finish(Slot& slot) {
+  const auto rewrite = std::move(slot.rewrite);
+  const auto& source = rewrite->source();
+  const auto& finished = rewrite->finished();
+  ChunkExecuted event;
+  event.start = source.start().value();
+  event.end = source.end().value();
+  event.records_kept = rewrite->kept();
+  event.records_discarded = rewrite->discarded();
+  event.weight = slot.weight;
+  event.space_saved =
+      static_cast<std::int64_t>(source.file_size()) - static_cast<std::int64_t>(finished.file_size);
+  VERGER_CHECK(context_.parts.log.switch_in_chunk(finished.path));
+  VERGER_FAILPOINT("scavenge.execute.after-switch");
+  VERGER_CHECK(context_.state.reset_weights(event.start, event.end));
+  VERGER_FAILPOINT("scavenge.execute.after-weight-reset");
+  event.time_taken = (context_.parts.clock.monotonic() - slot.started).count() / 100;
+  context_.parts.out.debug(fmt::format(
+      "SCAVENGING: executed chunks {}-{}: {} records kept, {} discarded, {} bytes before, {} after",
+      event.start, event.end, event.records_kept, event.records_discarded, source.file_size(),
+      finished.file_size));
+  auto& progress = context_.progress;
+  ++progress.chunks_executed;
+  progress.records_kept += event.records_kept;
+  progress.records_discarded += event.records_discarded;
+  progress.space_saved += event.space_saved;
+  progress.max_chunk_executed = std::max(progress.max_chunk_executed, event.end);
+  context_.events.chunk_executed(event);
+  return context_.unit_finished(Stage::kExecutingChunks, ++executed_);
+}
+
+Result<bool> ChunkExecutor::write_checkpoint() {
+  auto done = last_end_;
+  for (const auto& slot : slots_) {
+    if (slot->rewrite != nullptr) {
+      done = std::min(done, slot->rewrite->source().start().value() - 1);
+    }
+  }
+  if (done < 0 || (written_ && done <= *written_)) {
+    return false;
+  }
+  VERGER_CHECK(context_.state.begin());
+  VERGER_CHECK(context_.state.set_checkpoint({.point = context_.point,
+                                              .stage = Stage::kExecutingChunks,
+                                              .done_chunk = done,
+                                              .done_stream = {}}));
+  VERGER_CHECK(context_.state.commit());
+  written_ = done;
+  context_.progress.done = static_cast<std::uint64_t>(done + 1) *
+                           static_cast<std::uint64_t>(context_.parts.log.chunk_size());
+  return true;
+}
+
+}  // namespace verger::scavenge

@@ -1,0 +1,77 @@
+#include "engine/scavenge/chunk_rewrite.h"
+
+#include "engine/streams/stream_names.h"
+
+namespace verger::scavenge {
+
+Result<StreamLimits> SharedLimits::find(std::string_view stream) {
+  const std::scoped_lock lock(mutex_);
+  VERGER_TRY(const auto limits, state_->limits_of(stream));
+  return limits.value_or(StreamLimits{});
+}
+
+LimitsReader::LimitsReader(SharedLimits& shared, std::size_t cache_entries)
+    : shared_(&shared), cache_(cache_entries) {}
+
+Result<const StreamLimits*> LimitsReader::find(std::string_view stream) {
+  if (const auto* known = cache_.find(stream)) {
+    return known;
+  }
+  VERGER_TRY(const auto limits, shared_->find(stream));
+  return &cache_.put(stream, limits);
+}
+
+log::ChunkHeader scavenged_header(const log::TransactionLog& log, ChunkNumber start,
+                                  ChunkNumber end, const Uuid& chunk_id) {
+  log::ChunkHeader header;
+  header.chunk_size = log.chunk_size();
+  header.start = start;
+  header.end = end;
+  header.scavenged = true;
+  header.chunk_id = chunk_id;
+  return header;
+}
+
+ChunkRewrite::ChunkRewrite(std::shared_ptr<const log::Chunk> chunk, log::ChunkScanner scanner,
+                           log::ChunkWriter writer, const RunRules& rules)
+    : source_(std::move(chunk)),
+      scanner_(std::move(scanner)),
+      writer_(std::move(writer)),
+      rules_(rules) {}
+
+Result<std::unique_ptr<ChunkRewrite>> ChunkRewrite::start(FileSystem& files,
+                                                          const log::TransactionLog& log,
+                                                          std::shared_ptr<const log::Chunk> chunk,
+                                                          const Names& names,
+                                                          const RunRules& rules) {
+  VERGER_TRY(auto scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
+  const auto header = scavenged_header(log, chunk->start(), chunk->end(), names.chunk_id);
+  VERGER_TRY(auto writer,
+             log::ChunkWriter::create(files, log.directory(), names.temporary, header));
+  return std::unique_ptr<ChunkRewrite>(
+      new ChunkRewrite(std::move(chunk), std::move(scanner), std::move(writer), rules));
+}
+
+Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
+  for (std::uint32_t n = 0; n < records; ++n) {
+    VERGER_TRY(const auto record, scanner_.next());
+    if (!record) {
+      VERGER_TRY(finished_, writer_.finish());
+      return true;
+    }
+    bool keep = true;
+    if (const auto* prepare = record->prepare()) {
+      VERGER_TRY(const auto* stream, limits.find(prepare->stream));
+      keep = keeps_prepare(*prepare, streams::is_metastream(prepare->stream), *stream, rules_);
+    }
+    if (keep) {
+      VERGER_CHECK(writer_.append(record->position(), record->framed));
+      ++kept_;
+    } else {
+      ++discarded_;
+    }
+  }
+  return false;
+}
+
+}  // namespace verger::scavenge

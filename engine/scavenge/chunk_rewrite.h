@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include "engine/log/chunk.h"
+#include "engine/log/transaction_log.h"
+#include "engine/scavenge/detail/name_cache.h"
+#include "engine/scavenge/rules.h"
+#include "engine/scavenge/scavenge_state.h"
+
+namespace verger::scavenge {
+
+/// The limits of streams, for several threads at once; each asks through a LimitsReader of its own.
+class SharedLimits {
+ public:
+  explicit SharedLimits(ScavengeState& state) : state_(&state) {}
+  Result<StreamLimits> find(std::string_view stream);
+
+ private:
+  std::mutex mutex_;
+  ScavengeState* state_;
+};
+
+/// One thread's view of the limits, with a memory of the streams it met last.
+class LimitsReader {
+ public:
+  LimitsReader(SharedLimits& shared, std::size_t cache_entries);
+  /// Valid until the next call.
+  Result<const StreamLimits*> find(std::string_view stream);
+
+ private:
+  SharedLimits* shared_;
+  detail::NameCache<StreamLimits> cache_;
+};
+
+/// Copies what stays of one physical chunk into a new file. One thread at a time, independent of
+/// other rewrites. Destroying it before it is finished removes the file.
+class ChunkRewrite {
+ public:
+  struct Names {
+    std::string temporary;  ///< file name in the log's directory, ends in ".tmp"
+    Uuid chunk_id;
+  };
+  static Result<std::unique_ptr<ChunkRewrite>> start(FileSystem& files,
+                                                     const log::TransactionLog& log,
+                                                     std::shared_ptr<const log::Chunk> chunk,
+                                                     const Names& names, const RunRules& rules);
+
+  /// Goes on for about `records` records; true once the new file is complete.
+  Result<bool> step(std::uint32_t records, LimitsReader& limits);
+
+  const log::Chunk& source() const { return *source_; }
+  /// Once finished.
+  const log::ChunkWriter::Finished& finished() const { return *finished_; }
+  std::uint64_t kept() const { return kept_; }
+  std::uint64_t discarded() const { return discarded_; }
+
+ private:
+  ChunkRewrite(std::shared_ptr<const log::Chunk> chunk, log::ChunkScanner scanner,
+               log::ChunkWriter writer, const RunRules& rules);
+
+  std::shared_ptr<const log::Chunk> source_;
+  log::ChunkScanner scanner_;
+  log::ChunkWriter writer_;
+  RunRules rules_;
+  std::optional<log::ChunkWriter::Finished> finished_;
+  std::uint64_t kept_ = 0;
+  std::uint64_t discarded_ = 0;
+};
+
+/// The header of a new scavenged chunk for [start, end].
+log::ChunkHeader scavenged_header(const log::TransactionLog& log, ChunkNumber start,
+                                  ChunkNumber end, const Uuid& chunk_id);
+
+}  // namespace verger::scavenge

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/base/clock.h"
+#include "engine/base/file_system.h"
+#include "engine/base/job.h"
+#include "engine/base/log.h"
+#include "engine/base/random.h"
+#include "engine/index/index.h"
+#include "engine/log/transaction_log.h"
+#include "engine/scavenge/events.h"
+#include "engine/scavenge/options.h"
+#include "engine/scavenge/rules.h"
+#include "engine/scavenge/scavenge_state.h"
+#include "engine/scavenge/throttle.h"
+#include "engine/scavenge/types.h"
+
+namespace verger::scavenge {
+
+/// What a scavenge works on and with. All of it outlives the job.
+struct ScavengeParts {
+  log::TransactionLog& log;
+  index::Index& index;
+  FileSystem& files;
+  Clock& clock;
+  Random& random;
+  Log& out;
+};
+
+/// What the stages of one run share.
+struct RunContext {
+  ScavengeParts parts;
+  const ScavengeOptions& options;
+  ScavengeEvents& events;
+  ScavengeState& state;
+  Throttle& throttle;
+  const std::atomic<bool>& stop;
+  ScavengePoint point;
+  ScavengeProgress& progress;
+
+  [[nodiscard]] RunRules rules() const {
+    return {point.position, point.effective_now, options.unsafe_ignore_hard_delete};
+  }
+  [[nodiscard]] std::int32_t chunk_of(LogPosition position) const {
+    return parts.log.chunk_of(position).value();
+  }
+  /// kCancelled once the run is to stop.
+  [[nodiscard]] Result<void> check_stop() const {
+    if (stop.load(std::memory_order_relaxed)) {
+      return Error{Errc::kCancelled, "the scavenge was stopped"};
+    }
+    return {};
+  }
+  /// One `unit` of `stage` is finished (a chunk, a stream, a table); ends the run where the options
+  /// ask for it.
+  [[nodiscard]] Result<void> unit_finished(Stage stage, std::uint64_t nth) const {
+    const auto& wish = options.stop_after;
+    if (wish && wish->stage == stage && wish->nth == nth) {
+      return Error{Errc::kCancelled, "the scavenge was stopped as asked for"};
+    }
+    return {};
+  }
+};
+
+/// One stage of a run. step() goes on for about `budget` units and says kMore, kRest or kDone. A
+/// stage that fails or is stopped leaves an open transaction to be rolled back.
+class StageTask {
+ public:
+  virtual ~StageTask() = default;
+  virtual Result<StepOutcome> step(Budget budget) = 0;
+};
+
+}  // namespace verger::scavenge

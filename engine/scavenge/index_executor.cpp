@@ -1,0 +1,155 @@
+#include "engine/scavenge/index_executor.h"
+
+#include <fmt/format.h>
+
+#include "engine/base/failpoint.h"
+#include "engine/index/ptable.h"
+
+namespace verger::scavenge {
+namespace {
+
+constexpr std::uint64_t kEntriesBetweenRests = 32'768;
+constexpr int kTableVersion = 4;
+
+}  // namespace
+
+struct IndexExecutor::Table {
+  index::TableSlot slot;
+  index::PTableScanner scanner;
+  index::PTableWriter writer;
+  std::unique_ptr<ScavengeState::LimitsCursor> limits;
+  std::uint64_t kept = 0;
+  std::uint64_t dropped = 0;
+  Monotonic started;
+};
+
+IndexExecutor::IndexExecutor(RunContext& context)
+    : context_(context), hold_(context.parts.index), slots_(context.parts.index.tables()) {
+  context_.progress.total = slots_.size();
+}
+
+IndexExecutor::~IndexExecutor() = default;
+
+Result<StepOutcome> IndexExecutor::step(Budget budget) {
+  auto outcome = run(budget);
+  if (!outcome && table_ != nullptr) {
+    report_failure(outcome.error());
+  }
+  return outcome;
+}
+
+Result<StepOutcome> IndexExecutor::run(Budget budget) {
+  for (std::uint32_t n = 0; n < budget.units; ++n) {
+    VERGER_CHECK(context_.check_stop());
+    if (table_ == nullptr) {
+      if (next_ == slots_.size()) {
+        return StepOutcome{StepOutcome::Kind::kDone, {}};
+      }
+      VERGER_CHECK(open_table());
+    }
+    VERGER_TRY(const auto entry, table_->scanner.next());
+    if (!entry) {
+      VERGER_CHECK(close_table());
+      continue;
+    }
+    VERGER_TRY(const bool keep, keeps(*entry));
+    if (keep) {
+      VERGER_CHECK(table_->writer.append(*entry));
+      ++table_->kept;
+    } else {
+      ++table_->dropped;
+    }
+    if (++entries_since_rest_ >= kEntriesBetweenRests) {
+      entries_since_rest_ = 0;
+      if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
+        return StepOutcome{StepOutcome::Kind::kRest, rest};
+      }
+    }
+  }
+  return StepOutcome{};
+}
+
+Result<void> IndexExecutor::open_table() {
+  auto& parts = context_.parts;
+  const auto& slot = slots_[next_];
+  VERGER_TRY(auto writer,
+             index::PTableWriter::create(parts.files, parts.index.directory(), parts.random.uuid(),
+                                         slot.table->count(), parts.index.options().cache_depth));
+  table_ = std::make_unique<Table>(Table{.slot = slot,
+                                         .scanner = index::PTableScanner(slot.table),
+                                         .writer = std::move(writer),
+                                         .limits = context_.state.limits_cursor(),
+                                         .kept = 0,
+                                         .dropped = 0,
+                                         .started = parts.clock.monotonic()});
+  ++next_;
+  return {};
+}
+
+Result<void> IndexExecutor::close_table() {
+  auto& parts = context_.parts;
+  TableScavenged event;
+  event.level = table_->slot.level;
+  event.index = table_->slot.position;
+  const auto& old = table_->slot.table;
+  table_->limits.reset();
+  if (table_->dropped == 0 && old->version() >= kTableVersion) {
+    event.entries_kept = old->count();
+  } else {
+    const auto old_size = old->file_size();
+    VERGER_TRY(const auto path, table_->writer.finish());
+    VERGER_TRY(const auto new_size, parts.files.file_size(path));
+    VERGER_CHECK(parts.index.replace_table(old, path));
+    VERGER_FAILPOINT("scavenge.index.after-table");
+    event.entries_deleted = table_->dropped;
+    event.entries_kept = table_->kept;
+    event.space_saved = static_cast<std::int64_t>(old_size) - static_cast<std::int64_t>(new_size);
+    event.scavenged = true;
+  }
+  event.time_taken = (parts.clock.monotonic() - table_->started).count() / 100;
+  auto& progress = context_.progress;
+  progress.entries_kept += event.entries_kept;
+  progress.entries_discarded += event.entries_deleted;
+  progress.space_saved += event.space_saved;
+  progress.done = next_;
+  table_.reset();
+  slots_[next_ - 1].table.reset();  // the old file can go
+  context_.events.table_scavenged(event);
+  return context_.unit_finished(Stage::kExecutingIndex, next_);
+}
+
+void IndexExecutor::report_failure(const Error& error) {
+  TableScavenged event;
+  event.level = -1;
+  event.index = -1;
+  event.entries_kept = table_->slot.table->count();
+  event.time_taken = (context_.parts.clock.monotonic() - table_->started).count() / 100;
+  event.error = error.code == Errc::kCancelled ? "Scavenge cancelled" : error.message;
+  table_.reset();
+  context_.events.table_scavenged(event);
+}
+
+Result<bool> IndexExecutor::keeps(const index::IndexEntry& entry) {
+  if (entry.position >= context_.point.position) {
+    return true;
+  }
+  if (!context_.state.is_collision_hash(entry.hash)) {
+    VERGER_TRY(const auto* limits, table_->limits->seek(entry.hash));
+    return limits == nullptr || keeps_entry(entry, *limits, context_.rules());
+  }
+  auto record = context_.parts.log.read(entry.position, buffer_);
+  if (!record) {
+    if (record.error().code == Errc::kNotFound) {
+      return false;
+    }
+    return record.error();
+  }
+  const auto* prepare = record->prepare();
+  if (prepare == nullptr) {
+    return false;  // the entry is nobody's
+  }
+  VERGER_TRY(const auto limits, context_.state.limits_by_name(prepare->stream));
+  return !limits || keeps_entry(entry, *limits, context_.rules());
+}
+
+}  // namespace verger::scavenge

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "engine/index/index.h"
+#include "engine/log/transaction_log.h"
+#include "engine/scavenge/types.h"
+
+namespace verger::scavenge {
+
+/// The index as accumulator and calculator see it: only entries below the scavenge point. For a
+/// stream kept by hash the log is not looked at. For one kept by name only entries whose record is
+/// there and belongs to it count (where the record is missing the server fails instead).
+class IndexView {
+ public:
+  IndexView(const index::Index& index, const log::TransactionLog& log, LogPosition point);
+
+  /// Entries with a number in [from, from + count), ascending, one for each number: the one with
+  /// the lowest position.
+  Result<void> forward(const StreamHandle& stream, std::int64_t from, std::int64_t count,
+                       std::vector<index::IndexEntry>& out);
+  /// A number above `number` that the hash has an entry for, in the first table that has one.
+  Result<std::optional<EventNumber>> next(const StreamHandle& stream, EventNumber number) const;
+  /// -1 when there is none.
+  Result<EventNumber> last_number(const StreamHandle& stream);
+  /// Is the record at `position` a tombstone?
+  Result<bool> is_tombstone(LogPosition position);
+
+ private:
+  Result<bool> belongs(const index::IndexEntry& entry, std::string_view name);
+
+  const index::Index* index_;
+  const log::TransactionLog* log_;
+  LogPosition point_;
+  Bytes buffer_;
+};
+
+}  // namespace verger::scavenge

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/scavenge/scavenge_state.h"
+#include "engine/scavenge/types.h"
+
+namespace verger::scavenge {
+
+/// For tests: ends the run with kCancelled after the nth chunk (accumulate, execute), stream
+/// (calculate), group (merge), table (index), as a stop asked for at that moment; nth = 0: after
+/// the whole stage.
+struct StopAfter {
+  Stage stage = Stage::kDone;
+  std::uint64_t nth = 0;
+};
+
+struct ScavengeOptions {
+  int threads = 1;             ///< 1 to 4; of chunk execution only
+  int throttle_percent = 100;  ///< 1 to 100; 100 with more than one thread
+  bool merge_chunks = true;
+  /// Removes tombstones, too. Unsafe where a node that still lacks one may come back.
+  bool unsafe_ignore_hard_delete = false;
+  StateOptions state;
+  /// Streams per transaction of the calculation, as the server's.
+  std::uint64_t calculation_batch = 32'768;
+  /// Limits of streams that each thread remembers while it executes chunks.
+  std::size_t limits_cache = 65'536;
+  std::optional<StopAfter> stop_after;
+};
+
+}  // namespace verger::scavenge

@@ -1,0 +1,179 @@
+#include "engine/scavenge/scavenge_job.h"
+
+#include <fmt/format.h>
+
+#include "engine/base/failpoint.h"
+#include "engine/scavenge/accumulator.h"
+#include "engine/scavenge/calculator.h"
+#include "engine/scavenge/chunk_executor.h"
+#include "engine/scavenge/chunk_merger.h"
+#include "engine/scavenge/cleaner.h"
+#include "engine/scavenge/index_executor.h"
+#include "engine/streams/stream_names.h"
+
+namespace verger::scavenge {
+namespace {
+
+constexpr int kOldestTableVersion = 2;
+
+}  // namespace
+
+ScavengeJob::ScavengeJob(const ScavengeParts& parts, std::unique_ptr<ScavengeState> state,
+                         const ScavengePoint& point, ScavengeOptions options,
+                         ScavengeEvents& events, ParallelRunner& runner)
+    : state_(std::move(state)),
+      options_(std::move(options)),
+      runner_(runner),
+      throttle_(parts.clock, options_.throttle_percent),
+      context_{.parts = parts,
+               .options = options_,
+               .events = events,
+               .state = *state_,
+               .throttle = throttle_,
+               .stop = stop_,
+               .point = point,
+               .progress = progress_} {}
+
+ScavengeJob::~ScavengeJob() {
+  task_.reset();
+  state_->roll_back();
+}
+
+Result<StepOutcome> ScavengeJob::step(Budget budget) {
+  auto outcome = [&]() -> Result<StepOutcome> {
+    if (!started_) {
+      VERGER_CHECK(start());
+      started_ = true;
+    }
+    VERGER_TRY(const auto stepped, task_->step(budget));
+    if (stepped.kind != StepOutcome::Kind::kDone) {
+      return stepped;
+    }
+    task_.reset();
+    VERGER_CHECK(context_.unit_finished(progress_.stage, 0));
+    VERGER_CHECK(next_stage());
+    return StepOutcome{
+        progress_.stage == Stage::kDone ? StepOutcome::Kind::kDone : StepOutcome::Kind::kMore, {}};
+  }();
+  if (!outcome) {
+    task_.reset();
+    state_->roll_back();
+  }
+  return outcome;
+}
+
+Result<void> ScavengeJob::start() {
+  if (options_.threads < 1 || options_.threads > 4 || options_.throttle_percent < 1 ||
+      options_.throttle_percent > 100 ||
+      (options_.threads > 1 && options_.throttle_percent != 100)) {
+    return Error{Errc::kInvalidArgument,
+                 "threads must be 1 to 4 and throttle percent 1 to 100; with more than one thread "
+                 "it must be 100"};
+  }
+  for (const auto& slot : context_.parts.index.tables()) {
+    if (slot.table->version() < kOldestTableVersion) {
+      return Error{Errc::kUnsupported,
+                   fmt::format("{}: an index table of version {} has 32-bit hashes; rebuild the "
+                               "index first",
+                               slot.table->path().string(), slot.table->version())};
+    }
+  }
+  VERGER_TRY(const auto checkpoint, state_->checkpoint());
+  if (!checkpoint) {
+    VERGER_CHECK(check_point_record());
+    return enter(Stage::kAccumulating, std::nullopt, std::nullopt, true);
+  }
+  if (checkpoint->stage == Stage::kDone) {
+    if (checkpoint->point.number >= context_.point.number) {
+      return Error{Errc::kRefused,
+                   fmt::format("scavenge point {} is reached already: the last finished one is {}",
+                               context_.point.number, checkpoint->point.number)};
+    }
+    VERGER_CHECK(check_point_record());
+    return enter(Stage::kAccumulating, context_.chunk_of(checkpoint->point.position), std::nullopt,
+                 true);
+  }
+  if (checkpoint->point.number != context_.point.number ||
+      checkpoint->point.position != context_.point.position) {
+    return Error{
+        Errc::kRefused,
+        fmt::format("the scavenge of point {} at log position {} is unfinished (stage {}): "
+                    "finish it before point {}",
+                    checkpoint->point.number, checkpoint->point.position,
+                    to_string(checkpoint->stage), context_.point.number)};
+  }
+  context_.point = checkpoint->point;
+  VERGER_CHECK(check_point_record());
+  return enter(checkpoint->stage, checkpoint->done_chunk, checkpoint->done_stream, false);
+}
+
+Result<void> ScavengeJob::check_point_record() {
+  Bytes buffer;
+  const auto& log = context_.parts.log;
+  auto record = log.read(context_.point.position, buffer);
+  if (record) {
+    const auto* prepare = record->prepare();
+    if (prepare != nullptr && prepare->stream == streams::kScavengePointsStream) {
+      return {};
+    }
+  } else if (record.error().code != Errc::kNotFound && record.error().code != Errc::kCorruption) {
+    return record.error();
+  }
+  return Error{Errc::kRefused,
+               fmt::format("{}: there is no scavenge point at log position {}: the point, or the "
+                           "state in index/scavenging, belongs to another database",
+                           log.directory().string(), context_.point.position)};
+}
+
+Result<void> ScavengeJob::enter(Stage stage, std::optional<std::int32_t> done_chunk,
+                                std::optional<StreamHandle> done_stream, bool write_checkpoint) {
+  if (write_checkpoint) {
+    VERGER_CHECK(state_->begin());
+    VERGER_CHECK(state_->set_checkpoint(
+        {.point = context_.point, .stage = stage, .done_chunk = done_chunk}));
+    if (stage == Stage::kDone) {
+      VERGER_FAILPOINT("scavenge.done.before-commit");
+    }
+    VERGER_CHECK(state_->commit());
+    if (stage >= Stage::kExecutingChunks) {
+      // From here on chunks and tables change. What that rests on must not be lost to a power cut:
+      // a run from an earlier stage would see other time ranges and weights.
+      VERGER_CHECK(state_->make_durable());
+    }
+  }
+  progress_.stage = stage;
+  progress_.done = 0;
+  progress_.total = 0;
+  stage_shown_.store(stage, std::memory_order_relaxed);
+  context_.events.stage_started(stage);
+  switch (stage) {
+    case Stage::kAccumulating:
+      task_ = std::make_unique<Accumulator>(context_, done_chunk);
+      break;
+    case Stage::kCalculating:
+      task_ = std::make_unique<Calculator>(context_, std::move(done_stream));
+      break;
+    case Stage::kExecutingChunks:
+      task_ = std::make_unique<ChunkExecutor>(context_, runner_, done_chunk);
+      break;
+    case Stage::kMergingChunks:
+      task_ = std::make_unique<ChunkMerger>(context_);
+      break;
+    case Stage::kExecutingIndex:
+      task_ = std::make_unique<IndexExecutor>(context_);
+      break;
+    case Stage::kCleaning:
+      task_ = std::make_unique<Cleaner>(context_);
+      break;
+    case Stage::kDone:
+      break;
+  }
+  return {};
+}
+
+Result<void> ScavengeJob::next_stage() {
+  const auto next = static_cast<Stage>(static_cast<int>(progress_.stage) + 1);
+  return enter(next, std::nullopt, std::nullopt, true);
+}
+
+}  // namespace verger::scavenge
