@@ -86,10 +86,11 @@ struct LogRecord {
 };
 
 /// One live chunk file, open for reading. Safe from any thread. A file replaced by a newer version
-/// stays readable while somebody holds the Chunk. The active chunk grows: its `data_size()` is what
-/// the writer has published (flushed).
+/// stays readable while somebody holds the Chunk (whose file system must live longer). The active
+/// chunk grows: its `data_size()` is what the writer has published (flushed).
 class Chunk {
  public:
+  struct State;
   /// Opens a completed chunk: checks header, footer and sizes, not the MD5. The posmap is read on
   /// first use. Errors: kCorruption, kUnsupported, kIo, naming file and offset.
   static Result<std::shared_ptr<Chunk>> open_completed(FileSystem& files, const Path& path);
@@ -131,8 +132,7 @@ class Chunk {
   Result<void> verify_md5() const;
 
  private:
-  friend class TransactionLog;
-  struct State;
+  friend class ChunkAccess;
   explicit Chunk(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

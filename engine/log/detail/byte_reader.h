@@ -1,0 +1,86 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "engine/base/bytes.h"
+#include "engine/base/uuid.h"
+#include "engine/log/record.h"
+
+namespace verger::log::detail {
+
+/// Takes fields from the front of some bytes. Once one does not fit, ok() is false and all further
+/// fields are zero or empty: the caller looks once at the end.
+class ByteReader {
+ public:
+  explicit ByteReader(ByteView bytes) : at_(bytes.data()), end_(at_ + bytes.size()) {}
+
+  [[nodiscard]] bool ok() const { return ok_; }
+  [[nodiscard]] std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+
+  template <std::integral T>
+  T integer() {
+    if (left() < sizeof(T)) {
+      return fail(), T{};
+    }
+    const T value = load_le<T>(at_);
+    at_ += sizeof(T);
+    return value;
+  }
+  ByteView bytes(std::size_t size) {
+    if (left() < size) {
+      return fail(), ByteView{};
+    }
+    const ByteView view(at_, size);
+    at_ += size;
+    return view;
+  }
+  Uuid uuid() {
+    Uuid id;
+    if (const ByteView view = bytes(id.bytes.size()); !view.empty()) {
+      std::memcpy(id.bytes.data(), view.data(), view.size());
+    }
+    return id;
+  }
+  /// i32 length, then the bytes.
+  ByteView blob() {
+    const auto size = integer<std::int32_t>();
+    return size < 0 ? (fail(), ByteView{}) : bytes(static_cast<std::size_t>(size));
+  }
+  /// LEB128 byte count, then UTF-8.
+  std::string_view string() {
+    std::uint64_t size = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const auto byte = integer<std::uint8_t>();
+      size |= std::uint64_t{byte & 0x7FU} << shift;
+      if ((byte & 0x80U) == 0) {
+        break;
+      }
+      if (shift == 28) {
+        return fail(), std::string_view{};
+      }
+    }
+    return as_text(bytes(size));
+  }
+
+ private:
+  void fail() {
+    ok_ = false;
+    at_ = end_;
+  }
+
+  const std::byte* at_;
+  const std::byte* end_;
+  bool ok_ = true;
+};
+
+/// UTF-16 code units of a valid UTF-8 text: the server limits sizes by them.
+std::int64_t utf16_length(std::string_view utf8);
+/// What the server compares with the limit of 16 MiB, on writing and on reading.
+std::int64_t prepare_weight(const Prepare& prepare);
+/// Whether a text comes back unchanged from a reader and writer of UTF-8.
+bool is_utf8(std::string_view text);
+
+}  // namespace verger::log::detail

@@ -1,0 +1,55 @@
+#include "engine/log/detail/chunk_output.h"
+
+#include <algorithm>
+
+#include "engine/log/detail/limits.h"
+
+namespace verger::log::detail {
+
+Result<void> ChunkOutput::rehash() {
+  hash_ = Md5();
+  Bytes part(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferSize, written_)));
+  for (std::uint64_t at = 0; at < written_;) {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), written_ - at));
+    VERGER_CHECK(file_->read_exact(at, MutableBytes(part).first(size)));
+    hash_.update(ByteView(part).first(size));
+    at += size;
+  }
+  return {};
+}
+
+Result<void> ChunkOutput::append(ByteView bytes) {
+  hash_.update(bytes);
+  if (buffer_.size() + bytes.size() > kBufferSize) {
+    VERGER_CHECK(flush());
+  }
+  if (bytes.size() > kBufferSize) {
+    VERGER_CHECK(file_->write_at(written_, bytes));
+    written_ += bytes.size();
+  } else {
+    append_bytes(buffer_, bytes);
+  }
+  return {};
+}
+
+Result<void> ChunkOutput::flush() {
+  if (!buffer_.empty()) {
+    VERGER_CHECK(file_->write_at(written_, buffer_));
+    written_ += buffer_.size();
+    buffer_.clear();
+  }
+  return {};
+}
+
+Result<ChunkOutput::Completed> ChunkOutput::complete(ChunkFooter footer) {
+  const auto file_size = align_chunk_file(offset() + kChunkFooterSize);
+  VERGER_CHECK(append(Bytes(file_size - kChunkFooterSize - offset())));
+  const auto without_hash = encode_chunk_footer(footer);
+  hash_.update(ByteView(without_hash).first(without_hash.size() - footer.md5.size()));
+  footer.md5 = hash_.finish();
+  append_bytes(buffer_, encode_chunk_footer(footer));
+  VERGER_CHECK(flush());
+  return Completed{footer, file_size};
+}
+
+}  // namespace verger::log::detail
