@@ -52,6 +52,7 @@ struct Checkpoints {
 /// Stops by destruction: nothing runs in the background.
 class TransactionLog {
  public:
+  struct State;
   /// Read-only: opens what is there, without recovery. For writing: checks everything it relies on
   /// first (a wrong writer.chk is refused, nothing is deleted), carries out a pending truncation,
   /// takes `verger.lock`, then recovers (old versions, excess chunk N+1, *.tmp go).
@@ -129,7 +130,6 @@ class TransactionLog {
   Result<std::shared_ptr<const Chunk>> switch_in_chunk(const Path& temporary);
 
  private:
-  struct State;
   explicit TransactionLog(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

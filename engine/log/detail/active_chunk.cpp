@@ -1,0 +1,110 @@
+#include "engine/log/detail/active_chunk.h"
+
+#include <fmt/format.h>
+
+#include "engine/base/failpoint.h"
+#include "engine/log/detail/chunk_state.h"
+#include "engine/log/detail/limits.h"
+
+namespace verger::log::detail {
+namespace {
+
+/// In place: the fields change together in one sector, and a crash leaves the old or the new form.
+Result<void> upgrade_header(File& file, ChunkHeader& header) {
+  header.min_compatible_version = 3;
+  header.version = 0;
+  VERGER_CHECK(file.write_at(0, encode_chunk_header(header)));
+  return file.sync();
+}
+
+}  // namespace
+
+ActiveChunk::ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk,
+                         std::unique_ptr<File> file)
+    : files_(&files),
+      chunk_(std::move(chunk)),
+      file_(std::move(file)),
+      output_(*file_, static_cast<std::uint64_t>(kChunkHeaderSize + chunk_->data_size())) {}
+
+Result<ActiveChunk> ActiveChunk::open(FileSystem& files, std::shared_ptr<Chunk> chunk) {
+  // It may be a completed one that is reopened; the server removes the write permission then.
+  VERGER_CHECK(files.set_read_only(chunk->path(), false));
+  VERGER_TRY(auto file, files.open(chunk->path(), OpenMode::kReadWrite));
+  if (chunk->header().effective_version() < 3) {
+    VERGER_CHECK(upgrade_header(*file, ChunkAccess::state(*chunk).header));
+  }
+  return ActiveChunk(files, std::move(chunk), std::move(file));
+}
+
+Result<ActiveChunk> ActiveChunk::create(FileSystem& files, const Path& directory,
+                                        const ChunkHeader& header, Random& random) {
+  if (header.start.value() >= kMaxChunkCount) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("{}: a database has at most {} chunks; the log is full",
+                             directory.string(), kMaxChunkCount)};
+  }
+  const std::string name = chunk_file_name(header.start, 0);
+  const Path temporary = directory / fmt::format("{}.{}.tmp", name, random.uuid().to_string());
+  const auto size = align_chunk_file(
+      kChunkHeaderSize + static_cast<std::uint64_t>(header.chunk_size) + kChunkFooterSize);
+  {
+    VERGER_TRY(const auto file, files.open(temporary, OpenMode::kCreateNew));
+    VERGER_CHECK(file->resize(size));
+    VERGER_CHECK(file->write_at(0, encode_chunk_header(header)));
+    VERGER_CHECK(file->sync());
+  }
+  // A chunk file is never seen without its header. A crash before the directory is synced leaves
+  // the temporary file or nothing; after it, an empty chunk that opening removes or goes on with.
+  VERGER_CHECK(files.rename(temporary, directory / name));
+  VERGER_CHECK(files.sync_directory(directory));
+  VERGER_FAILPOINT("log.new-chunk.after-create");
+  VERGER_TRY(auto chunk, Chunk::open_active(files, directory / name, 0));
+  return open(files, std::move(chunk));
+}
+
+std::int64_t ActiveChunk::data_size() const {
+  return static_cast<std::int64_t>(output_.offset()) - kChunkHeaderSize;
+}
+
+bool ActiveChunk::fits(std::int64_t bytes) const {
+  return data_size() + bytes <= chunk_->header().chunk_size;
+}
+
+Result<void> ActiveChunk::hash_what_is_there() {
+  if (!hashed_) {
+    VERGER_CHECK(output_.rehash());
+    hashed_ = true;
+  }
+  return {};
+}
+
+Result<void> ActiveChunk::append(ByteView framed) {
+  VERGER_CHECK(hash_what_is_there());
+  return output_.append(framed);
+}
+
+Result<void> ActiveChunk::sync() {
+  VERGER_CHECK(output_.flush());
+  return file_->sync();
+}
+
+Result<std::shared_ptr<Chunk>> ActiveChunk::complete() {
+  VERGER_CHECK(hash_what_is_there());
+  VERGER_CHECK(output_.flush());
+  // Until writer.chk lies behind the chunk its footer is not looked at: a crash anywhere in here
+  // leaves an active chunk, whatever follows its records.
+  VERGER_CHECK(file_->resize(output_.offset()));
+  VERGER_FAILPOINT("log.complete-chunk.before-footer");
+  ChunkFooter footer;
+  footer.completed = true;
+  footer.physical_data_size = static_cast<std::int32_t>(data_size());
+  footer.logical_data_size = footer.physical_data_size;
+  VERGER_CHECK(output_.complete(footer));
+  VERGER_CHECK(file_->sync());
+  VERGER_FAILPOINT("log.complete-chunk.after-footer");
+  // Only a sign for people and the server; nothing relies on it.
+  static_cast<void>(files_->set_read_only(chunk_->path(), true));
+  return Chunk::open_completed(*files_, chunk_->path());
+}
+
+}  // namespace verger::log::detail

@@ -1,0 +1,94 @@
+#include "engine/log/detail/checkpoint_files.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+namespace verger::log::detail {
+namespace {
+
+struct Description {
+  std::string_view name;
+  std::int64_t initial;
+};
+constexpr std::array<Description, kCheckpointCount> kDescriptions{{{"writer.chk", 0},
+                                                                   {"chaser.chk", 0},
+                                                                   {"epoch.chk", -1},
+                                                                   {"proposal.chk", -1},
+                                                                   {"truncate.chk", -1}}};
+constexpr std::size_t kSize = 8;
+
+}  // namespace
+
+std::string_view checkpoint_file_name(Checkpoint which) {
+  return kDescriptions.at(static_cast<std::size_t>(which)).name;
+}
+
+Result<CheckpointFiles> CheckpointFiles::load(FileSystem& files, const Path& directory) {
+  CheckpointFiles loaded(files, directory);
+  for (std::size_t i = 0; i < kCheckpointCount; ++i) {
+    One& one = loaded.all_[i];
+    const Path path = directory / kDescriptions[i].name;
+    auto file = files.open(path, OpenMode::kRead);
+    if (!file && file.error().code == Errc::kNotFound) {
+      one.value = kDescriptions[i].initial;
+      continue;
+    }
+    if (!file) {
+      return std::move(file).error();
+    }
+    std::array<std::byte, kSize> bytes{};
+    VERGER_CHECK((*file)->read_at(0, bytes));
+    VERGER_TRY(one.size, (*file)->size());
+    one.value = load_le<std::int64_t>(bytes.data());
+  }
+  const auto proposal = loaded.value(Checkpoint::kProposal);
+  if (proposal < -1 || proposal > std::numeric_limits<std::int32_t>::max()) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: {} is not an epoch number; write -1 (eight bytes ff) there",
+                             (directory / "proposal.chk").string(), proposal)};
+  }
+  return loaded;
+}
+
+Checkpoints CheckpointFiles::values() const {
+  Checkpoints values;
+  values.writer = LogPosition(value(Checkpoint::kWriter));
+  values.chaser = LogPosition(value(Checkpoint::kChaser));
+  values.epoch = LogPosition(value(Checkpoint::kEpoch));
+  values.proposal = static_cast<std::int32_t>(value(Checkpoint::kProposal));
+  values.truncate = LogPosition(value(Checkpoint::kTruncate));
+  return values;
+}
+
+Result<void> CheckpointFiles::store(Checkpoint which, std::int64_t value) {
+  One& one = all_[static_cast<std::size_t>(which)];
+  if (one.value == value && one.size == kSize) {
+    return {};
+  }
+  const bool is_new = !one.size;
+  if (!one.file) {
+    VERGER_TRY(one.file, files_->open(directory_ / checkpoint_file_name(which), OpenMode::kCreate));
+  }
+  std::array<std::byte, kSize> bytes{};
+  store_le(bytes.data(), value);
+  VERGER_CHECK(one.file->write_at(0, bytes));
+  if (!is_new && *one.size > kSize) {
+    VERGER_CHECK(one.file->resize(kSize));
+  }
+  VERGER_CHECK(one.file->sync());
+  if (is_new) {
+    VERGER_CHECK(files_->sync_directory(directory_));
+  }
+  one.size = kSize;
+  one.value = value;
+  return {};
+}
+
+bool operator==(const CheckpointFiles& a, const CheckpointFiles& b) {
+  return std::ranges::equal(a.all_, b.all_, [](const auto& x, const auto& y) {
+    return x.value == y.value && x.size == y.size;
+  });
+}
+
+}  // namespace verger::log::detail

@@ -1,0 +1,113 @@
+#include "engine/log/detail/server_search.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fmt/format.h>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <unistd.h>
+
+namespace verger::log::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const Path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Readable for all users, unlike the list of open files.
+std::string command_of(const Path& process) {
+  std::string text = read_text(process / "cmdline");
+  std::ranges::replace(text, '\0', ' ');
+  std::string name = read_text(process / "comm");
+  while (!name.empty() && name.back() == '\n') {
+    name.pop_back();
+  }
+  return text.empty() ? name : name + " (" + text.substr(0, 100) + ")";
+}
+
+bool named_like_a_server(std::string command) {
+  std::ranges::transform(command, command.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return command.contains("eventstore") || command.contains("kurrent");
+}
+
+/// The flags line of fdinfo is octal; its lowest two bits are the access mode.
+bool open_for_writing(const Path& fdinfo) {
+  const std::string text = read_text(fdinfo);
+  const auto at = text.find("flags:");
+  if (at == std::string::npos) {
+    return true;  // gone, or hidden: rather refuse
+  }
+  const auto flags = std::strtoul(text.c_str() + at + 6, nullptr, 8);
+  return (flags & 3U) != 0;
+}
+
+bool lies_in(const std::string& target, const std::string& directory) {
+  return target.size() > directory.size() && target.starts_with(directory) &&
+         target[directory.size()] == '/' && !target.ends_with("/verger.lock");
+}
+
+/// A file of `directory` the process may change; nullopt when there is none.
+/// The error code says when its files cannot be listed.
+std::optional<std::string> file_in_use(const Path& process, const std::string& directory,
+                                       std::error_code& unreadable) {
+  for (fs::directory_iterator at(process / "fd", unreadable), end; !unreadable && at != end;
+       at.increment(unreadable)) {
+    std::error_code gone;
+    const auto target = fs::read_symlink(at->path(), gone).string();
+    if (!gone && lies_in(target, directory) &&
+        open_for_writing(process / "fdinfo" / at->path().filename())) {
+      return target;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> refuse_running_server(const Path& directory, const Path& proc) {
+  std::error_code error;
+  const std::string wanted = fs::canonical(directory, error).string();
+  if (error) {
+    return {};  // no such directory: opening it says so
+  }
+  fs::directory_iterator at(proc, error);
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
+    const std::string pid = at->path().filename().string();
+    if (!std::ranges::all_of(pid, [](unsigned char c) { return std::isdigit(c) != 0; }) ||
+        pid == std::to_string(::getpid())) {
+      continue;
+    }
+    std::error_code unreadable;
+    const auto file = file_in_use(at->path(), wanted, unreadable);
+    if (file) {
+      return Error{Errc::kRefused,
+                   fmt::format("{}: process {} {} has it open for writing; stop that process first",
+                               *file, pid, command_of(at->path()))};
+    }
+    if (unreadable && unreadable != std::errc::no_such_file_or_directory) {
+      const auto command = command_of(at->path());
+      if (named_like_a_server(command)) {
+        return Error{Errc::kRefused,
+                     fmt::format("{}: cannot see whether process {} {} has files in it open; stop "
+                                 "it, run as its user or root, or say --assume-stopped",
+                                 directory.string(), pid, command)};
+      }
+    }
+  }
+  if (error) {
+    return Error{Errc::kRefused,
+                 fmt::format("{}: cannot look for a server that has it open, {} is not readable "
+                             "({}); make sure that none runs and say --assume-stopped",
+                             directory.string(), proc.string(), error.message())};
+  }
+  return {};
+}
+
+}  // namespace verger::log::detail
