@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/problem.h"
+
 namespace verger::controller {
 
 using nlohmann::json;
@@ -16,16 +18,12 @@ http::Response json_answer(int status, const json& body) {
 }
 
 http::Response problem(int status, std::string_view code, std::string detail, const json& more) {
-  json body = {{"type", "about:blank"},
-               {"title", http::standard_reason(status)},
-               {"status", status},
-               {"code", code},
-               {"detail", std::move(detail)}};
+  auto body = api::to_json(api::make_problem(status, code, std::move(detail)));
   if (more.is_object()) {
     body.update(more);
   }
   auto response = json_answer(status, body);
-  response.headers.set("Content-Type", "application/problem+json");
+  response.headers.set("Content-Type", std::string(api::kProblemContentType));
   return response;
 }
 
