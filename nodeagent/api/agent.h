@@ -23,19 +23,19 @@ namespace verger::api {
 struct ScavengePoint {
   std::int64_t number = 0;
   std::int64_t position = 0;
-  std::string effective_now;
+  std::string effective_now{};
   std::int32_t threshold = 0;
   friend bool operator==(const ScavengePoint&, const ScavengePoint&) = default;
 };
 
 struct UnfinishedScavenge {
-  ScavengePoint point;
-  std::string stage;  ///< "Accumulating" ... "Cleaning", as scavenging.db has it
+  ScavengePoint point{};
+  std::string stage{};  ///< "Accumulating" ... "Cleaning", as scavenging.db has it
 };
 
 struct RunningScavenge {
-  std::string id;
-  std::string phase;  ///< as in /metrics, for example "Chunk execution Phase"
+  std::string id{};
+  std::string phase{};  ///< as in /metrics, for example "Chunk execution Phase"
   std::int64_t chunks_done = 0;
   std::int64_t chunks_total = 0;
   std::int64_t bytes_saved = 0;
@@ -47,27 +47,27 @@ Result<OperationState> parse_operation_state(std::string_view text);
 
 /// What an agent says of one operation. `result` is JSON text whose shape depends on the kind.
 struct OperationStatus {
-  std::string id;
-  std::string kind;
+  std::string id{};
+  std::string kind{};
   OperationState state = OperationState::kAccepted;
-  std::string error_code;  ///< of a failed one; stable
-  std::string error;
+  std::string error_code{};  ///< of a failed one; stable
+  std::string error{};
   std::string result_json = "{}";
-  std::string accepted_at;
-  std::string finished_at;  ///< empty while it runs
+  std::string accepted_at{};
+  std::string finished_at{};  ///< empty while it runs
 };
 
 /// What an agent knows of its node without changing anything.
 struct NodeFacts {
-  std::string agent_version;
+  std::string agent_version{};
   /// Empty while the node does not answer.
-  std::string node_instance_id;
+  std::string node_instance_id{};
   bool node_running = false;
-  std::string node_version;
-  std::string node_state;
+  std::string node_version{};
+  std::string node_state{};
   /// What stays with the database for ever and differs from any other cluster's: the id of its
   /// first epoch. The same on all nodes. Empty where it cannot be read.
-  std::string database_id;
+  std::string database_id{};
   std::int64_t writer_checkpoint = -1;
   std::int32_t epoch_number = -1;
   std::int64_t disk_total_bytes = 0;
@@ -77,42 +77,42 @@ struct NodeFacts {
   std::int64_t largest_chunk_bytes = 0;
   std::int64_t chunk_size = 0;
   /// Scavenge points in the committed log, oldest first (the newest 20).
-  std::vector<ScavengePoint> points;
-  std::optional<ScavengePoint> last_finished_point;
-  std::optional<UnfinishedScavenge> unfinished;
-  std::optional<RunningScavenge> running;
-  std::vector<OperationStatus> operations;  ///< those not ended, and the newest ended ones
+  std::vector<ScavengePoint> points{};
+  std::optional<ScavengePoint> last_finished_point{};
+  std::optional<UnfinishedScavenge> unfinished{};
+  std::optional<RunningScavenge> running{};
+  std::vector<OperationStatus> operations{};  ///< those not ended, and the newest ended ones
   std::int64_t highest_controller_epoch = 0;
-  std::string taken_at;
+  std::string taken_at{};
 };
 
 /// From now on the agent refuses older controllers. It runs out `valid_for_ms` after arrival, on
 /// the agent's own monotonic clock.
 struct Permit {
   std::int64_t controller_epoch = 0;
-  std::string run;
-  std::string step;
+  std::string run{};
+  std::string step{};
   std::int64_t valid_for_ms = 60'000;
 };
 
 /// Asks an agent to do something once. The same id again answers with the status of the first.
 struct OperationRequest {
-  std::string id;
-  std::string run;
-  std::string step;
+  std::string id{};
+  std::string run{};
+  std::string step{};
   std::int64_t controller_epoch = 0;
-  std::string kind;                    ///< "scavenge", "resign", "set_priority"
+  std::string kind{};                  ///< "scavenge", "resign", "set_priority"
   std::string parameters_json = "{}";  ///< depends on the kind (docs/formats/agent-interface.md)
   /// The node the controller means; refused when the node's instance id is another.
-  std::string expected_instance_id;
+  std::string expected_instance_id{};
 };
 
 struct Digest {
   std::int64_t point_number = 0;
   std::int64_t point_position = 0;
-  std::string logical;   ///< hex SHA-256
-  std::string readable;  ///< hex SHA-256
-  std::vector<std::string> chunks;
+  std::string logical{};   ///< hex SHA-256
+  std::string readable{};  ///< hex SHA-256
+  std::vector<std::string> chunks{};
   std::int64_t records = 0;
   std::int64_t readable_events = 0;
 };

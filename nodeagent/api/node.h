@@ -37,62 +37,62 @@ std::string_view to_string(NodeState state);
 Result<NodeState> parse_node_state(std::string_view text);
 
 struct GossipMember {
-  std::string instance_id;
-  std::string time_stamp;
+  std::string instance_id{};
+  std::string time_stamp{};
   NodeState state = NodeState::kUnknown;
   bool is_alive = false;
-  std::string internal_tcp_ip;
+  std::string internal_tcp_ip{};
   std::int32_t internal_tcp_port = 0;
   std::int32_t internal_secure_tcp_port = 0;
-  std::string external_tcp_ip;
+  std::string external_tcp_ip{};
   std::int32_t external_tcp_port = 0;
   std::int32_t external_secure_tcp_port = 0;
-  std::string http_ip;
+  std::string http_ip{};
   std::int32_t http_port = 0;
   std::int64_t last_commit_position = -1;
   std::int64_t writer_checkpoint = -1;
   std::int64_t chaser_checkpoint = -1;
   std::int64_t epoch_position = -1;
   std::int32_t epoch_number = -1;
-  std::string epoch_id;
+  std::string epoch_id{};
   std::int32_t node_priority = 0;
   bool is_read_only_replica = false;
-  std::string es_version;  ///< may be empty or a placeholder: then ask /info
+  std::string es_version{};  ///< may be empty or a placeholder: then ask /info
   /// 24.10+: the node's own HTTP endpoint, where http_* is what is advertised; else empty and 0.
-  std::string internal_http_ip;
+  std::string internal_http_ip{};
   std::int32_t internal_http_port = 0;
 };
 
 struct Gossip {
-  std::vector<GossipMember> members;
-  std::string server_ip;
+  std::vector<GossipMember> members{};
+  std::string server_ip{};
   std::int32_t server_port = 0;
 };
 
 struct NodeInfo {
-  std::string version;  ///< dbVersion or esVersion
-  std::string state;    ///< lower case
+  std::string version{};  ///< dbVersion or esVersion
+  std::string state{};    ///< lower case
   bool atom_pub = false;
   bool user_management = false;
-  std::string authentication_type;  ///< "insecure", "internal", ...; empty before 20.6
-  bool is_verger = false;           ///< the embedded node says so in a member of its own
+  std::string authentication_type{};  ///< "insecure", "internal", ...; empty before 20.6
+  bool is_verger = false;             ///< the embedded node says so in a member of its own
 };
 
 /// GET /admin/scavenge/current; empty id = idle.
 struct CurrentScavenge {
-  std::string id;
-  std::string link;
+  std::string id{};
+  std::string link{};
 };
 
 /// An event of a $scavenges-<id> stream.
 struct ScavengeEvent {
-  std::string type;
+  std::string type{};
   std::int64_t number = 0;
-  std::string scavenge_id;
-  std::string node_endpoint;
-  std::string result;  ///< of $scavengeCompleted
-  std::string error;
-  std::string time_taken;
+  std::string scavenge_id{};
+  std::string node_endpoint{};
+  std::string result{};  ///< of $scavengeCompleted
+  std::string error{};
+  std::string time_taken{};
   std::int64_t space_saved = 0;
   std::int32_t chunk_start = 0;
   std::int32_t chunk_end = 0;
