@@ -1,0 +1,122 @@
+#include "nodeagent/client/agent_client.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/api/json_text.h"
+#include "nodeagent/api/problem.h"
+#include "nodeagent/client/detail/call.h"
+#include "nodeagent/client/detail/common.h"
+
+namespace verger::client {
+namespace {
+
+/// 4xx and 503 are certain; after any other failure nobody knows how far the agent came.
+template <class T>
+Outcome<T> fail(const http::Response& response) {
+  const bool certain =
+      (response.status >= 400 && response.status < 500 && response.status != 408) ||
+      response.status == 503;
+  if (certain) {
+    const auto problem = api::parse_problem(response.body);
+    if (problem.has_value() && !problem->code.empty()) {
+      return refused<T>(problem->code, problem->detail.empty() ? problem->title : problem->detail);
+    }
+  }
+  return common_failure(response).as<T>();
+}
+
+template <class T>
+Outcome<T> from(Result<T> parsed) {
+  if (!parsed.has_value()) {
+    return unknown<T>("unexpected_answer", parsed.error().message);
+  }
+  return done(std::move(*parsed));
+}
+
+http::Request json_request(std::string method, std::string target, std::string body) {
+  return http::Request{
+      .method = std::move(method),
+      .target = std::move(target),
+      .headers = {{"Accept", "application/json"}, {"Content-Type", "application/json"}},
+      .body = std::move(body)};
+}
+
+http::Request get(std::string target) {
+  return http::Request{
+      .method = "GET", .target = std::move(target), .headers = {{"Accept", "application/json"}}};
+}
+
+std::string operation_target(std::string_view id) {
+  return "/agent/v1/operations/" + http::percent_encode(id);
+}
+
+}  // namespace
+
+Outcome<api::NodeFacts> parse_answer_facts(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_node_facts(response.body))
+                                : fail<api::NodeFacts>(response);
+}
+
+Outcome<Nothing> parse_answer_permit(const http::Response& response) {
+  return response.status == 204 ? done(Nothing{}) : fail<Nothing>(response);
+}
+
+Outcome<api::OperationStatus> parse_answer_operation(const http::Response& response) {
+  return response.status == 200 || response.status == 202
+             ? from(api::parse_operation_status(response.body))
+             : fail<api::OperationStatus>(response);
+}
+
+Outcome<api::Digest> parse_answer_digest(const http::Response& response) {
+  if (response.status == 202) {
+    return unknown<api::Digest>("computing", "the agent is still computing it: ask again");
+  }
+  return response.status == 200 ? from(api::parse_digest(response.body))
+                                : fail<api::Digest>(response);
+}
+
+AgentClient::AgentClient(http::Client& client, http::Endpoint agent,
+                         std::chrono::milliseconds deadline)
+    : client_(&client), agent_(std::move(agent)), deadline_(deadline) {}
+
+net::awaitable<Outcome<api::NodeFacts>> AgentClient::facts() const {
+  return call<api::NodeFacts>(client_, agent_, get("/agent/v1/facts"), deadline_,
+                              &parse_answer_facts);
+}
+
+net::awaitable<Outcome<Nothing>> AgentClient::permit(api::Permit permit) const {
+  return call<Nothing>(
+      client_, agent_,
+      json_request("POST", "/agent/v1/permits", api::to_text(api::to_json(permit))), deadline_,
+      &parse_answer_permit);
+}
+
+net::awaitable<Outcome<api::OperationStatus>> AgentClient::start(
+    api::OperationRequest request) const {
+  return call<api::OperationStatus>(
+      client_, agent_,
+      json_request("POST", "/agent/v1/operations", api::to_text(api::to_json(request))), deadline_,
+      &parse_answer_operation);
+}
+
+net::awaitable<Outcome<api::OperationStatus>> AgentClient::operation(std::string id) const {
+  return call<api::OperationStatus>(client_, agent_, get(operation_target(id)), deadline_,
+                                    &parse_answer_operation);
+}
+
+net::awaitable<Outcome<api::OperationStatus>> AgentClient::cancel(std::string id) const {
+  return call<api::OperationStatus>(client_, agent_,
+                                    http::Request{.method = "POST",
+                                                  .target = operation_target(id) + "/cancel",
+                                                  .headers = {{"Accept", "application/json"}}},
+                                    deadline_, &parse_answer_operation);
+}
+
+net::awaitable<Outcome<api::Digest>> AgentClient::digest(std::int64_t point) const {
+  return call<api::Digest>(client_, agent_, get(fmt::format("/agent/v1/digest?point={}", point)),
+                           deadline_, &parse_answer_digest);
+}
+
+}  // namespace verger::client

@@ -1,0 +1,152 @@
+#include <charconv>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/api/json_text.h"
+#include "nodeagent/client/answers.h"
+#include "nodeagent/client/detail/common.h"
+
+namespace verger::client {
+namespace {
+
+using nlohmann::json;
+
+/// One label's value in `name="Scavenge",status="Idle"`; the values we look for hold no escapes.
+std::string_view label(std::string_view labels, std::string_view name) {
+  std::size_t at = 0;
+  while ((at = labels.find(name, at)) != std::string_view::npos) {
+    const auto value = labels.substr(at + name.size());
+    const bool starts = at == 0 || labels[at - 1] == ',' || labels[at - 1] == ' ';
+    if (starts && value.starts_with("=\"")) {
+      const auto end = value.find('"', 2);
+      return end == std::string_view::npos ? std::string_view{} : value.substr(2, end - 2);
+    }
+    at += name.size();
+  }
+  return {};
+}
+
+struct StatusLine {
+  std::string_view name;
+  std::string_view status;
+  double value = 0;
+};
+
+/// `eventstore_statuses{name="Scavenge",status="Idle"} 1717236000 1717236000786`, also under the
+/// names of 25+ ("kurrentdb_statuses", with "_total" where a scraper asks for openmetrics).
+std::optional<StatusLine> status_line(std::string_view line) {
+  const auto brace = line.find('{');
+  const auto close = line.find('}');
+  if (line.starts_with('#') || brace == std::string_view::npos || close == std::string_view::npos ||
+      close < brace) {
+    return std::nullopt;
+  }
+  const auto metric = line.substr(0, brace);
+  if (!metric.ends_with("_statuses") && !metric.ends_with("_statuses_total")) {
+    return std::nullopt;
+  }
+  StatusLine out;
+  const auto labels = line.substr(brace + 1, close - brace - 1);
+  out.name = label(labels, "name");
+  out.status = label(labels, "status");
+  auto rest = line.substr(close + 1);
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), out.value);
+  if (error != std::errc{} || out.name.empty()) {
+    return std::nullopt;
+  }
+  return out;
+}
+
+const json* at(const json& value, std::initializer_list<std::string_view> path) {
+  const json* here = &value;
+  for (const auto name : path) {
+    if (!here->is_object()) {
+      return nullptr;
+    }
+    const auto it = here->find(name);
+    if (it == here->end()) {
+      return nullptr;
+    }
+    here = &*it;
+  }
+  return here;
+}
+
+std::int64_t integer_at(const json& value, std::initializer_list<std::string_view> path,
+                        std::int64_t otherwise) {
+  const auto* found = at(value, path);
+  return found != nullptr && found->is_number_integer() ? found->get<std::int64_t>() : otherwise;
+}
+
+}  // namespace
+
+Outcome<StatusLines> parse_answer_metrics(const http::Response& response) {
+  if (response.status != 200) {
+    return common_failure(response).as<StatusLines>();
+  }
+  StatusLines out;
+  // The value is the time at which the status was last current: the largest is the present one.
+  double newest_node = -1;
+  double newest_index = -1;
+  double newest_scavenge = -1;
+  std::string_view text = response.body;
+  bool any_metric = false;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const auto line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    any_metric = any_metric || line.starts_with("# TYPE ");
+    const auto status = status_line(line);
+    if (!status.has_value()) {
+      continue;
+    }
+    any_metric = true;
+    const auto keep = [&](std::string_view name, std::string& into, double& newest) {
+      if (status->name == name && status->value > newest) {
+        newest = status->value;
+        into = status->status;
+      }
+    };
+    keep("Node", out.node, newest_node);
+    keep("Index", out.index, newest_index);
+    keep("Scavenge", out.scavenge, newest_scavenge);
+  }
+  if (!any_metric) {
+    return common_failure(response).as<StatusLines>();
+  }
+  return done(std::move(out));
+}
+
+Outcome<Stats> parse_answer_stats(const http::Response& response) {
+  if (response.status != 200) {
+    return common_failure(response).as<Stats>();
+  }
+  const auto value = api::parse_json(response.body, "stats");
+  if (!value.has_value()) {
+    return unknown<Stats>("unexpected_answer", value.error().message);
+  }
+  Stats stats;
+  stats.checksum = integer_at(*value, {"es", "checksum"}, -1);
+  stats.checksum_non_flushed = integer_at(*value, {"es", "checksumNonFlushed"}, -1);
+  stats.process_id = integer_at(*value, {"proc", "id"}, 0);
+  if (const auto* start = at(*value, {"proc", "startTime"});
+      start != nullptr && start->is_string()) {
+    stats.process_start = start->get<std::string>();
+  }
+  if (const auto* drives = at(*value, {"sys", "drive"}); drives != nullptr && drives->is_object()) {
+    for (const auto& drive : *drives) {
+      const auto free = integer_at(drive, {"availableBytes"}, -1);
+      if (free >= 0 && (stats.disk_free_bytes < 0 || free < stats.disk_free_bytes)) {
+        stats.disk_free_bytes = free;
+      }
+    }
+  }
+  if (stats.checksum < 0) {
+    return unknown<Stats>("unexpected_answer", "stats: es.checksum is missing");
+  }
+  return done(std::move(stats));
+}
+
+}  // namespace verger::client
