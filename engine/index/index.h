@@ -23,7 +23,7 @@ struct IndexOptions {
   bool read_only = true;
   std::uint64_t max_mem_table_size = 1'000'000;  ///< entries
   int cache_depth = 16;                          ///< midpoints: 8..28
-  bool verify_md5_at_open = false;
+  bool verify_md5_at_open = false;  ///< .forceverify in the directory has the same effect
   std::uint64_t stream_existence_filter_size = 256'000'000;  ///< bytes; 0 = off
   HashFunction hash = &hash_stream;
   /// Catching up at opening stops here: the caller adds what lies at or after it once it is
@@ -56,9 +56,10 @@ class Index {
  public:
   /// Loads map and tables, then catches up from `log` to its end (only committed writes).
   /// Read-only: nothing is written, everything not in PTables is held in memory. For writing: a
-  /// missing or corrupt index is rebuilt (a corrupt one is first copied to index-backup-<time>),
-  /// unreferenced files are removed as the server does. Errors: kCorruption (read-only only), kIo,
-  /// kNoSpace.
+  /// missing or corrupt index is rebuilt (a corrupt one is first copied to index-backup-<time>
+  /// beside the directory); unreferenced files are removed as the server does, if they are named as
+  /// index files are: others stay, with a warning. Errors: kCorruption (read-only: of the index;
+  /// for writing: of the log), kUnsupported (a table of a newer version), kIo, kNoSpace.
   static Result<std::unique_ptr<Index>> open(FileSystem& files, const Path& directory,
                                              const log::TransactionLog& log, IndexOptions options,
                                              Clock& clock, Random& random, Log& out);
@@ -97,12 +98,15 @@ class Index {
 
   // --- One adding thread ---
   Result<void> add(const IndexedWrite& write);
-  /// Flushes a full memtable to level 0 and merges levels; nothing while tables are held.
+  /// Flushes a full memtable to level 0 and merges levels; nothing while tables are held. A table
+  /// of version 1 is never merged: its level stays as it is until the index is rebuilt.
   Result<void> maintain();
   /// The log was truncated: forgets memory entries at or after `position`. kConflict when PTables
   /// reach beyond it: then the caller rebuilds.
   Result<void> truncate(LogPosition position);
-  /// Throws everything away and indexes the log again, up to `end` (kNoPosition: all of it).
+  /// Throws everything away and indexes the log again, up to `end` (kNoPosition: all of it);
+  /// lookups are answered from the old tables meanwhile. kRefused while tables are held. In small
+  /// steps: IndexRebuildJob.
   Result<void> rebuild(const log::TransactionLog& log, LogPosition end = kNoPosition);
 
   // --- Index scavenge (a job's thread) ---
@@ -118,11 +122,13 @@ class Index {
    private:
     Index& index_;
   };
-  /// Puts the finished file `replacement` (PTableWriter) into the slot of `old` and saves the map.
+  /// Puts the finished file `replacement` (PTableWriter) into the slot of `old`, saves the map and
+  /// removes the old files. kNotFound when `old` is not live.
   Result<void> replace_table(const std::shared_ptr<const PTable>& old, const Path& replacement);
   const IndexOptions& options() const;
 
  private:
+  friend class IndexRebuildJob;
   struct State;
   explicit Index(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

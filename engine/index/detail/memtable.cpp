@@ -51,12 +51,12 @@ std::shared_ptr<const Memtable> Memtable::with(std::span<const IndexEntry> entri
   return result;
 }
 
-std::shared_ptr<const Memtable> Memtable::before(LogPosition position) const {
+std::shared_ptr<const Memtable> Memtable::filtered(
+    const std::function<bool(const IndexEntry&)>& keep) const {
   auto result = std::make_shared<Memtable>();
   for (const auto& run : runs_) {
     Run kept;
-    std::ranges::copy_if(*run, std::back_inserter(kept),
-                         [&](const IndexEntry& e) { return e.position < position; });
+    std::ranges::copy_if(*run, std::back_inserter(kept), keep);
     result->count_ += kept.size();
     if (!kept.empty()) {
       result->runs_.push_back(std::make_shared<const Run>(std::move(kept)));
@@ -88,7 +88,8 @@ void Memtable::range(StreamHash hash, EventNumber from, EventNumber to, std::siz
     out.insert(out.end(), taken.begin(), taken.end());
   }
   std::sort(out.begin() + first, out.end(), std::greater{});
-  out.resize(std::min(out.size(), static_cast<std::size_t>(first) + limit));
+  out.resize(static_cast<std::size_t>(first) +
+             std::min(out.size() - static_cast<std::size_t>(first), limit));
 }
 
 void Memtable::range_forward(StreamHash hash, EventNumber from, EventNumber to, std::size_t limit,
@@ -100,7 +101,8 @@ void Memtable::range_forward(StreamHash hash, EventNumber from, EventNumber to, 
     out.insert(out.end(), taken.rbegin(), taken.rend());
   }
   std::sort(out.begin() + first, out.end(), std::less{});
-  out.resize(std::min(out.size(), static_cast<std::size_t>(first) + limit));
+  out.resize(static_cast<std::size_t>(first) +
+             std::min(out.size() - static_cast<std::size_t>(first), limit));
 }
 
 std::optional<IndexEntry> Memtable::latest(StreamHash hash) const {

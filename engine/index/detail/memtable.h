@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,8 +22,8 @@ class Memtable {
 
   /// These entries and `entries`, in any order.
   [[nodiscard]] std::shared_ptr<const Memtable> with(std::span<const IndexEntry> entries) const;
-  /// Those with a position below `position`.
-  [[nodiscard]] std::shared_ptr<const Memtable> before(LogPosition position) const;
+  [[nodiscard]] std::shared_ptr<const Memtable> filtered(
+      const std::function<bool(const IndexEntry&)>& keep) const;
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] bool may_contain(StreamHash hash) const;
   /// All entries, descending.

@@ -77,12 +77,13 @@ TEST_F(MemtableTest, KeepsWhatAReaderHolds) {
   EXPECT_EQ(table_->latest(StreamHash(1)), second);
 }
 
-TEST_F(MemtableTest, ForgetsEntriesFromAPositionOn) {
+TEST_F(MemtableTest, ForgetsEntriesOnRequest) {
   std::vector<IndexEntry> entries;
   for (int i = 0; i < 2000; ++i) {
     entries.push_back(random_entry());
   }
-  table_ = table_->with(entries)->before(LogPosition(40'000));
+  table_ = table_->with(entries)->filtered(
+      [](const IndexEntry& e) { return e.position < LogPosition(40'000); });
   std::erase_if(entries, [](const IndexEntry& e) { return e.position >= LogPosition(40'000); });
   std::ranges::sort(entries, std::greater{});
   EXPECT_EQ(table_->sorted(), entries);

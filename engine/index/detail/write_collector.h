@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/index/entry.h"
+#include "engine/index/stream_hash.h"
+#include "engine/log/transaction_log.h"
+
+namespace verger::index::detail {
+
+/// Turns the records of a log, fed in order, into the index entries of its committed writes: what
+/// the server does at start-up (docs/formats/index.md, "Catching up").
+class WriteCollector {
+ public:
+  struct Write {
+    std::span<const IndexEntry> entries;  ///< never empty
+    LogPosition prepare;                  ///< the greatest position among them
+    LogPosition commit;                   ///< of the commit record, or of the last prepare
+  };
+  using Sink = std::function<Result<void>(const Write&)>;
+
+  /// `from`: no record before it will be fed; what a commit needs of them is read from `log`.
+  WriteCollector(const log::TransactionLog& log, HashFunction hash, LogPosition from, Sink sink)
+      : log_(log), hash_(hash), kept_from_(from), sink_(std::move(sink)) {}
+
+  /// Called for every prepare fed, committed or not, with its stream's hash.
+  using PrepareCallback = std::function<void(const log::Prepare&, StreamHash)>;
+  void on_prepare(PrepareCallback callback) { on_prepare_ = std::move(callback); }
+
+  /// Errors: kCorruption (one transaction with several streams), those of reading, the sink's.
+  Result<void> feed(const log::LogRecord& record);
+
+ private:
+  struct Part {
+    LogPosition position;
+    StreamHash hash;
+    std::int32_t offset = 0;
+    std::uint16_t flags = 0;
+  };
+
+  Result<void> feed_prepare(const log::Prepare& prepare);
+  Result<void> feed_commit(const log::Commit& commit);
+  Result<void> leave_open_write();
+  Result<void> emit(LogPosition commit);
+  Result<std::vector<Part>> parts_of(const log::Commit& commit);
+  StreamHash hash_of(std::string_view stream);
+
+  const log::TransactionLog& log_;
+  HashFunction hash_;
+  /// Parts of every transaction that begins at or after it are in `open_`.
+  LogPosition kept_from_;
+  Sink sink_;
+  PrepareCallback on_prepare_;
+
+  std::vector<IndexEntry> entries_;  // of the self-committed write that has not ended
+  LogPosition write_{-1};            // its transaction position
+  std::unordered_map<LogPosition, std::vector<Part>> open_;
+  std::size_t open_parts_ = 0;
+  LogPosition last_commit_{-1};
+
+  std::string last_stream_;
+  StreamHash last_hash_;
+};
+
+}  // namespace verger::index::detail

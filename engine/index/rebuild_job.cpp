@@ -1,0 +1,207 @@
+#include "engine/index/rebuild_job.h"
+
+#include <algorithm>
+#include <bit>
+#include <fmt/format.h>
+
+#include "engine/index/detail/entry_sorter.h"
+#include "engine/index/detail/index_state.h"
+#include "engine/index/detail/write_collector.h"
+
+namespace verger::index {
+namespace {
+
+/// Entries of a full memtable times two to this power fit a table of that level.
+int level_for(std::uint64_t entries, std::uint64_t max_mem_table_size) {
+  const auto tables = entries / std::max<std::uint64_t>(max_mem_table_size, 1);
+  return tables == 0 ? 0 : static_cast<int>(std::bit_width(tables)) - 1;
+}
+
+}  // namespace
+
+struct IndexRebuildJob::State {
+  enum class Phase : std::uint8_t { kStart, kRead, kWrite, kFinish };
+
+  Index::State& index;
+  const log::TransactionLog& log;
+  LogPosition end;
+  bool small_in_memory;
+  Phase phase = Phase::kStart;
+  detail::EntrySorter sorter;
+  std::optional<log::LogCursor> cursor;
+  std::optional<detail::WriteCollector> collector;
+  std::optional<PTableWriter> writer;
+  LogPosition prepare = kNoPosition;
+  LogPosition commit = kNoPosition;
+  std::vector<Index::State::ExplicitWrite> explicit_writes;
+  std::uint64_t records = 0;
+
+  State(Index::State& index_in, const log::TransactionLog& log_in, LogPosition end_in, bool small)
+      : index(index_in),
+        log(log_in),
+        end(end_in == kNoPosition ? log_in.end() : std::min(end_in, log_in.end())),
+        small_in_memory(small),
+        sorter(index_in.files, index_in.directory, index_in.random,
+               index_in.options.max_mem_table_size) {}
+
+  [[nodiscard]] bool stays_in_memory() const {
+    return small_in_memory && sorter.count() < index.options.max_mem_table_size;
+  }
+  [[nodiscard]] Error held() const {
+    return Error{Errc::kRefused, fmt::format("{}: the index cannot be rebuilt while a scavenge "
+                                             "holds its tables",
+                                             index.directory.string())};
+  }
+
+  Result<void> start();
+  Result<void> take(const detail::WriteCollector::Write& write);
+  Result<void> read(std::uint32_t units);
+  Result<void> write(std::uint32_t units);
+  Result<void> finish();
+  Result<void> finish_in_memory();
+};
+
+Result<void> IndexRebuildJob::State::start() {
+  {
+    const std::lock_guard lock(index.structure);
+    if (index.holds > 0) {
+      return held();
+    }
+  }
+  collector.emplace(log, index.options.hash, LogPosition(0),
+                    [this](const auto& found) { return take(found); });
+  if (small_in_memory) {
+    collector->on_prepare([this](const log::Prepare& prepare_record, StreamHash hash) {
+      index.note_for_existence(prepare_record, hash);
+    });
+  }
+  cursor.emplace(log, LogPosition(0), end);
+  phase = Phase::kRead;
+  return {};
+}
+
+Result<void> IndexRebuildJob::State::take(const detail::WriteCollector::Write& write) {
+  for (const auto& entry : write.entries) {
+    VERGER_CHECK(sorter.add(entry));
+  }
+  prepare = write.prepare;
+  commit = write.commit;
+  if (stays_in_memory() && write.commit != write.prepare) {
+    Index::State::ExplicitWrite open{write.prepare, write.commit, {}};
+    for (const auto& entry : write.entries) {
+      open.positions.push_back(entry.position);
+    }
+    explicit_writes.push_back(std::move(open));
+  }
+  return {};
+}
+
+Result<void> IndexRebuildJob::State::read(std::uint32_t units) {
+  for (std::uint32_t i = 0; i < units; ++i) {
+    VERGER_TRY(const auto record, cursor->next());
+    if (!record) {
+      cursor.reset();
+      collector.reset();
+      if (sorter.count() == 0 || stays_in_memory()) {
+        phase = Phase::kFinish;
+        return {};
+      }
+      VERGER_TRY(writer, PTableWriter::create(index.files, index.directory, index.random.uuid(),
+                                              sorter.count(), index.options.cache_depth));
+      phase = Phase::kWrite;
+      return {};
+    }
+    ++records;
+    VERGER_CHECK(collector->feed(*record));
+  }
+  return {};
+}
+
+Result<void> IndexRebuildJob::State::write(std::uint32_t units) {
+  for (std::uint32_t i = 0; i < units; ++i) {
+    VERGER_TRY(const bool more, sorter.advance());
+    if (!more) {
+      phase = Phase::kFinish;
+      return {};
+    }
+    VERGER_CHECK(writer->append(sorter.current()));
+  }
+  return {};
+}
+
+Result<void> IndexRebuildJob::State::finish_in_memory() {
+  std::vector<IndexEntry> entries;
+  entries.reserve(sorter.count());
+  while (true) {
+    VERGER_TRY(const bool more, sorter.advance());
+    if (!more) {
+      break;
+    }
+    entries.push_back(sorter.current());
+  }
+  index.last_prepare = prepare;
+  index.last_commit = commit;
+  index.explicit_writes = std::move(explicit_writes);
+  index.publish(detail::Memtable().with(entries), nullptr);
+  return {};
+}
+
+Result<void> IndexRebuildJob::State::finish() {
+  const std::lock_guard lock(index.structure);
+  if (index.holds > 0) {
+    return held();
+  }
+  if (small_in_memory && stays_in_memory()) {
+    return finish_in_memory();
+  }
+  auto set = std::make_shared<detail::TableSet>();
+  set->max_auto_merge_level = index.view()->set->max_auto_merge_level;
+  if (writer) {
+    VERGER_TRY(const auto path, writer->finish());
+    writer.reset();
+    VERGER_TRY(auto table, PTable::open(index.files, path, index.options.cache_depth));
+    set->prepare_checkpoint = prepare;
+    set->commit_checkpoint = commit;
+    set->append(level_for(table->count(), index.options.max_mem_table_size), std::move(table));
+  }
+  VERGER_CHECK(index.save(*set));
+  index.last_prepare = set->prepare_checkpoint;
+  index.last_commit = set->commit_checkpoint;
+  index.explicit_writes.clear();
+  index.streams_without_entry.clear();
+  index.existence_contiguous =
+      index.existence.enabled() && index.existence.checkpoint() >= set->commit_checkpoint;
+  index.adopt(std::make_shared<detail::Memtable>(), std::move(set));
+  return {};
+}
+
+IndexRebuildJob::IndexRebuildJob(Index& index, const log::TransactionLog& log, LogPosition end)
+    : IndexRebuildJob(index, log, end, false) {}
+IndexRebuildJob::IndexRebuildJob(Index& index, const log::TransactionLog& log, LogPosition end,
+                                 bool small_in_memory)
+    : state_(std::make_unique<State>(*index.state_, log, end, small_in_memory)) {}
+IndexRebuildJob::~IndexRebuildJob() = default;
+
+std::uint64_t IndexRebuildJob::records_read() const { return state_->records; }
+std::uint64_t IndexRebuildJob::entries_found() const { return state_->sorter.count(); }
+
+Result<StepOutcome> IndexRebuildJob::step(Budget budget) {
+  const auto units = std::max<std::uint32_t>(budget.units, 1);
+  switch (state_->phase) {
+    case State::Phase::kStart:
+      VERGER_CHECK(state_->start());
+      break;
+    case State::Phase::kRead:
+      VERGER_CHECK(state_->read(units));
+      break;
+    case State::Phase::kWrite:
+      VERGER_CHECK(state_->write(units));
+      break;
+    case State::Phase::kFinish:
+      VERGER_CHECK(state_->finish());
+      return StepOutcome{.kind = StepOutcome::Kind::kDone};
+  }
+  return StepOutcome{};
+}
+
+}  // namespace verger::index
