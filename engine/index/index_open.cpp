@@ -122,7 +122,9 @@ Result<void> Index::State::load_tables(const log::TransactionLog& log) {
       }
       return Error{Errc::kCorruption, set.error().message + ": the index map lists it"};
     }
-    VERGER_CHECK(std::move(set));
+    if (!set) {
+      return std::move(set).error();
+    }
     if (map.commit_checkpoint >= LogPosition(0) && map.commit_checkpoint >= log.end()) {
       return Error{
           Errc::kCorruption,
@@ -164,7 +166,6 @@ Result<void> Index::State::catch_up(const log::TransactionLog& log) {
   const auto from = std::max(LogPosition(0), set->commit_checkpoint);
   const auto end =
       options.catch_up_end == kNoPosition ? log.end() : std::min(options.catch_up_end, log.end());
-  const auto known = std::pair(set->commit_checkpoint, set->prepare_checkpoint);
   std::vector<IndexEntry> batch;
   const auto send = [&] {
     publish(view()->memory->with(batch), nullptr);
@@ -173,22 +174,14 @@ Result<void> Index::State::catch_up(const log::TransactionLog& log) {
   detail::WriteCollector collector(
       log, options.hash, from, [&](const detail::WriteCollector::Write& write) -> Result<void> {
         const auto before = batch.size();
-        for (const auto& entry : write.entries) {
-          if (std::pair(write.commit, entry.position) > known) {
-            batch.push_back(entry);
-          }
-        }
+        select_new(write.entries, write.commit, write.has_commit_record, batch);
         if (batch.size() == before) {
           return {};
         }
         last_prepare = write.prepare;
         last_commit = write.commit;
-        if (write.commit != write.prepare) {
-          ExplicitWrite open{write.prepare, write.commit, {}};
-          for (const auto& entry : write.entries) {
-            open.positions.push_back(entry.position);
-          }
-          explicit_writes.push_back(std::move(open));
+        if (write.has_commit_record) {
+          remember_commit(std::span(batch).subspan(before), write.prepare, write.commit);
         }
         const bool full = view()->memory->count() + batch.size() >= options.max_mem_table_size;
         if (batch.size() >= kCatchUpBatch || full) {
@@ -213,6 +206,7 @@ Result<void> Index::State::catch_up(const log::TransactionLog& log) {
     }
     VERGER_CHECK(collector.feed(*record));
   }
+  VERGER_CHECK(collector.finish());
   send();
   return {};
 }

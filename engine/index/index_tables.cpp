@@ -173,29 +173,38 @@ Result<void> Index::State::replace(const std::shared_ptr<const PTable>& old,
 
 Result<void> Index::State::add(std::span<const IndexEntry> entries, LogPosition prepare,
                                LogPosition commit) {
-  const auto now = view();
-  std::vector<IndexEntry> newer;
-  if (commit <= now->set->commit_checkpoint) {
-    std::ranges::copy_if(entries, std::back_inserter(newer), [&](const IndexEntry& entry) {
-      return std::pair(commit, entry.position) >
-             std::pair(now->set->commit_checkpoint, now->set->prepare_checkpoint);
-    });
-    entries = newer;
-  }
-  if (entries.empty()) {
+  std::vector<IndexEntry> added;
+  select_new(entries, commit, commit != prepare, added);
+  if (added.empty()) {
     return {};
   }
   if (commit != prepare) {
-    ExplicitWrite write{prepare, commit, {}};
-    for (const auto& entry : entries) {
-      write.positions.push_back(entry.position);
-    }
-    explicit_writes.push_back(std::move(write));
+    remember_commit(added, prepare, commit);
   }
   last_prepare = prepare;
   last_commit = commit;
-  publish(now->memory->with(entries), nullptr);
+  publish(view()->memory->with(added), nullptr);
   return {};
+}
+
+void Index::State::select_new(std::span<const IndexEntry> entries, LogPosition commit,
+                              bool has_commit_record, std::vector<IndexEntry>& added) const {
+  const auto set = view()->set;
+  const std::pair known(set->commit_checkpoint, set->prepare_checkpoint);
+  for (const auto& entry : entries) {
+    if (std::pair(has_commit_record ? commit : entry.position, entry.position) > known) {
+      added.push_back(entry);
+    }
+  }
+}
+
+void Index::State::remember_commit(std::span<const IndexEntry> entries, LogPosition prepare,
+                                   LogPosition commit) {
+  ExplicitWrite write{prepare, commit, {}};
+  for (const auto& entry : entries) {
+    write.positions.push_back(entry.position);
+  }
+  explicit_writes.push_back(std::move(write));
 }
 
 Result<void> Index::State::truncate(LogPosition position) {

@@ -33,7 +33,6 @@ struct IndexRebuildJob::State {
   std::optional<PTableWriter> writer;
   LogPosition prepare = kNoPosition;
   LogPosition commit = kNoPosition;
-  std::vector<Index::State::ExplicitWrite> explicit_writes;
   std::uint64_t records = 0;
 
   State(Index::State& index_in, const log::TransactionLog& log_in, LogPosition end_in, bool small)
@@ -68,6 +67,9 @@ Result<void> IndexRebuildJob::State::start() {
       return held();
     }
   }
+  if (small_in_memory) {
+    index.explicit_writes.clear();
+  }
   collector.emplace(log, index.options.hash, LogPosition(0),
                     [this](const auto& found) { return take(found); });
   if (small_in_memory) {
@@ -86,12 +88,8 @@ Result<void> IndexRebuildJob::State::take(const detail::WriteCollector::Write& w
   }
   prepare = write.prepare;
   commit = write.commit;
-  if (stays_in_memory() && write.commit != write.prepare) {
-    Index::State::ExplicitWrite open{write.prepare, write.commit, {}};
-    for (const auto& entry : write.entries) {
-      open.positions.push_back(entry.position);
-    }
-    explicit_writes.push_back(std::move(open));
+  if (stays_in_memory() && write.has_commit_record) {
+    index.remember_commit(write.entries, write.prepare, write.commit);
   }
   return {};
 }
@@ -100,6 +98,7 @@ Result<void> IndexRebuildJob::State::read(std::uint32_t units) {
   for (std::uint32_t i = 0; i < units; ++i) {
     VERGER_TRY(const auto record, cursor->next());
     if (!record) {
+      VERGER_CHECK(collector->finish());
       cursor.reset();
       collector.reset();
       if (sorter.count() == 0 || stays_in_memory()) {
@@ -141,7 +140,6 @@ Result<void> IndexRebuildJob::State::finish_in_memory() {
   }
   index.last_prepare = prepare;
   index.last_commit = commit;
-  index.explicit_writes = std::move(explicit_writes);
   index.publish(detail::Memtable().with(entries), nullptr);
   return {};
 }
@@ -151,7 +149,7 @@ Result<void> IndexRebuildJob::State::finish() {
   if (index.holds > 0) {
     return held();
   }
-  if (small_in_memory && stays_in_memory()) {
+  if (stays_in_memory()) {
     return finish_in_memory();
   }
   auto set = std::make_shared<detail::TableSet>();

@@ -63,6 +63,12 @@ struct Index::State {
   Result<void> clean_up();
   void note_for_existence(const log::Prepare& prepare, StreamHash hash);
   Result<void> add(std::span<const IndexEntry> entries, LogPosition prepare, LogPosition commit);
+  /// The entries that are not in PTables by their checkpoints. A server that catches up indexes
+  /// each prepare without commit record on its own, so a flush may have split a write.
+  void select_new(std::span<const IndexEntry> entries, LogPosition commit, bool has_commit_record,
+                  std::vector<IndexEntry>& added) const;
+  void remember_commit(std::span<const IndexEntry> entries, LogPosition prepare,
+                       LogPosition commit);
   Result<void> truncate(LogPosition position);
   Result<void> update_existence_filter(const detail::Memtable::Run& flushed);
 

@@ -48,7 +48,7 @@ Result<void> WriteCollector::feed_prepare(const log::Prepare& prepare) {
     return {};
   }
   if (!entries_.empty() && prepare.transaction_position != write_) {
-    VERGER_CHECK(leave_open_write());
+    VERGER_CHECK(finish());
   }
   write_ = prepare.transaction_position;
   if (prepare.has(kIndexed)) {
@@ -57,19 +57,11 @@ Result<void> WriteCollector::feed_prepare(const log::Prepare& prepare) {
   return prepare.has(flags::kTransactionEnd) ? emit(prepare.position) : Result<void>();
 }
 
-/// Another write begins before the open one has come to its end. In a scavenged chunk the end may
-/// have gone, and what is left was committed; elsewhere it was never written, nor acknowledged.
-Result<void> WriteCollector::leave_open_write() {
-  const auto last = entries_.back().position;
-  const auto chunk = log_.chunk_at(last);
-  if (chunk != nullptr && chunk->header().scavenged) {
-    return emit(last);
-  }
-  entries_.clear();
-  return {};
+Result<void> WriteCollector::finish() {
+  return entries_.empty() ? Result<void>() : emit(entries_.back().position);
 }
 
-Result<void> WriteCollector::emit(LogPosition commit) {
+Result<void> WriteCollector::emit(LogPosition commit, bool has_commit_record) {
   if (entries_.empty()) {
     return {};
   }
@@ -78,7 +70,7 @@ Result<void> WriteCollector::emit(LogPosition commit) {
     prepare = std::max(prepare, entry.position);
   }
   last_commit_ = std::max(last_commit_, commit);
-  auto sent = sink_({entries_, prepare, commit});
+  auto sent = sink_({entries_, prepare, commit, has_commit_record});
   entries_.clear();
   return sent;
 }
@@ -89,7 +81,7 @@ Result<void> WriteCollector::feed_commit(const log::Commit& commit) {
   }
   VERGER_TRY(const auto parts, parts_of(commit));
   if (!entries_.empty()) {
-    VERGER_CHECK(leave_open_write());
+    VERGER_CHECK(finish());
   }
   std::optional<StreamHash> stream;
   for (const auto& part : parts) {
@@ -112,7 +104,7 @@ Result<void> WriteCollector::feed_commit(const log::Commit& commit) {
       break;
     }
   }
-  return emit(commit.position);
+  return emit(commit.position, true);
 }
 
 Result<std::vector<WriteCollector::Part>> WriteCollector::parts_of(const log::Commit& commit) {

@@ -21,6 +21,7 @@ class WriteCollector {
     std::span<const IndexEntry> entries;  ///< never empty
     LogPosition prepare;                  ///< the greatest position among them
     LogPosition commit;                   ///< of the commit record, or of the last prepare
+    bool has_commit_record = false;
   };
   using Sink = std::function<Result<void>(const Write&)>;
 
@@ -34,6 +35,9 @@ class WriteCollector {
 
   /// Errors: kCorruption (one transaction with several streams), those of reading, the sink's.
   Result<void> feed(const log::LogRecord& record);
+  /// After the last record: a write whose end was not fed is handed on as it is. So is one whose
+  /// end was scavenged or never written; the server indexes each such prepare on its own.
+  Result<void> finish();
 
  private:
   struct Part {
@@ -45,8 +49,7 @@ class WriteCollector {
 
   Result<void> feed_prepare(const log::Prepare& prepare);
   Result<void> feed_commit(const log::Commit& commit);
-  Result<void> leave_open_write();
-  Result<void> emit(LogPosition commit);
+  Result<void> emit(LogPosition commit, bool has_commit_record = false);
   Result<std::vector<Part>> parts_of(const log::Commit& commit);
   StreamHash hash_of(std::string_view stream);
 
