@@ -26,6 +26,7 @@ struct MemoryFileSystem::State {
   std::shared_ptr<const FaultHook> hook;
   std::optional<std::uint64_t> free_space;
   std::uint64_t claimed = 0;
+  std::uint64_t no_space = 0;
 
   using Lock = std::unique_lock<std::mutex>;
   class OpenFile;
@@ -98,6 +99,7 @@ class MemoryFileSystem::State::OpenFile final : public File {
     const std::uint64_t claim = node_->content.claimed_by(offset, bytes.size());
     if (auto& left = state_->free_space; left.has_value()) {
       if (claim > *left) {
+        ++state_->no_space;
         return path_error(
             Errc::kNoSpace, path_,
             fmt::format("cannot write at offset {}: No space left on device", offset));
@@ -368,6 +370,11 @@ void MemoryFileSystem::kill_process() {
 void MemoryFileSystem::set_free_space(std::optional<std::uint64_t> bytes) {
   const State::Lock lock(state_->mutex);
   state_->free_space = bytes;
+}
+
+std::uint64_t MemoryFileSystem::no_space_count() const {
+  const State::Lock lock(state_->mutex);
+  return state_->no_space;
 }
 
 Result<void> MemoryFileSystem::import_tree(FileSystem& from, const Path& source,

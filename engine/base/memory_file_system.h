@@ -61,6 +61,8 @@ class MemoryFileSystem final : public FileSystem {
   /// Bytes that may still be written before kNoSpace, not counting those that go over bytes already
   /// there; removing gives none back. nullopt = no limit.
   void set_free_space(std::optional<std::uint64_t> bytes);
+  /// Writes that found no space, since construction.
+  std::uint64_t no_space_count() const;
 
   /// Copies the content of the directory `source` of another file system into `target`, which is
   /// made with its parents; durable at once, not counted as operations. Permissions are not copied.

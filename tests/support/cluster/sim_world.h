@@ -6,9 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,7 +48,22 @@ struct FaultCounts {
   std::uint64_t crashes = 0;
 };
 
+/// A message that has reached its receiver, for those who watch.
+struct SimMessage {
+  enum class Kind : std::uint8_t { kRequest, kResponse, kFrame };
+  Kind kind = Kind::kRequest;
+  std::string_view from{};
+  std::string_view to{};
+  std::uint16_t port = 0;     ///< that was asked
+  std::string_view method{};  ///< of the request, also with a response
+  std::string_view target{};
+  int status = 0;        ///< of a response
+  std::size_t size = 0;  ///< of the body or the frame, in bytes
+};
+
 class SimHost;
+class SimTransport;
+struct SimLink;
 
 /// Virtual time and the network. Not safe from several threads; nothing here starts one.
 class SimWorld {
@@ -85,9 +102,15 @@ class SimWorld {
 
   /// Called before each event: the place for a simulation's random crashes. May crash hosts.
   std::function<void()> before_event;
+  /// Called for each message, before its receiver sees it.
+  std::function<void(const SimMessage&)> on_message;
+  /// The host whose process is running this very code; nullptr outside of all.
+  [[nodiscard]] SimHost* running() const { return running_; }
 
  private:
   friend class SimHost;
+  friend class SimTransport;
+  friend struct SimLink;
   struct Event {
     Monotonic at{};
     std::uint64_t sequence = 0;
@@ -99,6 +122,14 @@ class SimWorld {
     }
   };
   void poll();
+  void bury_the_dead();
+  void deliver(const SimMessage& message) const {
+    if (on_message) {
+      on_message(message);
+    }
+  }
+  SimHost* find(const std::string& name);
+  std::chrono::nanoseconds delay();
 
   Monotonic now_{0};
   SeededRandom random_;
@@ -107,6 +138,9 @@ class SimWorld {
   std::priority_queue<Event, std::vector<Event>, Later> queue_;
   std::map<std::string, std::unique_ptr<SimHost>> hosts_;
   std::set<std::pair<std::string, std::string>> cuts_;
+  SimHost* running_ = nullptr;
+  /// Links that may still be open, so that a cut can break them.
+  std::vector<std::weak_ptr<SimLink>> links_;
 };
 
 /// One machine. The disk stays; everything else belongs to the process and goes with it.
@@ -128,6 +162,11 @@ class SimHost {
   /// The process is gone from one event to the next. With `power`, the disk keeps only what was
   /// synced (`torn_seed`: see MemoryFileSystem::cut_power); without, everything written.
   void crash(bool power, std::optional<std::uint64_t> torn_seed = std::nullopt);
+  /// The same at this very instruction, also from inside of the process (a failpoint, an operation
+  /// on its disk): what the code does from here on reaches neither disk nor network, and the
+  /// process is gone before the next event.
+  void die(bool power, std::optional<std::uint64_t> torn_seed = std::nullopt);
+  [[nodiscard]] bool dying() const;
 
   // Of the running process; gone with it.
   net::any_io_executor executor();
@@ -141,15 +180,21 @@ class SimHost {
 
  private:
   friend class SimWorld;
-  friend struct SimNetwork;
+  friend class SimTransport;
+  friend struct SimLink;
   struct Process;
   SimHost(SimWorld& world, std::string name);
   bool poll();
+  void bury();
 
   SimWorld& world_;
   std::string name_;
   std::unique_ptr<MemoryFileSystem> disk_;
   std::unique_ptr<Process> process_;
+  /// Counts processes; what was meant for an earlier one does not reach a later one.
+  std::uint64_t incarnation_ = 0;
+  /// The last process ended with the power: peers learn it by silence only.
+  bool silent_ = false;
 };
 
 }  // namespace verger::testing

@@ -140,6 +140,7 @@ TEST(MemoryFileSystem, FillsUp) {
   EXPECT_EQ(written.error().code, Errc::kNoSpace);
   EXPECT_THAT(written.error().message, HasSubstr("a: cannot write at offset 0"));
   EXPECT_TRUE(file->write_at(50'000, as_bytes("abcdefgh")));  // goes over what is there
+  EXPECT_EQ(files.no_space_count(), 1U);
   files.set_free_space(std::nullopt);
   EXPECT_TRUE(file->write_at(0, as_bytes("123")));
 }

@@ -1,0 +1,264 @@
+#include "tests/support/cluster/sim_world.h"
+
+#include <stdexcept>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "tests/support/cluster/detail/sim_link.h"
+#include "tests/support/cluster/detail/sim_process.h"
+
+namespace verger::testing {
+
+namespace {
+
+/// 2024-01-02T00:00:00Z, a day after the time of built databases.
+constexpr Ticks kStart{638'397'504'000'000'000};
+
+std::pair<std::string, std::string> pair_of(const std::string& a, const std::string& b) {
+  return a < b ? std::pair(a, b) : std::pair(b, a);
+}
+
+}  // namespace
+
+SimWorld::SimWorld(std::uint64_t seed) : random_(seed) {}
+
+SimWorld::~SimWorld() {
+  for (auto& [name, host] : hosts_) {
+    host->crash(/*power=*/false);
+  }
+}
+
+SimHost& SimWorld::add_host(const std::string& name) {
+  auto& host = hosts_[name];
+  if (host) {
+    throw std::logic_error("two hosts are called " + name);
+  }
+  host = std::unique_ptr<SimHost>(new SimHost(*this, name));
+  return *host;
+}
+
+SimHost* SimWorld::find(const std::string& name) {
+  const auto found = hosts_.find(name);
+  return found == hosts_.end() ? nullptr : found->second.get();
+}
+
+SimHost& SimWorld::host(const std::string& name) {
+  auto* found = find(name);
+  if (found == nullptr) {
+    throw std::logic_error("no host is called " + name);
+  }
+  return *found;
+}
+
+Ticks SimWorld::wall() const { return Ticks(kStart.value() + now_.count() / 100); }
+
+std::chrono::nanoseconds SimWorld::delay() {
+  const std::chrono::nanoseconds longest =
+      faults.long_delay > 0 && random_.below(1000) < faults.long_delay
+          ? (++counts.delayed_long, std::chrono::nanoseconds(faults.longest_delay))
+          : std::chrono::nanoseconds(faults.max_delay);
+  const std::chrono::nanoseconds least = faults.min_delay;
+  const auto range =
+      static_cast<std::uint64_t>(std::max<std::int64_t>((longest - least).count(), 0));
+  return least + std::chrono::nanoseconds(random_.below(range + 1));
+}
+
+void SimWorld::cut(const std::string& a, const std::string& b) {
+  cuts_.insert(pair_of(a, b));
+  std::erase_if(links_, [](const auto& link) { return link.expired(); });
+  for (const auto& weak : std::vector(links_)) {
+    if (const auto link = weak.lock(); link && link->joins(a, b)) {
+      ++counts.links_broken;
+      link->break_both();
+    }
+  }
+}
+
+void SimWorld::isolate(const std::string& name) {
+  for (const auto& [other, host] : hosts_) {
+    if (other != name) {
+      cut(name, other);
+    }
+  }
+}
+
+void SimWorld::heal() { cuts_.clear(); }
+
+bool SimWorld::connected(const std::string& a, const std::string& b) const {
+  return a == b || !cuts_.contains(pair_of(a, b));
+}
+
+void SimWorld::schedule(std::chrono::nanoseconds delay, std::function<void()> action) {
+  queue_.push(Event{now_ + delay, next_sequence_++, std::move(action)});
+}
+
+void SimWorld::bury_the_dead() {
+  for (auto& [name, host] : hosts_) {
+    if (host->dying()) {
+      host->bury();
+    }
+  }
+}
+
+void SimWorld::poll() {
+  for (bool any = true; any;) {
+    any = false;
+    for (auto& [name, host] : hosts_) {
+      running_ = host.get();
+      any = host->poll() || any;
+      running_ = nullptr;
+    }
+    bury_the_dead();
+  }
+}
+
+bool SimWorld::step() {
+  poll();
+  if (queue_.empty()) {
+    return false;
+  }
+  if (before_event) {
+    before_event();
+    bury_the_dead();
+  }
+  // The action is taken out before it runs: it may schedule.
+  auto event = std::move(const_cast<Event&>(queue_.top()));
+  queue_.pop();
+  now_ = event.at;
+  ++events_;
+  event.action();
+  return true;
+}
+
+void SimWorld::run_for(std::chrono::milliseconds duration) {
+  run_until([] { return false; }, duration);
+}
+
+bool SimWorld::run_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
+  const auto end = now_ + limit;
+  for (;;) {
+    poll();
+    if (done()) {
+      return true;
+    }
+    if (queue_.empty() || queue_.top().at > end) {
+      now_ = end;
+      return false;
+    }
+    step();
+  }
+}
+
+// --- hosts
+
+SimHost::SimHost(SimWorld& world, std::string name)
+    : world_(world), name_(std::move(name)), disk_(std::make_unique<MemoryFileSystem>()) {}
+
+SimHost::~SimHost() = default;
+
+SimHost::Process::~Process() {
+  // Coroutines and what was kept may refer to each other: the things first, as in production.
+  while (!kept.empty()) {
+    kept.pop_back();
+  }
+}
+
+void SimHost::set_disk(std::unique_ptr<MemoryFileSystem> disk) {
+  if (up()) {
+    throw std::logic_error(name_ + " is running on its disk");
+  }
+  disk_ = std::move(disk);
+}
+
+void SimHost::boot() {
+  if (up()) {
+    throw std::logic_error(name_ + " is running already");
+  }
+  ++incarnation_;
+  silent_ = false;
+  process_ = std::make_unique<Process>(world_, *this);
+}
+
+void SimHost::keep(std::shared_ptr<void> thing) { process_->kept.push_back(std::move(thing)); }
+
+bool SimHost::dying() const { return process_ != nullptr && process_->dying; }
+
+void SimHost::die(bool power, std::optional<std::uint64_t> torn_seed) {
+  if (process_ == nullptr || process_->dying) {
+    return;
+  }
+  process_->dying = true;
+  silent_ = power;
+  ++world_.counts.crashes;
+  power ? disk_->cut_power(torn_seed) : disk_->kill_process();
+  process_->context.stop();
+  // Files that were open fail by themselves; nothing else may reach the disk any more either.
+  disk_->set_fault_hook([](const DiskOperation& operation) -> std::optional<Error> {
+    return Error{Errc::kIo, operation.path.string() + ": the process has ended"};
+  });
+}
+
+void SimHost::bury() {
+  process_.reset();
+  disk_->set_fault_hook(nullptr);
+}
+
+void SimHost::crash(bool power, std::optional<std::uint64_t> torn_seed) {
+  if (world_.running() == this) {
+    throw std::logic_error(name_ + " cannot be crashed from inside; use die()");
+  }
+  die(power, torn_seed);
+  bury();
+}
+
+bool SimHost::poll() {
+  if (process_ == nullptr || process_->dying) {
+    return false;
+  }
+  process_->context.restart();
+  return process_->context.poll() > 0;
+}
+
+net::any_io_executor SimHost::executor() { return process_->context.get_executor(); }
+http::Timers& SimHost::timers() { return process_->timers; }
+Clock& SimHost::clock() { return process_->clock; }
+http::Client& SimHost::client() { return process_->transport; }
+http::FrameTransport& SimHost::frames() { return process_->transport; }
+
+void SimHost::serve_http(std::uint16_t port, http::Handler handler) {
+  process_->http[port] = std::move(handler);
+}
+
+void SimHost::serve_frames(std::uint16_t port, http::FrameHandler handler) {
+  process_->frames[port] = std::move(handler);
+}
+
+void SimHost::spawn(net::awaitable<void> work) {
+  net::co_spawn(process_->context, std::move(work), [](std::exception_ptr failure) {
+    if (failure) {
+      std::rethrow_exception(failure);  // out of the world's loop: the test fails
+    }
+  });
+}
+
+Ticks SimClock::now() {
+  return Ticks(world_.wall().value() + host_.clock_skew.count() * kTicksPerMillisecond);
+}
+
+net::awaitable<void> SimTimers::sleep_for(std::chrono::milliseconds duration) {
+  const auto signal = std::make_shared<SimSignal>(co_await net::this_coro::executor, 1);
+  // The coroutine alone owns the channel: it must not outlive the process.
+  world_.schedule(duration, [weak = std::weak_ptr(signal)] {
+    if (const auto sleeper = weak.lock()) {
+      sleeper->try_send(boost::system::error_code{});
+    }
+  });
+  const auto [error] = co_await signal->async_receive(net::as_tuple(net::use_awaitable));
+  if (error) {
+    throw boost::system::system_error(net::error::operation_aborted);
+  }
+}
+
+}  // namespace verger::testing
