@@ -43,11 +43,28 @@ Result<Opened> open_beside_a_writer(FileSystem& files, const Path& directory,
   }
 }
 
+/// A directory is there for good once the one above it was synced; so is that one.
+Result<void> make_durable_directory(FileSystem& files, const Path& directory) {
+  std::vector<Path> parents;
+  for (Path at = directory; !at.empty(); at = at.parent_path()) {
+    VERGER_TRY(const bool exists, files.exists(at));
+    if (exists) {
+      break;
+    }
+    parents.push_back(at.has_parent_path() ? at.parent_path() : Path("."));
+  }
+  VERGER_CHECK(files.make_directories(directory));
+  for (const Path& parent : parents) {
+    VERGER_CHECK(files.sync_directory(parent));
+  }
+  return {};
+}
+
 /// Everything is judged before the lock file, the first change, is made; and again if somebody else
 /// changed the directory before we held the lock.
 Result<Opened> open_alone(FileSystem& files, const Path& directory, const LogOptions& options) {
   if (options.create) {
-    VERGER_CHECK(files.make_directories(directory));
+    VERGER_CHECK(make_durable_directory(files, directory));
   }
   std::unique_ptr<FileLock> lock;
   for (;;) {

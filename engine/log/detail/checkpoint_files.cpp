@@ -66,19 +66,21 @@ Result<void> CheckpointFiles::store(Checkpoint which, std::int64_t value) {
   if (one.value == value && one.size == kSize) {
     return {};
   }
-  const bool is_new = !one.size;
-  if (!one.file) {
-    VERGER_TRY(one.file, files_->open(directory_ / checkpoint_file_name(which), OpenMode::kCreate));
-  }
   std::array<std::byte, kSize> bytes{};
   store_le(bytes.data(), value);
-  VERGER_CHECK(one.file->write_at(0, bytes));
-  if (!is_new && *one.size > kSize) {
-    VERGER_CHECK(one.file->resize(kSize));
-  }
-  VERGER_CHECK(one.file->sync());
-  if (is_new) {
-    VERGER_CHECK(files_->sync_directory(directory_));
+  const Path path = directory_ / checkpoint_file_name(which);
+  if (!one.size) {
+    // An empty file would count as 0: it gets its name only once its content is on the disk.
+    VERGER_CHECK(write_file_durably(*files_, path, bytes));
+  } else {
+    if (!one.file) {
+      VERGER_TRY(one.file, files_->open(path, OpenMode::kReadWrite));
+    }
+    VERGER_CHECK(one.file->write_at(0, bytes));
+    if (*one.size > kSize) {
+      VERGER_CHECK(one.file->resize(kSize));
+    }
+    VERGER_CHECK(one.file->sync());
   }
   one.size = kSize;
   one.value = value;

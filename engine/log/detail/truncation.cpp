@@ -74,6 +74,12 @@ Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
         Errc::kCorruption,
         fmt::format("{}: cannot truncate to {}: no database is that long", where, position)};
   }
+  if (position > values.writer) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: cannot truncate to {}, the log ends at {} (writer.chk); remove "
+                             "truncate.chk, or restore both from the same backup",
+                             where, position, values.writer)};
+  }
   const auto& listed = snapshot.listing.chunks;
   if (std::ranges::any_of(
           listed, [&](const auto& file) { return file.start.value() == writer_chunk + 1; })) {
