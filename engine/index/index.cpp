@@ -30,8 +30,10 @@ Result<std::vector<IndexEntry>> merged_range(std::size_t limit, const Compare& c
     entries.clear();
     VERGER_TRY(const bool more, collect(asked, entries));
     std::ranges::sort(entries, compare);
-    // Behind the first `asked` there may be gaps: entries that a table had to leave out.
-    entries.resize(std::min(entries.size(), asked));
+    if (more) {
+      // Behind the first `asked` there may be gaps: entries that a table had to leave out.
+      entries.resize(std::min(entries.size(), asked));
+    }
     collapse(entries);
     if (!more || entries.size() >= limit) {
       entries.resize(std::min(entries.size(), limit));
