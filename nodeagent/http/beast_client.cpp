@@ -11,6 +11,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "nodeagent/http/detail/tls_transport.h"
 #include "nodeagent/http/detail/wire.h"
 
 namespace verger::http {
@@ -95,9 +96,18 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
       if (!socket.has_value()) {
         co_return socket.error().within(request.method + " " + request.target);
       }
+      std::shared_ptr<Transport> fresh;
+      if (to.tls) {
+        auto secured = co_await connect_tls(std::move(*socket), self->options.tls, to, limit);
+        if (!secured.has_value()) {
+          co_return secured.error().within(request.method + " " + request.target);
+        }
+        fresh = std::move(*secured);
+      } else {
+        fresh = make_tcp_transport(std::move(*socket));
+      }
       ++self->made;
-      pooled = Pooled{.transport = make_tcp_transport(std::move(*socket)),
-                      .made = self->clock.monotonic()};
+      pooled = Pooled{.transport = std::move(fresh), .made = self->clock.monotonic()};
     }
     // Whatever way this coroutine ends, a connection that is not given back is closed.
     struct Closer {
@@ -113,12 +123,12 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
     ++self->sent;
     const auto written = co_await transport->write(net::buffer(bytes));
     if (written.error) {
+      if (reused && !written.timed_out && (written.bytes == 0 || harmless)) {
+        may_repeat = false;
+        ++self->repeated;
+        continue;
+      }
       if (written.bytes == 0) {
-        if (reused && !written.timed_out) {
-          may_repeat = false;
-          ++self->repeated;
-          continue;
-        }
         co_return Error{Errc::kUnavailable,
                         fmt::format("{}: nothing was sent: {}", what, written.text())};
       }
@@ -155,8 +165,9 @@ BeastClient::~BeastClient() { impl_->close_all(); }
 net::awaitable<Result<Response>> BeastClient::send(Endpoint to, Request request,
                                                    std::chrono::milliseconds deadline) {
   const auto limit = std::chrono::steady_clock::now() + deadline;
-  if (to.tls) {
-    co_return Error{Errc::kUnavailable, fmt::format("{}: TLS is not available yet", to.url())};
+  if (to.tls && impl_->options.tls == nullptr) {
+    co_return Error{Errc::kUnavailable,
+                    fmt::format("{}: no TLS settings (trusted roots) are configured", to.url())};
   }
   add_default_accept(request);
   const auto impl = impl_;

@@ -11,6 +11,8 @@
 
 namespace verger::http {
 
+class TlsContext;
+
 struct BeastClientOptions {
   /// Age at which a connection carries no new request. The server's nodes use ten minutes; until
   /// then a peer may see the certificate of the day it was opened.
@@ -19,6 +21,8 @@ struct BeastClientOptions {
   std::chrono::milliseconds idle_lifetime{30'000};
   std::size_t idle_per_endpoint = 4;
   std::size_t response_bytes = 64 * 1024 * 1024;
+  /// For https endpoints; null: they are unavailable.
+  std::shared_ptr<TlsContext> tls{};
 };
 
 /// The Client of production: HTTP/1.1 with pooled connections.

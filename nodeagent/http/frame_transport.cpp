@@ -6,6 +6,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "nodeagent/http/detail/tls_transport.h"
 #include "nodeagent/http/detail/transport.h"
 #include "nodeagent/http/task_group.h"
 
@@ -134,15 +135,25 @@ Result<FrameHello> decode_hello(ByteView bytes) {
                     .status = load_le<std::uint16_t>(bytes.data() + 10)};
 }
 
-TcpFrameTransport::TcpFrameTransport(net::any_io_executor executor)
-    : executor_(std::move(executor)) {}
+TcpFrameTransport::TcpFrameTransport(net::any_io_executor executor, std::shared_ptr<TlsContext> tls)
+    : executor_(std::move(executor)), tls_(std::move(tls)) {}
 
 net::awaitable<Result<std::shared_ptr<FrameConnection>>> TcpFrameTransport::connect(
     Endpoint to, std::chrono::milliseconds deadline) {
   const auto limit = std::chrono::steady_clock::now() + deadline;
   const auto name = fmt::format("{}:{}", to.host, to.port);
+  const auto tls = tls_;
+  if (to.tls && tls == nullptr) {
+    co_return Error{Errc::kUnavailable,
+                    fmt::format("{}: no TLS settings (trusted roots) are configured", name)};
+  }
   VERGER_CO_TRY(auto socket, co_await connect_tcp(executor_, to, limit));
-  const auto transport = make_tcp_transport(std::move(socket));
+  std::shared_ptr<Transport> transport;
+  if (to.tls) {
+    VERGER_CO_TRY(transport, co_await connect_tls(std::move(socket), tls, to, limit));
+  } else {
+    transport = make_tcp_transport(std::move(socket));
+  }
   // The destructor closes the connection on every way out.
   std::shared_ptr<FrameConnection> connection = std::make_shared<TcpFrames>(transport, name);
   transport->expires_at(limit);
@@ -223,7 +234,20 @@ net::awaitable<void> FrameAcceptor::Impl::accept(std::shared_ptr<Impl> self) {
 }
 
 net::awaitable<void> FrameAcceptor::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
-  const auto transport = make_tcp_transport(std::move(socket));
+  std::shared_ptr<Transport> transport;
+  if (self->options.tls == nullptr) {
+    transport = make_tcp_transport(std::move(socket));
+  } else {
+    auto secured = co_await accept_tls(std::move(socket), self->options.tls, self->options.hello);
+    if (!secured.has_value()) {
+      self->log.warning("replication connection refused", {{"error", secured.error().message}});
+      co_return;
+    }
+    transport = std::move(*secured);
+  }
+  if (self->stopping) {
+    co_return;
+  }
   struct Entry {
     std::list<std::shared_ptr<Transport>>& list;
     std::list<std::shared_ptr<Transport>>::iterator at;
@@ -293,7 +317,9 @@ Result<Endpoint> FrameAcceptor::listen() {
     return Error{Errc::kIo, fmt::format("cannot tell the listening port: {}", error.message())};
   }
   impl_->tasks.spawn(Impl::accept(impl_));
-  return Endpoint{.tls = false, .host = local.address().to_string(), .port = local.port()};
+  return Endpoint{.tls = impl_->options.tls != nullptr,
+                  .host = local.address().to_string(),
+                  .port = local.port()};
 }
 
 net::awaitable<void> FrameAcceptor::stop(std::chrono::milliseconds grace) {

@@ -12,6 +12,8 @@
 
 namespace verger::http {
 
+class TlsContext;
+
 /// The frames' own protocol, little-endian:
 ///   hello, both ways, at once after connecting: "VGRFRAME", u16 version, u16 status (0 = welcome)
 ///   frame: u32 size, then `size` bytes; size <= FrameConnection::kMaxFrameSize
@@ -27,19 +29,23 @@ Bytes encode_hello(const FrameHello& hello);
 /// Errors: kUnsupported: not our protocol; the message quotes what it looks like.
 Result<FrameHello> decode_hello(ByteView bytes);
 
-/// Connects over plain TCP. Connections live on `executor` (a strand or a single thread's), and
-/// connect(), send(), receive() and close() are called there.
+/// Connects over TCP, and TLS where Endpoint::tls says so (inside it the protocol is the same).
+/// Connections live on `executor` (a strand or a single thread's), and connect(), send(), receive()
+/// and close() are called there.
 ///
 /// Errors of connect: kUnavailable: nobody listens, or no hello in time; kUnsupported: somebody
 /// else's protocol or another version of ours.
 class TcpFrameTransport final : public FrameTransport {
  public:
-  explicit TcpFrameTransport(net::any_io_executor executor);
+  /// `tls`: for endpoints with TLS; null: they are unavailable.
+  explicit TcpFrameTransport(net::any_io_executor executor,
+                             std::shared_ptr<TlsContext> tls = nullptr);
   net::awaitable<Result<std::shared_ptr<FrameConnection>>> connect(
       Endpoint to, std::chrono::milliseconds deadline) override;
 
  private:
   net::any_io_executor executor_;
+  std::shared_ptr<TlsContext> tls_;
 };
 
 struct FrameAcceptorOptions {
@@ -47,6 +53,8 @@ struct FrameAcceptorOptions {
   std::uint16_t port = 0;  ///< 0: the system chooses
   std::size_t connections = 64;
   std::chrono::milliseconds hello{5'000};
+  /// Null: plain TCP.
+  std::shared_ptr<TlsContext> tls{};
 };
 
 /// Takes connections and hands each, after its hello, to `handler`. The connection is closed when

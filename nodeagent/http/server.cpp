@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 
+#include "nodeagent/http/detail/tls_transport.h"
 #include "nodeagent/http/detail/wire.h"
 #include "nodeagent/http/task_group.h"
 
@@ -50,6 +51,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   tcp::acceptor acceptor;
   TaskGroup tasks;
   std::list<Connection> connections;
+  std::size_t shaking_hands = 0;
   bool stopping = false;
 
   Impl(net::any_io_executor on, ServerOptions with, Handler answer, Log& to)
@@ -100,10 +102,12 @@ net::awaitable<void> Server::Impl::accept(std::shared_ptr<Impl> self) {
       co_await pause.async_wait(kTuple);
       continue;
     }
-    if (self->connections.size() >= self->options.limits.connections) {
+    if (self->connections.size() + self->shaking_hands >= self->options.limits.connections) {
       self->log.warning("connection refused: too many are open",
                         {{"limit", std::to_string(self->options.limits.connections)}});
-      co_await refuse(std::move(socket));
+      if (self->options.tls == nullptr) {
+        co_await refuse(std::move(socket));
+      }
       continue;
     }
     self->tasks.spawn(serve(self, std::move(socket)));
@@ -121,7 +125,23 @@ net::awaitable<void> Server::Impl::refuse(tcp::socket socket) {
 }
 
 net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
-  const auto transport = make_tcp_transport(std::move(socket));
+  std::shared_ptr<Transport> transport;
+  if (self->options.tls == nullptr) {
+    transport = make_tcp_transport(std::move(socket));
+  } else {
+    struct Count {
+      std::size_t& count;
+      explicit Count(std::size_t& counted) : count(counted) { ++count; }
+      ~Count() { --count; }
+    } count(self->shaking_hands);
+    auto secured = co_await accept_tls(std::move(socket), self->options.tls,
+                                       self->options.limits.tls_handshake);
+    if (!secured.has_value()) {
+      self->log.info("a connection was not accepted", {{"error", secured.error().message}});
+      co_return;
+    }
+    transport = std::move(*secured);
+  }
   if (self->stopping) {
     co_return;
   }
@@ -338,7 +358,9 @@ Result<Endpoint> Server::listen() {
     return Error{Errc::kIo, fmt::format("cannot tell the listening port: {}", error.message())};
   }
   impl_->tasks.spawn(Impl::accept(impl_));
-  return Endpoint{.tls = false, .host = local.address().to_string(), .port = local.port()};
+  return Endpoint{.tls = impl_->options.tls != nullptr,
+                  .host = local.address().to_string(),
+                  .port = local.port()};
 }
 
 net::awaitable<void> Server::stop(std::chrono::milliseconds grace) {

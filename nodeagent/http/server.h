@@ -13,6 +13,8 @@
 
 namespace verger::http {
 
+class TlsContext;
+
 /// What one peer may cost us. Times are real ones: they guard sockets.
 struct ServerLimits {
   std::size_t header_bytes = 16 * 1024;      ///< above: 431
@@ -21,6 +23,7 @@ struct ServerLimits {
   std::chrono::milliseconds idle{75'000};    ///< between requests; then closed
   std::chrono::milliseconds read{30'000};    ///< for one whole request; then 408
   std::chrono::milliseconds write{30'000};   ///< for one answer, or one piece of a stream
+  std::chrono::milliseconds tls_handshake{10'000};
   /// 0: a handler takes as long as it takes. Else the client gets `handler_late` after this time,
   /// while the handler goes on to its end (node-interface.md, 1.1).
   std::chrono::milliseconds handler{0};
@@ -33,6 +36,8 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: the system chooses
   ServerLimits limits{};
+  /// Null: plain HTTP.
+  std::shared_ptr<TlsContext> tls{};
   /// The answer after ServerLimits::handler.
   Response handler_late{.status = 408, .reason = "Server was unable to handle request in time"};
 };

@@ -1,0 +1,180 @@
+#include "nodeagent/http/tls.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+
+#include <boost/asio/use_awaitable.hpp>
+
+#include "nodeagent/http/frame_transport.h"
+#include "tests/integration/http/certificates.h"
+#include "tests/integration/http/loopback.h"
+#include "tests/support/temp_directory.h"
+
+namespace verger::http::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Tls : public testing::Test, public Loopback {
+ public:
+  std::string write(const std::string& name, const std::string& text) const {
+    const auto path = (directory.path() / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+  TlsFiles files(const std::string& name, const Authority::Issued& issued,
+                 const std::string& roots) const {
+    return TlsFiles{.certificate = write(name + ".crt", issued.certificate),
+                    .private_key = write(name + ".key", issued.key),
+                    .trusted_roots = write(name + ".ca.crt", roots)};
+  }
+  TlsFiles trusting(const std::string& roots) const {
+    return TlsFiles{.trusted_roots = write("trusting.crt", roots)};
+  }
+  void serve(TlsFiles with, ClientCertificate clients) {
+    auto made = TlsContext::server(std::move(with), clients);
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    context_of_server = *made;
+    server = std::make_unique<Server>(
+        context.get_executor(), ServerOptions{.tls = context_of_server},
+        [](Request request) -> net::awaitable<Response> {
+          const auto& peer = request.peer;
+          co_return Response{.body = fmt::format("{} {} [{}]",
+                                                 peer.certificate_common_name.value_or("nobody"),
+                                                 peer.certificate_is_node ? "node" : "other",
+                                                 fmt::join(peer.certificate_names, ","))};
+        },
+        null_log());
+    auto listening = server->listen();
+    ASSERT_TRUE(listening.has_value()) << listening.error().message;
+    endpoint = *listening;
+    ASSERT_TRUE(endpoint.tls);
+  }
+  /// One request with a client of its own.
+  Result<Response> ask(TlsFiles with, Endpoint to) {
+    auto made = TlsContext::client(std::move(with));
+    EXPECT_TRUE(made.has_value()) << made.error().message;
+    BeastClient client(context.get_executor(), BeastClientOptions{.tls = *made});
+    Result<Response> out = Error{Errc::kTimeout, "not asked"};
+    run([](BeastClient& c, Endpoint where, Result<Response>& answer) -> net::awaitable<void> {
+      answer = co_await c.send(where, Request{.method = "POST"}, 5s);
+    }(client, to, out));
+    return out;
+  }
+  verger::test::TempDirectory directory;
+  Authority authority{"Verger test root"};
+  Authority stranger{"Another root"};
+  std::shared_ptr<TlsContext> context_of_server;
+  std::unique_ptr<Server> server;
+  Endpoint endpoint;
+};
+
+TEST_F(Tls, TellsTheHandlerWhoTheClientIs) {
+  const auto node = authority.issue("n1.example.com", "DNS:localhost,IP:127.0.0.1");
+  serve(files("node", node, authority.root()), ClientCertificate::kOptional);
+  EXPECT_EQ(ask(files("node", node, authority.root()), endpoint)->body,
+            "n1.example.com node [localhost,127.0.0.1]");
+  const auto person = authority.issue("person", "", "clientAuth");
+  EXPECT_EQ(ask(files("person", person, authority.root()), endpoint)->body, "person other []");
+  EXPECT_EQ(ask(trusting(authority.root()), endpoint)->body, "nobody other []");
+}
+
+TEST_F(Tls, RefusesClientsWithAWrongOrMissingCertificate) {
+  const auto node = authority.issue("n1", "IP:127.0.0.1");
+  serve(files("node", node, authority.root()), ClientCertificate::kRequired);
+  EXPECT_TRUE(ask(files("node", node, authority.root()), endpoint).has_value());
+  // With TLS 1.3 the client hears of it after its own handshake: it cannot know what was done.
+  const auto foreign = stranger.issue("n1", "IP:127.0.0.1");
+  auto with_foreign = files("foreign", foreign, authority.root());
+  EXPECT_FALSE(ask(with_foreign, endpoint).has_value());
+  EXPECT_FALSE(ask(trusting(authority.root()), endpoint).has_value());
+}
+
+TEST_F(Tls, RefusesServersThatAreNotTheOnesMeant) {
+  serve(files("node", authority.issue("127.0.0.1", "DNS:n1.example.com"), authority.root()),
+        ClientCertificate::kNotAsked);
+  const auto other_name = ask(trusting(authority.root()), endpoint);
+  ASSERT_FALSE(other_name.has_value());
+  EXPECT_EQ(other_name.error().code, Errc::kUnavailable);
+  EXPECT_TRUE(other_name.error().message.contains("TLS handshake")) << other_name.error().message;
+  const auto untrusted = ask(trusting(stranger.root()), endpoint);
+  ASSERT_FALSE(untrusted.has_value());
+  EXPECT_EQ(untrusted.error().code, Errc::kUnavailable);
+  EXPECT_TRUE(untrusted.error().message.contains("unable to get local issuer"))
+      << untrusted.error().message;
+}
+
+TEST_F(Tls, ShowsTheNewCertificateToNewConnectionsAfterAReload) {
+  const auto with = files("node", authority.issue("old", "IP:127.0.0.1"), authority.root());
+  serve(with, ClientCertificate::kNotAsked);
+  const auto before = context_of_server->fingerprint();
+  EXPECT_EQ(before.size(), 64U);
+  write("node.crt", "no certificate");
+  EXPECT_EQ(context_of_server->reload().error().code, Errc::kInvalidArgument);
+  const auto renewed = authority.issue("new", "IP:127.0.0.1");
+  write("node.crt", renewed.certificate);
+  const auto wrong_key = context_of_server->reload();
+  ASSERT_FALSE(wrong_key.has_value());
+  EXPECT_TRUE(wrong_key.error().message.contains("node.key")) << wrong_key.error().message;
+  EXPECT_EQ(context_of_server->fingerprint(), before);
+  EXPECT_TRUE(ask(trusting(authority.root()), endpoint).has_value());
+  write("node.key", renewed.key);
+  ASSERT_TRUE(context_of_server->reload().has_value());
+  EXPECT_NE(context_of_server->fingerprint(), before);
+  EXPECT_TRUE(ask(trusting(authority.root()), endpoint).has_value());
+}
+
+TEST_F(Tls, AnswersNothingToPlainHttp) {
+  serve(files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root()),
+        ClientCertificate::kNotAsked);
+  const auto plain = ask(trusting(authority.root()), Endpoint{false, "127.0.0.1", endpoint.port});
+  EXPECT_FALSE(plain.has_value());
+  EXPECT_TRUE(ask(trusting(authority.root()), endpoint).has_value());
+}
+
+TEST_F(Tls, CarriesFrames) {
+  const auto node = files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root());
+  FrameAcceptor acceptor(
+      context.get_executor(),
+      FrameAcceptorOptions{.tls = *TlsContext::server(node, ClientCertificate::kRequired)},
+      [](std::shared_ptr<FrameConnection> connection) -> net::awaitable<void> {
+        auto frame = co_await connection->receive();
+        if (frame.has_value() && (co_await connection->send(std::move(*frame))).has_value()) {
+          static_cast<void>(co_await connection->receive());
+        }
+      },
+      null_log());
+  const auto to = acceptor.listen();
+  ASSERT_TRUE(to.has_value());
+  TcpFrameTransport with(context.get_executor(), *TlsContext::client(node));
+  TcpFrameTransport without(context.get_executor());
+  run([](FrameAcceptor& a, TcpFrameTransport& t, TcpFrameTransport& u,
+         Endpoint where) -> net::awaitable<void> {
+    auto connection = co_await t.connect(where, 5s);
+    EXPECT_TRUE(connection.has_value()) << connection.error().message;
+    if (connection.has_value()) {
+      const Bytes frame(100'000, std::byte{7});
+      EXPECT_TRUE((co_await (*connection)->send(frame)).has_value());
+      const auto back = co_await (*connection)->receive();
+      EXPECT_TRUE(back.has_value() && *back == frame);
+    }
+    EXPECT_EQ((co_await u.connect(where, 5s)).error().code, Errc::kUnavailable);
+    co_await a.stop(1s);
+  }(acceptor, with, without, *to));
+}
+
+TEST_F(Tls, NamesTheFileThatIsWrong) {
+  EXPECT_EQ(TlsContext::client(TlsFiles{.trusted_roots = "/nowhere/ca.crt"}).error().code,
+            Errc::kNotFound);
+  const auto empty = directory.path() / "roots";
+  std::filesystem::create_directory(empty);
+  const auto none = TlsContext::client(TlsFiles{.trusted_roots = empty.string()});
+  ASSERT_FALSE(none.has_value());
+  EXPECT_TRUE(none.error().message.contains("no trusted root")) << none.error().message;
+  std::ofstream(empty / "ca.crt") << authority.root();
+  EXPECT_TRUE(TlsContext::client(TlsFiles{.trusted_roots = empty.string()}).has_value());
+  EXPECT_FALSE(TlsContext::server(TlsFiles{}, ClientCertificate::kNotAsked).has_value());
+}
+
+}  // namespace
+}  // namespace verger::http::test
