@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ struct Unfinished {
 /// What only an agent can tell of its node.
 struct AgentFacts {
   std::string version;
+  std::string database_id;    ///< empty: not known
   std::vector<Point> points;  ///< of the committed log, oldest first
   std::optional<Point> last_finished;
   std::optional<Unfinished> unfinished;
@@ -88,10 +90,13 @@ struct NodeSnapshot {
   std::int64_t writer_checkpoint = -1;
   std::int64_t chaser_checkpoint = -1;
   std::int64_t last_commit_position = -1;
+  std::string endpoint;  ///< "ip:port" as it calls itself
   /// Instance id of the node it takes for the leader; empty when it sees none, or several.
   std::string sees_leader;
   /// Names of registered nodes which it calls dead.
   std::vector<std::string> sees_dead;
+  /// Priorities of live registered nodes in its gossip, by name; its own among them.
+  std::map<std::string, std::int32_t> sees_priorities;
 
   /// nullopt: not known, because the route is missing or did not answer.
   std::optional<bool> scavenge_running;

@@ -11,6 +11,8 @@
 #include "controller/cluster/observer.h"
 #include "nodeagent/api/agent.h"
 #include "nodeagent/api/node.h"
+#include "nodeagent/client/agent_client.h"
+#include "nodeagent/client/node_client.h"
 
 namespace verger::controller {
 
@@ -26,7 +28,8 @@ struct ScavengeParameters {
 /// and kConflict (said no), kNotFound, kUnauthorized, kUnsupported (no such route there).
 class Peers {
  public:
-  Peers(Network network, ClusterConfig cluster) : network_(network), cluster_(std::move(cluster)) {}
+  /// Reads the credentials at once; without them only what anybody may ask is answered.
+  Peers(Network network, ClusterConfig cluster);
 
   net::awaitable<Result<api::Gossip>> gossip(std::string node);
   net::awaitable<Result<api::NodeInfo>> info(std::string node);
@@ -59,8 +62,15 @@ class Peers {
   [[nodiscard]] bool has_agent(std::string_view node) const;
 
  private:
-  Network network_;
+  /// Error: kNotFound. Checked before anything is sent.
+  Result<client::NodeClient> node_client(std::string_view node) const;
+  Result<client::AgentClient> agent_client(std::string_view node) const;
+
+  http::Client* client_;
+  std::chrono::milliseconds deadline_;
   ClusterConfig cluster_;
+  std::optional<client::Credentials> credentials_;
+  std::string credentials_problem_;
 };
 
 }  // namespace verger::controller

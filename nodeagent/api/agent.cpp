@@ -123,6 +123,7 @@ json to_json(const NodeFacts& facts) {
               {"nodeRunning", facts.node_running},
               {"nodeVersion", facts.node_version},
               {"nodeState", facts.node_state},
+              {"databaseId", facts.database_id},
               {"writerCheckpoint", facts.writer_checkpoint},
               {"epochNumber", facts.epoch_number},
               {"diskTotalBytes", facts.disk_total_bytes},
@@ -189,6 +190,7 @@ Result<NodeFacts> parse_node_facts(std::string_view body) {
   fields.read("nodeRunning", facts.node_running);
   fields.read("nodeVersion", facts.node_version);
   fields.read("nodeState", facts.node_state);
+  fields.read("databaseId", facts.database_id);
   fields.read("writerCheckpoint", facts.writer_checkpoint);
   fields.read("epochNumber", facts.epoch_number);
   fields.read("diskTotalBytes", facts.disk_total_bytes);

@@ -1,0 +1,367 @@
+#include "controller/cluster/observer.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+#include "controller/cluster/gather.h"
+#include "controller/cluster/peers.h"
+
+namespace verger::controller {
+namespace {
+
+using planner::ClusterSnapshot;
+using planner::NodeSnapshot;
+using planner::Role;
+
+Role role_of(api::NodeState state) {
+  switch (state) {
+    case api::NodeState::kLeader:
+      return Role::kLeader;
+    case api::NodeState::kFollower:
+      return Role::kFollower;
+    case api::NodeState::kReadOnlyReplica:
+      return Role::kReadOnlyReplica;
+    case api::NodeState::kInitializing:
+    case api::NodeState::kDiscoverLeader:
+    case api::NodeState::kUnknown:
+    case api::NodeState::kPreReplica:
+    case api::NodeState::kCatchingUp:
+    case api::NodeState::kClone:
+    case api::NodeState::kPreLeader:
+    case api::NodeState::kManager:
+    case api::NodeState::kShuttingDown:
+    case api::NodeState::kShutdown:
+    case api::NodeState::kReadOnlyLeaderless:
+    case api::NodeState::kPreReadOnlyReplica:
+    case api::NodeState::kResigningLeader:
+      return Role::kOther;
+  }
+  return Role::kOther;
+}
+
+planner::Point to_point(const api::ScavengePoint& point) {
+  return {point.number, point.position, point.threshold, point.effective_now};
+}
+
+planner::AgentFacts to_facts(const api::NodeFacts& facts) {
+  planner::AgentFacts out;
+  out.version = facts.agent_version;
+  out.database_id = facts.database_id;
+  for (const auto& point : facts.points) {
+    out.points.push_back(to_point(point));
+  }
+  if (facts.last_finished_point) {
+    out.last_finished = to_point(*facts.last_finished_point);
+  }
+  if (facts.unfinished) {
+    out.unfinished =
+        planner::Unfinished{to_point(facts.unfinished->point), facts.unfinished->stage};
+  }
+  out.disk_total = facts.disk_total_bytes;
+  out.disk_free = facts.disk_free_bytes;
+  out.database_bytes = facts.database_bytes;
+  out.chunk_files = facts.chunk_file_count;
+  out.largest_chunk = facts.largest_chunk_bytes;
+  out.chunk_size = facts.chunk_size;
+  out.highest_controller_epoch = facts.highest_controller_epoch;
+  return out;
+}
+
+/// A node's answers, before they are compared with the others'.
+struct Raw {
+  NodeSnapshot node;
+  std::optional<api::Gossip> gossip;
+  std::string database_id;
+};
+
+const api::GossipMember* self_of(const api::Gossip& gossip) {
+  const auto found = std::ranges::find_if(gossip.members, [&](const auto& member) {
+    return member.http_ip == gossip.server_ip && member.http_port == gossip.server_port;
+  });
+  return found == gossip.members.end() ? nullptr : &*found;
+}
+
+void take_gossip(Raw& raw, api::Gossip gossip) {
+  auto& node = raw.node;
+  const auto* self = self_of(gossip);
+  if (self == nullptr) {
+    node.problem = "its gossip does not show itself";
+    return;
+  }
+  node.answered = true;
+  node.instance_id = self->instance_id;
+  node.endpoint = fmt::format("{}:{}", gossip.server_ip, gossip.server_port);
+  node.version = self->es_version;
+  node.state = std::string(api::to_string(self->state));
+  node.role = role_of(self->state);
+  // A node that answers is alive, but one that is shutting down says so only in its own gossip.
+  node.alive = self->is_alive && self->state != api::NodeState::kShuttingDown &&
+               self->state != api::NodeState::kShutdown;
+  node.read_only_replica = self->is_read_only_replica;
+  node.priority = self->node_priority;
+  node.epoch_number = self->epoch_number;
+  node.epoch_id = self->epoch_id;
+  node.writer_checkpoint = self->writer_checkpoint;
+  node.chaser_checkpoint = self->chaser_checkpoint;
+  node.last_commit_position = self->last_commit_position;
+  raw.gossip = std::move(gossip);
+}
+
+net::awaitable<Raw> ask_node(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock) {
+  Raw raw;
+  auto& node = raw.node;
+  node.name = config.name;
+  node.url = config.url;
+  node.agent_url = config.agent_url;
+
+  auto gossip = co_await peers->gossip(config.name);
+  node.taken_at = clock->now();
+  if (!gossip) {
+    node.problem = gossip.error().message;
+  } else {
+    take_gossip(raw, std::move(*gossip));
+  }
+  if (node.answered) {
+    if (!api::parse_version(node.version)) {
+      const auto info = co_await peers->info(config.name);
+      if (info) {
+        node.version = info->version;
+      }
+    }
+    const auto current = co_await peers->current_scavenge(config.name);
+    if (current) {
+      node.scavenge_running = !current->id.empty();
+      node.running.scavenge_id = current->id;
+    } else if (current.error().code == Errc::kUnsupported) {
+      node.problem = "it cannot tell whether a scavenge runs: " + current.error().message;
+    } else {
+      node.problem = current.error().message;
+    }
+    const auto version = api::parse_version(node.version);
+    if (version && *version < api::Version{24, 10, 0}) {
+      node.auto_scavenge = planner::AutoScavenge::kAbsent;
+    } else {
+      const auto own = co_await peers->auto_scavenge(config.name);
+      node.auto_scavenge = own ? *own : planner::AutoScavenge::kUnknown;
+    }
+  }
+  co_return raw;
+}
+
+net::awaitable<Raw> ask_agent(std::shared_ptr<Peers> peers, ClusterNode config) {
+  Raw raw;
+  const auto facts = co_await peers->facts(config.name);
+  if (!facts) {
+    raw.node.agent_problem = facts.error().message;
+    co_return raw;
+  }
+  raw.node.agent_answered = true;
+  raw.node.instance_id = facts->node_instance_id;
+  if (facts->node_running) {
+    raw.node.agent = to_facts(*facts);
+  } else {
+    raw.node.agent_problem = "its agent says that the node is stopped";
+  }
+  raw.database_id = facts->database_id;
+  if (facts->running) {
+    raw.node.running = {facts->running->id, facts->running->phase, facts->running->chunks_done,
+                        facts->running->chunks_total, facts->running->bytes_saved};
+    raw.node.scavenge_running = true;
+  }
+  co_return raw;
+}
+
+/// Node and agent side by side, then one picture.
+net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock) {
+  std::vector<net::awaitable<Raw>> questions;
+  questions.push_back(ask_node(peers, config, clock));
+  if (!config.agent_url.empty()) {
+    questions.push_back(ask_agent(peers, config));
+  }
+  auto answers = co_await gather(std::move(questions));
+  Raw raw = std::move(answers[0]);
+  if (answers.size() > 1) {
+    auto& agent = answers[1];
+    raw.node.agent_answered = agent.node.agent_answered;
+    raw.node.agent_problem = std::move(agent.node.agent_problem);
+    raw.node.agent = std::move(agent.node.agent);
+    raw.database_id = std::move(agent.database_id);
+    if (agent.node.scavenge_running.value_or(false) && raw.node.answered) {
+      raw.node.scavenge_running = true;
+      const auto id = raw.node.running.scavenge_id;
+      raw.node.running = std::move(agent.node.running);
+      if (raw.node.running.scavenge_id.empty()) {
+        raw.node.running.scavenge_id = id;
+      }
+    }
+    if (raw.node.answered && agent.node.agent_answered && !agent.node.instance_id.empty() &&
+        agent.node.instance_id != raw.node.instance_id) {
+      // Either the node has just been restarted between both answers, or the agent is another's.
+      raw.node.agent_answered = false;
+      raw.node.agent.reset();
+      raw.node.agent_problem = fmt::format("its agent looks after the instance {}, the node is {}",
+                                           agent.node.instance_id, raw.node.instance_id);
+    }
+  }
+  co_return raw;
+}
+
+/// What the members say of each other.
+void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapshot& snapshot) {
+  std::map<std::string, std::string> name_of;  // instance id -> registered name
+  for (auto& raw : raws) {
+    if (!raw.node.answered) {
+      continue;
+    }
+    const auto [found, is_new] = name_of.emplace(raw.node.instance_id, raw.node.name);
+    if (!is_new) {
+      snapshot.wrong_cluster = fmt::format("{} and {} are the same node, under two addresses",
+                                           found->second, raw.node.name);
+    }
+  }
+  const auto answered = static_cast<std::size_t>(
+      std::ranges::count_if(raws, [](const Raw& raw) { return raw.node.answered; }));
+  const auto silent = raws.size() - answered;
+  std::set<std::string> unknown_members;
+  for (auto& raw : raws) {
+    if (!raw.gossip) {
+      continue;
+    }
+    std::string leader;
+    int leaders = 0;
+    for (const auto& member : raw.gossip->members) {
+      const auto known = name_of.find(member.instance_id);
+      if (member.is_alive && member.state == api::NodeState::kLeader) {
+        leader = member.instance_id;
+        ++leaders;
+      }
+      if (member.is_alive && known != name_of.end()) {
+        raw.node.sees_priorities[known->second] = member.node_priority;
+      }
+      if (!member.is_alive && known != name_of.end()) {
+        raw.node.sees_dead.push_back(known->second);
+      }
+      if (member.is_alive && known == name_of.end() && member.state != api::NodeState::kManager) {
+        unknown_members.insert(fmt::format("{}:{}", member.http_ip, member.http_port));
+      }
+    }
+    std::ranges::sort(raw.node.sees_dead);
+    raw.node.sees_leader = leaders == 1 ? leader : "";
+  }
+  // Endpoints of nodes that answer are known by their own gossip, whatever instance others
+  // remember of them; a registered node that is silent may be any of the rest.
+  std::set<std::string> own_endpoints;
+  for (const auto& raw : raws) {
+    if (raw.gossip) {
+      own_endpoints.insert(fmt::format("{}:{}", raw.gossip->server_ip, raw.gossip->server_port));
+    }
+  }
+  std::vector<std::string> strangers;
+  std::ranges::set_difference(unknown_members, own_endpoints, std::back_inserter(strangers));
+  if (strangers.size() > silent) {
+    snapshot.strangers = std::move(strangers);
+  }
+  // A node that most others have never heard of is none of this cluster's.
+  for (auto& raw : raws) {
+    if (!raw.gossip || answered < 2) {
+      continue;
+    }
+    const auto endpoint = fmt::format("{}:{}", raw.gossip->server_ip, raw.gossip->server_port);
+    std::size_t unheard = 0;
+    for (const auto& other : raws) {
+      if (&other == &raw || !other.gossip) {
+        continue;
+      }
+      const bool heard = std::ranges::any_of(other.gossip->members, [&](const auto& member) {
+        return member.instance_id == raw.node.instance_id ||
+               fmt::format("{}:{}", member.http_ip, member.http_port) == endpoint;
+      });
+      unheard += heard ? 0U : 1U;
+    }
+    if (unheard * 2 > answered - 1) {
+      raw.node.wrong_identity = true;
+      raw.node.problem =
+          fmt::format("{} of the {} other members do not know it", unheard, answered - 1);
+    }
+  }
+  for (auto& raw : raws) {
+    if (!config.identity.empty() && !raw.database_id.empty() &&
+        raw.database_id != config.identity) {
+      raw.node.wrong_identity = true;
+      raw.node.problem =
+          fmt::format("its database is {}, registered was {}", raw.database_id, config.identity);
+    }
+  }
+}
+
+net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config) {
+  auto peers = std::make_shared<Peers>(network, config);
+  auto* clock = &network.clock;
+  std::vector<net::awaitable<Raw>> questions;
+  for (const auto& node : config.nodes) {
+    questions.push_back(ask(peers, node, clock));
+  }
+  co_return co_await gather(std::move(questions));
+}
+
+}  // namespace
+
+struct Observer::State {
+  explicit State(Network n) : network(n) {}
+  Network network;
+  struct Watch {
+    std::string leader;
+    std::int32_t epoch = -1;
+    Monotonic since{};
+  };
+  std::map<std::string, Watch> watches;
+
+  void watch(ClusterSnapshot& snapshot) {
+    const auto* leader = snapshot.leader();
+    if (leader == nullptr) {
+      watches.erase(snapshot.cluster);
+      return;
+    }
+    const auto now = network.clock.monotonic();
+    auto& watch = watches[snapshot.cluster];
+    if (watch.leader != leader->instance_id || watch.epoch != leader->epoch_number) {
+      watch = Watch{leader->instance_id, leader->epoch_number, now};
+    }
+    snapshot.leader_stable_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - watch.since).count();
+  }
+};
+
+Observer::Observer(Network network) : state_(std::make_shared<State>(network)) {}
+Observer::~Observer() = default;
+
+net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config) {
+  // The coroutine may outlive the observer.
+  const auto state = state_;
+  auto raws = co_await ask_all(state->network, config);
+  ClusterSnapshot snapshot;
+  snapshot.cluster = config.name;
+  snapshot.taken_at = state->network.clock.now();
+  compare(raws, config, snapshot);
+  for (auto& raw : raws) {
+    snapshot.nodes.push_back(std::move(raw.node));
+  }
+  state->watch(snapshot);
+  co_return snapshot;
+}
+
+net::awaitable<std::string> Observer::identity(ClusterConfig config) {
+  const auto state = state_;
+  const auto raws = co_await ask_all(state->network, std::move(config));
+  std::set<std::string> ids;
+  for (const auto& raw : raws) {
+    if (!raw.database_id.empty()) {
+      ids.insert(raw.database_id);
+    }
+  }
+  co_return ids.size() == 1 ? *ids.begin() : std::string();
+}
+
+}  // namespace verger::controller

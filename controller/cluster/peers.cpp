@@ -1,0 +1,215 @@
+#include "controller/cluster/peers.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace verger::controller {
+namespace {
+
+/// "200, but it says no more than that": the request was taken, which is all that these calls
+/// promise. What became of it is for the caller to see.
+template <class T>
+bool was_taken(const client::Outcome<T>& outcome) {
+  return outcome.done() ||
+         (outcome.unknown() && (outcome.code == "queued" || outcome.code == "accepted"));
+}
+
+template <class T>
+Error error_of(const client::Outcome<T>& outcome) {
+  return client::to_error(outcome.verdict, outcome.code, outcome.why);
+}
+
+planner::AutoScavenge to_planner(client::AutoScavengeState state) {
+  switch (state) {
+    case client::AutoScavengeState::kNotInstalled:
+    case client::AutoScavengeState::kNotEnabled:
+      return planner::AutoScavenge::kAbsent;
+    case client::AutoScavengeState::kNotConfigured:
+      return planner::AutoScavenge::kNotConfigured;
+    case client::AutoScavengeState::kWaiting:
+      return planner::AutoScavenge::kWaiting;
+    case client::AutoScavengeState::kInProgress:
+      return planner::AutoScavenge::kInProgress;
+    case client::AutoScavengeState::kPausing:
+      return planner::AutoScavenge::kPausing;
+    case client::AutoScavengeState::kPaused:
+      return planner::AutoScavenge::kPaused;
+  }
+  return planner::AutoScavenge::kUnknown;
+}
+
+}  // namespace
+
+Peers::Peers(Network network, ClusterConfig cluster)
+    : client_(&network.client), deadline_(network.request_deadline), cluster_(std::move(cluster)) {
+  if (cluster_.credentials.empty()) {
+    return;
+  }
+  auto found = network.credentials.find(cluster_.credentials);
+  if (found) {
+    credentials_ = client::Credentials{std::move(found->user), std::move(found->password)};
+  } else {
+    credentials_problem_ = found.error().message;
+  }
+}
+
+bool Peers::has_agent(std::string_view node) const {
+  const auto* found = cluster_.find(node);
+  return found != nullptr && !found->agent_url.empty();
+}
+
+Result<client::NodeClient> Peers::node_client(std::string_view node) const {
+  const auto* found = cluster_.find(node);
+  if (found == nullptr) {
+    return Error{Errc::kNotFound, fmt::format("cluster {} has no node {}", cluster_.name, node)};
+  }
+  VERGER_TRY(auto endpoint, http::parse_endpoint(found->url));
+  return client::NodeClient(*client_, std::move(endpoint), credentials_, {}, deadline_);
+}
+
+Result<client::AgentClient> Peers::agent_client(std::string_view node) const {
+  const auto* found = cluster_.find(node);
+  if (found == nullptr || found->agent_url.empty()) {
+    return Error{Errc::kNotFound, fmt::format("{} of {} has no agent", node, cluster_.name)};
+  }
+  VERGER_TRY(auto endpoint, http::parse_endpoint(found->agent_url));
+  return client::AgentClient(*client_, std::move(endpoint), deadline_);
+}
+
+net::awaitable<Result<api::Gossip>> Peers::gossip(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return client::to_result(co_await client.gossip());
+}
+
+net::awaitable<Result<api::NodeInfo>> Peers::info(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return client::to_result(co_await client.info());
+}
+
+net::awaitable<Result<api::CurrentScavenge>> Peers::current_scavenge(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  auto outcome = co_await client.current_scavenge();
+  if (!outcome.done() && !credentials_problem_.empty()) {
+    co_return Error{Errc::kUnauthorized, credentials_problem_};
+  }
+  co_return client::to_result(std::move(outcome));
+}
+
+net::awaitable<Result<std::string>> Peers::start_scavenge(std::string node,
+                                                          ScavengeParameters parameters) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  client::ScavengeParameters wanted;
+  wanted.threads = parameters.threads;
+  wanted.threshold = parameters.threshold;
+  wanted.throttle_percent = parameters.throttle_percent;
+  wanted.sync_only = parameters.sync_only;
+  const auto outcome = co_await client.start_scavenge(wanted);
+  if (was_taken(outcome) && outcome.value) {
+    co_return outcome.value->id;
+  }
+  co_return error_of(outcome);
+}
+
+net::awaitable<Result<void>> Peers::stop_scavenge(std::string node, std::string id) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  const auto outcome = co_await client.stop_scavenge(id);
+  if (outcome.code == "nothing_to_stop") {
+    co_return Error{Errc::kNotFound, outcome.why};
+  }
+  if (outcome.done() || outcome.code == "stopping") {
+    co_return Result<void>{};
+  }
+  co_return error_of(outcome);
+}
+
+net::awaitable<Result<std::vector<api::ScavengeEvent>>> Peers::scavenge_log(std::string node,
+                                                                            std::string id) {
+  constexpr std::int32_t kNewest = 10;  // the end is the last entry, or close to it
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return client::to_result(co_await client.scavenge_log(id, kNewest));
+}
+
+net::awaitable<Result<std::vector<api::ScavengeEvent>>> Peers::recent_scavenges(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return client::to_result(co_await client.scavenges());
+}
+
+net::awaitable<Result<void>> Peers::resign(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  const auto outcome = co_await client.resign();
+  if (was_taken(outcome)) {
+    co_return Result<void>{};
+  }
+  co_return error_of(outcome);
+}
+
+net::awaitable<Result<void>> Peers::set_priority(std::string node, std::int32_t priority) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  const auto outcome = co_await client.set_priority(priority);
+  if (was_taken(outcome)) {
+    co_return Result<void>{};
+  }
+  co_return error_of(outcome);
+}
+
+net::awaitable<Result<planner::AutoScavenge>> Peers::auto_scavenge(std::string node) {
+  VERGER_CO_TRY(auto client, node_client(node));
+  auto dialect = client.dialect();
+  dialect.may_auto_scavenge = true;  // asked only where the version may have it
+  client.set_dialect(dialect);
+  const auto outcome = co_await client.auto_scavenge();
+  if (outcome.done()) {
+    co_return to_planner(outcome.value->state);
+  }
+  if (outcome.code == "not_installed" || outcome.code == "not_enabled") {
+    co_return planner::AutoScavenge::kAbsent;
+  }
+  co_return error_of(outcome);
+}
+
+net::awaitable<Result<api::NodeFacts>> Peers::facts(std::string node) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.facts());
+}
+
+net::awaitable<Result<void>> Peers::permit(std::string node, api::Permit permit) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  const auto outcome = co_await client.permit(permit);
+  if (outcome.done()) {
+    co_return Result<void>{};
+  }
+  co_return error_of(outcome);
+}
+
+net::awaitable<Result<api::OperationStatus>> Peers::start_operation(std::string node,
+                                                                    api::OperationRequest request) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.start(request));
+}
+
+net::awaitable<Result<api::OperationStatus>> Peers::operation(std::string node, std::string id) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.operation(id));
+}
+
+net::awaitable<Result<void>> Peers::cancel_operation(std::string node, std::string id) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  const auto outcome = co_await client.cancel(id);
+  if (outcome.done()) {
+    co_return Result<void>{};
+  }
+  co_return error_of(outcome);
+}
+
+net::awaitable<Result<std::optional<api::Digest>>> Peers::digest(std::string node,
+                                                                 std::int64_t point) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  auto outcome = co_await client.digest(point);
+  if (outcome.code == "computing") {
+    co_return std::optional<api::Digest>();
+  }
+  VERGER_CO_TRY(auto digest, client::to_result(std::move(outcome)));
+  co_return std::optional<api::Digest>(std::move(digest));
+}
+
+}  // namespace verger::controller
