@@ -23,6 +23,7 @@ inline constexpr std::string_view kRunValue =
     "run-value";  ///< {name, value}: what steps tell later ones
 inline constexpr std::string_view kNodeSkipped = "node-skipped";  ///< {node, by, reason}
 inline constexpr std::string_view kLeaderMoved = "leader-moved";  ///< {from, to, planned}
+inline constexpr std::string_view kLeaderSeen = "leader-seen";    ///< {node}: the first settled one
 inline constexpr std::string_view kAlert = "alert";               ///< {step, reason}
 
 inline constexpr std::string_view kStageStarted = "stage-started";  ///< {stage}
@@ -31,13 +32,14 @@ inline constexpr std::string_view kStageEnded = "stage-ended";      ///< {stage,
 
 inline constexpr std::string_view kStepWaiting =
     "step-waiting";  ///< {step, reason}; again when the reason changes
-inline constexpr std::string_view kStepReady = "step-ready";  ///< {step}: the gates opened
 inline constexpr std::string_view kStepIntended =
-    "step-intended";                                          ///< {step, operation, attempt, memo}
-inline constexpr std::string_view kStepActed = "step-acted";  ///< {step, operation, answer}
+    "step-intended";  ///< {step, operation, attempt, memo}
+inline constexpr std::string_view kStepActed =
+    "step-acted";  ///< {step, operation, answer, reason, memo}
 inline constexpr std::string_view kStepUnknown = "step-unknown";    ///< {step, reason}
-inline constexpr std::string_view kStepProgress = "step-progress";  ///< {step, progress}
-inline constexpr std::string_view kStepRetry = "step-retry";  ///< {step, reason}: it did not happen
+inline constexpr std::string_view kStepProgress = "step-progress";  ///< {step, progress, memo}
+inline constexpr std::string_view kStepRetry = "step-retry";        ///< {step, reason, counts}
+inline constexpr std::string_view kStepInterrupting = "step-interrupting";  ///< {step, why}
 inline constexpr std::string_view kStepInterrupted =
     "step-interrupted";                                           ///< {step, reason}: seen stopped
 inline constexpr std::string_view kStepDone = "step-done";        ///< {step, result}

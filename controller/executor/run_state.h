@@ -57,6 +57,7 @@ struct StepState {
   std::string progress = "{}";  ///< JSON of an acting step
   std::string reason;           ///< why it waits, is unknown, failed or was skipped
   bool acted = false;           ///< the newest intent was answered
+  bool interrupting = false;    ///< we asked it to stop
   bool undoing = false;         ///< its undo is intended and not yet seen done
   std::string undo_operation;
   std::int32_t undo_attempt = 0;
@@ -97,6 +98,7 @@ struct RunState {
   std::set<std::string> skipped_nodes;
   std::vector<LeaderMove> moves;
   std::vector<std::string> alerts;
+  std::string leader;  ///< name of the node that was last seen settled as leader
   Revision revision;
   Ticks started_at;
   std::optional<Ticks> ended_at;

@@ -26,6 +26,7 @@ struct StepContext {
   planner::ClusterSnapshot snapshot;
   std::map<std::string, std::string> values;  ///< of the run
   std::vector<LeaderMove> moves;              ///< of the run, so far
+  std::set<std::string> skipped_nodes;        ///< of the run
   planner::Policy policy;
   std::string run;
   ControllerEpoch epoch;
@@ -33,6 +34,9 @@ struct StepContext {
   Ticks now;
 
   [[nodiscard]] const planner::NodeSnapshot* node() const { return snapshot.find(step.node); }
+  /// What permits and operations call this attempt: a permit for one attempt is none for another,
+  /// so that a message which comes late finds the door closed.
+  [[nodiscard]] std::string attempt_name() const;
 };
 
 /// What the kind says before it acts.
@@ -52,6 +56,7 @@ struct Verdict {
   enum class Kind : std::uint8_t {
     kRunning,      ///< at it; `note` is progress (JSON)
     kDone,         ///< seen done; `note` is the result (JSON)
+    kNotArrived,   ///< the agent never got the operation: send it again under the same id
     kNotHappened,  ///< certainly not done, nor at it: may be asked again, as a new attempt
     kStopped,      ///< seen stopped, half done: may go on, as a new attempt that costs nothing
     kFailed,       ///< asking again will not help; `note` is the reason
@@ -61,7 +66,12 @@ struct Verdict {
   std::string note;
   /// Values for later steps: name -> JSON text; journaled with a kDone or kRunning.
   std::map<std::string, std::string> values;
+  /// Merged into the step's memo (JSON object), such as the id of a scavenge that was found.
+  std::string memo = "{}";
 };
+
+/// Why a step that acts is to stop.
+enum class Interrupt : std::uint8_t { kPause, kCancel, kSkip };
 
 /// The answer to an act: never taken for the deed, except that a refusal is a refusal.
 struct ActAnswer {
@@ -83,9 +93,11 @@ class StepKind {
   virtual net::awaitable<ActAnswer> act(StepContext context) = 0;
   /// Looks at the node until it can tell. Must not act.
   virtual net::awaitable<Verdict> observe(StepContext context) = 0;
-  /// Asks the node to stop what the step began; observe() then says kStopped. Kinds that cannot be
-  /// stopped return false and are left to end.
-  virtual net::awaitable<bool> interrupt(StepContext context);
+  /// False: it cannot be stopped, or the policy leaves it to end.
+  [[nodiscard]] virtual bool can_interrupt(const StepContext& context, Interrupt why) const;
+  /// Asks the node to stop what the step began; observe() then says kStopped. Asked again until the
+  /// step has stopped.
+  virtual net::awaitable<void> interrupt(StepContext context);
   /// Takes back what the step did or may have done; called again until observe_undo() says kDone.
   virtual net::awaitable<ActAnswer> undo(StepContext context);
   virtual net::awaitable<Verdict> observe_undo(StepContext context);

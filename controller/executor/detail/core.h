@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/executor/executor.h"
+
+namespace verger::controller::detail {
+
+/// Thrown in run coroutines: the executor stops, or a newer controller has taken over. Nothing is
+/// recorded any more.
+struct Stopped {};
+
+/// Thrown when an event could not be journaled. The run starts over from what the journal holds,
+/// as after a restart, once the journal works again.
+struct JournalTrouble {
+  Error error;
+};
+
+/// Wakes one sleeping coroutine of a run. Owned by the coroutine alone: it must go with its
+/// executor, whatever else still lives.
+struct Waker;
+
+struct Run {
+  Run(Journal& journal, const std::string& id, ControllerEpoch epoch)
+      : writer(journal, "run/" + id, epoch, Revision(0)) {}
+  RunState state;
+  StreamWriter writer;
+  std::vector<std::weak_ptr<Waker>> wakers;
+  /// Of stages under way, on the monotonic clock; longer by each pause.
+  std::map<std::string, Monotonic> deadlines;
+  std::map<std::string, Monotonic> progress_told;  ///< by step
+  std::map<std::string, Monotonic> waiting_since;  ///< by step
+  std::vector<std::string> alerted;                ///< "step/what", so that each alert comes once
+  bool in_trouble = false;                         ///< an event could not be journaled
+  bool group_failed = false;                       ///< steps beside it must not start
+
+  /// Lets all sleeping coroutines of the run look around now.
+  void wake();
+};
+
+/// What the executor and its run coroutines share. The coroutines keep it alive.
+struct Core {
+  explicit Core(ExecutorParts p) : parts(std::move(p)), observer(parts.network) {}
+  ExecutorParts parts;
+  Observer observer;
+  bool stopping = false;
+  std::size_t active = 0;  ///< run coroutines
+  std::map<std::string, std::shared_ptr<Run>, std::less<>> runs;
+  std::map<std::string, StoredPlan, std::less<>> plans;
+
+  /// Journals and folds in. Errors: the journal's; kRefused also sets `stopping`.
+  Result<void> record(Run& run, std::vector<NewEvent> events);
+  /// The run's state as the journal has it, into a fresh Run's members.
+  Result<void> reload(Run& run);
+};
+
+/// Drives a run to its end, or until the executor stops. Never throws.
+net::awaitable<void> drive_run(std::shared_ptr<Core> core, std::shared_ptr<Run> run);
+
+}  // namespace verger::controller::detail

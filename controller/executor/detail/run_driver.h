@@ -1,0 +1,88 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "controller/executor/detail/core.h"
+
+namespace verger::controller::detail {
+
+enum class StepEnd : std::uint8_t { kDone, kFailed, kSkipped, kPutOff, kLeft };
+
+/// One life of a run's coroutines: from the journal's state to the end, a stop, or trouble with the
+/// journal. Knows no kind of step by name.
+class RunDriver : public std::enable_shared_from_this<RunDriver> {
+ public:
+  RunDriver(std::shared_ptr<Core> core, std::shared_ptr<Run> run)
+      : core_(std::move(core)), run_(std::move(run)) {}
+
+  /// Throws Stopped and JournalTrouble.
+  net::awaitable<void> drive();
+
+ private:
+  // run_driver.cpp: stages
+  net::awaitable<bool> drive_stage(const planner::Stage& stage);
+  net::awaitable<void> fail_stage(const planner::Stage& stage, std::string reason);
+  net::awaitable<void> undo_stage(const planner::Stage& stage);
+  net::awaitable<void> undo_step(const planner::Stage& stage, const planner::Step& step);
+  net::awaitable<void> finish_cancelled();
+  void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
+
+  // step_driver.cpp: one step
+  static net::awaitable<StepEnd> drive_step(std::shared_ptr<RunDriver> self,
+                                            const planner::Stage* stage, const planner::Step* step);
+  net::awaitable<StepEnd> step_to_end(const planner::Stage& stage, const planner::Step& step);
+  /// From gates to the answer of the act; nullopt: go on with what the step's state says.
+  net::awaitable<std::optional<StepEnd>> start_step(const planner::Stage& stage,
+                                                    const planner::Step& step);
+  net::awaitable<std::optional<StepEnd>> act(const planner::Stage& stage, const planner::Step& step,
+                                             StepContext context, bool again);
+  /// Looks until the intent is known to have ended one way or the other.
+  net::awaitable<std::optional<StepEnd>> watch_step(const planner::Stage& stage,
+                                                    const planner::Step& step);
+  net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context);
+  net::awaitable<void> wait_for_gate(const planner::Stage& stage, const planner::Step& step,
+                                     std::string reason);
+  /// True when the deadline has passed and the stage's rule ends the step for it.
+  bool past_deadline(const planner::Stage& stage, const planner::Step& step,
+                     std::string_view doing);
+  /// For the attempt in the context's state; with a time of 0 it is taken back.
+  net::awaitable<Result<void>> permit_everywhere(StepContext context,
+                                                 std::chrono::milliseconds valid_for);
+  /// The intent was never heard of; once no agent would let it in any more, it is given up.
+  net::awaitable<bool> give_up_intent(const planner::Step& step, StepContext context,
+                                      std::string reason, bool counts);
+  net::awaitable<void> pause_point();
+
+  // common
+  net::awaitable<planner::ClusterSnapshot> look();
+  net::awaitable<void> nap(std::chrono::milliseconds duration);
+  StepContext context_of(const planner::Step& step, planner::ClusterSnapshot snapshot) const;
+  StepState& state_of(const planner::Step& step) { return run_->state.steps.at(step.id); }
+  StepKind& kind_of(const planner::Step& step) const;
+  void record(std::string_view type, const nlohmann::json& data);
+  void record_all(std::vector<NewEvent> events);
+  void alert_once(std::string_view step, std::string_view what, std::string reason);
+  void track_leader(const planner::ClusterSnapshot& snapshot);
+  void check() const;
+  void failpoint(const planner::Step& step, std::string_view where) const;
+  [[nodiscard]] bool cancelling() const { return run_->state.status == RunStatus::kCancelling; }
+  [[nodiscard]] bool pausing() const {
+    return run_->state.status == RunStatus::kPausing || run_->state.status == RunStatus::kPaused;
+  }
+  [[nodiscard]] bool is_skipped(const planner::Step& step) const {
+    return !step.node.empty() && run_->state.skipped_nodes.contains(step.node);
+  }
+  [[nodiscard]] Monotonic monotonic() const { return core_->parts.network.clock.monotonic(); }
+  [[nodiscard]] std::chrono::milliseconds poll() const {
+    return core_->parts.options.poll_interval;
+  }
+
+  std::shared_ptr<Core> core_;
+  std::shared_ptr<Run> run_;
+};
+
+}  // namespace verger::controller::detail

@@ -1,0 +1,183 @@
+#include "controller/executor/detail/scavenge_without_agent.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/step_support.h"
+
+namespace verger::controller::detail {
+namespace {
+
+using nlohmann::json;
+
+/// Entries of $scavenges are written without waiting and may be late, or missing for ever.
+constexpr std::int64_t kLogGraceMs = 30'000;
+
+std::int64_t age_ms(const StepContext& context) {
+  return context.state.since
+             ? (context.now.value() - context.state.since->value()) / kTicksPerMillisecond
+             : 0;
+}
+
+/// Ids of this node's scavenges among the newest of the cluster.
+net::awaitable<Result<std::set<std::string>>> recent_ids(const StepContext& context) {
+  const auto peers = context.peers;
+  const auto name = context.step.node;
+  const auto* node = context.node();
+  const auto endpoint = node == nullptr ? std::string() : node->endpoint;
+  const auto recent = co_await peers->recent_scavenges(name);
+  if (!recent) {
+    if (recent.error().code == Errc::kNotFound) {
+      co_return std::set<std::string>{};  // no scavenge ever ran
+    }
+    co_return recent.error();
+  }
+  std::set<std::string> ids;
+  for (const auto& event : *recent) {
+    if (event.node_endpoint == endpoint) {
+      ids.insert(event.scavenge_id);
+    }
+  }
+  co_return ids;
+}
+
+Verdict claim_done(const StepContext& context, const std::string& id, std::int64_t space_saved) {
+  auto out = done({{"point", json()},
+                   {"scavengeId", id},
+                   {"spaceSaved", space_saved},
+                   {"seen", "the run's log ended in Success; the point cannot be seen"}});
+  if (text_parameter(context.step, "target") == "new") {
+    out.values["shared_point"] = json{{"number", -1}, {"position", -1}}.dump();
+  }
+  return out;
+}
+
+/// A run was found that nobody told us the id of.
+Verdict adopted(const std::string& id) {
+  auto out = running({{"scavengeId", id}});
+  out.memo = json{{"scavengeId", id}}.dump();
+  return out;
+}
+
+}  // namespace
+
+net::awaitable<Readiness> prepare_without_agent(StepContext context) {
+  auto memo = parsed_or_empty(context.state.memo);
+  const auto ids = co_await recent_ids(context);
+  if (!ids) {
+    co_return wait(fmt::format("its scavenge log cannot be read: {}", ids.error().message));
+  }
+  const auto target = text_parameter(context.step, "target");
+  if (target == "shared" && !context.values.contains("shared_point")) {
+    co_return impossible("there is no shared point: the node that was to create it did not");
+  }
+  if (target == "new" && memo.contains("scavengeId")) {
+    // An earlier attempt began; the point may be there, and a second one must not be.
+    memo["syncOnly"] = true;
+  }
+  memo.erase("scavengeId");
+  memo["known"] = *ids;
+  co_return ready(memo);
+}
+
+net::awaitable<ActAnswer> start_without_agent(StepContext context) {
+  const auto memo = parsed_or_empty(context.state.memo);
+  ScavengeParameters parameters;
+  parameters.threads = static_cast<std::int32_t>(int_parameter(context.step, "threads", 1));
+  parameters.threshold = static_cast<std::int32_t>(int_parameter(context.step, "threshold", 0));
+  parameters.throttle_percent =
+      static_cast<std::int32_t>(int_parameter(context.step, "throttlePercent", 100));
+  parameters.sync_only = memo.value("syncOnly", bool_parameter(context.step, "syncOnly", true));
+  const auto peers = context.peers;
+  const auto node = context.step.node;
+  const auto id = co_await peers->start_scavenge(node, parameters);
+  auto answer = to_answer(id);
+  if (id) {
+    answer.memo = json{{"scavengeId", *id}}.dump();
+  }
+  co_return answer;
+}
+
+net::awaitable<Verdict> observe_without_agent(StepContext context) {
+  const auto* node = context.node();
+  if (node == nullptr || !node->answered || !node->scavenge_running) {
+    co_return verdict(Verdict::Kind::kUnknown,
+                      node == nullptr ? "it is not registered any more" : node->problem);
+  }
+  const auto memo = parsed_or_empty(context.state.memo);
+  const auto id = memo.value("scavengeId", std::string());
+  std::set<std::string> known;
+  if (memo.contains("known")) {
+    known = memo["known"].get<std::set<std::string>>();
+  }
+  const auto& current = node->running.scavenge_id;
+  if (*node->scavenge_running) {
+    if (current == id) {
+      co_return running({{"scavengeId", id}});
+    }
+    if (id.empty() && !known.contains(current)) {
+      co_return adopted(current);
+    }
+    co_return verdict(Verdict::Kind::kUnknown,
+                      fmt::format("scavenge {} runs, which is not ours", current));
+  }
+  if (id.empty()) {
+    const auto ids = co_await recent_ids(context);
+    if (!ids) {
+      co_return verdict(Verdict::Kind::kUnknown, ids.error().message);
+    }
+    const auto fresh = std::ranges::find_if(
+        *ids, [&known](const std::string& each) { return !known.contains(each); });
+    if (fresh != ids->end()) {
+      co_return adopted(*fresh);
+    }
+    co_return age_ms(context) < kLogGraceMs
+        ? verdict(Verdict::Kind::kUnknown, "no trace of a start yet")
+        : verdict(Verdict::Kind::kNotHappened, "it never started");
+  }
+  const auto peers = context.peers;
+  const auto name = context.step.node;
+  const auto log = co_await peers->scavenge_log(name, id);
+  if (!log && log.error().code != Errc::kNotFound) {
+    co_return verdict(Verdict::Kind::kUnknown, log.error().message);
+  }
+  if (log) {
+    const auto end =
+        std::ranges::find(*log, std::string("$scavengeCompleted"), &api::ScavengeEvent::type);
+    if (end != log->end()) {
+      if (end->result == "Success" && end->error.empty()) {
+        co_return claim_done(context, id, end->space_saved);
+      }
+      if (end->result == "Stopped") {
+        co_return context.state.interrupting
+            ? verdict(Verdict::Kind::kStopped, "stopped as asked")
+            : verdict(Verdict::Kind::kNotHappened, "somebody else stopped it");
+      }
+      co_return verdict(Verdict::Kind::kNotHappened,
+                        fmt::format("it ended {}: {}", end->result, end->error));
+    }
+  }
+  if (context.state.interrupting) {
+    co_return verdict(Verdict::Kind::kStopped, "it does not run any more, its log has no end");
+  }
+  co_return age_ms(context) < kLogGraceMs
+      ? verdict(Verdict::Kind::kUnknown, "it does not run any more, its log has no end yet")
+      : verdict(Verdict::Kind::kNotHappened, "it does not run any more, its log has no end");
+}
+
+net::awaitable<void> stop_without_agent(StepContext context) {
+  const auto memo = parsed_or_empty(context.state.memo);
+  const auto id = memo.value("scavengeId", std::string());
+  if (id.empty()) {
+    co_return;  // whose scavenge it is, is not known yet
+  }
+  const auto peers = context.peers;
+  const auto node = context.step.node;
+  // 404 and no answer alike: whether it has stopped is seen, not told.
+  static_cast<void>(co_await peers->stop_scavenge(node, id));
+}
+
+}  // namespace verger::controller::detail

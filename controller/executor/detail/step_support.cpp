@@ -1,0 +1,98 @@
+#include "controller/executor/detail/step_support.h"
+
+#include <utility>
+
+namespace verger::controller::detail {
+
+using nlohmann::json;
+
+json parsed_or_empty(const std::string& text) {
+  auto value = json::parse(text, nullptr, false);
+  return value.is_object() ? value : json::object();
+}
+
+std::int64_t int_parameter(const planner::Step& step, std::string_view name,
+                           std::int64_t fallback) {
+  const auto found = step.parameters.find(name);
+  const auto* value = found == step.parameters.end() ? nullptr : found->second.as_int();
+  return value == nullptr ? fallback : *value;
+}
+
+bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback) {
+  const auto found = step.parameters.find(name);
+  const auto* value = found == step.parameters.end() ? nullptr : found->second.as_bool();
+  return value == nullptr ? fallback : *value;
+}
+
+std::string text_parameter(const planner::Step& step, std::string_view name) {
+  const auto found = step.parameters.find(name);
+  const auto* value = found == step.parameters.end() ? nullptr : found->second.as_string();
+  return value == nullptr ? std::string() : *value;
+}
+
+Readiness ready(const json& memo) { return {Readiness::Kind::kReady, memo.dump()}; }
+Readiness wait(std::string reason) { return {Readiness::Kind::kWait, std::move(reason)}; }
+Readiness not_needed(const json& result) { return {Readiness::Kind::kNotNeeded, result.dump()}; }
+Readiness impossible(std::string reason) { return {Readiness::Kind::kFail, std::move(reason)}; }
+
+Verdict verdict(Verdict::Kind kind, std::string note) {
+  Verdict out;
+  out.kind = kind;
+  out.note = std::move(note);
+  return out;
+}
+Verdict running(const json& progress) { return verdict(Verdict::Kind::kRunning, progress.dump()); }
+Verdict done(const json& result) { return verdict(Verdict::Kind::kDone, result.dump()); }
+
+net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::string kind,
+                                            json parameters) {
+  api::OperationRequest request;
+  request.id = context.state.undoing ? context.state.undo_operation : context.state.operation;
+  request.run = context.run;
+  request.step = context.attempt_name();
+  request.controller_epoch = context.epoch.value();
+  request.kind = std::move(kind);
+  request.parameters_json = parameters.dump();
+  if (const auto* node = context.node()) {
+    request.expected_instance_id = node->instance_id;
+  }
+  const auto node = context.step.node;
+  const auto peers = context.peers;
+  const auto status = co_await peers->start_operation(node, std::move(request));
+  co_return to_answer(status);
+}
+
+net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation) {
+  OperationNews news;
+  const auto node = context.step.node;
+  const auto peers = context.peers;
+  const auto status = co_await peers->operation(node, std::move(operation));
+  if (!status) {
+    news.kind = status.error().code == Errc::kNotFound ? OperationNews::Kind::kNotArrived
+                                                       : OperationNews::Kind::kUnknown;
+    news.note = status.error().message;
+    co_return news;
+  }
+  news.code = status->error_code;
+  news.note = status->error;
+  news.result = parsed_or_empty(status->result_json);
+  switch (status->state) {
+    case api::OperationState::kAccepted:
+    case api::OperationState::kActing:
+      news.kind = OperationNews::Kind::kUnderWay;
+      break;
+    case api::OperationState::kUnknown:
+      news.kind = OperationNews::Kind::kUnknown;
+      news.note = "the agent does not know yet what its node did";
+      break;
+    case api::OperationState::kDone:
+      news.kind = OperationNews::Kind::kDone;
+      break;
+    case api::OperationState::kFailed:
+      news.kind = OperationNews::Kind::kFailed;
+      break;
+  }
+  co_return news;
+}
+
+}  // namespace verger::controller::detail

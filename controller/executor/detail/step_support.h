@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/step_kind.h"
+
+/// What the step kinds share.
+namespace verger::controller::detail {
+
+nlohmann::json parsed_or_empty(const std::string& text);
+std::int64_t int_parameter(const planner::Step& step, std::string_view name, std::int64_t fallback);
+bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback);
+std::string text_parameter(const planner::Step& step, std::string_view name);
+
+Readiness ready(const nlohmann::json& memo = nlohmann::json::object());
+Readiness wait(std::string reason);
+Readiness not_needed(const nlohmann::json& result);
+Readiness impossible(std::string reason);
+
+Verdict verdict(Verdict::Kind kind, std::string note);
+Verdict running(const nlohmann::json& progress);
+Verdict done(const nlohmann::json& result);
+
+/// What the answer to a request that acts says: accepted, refused, not sent or unknown.
+template <class T>
+ActAnswer to_answer(const Result<T>& result) {
+  if (result) {
+    return {ActAnswer::Kind::kAccepted, "", "{}"};
+  }
+  switch (result.error().code) {
+    case Errc::kUnavailable:
+      return {ActAnswer::Kind::kNotSent, result.error().message, "{}"};
+    case Errc::kUnknownOutcome:
+    case Errc::kTimeout:
+    case Errc::kCorruption:  // an answer that cannot be read tells nothing
+      return {ActAnswer::Kind::kUnknown, result.error().message, "{}"};
+    default:
+      return {ActAnswer::Kind::kRefused, result.error().message, "{}"};
+  }
+}
+
+/// Asks the node's agent to carry the attempt out under the step's operation id.
+net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::string kind,
+                                            nlohmann::json parameters);
+
+/// What the agent says of the operation with this id.
+struct OperationNews {
+  enum class Kind : std::uint8_t { kNotArrived, kUnderWay, kDone, kFailed, kUnknown };
+  Kind kind = Kind::kUnknown;
+  std::string code;
+  std::string note;
+  nlohmann::json result = nlohmann::json::object();
+};
+net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation);
+
+}  // namespace verger::controller::detail

@@ -1,0 +1,394 @@
+#include "controller/executor/executor.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include <boost/asio/co_spawn.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/core.h"
+#include "controller/executor/events.h"
+#include "controller/executor/plan_json.h"
+
+namespace verger::controller {
+
+using nlohmann::json;
+
+struct Executor::Impl {
+  explicit Impl(ExecutorParts parts) : core(std::make_shared<detail::Core>(std::move(parts))) {}
+  std::shared_ptr<detail::Core> core;
+
+  void launch(std::shared_ptr<detail::Run> run) {
+    ++core->active;
+    net::co_spawn(core->parts.executor, detail::drive_run(core, std::move(run)),
+                  [core = core](std::exception_ptr) { --core->active; });
+  }
+
+  [[nodiscard]] std::shared_ptr<detail::Run> active_run(std::string_view cluster) const {
+    for (const auto& [id, run] : core->runs) {
+      if (run->state.cluster == cluster && !has_ended(run->state.status)) {
+        return run;
+      }
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] Result<std::shared_ptr<detail::Run>> find(std::string_view id) const {
+    const auto found = core->runs.find(id);
+    if (found == core->runs.end()) {
+      return Error{Errc::kNotFound, fmt::format("there is no run {}", id)};
+    }
+    return found->second;
+  }
+
+  Result<void> record(detail::Run& run, std::string_view type, const json& data) {
+    VERGER_CHECK(core->record(run, {NewEvent{std::string(type), data.dump()}}));
+    run.wake();
+    return {};
+  }
+
+  Result<void> load_plans() {
+    VERGER_TRY(const auto streams, core->parts.journal.streams("plan/"));
+    for (const auto& stream : streams) {
+      VERGER_TRY(const auto events, core->parts.journal.read(stream));
+      for (const auto& event : events) {
+        const auto data = json::parse(event.data, nullptr, false);
+        if (event.type != events::kPlanMade || !data.is_object()) {
+          return Error{Errc::kCorruption,
+                       fmt::format("{}: nobody knows the event {}", stream, event.type)};
+        }
+        VERGER_TRY(auto plan, parse_plan(data.value("plan", json::object()).dump()));
+        keep(std::move(plan), data.value("by", std::string()), event.at);
+      }
+    }
+    return {};
+  }
+
+  StoredPlan keep(planner::Plan plan, std::string by, Ticks at) {
+    auto hash = plan.hash;
+    StoredPlan stored{std::make_shared<const planner::Plan>(std::move(plan)), std::move(by), at};
+    core->plans[std::move(hash)] = stored;
+    return stored;
+  }
+
+  Result<void> load_runs() {
+    VERGER_TRY(const auto streams, core->parts.journal.streams("run/"));
+    for (const auto& stream : streams) {
+      const auto id = stream.substr(std::string_view("run/").size());
+      auto run = std::make_shared<detail::Run>(core->parts.journal, id, core->parts.epoch);
+      VERGER_CHECK(core->reload(*run));
+      core->runs[id] = run;
+    }
+    return {};
+  }
+
+  /// Durations of scavenges that this cluster's runs have seen.
+  [[nodiscard]] planner::History history(std::string_view cluster) const {
+    planner::History out;
+    for (const auto& [id, run] : core->runs) {
+      if (run->state.cluster != cluster) {
+        continue;
+      }
+      for (const auto& stage : run->state.plan->stages) {
+        for (const auto& group : stage.groups) {
+          for (const auto& step : group) {
+            const auto& state = run->state.steps.at(step.id);
+            if (state.status == StepStatus::kDone && state.started && state.ended) {
+              out.durations.push_back(
+                  {step.node, step.kind,
+                   (state.ended->value() - state.started->value()) / kTicksPerMillisecond, 0});
+            }
+          }
+        }
+      }
+    }
+    return out;
+  }
+
+  /// Remembers the database's identity when all agents agree on it for the first time.
+  Result<void> learn_identity(const ClusterConfig& config,
+                              const planner::ClusterSnapshot& snapshot) {
+    if (!config.identity.empty()) {
+      return {};
+    }
+    std::set<std::string> ids;
+    for (const auto& node : snapshot.nodes) {
+      if (!node.agent || node.agent->database_id.empty()) {
+        return {};
+      }
+      ids.insert(node.agent->database_id);
+    }
+    if (ids.size() != 1) {
+      return {};
+    }
+    return core->parts.registry.set_identity(config.name, *ids.begin());
+  }
+};
+
+Executor::Executor(ExecutorParts parts) : impl_(std::make_shared<Impl>(std::move(parts))) {}
+
+Executor::~Executor() { impl_->core->stopping = true; }
+
+Result<void> Executor::start() {
+  VERGER_CHECK(impl_->load_plans());
+  VERGER_CHECK(impl_->load_runs());
+  for (const auto& [id, run] : impl_->core->runs) {
+    if (!has_ended(run->state.status)) {
+      impl_->launch(run);
+    }
+  }
+  return {};
+}
+
+net::awaitable<void> Executor::stop() {
+  const auto core = impl_->core;
+  core->stopping = true;
+  for (const auto& [id, run] : core->runs) {
+    run->wake();
+  }
+  while (core->active > 0) {
+    co_await core->parts.network.timers.sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+net::awaitable<Result<planner::ClusterSnapshot>> Executor::observe(std::string cluster) {
+  const auto impl = impl_;
+  VERGER_CO_TRY(auto config, impl->core->parts.registry.find(cluster));
+  co_return co_await impl->core->observer.take(std::move(config));
+}
+
+net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_plan(
+    std::string cluster, planner::Policy policy, std::string by) {
+  const auto impl = impl_;
+  VERGER_CO_TRY(auto config, impl->core->parts.registry.find(cluster));
+  const auto snapshot = co_await impl->core->observer.take(config);
+  VERGER_CO_CHECK(impl->learn_identity(config, snapshot));
+  auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
+  if (!plan) {
+    co_return std::expected<StoredPlan, PlanRefused>(
+        std::unexpected(PlanRefused{std::move(plan.error())}));
+  }
+  if (const auto known = impl->core->plans.find(plan->hash); known != impl->core->plans.end()) {
+    // The same plan again; its estimates may be newer.
+    co_return std::expected<StoredPlan, PlanRefused>(
+        impl->keep(std::move(*plan), known->second.made_by, known->second.made_at));
+  }
+  StreamWriter writer(impl->core->parts.journal, "plan/" + plan->hash, impl->core->parts.epoch,
+                      Revision(0));
+  const auto text =
+      fmt::format(R"({{"by":{},"plan":{}}})", json(by).dump(), planner::to_json(*plan).text());
+  VERGER_CO_CHECK(writer.append({{std::string(events::kPlanMade), text}}));
+  co_return std::expected<StoredPlan, PlanRefused>(
+      impl->keep(std::move(*plan), std::move(by), impl->core->parts.network.clock.now()));
+}
+
+Result<StoredPlan> Executor::find_plan(std::string_view hash) const {
+  const auto& plans = impl_->core->plans;
+  if (const auto exact = plans.find(hash); exact != plans.end()) {
+    return exact->second;
+  }
+  const StoredPlan* found = nullptr;
+  for (auto each = plans.lower_bound(hash); each != plans.end() && each->first.starts_with(hash);
+       ++each) {
+    if (hash.size() < 8 || found != nullptr) {
+      return Error{Errc::kConflict,
+                   fmt::format("{} is too short to name one plan; give more digits", hash)};
+    }
+    found = &each->second;
+  }
+  if (found == nullptr) {
+    return Error{Errc::kNotFound, fmt::format("there is no plan {}", hash)};
+  }
+  return *found;
+}
+
+std::vector<StoredPlan> Executor::plans(std::string_view cluster) const {
+  std::vector<StoredPlan> out;
+  for (const auto& [hash, plan] : impl_->core->plans) {
+    if (cluster.empty() || plan.plan->cluster == cluster) {
+      out.push_back(plan);
+    }
+  }
+  std::ranges::sort(out, std::greater<>(), [](const StoredPlan& each) {
+    return std::pair(each.made_at, std::string_view(each.plan->hash));
+  });
+  return out;
+}
+
+net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::string hash,
+                                                                         std::string by) {
+  const auto impl = impl_;
+  auto& core = *impl->core;
+  const auto refused = [](Error error, std::vector<std::string> differences = {}) {
+    return std::unexpected(StartRefused{std::move(error), std::move(differences)});
+  };
+  const auto stored = find_plan(hash);
+  if (!stored) {
+    co_return refused(stored.error());
+  }
+  const auto plan = stored->plan;
+  const auto config = core.parts.registry.find(plan->cluster);
+  if (!config) {
+    co_return refused(config.error());
+  }
+  const auto may_start = [&]() -> Result<void> {
+    if (core.stopping) {
+      return Error{Errc::kUnavailable, "this controller is stopping, or another has taken over"};
+    }
+    VERGER_TRY(const auto now, core.parts.registry.find(plan->cluster));
+    if (now.paused) {
+      return Error{Errc::kRefused,
+                   fmt::format("cluster {} is paused{}{}", now.name,
+                               now.pause_reason.empty() ? "" : ": ", now.pause_reason)};
+    }
+    if (const auto other = impl->active_run(plan->cluster)) {
+      return Error{Errc::kRefused, fmt::format("run {} of cluster {} is {}", other->state.id,
+                                               plan->cluster, to_string(other->state.status))};
+    }
+    return {};
+  };
+  if (auto first = may_start(); !first) {
+    co_return refused(first.error());
+  }
+  const auto snapshot = co_await core.observer.take(*config);
+  auto differences = planner::diff_basis(plan->basis, planner::basis_of(snapshot));
+  if (!differences.empty()) {
+    co_return refused(
+        Error{Errc::kConflict, fmt::format("plan {} is stale: {}; make a new one",
+                                           plan->hash.substr(0, 12), fmt::join(differences, "; "))},
+        differences);
+  }
+  // Somebody may have started another run meanwhile.
+  if (auto second = may_start(); !second) {
+    co_return refused(second.error());
+  }
+  const auto id = core.parts.random.uuid().to_string();
+  auto run = std::make_shared<detail::Run>(core.parts.journal, id, core.parts.epoch);
+  auto data = json{{"cluster", plan->cluster}, {"hash", plan->hash}, {"by", by}};
+  data["plan"] = to_nlohmann(planner::to_json(*plan));
+  auto recorded = core.record(*run, {NewEvent{std::string(events::kRunStarted), data.dump()}});
+  if (!recorded) {
+    co_return refused(recorded.error());
+  }
+  core.runs[id] = run;
+  impl->launch(run);
+  co_return id;
+}
+
+std::vector<std::shared_ptr<const RunState>> Executor::runs(std::string_view cluster) const {
+  std::vector<std::shared_ptr<const RunState>> out;
+  for (const auto& [id, run] : impl_->core->runs) {
+    if (cluster.empty() || run->state.cluster == cluster) {
+      out.push_back(std::make_shared<const RunState>(run->state));
+    }
+  }
+  std::ranges::sort(out, std::greater<>(), [](const auto& run) {
+    return std::pair(run->started_at, std::string_view(run->id));
+  });
+  return out;
+}
+
+Result<std::shared_ptr<const RunState>> Executor::find_run(std::string_view id) const {
+  VERGER_TRY(const auto run, impl_->find(id));
+  return std::make_shared<const RunState>(run->state);
+}
+
+Result<void> Executor::pause(std::string_view id, std::string by, std::string reason) {
+  VERGER_TRY(const auto run, impl_->find(id));
+  switch (run->state.status) {
+    case RunStatus::kPausing:
+    case RunStatus::kPaused:
+      return {};  // a pause always succeeds
+    case RunStatus::kPlanned:
+    case RunStatus::kRunning:
+    case RunStatus::kWaiting:
+      return impl_->record(*run, events::kRunPausing,
+                           {{"by", std::move(by)}, {"reason", std::move(reason)}});
+    case RunStatus::kCancelling:
+    case RunStatus::kDone:
+    case RunStatus::kFailed:
+    case RunStatus::kCancelled:
+      break;
+  }
+  return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+}
+
+Result<void> Executor::cancel(std::string_view id, std::string by, std::string reason) {
+  VERGER_TRY(const auto run, impl_->find(id));
+  if (run->state.status == RunStatus::kCancelling || run->state.status == RunStatus::kCancelled) {
+    return {};
+  }
+  if (has_ended(run->state.status)) {
+    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+  }
+  return impl_->record(*run, events::kRunCancelling,
+                       {{"by", std::move(by)}, {"reason", std::move(reason)}});
+}
+
+Result<void> Executor::skip_node(std::string_view id, std::string_view node, std::string by,
+                                 std::string reason) {
+  VERGER_TRY(const auto run, impl_->find(id));
+  if (has_ended(run->state.status)) {
+    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+  }
+  const auto& nodes = run->state.plan->basis.nodes;
+  if (std::ranges::find(nodes, node, &planner::BasisNode::name) == nodes.end()) {
+    return Error{Errc::kNotFound, fmt::format("run {} knows no node {}", id, node)};
+  }
+  if (run->state.skipped_nodes.contains(std::string(node))) {
+    return {};
+  }
+  return impl_->record(*run, events::kNodeSkipped,
+                       {{"node", node}, {"by", std::move(by)}, {"reason", std::move(reason)}});
+}
+
+net::awaitable<Result<void>> Executor::resume(std::string id, std::string by) {
+  const auto impl = impl_;
+  VERGER_CO_TRY(const auto run, impl->find(id));
+  const auto is_paused = [&run] {
+    return run->state.status == RunStatus::kPaused || run->state.status == RunStatus::kPausing;
+  };
+  if (!is_paused()) {
+    co_return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+  }
+  VERGER_CO_TRY(auto config, impl->core->parts.registry.find(run->state.cluster));
+  if (config.paused) {
+    co_return Error{Errc::kRefused, fmt::format("cluster {} is paused", config.name)};
+  }
+  const auto snapshot = co_await impl->core->observer.take(std::move(config));
+  // Roles and instances may change while a run is paused; the gates look at them. Members,
+  // addresses and versions may not.
+  auto planned = run->state.plan->basis;
+  auto now = planner::basis_of(snapshot);
+  for (auto* basis : {&planned, &now}) {
+    for (auto& node : basis->nodes) {
+      node.role.clear();
+      node.instance_id.clear();
+    }
+  }
+  for (auto& node : now.nodes) {
+    const auto* seen = snapshot.find(node.name);
+    const auto old = std::ranges::find(planned.nodes, node.name, &planner::BasisNode::name);
+    if (seen != nullptr && !seen->answered && old != planned.nodes.end()) {
+      node.version = old->version;  // it is down; the gates wait for it
+    }
+  }
+  auto differences = planner::diff_basis(planned, now);
+  for (const auto& node : snapshot.nodes) {
+    if (node.wrong_identity) {
+      differences.push_back(fmt::format("{}: {}", node.name, node.problem));
+    }
+  }
+  if (!differences.empty()) {
+    co_return Error{Errc::kConflict,
+                    fmt::format("run {} cannot go on: {}; cancel it and make a new plan", id,
+                                fmt::join(differences, "; "))};
+  }
+  if (!is_paused()) {
+    co_return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+  }
+  co_return impl->record(*run, events::kRunResumed, {{"by", std::move(by)}});
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,190 @@
+#include "controller/executor/plan_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/clock.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using planner::Json;
+
+Json from_json(const json& value) {
+  if (value.is_object()) {
+    Json::Object out;
+    for (const auto& [name, member] : value.items()) {
+      out[name] = from_json(member);
+    }
+    return out;
+  }
+  if (value.is_array()) {
+    Json::Array out;
+    for (const auto& member : value) {
+      out.push_back(from_json(member));
+    }
+    return out;
+  }
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  if (value.is_boolean()) {
+    return value.get<bool>();
+  }
+  if (value.is_number_integer()) {
+    return value.get<std::int64_t>();
+  }
+  return {};
+}
+
+template <class T>
+T one_of(const json& value, std::string_view member, std::initializer_list<T> choices, T fallback) {
+  if (!value.contains(member)) {
+    return fallback;
+  }
+  const auto text = value.at(std::string(member)).get<std::string>();
+  std::string names;
+  for (const auto choice : choices) {
+    if (text == planner::to_string(choice)) {
+      return choice;
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", planner::to_string(choice));
+  }
+  throw std::invalid_argument(fmt::format("{} is \"{}\"; it may be: {}", member, text, names));
+}
+
+template <class T>
+void read(const json& value, const char* member, T& into) {
+  if (value.contains(member)) {
+    into = value.at(member).get<T>();
+  }
+}
+
+planner::Policy policy_of(const json& value) {
+  planner::Policy out;
+  read(value, "name", out.name);
+  read(value, "operation", out.operation);
+  if (!value.contains("scavenge")) {
+    return out;
+  }
+  const auto& from = value.at("scavenge");
+  auto& s = out.scavenge;
+  s.strategy = one_of(from, "strategy",
+                      {planner::Strategy::kRolling, planner::Strategy::kFollowersOnly}, s.strategy);
+  s.read_only_replicas =
+      one_of(from, "readOnlyReplicas",
+             {planner::ReplicaRule::kInclude, planner::ReplicaRule::kSkip}, s.read_only_replicas);
+  s.leader = one_of(from, "leader", {planner::LeaderRule::kResign, planner::LeaderRule::kInPlace},
+                    s.leader);
+  s.on_pause =
+      one_of(from, "onPause", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_pause);
+  read(from, "threads", s.threads);
+  read(from, "threshold", s.threshold);
+  read(from, "throttlePercent", s.throttle_percent);
+  read(from, "compareDigests", s.compare_digests);
+  read(from, "lagLimitBytes", s.lag_limit_bytes);
+  read(from, "diskReserveBytes", s.disk_reserve_bytes);
+  read(from, "electionSettleMs", s.election_settle_ms);
+  read(from, "leaderHoldMs", s.leader_hold_ms);
+  read(from, "resignAttempts", s.resign_attempts);
+  read(from, "scavengeAttempts", s.scavenge_attempts);
+  read(from, "scavengeDeadlineMs", s.scavenge_deadline_ms);
+  read(from, "moveDeadlineMs", s.move_deadline_ms);
+  read(from, "digestDeadlineMs", s.digest_deadline_ms);
+  read(from, "undoDeadlineMs", s.undo_deadline_ms);
+  read(from, "gateDeadlineMs", s.gate_deadline_ms);
+  return out;
+}
+
+planner::Step step_of(const json& value) {
+  planner::Step out;
+  out.id = value.at("id").get<std::string>();
+  out.kind = value.at("kind").get<std::string>();
+  out.node = value.at("node").get<std::string>();
+  out.parameters = *from_json(value.at("parameters")).as_object();
+  for (const auto& gate : value.at("gates")) {
+    out.gates.push_back({gate.at("name").get<std::string>(), gate.at("limit").get<std::int64_t>()});
+  }
+  out.act = value.at("act").get<std::string>();
+  out.observe = value.at("observe").get<std::string>();
+  out.undo = value.at("undo").get<std::string>();
+  out.reason = value.at("reason").get<std::string>();
+  out.attempts = value.at("attempts").get<std::int32_t>();
+  if (value.contains("expected")) {
+    out.expected = {value.at("expected").at("lowMs").get<std::int64_t>(),
+                    value.at("expected").at("highMs").get<std::int64_t>()};
+  }
+  out.cost = {value.at("cost").at("leaderMove").get<bool>(),
+              value.at("cost").at("quorumMargin").get<std::int32_t>()};
+  return out;
+}
+
+planner::Stage stage_of(const json& value) {
+  planner::Stage out;
+  out.id = value.at("id").get<std::string>();
+  out.title = value.at("title").get<std::string>();
+  for (const auto& group : value.at("groups")) {
+    planner::Group steps;
+    for (const auto& step : group) {
+      steps.push_back(step_of(step));
+    }
+    out.groups.push_back(std::move(steps));
+  }
+  out.deadline_ms = value.at("deadlineMs").get<std::int64_t>();
+  out.undo_deadline_ms = value.at("undoDeadlineMs").get<std::int64_t>();
+  out.on_failure = one_of(value, "onFailure",
+                          {planner::FailureRule::kStop, planner::FailureRule::kSkipNode,
+                           planner::FailureRule::kUndoAll},
+                          planner::FailureRule::kStop);
+  out.if_put_off = value.at("ifPutOff").get<std::string>();
+  return out;
+}
+
+}  // namespace
+
+Result<planner::Plan> parse_plan(std::string_view text) {
+  try {
+    const auto value = json::parse(text);
+    planner::Plan out;
+    out.cluster = value.at("cluster").get<std::string>();
+    out.policy = policy_of(value.at("policy"));
+    for (const auto& node : value.at("basis")) {
+      out.basis.nodes.push_back(
+          {node.at("name").get<std::string>(), node.at("url").get<std::string>(),
+           node.at("agentUrl").get<std::string>(), node.at("role").get<std::string>(),
+           node.at("version").get<std::string>(), node.at("instanceId").get<std::string>(),
+           node.at("certificates").get<std::vector<std::string>>()});
+    }
+    for (const auto& stage : value.at("stages")) {
+      out.stages.push_back(stage_of(stage));
+    }
+    for (const auto& node : value.at("forecast")) {
+      out.forecast.push_back(
+          {node.at("node").get<std::string>(), node.at("row").get<std::string>()});
+    }
+    out.notes = value.at("notes").get<std::vector<std::string>>();
+    out.hash = value.at("hash").get<std::string>();
+    VERGER_TRY(out.made_at, parse_ticks(value.at("madeAt").get<std::string>()));
+    if (planner::hash_of(out) != out.hash) {
+      return Error{Errc::kCorruption, fmt::format("plan {}: its content has the hash {}", out.hash,
+                                                  planner::hash_of(out))};
+    }
+    return out;
+  } catch (const std::exception& error) {
+    return Error{Errc::kCorruption, fmt::format("plan: {}", error.what())};
+  }
+}
+
+Result<planner::Policy> parse_policy(std::string_view text) {
+  try {
+    return policy_of(json::parse(text));
+  } catch (const std::exception& error) {
+    return Error{Errc::kInvalidArgument, fmt::format("policy: {}", error.what())};
+  }
+}
+
+json to_nlohmann(const planner::Json& value) { return json::parse(value.text()); }
+
+}  // namespace verger::controller

@@ -1,0 +1,414 @@
+#include "controller/executor/run_state.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/events.h"
+#include "controller/executor/plan_json.h"
+#include "engine/base/clock.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+const planner::Stage* find_stage(const RunState& state, std::string_view id) {
+  const auto found = std::ranges::find(state.plan->stages, id, &planner::Stage::id);
+  return found == state.plan->stages.end() ? nullptr : &*found;
+}
+
+bool works_on_nodes(const planner::Stage& stage) {
+  return std::ranges::any_of(stage.groups, [](const auto& group) {
+    return std::ranges::any_of(group, [](const auto& step) { return !step.node.empty(); });
+  });
+}
+
+/// The second turn comes after all stages that work on nodes, its contingency right before it.
+void put_off(RunState& state, const std::string& id) {
+  const auto at = std::ranges::find(state.order, id);
+  auto next = at == state.order.end() ? state.order.begin() : state.order.erase(at);
+  auto place = next;
+  for (auto each = next; each != state.order.end(); ++each) {
+    const auto* stage = find_stage(state, *each);
+    if (stage != nullptr && works_on_nodes(*stage)) {
+      place = each + 1;
+    }
+  }
+  std::vector<std::string> later;
+  for (const auto& stage : state.plan->stages) {
+    if (stage.if_put_off == id && std::ranges::find(state.order, stage.id) == state.order.end()) {
+      later.push_back(stage.id);
+    }
+  }
+  later.push_back(id);
+  state.order.insert(place, later.begin(), later.end());
+  auto& stage = state.stages[id];
+  stage.status = StageStatus::kPending;
+  stage.started.reset();
+  ++stage.put_off;
+}
+
+void set_status(StepState& step, StepStatus status, Ticks at) {
+  if (step.status != status) {
+    step.status = status;
+    step.since = at;
+  }
+}
+
+std::string merged(const std::string& base, const json& more) {
+  auto value = json::parse(base, nullptr, false);
+  if (!value.is_object()) {
+    value = json::object();
+  }
+  if (more.is_object()) {
+    value.update(more);
+  }
+  return value.dump();
+}
+
+Result<void> begin(RunState& state, const JournalEvent& event, const json& data) {
+  VERGER_TRY(auto plan, parse_plan(data.at("plan").dump()));
+  state.id = event.stream.substr(event.stream.find('/') + 1);
+  state.cluster = data.at("cluster").get<std::string>();
+  state.started_by = data.value("by", std::string());
+  state.status = RunStatus::kRunning;
+  state.started_at = event.at;
+  for (const auto& stage : plan.stages) {
+    state.stages[stage.id] = StageState{};
+    if (stage.if_put_off.empty()) {
+      state.order.push_back(stage.id);
+    }
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        state.steps[step.id] = StepState{};
+      }
+    }
+  }
+  state.plan = std::make_shared<const planner::Plan>(std::move(plan));
+  return {};
+}
+
+/// Events about the run as a whole; false: it is none of them.
+bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) {
+  const std::string_view type = event.type;
+  const auto reason = data.value("reason", std::string());
+  if (type == events::kRunPausing) {
+    state.status = RunStatus::kPausing;
+    state.reason = reason;
+  } else if (type == events::kRunPaused) {
+    state.status = RunStatus::kPaused;
+  } else if (type == events::kRunResumed) {
+    state.status = RunStatus::kRunning;
+    state.reason.clear();
+  } else if (type == events::kRunCancelling) {
+    state.status = RunStatus::kCancelling;
+    state.reason = reason;
+  } else if (type == events::kRunEnded) {
+    const auto ended = data.at("state").get<std::string>();
+    state.status = ended == "done"     ? RunStatus::kDone
+                   : ended == "failed" ? RunStatus::kFailed
+                                       : RunStatus::kCancelled;
+    state.reason = reason;
+    state.ended_at = event.at;
+  } else if (type == events::kRunValue) {
+    state.values[data.at("name").get<std::string>()] = data.at("value").dump();
+  } else if (type == events::kNodeSkipped) {
+    state.skipped_nodes.insert(data.at("node").get<std::string>());
+  } else if (type == events::kLeaderSeen) {
+    state.leader = data.at("node").get<std::string>();
+  } else if (type == events::kLeaderMoved) {
+    LeaderMove move{data.at("from").get<std::string>(), data.at("to").get<std::string>(),
+                    data.at("planned").get<bool>(), event.at};
+    state.leader = move.to;
+    state.moves.push_back(std::move(move));
+  } else if (type == events::kAlert) {
+    state.alerts.push_back(reason);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool apply_to_stage(RunState& state, const JournalEvent& event, const json& data) {
+  const std::string_view type = event.type;
+  if (type != events::kStageStarted && type != events::kStagePutOff &&
+      type != events::kStageEnded && type != events::kUndoStarted) {
+    return false;
+  }
+  const auto id = data.at("stage").get<std::string>();
+  auto& stage = state.stages.at(id);
+  if (type == events::kStageStarted) {
+    stage.status = StageStatus::kRunning;
+    stage.started = event.at;
+  } else if (type == events::kStagePutOff) {
+    put_off(state, id);
+  } else if (type == events::kUndoStarted) {
+    stage.status = StageStatus::kUndoing;
+    stage.started = event.at;
+  } else {
+    const auto ended = data.at("state").get<std::string>();
+    stage.status = ended == "done"     ? StageStatus::kDone
+                   : ended == "undone" ? StageStatus::kUndone
+                                       : StageStatus::kFailed;
+    std::erase(state.order, id);
+  }
+  return true;
+}
+
+bool apply_to_step(RunState& state, const JournalEvent& event, const json& data) {
+  const auto found = state.steps.find(data.at("step").get<std::string>());
+  if (found == state.steps.end()) {
+    return false;
+  }
+  auto& step = found->second;
+  const std::string_view type = event.type;
+  const auto reason = data.value("reason", std::string());
+  if (type == events::kStepWaiting) {
+    set_status(step, StepStatus::kWaiting, event.at);
+    step.reason = reason;
+  } else if (type == events::kStepIntended) {
+    set_status(step, StepStatus::kActing, event.at);
+    step.since = event.at;
+    step.attempt = data.at("attempt").get<std::int32_t>();
+    step.operation = data.at("operation").get<std::string>();
+    step.memo = data.at("memo").dump();
+    step.acted = false;
+    step.interrupting = false;
+    step.reason.clear();
+    step.started = step.started.value_or(event.at);
+  } else if (type == events::kStepActed) {
+    step.acted = data.at("answer").get<std::string>() == "accepted";
+    step.memo = merged(step.memo, data.value("memo", json::object()));
+    if (!step.acted) {
+      set_status(step, StepStatus::kUnknown, event.at);
+      step.reason = reason;
+    }
+  } else if (type == events::kStepUnknown) {
+    set_status(step, StepStatus::kUnknown, event.at);
+    step.reason = reason;
+  } else if (type == events::kStepProgress) {
+    set_status(step, StepStatus::kActing, event.at);
+    step.progress = data.at("progress").dump();
+    step.memo = merged(step.memo, data.value("memo", json::object()));
+    step.reason.clear();
+  } else if (type == events::kStepRetry) {
+    set_status(step, StepStatus::kPending, event.at);
+    step.attempt -= data.value("counts", true) ? 0 : 1;
+    step.interrupting = false;
+    step.reason = reason;
+  } else if (type == events::kStepInterrupting) {
+    step.interrupting = true;
+  } else if (type == events::kStepInterrupted) {
+    set_status(step, StepStatus::kPending, event.at);
+    step.attempt -= 1;
+    step.interrupting = false;
+    step.reason = reason;
+  } else if (type == events::kStepDone) {
+    set_status(step, StepStatus::kDone, event.at);
+    step.result = data.at("result").dump();
+    step.reason.clear();
+    step.ended = event.at;
+  } else if (type == events::kStepFailed) {
+    set_status(step, StepStatus::kFailed, event.at);
+    step.reason = reason;
+    step.ended = event.at;
+  } else if (type == events::kStepSkipped) {
+    set_status(step, StepStatus::kSkipped, event.at);
+    step.reason = reason;
+    step.ended = event.at;
+  } else if (type == events::kUndoIntended) {
+    step.undoing = true;
+    step.undo_operation = data.at("operation").get<std::string>();
+    step.undo_attempt = data.at("attempt").get<std::int32_t>();
+  } else if (type == events::kStepUndone) {
+    set_status(step, StepStatus::kUndone, event.at);
+    step.undoing = false;
+  } else if (type == events::kUndoFailed) {
+    step.undoing = false;
+    step.reason = reason;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// "waiting" is what people see of a running run whose every open step waits.
+void refresh_waiting(RunState& state) {
+  if (state.status != RunStatus::kRunning && state.status != RunStatus::kWaiting) {
+    return;
+  }
+  const StepState* waiting = nullptr;
+  bool acting = false;
+  for (const auto& [id, step] : state.steps) {
+    acting = acting || step.status == StepStatus::kActing;
+    if (step.status == StepStatus::kWaiting || step.status == StepStatus::kUnknown) {
+      waiting = &step;
+    }
+  }
+  const bool waits = waiting != nullptr && !acting;
+  state.status = waits ? RunStatus::kWaiting : RunStatus::kRunning;
+  state.reason = waits ? waiting->reason : "";
+}
+
+}  // namespace
+
+std::string_view to_string(RunStatus status) {
+  switch (status) {
+    case RunStatus::kPlanned:
+      return "planned";
+    case RunStatus::kRunning:
+      return "running";
+    case RunStatus::kPausing:
+      return "pausing";
+    case RunStatus::kPaused:
+      return "paused";
+    case RunStatus::kWaiting:
+      return "waiting";
+    case RunStatus::kCancelling:
+      return "cancelling";
+    case RunStatus::kDone:
+      return "done";
+    case RunStatus::kFailed:
+      return "failed";
+    case RunStatus::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+std::string_view to_string(StepStatus status) {
+  switch (status) {
+    case StepStatus::kPending:
+      return "pending";
+    case StepStatus::kWaiting:
+      return "waiting";
+    case StepStatus::kActing:
+      return "acting";
+    case StepStatus::kUnknown:
+      return "unknown";
+    case StepStatus::kDone:
+      return "done";
+    case StepStatus::kFailed:
+      return "failed";
+    case StepStatus::kSkipped:
+      return "skipped";
+    case StepStatus::kUndone:
+      return "undone";
+  }
+  return "";
+}
+
+std::string_view to_string(StageStatus status) {
+  switch (status) {
+    case StageStatus::kPending:
+      return "pending";
+    case StageStatus::kRunning:
+      return "running";
+    case StageStatus::kDone:
+      return "done";
+    case StageStatus::kFailed:
+      return "failed";
+    case StageStatus::kUndoing:
+      return "undoing";
+    case StageStatus::kUndone:
+      return "undone";
+  }
+  return "";
+}
+
+std::int32_t RunState::planned_moves() const {
+  return static_cast<std::int32_t>(std::ranges::count_if(moves, &LeaderMove::planned));
+}
+
+Result<void> apply(RunState& state, const JournalEvent& event) {
+  try {
+    const auto data = json::parse(event.data);
+    state.revision = event.revision;
+    if (event.type == events::kRunStarted) {
+      return begin(state, event, data);
+    }
+    if (!state.plan) {
+      return Error{Errc::kCorruption,
+                   fmt::format("{}: {} before it started", event.stream, event.type)};
+    }
+    if (!apply_to_run(state, event, data) && !apply_to_stage(state, event, data) &&
+        !apply_to_step(state, event, data)) {
+      return Error{Errc::kCorruption, fmt::format("{}: nobody knows the event {} ({})",
+                                                  event.stream, event.type, event.data)};
+    }
+    refresh_waiting(state);
+    return {};
+  } catch (const std::exception& error) {  // of the JSON library and map::at
+    return Error{Errc::kCorruption, fmt::format("{}, event {} ({}): {}", event.stream,
+                                                event.revision.value(), event.type, error.what())};
+  }
+}
+
+json to_json(const RunState& state) {
+  const auto time = [](const std::optional<Ticks>& at) {
+    return at ? json(format_ticks(*at)) : json();
+  };
+  const auto inner = [](const std::string& text) { return json::parse(text, nullptr, false); };
+  auto stages = json::array();
+  for (const auto& stage : state.plan->stages) {
+    const auto& seen = state.stages.at(stage.id);
+    auto steps = json::array();
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        const auto& each = state.steps.at(step.id);
+        steps.push_back({{"id", step.id},
+                         {"kind", step.kind},
+                         {"node", step.node},
+                         {"state", to_string(each.status)},
+                         {"reason", each.reason},
+                         {"attempt", each.attempt},
+                         {"operation", each.operation},
+                         {"progress", inner(each.progress)},
+                         {"result", inner(each.result)},
+                         {"since", time(each.since)},
+                         {"started", time(each.started)},
+                         {"ended", time(each.ended)}});
+      }
+    }
+    stages.push_back({{"id", stage.id},
+                      {"title", stage.title},
+                      {"state", to_string(seen.status)},
+                      {"contingency", !stage.if_put_off.empty()},
+                      {"putOff", seen.put_off},
+                      {"started", time(seen.started)},
+                      {"deadlineMs", stage.deadline_ms},
+                      {"steps", std::move(steps)}});
+  }
+  auto moves = json::array();
+  for (const auto& move : state.moves) {
+    moves.push_back({{"from", move.from},
+                     {"to", move.to},
+                     {"planned", move.planned},
+                     {"at", format_ticks(move.at)}});
+  }
+  auto values = json::object();
+  for (const auto& [name, value] : state.values) {
+    values[name] = inner(value);
+  }
+  return {{"id", state.id},
+          {"cluster", state.cluster},
+          {"plan", state.plan->hash},
+          {"startedBy", state.started_by},
+          {"state", to_string(state.status)},
+          {"reason", state.reason},
+          {"order", state.order},
+          {"stages", std::move(stages)},
+          {"values", std::move(values)},
+          {"skippedNodes", state.skipped_nodes},
+          {"leader", state.leader},
+          {"leaderMoves", std::move(moves)},
+          {"plannedLeaderMoves", state.planned_moves()},
+          {"alerts", state.alerts},
+          {"revision", state.revision.value()},
+          {"startedAt", format_ticks(state.started_at)},
+          {"endedAt", time(state.ended_at)}};
+}
+
+}  // namespace verger::controller

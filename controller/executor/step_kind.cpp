@@ -1,0 +1,39 @@
+#include "controller/executor/step_kind.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+
+namespace verger::controller {
+
+std::string StepContext::attempt_name() const {
+  return state.undoing ? fmt::format("{}/undo-{}", step.id, state.undo_attempt)
+                       : fmt::format("{}/{}", step.id, state.attempt);
+}
+
+bool StepKind::can_interrupt(const StepContext&, Interrupt) const { return false; }
+
+net::awaitable<void> StepKind::interrupt(StepContext) { co_return; }
+
+net::awaitable<ActAnswer> StepKind::undo(StepContext) {
+  co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+}
+
+net::awaitable<Verdict> StepKind::observe_undo(StepContext) {
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kDone;
+  verdict.note = "{}";
+  co_return verdict;
+}
+
+void StepKinds::add(std::unique_ptr<StepKind> kind) {
+  auto name = std::string(kind->name());
+  kinds_[std::move(name)] = std::move(kind);
+}
+
+StepKind* StepKinds::find(std::string_view name) const {
+  const auto found = kinds_.find(std::string(name));
+  return found == kinds_.end() ? nullptr : found->second.get();
+}
+
+}  // namespace verger::controller

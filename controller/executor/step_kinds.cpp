@@ -1,0 +1,14 @@
+#include "controller/executor/step_kinds.h"
+
+namespace verger::controller {
+
+StepKinds standard_step_kinds() {
+  StepKinds kinds;
+  kinds.add(make_scavenge_step());
+  kinds.add(make_resign_step());
+  kinds.add(make_set_priority_step());
+  kinds.add(make_compare_digests_step());
+  return kinds;
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "controller/executor/step_kind.h"
+
+/// The kinds this controller knows. Each is a file of its own; step_kinds.cpp is their table.
+namespace verger::controller {
+
+/// Starts a scavenge on a node and sees it reach its point.
+/// Parameters: target ("new": creates a point; "shared": to the run's point; "number": to `point`;
+/// "open": whatever is open, where no agent can tell), syncOnly, threads, threshold,
+/// throttlePercent, onPause ("stop", "leave"), agent.
+/// Leaves the value "shared_point" {"number", "position"} (number -1: not seen).
+/// Result: {"point", "scavengeId", "spaceSaved", "bytesBefore", "bytesAfter"}, as far as known.
+std::unique_ptr<StepKind> make_scavenge_step();
+/// Makes the leader resign and sees another one hold. Parameters: holdMs, settleMs, agent.
+/// Result: {"from", "to"} or {"notNeeded"}.
+std::unique_ptr<StepKind> make_resign_step();
+/// Sets a node's priority and sees all voters' gossip show it. Parameters: priority, restore (what
+/// undo sets), onlyIfLeader, agent.
+std::unique_ptr<StepKind> make_set_priority_step();
+/// Compares the digests up to the shared point. Parameters: nodes. Result: {"point", "equal",
+/// "readableEqual", "samePoint", "nodes": {name: {"logical", "readable", "lastFinished"}},
+/// "firstDifference": {"chunk", "nodes"} or null}.
+std::unique_ptr<StepKind> make_compare_digests_step();
+
+}  // namespace verger::controller

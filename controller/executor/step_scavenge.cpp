@@ -1,0 +1,260 @@
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/scavenge_without_agent.h"
+#include "controller/executor/detail/step_support.h"
+#include "controller/executor/step_kinds.h"
+
+namespace verger::controller {
+namespace {
+
+using namespace detail;
+using nlohmann::json;
+
+constexpr const char* kSharedPoint = "shared_point";
+
+json point_json(std::int64_t number, std::int64_t position) {
+  return {{"number", number}, {"position", position}};
+}
+
+/// The run's point, -1 where it is not known by number.
+std::int64_t shared_point(const StepContext& context) {
+  const auto found = context.values.find(kSharedPoint);
+  return found == context.values.end() ? -1 : parsed_or_empty(found->second).value("number", -1LL);
+}
+
+bool reached(const planner::AgentFacts& facts, std::int64_t point) {
+  return facts.last_finished && facts.last_finished->number >= point &&
+         !(facts.unfinished && facts.unfinished->point.number <= point);
+}
+
+json progress_of(const planner::NodeSnapshot& node) {
+  json out{{"phase", node.running.phase},
+           {"chunksDone", node.running.chunks_done},
+           {"chunksTotal", node.running.chunks_total},
+           {"bytesSaved", node.running.bytes_saved},
+           {"scavengeId", node.running.scavenge_id}};
+  if (node.agent && node.agent->unfinished) {
+    out["point"] = node.agent->unfinished->point.number;
+    out["stage"] = node.agent->unfinished->stage;
+  }
+  return out;
+}
+
+json result_of(const json& agent_result, const planner::Point& point) {
+  return {{"point", point_json(point.number, point.position)},
+          {"scavengeId", agent_result.value("scavenge_id", json())},
+          {"spaceSaved", agent_result.value("space_saved", json())},
+          {"bytesBefore", agent_result.value("bytes_before", json())},
+          {"bytesAfter", agent_result.value("bytes_after", json())}};
+}
+
+class ScavengeStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "scavenge"; }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    if (!bool_parameter(context.step, "agent", false)) {
+      co_return co_await prepare_without_agent(std::move(context));
+    }
+    const auto* node = context.node();
+    if (node == nullptr || !node->agent) {
+      co_return wait("its agent does not tell the state of its scavenge");
+    }
+    const auto& facts = *node->agent;
+    const auto target = text_parameter(context.step, "target");
+    auto memo = parsed_or_empty(context.state.memo);
+    if (target == "new") {
+      if (!memo.contains("latestBefore")) {
+        const auto latest = context.snapshot.latest_point();
+        memo["latestBefore"] = latest ? latest->number : -1;
+      }
+      co_return prepare_new(context, facts, std::move(memo));
+    }
+    const auto point =
+        target == "number" ? int_parameter(context.step, "point", -1) : shared_point(context);
+    if (point < 0) {
+      if (target == "shared" && context.values.contains(kSharedPoint)) {
+        // The point was made by a node without an agent: it is there, but nobody saw its number.
+        const auto latest = context.snapshot.latest_point();
+        if (latest) {
+          memo["point"] = latest->number;
+          co_return reached(facts, latest->number)
+              ? not_needed({{"point", point_json(latest->number, latest->position)}})
+              : ready(memo);
+        }
+      }
+      co_return impossible("there is no shared point: the node that was to create it did not");
+    }
+    if (reached(facts, point)) {
+      const auto position =
+          facts.last_finished->number == point ? facts.last_finished->position : -1;
+      co_return not_needed({{"point", point_json(point, position)}, {"already", true}});
+    }
+    const bool visible = std::ranges::any_of(
+        facts.points, [point](const auto& each) { return each.number == point; });
+    if (!visible && !facts.unfinished) {
+      co_return wait(fmt::format("scavenge point {} has not reached it yet", point));
+    }
+    memo["point"] = point;
+    co_return ready(memo);
+  }
+
+  net::awaitable<ActAnswer> act(StepContext context) override {
+    if (!bool_parameter(context.step, "agent", false)) {
+      co_return co_await start_without_agent(std::move(context));
+    }
+    const auto memo = parsed_or_empty(context.state.memo);
+    json parameters{
+        {"threads", int_parameter(context.step, "threads", 1)},
+        {"threshold", int_parameter(context.step, "threshold", 0)},
+        {"throttle_percent", int_parameter(context.step, "throttlePercent", 100)},
+        {"sync_only", memo.value("syncOnly", bool_parameter(context.step, "syncOnly", true))}};
+    co_return co_await act_through_agent(context, "scavenge", std::move(parameters));
+  }
+
+  net::awaitable<Verdict> observe(StepContext context) override {
+    if (!bool_parameter(context.step, "agent", false)) {
+      co_return co_await observe_without_agent(std::move(context));
+    }
+    // First the operation, then the node: what the node shows is newer than what the agent said.
+    const auto operation = context.state.operation;
+    const auto news = co_await ask_agent(context, operation);
+    const auto node_name = context.step.node;
+    const auto peers = context.peers;
+    const auto fresh = co_await peers->facts(node_name);
+    if (!fresh) {
+      co_return verdict(Verdict::Kind::kUnknown,
+                        fmt::format("its agent does not answer: {}", fresh.error().message));
+    }
+    if (!fresh->node_running) {
+      co_return verdict(Verdict::Kind::kUnknown, "the node is stopped");
+    }
+    co_return judge(context, news, *fresh);
+  }
+
+  [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
+    return why != Interrupt::kPause || text_parameter(context.step, "onPause") != "leave";
+  }
+
+  net::awaitable<void> interrupt(StepContext context) override {
+    if (!bool_parameter(context.step, "agent", false)) {
+      co_await stop_without_agent(std::move(context));
+      co_return;
+    }
+    const auto peers = context.peers;
+    const auto node = context.step.node;
+    const auto operation = context.state.operation;
+    static_cast<void>(co_await peers->cancel_operation(node, operation));
+  }
+
+ private:
+  static Readiness prepare_new(const StepContext& context, const planner::AgentFacts& facts,
+                               json memo) {
+    const auto before = memo.value("latestBefore", -1LL);
+    // The point may have been written although nobody said so: then it is used, not made again.
+    for (const auto& node : context.snapshot.nodes) {
+      if (!node.agent) {
+        continue;
+      }
+      for (const auto& point : node.agent->points) {
+        if (point.number > before) {
+          memo["syncOnly"] = true;
+        }
+      }
+    }
+    if (facts.last_finished && facts.last_finished->number > before) {
+      return not_needed(
+          {{"point", point_json(facts.last_finished->number, facts.last_finished->position)},
+           {"already", true}});
+    }
+    return ready(memo);
+  }
+
+  /// The point this intent is about, as far as the node shows it.
+  static std::optional<api::ScavengePoint> point_of(const StepContext& context,
+                                                    const api::NodeFacts& facts) {
+    const auto memo = parsed_or_empty(context.state.memo);
+    if (text_parameter(context.step, "target") == "new") {
+      const auto before = memo.value("latestBefore", -1LL);
+      if (facts.unfinished && facts.unfinished->point.number > before) {
+        return facts.unfinished->point;
+      }
+      if (facts.last_finished_point && facts.last_finished_point->number > before) {
+        return facts.last_finished_point;
+      }
+      return std::nullopt;
+    }
+    api::ScavengePoint point;
+    point.number = memo.value("point", -1LL);
+    point.position = -1;
+    for (const auto& each : facts.points) {
+      if (each.number == point.number) {
+        point = each;
+      }
+    }
+    return point;
+  }
+
+  static Verdict judge(const StepContext& context, const OperationNews& news,
+                       const api::NodeFacts& facts) {
+    const auto point = point_of(context, facts);
+    const bool makes_point = text_parameter(context.step, "target") == "new";
+    const bool finished = point && facts.last_finished_point &&
+                          facts.last_finished_point->number >= point->number &&
+                          !(facts.unfinished && facts.unfinished->point.number <= point->number);
+    const auto with_value = [&](Verdict out) {
+      if (makes_point && point) {
+        out.values[kSharedPoint] = point_json(point->number, point->position).dump();
+      }
+      return out;
+    };
+    if (finished && !facts.running && news.kind != OperationNews::Kind::kUnderWay &&
+        news.kind != OperationNews::Kind::kUnknown) {
+      auto reached_point = planner::Point{point->number, point->position, point->threshold, ""};
+      if (facts.last_finished_point->number != point->number) {
+        auto out = result_of(news.result, reached_point);
+        out["finishedLaterPoint"] = facts.last_finished_point->number;
+        return with_value(done(out));
+      }
+      reached_point.position = facts.last_finished_point->position;
+      return with_value(done(result_of(news.result, reached_point)));
+    }
+    const auto* node = context.node();
+    switch (news.kind) {
+      case OperationNews::Kind::kUnderWay:
+        return with_value(running(node != nullptr ? progress_of(*node) : json::object()));
+      case OperationNews::Kind::kUnknown:
+        return with_value(verdict(Verdict::Kind::kUnknown, news.note));
+      case OperationNews::Kind::kNotArrived:
+        return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
+      case OperationNews::Kind::kDone:
+        if (facts.running) {
+          return with_value(running(node != nullptr ? progress_of(*node) : json::object()));
+        }
+        // It ended well, but at another point: an older one came first.
+        return with_value(verdict(
+            facts.last_finished_point ? Verdict::Kind::kStopped : Verdict::Kind::kNotHappened,
+            fmt::format("it finished point {}, {} is still to come",
+                        facts.last_finished_point ? facts.last_finished_point->number : -1,
+                        point ? fmt::format("point {}", point->number) : "the new one")));
+      case OperationNews::Kind::kFailed:
+        if (news.code == "stopped" && context.state.interrupting) {
+          return with_value(verdict(Verdict::Kind::kStopped, "stopped as asked"));
+        }
+        return with_value(verdict(Verdict::Kind::kNotHappened,
+                                  news.code == "stopped"
+                                      ? std::string("somebody else stopped it")
+                                      : fmt::format("{}: {}", news.code, news.note)));
+    }
+    return verdict(Verdict::Kind::kUnknown, "no news");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepKind> make_scavenge_step() { return std::make_unique<ScavengeStep>(); }
+
+}  // namespace verger::controller
