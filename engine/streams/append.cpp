@@ -1,10 +1,11 @@
-// Writing: expected versions, idempotency, deletes, metadata. Rules: docs/formats/scavenge.md,
+// Writing: events, deletes, metadata. Rules: docs/formats/scavenge.md,
 // "Read-side semantics", and the server's behaviour over HTTP.
 #include <algorithm>
 
 #include "engine/streams/detail/database_state.h"
 #include "engine/streams/detail/undelete_json.h"
 #include "engine/streams/detail/utf8.h"
+#include "engine/streams/detail/write_errors.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams {
@@ -49,28 +50,6 @@ Result<void> check_events(std::string_view stream, const std::vector<NewEvent>& 
   return {};
 }
 
-std::string name_of_version(std::int64_t version) {
-  switch (version) {
-    case kExpectAny:
-      return "any";
-    case kExpectNoStream:
-      return "no stream";
-    case kExpectStreamExists:
-      return "an existing stream";
-    default:
-      return std::to_string(version);
-  }
-}
-
-Error wrong_version(std::string_view stream, std::int64_t expected, EventNumber current) {
-  return Error{Errc::kConflict, fmt::format("stream '{}': expected {}, but its last event is {}",
-                                            stream, name_of_version(expected), current)};
-}
-
-Error deleted(std::string_view stream) {
-  return Error{Errc::kDeleted, fmt::format("stream '{}' is deleted", stream)};
-}
-
 WriteOutcome outcome_of(const detail::Write& write, LogPosition end) {
   WriteOutcome outcome;
   outcome.first = write.events.front().number;
@@ -81,147 +60,6 @@ WriteOutcome outcome_of(const detail::Write& write, LogPosition end) {
 }
 
 }  // namespace
-
-// --- Streams with everything in flight ---
-
-Result<EventNumber> Database::State::last_event_number(std::string_view stream) const {
-  for (auto original = stream; is_metastream(original);) {
-    original = original_of(original);
-    const auto in_flight = pending.last(original);
-    if (in_flight == kDeletedStream) {
-      return kDeletedStream;
-    }
-  }
-  if (const auto in_flight = pending.last(stream)) {
-    // A metastream's write in flight cannot hide that its stream was deleted before it.
-    return *in_flight;
-  }
-  return reader.last_event_number(stream);
-}
-
-Result<std::optional<detail::RawMetadata>> Database::State::raw_metadata(
-    std::string_view stream) const {
-  if (const auto* in_flight = pending.metadata(stream)) {
-    return *in_flight;
-  }
-  return reader.raw_metadata(stream);
-}
-
-Result<bool> Database::State::soft_deleted(std::string_view stream) const {
-  if (is_metastream(stream)) {
-    return false;
-  }
-  VERGER_TRY(const auto raw, raw_metadata(stream));
-  return raw && raw->parse().soft_deleted();
-}
-
-// --- Deciding ---
-
-Result<std::optional<detail::WrittenEvent>> Database::State::find_written(std::string_view stream,
-                                                                          EventNumber number,
-                                                                          const Uuid& id) {
-  if (const auto* entry = recent.find(stream, id); entry && entry->event.number == number) {
-    return entry->event;
-  }
-  if (number.value() < 0) {
-    return std::nullopt;
-  }
-  VERGER_TRY(const auto event, reader.find(stream, number));
-  if (!event || event->id != id) {
-    return std::nullopt;
-  }
-  Bytes buffer;
-  VERGER_TRY(const auto record, log->read(event->prepare_position, buffer));
-  return detail::WrittenEvent{
-      number, id, event->prepare_position,
-      event->prepare_position + static_cast<std::int64_t>(record.framed.size())};
-}
-
-Result<Database::State::Decision> Database::State::decide(std::string_view stream,
-                                                          std::int64_t expected_version,
-                                                          std::span<const Uuid> ids) {
-  using Kind = Decision::Kind;
-  VERGER_CHECK(look_into_ranges());
-  Decision decision{Kind::kWrite};
-  VERGER_TRY(decision.current, last_event_number(stream));
-  const auto current = decision.current.value();
-  const auto fail = [&](Error error) {
-    decision.kind = Kind::kFailed;
-    decision.error = std::move(error);
-    return decision;
-  };
-  const auto repeated = [&](const detail::WrittenEvent& first, const detail::WrittenEvent& last) {
-    decision.kind = Kind::kRepeated;
-    decision.outcome = {first.number, last.number, first.position, last.end, true};
-    return decision;
-  };
-  const auto reused_id = [&](const Uuid& id) {
-    return Error{Errc::kConflict,
-                 fmt::format("stream '{}': some events of this write are there already, but not {}",
-                             stream, id.to_string())};
-  };
-
-  if (decision.current == kDeletedStream) {
-    return fail(deleted(stream));
-  }
-  VERGER_TRY(decision.soft_deleted, soft_deleted(stream));
-  if (expected_version == kExpectStreamExists) {
-    if (decision.soft_deleted) {
-      return fail(deleted(stream));
-    }
-    if (current < 0) {
-      VERGER_TRY(const auto metadata, last_event_number(metastream_of(stream)));
-      if (metadata.value() < 0) {
-        return fail(wrong_version(stream, expected_version, decision.current));
-      }
-    }
-  }
-  if (expected_version == kExpectAny || expected_version == kExpectStreamExists) {
-    // Only what was written lately is recognised, as by the server.
-    std::optional<detail::WrittenEvent> first;
-    std::optional<detail::WrittenEvent> last;
-    for (const auto& id : ids) {
-      const auto* entry = recent.find(stream, id);
-      if (entry == nullptr) {
-        return first ? fail(reused_id(id)) : decision;
-      }
-      if (!first) {
-        first = entry->event;
-      }
-      last = entry->event;
-    }
-    return first ? repeated(*first, *last) : decision;
-  }
-  if (expected_version > current) {
-    return fail(wrong_version(stream, expected_version, decision.current));
-  }
-  if (expected_version < current) {
-    std::optional<detail::WrittenEvent> first;
-    std::optional<detail::WrittenEvent> last;
-    auto number = expected_version;
-    for (const auto& id : ids) {
-      VERGER_TRY(const auto event, find_written(stream, EventNumber(++number), id));
-      if (!event) {
-        if (first) {
-          return fail(reused_id(id));
-        }
-        if (expected_version == kExpectNoStream && decision.soft_deleted) {
-          return decision;  // for its readers the stream does not exist
-        }
-        return fail(wrong_version(stream, expected_version, decision.current));
-      }
-      if (!first) {
-        first = event;
-      }
-      last = event;
-    }
-    return first ? repeated(*first, *last)
-                 : fail(wrong_version(stream, expected_version, decision.current));
-  }
-  return decision;
-}
-
-// --- Appending ---
 
 log::Prepare Database::State::event_prepare(std::string_view stream, EventNumber number,
                                             const NewEvent& event, std::uint16_t extra_flags) {
@@ -243,7 +81,14 @@ log::Prepare Database::State::event_prepare(std::string_view stream, EventNumber
 
 Result<detail::Write> Database::State::append_prepares(std::span<log::Prepare> prepares) {
   account_for_log();
-  VERGER_TRY(const auto positions, log->append(prepares));
+  auto appended = log->append(prepares);
+  if (!appended) {
+    if (appended.error().code != Errc::kInvalidArgument) {
+      broken = appended.error();
+    }
+    return appended.error();
+  }
+  const auto& positions = *appended;
   detail::Write write;
   write.stream = prepares.front().stream;
   write.begin = positions.front();
@@ -256,7 +101,7 @@ Result<detail::Write> Database::State::append_prepares(std::span<log::Prepare> p
     if (prepare.has(flags::kData | flags::kStreamDelete)) {
       write.events.push_back({prepare.event_number(), prepare.event_id, positions[i], write.end});
     }
-    if (is_metastream(write.stream)) {
+    if (is_metastream(write.stream) && prepare.has(flags::kData)) {
       write.metadata =
           detail::RawMetadata{prepare.event_number(), prepare.version, prepare.has(flags::kIsJson),
                               Bytes(prepare.data.begin(), prepare.data.end())};
@@ -280,6 +125,26 @@ Result<LogPosition> Database::State::undelete(std::string_view stream, EventNumb
       event_prepare(metastream, EventNumber(metadata_number), event, flags::kData | kSingleWrite);
   VERGER_TRY(const auto write, append_prepares({&prepare, 1}));
   return write.end;
+}
+
+Result<void> Database::State::flush() {
+  auto flushed = log->flush();
+  if (!flushed) {
+    broken = flushed.error();
+  }
+  accounted = log->end();
+  return flushed;
+}
+
+WriteResult Database::State::append_alone(log::Prepare prepare, EventNumber current) {
+  auto write = append_prepares({&prepare, 1});
+  if (!write) {
+    return failure(write.error(), current);
+  }
+  if (auto flushed = flush(); !flushed) {
+    return failure(flushed.error(), current);
+  }
+  return outcome_of(*write, write->end);
 }
 
 WriteResult Database::append(std::string_view stream, std::int64_t expected_version,
@@ -348,12 +213,13 @@ WriteResult Database::append(std::string_view stream, std::int64_t expected_vers
                : Result<LogPosition>(last.error());
   }
   if (!end) {
+    // Half of it lies in the log, not flushed: only opening again tells what remains.
+    state.broken = end.error();
     return failure(end.error(), current);
   }
-  if (auto flushed = state.log->flush(); !flushed) {
+  if (auto flushed = state.flush(); !flushed) {
     return failure(flushed.error(), current);
   }
-  state.accounted = state.log->end();
   if (events.empty()) {
     return WriteOutcome{first, current, write->begin, *end, false};
   }
@@ -401,20 +267,12 @@ WriteResult Database::soft_delete(std::string_view stream, std::int64_t expected
     return failure(last_metadata.error());
   }
   if (decision->current.value() < 0 && last_metadata->value() < 0) {
-    return failure(wrong_version(stream, kExpectStreamExists, decision->current),
+    return failure(detail::wrong_version(stream, kExpectStreamExists, decision->current),
                    decision->current);
   }
   auto prepare = state.event_prepare(metastream, EventNumber(last_metadata->value() + 1), event,
                                      flags::kData | kSingleWrite);
-  auto write = state.append_prepares({&prepare, 1});
-  if (!write) {
-    return failure(write.error(), decision->current);
-  }
-  if (auto flushed = state.log->flush(); !flushed) {
-    return failure(flushed.error(), decision->current);
-  }
-  state.accounted = state.log->end();
-  return outcome_of(*write, write->end);
+  return state.append_alone(prepare, decision->current);
 }
 
 WriteResult Database::hard_delete(std::string_view stream, std::int64_t expected_version) {
@@ -441,15 +299,7 @@ WriteResult Database::hard_delete(std::string_view stream, std::int64_t expected
   }
   auto prepare =
       state.event_prepare(stream, kDeletedStream, event, flags::kStreamDelete | kSingleWrite);
-  auto write = state.append_prepares({&prepare, 1});
-  if (!write) {
-    return failure(write.error(), decision->current);
-  }
-  if (auto flushed = state.log->flush(); !flushed) {
-    return failure(flushed.error(), decision->current);
-  }
-  state.accounted = state.log->end();
-  return outcome_of(*write, write->end);
+  return state.append_alone(prepare, decision->current);
 }
 
 WriteResult Database::append_scavenge_point(std::int64_t expected_version, std::int32_t threshold) {

@@ -27,6 +27,9 @@ Result<void> Database::State::check_writable(std::string_view what) const {
     return Error{Errc::kRefused, fmt::format("database {}: {} needs it opened for writing",
                                              log->directory().string(), what)};
   }
+  if (broken) {
+    return broken->within("an earlier write failed, open the database again");
+  }
   return {};
 }
 

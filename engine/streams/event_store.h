@@ -60,6 +60,8 @@ struct Event {
   Bytes data;
   Bytes metadata;
   Ticks timestamp;
+  /// kNoPosition when a stream was read and a commit record made it an event: only $all tells
+  /// where.
   LogPosition commit_position;
   LogPosition prepare_position;
 };

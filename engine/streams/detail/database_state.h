@@ -33,6 +33,9 @@ struct Database::State {
   detail::RecentEvents recent{kRecentEvents};
   /// Up to here `pending` accounts for the log.
   LogPosition accounted;
+  /// Set when an append failed half-way: what `pending` says may then not be on the disk, so that
+  /// no later write may be decided by it.
+  std::optional<Error> broken;
 
   State(FileSystem& files_in, Clock& clock_in, Random& random_in, Log& out_in, bool writable_in,
         std::unique_ptr<log::TransactionLog> log_in, std::unique_ptr<index::Index> index_in,
@@ -72,6 +75,9 @@ struct Database::State {
                                                            EventNumber number, const Uuid& id);
   /// Appends prepares of one stream and notes them; not flushed.
   Result<detail::Write> append_prepares(std::span<log::Prepare> prepares);
+  Result<void> flush();
+  /// Appends and flushes one.
+  WriteResult append_alone(log::Prepare prepare, EventNumber current);
   /// Appends the metadata event that lets a soft-deleted stream begin at `first`.
   Result<LogPosition> undelete(std::string_view stream, EventNumber first);
   log::Prepare event_prepare(std::string_view stream, EventNumber number, const NewEvent& event,

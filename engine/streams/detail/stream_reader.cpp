@@ -185,7 +185,9 @@ Result<std::vector<Event>> StreamReader::events(std::string_view stream, std::in
     }
     VERGER_TRY(const auto prepare, prepare_at(entry.position, buffer));
     if (prepare && prepare->stream == stream) {
-      found.push_back(make_event(*prepare, entry.number, prepare->position));
+      const bool self_committed = prepare->has(log::prepare_flags::kIsCommitted);
+      found.push_back(
+          make_event(*prepare, entry.number, self_committed ? prepare->position : kNoPosition));
     }
   }
   return found;

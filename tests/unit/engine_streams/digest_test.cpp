@@ -1,0 +1,184 @@
+#include "tests/unit/engine_streams/streams_test.h"
+
+namespace verger::streams {
+namespace {
+
+DatabaseDigest digest_of(const Database& database, LogPosition end, Ticks now,
+                         std::uint32_t units = 4096) {
+  DigestJob job(database, end, now);
+  for (;;) {
+    const auto step = job.step(Budget{units});
+    if (!step) {
+      ADD_FAILURE() << step.error().message;
+      return {};
+    }
+    if (step->kind == StepOutcome::Kind::kDone) {
+      return job.digest();
+    }
+  }
+}
+
+class Digest : public StreamsTest {
+ protected:
+  DatabaseDigest digest() {
+    return digest_of(database(), database().committed(), builder.clock().now());
+  }
+};
+
+TEST_F(Digest, OfALogIsComputedByTheDocumentedRule) {
+  builder.write("s", 2);
+  const auto end = database().committed();
+  Sha256 chunk;
+  std::uint64_t records = 0;
+  log::LogCursor cursor(database().transaction_log(), LogPosition(0), end);
+  for (auto record = cursor.next(); record && *record; record = cursor.next()) {
+    const auto payload = (*record)->framed.subspan(4, (*record)->framed.size() - 8);
+    Bytes head;
+    append_le(head, (*record)->position().value());
+    append_le(head, static_cast<std::uint32_t>(payload.size()));
+    chunk.update(head);
+    chunk.update(payload);
+    ++records;
+  }
+  const auto of_chunk = chunk.finish();
+  const auto digest = this->digest();
+  ASSERT_EQ(digest.chunks.size(), 1U);
+  EXPECT_EQ(digest.chunks[0], of_chunk);
+  EXPECT_EQ(digest.logical, sha256(of_chunk));
+  EXPECT_EQ(digest.records, records);
+  EXPECT_EQ(digest.readable_events, 2U);
+}
+
+TEST_F(Digest, OfAnEmptyLogHasNoChunks) {
+  const auto digest = digest_of(database(), LogPosition(0), builder.clock().now());
+  EXPECT_TRUE(digest.chunks.empty());
+  EXPECT_EQ(digest.logical, sha256({}));
+  EXPECT_EQ(digest.readable, Sha256Digest{});
+}
+
+TEST_F(Digest, DoesNotDependOnTheSizeOfSteps) {
+  for (int i = 0; i < 50; ++i) {
+    builder.write(fmt::format("s-{}", i % 4), 2, 200);
+  }
+  const auto end = database().committed();
+  const auto whole = digest_of(database(), end, builder.clock().now());
+  const auto stepped = digest_of(database(), end, builder.clock().now(), 1);
+  EXPECT_GT(whole.chunks.size(), 1U);
+  EXPECT_EQ(whole.chunks, stepped.chunks);
+  EXPECT_EQ(whole.logical, stepped.logical);
+  EXPECT_EQ(whole.readable, stepped.readable);
+}
+
+TEST_F(Digest, IgnoresWhatComesAfterItsEnd) {
+  builder.write("s", 5);
+  builder.write("gone", 2);
+  const auto point = builder.point();
+  const auto before = digest_of(database(), point.position, point.effective_now);
+  builder.write("s", 5);
+  builder.metadata("s", R"({"$maxCount":1})");
+  builder.hard_delete("gone");
+  const auto after = digest_of(database(), point.position, point.effective_now);
+  EXPECT_EQ(before.logical, after.logical);
+  EXPECT_EQ(before.readable, after.readable);
+  EXPECT_EQ(after.readable_events, 7U);
+}
+
+/// For readers a log where something is hidden and one where it never was are the same.
+TEST_F(Digest, CountsWhatReadersSee) {
+  builder.write("s", 6);
+  builder.write("deleted", 2);
+  builder.write("soft", 2);
+  builder.transaction("t", 2);
+  EXPECT_EQ(digest().readable_events, 12U);
+  builder.metadata("s", R"({"$maxCount":2})");
+  EXPECT_EQ(digest().readable_events, 9U);  // four go, one metadata event comes
+  builder.hard_delete("deleted");
+  EXPECT_EQ(digest().readable_events, 7U);
+  builder.soft_delete("soft");
+  EXPECT_EQ(digest().readable_events, 6U);
+  builder.metadata("t", R"({"$maxAge":10})");
+  EXPECT_EQ(digest().readable_events, 7U);
+  builder.clock().advance_seconds(20);
+  EXPECT_EQ(digest().readable_events, 5U);
+}
+
+TEST_F(Digest, ReadableChangesWithEveryPartOfAnEvent) {
+  std::vector<Sha256Digest> seen;
+  for (int part = 0; part < 5; ++part) {
+    MemoryFileSystem other_disk;
+    test::DatabaseBuilder other(other_disk, "/db");
+    auto event = other.event();
+    switch (part) {
+      case 1:
+        event.data.push_back(std::byte{1});
+        break;
+      case 2:
+        event.metadata.push_back(std::byte{1});
+        break;
+      case 3:
+        event.type = "other";
+        break;
+      case 4:
+        event.id = other.random().uuid();
+        break;
+      default:
+        break;
+    }
+    other.write("s", {event});
+    seen.push_back(
+        digest_of(other.database(), other.database().committed(), test::kTestTime).readable);
+  }
+  std::ranges::sort(seen);
+  EXPECT_TRUE(std::ranges::adjacent_find(seen) == seen.end());
+}
+
+class Points : public StreamsTest {};
+
+TEST_F(Points, AreListedOldestFirst) {
+  EXPECT_TRUE(scavenge_points(database())->empty());
+  builder.write("s", 3);
+  const auto first = builder.point();
+  const auto second = builder.point(-5);
+  const auto points = scavenge_points(database());
+  ASSERT_TRUE(points) << points.error().message;
+  EXPECT_THAT(*points, ::testing::ElementsAre(first, second));
+  EXPECT_EQ(first.number.value(), 0);
+  EXPECT_EQ(second.threshold, -5);
+}
+
+TEST_F(Points, EndTheirChunk) {
+  builder.write("s");
+  const auto point = builder.point(3);
+  const auto next = builder.write("s");
+  const auto& log = database().transaction_log();
+  EXPECT_EQ(log.chunk_of(point.position).value(), 0);
+  EXPECT_EQ(next.position.value(), log.chunk_size());
+  EXPECT_TRUE(log.chunk_at(point.position)->completed());
+}
+
+TEST_F(Points, HaveTheServersPayload) {
+  builder.point();
+  builder.point(42);
+  const auto slice = forward("$scavengePoints");
+  ASSERT_EQ(slice.events.size(), 2U);
+  EXPECT_EQ(as_text(slice.events[0].data), "{}");
+  EXPECT_EQ(as_text(slice.events[1].data), "{\n  \"threshold\": 42\n}");
+  EXPECT_EQ(slice.events[0].type, "$scavengePoint");
+}
+
+TEST_F(Points, AForeignEventAmongThemIsAnError) {
+  builder.point();
+  builder.write("$scavengePoints");
+  const auto points = scavenge_points(database());
+  ASSERT_FALSE(points);
+  EXPECT_EQ(points.error().code, Errc::kCorruption);
+}
+
+TEST_F(Points, AreAppendedWithAnExpectedVersion) {
+  ASSERT_TRUE(database().append_scavenge_point(kExpectNoStream, 0));
+  EXPECT_EQ(code(database().append_scavenge_point(kExpectNoStream, 0)), Errc::kConflict);
+  EXPECT_TRUE(database().append_scavenge_point(0, 0));
+}
+
+}  // namespace
+}  // namespace verger::streams

@@ -1,0 +1,49 @@
+#include "engine/streams/detail/undelete_json.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/streams/detail/utf8.h"
+#include "engine/streams/stream_names.h"
+
+namespace verger::streams {
+namespace {
+
+std::string undelete(std::string_view json, std::int64_t first) {
+  return std::string(as_text(detail::undelete_json(as_bytes(json), EventNumber(first))));
+}
+
+TEST(UndeleteJson, SetsTheTruncation) {
+  EXPECT_EQ(undelete(R"({"$tb":9223372036854775807})", 4), R"({"$tb":4})");
+}
+
+TEST(UndeleteJson, KeepsOtherKeysAndTheirOrder) {
+  EXPECT_EQ(undelete(R"({ "z": [1, 2.5], "$tb": 9223372036854775807, "a": {"ö": null} })", 7),
+            R"({"z":[1,2.5],"$tb":7,"a":{"ö":null}})");
+  EXPECT_EQ(undelete(R"({"$maxCount":3})", 0), R"({"$maxCount":3,"$tb":0})");
+}
+
+TEST(UndeleteJson, BeginsAnewWhereNothingCanBeKept) {
+  EXPECT_EQ(undelete("", 1), R"({"$tb":1})");
+  EXPECT_EQ(undelete("[1]", 1), R"({"$tb":1})");
+}
+
+TEST(Utf8, AcceptsTextAndRefusesTheRest) {
+  for (const std::string_view good : {"", "plain", "käse", "日本", "\U0001F427", "\U0010FFFF"}) {
+    EXPECT_TRUE(detail::is_valid_utf8(good)) << good;
+  }
+  for (const std::string_view bad :
+       {"\x80", "\xC3", "\xC3\x28", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
+        "\xF4\x90\x80\x80", "\xFF", "a\xE2\x82"}) {
+    EXPECT_FALSE(detail::is_valid_utf8(bad));
+  }
+}
+
+TEST(StreamNames, TellMetastreams) {
+  EXPECT_TRUE(is_metastream("$$s"));
+  EXPECT_FALSE(is_metastream("$s"));
+  EXPECT_EQ(metastream_of("$settings"), "$$$settings");
+  EXPECT_EQ(original_of("$$$settings"), "$settings");
+}
+
+}  // namespace
+}  // namespace verger::streams
