@@ -212,10 +212,13 @@ Result<void> Index::State::catch_up(const log::TransactionLog& log) {
 }
 
 void Index::State::note_for_existence(const log::Prepare& prepare, StreamHash hash) {
+  if (!existence_contiguous) {
+    return;
+  }
   constexpr auto kIndexed = log::prepare_flags::kData | log::prepare_flags::kStreamDelete;
   const bool gets_entry = prepare.has(log::prepare_flags::kIsCommitted) && prepare.has(kIndexed) &&
                           prepare.position > view()->set->commit_checkpoint;
-  if (existence_contiguous && !gets_entry) {
+  if (!gets_entry) {
     streams_without_entry.insert(hash);
   }
 }

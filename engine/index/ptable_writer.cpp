@@ -22,7 +22,8 @@ struct PTableWriter::State {
   BloomBuilder bloom;
   std::unique_ptr<File> file;
   Md5 md5;
-  Bytes buffer;
+  Bytes buffer = Bytes(kBufferSize + 2 * detail::kPTableHeaderSize);
+  std::size_t buffered = 0;
   std::uint64_t written = 0;
   std::uint64_t count = 0;
   std::optional<IndexEntry> last;
@@ -44,17 +45,19 @@ struct PTableWriter::State {
     }
   }
 
+  /// Room for up to a header's size; there is always that much, since a full buffer is flushed.
   std::byte* extend(std::size_t size) {
-    const auto at = buffer.size();
-    buffer.resize(at + size);
-    return buffer.data() + at;
+    auto* at = buffer.data() + buffered;
+    buffered += size;
+    return at;
   }
-  Result<void> flush_when_full() { return buffer.size() >= kBufferSize ? flush() : Result<void>(); }
+  Result<void> flush_when_full() { return buffered >= kBufferSize ? flush() : Result<void>(); }
   Result<void> flush() {
-    VERGER_CHECK(file->write_at(written, buffer));
-    md5.update(buffer);
-    written += buffer.size();
-    buffer.clear();
+    const auto bytes = ByteView(buffer).first(buffered);
+    VERGER_CHECK(file->write_at(written, bytes));
+    md5.update(bytes);
+    written += buffered;
+    buffered = 0;
     return {};
   }
   Result<std::uint64_t> append_midpoints();
@@ -67,6 +70,7 @@ Result<PTableWriter> PTableWriter::create(FileSystem& files, const Path& directo
   auto state = std::make_unique<State>(files, directory, name, bloom_entries, cache_depth);
   VERGER_TRY(state->file, files.open(state->path, OpenMode::kCreateNew));
   auto* header = state->extend(detail::kPTableHeaderSize);
+  std::fill_n(header, detail::kPTableHeaderSize, std::byte{0});
   header[0] = std::byte{1};
   header[1] = std::byte{detail::kNewestPTableVersion};
   return PTableWriter(std::move(state));
@@ -130,6 +134,7 @@ Result<Path> PTableWriter::finish() {
   auto& state = *state_;
   VERGER_TRY(const auto midpoints, state.append_midpoints());
   auto* footer = state.extend(detail::kPTableFooterSize);
+  std::fill_n(footer, detail::kPTableFooterSize, std::byte{0});
   footer[0] = std::byte{1};
   footer[1] = std::byte{detail::kNewestPTableVersion};
   store_le(footer + 2, static_cast<std::uint32_t>(midpoints));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 namespace verger::index::detail {
 
@@ -18,7 +19,33 @@ EntrySorter::~EntrySorter() {
   }
 }
 
-void EntrySorter::sort_batch() { std::ranges::sort(batch_, std::greater{}); }
+/// Hashes are spread evenly: dealt out by their upper bits first, what is left to sort is short.
+void EntrySorter::sort_batch() {
+  constexpr unsigned kBits = 12;
+  constexpr std::size_t kBuckets = std::size_t{1} << kBits;
+  if (batch_.size() < kBuckets * 4) {
+    std::ranges::sort(batch_, std::greater{});
+    return;
+  }
+  const auto bucket = [](const IndexEntry& entry) {  // descending
+    return kBuckets - 1 - static_cast<std::size_t>(entry.hash.value() >> (64U - kBits));
+  };
+  std::vector<std::size_t> ends(kBuckets + 1);
+  for (const auto& entry : batch_) {
+    ++ends[bucket(entry) + 1];
+  }
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  auto next = ends;
+  std::vector<IndexEntry> dealt(batch_.size());
+  for (const auto& entry : batch_) {
+    dealt[next[bucket(entry)]++] = entry;
+  }
+  batch_.swap(dealt);
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    std::sort(batch_.begin() + static_cast<std::ptrdiff_t>(ends[i]),
+              batch_.begin() + static_cast<std::ptrdiff_t>(ends[i + 1]), std::greater{});
+  }
+}
 
 Result<void> EntrySorter::write_run() {
   sort_batch();

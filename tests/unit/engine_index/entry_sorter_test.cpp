@@ -1,0 +1,43 @@
+#include "engine/index/detail/entry_sorter.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "engine/base/memory_file_system.h"
+
+namespace verger::index::detail {
+namespace {
+
+class EntrySorterTest : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(EntrySorterTest, GivesEveryEntryBackInOrder) {
+  MemoryFileSystem files;
+  SeededRandom random(9);
+  std::vector<IndexEntry> entries(50'000);
+  for (auto& entry : entries) {
+    // A third of them share one hash.
+    entry = {StreamHash(random.below(3) == 0 ? 42 : random.next()),
+             EventNumber(static_cast<std::int64_t>(random.below(10))),
+             LogPosition(static_cast<std::int64_t>(random.below(1000)))};
+  }
+  {
+    EntrySorter sorter(files, "/", random, GetParam());
+    for (const auto& entry : entries) {
+      ASSERT_TRUE(sorter.add(entry));
+    }
+    EXPECT_EQ(sorter.count(), entries.size());
+    std::vector<IndexEntry> sorted;
+    while (sorter.advance().value()) {
+      sorted.push_back(sorter.current());
+    }
+    std::ranges::sort(entries, std::greater{});
+    EXPECT_EQ(sorted, entries);
+    EXPECT_FALSE(sorter.advance().value());
+  }
+  EXPECT_TRUE(files.list("/")->empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Batches, EntrySorterTest, testing::Values(700, 20'000, 50'000, 100'000));
+
+}  // namespace
+}  // namespace verger::index::detail
