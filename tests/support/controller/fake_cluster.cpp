@@ -1,0 +1,450 @@
+#include "tests/support/controller/fake_cluster.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+namespace verger::test {
+
+using nlohmann::json;
+
+namespace {
+
+http::Response answer(int status, const json& body) {
+  http::Response out;
+  out.status = status;
+  out.headers.set("Content-Type", "application/json; charset=utf-8");
+  out.body = body.dump();
+  return out;
+}
+
+http::Response plain(int status, std::string body) {
+  http::Response out;
+  out.status = status;
+  out.headers.set("Content-Type", "text/plain; charset=utf-8");
+  out.headers.set("Access-Control-Allow-Methods", "GET, OPTIONS");
+  out.body = std::move(body);
+  return out;
+}
+
+http::Response problem(int status, std::string_view code) {
+  return answer(status, {{"status", status}, {"code", code}, {"detail", code}});
+}
+
+std::string permit_key(const std::string& run, const std::string& step) { return run + "|" + step; }
+
+}  // namespace
+
+FakeCluster::FakeCluster(VirtualTime& time, int voters) : time_(time) {
+  for (int i = 1; i <= voters; ++i) {
+    FakeNode node;
+    node.name = fmt::format("n{}", i);
+    node.index = i;
+    node.instance = fmt::format("instance-{}-{}", i, next_id_++);
+    node.state = i == 1 ? api::NodeState::kLeader : api::NodeState::kFollower;
+    nodes.push_back(std::move(node));
+  }
+}
+
+void FakeCluster::add_replica() {
+  FakeNode node;
+  node.index = static_cast<int>(nodes.size()) + 1;
+  node.name = fmt::format("n{}", node.index);
+  node.instance = fmt::format("instance-{}-{}", node.index, next_id_++);
+  node.state = api::NodeState::kReadOnlyReplica;
+  node.read_only_replica = true;
+  nodes.push_back(std::move(node));
+}
+
+FakeNode& FakeCluster::node(const std::string& name) {
+  const auto found = std::ranges::find(nodes, name, &FakeNode::name);
+  if (found == nodes.end()) {
+    throw std::logic_error("no node is called " + name);
+  }
+  return *found;
+}
+
+FakeNode* FakeCluster::leader() {
+  const auto found = std::ranges::find(nodes, api::NodeState::kLeader, &FakeNode::state);
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+int FakeCluster::total_resigns() const {
+  int out = 0;
+  for (const auto& each : nodes) {
+    out += each.resigns;
+  }
+  return out;
+}
+
+void FakeCluster::elect(const std::string& name) {
+  for (auto& each : nodes) {
+    if (!each.read_only_replica) {
+      each.state = each.name == name ? api::NodeState::kLeader : api::NodeState::kFollower;
+    }
+  }
+  ++epoch;
+  election_ends_.reset();
+}
+
+void FakeCluster::restart(const std::string& name) {
+  auto& each = node(name);
+  each.instance = fmt::format("instance-{}-{}", each.index, next_id_++);
+  each.priority = 0;
+  if (each.running) {
+    end_scavenge(each, "Interrupted");
+  }
+}
+
+void FakeCluster::resign(FakeNode& node) {
+  ++node.resigns;
+  if (node.state != api::NodeState::kLeader) {
+    return;
+  }
+  node.state = api::NodeState::kResigningLeader;
+  resigning_ = node.name;
+  election_ends_ = time_.monotonic() + election_takes;
+}
+
+void FakeCluster::finish_election() {
+  election_ends_.reset();
+  FakeNode* best = nullptr;
+  for (auto& each : nodes) {
+    if (each.read_only_replica || !each.up) {
+      continue;
+    }
+    if (resigner_wins > 0 && each.name == resigning_) {
+      best = &each;
+      break;
+    }
+    if (best == nullptr || each.priority > best->priority) {
+      best = &each;
+    }
+  }
+  if (resigner_wins > 0) {
+    --resigner_wins;
+  }
+  if (best != nullptr) {
+    elect(best->name);
+  }
+}
+
+void FakeCluster::pass_time() {
+  const auto now = time_.monotonic();
+  if (election_ends_ && now >= *election_ends_) {
+    finish_election();
+  }
+  for (auto& each : nodes) {
+    if (each.running && each.up && now >= each.running->ends) {
+      end_scavenge(each, "Success");
+    }
+  }
+}
+
+std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
+  ++node.scavenge_starts;
+  auto id = fmt::format("00000000-0000-4000-8000-{:012d}", next_id_++);
+  std::optional<std::int64_t> point;
+  const auto latest = static_cast<std::int64_t>(points.size()) - 1;
+  const auto done = node.last_finished.value_or(-1);
+  if (node.unfinished) {
+    point = node.unfinished;
+  } else if (latest > done) {
+    point = latest;
+  } else if (!sync_only) {
+    points.push_back(1'000 * (latest + 2));
+    point = latest + 1;
+  }
+  api::ScavengeEvent started;
+  started.type = "$scavengeStarted";
+  started.scavenge_id = id;
+  started.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
+  node.log.push_back(started);
+  node.running =
+      FakeScavenge{id, point.value_or(-1),
+                   time_.monotonic() + (point ? scavenge_takes : std::chrono::milliseconds(5))};
+  if (point) {
+    node.unfinished = point;
+  }
+  return id;
+}
+
+void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
+  api::ScavengeEvent end;
+  end.type = "$scavengeCompleted";
+  end.scavenge_id = node.running->id;
+  end.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
+  end.result = result;
+  end.error = result == "Interrupted" ? "The node was restarted." : "";
+  node.log.push_back(end);
+  if (result == "Success" && node.running->point >= 0) {
+    node.last_finished = node.running->point;
+    node.unfinished.reset();
+    ++node.finished[node.running->point];
+  }
+  for (auto& [id, operation] : node.operations) {
+    if (operation.scavenge_id == node.running->id) {
+      const bool good = result == "Success";
+      operation.status.state = good ? api::OperationState::kDone : api::OperationState::kFailed;
+      operation.status.error_code = good ? "" : result == "Stopped" ? "stopped" : "interrupted";
+      operation.status.result_json =
+          json{{"scavenge_id", node.running->id}, {"space_saved", 100}}.dump();
+    }
+  }
+  node.running.reset();
+}
+
+api::Gossip FakeCluster::gossip_of(const FakeNode& asked) const {
+  api::Gossip out;
+  out.server_ip = fmt::format("10.0.0.{}", asked.index);
+  out.server_port = 2113;
+  for (const auto& each : nodes) {
+    api::GossipMember member;
+    member.instance_id = each.instance;
+    member.time_stamp = "2024-06-02T00:00:00Z";
+    member.state = each.state;
+    member.is_alive = each.up;
+    member.http_ip = fmt::format("10.0.0.{}", each.index);
+    member.http_port = 2113;
+    member.writer_checkpoint = each.writer;
+    member.chaser_checkpoint = each.writer;
+    member.last_commit_position = each.writer;
+    member.epoch_number = epoch;
+    member.epoch_id = fmt::format("epoch-{}", epoch);
+    member.node_priority = each.priority;
+    member.is_read_only_replica = each.read_only_replica;
+    member.es_version = each.version;
+    out.members.push_back(std::move(member));
+  }
+  return out;
+}
+
+api::NodeFacts FakeCluster::facts_of(const FakeNode& node) const {
+  const auto point_at = [this](std::int64_t number) {
+    return api::ScavengePoint{number, points.at(static_cast<std::size_t>(number)),
+                              "2024-06-02T00:00:00Z", 0};
+  };
+  api::NodeFacts out;
+  out.agent_version = "test";
+  out.node_running = node.up;
+  out.node_instance_id = node.up ? node.instance : "";
+  out.node_version = node.version;
+  out.database_id = node.database;
+  out.disk_total_bytes = std::int64_t{1} << 40U;
+  out.disk_free_bytes = std::int64_t{1} << 39U;
+  out.database_bytes = 1'000'000;
+  out.largest_chunk_bytes = 262'144;
+  out.chunk_size = 262'144;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    out.points.push_back(point_at(static_cast<std::int64_t>(i)));
+  }
+  if (node.last_finished) {
+    out.last_finished_point = point_at(*node.last_finished);
+  }
+  if (node.unfinished) {
+    out.unfinished = api::UnfinishedScavenge{point_at(*node.unfinished), "Accumulating"};
+  }
+  if (node.running) {
+    out.running = api::RunningScavenge{node.running->id, "Accumulation Phase", 0, 4, 0};
+  }
+  out.highest_controller_epoch = node.highest_epoch;
+  return out;
+}
+
+http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& request) {
+  const auto target = *http::parse_target(request.target);
+  const auto& path = target.path;
+  if (path == "/gossip") {
+    return answer(200, api::to_json(gossip_of(node)));
+  }
+  if (path == "/info") {
+    return answer(200, {{"esVersion", node.version},
+                        {"state", "leader"},
+                        {"features", {{"atomPub", false}, {"userManagement", true}}},
+                        {"authentication", {{"type", "internal"}, {"properties", json::array()}}}});
+  }
+  if (path == "/admin/scavenge/current" && request.method == "GET") {
+    const auto id = node.running ? node.running->id : std::string();
+    return answer(
+        200, {{"scavengeId", id}, {"scavengeLink", id.empty() ? "" : "/admin/scavenge/" + id}});
+  }
+  if (path == "/admin/scavenge" && request.method == "POST") {
+    if (node.running) {
+      return plain(400, "Scavenge is already running");
+    }
+    const auto sync_only = target.parameter("syncOnly");
+    return answer(200, {{"scavengeId", start_scavenge(node, sync_only && *sync_only == "true")}});
+  }
+  if (path.starts_with("/admin/scavenge/") && request.method == "DELETE") {
+    if (!node.running || node.running->id != target.segments.back()) {
+      return plain(404, "Scavenge Id does not exist");
+    }
+    const auto id = node.running->id;
+    end_scavenge(node, "Stopped");
+    return answer(200, json(id));
+  }
+  if (path == "/admin/node/resign") {
+    resign(node);
+    return plain(200, "");
+  }
+  if (path.starts_with("/admin/node/priority/")) {
+    node.priority = std::stoi(target.segments.back());
+    return plain(200, "");
+  }
+  if (path.starts_with("/streams/$scavenges")) {
+    auto entries = json::array();
+    std::int64_t number = 0;
+    for (const auto& each : nodes) {
+      for (const auto& event : each.log) {
+        if (target.segments.size() > 2 && target.segments[2] != event.scavenge_id) {
+          continue;
+        }
+        const json data{{"scavengeId", event.scavenge_id},
+                        {"nodeEndpoint", event.node_endpoint},
+                        {"result", event.result},
+                        {"error", event.error.empty() ? json() : json(event.error)},
+                        {"timeTaken", "00:00:01"},
+                        {"spaceSaved", 10},
+                        {"maxChunkScavenged", 0}};
+        entries.push_back({{"eventType", event.type},
+                           {"eventNumber", number},
+                           {"positionEventNumber", number},
+                           {"data", data.dump()}});
+        ++number;
+      }
+    }
+    std::ranges::reverse(entries);
+    return answer(200, {{"entries", entries}});
+  }
+  return plain(404, "");
+}
+
+http::Response FakeCluster::start_operation(FakeNode& node, const http::Request& request) {
+  auto parsed = api::parse_operation_request(request.body);
+  if (!parsed) {
+    return problem(400, "invalid");
+  }
+  if (const auto known = node.operations.find(parsed->id); known != node.operations.end()) {
+    return answer(200, api::to_json(known->second.status));
+  }
+  if (parsed->controller_epoch < node.highest_epoch) {
+    return problem(409, "stale_epoch");
+  }
+  const auto permit = node.permits.find(permit_key(parsed->run, parsed->step));
+  if (permit == node.permits.end() || permit->second <= time_.monotonic()) {
+    return problem(409, "no_permit");
+  }
+  if (parsed->expected_instance_id != node.instance) {
+    return problem(409, "wrong_node");
+  }
+  FakeOperation operation;
+  operation.request = *parsed;
+  operation.status.id = parsed->id;
+  operation.status.kind = parsed->kind;
+  operation.status.state = api::OperationState::kActing;
+  operation.status.accepted_at = "2024-06-02T00:00:00Z";
+  operation.since = time_.monotonic();
+  const auto parameters = json::parse(parsed->parameters_json);
+  if (parsed->kind == "scavenge") {
+    if (node.running) {
+      operation.status.state = api::OperationState::kFailed;
+      operation.status.error_code = "scavenge_running";
+    } else {
+      operation.scavenge_id = start_scavenge(node, parameters.at("sync_only").get<bool>());
+    }
+  } else if (parsed->kind == "resign") {
+    resign(node);
+    operation.status.state = api::OperationState::kDone;
+  } else if (parsed->kind == "set_priority") {
+    node.priority = parameters.at("priority").get<std::int32_t>();
+    operation.status.state = api::OperationState::kDone;
+  } else {
+    return problem(400, "unknown_kind");
+  }
+  const auto status = api::to_json(operation.status);
+  node.operations[parsed->id] = std::move(operation);
+  return answer(202, status);
+}
+
+http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& request) {
+  const auto target = *http::parse_target(request.target);
+  const auto& path = target.path;
+  if (path == "/agent/v1/facts") {
+    return answer(200, api::to_json(facts_of(node)));
+  }
+  if (path == "/agent/v1/permits") {
+    const auto permit = api::parse_permit(request.body);
+    if (permit->controller_epoch < node.highest_epoch) {
+      return problem(409, "stale_epoch");
+    }
+    if (permit->controller_epoch > node.highest_epoch) {
+      node.permits.clear();
+      node.highest_epoch = permit->controller_epoch;
+    }
+    node.permits[permit_key(permit->run, permit->step)] =
+        time_.monotonic() + std::chrono::milliseconds(permit->valid_for_ms);
+    return plain(204, "");
+  }
+  if (path == "/agent/v1/operations") {
+    return start_operation(node, request);
+  }
+  if (path.starts_with("/agent/v1/operations/")) {
+    const auto found = node.operations.find(target.segments[3]);
+    if (found == node.operations.end()) {
+      return problem(404, "not_found");
+    }
+    if (path.ends_with("/cancel") && node.running &&
+        node.running->id == found->second.scavenge_id) {
+      end_scavenge(node, "Stopped");
+    }
+    return answer(200, api::to_json(found->second.status));
+  }
+  if (path == "/agent/v1/digest") {
+    api::Digest digest;
+    digest.point_number = std::stoll(std::string(*target.parameter("point")));
+    digest.logical = node.digest;
+    digest.readable = "rr";
+    digest.chunks = {"c0", node.digest};
+    return answer(200, api::to_json(digest));
+  }
+  return plain(404, "");
+}
+
+net::awaitable<Result<http::Response>> FakeCluster::send(http::Endpoint to, http::Request request,
+                                                         std::chrono::milliseconds deadline) {
+  co_await time_.sleep_for(std::chrono::milliseconds(1));
+  pass_time();
+  FakeNode* node = nullptr;
+  for (auto& each : nodes) {
+    if (to.host == fmt::format("10.0.0.{}", each.index)) {
+      node = &each;
+    }
+  }
+  const bool to_agent = to.port == 2114;
+  if (node == nullptr || (to_agent ? !agents || !node->agent_up : !node->up)) {
+    co_return Error{Errc::kUnavailable, fmt::format("{}: connection refused", to.url())};
+  }
+  const bool may_act = request.method != "GET";
+  const auto what =
+      may_act && fate ? fate(*node, request).value_or(Fate::kArrives) : Fate::kArrives;
+  if (what == Fate::kRefusedConnection) {
+    co_return Error{Errc::kUnavailable, fmt::format("{}: connection refused", to.url())};
+  }
+  if (what == Fate::kLost) {
+    co_await time_.sleep_for(deadline);
+    co_return Error{Errc::kUnknownOutcome, fmt::format("{}: no answer", to.url())};
+  }
+  auto response = to_agent ? agent_answer(*node, request) : node_answer(*node, request);
+  if (may_act && acted) {
+    acted(*node, request);
+  }
+  co_await time_.sleep_for(what == Fate::kReplyLost ? deadline : std::chrono::milliseconds(1));
+  if (what == Fate::kReplyLost) {
+    co_return Error{Errc::kUnknownOutcome, fmt::format("{}: no answer", to.url())};
+  }
+  co_return response;
+}
+
+}  // namespace verger::test

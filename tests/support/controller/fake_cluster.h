@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nodeagent/api/agent.h"
+#include "nodeagent/api/node.h"
+#include "nodeagent/http/client.h"
+#include "tests/support/controller/virtual_time.h"
+
+namespace verger::test {
+
+/// What becomes of one request.
+enum class Fate : std::uint8_t {
+  kArrives,
+  kRefusedConnection,  ///< kUnavailable: certainly not sent
+  kLost,               ///< kUnknownOutcome, never arrived
+  kReplyLost,          ///< kUnknownOutcome, carried out
+};
+
+struct FakeOperation {
+  api::OperationRequest request;
+  api::OperationStatus status;
+  std::string scavenge_id;
+  Monotonic since{};
+};
+
+struct FakeScavenge {
+  std::string id;
+  std::int64_t point = 0;
+  Monotonic ends{};
+};
+
+struct FakeNode {
+  std::string name;
+  int index = 0;
+  bool up = true;
+  bool agent_up = true;
+  api::NodeState state = api::NodeState::kFollower;
+  std::string instance;
+  std::int32_t priority = 0;
+  std::int64_t writer = 10'000;
+  bool read_only_replica = false;
+  std::string version = "24.6.0";
+  std::string database = "db-1";
+
+  std::optional<std::int64_t> last_finished;
+  std::optional<std::int64_t> unfinished;
+  std::optional<FakeScavenge> running;
+  std::vector<api::ScavengeEvent> log;
+  std::string digest = "aa";
+
+  // the agent's journal: survives its restart
+  std::map<std::string, FakeOperation> operations;
+  std::int64_t highest_epoch = 0;
+  std::map<std::string, Monotonic> permits;
+
+  // what the tests count
+  std::map<std::int64_t, int> finished;  ///< point -> times
+  int resigns = 0;
+  int scavenge_starts = 0;
+};
+
+/// Three or more nodes "n1"... with agents, that answer the node interface on port 2113 and the
+/// agent interface on 2114 of "10.0.0.<index>". State changes are worked out when somebody asks.
+/// n1 leads.
+class FakeCluster final : public http::Client {
+ public:
+  explicit FakeCluster(VirtualTime& time, int voters = 3);
+
+  net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
+                                              std::chrono::milliseconds deadline) override;
+
+  FakeNode& node(const std::string& name);
+  FakeNode* leader();
+  void add_replica();
+  /// The leadership goes to `name` without anybody's asking.
+  void elect(const std::string& name);
+  void restart(const std::string& name);
+  [[nodiscard]] int total_resigns() const;
+
+  std::vector<FakeNode> nodes;
+  std::vector<std::int64_t> points;  ///< positions; the index is the number
+  std::int32_t epoch = 1;
+  bool agents = true;
+  /// Voters elect the one that resigned as often as this says.
+  int resigner_wins = 0;
+  std::chrono::milliseconds scavenge_takes{2'000};
+  std::chrono::milliseconds election_takes{300};
+  /// Asked for each request that may act; nullopt = arrives.
+  std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
+  /// Called when a request that may act has arrived and was carried out, before its answer.
+  std::function<void(const FakeNode&, const http::Request&)> acted;
+
+ private:
+  void pass_time();
+  void finish_election();
+  http::Response node_answer(FakeNode& node, const http::Request& request);
+  http::Response agent_answer(FakeNode& node, const http::Request& request);
+  http::Response start_operation(FakeNode& node, const http::Request& request);
+  api::Gossip gossip_of(const FakeNode& node) const;
+  api::NodeFacts facts_of(const FakeNode& node) const;
+  std::string start_scavenge(FakeNode& node, bool sync_only);
+  void end_scavenge(FakeNode& node, const std::string& result);
+  void resign(FakeNode& node);
+
+  VirtualTime& time_;
+  int next_id_ = 1;
+  std::string resigning_;
+  std::optional<Monotonic> election_ends_;
+};
+
+}  // namespace verger::test

@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/controller/controller_harness.h"
+
+namespace verger::controller {
+namespace {
+
+using test::ControllerHarness;
+
+/// What must be true at the end of a run, however often the controller died.
+void expect_right_end(ControllerHarness& h, const std::string& run) {
+  const auto state = h.state(run);
+  ASSERT_EQ(state.status, RunStatus::kDone) << state.reason;
+  ASSERT_EQ(h.cluster.points.size(), 1U) << "points were made";
+  for (const auto& node : h.cluster.nodes) {
+    ASSERT_EQ(node.last_finished, 0) << node.name;
+    ASSERT_EQ(node.finished.at(0), 1) << node.name << " was scavenged twice";
+    ASSERT_EQ(node.priority, 0) << node.name << " keeps a foreign priority";
+  }
+  ASSERT_LE(h.cluster.total_resigns(), 1);
+  ASSERT_LE(state.planned_moves(), 1);
+  ASSERT_TRUE(h.journal->verify().has_value());
+}
+
+/// Dies at the nth event of a kind, then lives on. True: the nth event came.
+bool run_with_crash(ControllerHarness& h, const std::function<bool()>& now) {
+  h.boot();
+  h.register_cluster();
+  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  bool crashed = false;
+  h.news = true;
+  const bool ended = h.run_until(
+      [&] {
+        if (!crashed && now()) {
+          crashed = true;
+          return true;
+        }
+        return std::exchange(h.news, false) && has_ended(h.state(run).status);
+      },
+      std::chrono::minutes(30));
+  EXPECT_TRUE(ended);
+  if (crashed) {
+    h.crash();
+    h.boot();
+    EXPECT_TRUE(h.run_to_end(run, std::chrono::minutes(30))) << to_json(h.state(run)).dump(1);
+  }
+  expect_right_end(h, run);
+  return crashed;
+}
+
+/// `run-started` is journaled before the harness looks, so the first event of a run is the second.
+void crash_at_each_event(bool agents) {
+  int crashes = 0;
+  for (std::int64_t nth = 1;; ++nth) {
+    SCOPED_TRACE(fmt::format("after event {}", nth));
+    ControllerHarness h(3, agents);
+    std::optional<std::int64_t> first;
+    const bool crashed = run_with_crash(h, [&h, &first, nth] {
+      const auto last = h.journal->last_sequence()->value();
+      first = first.value_or(last);
+      return last >= *first + nth;
+    });
+    if (::testing::Test::HasFailure()) {
+      return;
+    }
+    if (!crashed) {
+      break;
+    }
+    ++crashes;
+  }
+  EXPECT_GT(crashes, 15);
+}
+
+TEST(ControllerCrash, AfterEachJournaledEventTheRunEndsRight) { crash_at_each_event(true); }
+
+TEST(ControllerCrash, AfterEachJournaledEventTheRunEndsRightWithoutAgents) {
+  crash_at_each_event(false);
+}
+
+TEST(ControllerCrash, AfterEachDeedBeforeItsAnswerTheRunEndsRight) {
+  for (const bool agents : {true, false}) {
+    int crashes = 0;
+    for (int nth = 1;; ++nth) {
+      SCOPED_TRACE(fmt::format("after deed {}, agents {}", nth, agents));
+      ControllerHarness h(3, agents);
+      int deeds = 0;
+      h.cluster.acted = [&deeds](const test::FakeNode&, const http::Request&) { ++deeds; };
+      const bool crashed = run_with_crash(h, [&deeds, nth] { return deeds >= nth; });
+      if (::testing::Test::HasFailure()) {
+        return;
+      }
+      if (!crashed) {
+        break;
+      }
+      ++crashes;
+    }
+    EXPECT_GT(crashes, 5);
+  }
+}
+
+TEST(ControllerCrash, AgainAndAgainTheRunEndsRight) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    SeededRandom random(seed);
+    ControllerHarness h;
+    h.boot();
+    h.register_cluster();
+    const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+    bool ended = false;
+    for (int life = 0; life < 40 && !ended; ++life) {
+      const auto last = h.journal->last_sequence()->value();
+      const auto more = static_cast<std::int64_t>(1 + random.below(4));
+      ASSERT_TRUE(h.run_until(
+          [&] {
+            ended = ended || (std::exchange(h.news, false) && has_ended(h.state(run).status));
+            return ended || h.journal->last_sequence()->value() >= last + more;
+          },
+          std::chrono::minutes(30)));
+      if (!ended) {
+        h.crash();
+        h.boot();
+      }
+    }
+    ASSERT_TRUE(h.run_to_end(run));
+    ASSERT_NO_FATAL_FAILURE(expect_right_end(h, run));
+  }
+}
+
+TEST(ControllerCrash, AnOlderControllerDoesNothingAnyMore) {
+  ControllerHarness h;
+  h.boot();
+  h.register_cluster();
+  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h.run_until([&] { return h.cluster.node("n2").running.has_value(); }));
+  ASSERT_TRUE(h.journal->begin_epoch("another").has_value());
+  h.run_until([] { return false; }, std::chrono::minutes(2));
+  EXPECT_FALSE(h.cluster.node("n3").running.has_value());
+  EXPECT_FALSE(h.cluster.node("n3").last_finished.has_value());
+  const auto paused = h.executor->pause(run, "late", "");
+  ASSERT_FALSE(paused.has_value());
+  EXPECT_EQ(paused.error().code, Errc::kRefused);
+}
+
+TEST(ControllerCrash, AFullJournalDiskStopsTheStepsAndTheRunGoesOnWhenThereIsRoom) {
+  ControllerHarness h;
+  h.boot();
+  h.register_cluster();
+  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h.run_until([&] { return h.cluster.node("n2").running.has_value(); }));
+  h.disk.set_free_space(0);
+  h.run_until([] { return false; }, std::chrono::minutes(2));
+  EXPECT_FALSE(h.cluster.node("n3").running.has_value());
+  EXPECT_FALSE(h.cluster.node("n3").last_finished.has_value());
+  h.disk.set_free_space(std::nullopt);
+  ASSERT_TRUE(h.run_to_end(run));
+  expect_right_end(h, run);
+}
+
+TEST(ControllerCrash, ReplayGivesTheSameStateAsLiving) {
+  ControllerHarness h;
+  h.boot();
+  h.register_cluster();
+  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h.run_to_end(run));
+  auto before = to_json(h.state(run));
+  h.crash();
+  h.boot();
+  auto after = to_json(h.state(run));
+  EXPECT_EQ(before["stages"], after["stages"]);
+  EXPECT_EQ(before, after);
+}
+
+}  // namespace
+}  // namespace verger::controller
