@@ -40,6 +40,7 @@ DatabaseBuilder::DatabaseBuilder(FileSystem& files, Path directory, BuilderOptio
       clock_(options.start),
       random_(options.seed) {
   value(files_.make_directories(directory_));
+  value(files_.sync_directory(directory_.parent_path()));
   open();
 }
 
