@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/controller/controller_harness.h"
+
+namespace verger::controller {
+namespace {
+
+using test::ControllerHarness;
+using test::Fate;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Intents : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    h_.cluster.scavenge_takes = std::chrono::seconds(20);
+    h_.boot();
+    h_.register_cluster();
+  }
+  std::string start(planner::Policy policy = ControllerHarness::quick_policy()) {
+    return h_.start_scavenge(policy);
+  }
+  bool reaches(const std::string& run, RunStatus status) {
+    h_.news = true;
+    return h_.run_until(
+        [&] { return std::exchange(h_.news, false) && h_.state(run).status == status; },
+        std::chrono::minutes(5));
+  }
+  bool scavenges(const std::string& node) {
+    return h_.run_until([&] { return h_.cluster.node(node).running.has_value(); });
+  }
+  void expect_done_once(const std::string& run) {
+    EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+    for (const auto& node : h_.cluster.nodes) {
+      EXPECT_EQ(node.finished.at(0), 1) << node.name;
+      EXPECT_EQ(node.priority, 0) << node.name;
+    }
+    EXPECT_EQ(h_.cluster.points.size(), 1U);
+  }
+  ControllerHarness h_;
+};
+
+TEST_F(Intents, APauseStopsTheScavengeAndResumeGoesOnAtTheSamePoint) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  h_.run_until([] { return false; }, std::chrono::seconds(2));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "peak hours").has_value());
+  EXPECT_EQ(h_.state(run).status, RunStatus::kPausing);
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  EXPECT_FALSE(h_.cluster.node("n2").running.has_value());
+  EXPECT_EQ(h_.cluster.node("n2").unfinished, 0);
+  h_.run_until([] { return false; }, std::chrono::minutes(1));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kPaused);
+  EXPECT_TRUE(h_.executor->pause(run, "me", "again").has_value()) << "a pause always succeeds";
+
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_EQ(h_.cluster.node("n2").scavenge_starts, 2);
+  EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "being stopped costs no attempt";
+}
+
+TEST_F(Intents, APauseLeavesTheScavengeToEndWhereThePolicySaysSo) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.on_pause = planner::PauseRule::kLeave;
+  const auto run = start(policy);
+  ASSERT_TRUE(scavenges("n2"));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  EXPECT_EQ(h_.cluster.node("n2").finished.at(0), 1);
+  EXPECT_FALSE(h_.cluster.node("n3").running.has_value());
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
+TEST_F(Intents, APauseOutlivesACrash) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  h_.crash();
+  h_.boot();
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  EXPECT_FALSE(h_.cluster.node("n2").running.has_value());
+  h_.crash();
+  h_.boot();
+  h_.run_until([] { return false; }, std::chrono::minutes(1));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kPaused);
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
+TEST_F(Intents, APauseWhileTheNodeIsDownSucceedsAndSaysWhatItWaitsFor) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n3"));
+  h_.cluster.node("n3").up = false;
+  h_.cluster.node("n3").agent_up = false;
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  h_.run_until([] { return false; }, std::chrono::seconds(30));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kPausing);
+  EXPECT_EQ(h_.state(run).steps.at("scavenge-n3").status, StepStatus::kUnknown);
+  EXPECT_THAT(h_.state(run).steps.at("scavenge-n3").reason, Not(::testing::IsEmpty()));
+  h_.cluster.node("n3").up = true;
+  h_.cluster.node("n3").agent_up = true;
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
+TEST_F(Intents, ResumeRefusesWhatNoLongerHolds) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  h_.cluster.node("n3").version = "24.10.0";
+  const auto resumed = h_.wait_for(h_.executor->resume(run, "me"));
+  ASSERT_FALSE(resumed.has_value());
+  EXPECT_EQ(resumed.error().code, Errc::kConflict);
+  EXPECT_THAT(resumed.error().message, HasSubstr("n3: version was 24.6.0, is 24.10.0"));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kPaused);
+}
+
+TEST_F(Intents, ACancelStopsWhatRunsAndEndsInASafeState) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n3"));
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "wrong cluster").has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
+  EXPECT_EQ(h_.state(run).reason, "wrong cluster");
+  EXPECT_FALSE(h_.cluster.node("n3").running.has_value());
+  EXPECT_EQ(h_.cluster.node("n3").unfinished, 0);
+  const auto late = h_.executor->pause(run, "me", "");
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Errc::kConflict);
+}
+
+TEST_F(Intents, ACancelInTheMiddleOfAMoveRestoresThePriority) {
+  h_.cluster.election_takes = std::chrono::seconds(3);
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n1").priority == -1; }));
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "").has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+}
+
+TEST_F(Intents, ACrashInTheMiddleOfACancelledMoveRestoresThePriorityToo) {
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n1").priority == -1; }));
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "").has_value());
+  h_.crash();
+  h_.boot();
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+}
+
+TEST_F(Intents, ASkippedNodeIsLeftOutAndTheRunGoesOn) {
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); }));
+  h_.cluster.node("n3").up = false;
+  h_.cluster.node("n3").agent_up = false;
+  ASSERT_TRUE(reaches(run, RunStatus::kWaiting));
+  ASSERT_TRUE(h_.executor->skip_node(run, "n3", "me", "disk is broken").has_value());
+  // Without n3 there is no margin for n1: the run waits on, and says so.
+  ASSERT_TRUE(h_.run_until(
+      [&] { return h_.state(run).steps.at("lower-n1").status == StepStatus::kWaiting; }));
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("voters are up"));
+  h_.cluster.node("n3").up = true;
+  h_.cluster.node("n3").agent_up = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("n3"));
+  EXPECT_FALSE(h_.cluster.node("n3").last_finished.has_value());
+  EXPECT_EQ(h_.state(run).steps.at("scavenge-n3").status, StepStatus::kSkipped);
+}
+
+TEST_F(Intents, ANodeThatIsSkippedWhileItWorksIsStopped) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n3"));
+  ASSERT_TRUE(h_.executor->skip_node(run, "n3", "me", "").has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
+  EXPECT_FALSE(h_.cluster.node("n3").running.has_value());
+  EXPECT_FALSE(h_.cluster.node("n3").last_finished.has_value());
+}
+
+TEST_F(Intents, SkippingAnUnknownNodeOrRunIsAnError) {
+  const auto run = start();
+  EXPECT_EQ(h_.executor->skip_node(run, "n9", "me", "").error().code, Errc::kNotFound);
+  EXPECT_EQ(h_.executor->pause("no-such-run", "me", "").error().code, Errc::kNotFound);
+  const auto resumed = h_.wait_for(h_.executor->resume(run, "me"));
+  EXPECT_EQ(resumed.error().code, Errc::kConflict);
+}
+
+TEST_F(Intents, APausedClusterStartsNothing) {
+  ASSERT_TRUE(h_.registry->set_paused("prod", true, "audit week").has_value());
+  auto made = h_.wait_for(h_.executor->make_plan("prod", ControllerHarness::quick_policy(), "me"));
+  ASSERT_TRUE(made && *made);
+  const auto run = h_.wait_for(h_.executor->apply((*made)->plan->hash, "me"));
+  ASSERT_FALSE(run.has_value());
+  EXPECT_EQ(run.error().error.code, Errc::kRefused);
+  EXPECT_THAT(run.error().error.message, HasSubstr("audit week"));
+}
+
+TEST_F(Intents, StopLeavesTheRunToTheNextStart) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  bool stopped = false;
+  net::co_spawn(*h_.context, h_.executor->stop(),
+                [&stopped](std::exception_ptr) { stopped = true; });
+  ASSERT_TRUE(h_.run_until([&stopped] { return stopped; }));
+  EXPECT_TRUE(h_.cluster.node("n2").running.has_value()) << "what runs is left alone";
+  h_.crash();
+  h_.boot();
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_EQ(h_.cluster.node("n2").scavenge_starts, 1);
+}
+
+TEST_F(Intents, APassedDeadlineIsToldAndThePersonDecides) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.gate_deadline_ms = 10'000;
+  const auto run = start(policy);
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); }));
+  h_.cluster.node("n3").writer = 0;  // it lags
+  h_.cluster.node("n1").writer = std::int64_t{1} << 40U;
+  h_.run_until([] { return false; }, std::chrono::seconds(40));
+  ASSERT_EQ(h_.state(run).alerts.size(), 1U);
+  EXPECT_THAT(h_.state(run).alerts[0], HasSubstr("lags"));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
+}
+
+}  // namespace
+}  // namespace verger::controller
