@@ -1,0 +1,167 @@
+#include "controller/cluster/observer.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "planner/gates.h"
+#include "tests/support/controller/fake_cluster.h"
+
+namespace verger::controller {
+namespace {
+
+using planner::ClusterSnapshot;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class NoCredentials final : public CredentialStore {
+ public:
+  Result<Credentials> find(std::string_view) override { return Credentials{"ops", "x"}; }
+};
+
+class ObserverTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    config_.name = "prod";
+    for (int i = 1; i <= 3; ++i) {
+      config_.nodes.push_back({fmt::format("n{}", i), fmt::format("http://10.0.0.{}:2113", i),
+                               fmt::format("http://10.0.0.{}:2114", i)});
+    }
+  }
+  ClusterSnapshot take() {
+    std::optional<ClusterSnapshot> out;
+    net::co_spawn(
+        context_, observer_.take(config_),
+        [&out](std::exception_ptr, ClusterSnapshot snapshot) { out = std::move(snapshot); });
+    EXPECT_TRUE(time_.run(context_, [&out] { return out.has_value(); }, std::chrono::minutes(1)));
+    return *std::move(out);
+  }
+  test::VirtualTime time_;
+  test::FakeCluster cluster_{time_};
+  NoCredentials credentials_;
+  net::io_context context_;
+  ClusterConfig config_;
+  Observer observer_{Network{.client = cluster_,
+                             .timers = time_,
+                             .clock = time_,
+                             .credentials = credentials_,
+                             .log = null_log()}};
+};
+
+TEST_F(ObserverTest, AsksEveryMemberAboutItself) {
+  cluster_.points = {1'000};
+  cluster_.node("n2").last_finished = 0;
+  cluster_.node("n3").unfinished = 0;
+  const auto snapshot = take();
+  ASSERT_NE(snapshot.leader(), nullptr);
+  EXPECT_EQ(snapshot.leader()->name, "n1");
+  EXPECT_EQ(snapshot.voters(), 3U);
+  for (const auto& node : snapshot.nodes) {
+    EXPECT_TRUE(node.answered && node.alive && node.agent_answered) << node.problem;
+    EXPECT_EQ(node.version, "24.6.0");
+    EXPECT_EQ(node.scavenge_running, false);
+    EXPECT_EQ(node.auto_scavenge, planner::AutoScavenge::kAbsent);
+    EXPECT_EQ(node.sees_leader, snapshot.leader()->instance_id);
+    EXPECT_EQ(node.sees_priorities.size(), 3U);
+  }
+  EXPECT_EQ(snapshot.find("n2")->agent->last_finished->number, 0);
+  EXPECT_EQ(snapshot.find("n3")->agent->unfinished->point.number, 0);
+  EXPECT_EQ(snapshot.latest_point()->number, 0);
+  EXPECT_THAT(snapshot.strangers, IsEmpty());
+}
+
+TEST_F(ObserverTest, SaysWhatDidNotAnswer) {
+  cluster_.node("n3").up = false;
+  cluster_.node("n2").agent_up = false;
+  const auto snapshot = take();
+  EXPECT_FALSE(snapshot.find("n3")->answered);
+  EXPECT_THAT(snapshot.find("n3")->problem, HasSubstr("refused"));
+  EXPECT_FALSE(snapshot.find("n2")->agent_answered);
+  EXPECT_THAT(snapshot.find("n1")->sees_dead, IsEmpty()) << "n3's instance is not known to us";
+  EXPECT_THAT(snapshot.strangers, IsEmpty());
+}
+
+TEST_F(ObserverTest, RemembersHowLongTheLeaderHasBeenTheSame) {
+  EXPECT_EQ(take().leader_stable_ms, 0);
+  time_.run(context_, [] { return false; }, std::chrono::seconds(0));
+  const auto later = take().leader_stable_ms;
+  EXPECT_GT(later, 0);
+  cluster_.elect("n2");
+  EXPECT_EQ(take().leader_stable_ms, 0);
+  cluster_.elect("n2");  // the same node, in another epoch
+  EXPECT_EQ(take().leader_stable_ms, 0);
+}
+
+TEST_F(ObserverTest, NoticesAMemberThatNobodyRegistered) {
+  cluster_.add_replica();
+  const auto snapshot = take();
+  EXPECT_THAT(snapshot.strangers, ElementsAre("10.0.0.4:2113"));
+}
+
+TEST_F(ObserverTest, NoticesOneNodeUnderTwoAddresses) {
+  config_.nodes[2].url = config_.nodes[1].url;
+  EXPECT_THAT(take().wrong_cluster, HasSubstr("n2 and n3 are the same node"));
+}
+
+TEST_F(ObserverTest, NoticesAnotherDatabase) {
+  config_.identity = "db-1";
+  cluster_.node("n2").database = "db-7";
+  const auto snapshot = take();
+  EXPECT_TRUE(snapshot.find("n2")->wrong_identity);
+  EXPECT_FALSE(snapshot.find("n1")->wrong_identity);
+  const auto gate = planner::evaluate({"right-cluster", 0}, snapshot, "n1");
+  EXPECT_EQ(gate.at(0).verdict, planner::GateVerdict::kClosed);
+  EXPECT_EQ(gate.at(0).node, "n2");
+}
+
+TEST_F(ObserverTest, DoesNotBelieveAnAgentOfAnotherNode) {
+  std::swap(config_.nodes[0].agent_url, config_.nodes[1].agent_url);
+  const auto snapshot = take();
+  EXPECT_FALSE(snapshot.find("n1")->agent_answered);
+  EXPECT_FALSE(snapshot.find("n1")->agent.has_value());
+  EXPECT_THAT(snapshot.find("n1")->agent_problem, HasSubstr("looks after the instance"));
+}
+
+/// Two clusters behind one client: n3's address leads into another one.
+class TwoClusters final : public http::Client {
+ public:
+  TwoClusters(test::FakeCluster& one, test::FakeCluster& other) : one_(one), other_(other) {}
+  net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
+                                              std::chrono::milliseconds deadline) override {
+    auto& cluster = to.host == "10.0.0.9" ? other_ : one_;
+    if (to.host == "10.0.0.9") {
+      to.host = "10.0.0.5";
+    }
+    return cluster.send(std::move(to), std::move(request), deadline);
+  }
+
+ private:
+  test::FakeCluster& one_;
+  test::FakeCluster& other_;
+};
+
+TEST_F(ObserverTest, NoticesANodeOfAnotherCluster) {
+  test::FakeCluster other(time_, 5);
+  for (auto& node : other.nodes) {
+    node.instance = "other-" + node.instance;
+  }
+  TwoClusters both(cluster_, other);
+  observer_ = Observer(Network{.client = both,
+                               .timers = time_,
+                               .clock = time_,
+                               .credentials = credentials_,
+                               .log = null_log()});
+  config_.nodes[2].url = "http://10.0.0.9:2113";
+  config_.nodes[2].agent_url = "http://10.0.0.9:2114";
+  const auto snapshot = take();
+  EXPECT_TRUE(snapshot.find("n3")->wrong_identity);
+  EXPECT_FALSE(snapshot.find("n1")->wrong_identity);
+  EXPECT_FALSE(snapshot.find("n2")->wrong_identity);
+}
+
+}  // namespace
+}  // namespace verger::controller

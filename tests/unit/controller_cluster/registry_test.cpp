@@ -1,0 +1,116 @@
+#include "controller/cluster/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/cluster/credentials.h"
+#include "engine/base/memory_file_system.h"
+
+namespace verger::controller {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RegistryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.make_directories("/state").has_value());
+    auto opened = open_sqlite_journal(disk_, "/state/journal.db", system_clock());
+    ASSERT_TRUE(opened.has_value());
+    journal_ = std::move(*opened);
+    start();
+  }
+  void start() {
+    registry_ = std::make_unique<Registry>(*journal_, *journal_->begin_epoch("test"));
+    ASSERT_TRUE(registry_->load().has_value());
+  }
+  static ClusterConfig config(const std::string& name, const std::string& host) {
+    ClusterConfig out;
+    out.name = name;
+    out.credentials = "ops";
+    out.nodes = {{"", "http://" + host + ":2113", "http://" + host + ":2114"},
+                 {"b", "http://" + host + ":3113", ""}};
+    return out;
+  }
+  MemoryFileSystem disk_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Registry> registry_;
+};
+
+TEST_F(RegistryTest, RemembersClustersOverAStart) {
+  ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
+  ASSERT_TRUE(registry_->set_identity("prod", "db-1").has_value());
+  ASSERT_TRUE(registry_->set_paused("prod", true, "audit").has_value());
+  start();
+  const auto found = registry_->find("prod");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->nodes[0].name, "10.0.0.1:2113");
+  EXPECT_EQ(found->nodes[1].name, "b");
+  EXPECT_EQ(found->identity, "db-1");
+  EXPECT_TRUE(found->paused);
+  EXPECT_EQ(found->pause_reason, "audit");
+}
+
+TEST_F(RegistryTest, RefusesTwoClustersWithOneNameUntilTheFirstIsRemoved) {
+  ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
+  const auto second = registry_->add(config("prod", "10.0.0.2"));
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, Errc::kExists);
+  ASSERT_TRUE(registry_->remove("prod").has_value());
+  EXPECT_TRUE(registry_->add(config("prod", "10.0.0.2")).has_value());
+  start();
+  EXPECT_EQ(registry_->find("prod")->nodes[0].url, "http://10.0.0.2:2113");
+}
+
+TEST_F(RegistryTest, RefusesANodeOfAnotherCluster) {
+  ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
+  const auto other = registry_->add(config("test", "10.0.0.1"));
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().code, Errc::kConflict);
+  EXPECT_THAT(other.error().message, HasSubstr("belongs to the cluster prod"));
+}
+
+TEST_F(RegistryTest, RefusesWhatCannotBeACluster) {
+  auto twice = config("prod", "10.0.0.1");
+  twice.nodes[1].url = twice.nodes[0].url;
+  EXPECT_EQ(registry_->add(twice).error().code, Errc::kInvalidArgument);
+  auto nameless = config("a b/c", "10.0.0.1");
+  EXPECT_EQ(registry_->add(nameless).error().code, Errc::kInvalidArgument);
+  auto strange = config("prod", "10.0.0.1");
+  strange.nodes[0].url = "ftp://10.0.0.1";
+  EXPECT_EQ(registry_->add(strange).error().code, Errc::kInvalidArgument);
+  EXPECT_TRUE(registry_->list().empty());
+}
+
+TEST_F(RegistryTest, SaysWhichClustersThereAre) {
+  ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
+  const auto missing = registry_->find("prd");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, Errc::kNotFound);
+  EXPECT_THAT(missing.error().message, HasSubstr("there are: prod"));
+}
+
+TEST_F(RegistryTest, KeepsNoSecretInTheJournal) {
+  ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
+  for (const auto& event : *journal_->read_all(Sequence(0))) {
+    EXPECT_THAT(event.data, ::testing::Not(HasSubstr("password")));
+  }
+}
+
+TEST(CredentialDirectoryTest, ReadsUserAndPassword) {
+  MemoryFileSystem disk;
+  ASSERT_TRUE(disk.make_directories("/c").has_value());
+  ASSERT_TRUE(write_file_durably(disk, "/c/ops", as_bytes("ops\nse cret\n")).has_value());
+  ASSERT_TRUE(write_file_durably(disk, "/c/half", as_bytes("ops\n")).has_value());
+  CredentialDirectory store(disk, "/c");
+  const auto found = store.find("ops");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->user, "ops");
+  EXPECT_EQ(found->password, "se cret");
+  EXPECT_EQ(store.find("half").error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(store.find("../c/ops").error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(store.find("none").error().code, Errc::kNotFound);
+}
+
+}  // namespace
+}  // namespace verger::controller
