@@ -49,8 +49,7 @@ Result<json> parse_body(const std::string& body) {
 }
 
 /// The wire's names for what planner::Policy holds.
-Result<planner::Policy> policy_of(const json& body) {
-  planner::Policy policy;
+Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
   policy.operation = body.value("operation", std::string());
   if (policy.operation != "scavenge") {
     return Error{
@@ -211,14 +210,13 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
                             .url = node.value("node", std::string()),
                             .agent_url = node.value("agent", std::string())});
   }
-  for (const auto& known : parts_.registry.list()) {
-    if (known.name == config.name) {
-      co_return problem(409, "cluster_exists",
-                        fmt::format("a cluster {} is registered already; choose another name, or "
-                                    "remove it first",
-                                    config.name));
-    }
+  auto checked = parts_.registry.check(std::move(config));
+  if (!checked) {
+    co_return checked.error().code == Errc::kConflict
+        ? problem(409, "cluster_exists", checked.error().message)
+        : problem_of(checked.error());
   }
+  config = *std::move(checked);
   const auto seen = co_await parts_.observer.take(config);
   if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered) && !seen.nodes.empty()) {
     co_return problem(
@@ -251,7 +249,7 @@ net::awaitable<http::Response> Api::make_plan(std::string cluster, std::string b
   if (!parsed) {
     co_return problem_of(parsed.error());
   }
-  const auto policy = policy_of(*parsed);
+  const auto policy = policy_of(*parsed, parts_.policy);
   if (!policy) {
     co_return problem_of(policy.error());
   }

@@ -14,6 +14,8 @@ struct ApiParts {
   Observer& observer;
   http::Timers& timers;
   ControllerEpoch epoch;
+  /// What a request for a plan does not say.
+  planner::Policy policy;
 };
 
 /// Answers /api/v1. All calls on the executor's thread.

@@ -76,6 +76,18 @@ json object_or_null(const std::string& text) {
   return parsed.is_object() && !parsed.empty() ? parsed : json();
 }
 
+/// The journal's progress in the API's names.
+json progress(const std::string& text) {
+  const auto stored = object_or_null(text);
+  if (!stored.is_object()) {
+    return stored;
+  }
+  return {{"phase", stored.value("phase", std::string())},
+          {"chunks_done", stored.value("chunksDone", std::int64_t{-1})},
+          {"chunks_total", stored.value("chunksTotal", std::int64_t{-1})},
+          {"bytes_saved", stored.value("bytesSaved", std::int64_t{0})}};
+}
+
 json step_of_plan(const planner::Step& step, std::size_t group) {
   auto gates = json::array();
   for (const auto& gate : step.gates) {
@@ -125,7 +137,7 @@ json step_of_run(const planner::Step& step, const StepState& state) {
       {"started_at", time_or_null(state.started)},
       {"finished_at", time_or_null(state.ended)},
       {"attempts", state.attempt},
-      {"progress", state.status == StepStatus::kActing ? object_or_null(state.progress) : json()},
+      {"progress", state.status == StepStatus::kActing ? progress(state.progress) : json()},
       {"result", object_or_null(state.result)}};
 }
 

@@ -56,6 +56,16 @@ struct AddOptions {
   std::string credentials;
 };
 
+/// "n1=http://127.0.0.1:2111", or the URL alone: then the controller names the node.
+json named_url(const std::string& text) {
+  const auto equals = text.find('=');
+  const auto scheme = text.find("://");
+  if (equals == std::string::npos || (scheme != std::string::npos && scheme < equals)) {
+    return {{"node", text}};
+  }
+  return {{"name", text.substr(0, equals)}, {"node", text.substr(equals + 1)}};
+}
+
 std::expected<json, std::string> cluster_body(const AddOptions& options) {
   if (options.nodes.empty()) {
     std::ifstream file(options.name_or_file);
@@ -78,7 +88,7 @@ std::expected<json, std::string> cluster_body(const AddOptions& options) {
   }
   auto nodes = json::array();
   for (std::size_t i = 0; i < options.nodes.size(); ++i) {
-    json node = {{"node", options.nodes[i]}};
+    json node = named_url(options.nodes[i]);
     if (!options.agents.empty()) {
       node["agent"] = options.agents[i];
     }
@@ -181,7 +191,7 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   add->add_option("NAME|FILE", options->name_or_file,
                   "Name of the cluster, or a JSON file with name, nodes and credentials")
       ->required();
-  add->add_option("--node", options->nodes, "URL of a node; once for each node");
+  add->add_option("--node", options->nodes, "URL of a node, or NAME=URL; once for each node");
   add->add_option("--agent", options->agents, "URL of the agent beside it, in the same order");
   add->add_option("--credentials", options->credentials,
                   "Name of a file in vergerd's credentials directory");

@@ -25,13 +25,23 @@ void print_plan(const CliContext& context, const json& plan) {
   context.out << fmt::format("plan {}  cluster {}  {}\n", text_of(plan, "hash").substr(0, 12),
                              text_of(plan, "cluster"), text_of(plan, "operation"));
   Table table({{"stage"}, {"step"}, {"node"}, {"why"}});
+  std::size_t contingencies = 0;
   for (const auto& stage : list_of(plan, "stages")) {
+    if (!text_of(stage, "if_put_off").empty()) {
+      ++contingencies;
+      continue;
+    }
     for (const auto& step : list_of(stage, "steps")) {
       table.add({text_of(stage, "name"), text_of(step, "kind"), text_of(step, "node"),
                  text_of(step, "reason")});
     }
   }
   table.print(context.out);
+  if (contingencies > 0) {
+    context.out << fmt::format(
+        "and {} stages only for a node that leads when its turn comes (plan show -o json)\n",
+        contingencies);
+  }
   for (const auto& note : list_of(plan, "notes")) {
     if (note.is_string()) {
       context.out << "note: " << note.get<std::string>() << '\n';

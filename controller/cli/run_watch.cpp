@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::json;
 
+/// How long a step's details may change before they are printed again.
+constexpr std::chrono::seconds kQuiet{5};
+
 std::string short_id(const std::string& id) { return id.substr(0, 12); }
 
 bool has_ended(const std::string& state) {
@@ -30,7 +33,7 @@ std::string progress_text(const json& step) {
   if (const auto total = number_of(progress, "chunks_total"); total > 0) {
     text += fmt::format(", chunk {} of {}", number_of(progress, "chunks_done"), total);
   }
-  if (const auto saved = number_of(progress, "bytes_saved"); saved != 0) {
+  if (const auto saved = number_of(progress, "bytes_saved"); saved > 0) {
     text += fmt::format(", {} freed", human_bytes(saved));
   }
   return text;
@@ -50,10 +53,13 @@ class ChangePrinter {
     }
     const auto state = text_of(run, "state");
     const auto reason = text_of(run, "reason");
-    if (state + reason != run_state_) {
-      run_state_ = state + reason;
-      out_ << fmt::format("run {}: {}{}\n", short_id(text_of(run, "id")), state,
-                          reason.empty() ? "" : ": " + reason)
+    // Why a run waits is on the line of the step that waits.
+    const bool waits = state == "waiting" || state == "running";
+    const auto shown = waits ? "running" : state;
+    if (shown != run_state_) {
+      run_state_ = shown;
+      out_ << fmt::format("run {}: {}{}\n", short_id(text_of(run, "id")), shown,
+                          reason.empty() || waits ? "" : ": " + reason)
            << std::flush;
     }
   }
@@ -61,7 +67,7 @@ class ChangePrinter {
  private:
   struct Seen {
     std::string state;
-    std::string progress;
+    std::string details;
     std::chrono::steady_clock::time_point at;
   };
 
@@ -73,12 +79,13 @@ class ChangePrinter {
     }
     const auto reason = text_of(step, "reason");
     const auto progress = progress_text(step);
-    const bool changed = seen.state != state + reason;
-    const bool moved = progress != seen.progress && now - seen.at >= std::chrono::seconds(2);
+    const auto details = reason + progress;
+    const bool changed = seen.state != state;
+    const bool moved = details != seen.details && now - seen.at >= kQuiet;
     if (!changed && !moved) {
       return;
     }
-    seen = {state + reason, progress, now};
+    seen = {state, details, now};
     out_ << fmt::format("  {:<16} {:<8} {}", text_of(step, "kind"), text_of(step, "node"), state);
     for (const auto& detail : {reason, progress}) {
       if (!detail.empty()) {

@@ -126,7 +126,7 @@ Result<void> Registry::append(std::string_view name, NewEvent event) {
   return apply(written);
 }
 
-Result<void> Registry::add(ClusterConfig config) {
+Result<ClusterConfig> Registry::check(ClusterConfig config) const {
   VERGER_CHECK(check_name("cluster name", config.name));
   if (find(config.name)) {
     return Error{
@@ -176,7 +176,12 @@ Result<void> Registry::add(ClusterConfig config) {
     }
   }
   config.paused = false;
-  return append(config.name, {std::string(events::kClusterAdded), to_json_text(config)});
+  return config;
+}
+
+Result<void> Registry::add(ClusterConfig config) {
+  VERGER_TRY(const auto checked, check(std::move(config)));
+  return append(checked.name, {std::string(events::kClusterAdded), to_json_text(checked)});
 }
 
 Result<void> Registry::remove(std::string_view name) {

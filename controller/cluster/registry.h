@@ -48,9 +48,11 @@ class Registry {
   /// Replays the journal. Call once, before anything else.
   Result<void> load();
 
-  /// Fills missing node names in. Errors: kExists (a cluster of that name), kInvalidArgument
-  /// (names, URLs, the same node twice, an agent without node), kConflict (a node of another
-  /// cluster), and the journal's.
+  /// What add() would register: URLs in their short form, missing node names filled in. Errors:
+  /// kExists (a cluster of that name), kInvalidArgument (names, URLs, the same node twice, an agent
+  /// without node), kConflict (a node of another cluster).
+  [[nodiscard]] Result<ClusterConfig> check(ClusterConfig config) const;
+  /// Errors: those of check(), and the journal's.
   Result<void> add(ClusterConfig config);
   /// Errors: kNotFound.
   Result<void> remove(std::string_view name);

@@ -52,7 +52,8 @@ struct Controller::Parts {
              .journal = *journal,
              .observer = observer,
              .timers = from.timers,
-             .epoch = epoch}) {}
+             .epoch = epoch,
+             .policy = options.policy}) {}
 };
 
 Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

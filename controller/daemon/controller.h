@@ -19,6 +19,7 @@ struct ControllerOptions {
   Path credentials_directory;  ///< one file per name; may be missing while no cluster names one
   std::chrono::milliseconds request_deadline{15'000};
   ExecutorOptions executor;
+  planner::Policy policy;  ///< for plans whose request does not say otherwise
 };
 
 /// What comes from outside: real in vergerd, virtual in the simulation. All of it outlives the
