@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "engine/base/file_system.h"
+#include "engine/base/random.h"
+#include "nodeagent/http/client.h"
+#include "nodeagent/node/inspection.h"
+#include "nodeagent/node/job_runner.h"
+#include "nodeagent/operations/operation.h"
+
+namespace verger::agent {
+
+struct AgentOptions {
+  Path journal;         ///< the agent's SQLite file
+  http::Endpoint node;  ///< of the node interface
+  std::string user{};     ///< of the node; empty: none is sent
+  std::string password{};
+  std::chrono::milliseconds request_deadline{15'000};
+  std::chrono::milliseconds poll_interval{500};
+};
+
+/// What comes from outside: real in verger-agent, virtual in the simulation.
+struct AgentEnvironment {
+  net::any_io_executor executor;  ///< single-threaded
+  FileSystem& files;
+  Clock& clock;
+  http::Timers& timers;
+  http::Client& client;
+  node::JobRunner& jobs;
+  Log& log;
+  /// The embedded node of this process; nullptr while it is stopped.
+  std::function<node::NodeInspection*()> inspection;
+};
+
+/// The agent: facts, permits, operations by id, digests. Destroying it at any moment is a crash as
+/// far as it is concerned, and safe; the next one on the same journal finds out what happened
+/// before it says anything of an operation.
+class Agent {
+ public:
+  /// Opens the journal. Errors: its own.
+  static Result<std::unique_ptr<Agent>> open(AgentOptions options, AgentEnvironment environment);
+  ~Agent();
+
+  /// Goes on observing the operations that have not ended.
+  void start();
+  /// Stops observing; nothing is acted on any more. Operations go on at the next start.
+  net::awaitable<void> stop();
+  /// Answers /agent/v1. Answers 503 once the agent is gone.
+  http::Handler handler();
+
+ private:
+  class Impl;
+  explicit Agent(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace verger::agent

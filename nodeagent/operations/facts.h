@@ -1,0 +1,15 @@
+#pragma once
+
+#include "engine/base/clock.h"
+#include "engine/base/file_system.h"
+#include "nodeagent/api/agent.h"
+#include "nodeagent/node/inspection.h"
+
+namespace verger::agent {
+
+/// What is true of the node beside the agent, now. `node` is nullptr while it is stopped: then only
+/// what the disk tells is filled in. Reads; changes nothing.
+api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files,
+                             const Path& agent_directory, Clock& clock);
+
+}  // namespace verger::agent

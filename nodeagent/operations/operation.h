@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "nodeagent/client/node_client.h"
+#include "nodeagent/http/timers.h"
+#include "nodeagent/node/inspection.h"
+#include "nodeagent/operations/operation_journal.h"
+
+namespace verger::agent {
+
+/// The node beside this agent. `inspection` gives nullptr while the node is stopped.
+struct LocalNode {
+  client::NodeClient& client;
+  std::function<node::NodeInspection*()> inspection;
+  http::Timers& timers;
+  Clock& clock;
+  Log& log;
+};
+
+/// What looking at the node tells about an operation that may have acted.
+struct Observation {
+  enum class Kind : std::uint8_t {
+    kRunning,      ///< at it
+    kDone,         ///< seen done; `text` is the result (JSON)
+    kNotHappened,  ///< certainly nothing was done: asking anew is safe
+    kFailed,       ///< `code` and `text` say why
+    kUnknown,      ///< the node cannot tell yet; `text` is the reason
+  };
+  Kind kind = Kind::kUnknown;
+  std::string code;
+  std::string text;
+};
+
+/// One kind of operation. Stateless: what must survive a restart is in the record's memory_json,
+/// which the agent stores after each call.
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  [[nodiscard]] virtual std::string_view kind() const = 0;
+  /// Reads the parameters and takes a last look at the node before acting. An error ends the
+  /// operation: nothing was done.
+  virtual net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) = 0;
+  /// Sends the one request. An error other than kUnknownOutcome means that the node said no, or
+  /// was not reached: nothing was done.
+  virtual net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) = 0;
+  /// Looks at the node; never acts.
+  virtual net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) = 0;
+  /// Asks the node to stop what was begun; observe() then tells. False: it cannot be stopped.
+  virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
+};
+
+/// scavenge {"threads", "threshold", "throttle_percent", "sync_only"}: starts one on the node and
+/// observes it to its end. Result: {"scavenge_id", "point" or null, "space_saved", "bytes_before",
+/// "bytes_after"}. Codes: "scavenge_running", "refused", "stopped", "interrupted".
+std::unique_ptr<Operation> make_scavenge_operation();
+/// resign {}: asks the node to resign; done once it was seen out of the leader's role, or in it
+/// with a newer epoch. Codes: "not_leader", "no_effect".
+std::unique_ptr<Operation> make_resign_operation();
+/// set_priority {"priority"}: done once the node's own gossip shows it. Code: "no_effect".
+std::unique_ptr<Operation> make_priority_operation();
+
+}  // namespace verger::agent

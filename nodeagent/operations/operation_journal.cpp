@@ -1,0 +1,210 @@
+#include "nodeagent/operations/operation_journal.h"
+
+#include <fmt/format.h>
+
+#include "engine/base/sqlite.h"
+
+namespace verger::agent {
+namespace {
+
+constexpr std::int64_t kSchemaVersion = 1;
+
+constexpr std::string_view kSchema = R"(
+  CREATE TABLE operation (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    run TEXT NOT NULL,
+    step TEXT NOT NULL,
+    controller_epoch INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    expected_instance_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    error_code TEXT NOT NULL,
+    error TEXT NOT NULL,
+    result TEXT NOT NULL,
+    memory TEXT NOT NULL,
+    accepted_at TEXT NOT NULL,
+    finished_at TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX operation_state ON operation (state, sequence);
+  CREATE TABLE controller (
+    key INTEGER PRIMARY KEY CHECK (key = 0),
+    highest_epoch INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO controller (key, highest_epoch) VALUES (0, 0);
+  PRAGMA user_version = 1;
+)";
+
+constexpr std::string_view kColumns =
+    "id, run, step, controller_epoch, kind, parameters, expected_instance_id, state, error_code, "
+    "error, result, memory, accepted_at, finished_at";
+
+Result<OperationRecord> read_row(const sqlite::Statement& row) {
+  OperationRecord record;
+  auto& request = record.request;
+  auto& status = record.status;
+  request.id = row.column_text(0);
+  request.run = row.column_text(1);
+  request.step = row.column_text(2);
+  request.controller_epoch = row.column_int(3);
+  request.kind = row.column_text(4);
+  request.parameters_json = row.column_text(5);
+  request.expected_instance_id = row.column_text(6);
+  status.id = request.id;
+  status.kind = request.kind;
+  VERGER_TRY(status.state, api::parse_operation_state(row.column_text(7)));
+  status.error_code = row.column_text(8);
+  status.error = row.column_text(9);
+  status.result_json = row.column_text(10);
+  record.memory_json = row.column_text(11);
+  status.accepted_at = row.column_text(12);
+  status.finished_at = row.column_text(13);
+  return record;
+}
+
+Result<std::vector<OperationRecord>> read_rows(sqlite::Statement statement) {
+  std::vector<OperationRecord> records;
+  while (true) {
+    VERGER_TRY(const bool found, statement.step());
+    if (!found) {
+      return records;
+    }
+    VERGER_TRY(auto record, read_row(statement));
+    records.push_back(std::move(record));
+  }
+}
+
+bool same_request(const api::OperationRequest& a, const api::OperationRequest& b) {
+  return a.run == b.run && a.step == b.step && a.kind == b.kind &&
+         a.parameters_json == b.parameters_json;
+}
+
+}  // namespace
+
+struct OperationJournal::State {
+  sqlite::Database database;
+  Clock& clock;
+  std::int64_t highest_epoch = 0;
+};
+
+OperationJournal::OperationJournal(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OperationJournal::~OperationJournal() = default;
+
+Result<std::unique_ptr<OperationJournal>> OperationJournal::open(FileSystem& files,
+                                                                 const Path& path, Clock& clock) {
+  VERGER_TRY(auto database, sqlite::Database::open(files, path));
+  VERGER_TRY(const auto version, database.query_int("PRAGMA user_version"));
+  if (version > kSchemaVersion) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("{}: schema version {} is newer than this agent knows ({}); use the "
+                             "newer agent again",
+                             path.string(), version, kSchemaVersion)};
+  }
+  if (version == 0) {
+    VERGER_TRY(auto transaction, sqlite::Transaction::begin(database));
+    VERGER_CHECK(database.execute(kSchema));
+    VERGER_CHECK(transaction.commit());
+  }
+  VERGER_TRY(const auto epoch, database.query_int("SELECT highest_epoch FROM controller"));
+  return std::unique_ptr<OperationJournal>(new OperationJournal(std::unique_ptr<State>(
+      new State{.database = std::move(database), .clock = clock, .highest_epoch = epoch})));
+}
+
+Result<OperationJournal::Accepted> OperationJournal::accept(const api::OperationRequest& request) {
+  VERGER_TRY(auto known, find(request.id));
+  if (known) {
+    if (!same_request(known->request, request)) {
+      return Error{Errc::kConflict,
+                   fmt::format("operation {} is known with another content (kind {}, step {}); use "
+                               "a new id",
+                               request.id, known->request.kind, known->request.step)};
+    }
+    return Accepted{.record = std::move(*known), .is_new = false};
+  }
+  OperationRecord record;
+  record.request = request;
+  record.status.id = request.id;
+  record.status.kind = request.kind;
+  record.status.accepted_at = format_ticks(state_->clock.now());
+  VERGER_TRY(auto insert,
+             state_->database.prepare(fmt::format(
+                 "INSERT INTO operation ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", kColumns)));
+  insert.bind(1, std::string_view(request.id))
+      .bind(2, std::string_view(request.run))
+      .bind(3, std::string_view(request.step))
+      .bind(4, request.controller_epoch)
+      .bind(5, std::string_view(request.kind))
+      .bind(6, std::string_view(request.parameters_json))
+      .bind(7, std::string_view(request.expected_instance_id))
+      .bind(8, api::to_string(record.status.state))
+      .bind(9, std::string_view(record.status.error_code))
+      .bind(10, std::string_view(record.status.error))
+      .bind(11, std::string_view(record.status.result_json))
+      .bind(12, std::string_view(record.memory_json))
+      .bind(13, std::string_view(record.status.accepted_at))
+      .bind(14, std::string_view(record.status.finished_at));
+  VERGER_CHECK(insert.run());
+  return Accepted{.record = std::move(record), .is_new = true};
+}
+
+Result<std::optional<OperationRecord>> OperationJournal::find(const std::string& id) {
+  VERGER_TRY(auto select, state_->database.prepare(
+                              fmt::format("SELECT {} FROM operation WHERE id = ?", kColumns)));
+  select.bind(1, std::string_view(id));
+  VERGER_TRY(auto rows, read_rows(std::move(select)));
+  return rows.empty() ? std::nullopt : std::optional(std::move(rows.front()));
+}
+
+Result<void> OperationJournal::update(const OperationRecord& record) {
+  VERGER_TRY(auto update,
+             state_->database.prepare("UPDATE operation SET state = ?, error_code = ?, error = ?, "
+                                      "result = ?, memory = ?, finished_at = ? WHERE id = ?"));
+  update.bind(1, api::to_string(record.status.state))
+      .bind(2, std::string_view(record.status.error_code))
+      .bind(3, std::string_view(record.status.error))
+      .bind(4, std::string_view(record.status.result_json))
+      .bind(5, std::string_view(record.memory_json))
+      .bind(6, std::string_view(record.status.finished_at))
+      .bind(7, std::string_view(record.request.id));
+  VERGER_CHECK(update.run());
+  return {};
+}
+
+Result<std::vector<OperationRecord>> OperationJournal::unfinished() {
+  VERGER_TRY(auto select, state_->database.prepare(fmt::format(
+                              "SELECT {} FROM operation WHERE state IN ('accepted', 'acting', "
+                              "'unknown') ORDER BY sequence",
+                              kColumns)));
+  return read_rows(std::move(select));
+}
+
+Result<std::vector<OperationRecord>> OperationJournal::newest_ended(int count) {
+  VERGER_TRY(auto select, state_->database.prepare(
+                              fmt::format("SELECT {} FROM operation WHERE state IN ('done', "
+                                          "'failed') ORDER BY sequence DESC LIMIT ?",
+                                          kColumns)));
+  select.bind(1, std::int64_t{count});
+  return read_rows(std::move(select));
+}
+
+std::int64_t OperationJournal::highest_epoch() const { return state_->highest_epoch; }
+
+Result<void> OperationJournal::raise_epoch(std::int64_t epoch) {
+  if (epoch < state_->highest_epoch) {
+    return Error{Errc::kRefused,
+                 fmt::format("controller epoch {} is older than {}, which this agent has seen; "
+                             "another controller has taken over",
+                             epoch, state_->highest_epoch)};
+  }
+  if (epoch == state_->highest_epoch) {
+    return {};
+  }
+  VERGER_TRY(auto update, state_->database.prepare("UPDATE controller SET highest_epoch = ?"));
+  update.bind(1, epoch);
+  VERGER_CHECK(update.run());
+  state_->highest_epoch = epoch;
+  return {};
+}
+
+}  // namespace verger::agent

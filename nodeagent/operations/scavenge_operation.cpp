@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/operations/operation.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+
+/// How long the end of a run may go untold: its last event is written without waiting, and may be
+/// lost. Then the state database decides.
+constexpr std::int64_t kPatienceSeconds = 10;
+/// The end of a run is its newest entry, or among the newest: entries may change places.
+constexpr std::int32_t kLogEntries = 20;
+
+std::int64_t point_number(const std::optional<api::ScavengePoint>& point) {
+  return point ? point->number : -1;
+}
+
+json point_json(const api::ScavengePoint& point) {
+  return {{"number", point.number},
+          {"position", point.position},
+          {"effective_now", point.effective_now},
+          {"threshold", point.threshold}};
+}
+
+/// What must survive a restart between acting and observing.
+struct Memory {
+  std::string scavenge_id;          ///< empty: the answer was lost, or has not come
+  std::vector<std::string> before;  ///< ids the node had told of before this operation
+  std::int64_t finished_before = -1;
+  std::int64_t bytes_before = -1;
+  std::int64_t silent_since = 0;  ///< ticks; when the node first said nothing about the run
+
+  static Memory read(const OperationRecord& record) {
+    const auto stored = json::parse(record.memory_json, nullptr, false);
+    Memory memory;
+    if (stored.is_object()) {
+      memory.scavenge_id = stored.value("scavenge_id", std::string());
+      memory.before = stored.value("before", std::vector<std::string>());
+      memory.finished_before = stored.value("finished_before", std::int64_t{-1});
+      memory.bytes_before = stored.value("bytes_before", std::int64_t{-1});
+      memory.silent_since = stored.value("silent_since", std::int64_t{0});
+    }
+    return memory;
+  }
+  void write(OperationRecord& record) const {
+    record.memory_json = json{
+        {"scavenge_id", scavenge_id},
+        {"before", before},
+        {"finished_before", finished_before},
+        {"bytes_before", bytes_before},
+        {"silent_since",
+         silent_since}}.dump();
+  }
+};
+
+Result<client::ScavengeParameters> parse_parameters(const OperationRecord& record) {
+  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+  if (!asked.is_object()) {
+    return Error{Errc::kInvalidArgument, "parameters of a scavenge: not a JSON object"};
+  }
+  client::ScavengeParameters parameters;
+  int threads = 1;
+  try {
+    threads = asked.value("threads", 1);
+    parameters.threads = threads;
+    parameters.threshold = asked.value("threshold", 0);
+    parameters.throttle_percent = asked.value("throttle_percent", 100);
+    parameters.sync_only = asked.value("sync_only", false);
+  } catch (const json::exception& error) {
+    return Error{Errc::kInvalidArgument, fmt::format("parameters of a scavenge: {}", error.what())};
+  }
+  if (threads < 1 || threads > 4) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("threads must be 1 to 4, not {}: a server fails with more", threads)};
+  }
+  return parameters;
+}
+
+class ScavengeOperation final : public Operation {
+ public:
+  [[nodiscard]] std::string_view kind() const override { return "scavenge"; }
+
+  net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
+    VERGER_CO_TRY([[maybe_unused]] const auto parameters, parse_parameters(record));
+    VERGER_CO_TRY(const auto current, client::to_result(co_await node.client.current_scavenge()));
+    if (!current.id.empty()) {
+      co_return Error{Errc::kConflict,
+                      fmt::format("scavenge {} is running on this node already", current.id)};
+    }
+    Memory memory;
+    if (const auto history = client::to_result(co_await node.client.scavenges())) {
+      for (const auto& event : *history) {
+        memory.before.push_back(event.scavenge_id);
+      }
+    }
+    if (const auto* inspection = node.inspection()) {
+      memory.finished_before = point_number(inspection->last_finished_point());
+      memory.bytes_before = inspection->chunks().total_bytes;
+    }
+    memory.write(record);
+    co_return Result<void>();
+  }
+
+  net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
+    VERGER_CO_TRY(const auto parameters, parse_parameters(record));
+    // An accepted start is never taken for the deed: the run can fail at once, or have nothing to
+    // do. Its id is what is observed from here on.
+    const auto answer = co_await node.client.start_scavenge(parameters);
+    if (answer.refused()) {
+      co_return client::to_error(answer.verdict, answer.code, answer.why);
+    }
+    if (!answer.value || answer.value->id.empty()) {
+      co_return Error{Errc::kUnknownOutcome, answer.why};
+    }
+    auto memory = Memory::read(record);
+    memory.scavenge_id = answer.value->id;
+    memory.write(record);
+    co_return Result<void>();
+  }
+
+  net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) override {
+    auto memory = Memory::read(record);
+    const auto current = client::to_result(co_await node.client.current_scavenge());
+    if (!current) {
+      co_return Observation{
+          .kind = Observation::Kind::kUnknown, .code = {}, .text = current.error().message};
+    }
+    if (memory.scavenge_id.empty()) {
+      co_await find_lost_id(node, *current, memory);
+    }
+    if (!current->id.empty() && current->id == memory.scavenge_id) {
+      memory.silent_since = 0;
+      memory.write(record);
+      co_return Observation{.kind = Observation::Kind::kRunning, .code = {}, .text = {}};
+    }
+    if (!memory.scavenge_id.empty()) {
+      const auto log =
+          client::to_result(co_await node.client.scavenge_log(memory.scavenge_id, kLogEntries));
+      if (log) {
+        for (const auto& event : *log) {
+          if (event.type == "$scavengeCompleted") {
+            co_return ended(node, memory, event);
+          }
+        }
+      }
+    }
+    // Neither running nor told to have ended. Events come late or never, so wait a while, then let
+    // the state database tell.
+    const auto now = node.clock.now().value();
+    if (memory.silent_since == 0) {
+      memory.silent_since = now;
+    }
+    memory.write(record);
+    if (now - memory.silent_since < kPatienceSeconds * kTicksPerSecond) {
+      co_return Observation{.kind = Observation::Kind::kUnknown,
+                            .code = {},
+                            .text = "the node does not tell what became of the scavenge yet"};
+    }
+    co_return by_state(node, memory);
+  }
+
+  net::awaitable<bool> cancel(LocalNode node, OperationRecord& record) override {
+    const auto id = Memory::read(record).scavenge_id;
+    // The answer may be lost although the run stopped; observe() tells.
+    if (id.empty()) {
+      static_cast<void>(co_await node.client.stop_current_scavenge());
+    } else {
+      static_cast<void>(co_await node.client.stop_scavenge(id));
+    }
+    co_return true;
+  }
+
+ private:
+  /// The start was answered with nothing. What runs now, or began since, is taken for ours: nothing
+  /// ran when this operation looked, and only this agent starts scavenges here.
+  static net::awaitable<void> find_lost_id(LocalNode node, api::CurrentScavenge current,
+                                           Memory& memory) {
+    if (!current.id.empty()) {
+      memory.scavenge_id = current.id;
+      co_return;
+    }
+    const auto history = client::to_result(co_await node.client.scavenges());
+    const auto* inspection = node.inspection();
+    if (!history || inspection == nullptr) {
+      co_return;
+    }
+    const auto& endpoint = node.client.node();
+    const auto advertised = fmt::format("{}:{}", endpoint.host, endpoint.port);
+    for (const auto& event : *history) {
+      if (std::ranges::find(memory.before, event.scavenge_id) == memory.before.end() &&
+          event.node_endpoint == advertised) {
+        memory.scavenge_id = event.scavenge_id;
+      }
+    }
+  }
+
+  static Observation ended(LocalNode node, const Memory& memory, const api::ScavengeEvent& event) {
+    const auto* inspection = node.inspection();
+    if (event.result == "Success") {
+      json result = {{"scavenge_id", memory.scavenge_id},
+                     {"space_saved", event.space_saved},
+                     {"bytes_before", memory.bytes_before},
+                     {"bytes_after", -1},
+                     {"point", nullptr}};
+      if (inspection != nullptr) {
+        result["bytes_after"] = inspection->chunks().total_bytes;
+        if (const auto point = inspection->last_finished_point()) {
+          result["point"] = point_json(*point);
+        }
+      }
+      return {.kind = Observation::Kind::kDone, .code = {}, .text = result.dump()};
+    }
+    const bool stopped = event.result == "Stopped";
+    return {.kind = Observation::Kind::kFailed,
+            .code = stopped ? "stopped" : "interrupted",
+            .text = event.error.empty() ? fmt::format("the scavenge ended: {}", event.result)
+                                        : event.error};
+  }
+
+  static Observation by_state(LocalNode node, const Memory& memory) {
+    const auto* inspection = node.inspection();
+    if (inspection == nullptr) {
+      return {.kind = Observation::Kind::kUnknown, .code = {}, .text = "the node is stopped"};
+    }
+    if (const auto unfinished = inspection->unfinished_scavenge()) {
+      return {.kind = Observation::Kind::kFailed,
+              .code = "interrupted",
+              .text = fmt::format("the scavenge of point {} stands still in stage {}; it can be "
+                                  "resumed",
+                                  unfinished->point.number, unfinished->stage)};
+    }
+    const auto finished = inspection->last_finished_point();
+    if (point_number(finished) > memory.finished_before) {
+      const json result = {{"scavenge_id", memory.scavenge_id},
+                           {"bytes_before", memory.bytes_before},
+                           {"bytes_after", inspection->chunks().total_bytes},
+                           {"point", point_json(*finished)}};
+      return {.kind = Observation::Kind::kDone, .code = {}, .text = result.dump()};
+    }
+    return {.kind = Observation::Kind::kNotHappened,
+            .code = {},
+            .text = "no scavenge was begun on this node"};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_scavenge_operation() {
+  return std::make_unique<ScavengeOperation>();
+}
+
+}  // namespace verger::agent

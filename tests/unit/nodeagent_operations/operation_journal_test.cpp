@@ -1,0 +1,105 @@
+#include "nodeagent/operations/operation_journal.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/base/memory_file_system.h"
+
+namespace verger::agent {
+namespace {
+
+const Path kPath = "/agent/operations.db";
+
+class OperationJournalTest : public testing::Test {
+ protected:
+  OperationJournalTest() {
+    EXPECT_TRUE(disk_.make_directories("/agent").has_value());
+    EXPECT_TRUE(disk_.sync_directory("/").has_value());
+  }
+  std::unique_ptr<OperationJournal> open() {
+    auto journal = OperationJournal::open(disk_, kPath, system_clock());
+    EXPECT_TRUE(journal.has_value()) << journal.error().message;
+    return *std::move(journal);
+  }
+  static api::OperationRequest request(std::string id, std::string step = "scavenge-n1") {
+    return {.id = std::move(id),
+            .run = "run",
+            .step = std::move(step),
+            .controller_epoch = 3,
+            .kind = "scavenge",
+            .parameters_json = R"({"threads":2})",
+            .expected_instance_id = "i"};
+  }
+  MemoryFileSystem disk_;
+};
+
+TEST_F(OperationJournalTest, AnIdIsNewOnce) {
+  auto journal = open();
+  const auto first = journal->accept(request("a"));
+  ASSERT_TRUE(first.has_value());
+  EXPECT_TRUE(first->is_new);
+  const auto again = journal->accept(request("a"));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_FALSE(again->is_new);
+}
+
+TEST_F(OperationJournalTest, TheSameIdWithOtherContentIsAConflict) {
+  auto journal = open();
+  ASSERT_TRUE(journal->accept(request("a")).has_value());
+  const auto other = journal->accept(request("a", "scavenge-n2"));
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().code, Errc::kConflict);
+}
+
+TEST_F(OperationJournalTest, WhatItAnsweredSurvivesThePower) {
+  {
+    auto journal = open();
+    auto accepted = journal->accept(request("a"));
+    ASSERT_TRUE(accepted.has_value());
+    auto record = accepted->record;
+    record.status.state = api::OperationState::kActing;
+    record.memory_json = R"({"scavenge_id":"x"})";
+    ASSERT_TRUE(journal->update(record).has_value());
+    ASSERT_TRUE(journal->raise_epoch(7).has_value());
+    disk_.cut_power();
+  }
+  auto journal = open();
+  const auto unfinished = journal->unfinished();
+  ASSERT_TRUE(unfinished.has_value());
+  ASSERT_EQ(unfinished->size(), 1U);
+  EXPECT_EQ(unfinished->front().status.state, api::OperationState::kActing);
+  EXPECT_EQ(unfinished->front().memory_json, R"({"scavenge_id":"x"})");
+  EXPECT_EQ(unfinished->front().request.parameters_json, R"({"threads":2})");
+  EXPECT_EQ(journal->highest_epoch(), 7);
+}
+
+TEST_F(OperationJournalTest, AnOlderControllerIsRefused) {
+  auto journal = open();
+  ASSERT_TRUE(journal->raise_epoch(5).has_value());
+  EXPECT_TRUE(journal->raise_epoch(5).has_value());
+  const auto older = journal->raise_epoch(4);
+  ASSERT_FALSE(older.has_value());
+  EXPECT_EQ(older.error().code, Errc::kRefused);
+}
+
+TEST_F(OperationJournalTest, EndedOnesAreNotUnfinishedAndComeNewestFirst) {
+  auto journal = open();
+  for (const auto* id : {"a", "b", "c"}) {
+    auto accepted = journal->accept(request(id));
+    ASSERT_TRUE(accepted.has_value());
+    if (std::string(id) != "b") {
+      accepted->record.status.state = api::OperationState::kDone;
+      ASSERT_TRUE(journal->update(accepted->record).has_value());
+    }
+  }
+  const auto unfinished = journal->unfinished();
+  ASSERT_TRUE(unfinished.has_value());
+  ASSERT_EQ(unfinished->size(), 1U);
+  EXPECT_EQ(unfinished->front().request.id, "b");
+  const auto ended = journal->newest_ended(1);
+  ASSERT_TRUE(ended.has_value());
+  ASSERT_EQ(ended->size(), 1U);
+  EXPECT_EQ(ended->front().request.id, "c");
+}
+
+}  // namespace
+}  // namespace verger::agent
