@@ -85,7 +85,7 @@ pids+=($!)
 
 register=()
 for node in "${nodes[@]}"; do
-  register+=(--node "http://127.0.0.1:${node_port[$node]}" --agent "http://127.0.0.1:${agent_port[$node]}")
+  register+=(--node "$node=http://127.0.0.1:${node_port[$node]}" --agent "http://127.0.0.1:${agent_port[$node]}")
 done
 
 # until_true SECONDS WHAT COMMAND...

@@ -1,0 +1,259 @@
+#include "tests/support/processes/real_cluster.h"
+
+#include <fmt/format.h>
+#include <stdexcept>
+
+#include "tests/support/fixtures.h"
+
+namespace verger::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+constexpr std::size_t kLogTail = 3000;
+
+json last_line(const std::string& text) {
+  const auto end = text.find_last_not_of('\n');
+  if (end == std::string::npos) {
+    return {};
+  }
+  const auto begin = text.rfind('\n', end);
+  auto parsed = json::parse(text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin),
+                            nullptr, false);
+  return parsed.is_discarded() ? json() : parsed;
+}
+
+bool has_ended(const json& run) {
+  const auto state = run.value("state", std::string());
+  return state == "done" || state == "failed" || state == "cancelled";
+}
+
+}  // namespace
+
+RealCluster::RealCluster() : RealCluster(Options{}) {}
+
+RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_(3 * kNodes + 1) {
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    unpack_fixture(options_.database, node_directory(i));
+  }
+}
+
+RealCluster::~RealCluster() = default;
+
+std::filesystem::path RealCluster::node_directory(std::size_t index) const {
+  return directory_.path() / fmt::format("n{}", index + 1) / "db";
+}
+
+std::filesystem::path RealCluster::log_of(const std::string& name) const {
+  return directory_.path() / (name + ".log");
+}
+
+std::string RealCluster::node_url(std::size_t index) const {
+  return fmt::format("http://127.0.0.1:{}", ports_[index]);
+}
+
+std::string RealCluster::agent_url(std::size_t index) const {
+  return fmt::format("http://127.0.0.1:{}", ports_[2 * kNodes + index]);
+}
+
+std::vector<std::string> RealCluster::node_command(std::size_t index) const {
+  std::string seeds;
+  for (std::size_t other = 0; other < kNodes; ++other) {
+    if (other != index) {
+      seeds += fmt::format("{}127.0.0.1:{}", seeds.empty() ? "" : ",", ports_[other]);
+    }
+  }
+  std::vector<std::string> command{
+      program("verger-agent"),
+      "--role",
+      "both",
+      "--db",
+      node_directory(index).string(),
+      "--state",
+      (directory_.path() / fmt::format("n{}", index + 1) / "agent").string(),
+      "--node-port",
+      std::to_string(ports_[index]),
+      "--replication-port",
+      std::to_string(ports_[kNodes + index]),
+      "--agent-port",
+      std::to_string(ports_[2 * kNodes + index]),
+      "--cluster-size",
+      std::to_string(kNodes),
+      "--gossip-seed",
+      seeds,
+      "--max-mem-table-size",
+      "200",
+      "--stream-existence-filter-size",
+      "10000",
+      "--agent-poll-interval-ms",
+      "50",
+      "--fast-timings",
+      "--end-after-seconds",
+      std::to_string(options_.life.count())};
+  if (options_.atom) {
+    command.emplace_back("--enable-atom-pub-over-http");
+  }
+  command.insert(command.end(), options_.agent_arguments.begin(), options_.agent_arguments.end());
+  return command;
+}
+
+std::vector<std::string> RealCluster::controller_command() const {
+  return {program("vergerd"),
+          "--data",
+          controller_directory().string(),
+          "--port",
+          std::to_string(controller_port()),
+          "--poll-interval-ms",
+          "50",
+          "--request-deadline-ms",
+          "3000",
+          "--permit-valid-ms",
+          "3000",
+          "--leader-hold-ms",
+          "300",
+          "--election-settle-ms",
+          "300",
+          "--end-after-seconds",
+          std::to_string(options_.life.count())};
+}
+
+void RealCluster::start_node(std::size_t index, const Environment& environment) {
+  nodes_.at(index).emplace(Process::Options{.command = node_command(index),
+                                            .environment = environment,
+                                            .output = log_of(fmt::format("n{}", index + 1))});
+}
+
+void RealCluster::start_controller(const Environment& environment) {
+  controller_.emplace(Process::Options{
+      .command = controller_command(), .environment = environment, .output = log_of("controller")});
+}
+
+void RealCluster::start_all() {
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    start_node(i);
+  }
+  start_controller();
+}
+
+int RealCluster::restart_dead() {
+  int restarted = 0;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    if (nodes_[i] && !nodes_[i]->running()) {
+      start_node(i);
+      ++restarted;
+    }
+  }
+  if (controller_ && !controller_->running()) {
+    start_controller();
+    ++restarted;
+  }
+  return restarted;
+}
+
+void RealCluster::register_cluster() {
+  std::vector<std::string> arguments{"cluster", "add", "orders"};
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    arguments.insert(arguments.end(), {"--node", fmt::format("n{}={}", i + 1, node_url(i))});
+  }
+  for (std::size_t i = 0; options_.with_agents && i < kNodes; ++i) {
+    arguments.insert(arguments.end(), {"--agent", agent_url(i)});
+  }
+  Finished added;
+  if (!eventually(seconds(30), [&] {
+        added = verger(arguments);
+        return added.status == 0;
+      })) {
+    throw std::runtime_error("cluster add: " + added.err + logs());
+  }
+  if (const auto problem = wait_until_settled(); !problem.empty()) {
+    throw std::runtime_error(problem);
+  }
+}
+
+bool RealCluster::settled() {
+  const auto cluster = verger_json({"cluster", "show", "orders"});
+  if (!cluster.is_object()) {
+    return false;
+  }
+  int leaders = 0;
+  int followers = 0;
+  for (const auto& member : cluster.at("snapshot").at("nodes")) {
+    const auto state = member.value("state", std::string());
+    leaders += state == "Leader" ? 1 : 0;
+    followers += state == "Follower" && member.at("lag_bytes") == 0 ? 1 : 0;
+  }
+  return leaders == 1 && followers == 2;
+}
+
+std::string RealCluster::wait_until_settled() {
+  return eventually(seconds(30), [&] { return settled(); })
+             ? ""
+             : "the cluster did not settle: " + verger({"cluster", "show", "orders"}).out + logs();
+}
+
+Finished RealCluster::verger(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), program("verger"));
+  return run(arguments,
+             {{"VERGER_CONTROLLER", fmt::format("http://127.0.0.1:{}", controller_port())}});
+}
+
+json RealCluster::verger_json(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.end(), {"-o", "json"});
+  const auto finished = verger(std::move(arguments));
+  return finished.status == 0 ? last_line(finished.out) : json();
+}
+
+std::string RealCluster::start_scavenge_run() {
+  Finished planned;
+  if (!eventually(seconds(20), [&] {
+        planned = verger({"plan", "scavenge", "orders", "-o", "json"});
+        return planned.status == 0;
+      })) {
+    throw std::runtime_error("plan: " + planned.err + logs());
+  }
+  const auto hash = last_line(planned.out).at("hash").get<std::string>();
+  const auto applied = verger({"apply", hash, "-o", "json"});
+  if (applied.status == 0) {
+    return last_line(applied.out).at("id").get<std::string>();
+  }
+  // A controller that was killed in the middle of the answer may have begun all the same.
+  std::string id;
+  eventually(seconds(20), [&] {
+    restart_dead();
+    const auto runs = verger_json({"run", "list", "orders"});
+    if (runs.is_object()) {
+      id = runs.value("id", std::string());
+    }
+    return !id.empty();
+  });
+  if (id.empty()) {
+    throw std::runtime_error("apply: " + applied.err + logs());
+  }
+  return id;
+}
+
+json RealCluster::wait_for_run(const std::string& id, seconds limit) {
+  json run;
+  const bool ended = eventually(limit, [&] {
+    restart_dead();
+    auto seen = verger_json({"run", "show", id});
+    if (seen.is_object()) {
+      run = std::move(seen);
+    }
+    return run.is_object() && has_ended(run);
+  });
+  return ended ? run : json();
+}
+
+std::string RealCluster::logs() const {
+  std::string text;
+  for (const auto* name : {"controller", "n1", "n2", "n3"}) {
+    const auto log = file_text(log_of(name));
+    text += fmt::format("\n--- {}\n{}", name,
+                        log.substr(log.size() > kLogTail ? log.size() - kLogTail : 0));
+  }
+  return text;
+}
+
+}  // namespace verger::test

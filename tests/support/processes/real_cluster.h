@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/processes/ports.h"
+#include "tests/support/processes/process.h"
+#include "tests/support/temp_directory.h"
+
+namespace verger::test {
+
+/// Environment of a process, for example VERGER_FAILPOINT.
+using Environment = std::map<std::string, std::string>;
+
+/// Three verger-agents with embedded nodes on databases that a real server wrote, and a vergerd:
+/// real processes of the build under test, on leased ports of 127.0.0.1.
+class RealCluster {
+ public:
+  struct Options {
+    std::string database = "scavenge/server-makes-point/before.tar.zst";
+    bool atom = true;
+    bool with_agents = true;  ///< register the agents with the controller
+    std::vector<std::string> agent_arguments;
+    std::chrono::seconds life{300};  ///< every process ends by itself after this
+  };
+  static constexpr std::size_t kNodes = 3;
+
+  RealCluster();
+  explicit RealCluster(Options options);
+  ~RealCluster();
+
+  void start_node(std::size_t index, const Environment& environment = {});
+  void start_controller(const Environment& environment = {});
+  void start_all();
+  /// Starts again, without failpoints, what has died. Returns how many processes that were.
+  int restart_dead();
+  Process& node(std::size_t index) { return *nodes_.at(index); }
+  Process& controller() { return *controller_; }
+  bool node_started(std::size_t index) const { return nodes_.at(index).has_value(); }
+
+  /// Registers the cluster "orders" once it answers; then waits for one leader and two followers
+  /// without lag. Throws, with the processes' logs, when that does not happen in time.
+  void register_cluster();
+  bool settled();
+  std::string wait_until_settled();  ///< empty, or why not
+
+  /// Runs the command line against this controller.
+  Finished verger(std::vector<std::string> arguments) const;
+  /// The same with -o json: the last line, parsed; null when it failed.
+  nlohmann::json verger_json(std::vector<std::string> arguments) const;
+  /// Plans a scavenge and applies it without waiting; the run's id.
+  std::string start_scavenge_run();
+  /// Follows a run until it has ended, restarting whatever dies. The run as JSON; null after
+  /// `limit`.
+  nlohmann::json wait_for_run(const std::string& id, std::chrono::seconds limit);
+
+  std::string node_url(std::size_t index) const;
+  std::string agent_url(std::size_t index) const;
+  std::uint16_t node_port(std::size_t index) const { return ports_[index]; }
+  std::uint16_t controller_port() const { return ports_[3 * kNodes]; }
+  std::filesystem::path node_directory(std::size_t index) const;
+  std::filesystem::path controller_directory() const { return directory_.path() / "controller"; }
+  /// The ends of all processes' logs, for the message of a failed test.
+  std::string logs() const;
+
+ private:
+  std::vector<std::string> node_command(std::size_t index) const;
+  std::vector<std::string> controller_command() const;
+  std::filesystem::path log_of(const std::string& name) const;
+
+  Options options_;
+  TempDirectory directory_;
+  PortLease ports_;
+  std::array<std::optional<Process>, kNodes> nodes_;
+  std::optional<Process> controller_;
+};
+
+}  // namespace verger::test
