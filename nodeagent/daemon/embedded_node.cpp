@@ -1,0 +1,84 @@
+#include "nodeagent/daemon/embedded_node.h"
+
+#include "nodeagent/http/frame_transport.h"
+#include "nodeagent/http/server.h"
+#include "nodeagent/http/timers.h"
+#include "nodeagent/node/node.h"
+
+namespace verger::agent {
+
+using std::chrono::milliseconds;
+
+/// The servers refer to the node's handlers, so they are declared, and end, after it.
+struct EmbeddedNode::State {
+  explicit State(net::any_io_executor executor) : frames(std::move(executor)) {}
+  http::TcpFrameTransport frames;
+  std::unique_ptr<node::Node> node;
+  std::unique_ptr<http::Server> server;
+  std::unique_ptr<http::FrameAcceptor> acceptor;
+  bool shutdown_asked = false;
+  bool disk_failed = false;
+};
+
+EmbeddedNode::EmbeddedNode(std::unique_ptr<State> state) : state_(std::move(state)) {}
+EmbeddedNode::~EmbeddedNode() = default;
+
+Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(const ProgramOptions& options,
+                                                          net::any_io_executor executor,
+                                                          http::Client& client,
+                                                          node::JobRunner& jobs, Log& log) {
+  auto state = std::make_unique<State>(executor);
+  auto* raw = state.get();
+  VERGER_TRY(state->node,
+             node::Node::open(options.node, {.executor = executor,
+                                             .files = posix_file_system(),
+                                             .clock = system_clock(),
+                                             .random = system_random(),
+                                             .timers = http::system_timers(),
+                                             .client = client,
+                                             .frames = state->frames,
+                                             .jobs = jobs,
+                                             .log = log,
+                                             .on_shutdown = [raw] { raw->shutdown_asked = true; },
+                                             .on_failure =
+                                                 [raw, &log](const Error& error) {
+                                                   log.error("the node's disk failed",
+                                                             {{"error", error.message}});
+                                                   raw->disk_failed = true;
+                                                 }}));
+  state->server = std::make_unique<http::Server>(
+      executor, http::ServerOptions{.host = options.host, .port = options.node_port},
+      state->node->http_handler(), log);
+  state->acceptor = std::make_unique<http::FrameAcceptor>(
+      executor, http::FrameAcceptorOptions{.host = options.host, .port = options.replication_port},
+      state->node->frame_handler(), log);
+  VERGER_TRY(const auto http, state->server->listen());
+  VERGER_TRY(const auto replication, state->acceptor->listen());
+  state->node->start({.http = http, .replication = replication});
+  log.info("the node serves", {{"url", http.url()},
+                               {"database", options.node.database.string()},
+                               {"instance", state->node->inspection().instance_id()}});
+  return std::unique_ptr<EmbeddedNode>(new EmbeddedNode(std::move(state)));
+}
+
+node::NodeInspection* EmbeddedNode::inspection() {
+  return state_->node ? &state_->node->inspection() : nullptr;
+}
+
+bool EmbeddedNode::wants_to_stop() const {
+  return state_->node && (state_->shutdown_asked || state_->disk_failed);
+}
+
+bool EmbeddedNode::failed() const { return state_->disk_failed; }
+
+net::awaitable<void> EmbeddedNode::stop() {
+  if (!state_->node) {
+    co_return;
+  }
+  co_await state_->node->stop();
+  co_await state_->acceptor->stop(milliseconds(200));
+  co_await state_->server->stop(milliseconds(500));
+  state_->node.reset();
+}
+
+}  // namespace verger::agent
