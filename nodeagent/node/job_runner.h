@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "engine/base/job.h"
+#include "engine/scavenge/parallel_runner.h"
 #include "nodeagent/http/message.h"
 #include "nodeagent/http/timers.h"
 
@@ -29,19 +30,27 @@ class JobRunner {
   /// was requested (the job is then between two steps and may be dropped).
   virtual net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
                                            std::shared_ptr<const StopFlag> stop) = 0;
+  /// For jobs that hand out independent items. nullptr: one after the other.
+  virtual std::unique_ptr<scavenge::ParallelRunner> make_parallel(int threads) {
+    static_cast<void>(threads);
+    return nullptr;
+  }
 };
 
-/// Steps on the caller's executor, giving way after each step: for the simulation.
+/// Steps on the caller's executor, giving way after each step: for the simulation, where a step
+/// takes `pace` of its time.
 class InlineJobRunner final : public JobRunner {
  public:
-  explicit InlineJobRunner(http::Timers& timers, Budget budget = {})
-      : timers_(timers), budget_(budget) {}
+  explicit InlineJobRunner(http::Timers& timers, Budget budget = {},
+                           std::chrono::milliseconds pace = std::chrono::milliseconds(0))
+      : timers_(timers), budget_(budget), pace_(pace) {}
   net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
                                    std::shared_ptr<const StopFlag> stop) override;
 
  private:
   http::Timers& timers_;
   Budget budget_;
+  std::chrono::milliseconds pace_;
 };
 
 /// Steps on `pool` (a thread pool's executor), so that the node's executor stays free.
@@ -51,6 +60,7 @@ class PoolJobRunner final : public JobRunner {
       : pool_(std::move(pool)), timers_(timers) {}
   net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
                                    std::shared_ptr<const StopFlag> stop) override;
+  std::unique_ptr<scavenge::ParallelRunner> make_parallel(int threads) override;
 
  private:
   net::any_io_executor pool_;

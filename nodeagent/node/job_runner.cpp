@@ -1,0 +1,65 @@
+#include "nodeagent/node/job_runner.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace verger::node {
+namespace {
+
+/// One step on whatever executor this runs on.
+net::awaitable<Result<StepOutcome>> step_once(std::shared_ptr<Job> job, Budget budget) {
+  co_return job->step(budget);
+}
+
+Error stopped() { return {Errc::kCancelled, "stopped between two steps"}; }
+
+}  // namespace
+
+net::awaitable<Result<void>> InlineJobRunner::run(std::shared_ptr<Job> job,
+                                                  std::shared_ptr<const StopFlag> stop) {
+  auto& timers = timers_;
+  const auto budget = budget_;
+  const auto pace = pace_;
+  for (;;) {
+    if (stop->requested()) {
+      co_return stopped();
+    }
+    VERGER_CO_TRY(const auto outcome, job->step(budget));
+    if (outcome.kind == StepOutcome::Kind::kDone) {
+      co_return Result<void>();
+    }
+    // Even without a rest other work, and virtual time, get their turn.
+    const bool rests = outcome.kind == StepOutcome::Kind::kRest;
+    co_await timers.sleep_for(rests ? pace + outcome.rest : pace);
+  }
+}
+
+std::unique_ptr<scavenge::ParallelRunner> PoolJobRunner::make_parallel(int threads) {
+  return threads > 1 ? scavenge::make_thread_runner(threads) : nullptr;
+}
+
+net::awaitable<Result<void>> PoolJobRunner::run(std::shared_ptr<Job> job,
+                                                std::shared_ptr<const StopFlag> stop) {
+  const auto pool = pool_;
+  auto& timers = timers_;
+  for (;;) {
+    if (stop->requested()) {
+      co_return stopped();
+    }
+    // A step is not cancelled in the middle: the job must not be destroyed under it.
+    const auto outcome =
+        co_await net::co_spawn(pool, step_once(job, Budget{16384}), net::use_awaitable);
+    if (!outcome) {
+      co_return outcome.error();
+    }
+    if (outcome->kind == StepOutcome::Kind::kDone) {
+      co_return Result<void>();
+    }
+    if (outcome->kind == StepOutcome::Kind::kRest) {
+      co_await timers.sleep_for(outcome->rest);
+    }
+  }
+}
+
+}  // namespace verger::node

@@ -1,0 +1,217 @@
+#include "nodeagent/node/node.h"
+
+#include <algorithm>
+
+#include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/node_api.h"
+#include "nodeagent/node/scavenger.h"
+
+namespace verger::node {
+namespace {
+
+/// Counts the requests being answered, so that a stop can wait for them.
+struct InFlight {
+  std::shared_ptr<Core> core;
+  explicit InFlight(std::shared_ptr<Core> node) : core(std::move(node)) { ++core->requests; }
+  ~InFlight() { --core->requests; }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+};
+
+net::awaitable<http::Response> answer(std::weak_ptr<Core> weak,
+                                      std::shared_ptr<http::Router> router, http::Request request) {
+  const auto core = weak.lock();
+  if (!core || core->stopped) {
+    co_return http::Response{.status = 503, .reason = "Server Is Not Ready"};
+  }
+  const InFlight in_flight(core);
+  co_return co_await router->answer(std::move(request));
+}
+
+net::awaitable<void> serve_link(std::weak_ptr<Core> weak,
+                                std::shared_ptr<http::FrameConnection> connection) {
+  auto core = weak.lock();
+  if (!core || !core->serving() || core->stopping) {
+    connection->close();
+    co_return;
+  }
+  co_await serve_follower(std::move(core), std::move(connection));
+}
+
+Result<void> check(const NodeOptions& options) {
+  const auto refuse = [](std::string text) {
+    return Error{Errc::kInvalidArgument, "node options: " + text};
+  };
+  if (options.database.empty()) {
+    return refuse("no database directory");
+  }
+  if (options.cluster_size < 1) {
+    return refuse("the cluster size counts voters, so it is at least 1");
+  }
+  if (!options.index.empty() && options.index == options.database) {
+    return refuse("database and index need different directories");
+  }
+  if (options.read_only_replica && options.cluster_size == 1) {
+    return refuse("a read-only replica needs a cluster size above 1");
+  }
+  if (options.cluster_size == 1 && !options.gossip_seeds.empty()) {
+    return refuse("gossip seeds need a cluster size above 1");
+  }
+  if (options.cluster_size > 1 && options.gossip_seeds.empty()) {
+    return refuse("a cluster needs gossip seeds: the HTTP endpoints of the other nodes");
+  }
+  return {};
+}
+
+}  // namespace
+
+NodeTimings NodeTimings::fast() {
+  NodeTimings timings;
+  timings.tick = ms(5);
+  timings.gossip_interval = ms(50);
+  timings.gossip_timeout = ms(200);
+  timings.discover_leader = ms(60);
+  timings.election_timeout = ms(80);
+  timings.heartbeat_interval = ms(40);
+  timings.heartbeat_timeout = ms(160);
+  timings.quorum_loss_wait = ms(200);
+  timings.reconnect_delay = ms(20);
+  timings.write_timeout = ms(1000);
+  timings.scavenge_point_first_look = ms(20);
+  timings.scavenge_point_retry = ms(50);
+  timings.shutdown_grace = ms(500);
+  return timings;
+}
+
+class Node::Impl final : public NodeInspection {
+ public:
+  Impl(NodeOptions options, NodeEnvironment environment, std::unique_ptr<streams::Database> db)
+      : core(std::make_shared<Core>(std::move(options), std::move(environment), std::move(db))),
+        router(make_router(core)) {}
+
+  std::string instance_id() const override { return core->instance.to_string(); }
+  api::NodeState state() const override { return core->state(); }
+  NodePositions positions() const override {
+    NodePositions positions;
+    positions.writer = core->log().end();
+    positions.chaser = positions.writer;
+    positions.committed = core->db().committed();
+    if (const auto last = core->log().epochs().last()) {
+      positions.epoch_number = last->number;
+      positions.epoch_position = last->position;
+    }
+    return positions;
+  }
+  ChunkInventory chunks() const override {
+    ChunkInventory inventory;
+    inventory.chunk_size = core->log().chunk_size();
+    for (const auto& chunk : core->log().chunks()) {
+      const auto size = static_cast<std::int64_t>(chunk->file_size());
+      ++inventory.file_count;
+      inventory.total_bytes += size;
+      inventory.largest_bytes = std::max(inventory.largest_bytes, size);
+    }
+    return inventory;
+  }
+  const Path& database_directory() const override { return core->log().directory(); }
+  const Path& index_directory() const override { return core->db().stream_index().directory(); }
+  Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
+    return streams::scavenge_points(core->db());
+  }
+  std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override {
+    return core->scavenger ? core->scavenger->unfinished() : std::nullopt;
+  }
+  std::optional<api::ScavengePoint> last_finished_point() const override {
+    return core->scavenger ? core->scavenger->last_finished() : std::nullopt;
+  }
+  std::optional<api::RunningScavenge> running_scavenge() const override {
+    return core->scavenger ? core->scavenger->running() : std::nullopt;
+  }
+  Result<std::shared_ptr<streams::DigestJob>> make_digest_job(
+      std::int64_t point_number) const override {
+    VERGER_TRY(const auto points, streams::scavenge_points(core->db()));
+    const auto point = std::ranges::find_if(
+        points, [&](const auto& p) { return p.number.value() == point_number; });
+    if (point == points.end()) {
+      return Error{Errc::kNotFound,
+                   fmt::format("scavenge point {} is not in the committed log of {}", point_number,
+                               core->self)};
+    }
+    return std::make_shared<streams::DigestJob>(core->db(), point->position, point->effective_now);
+  }
+
+  std::shared_ptr<Core> core;
+  std::shared_ptr<http::Router> router;
+};
+
+Result<std::unique_ptr<Node>> Node::open(NodeOptions options, NodeEnvironment environment) {
+  VERGER_CHECK(check(options));
+  streams::DatabaseOptions database;
+  database.log.access = log::Access::kWrite;
+  database.log.chunk_size = options.chunk_size;
+  database.log.max_truncation = options.max_truncation;
+  database.log.assume_stopped = options.assume_stopped;
+  database.log.create = true;
+  database.index.read_only = false;
+  database.index.max_mem_table_size = options.max_mem_table_size;
+  database.index.cache_depth = options.index_cache_depth;
+  database.index.stream_existence_filter_size = options.stream_existence_filter_size;
+  database.index_directory = options.index;
+  const bool alone = options.cluster_size == 1;
+  VERGER_TRY(auto opened,
+             streams::Database::open(environment.files, options.database, database, alone,
+                                     environment.clock, environment.random, environment.log));
+  return std::unique_ptr<Node>(new Node(
+      std::make_shared<Impl>(std::move(options), std::move(environment), std::move(opened))));
+}
+
+Node::Node(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Node::~Node() { impl_->core->abandon(); }
+
+http::Handler Node::http_handler() {
+  return [weak = std::weak_ptr<Core>(impl_->core), router = impl_->router](http::Request request) {
+    return answer(weak, router, std::move(request));
+  };
+}
+
+http::FrameHandler Node::frame_handler() {
+  return
+      [weak = std::weak_ptr<Core>(impl_->core)](std::shared_ptr<http::FrameConnection> connection) {
+        return serve_link(weak, std::move(connection));
+      };
+}
+
+void Node::start(NodeAddresses addresses) { impl_->core->start(std::move(addresses)); }
+
+NodeInspection& Node::inspection() { return *impl_; }
+
+net::awaitable<void> Node::stop() {
+  const auto core = impl_->core;
+  if (core->stopped) {
+    co_return;
+  }
+  const auto deadline = core->now() + core->options.timings.shutdown_grace;
+  core->stopping = true;
+  if (core->started && !core->failed) {
+    core->scavenger->request_stop();
+    // What was accepted gets its majority, and a stopped scavenge its last entry, if they can.
+    while (core->now() < deadline &&
+           (!core->waiters.empty() || !core->scavenger->current().empty())) {
+      co_await core->env.timers.sleep_for(core->options.timings.tick);
+    }
+    core->apply(core->election->shut_down(core->now()));
+  }
+  core->abandon();
+  while (core->requests > 0 && core->now() < deadline) {
+    co_await core->env.timers.sleep_for(core->options.timings.tick);
+  }
+  if (!core->failed) {
+    if (const auto saved = core->log().flush_checkpoints(); !saved) {
+      core->env.log.warning("checkpoints not saved", {{"reason", saved.error().message}});
+    }
+  }
+  core->env.log.info("node stopped", {{"node", core->self}});
+}
+
+}  // namespace verger::node

@@ -1,0 +1,328 @@
+#include "nodeagent/node/node_api.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/negotiation.h"
+#include "nodeagent/node/scavenger.h"
+#include "nodeagent/node/write_service.h"
+
+namespace verger::node {
+namespace {
+
+using http::Response;
+using http::RoutedRequest;
+using nlohmann::ordered_json;
+
+constexpr std::string_view kPost = "POST, OPTIONS";
+constexpr std::string_view kGet = "GET, OPTIONS";
+constexpr std::array kJsonFirst = {Format::kJson, Format::kText, Format::kXml};
+constexpr std::array kTextFirst = {Format::kText, Format::kJson, Format::kXml};
+constexpr std::string_view kNoCache = "max-age=0, no-cache, must-revalidate";
+
+std::string indented(const ordered_json& value) {
+  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// The chosen format, or the refusal.
+std::expected<Negotiated, Response> choose(const RoutedRequest& request,
+                                           std::span<const Format> supported) {
+  auto result = negotiate(request.request, request.target, supported);
+  if (result.chosen) {
+    return *std::move(result.chosen);
+  }
+  return std::unexpected(result.unknown_format_parameter ? empty_response(500, {}, {})
+                                                         : not_acceptable());
+}
+
+net::awaitable<Response> info(std::shared_ptr<Core> core, RoutedRequest request) {
+  auto format = choose(request, kJsonFirst);
+  if (!format) {
+    co_return format.error();
+  }
+  std::string state(api::to_string(core->state()));
+  std::ranges::transform(state, state.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const ordered_json body = {
+      {"esVersion", "24.6.0"},
+      {"state", state},
+      {"features",
+       {{"projections", false},
+        {"userManagement", false},
+        {"atomPub", core->options.enable_atom_pub}}},
+      {"authentication", {{"type", "insecure"}, {"properties", ordered_json::array()}}},
+      {"verger", {{"embeddedNode", true}, {"instanceId", core->instance.to_string()}}}};
+  co_return formatted(*format, indented(body), kGet);
+}
+
+net::awaitable<Response> ping(std::shared_ptr<Core>, RoutedRequest request) {
+  auto format = choose(request, kJsonFirst);
+  if (!format) {
+    co_return format.error();
+  }
+  if (format->format == Format::kText) {
+    co_return formatted(*format, "Text: Ping request successfully handled", kGet);
+  }
+  const ordered_json body = {
+      {"text", "Ping request successfully handled"}, {"msgTypeId", 123}, {"label", "Http"}};
+  co_return formatted(*format, indented(body), kGet);
+}
+
+net::awaitable<Response> health(std::shared_ptr<Core> core, RoutedRequest request) {
+  const auto state = core->state();
+  const bool live = core->serving() && !core->stopping && state != api::NodeState::kInitializing &&
+                    state != api::NodeState::kDiscoverLeader;
+  Response response;
+  response.status = live ? 204 : 503;
+  int code = 0;
+  if (const auto wanted = request.target.parameter("liveCode"); live && wanted) {
+    std::from_chars(wanted->data(), wanted->data() + wanted->size(), code);
+    response.status = code >= 200 && code < 600 ? code : response.status;
+  }
+  co_return response;
+}
+
+ordered_json gossip_entry(const Member& member) {
+  const bool tls = member.replication.tls;
+  const auto port = static_cast<int>(member.replication.port);
+  return {{"instanceId", member.instance.to_string()},
+          {"timeStamp", format_ticks(member.timestamp)},
+          {"state", api::to_string(member.state)},
+          {"isAlive", member.alive},
+          {"internalTcpIp", member.replication.host},
+          {"internalTcpPort", tls ? 0 : port},
+          {"internalSecureTcpPort", tls ? port : 0},
+          {"externalTcpIp", member.replication.host},
+          {"externalTcpPort", 0},
+          {"externalSecureTcpPort", 0},
+          {"httpEndPointIp", member.http.host},
+          {"httpEndPointPort", member.http.port},
+          {"lastCommitPosition", member.committed.value()},
+          {"writerCheckpoint", member.log.writer.value()},
+          {"chaserCheckpoint", member.log.chaser.value()},
+          {"epochPosition", member.log.epoch_position.value()},
+          {"epochNumber", member.log.last_epoch.value()},
+          {"epochId", member.log.epoch_id.to_string()},
+          {"nodePriority", member.priority},
+          {"isReadOnlyReplica", member.read_only},
+          {"esVersion", member.version}};
+}
+
+std::string gossip_text(const ordered_json& body) {
+  std::string out = fmt::format("Server: {}:{}, Members: [", body["serverIp"].get<std::string>(),
+                                body["serverPort"].get<int>());
+  bool first = true;
+  for (const auto& member : body["members"]) {
+    out += first ? "" : ",";
+    first = false;
+    bool first_field = true;
+    for (const auto& [name, value] : member.items()) {
+      auto label = name;
+      label.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(label.front())));
+      auto text = value.is_string()    ? value.get<std::string>()
+                  : value.is_boolean() ? std::string(value.get<bool>() ? "True" : "False")
+                                       : value.dump();
+      if (name == "instanceId" || name == "epochId") {
+        text = "{" + text + "}";
+      } else if (name == "esVersion") {
+        label = "ESVersion";
+        text = "$" + text;
+      }
+      out += fmt::format("{}{}: {}", first_field ? "" : ", ", label, text);
+      first_field = false;
+    }
+  }
+  return out + "]";
+}
+
+net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest request) {
+  constexpr std::array formats = {Format::kJson, Format::kText};
+  auto format = choose(request, formats);
+  if (!format) {
+    co_return format.error();
+  }
+  core->members.set_self(core->describe_self());
+  auto members = ordered_json::array();
+  for (const auto& member : core->members.view(core->leader_id())) {
+    members.push_back(gossip_entry(member));
+  }
+  const ordered_json body = {{"members", std::move(members)},
+                             {"serverIp", core->addresses.http.host},
+                             {"serverPort", core->addresses.http.port}};
+  auto response = formatted(
+      *format, format->format == Format::kText ? gossip_text(body) : indented(body), kGet);
+  response.headers.set("Cache-Control", std::string(kNoCache));
+  response.headers.set("Vary", "Accept");
+  co_return response;
+}
+
+net::awaitable<Response> resign(std::shared_ptr<Core> core, RoutedRequest) {
+  if (core->state() == api::NodeState::kLeader) {
+    core->env.log.info("resigning on request", {{"node", core->self}});
+    core->apply(core->election->resign(core->now()));
+  } else {
+    core->env.log.info("asked to resign, but this node does not lead: ignored",
+                       {{"node", core->self}});
+  }
+  co_return empty_response(200, {}, kPost);
+}
+
+net::awaitable<Response> priority(std::shared_ptr<Core> core, RoutedRequest request) {
+  const auto text = request.parameter("n");
+  std::int32_t value = 0;
+  const auto* end = text.data() + text.size();
+  if (const auto read = std::from_chars(text.data(), end, value);
+      read.ec != std::errc() || read.ptr != end) {
+    co_return text_response(400, "nodePriority must be an integer.", kPost, false);
+  }
+  if (!core->options.read_only_replica) {
+    core->election->set_priority(value);
+    core->members.set_self(core->describe_self());
+    core->env.log.info("node priority set",
+                       {{"node", core->self}, {"priority", std::to_string(value)}});
+  }
+  co_return empty_response(200, {}, kPost);
+}
+
+net::awaitable<Response> shutdown(std::shared_ptr<Core> core, RoutedRequest) {
+  core->env.log.info("shutdown requested", {{"node", core->self}});
+  core->env.on_shutdown();
+  co_return empty_response(200, {}, kPost);
+}
+
+net::awaitable<Response> reload(std::shared_ptr<Core> core, RoutedRequest) {
+  core->env.log.info(
+      "Reloading the node's configuration since a request has been received on "
+      "/admin/reloadconfig.");
+  core->env.log.info("Skipping reload of certificates since TLS is disabled.");
+  core->env.log.info("The node's configuration was successfully reloaded");
+  co_return empty_response(200, {}, kPost);
+}
+
+net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest request) {
+  auto format = choose(request, kTextFirst);
+  if (!format) {
+    co_return format.error();
+  }
+  const auto id = core->env.random.uuid().to_string();
+  if (const auto merged = core->db().stream_index().maintain(); !merged) {
+    core->env.log.error("index not merged", {{"reason", merged.error().message}});
+  }
+  co_return formatted(*format,
+                      format->format == Format::kText ? "MergeIndexesId: " + id
+                                                      : indented({{"mergeIndexesId", id}}),
+                      kPost);
+}
+
+net::awaitable<Response> metrics(std::shared_ptr<Core> core, RoutedRequest request) {
+  const auto accept = request.request.headers.get("Accept");
+  if (accept && accept->find("application/json") != std::string_view::npos) {
+    co_return not_acceptable();
+  }
+  const auto running = core->scavenger->running();
+  const auto milliseconds =
+      (core->env.clock.now().value() - kUnixEpoch.value()) / kTicksPerMillisecond;
+  const auto line = [&](std::string_view name, std::string_view status) {
+    return fmt::format("eventstore_statuses{{name=\"{}\",status=\"{}\"}} {} {}\n", name, status,
+                       milliseconds / 1000, milliseconds);
+  };
+  Response response;
+  response.headers.set("Content-Type", "text/plain; charset=utf-8; version=0.0.4");
+  response.body = "# TYPE eventstore_statuses counter\n" +
+                  line("Node", api::to_string(core->state())) + line("Index", "Idle") +
+                  line("Scavenge", running ? std::string_view(running->phase) : "Idle");
+  co_return response;
+}
+
+}  // namespace
+
+void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::string method,
+               std::string_view pattern, NodeHandler handler) {
+  router.add(std::move(method), pattern,
+             [weak = std::weak_ptr<Core>(core),
+              handler = std::move(handler)](RoutedRequest request) -> net::awaitable<Response> {
+               auto node = weak.lock();
+               if (!node || !node->serving()) {
+                 Response unavailable;
+                 unavailable.status = 503;
+                 unavailable.reason = "Server Is Not Ready";
+                 return [](Response response) -> net::awaitable<Response> {
+                   co_return response;
+                 }(std::move(unavailable));
+               }
+               return handler(std::move(node), std::move(request));
+             });
+}
+
+std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
+  auto router = std::make_shared<http::Router>();
+  auto& r = *router;
+  add_route(r, core, "GET", "/info", info);
+  add_route(r, core, "GET", "/ping", ping);
+  add_route(r, core, "GET", "/gossip", gossip);
+  add_route(r, core, "GET", "/metrics", metrics);
+  // Answers also while the node starts or stops.
+  for (const auto* method : {"GET", "HEAD"}) {
+    r.add(method, "/health/live", [weak = std::weak_ptr<Core>(core)](RoutedRequest request) {
+      auto node = weak.lock();
+      if (!node) {
+        return [](Response response) -> net::awaitable<Response> {
+          co_return response;
+        }(Response{.status = 503});
+      }
+      return health(std::move(node), std::move(request));
+    });
+  }
+  add_route(r, core, "POST", "/admin/node/resign", resign);
+  add_route(r, core, "POST", "/admin/node/priority/{n}", priority);
+  add_route(r, core, "POST", "/admin/shutdown", shutdown);
+  add_route(r, core, "POST", "/admin/reloadconfig", reload);
+  add_route(r, core, "POST", "/admin/mergeindexes", merge_indexes);
+  add_scavenge_routes(r, core);
+  add_scavenge_history_routes(r, core);
+  if (core->options.enable_atom_pub) {
+    add_stream_routes(r, core);
+  }
+  add_route(r, core, "POST", "/verger/v1/gossip",
+            [](std::shared_ptr<Core> node, RoutedRequest request) -> net::awaitable<Response> {
+              co_return answer_gossip(*node, request.request.body);
+            });
+  add_route(r, core, "POST", "/verger/v1/election",
+            [](std::shared_ptr<Core> node, RoutedRequest request) -> net::awaitable<Response> {
+              co_return answer_election(*node, request.request.body);
+            });
+  add_route(r, core, "POST", "/verger/v1/write",
+            [](std::shared_ptr<Core> node, RoutedRequest request) -> net::awaitable<Response> {
+              co_return co_await answer_write(std::move(node), std::move(request.request.body));
+            });
+  // Which of 404 and 405 a known path gets is by route (node-interface.md §1.1).
+  r.no_method = [](const http::Request& request, const std::string& allow) {
+    const auto path = std::string_view(request.target).substr(0, request.target.find('?'));
+    Response response;
+    response.status = 404;
+    if (path == "/admin/scavenge" || path == "/admin/shutdown") {
+      return response;
+    }
+    response.status = 405;
+    if (path != "/health/live") {
+      std::vector<std::string> methods = {"OPTIONS"};
+      for (std::size_t at = 0; at < allow.size();) {
+        const auto comma = std::min(allow.find(", ", at), allow.size());
+        methods.push_back(allow.substr(at, comma - at));
+        at = comma + 2;
+      }
+      if (path == "/gossip") {
+        methods.emplace_back("HEAD");
+      }
+      std::ranges::sort(methods);
+      response.headers.set("Allow", fmt::format("{}", fmt::join(methods, ", ")));
+    }
+    return response;
+  };
+  return router;
+}
+
+}  // namespace verger::node

@@ -1,0 +1,175 @@
+// /admin/scavenge: node-interface.md §1.4 to §1.7.
+#include <array>
+#include <charconv>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/negotiation.h"
+#include "nodeagent/node/node_api.h"
+#include "nodeagent/node/scavenger.h"
+
+namespace verger::node {
+namespace {
+
+using http::Response;
+using http::RoutedRequest;
+
+constexpr std::string_view kPost = "POST, OPTIONS";
+constexpr std::string_view kCurrent = "DELETE, GET, OPTIONS";
+constexpr std::string_view kById = "DELETE, OPTIONS";
+constexpr std::array kFormats = {Format::kText, Format::kJson, Format::kXml};
+
+std::optional<std::int32_t> integer(std::string_view text) {
+  std::int32_t value = 0;
+  const auto* end = text.data() + text.size();
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+  }
+  const auto read = std::from_chars(text.data(), end, value);
+  return !text.empty() && read.ec == std::errc() && read.ptr == end ? std::optional(value)
+                                                                    : std::nullopt;
+}
+
+std::optional<bool> boolean(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower == "true"    ? std::optional(true)
+         : lower == "false" ? std::optional(false)
+                            : std::nullopt;
+}
+
+/// The checks in the server's order; the error is the answer's text.
+std::expected<ScavengeRequest, std::string> parse_request(const http::Target& target) {
+  ScavengeRequest request;
+  if (const auto text = target.parameter("startFromChunk")) {
+    const auto value = integer(*text);
+    if (!value || *value < 0) {
+      return std::unexpected("startFromChunk must be a positive integer");
+    }
+  }
+  if (const auto text = target.parameter("threads")) {
+    const auto value = integer(*text);
+    if (!value || *value < 1) {
+      return std::unexpected("threads must be a 1 or above");
+    }
+    request.threads = *value;
+  }
+  if (const auto text = target.parameter("threshold")) {
+    const auto value = integer(*text);
+    if (!value) {
+      return std::unexpected("threshold must be an integer");
+    }
+    request.threshold = *value;
+  }
+  if (const auto text = target.parameter("throttlePercent")) {
+    const auto value = integer(*text);
+    if (!value || *value < 1 || *value > 100) {
+      return std::unexpected("throttlePercent must be between 1 and 100 inclusive");
+    }
+    if (*value != 100 && request.threads > 1) {
+      return std::unexpected("throttlePercent must be 100 for a multi-threaded scavenge");
+    }
+    request.throttle_percent = *value;
+  }
+  if (const auto text = target.parameter("syncOnly")) {
+    const auto value = boolean(*text);
+    if (!value) {
+      return std::unexpected("syncOnly must be a boolean");
+    }
+    request.sync_only = *value;
+  }
+  return request;
+}
+
+std::string xml_of(const std::string& type,
+                   std::span<const std::pair<std::string, std::string>> members) {
+  std::string out = "<?xml version=\"1.0\" encoding=\"utf-8\"?><" + type +
+                    " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+                    "xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\">";
+  for (const auto& [name, value] : members) {
+    out += value.empty() ? fmt::format("<{} />", name) : fmt::format("<{0}>{1}</{0}>", name, value);
+  }
+  return out + "</" + type + ">";
+}
+
+std::string indented(const nlohmann::ordered_json& value) { return value.dump(2); }
+
+std::expected<Negotiated, Response> choose(const RoutedRequest& request) {
+  auto result = negotiate(request.request, request.target, kFormats);
+  if (result.chosen) {
+    return *std::move(result.chosen);
+  }
+  return std::unexpected(result.unknown_format_parameter ? empty_response(500, {}, {})
+                                                         : not_acceptable());
+}
+
+net::awaitable<Response> start(std::shared_ptr<Core> core, RoutedRequest request) {
+  const auto format = choose(request);
+  if (!format) {
+    co_return format.error();
+  }
+  const auto parsed = parse_request(request.target);
+  if (!parsed) {
+    co_return text_response(400, parsed.error(), kPost, false);
+  }
+  const auto started = core->scavenger->start(*parsed);
+  if (!started) {
+    co_return text_response(400, started.error().message, kPost, true);
+  }
+  if (format->format == Format::kText) {
+    co_return formatted(*format, "ScavengeId: " + *started, kPost);
+  }
+  if (format->format == Format::kXml) {
+    const std::array members = {std::pair<std::string, std::string>("ScavengeId", *started)};
+    co_return formatted(*format, xml_of("ScavengeResultDto", members), kPost);
+  }
+  co_return formatted(*format, indented({{"scavengeId", *started}}), kPost);
+}
+
+net::awaitable<Response> current(std::shared_ptr<Core> core, RoutedRequest request) {
+  const auto format = choose(request);
+  if (!format) {
+    co_return format.error();
+  }
+  const auto& id = core->scavenger->current();
+  const auto link = id.empty() ? std::string() : "/admin/scavenge/" + id;
+  if (format->format == Format::kText) {
+    co_return formatted(*format, fmt::format("ScavengeId: {}, ScavengeLink: {}", id, link),
+                        kCurrent);
+  }
+  if (format->format == Format::kXml) {
+    const std::array members = {std::pair<std::string, std::string>("ScavengeId", id),
+                                std::pair<std::string, std::string>("ScavengeLink", link)};
+    co_return formatted(*format, xml_of("ScavengeGetResultDto", members), kCurrent);
+  }
+  co_return formatted(*format, indented({{"scavengeId", id}, {"scavengeLink", link}}), kCurrent);
+}
+
+net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request) {
+  const auto format = choose(request);
+  if (!format) {
+    co_return format.error();
+  }
+  const bool by_id = !request.parameter("id").empty();
+  const auto methods = by_id ? kById : kCurrent;
+  const auto stopped = co_await Scavenger::stop(
+      core, by_id ? std::string(request.parameter("id")) : std::string("current"));
+  if (!stopped) {
+    co_return text_response(404, "Scavenge Id does not exist", methods, true);
+  }
+  co_return formatted(*format, format->format == Format::kText ? *stopped : "\"" + *stopped + "\"",
+                      methods);
+}
+
+}  // namespace
+
+void add_scavenge_routes(http::Router& router, const std::shared_ptr<Core>& core) {
+  add_route(router, core, "POST", "/admin/scavenge", start);
+  add_route(router, core, "GET", "/admin/scavenge/current", current);
+  add_route(router, core, "DELETE", "/admin/scavenge/current", stop);
+  add_route(router, core, "DELETE", "/admin/scavenge/{id}", stop);
+}
+
+}  // namespace verger::node

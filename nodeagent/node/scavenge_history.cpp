@@ -1,0 +1,264 @@
+// What $scavenges and $scavenges-<id> tell of runs (docs/formats/scavenge.md, "Events").
+#include <charconv>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/scavenger.h"
+
+namespace verger::node {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kAttempts = 6;
+constexpr std::size_t kPage = 20;
+constexpr std::string_view kHistory = "$scavenges";
+
+std::string history_of(const std::string& id) { return "$scavenges-" + id; }
+
+Bytes bytes_of(std::string_view text) {
+  const auto view = as_bytes(text);
+  return {view.begin(), view.end()};
+}
+
+WriteRequest metadata_of_history(Core& core, std::string stream) {
+  const auto seconds = std::int64_t{core.options.scavenge_history_max_age_days} * 24 * 60 * 60;
+  streams::NewEvent event;
+  event.id = core.env.random.uuid();
+  event.type = "$metadata";
+  event.data = bytes_of(fmt::format(
+      R"({{"$maxAge":{},"$acl":{{"$r":"$ops","$w":[],"$d":[],"$mr":[],"$mw":[]}}}})", seconds));
+  WriteRequest request;
+  request.kind = WriteRequest::Kind::kMetadata;
+  request.stream = std::move(stream);
+  request.events.push_back(std::move(event));
+  return request;
+}
+
+bool has_history_metadata(Core& core) {
+  const auto metadata = core.db().metadata(kHistory);
+  if (!metadata || !metadata->acl || !metadata->acl->read) {
+    return false;
+  }
+  const auto seconds = std::int64_t{core.options.scavenge_history_max_age_days} * 24 * 60 * 60;
+  return metadata->max_age_seconds == seconds &&
+         *metadata->acl->read == std::vector<std::string>{"$ops"};
+}
+
+/// A link's target, "<number>@<stream>".
+std::optional<std::pair<EventNumber, std::string>> link_target(const streams::Event& link) {
+  const auto text = as_text(link.data);
+  const auto at = text.find('@');
+  std::int64_t number = 0;
+  if (at == std::string_view::npos ||
+      std::from_chars(text.data(), text.data() + at, number).ptr != text.data() + at) {
+    return std::nullopt;
+  }
+  return std::pair{EventNumber(number), std::string(text.substr(at + 1))};
+}
+
+std::int64_t ticks_of_duration(const std::string& text) {
+  int days = 0;
+  int hours = 0;
+  int minutes = 0;
+  double seconds = 0;
+  if (std::sscanf(text.c_str(), "%d.%d:%d:%lf", &days, &hours, &minutes, &seconds) != 4) {
+    days = 0;
+    if (std::sscanf(text.c_str(), "%d:%d:%lf", &hours, &minutes, &seconds) != 3) {
+      return 0;
+    }
+  }
+  const auto whole = ((std::int64_t{days} * 24 + hours) * 60 + minutes) * 60;
+  return whole * kTicksPerSecond +
+         static_cast<std::int64_t>(seconds * static_cast<double>(kTicksPerSecond) + 0.5);
+}
+
+struct OpenRun {
+  std::string id;
+  std::int64_t ticks = 0;
+  std::int64_t space_saved = 0;
+  std::int32_t max_chunk = 0;
+};
+
+/// Started here (by endpoint), never completed. A page of the history at a time.
+class OpenRuns {
+ public:
+  OpenRuns(Core& core, std::string running) : core_(core), running_(std::move(running)) {}
+
+  /// False at the end. Errors: those of reading.
+  Result<bool> next_page() {
+    VERGER_TRY(const auto page, core_.db().read_backward(kHistory, from_, kPage));
+    for (const auto& link : page.events) {
+      VERGER_CHECK(take(link));
+    }
+    from_ = page.next;
+    return page.status == streams::StreamStatus::kSuccess && !page.end_of_stream &&
+           page.next.value() >= 0;
+  }
+  Result<std::vector<OpenRun>> take_found() {
+    for (auto& run : found_) {
+      VERGER_CHECK(sum(run));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  Result<void> take(const streams::Event& link) {
+    const auto target = link_target(link);
+    if (!target) {
+      return {};
+    }
+    VERGER_TRY(const auto slice, core_.db().read_forward(target->second, target->first, 1));
+    if (slice.events.empty()) {
+      return {};
+    }
+    const auto& event = slice.events.front();
+    const auto data = nlohmann::json::parse(as_text(event.data), nullptr, false);
+    if (!data.is_object() || data.value("nodeEndpoint", "") != core_.self) {
+      return {};
+    }
+    const auto id = data.value("scavengeId", "");
+    if (event.type == "$scavengeCompleted") {
+      completed_.insert(id);
+    } else if (event.type == "$scavengeStarted" && !completed_.contains(id) && id != running_) {
+      found_.push_back({id});
+    }
+    return {};
+  }
+
+  Result<void> sum(OpenRun& run) {
+    EventNumber from{0};
+    for (bool more = true; more;) {
+      VERGER_TRY(const auto slice, core_.db().read_forward(history_of(run.id), from, kPage));
+      for (const auto& event : slice.events) {
+        const auto data = nlohmann::json::parse(as_text(event.data), nullptr, false);
+        if (data.is_object()) {
+          run.ticks += ticks_of_duration(data.value("timeTaken", ""));
+          run.space_saved += data.value("spaceSaved", std::int64_t{0});
+          run.max_chunk = std::max(run.max_chunk, data.value("chunkEndNumber", 0));
+        }
+      }
+      more = slice.status == streams::StreamStatus::kSuccess && !slice.end_of_stream &&
+             slice.next > from;
+      from = slice.next;
+    }
+    return {};
+  }
+
+  Core& core_;
+  std::string running_;
+  EventNumber from_ = kDeletedStream;
+  std::set<std::string> completed_;
+  std::vector<OpenRun> found_;
+};
+
+}  // namespace
+
+void Scavenger::begin_history(const std::string& id) {
+  reports_.push_back({metadata_of_history(core_, history_of(id)), {}});
+}
+
+void Scavenger::report(const std::string& id, std::string type, const ordered_json& data,
+                       bool link) {
+  streams::NewEvent event;
+  event.id = core_.env.random.uuid();
+  event.type = std::move(type);
+  event.data = bytes_of(data.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  Report report;
+  report.request.stream = history_of(id);
+  report.request.events.push_back(std::move(event));
+  report.link_to = link ? id : std::string();
+  reports_.push_back(std::move(report));
+  if (!reporting_) {
+    reporting_ = true;
+    core_.tasks->spawn(write_reports(core_.shared_from_this()));
+  }
+}
+
+net::awaitable<bool> Scavenger::write_one(std::shared_ptr<Core> core, WriteRequest request,
+                                          EventNumber* number) {
+  // The ids stay the same, so that a repetition is recognised.
+  for (int attempt = 0; attempt < kAttempts && core->serving(); ++attempt) {
+    const auto reply = co_await write(core, request);
+    if (reply.status == WriteStatus::kDone) {
+      *number = reply.first;
+      co_return true;
+    }
+    if (reply.status == WriteStatus::kInvalid || reply.status == WriteStatus::kDeleted) {
+      break;
+    }
+    co_await core->env.timers.sleep_for(core->options.timings.reconnect_delay);
+  }
+  co_return false;
+}
+
+net::awaitable<void> Scavenger::write_reports(std::shared_ptr<Core> core) {
+  auto& scavenger = *core->scavenger;
+  while (core->serving() && !scavenger.reports_.empty()) {
+    auto report = std::move(scavenger.reports_.front());
+    scavenger.reports_.pop_front();
+    const auto stream = report.request.stream;
+    EventNumber number{-1};
+    if (!co_await write_one(core, std::move(report.request), &number)) {
+      core->env.log.warning("an entry about a scavenge was not written", {{"stream", stream}});
+      continue;
+    }
+    if (!report.link_to.empty()) {
+      streams::NewEvent link;
+      link.id = core->env.random.uuid();
+      link.type = "$>";
+      link.is_json = false;
+      link.data = bytes_of(fmt::format("{}@{}", number.value(), stream));
+      WriteRequest request;
+      request.stream = kHistory;
+      request.events.push_back(std::move(link));
+      static_cast<void>(co_await write_one(core, std::move(request), &number));
+    }
+  }
+  scavenger.reporting_ = false;
+}
+
+void Scavenger::state_changed(api::NodeState state) {
+  if (looked_for_dead_runs_ ||
+      (state != api::NodeState::kLeader && state != api::NodeState::kFollower)) {
+    return;
+  }
+  looked_for_dead_runs_ = true;
+  core_.tasks->spawn(close_dead_runs(core_.shared_from_this()));
+}
+
+net::awaitable<void> Scavenger::close_dead_runs(std::shared_ptr<Core> core) {
+  auto& scavenger = *core->scavenger;
+  if (!has_history_metadata(*core)) {
+    auto request = metadata_of_history(*core, std::string(kHistory));
+    static_cast<void>(co_await write(core, std::move(request)));  // as the server: no retry
+  }
+  OpenRuns runs(*core, scavenger.current_);
+  for (bool more = core->serving(); more && core->serving();) {
+    const auto page = runs.next_page();
+    if (!page) {
+      core->env.log.warning("history of scavenges not read", {{"reason", page.error().message}});
+    }
+    more = page && *page;
+    co_await core->env.timers.sleep_for(std::chrono::milliseconds(0));
+  }
+  const auto found = runs.take_found();
+  if (!found || !core->serving()) {
+    co_return;
+  }
+  for (const auto& run : *found) {
+    scavenger.report(run.id, "$scavengeCompleted",
+                     {{"scavengeId", run.id},
+                      {"nodeEndpoint", core->self},
+                      {"result", "Interrupted"},
+                      {"error", "The node was restarted."},
+                      {"timeTaken", format_duration(run.ticks)},
+                      {"spaceSaved", run.space_saved},
+                      {"maxChunkScavenged", run.max_chunk}},
+                     true);
+  }
+}
+
+}  // namespace verger::node

@@ -1,0 +1,373 @@
+#include "nodeagent/node/scavenger.h"
+
+#include <boost/asio/post.hpp>
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/node/detail/core.h"
+
+namespace verger::node {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// The server's backend pool holds so many connections; more threads end its run (scavenge.md §2).
+constexpr int kMostThreads = 4;
+constexpr int kReadBackAttempts = 31;
+
+api::ScavengePoint api_point(const scavenge::ScavengePoint& point) {
+  return {point.number.value(), point.position.value(), format_ticks(point.effective_now),
+          point.threshold};
+}
+
+}  // namespace
+
+std::string_view phase_name(scavenge::Stage stage) {
+  switch (stage) {
+    case scavenge::Stage::kAccumulating:
+      return "Accumulation Phase";
+    case scavenge::Stage::kCalculating:
+      return "Calculation Phase";
+    case scavenge::Stage::kExecutingChunks:
+      return "Chunk execution Phase";
+    case scavenge::Stage::kMergingChunks:
+      return "Chunk merging Phase";
+    case scavenge::Stage::kExecutingIndex:
+      return "Index execution Phase";
+    case scavenge::Stage::kCleaning:
+      return "Cleaning Phase";
+    case scavenge::Stage::kDone:
+      break;
+  }
+  return "Idle";
+}
+
+/// One run. The job's observer is called in the stepping thread and posts to the node's executor.
+struct Scavenger::Run : scavenge::ScavengeEvents {
+  std::shared_ptr<Core> core;
+  net::any_io_executor executor;
+  std::string id;
+  ScavengeRequest request;
+  std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();
+  std::unique_ptr<scavenge::ParallelRunner> parallel;
+  std::unique_ptr<scavenge::ScavengeJob> job;
+  std::weak_ptr<Run> self;
+  bool ended = false;
+  // On the node's executor.
+  std::optional<scavenge::ScavengePoint> point;
+  scavenge::Stage stage = scavenge::Stage::kDone;
+  std::int64_t chunks_done = 0;
+  std::int64_t chunks_total = 0;
+  std::int64_t space_saved = 0;
+  std::int32_t max_chunk = 0;
+
+  /// Events that come after the run's end belong to nobody.
+  template <class Action>
+  void post(Action action) {
+    net::post(executor, [weak = self, action = std::move(action)] {
+      const auto run = weak.lock();
+      if (run && run->core->serving() && run->core->scavenger) {
+        action(*run);
+      }
+    });
+  }
+
+  void stage_started(scavenge::Stage now) override {
+    post([now](Run& run) { run.stage = now; });
+  }
+  void chunk_executed(const scavenge::ChunkExecuted& chunk) override {
+    post([chunk](Run& run) {
+      run.chunks_done += chunk.end - chunk.start + 1;
+      run.space_saved += chunk.space_saved;
+      run.max_chunk = std::max(run.max_chunk, chunk.end);
+      run.core->scavenger->report(run.id, "$scavengeChunksCompleted",
+                                  {{"scavengeId", run.id},
+                                   {"chunkStartNumber", chunk.start},
+                                   {"chunkEndNumber", chunk.end},
+                                   {"timeTaken", format_duration(chunk.time_taken)},
+                                   {"wasScavenged", true},
+                                   {"spaceSaved", chunk.space_saved},
+                                   {"nodeEndpoint", run.core->self},
+                                   {"errorMessage", ""}},
+                                  false);
+    });
+  }
+  void chunks_merged(const scavenge::ChunksMerged& chunks) override {
+    post([chunks](Run& run) {
+      run.space_saved += chunks.space_saved;
+      run.core->scavenger->report(run.id, "$scavengeMergeCompleted",
+                                  {{"scavengeId", run.id},
+                                   {"chunkStartNumber", chunks.start},
+                                   {"chunkEndNumber", chunks.end},
+                                   {"timeTaken", format_duration(chunks.time_taken)},
+                                   {"spaceSaved", chunks.space_saved},
+                                   {"wasMerged", chunks.merged},
+                                   {"nodeEndpoint", run.core->self},
+                                   {"errorMessage", chunks.error}},
+                                  false);
+    });
+  }
+  void table_scavenged(const scavenge::TableScavenged& table) override {
+    post([table](Run& run) {
+      run.space_saved += table.space_saved;
+      run.core->scavenger->report(run.id, "$scavengeIndexCompleted",
+                                  {{"scavengeId", run.id},
+                                   {"level", table.level},
+                                   {"index", table.index},
+                                   {"timeTaken", format_duration(table.time_taken)},
+                                   {"entriesDeleted", table.entries_deleted},
+                                   {"entriesKept", table.entries_kept},
+                                   {"spaceSaved", table.space_saved},
+                                   {"wasScavenged", table.scavenged},
+                                   {"nodeEndpoint", run.core->self},
+                                   {"errorMessage", table.error}},
+                                  false);
+    });
+  }
+};
+
+Scavenger::Scavenger(Core& core) : core_(core) { read_checkpoint(); }
+Scavenger::~Scavenger() = default;
+
+void Scavenger::read_checkpoint() {
+  const auto& index = core_.db().stream_index();
+  const auto path = scavenge::ScavengeState::path_in(index.directory());
+  const auto exists = core_.env.files.exists(path);
+  if (!exists || !*exists) {
+    checkpoint_.reset();
+    return;
+  }
+  scavenge::StateOptions options;
+  options.page_size = static_cast<int>(core_.options.scavenge_backend_page_size);
+  auto state = scavenge::ScavengeState::open(core_.env.files, index.directory(),
+                                             index.options().hash, options);
+  auto checkpoint =
+      state ? (*state)->checkpoint() : Result<std::optional<scavenge::Checkpoint>>(state.error());
+  if (!checkpoint) {
+    core_.env.log.warning("scavenge state not read", {{"reason", checkpoint.error().message}});
+    return;
+  }
+  checkpoint_ = *checkpoint;
+}
+
+std::optional<api::UnfinishedScavenge> Scavenger::unfinished() const {
+  if (run_ && run_->point && run_->stage != scavenge::Stage::kDone) {
+    return api::UnfinishedScavenge{api_point(*run_->point),
+                                   std::string(scavenge::to_string(run_->stage))};
+  }
+  if (checkpoint_ && checkpoint_->stage != scavenge::Stage::kDone) {
+    return api::UnfinishedScavenge{api_point(checkpoint_->point),
+                                   std::string(scavenge::to_string(checkpoint_->stage))};
+  }
+  return std::nullopt;
+}
+
+std::optional<api::ScavengePoint> Scavenger::last_finished() const {
+  if (checkpoint_ && checkpoint_->stage == scavenge::Stage::kDone) {
+    return api_point(checkpoint_->point);
+  }
+  return std::nullopt;
+}
+
+std::optional<api::RunningScavenge> Scavenger::running() const {
+  if (!run_) {
+    return std::nullopt;
+  }
+  api::RunningScavenge running;
+  running.id = run_->id;
+  running.phase = phase_name(run_->stage);
+  running.chunks_done = run_->chunks_done;
+  running.chunks_total = run_->chunks_total;
+  running.bytes_saved = run_->space_saved;
+  return running;
+}
+
+Result<std::string> Scavenger::start(ScavengeRequest request) {
+  if (run_) {
+    return Error{Errc::kConflict, "Scavenge is already running"};
+  }
+  run_ = std::make_shared<Run>();
+  run_->core = core_.shared_from_this();
+  run_->executor = core_.env.executor;
+  run_->self = run_;
+  run_->id = core_.env.random.uuid().to_string();
+  run_->request = request;
+  current_ = run_->id;
+  core_.tasks->spawn(run(core_.shared_from_this(), run_));
+  return current_;
+}
+
+void Scavenger::request_stop() {
+  if (run_) {
+    run_->stop->request();
+    if (run_->job) {
+      run_->job->request_stop();
+    }
+  }
+}
+
+void Scavenger::abandon() {
+  request_stop();
+  run_.reset();
+  reports_.clear();
+}
+
+net::awaitable<std::optional<std::string>> Scavenger::stop(std::shared_ptr<Core> core,
+                                                           std::string id) {
+  auto& scavenger = *core->scavenger;
+  const auto run = scavenger.run_;
+  if (!run || (id != "current" && id != run->id)) {
+    co_return std::nullopt;
+  }
+  scavenger.request_stop();
+  while (!run->ended && core->serving()) {
+    co_await core->changed.wait();
+  }
+  co_return run->id;
+}
+
+net::awaitable<Result<scavenge::ScavengePoint>> Scavenger::create_point(
+    std::shared_ptr<Core> core, std::shared_ptr<Run> run, std::int64_t expected_version) {
+  WriteRequest request;
+  request.kind = WriteRequest::Kind::kScavengePoint;
+  request.expected_version = expected_version;
+  request.threshold = run->request.threshold;
+  const auto reply = co_await write(core, std::move(request));
+  if (reply.status != WriteStatus::kDone) {
+    const auto why = reply.status == WriteStatus::kWrongVersion ? "another node was faster"
+                     : reply.status == WriteStatus::kNotReady   ? "no leader takes writes"
+                                                                : reply.message;
+    co_return Error{Errc::kUnavailable,
+                    fmt::format("Failed to write a new scavenge point (expected version {}): {}",
+                                expected_version, why)};
+  }
+  // The leader has it; here it appears with replication.
+  const auto& timings = core->options.timings;
+  for (int attempt = 0; attempt < kReadBackAttempts; ++attempt) {
+    const auto points = streams::scavenge_points(core->db());
+    if (!points) {
+      co_return points.error();
+    }
+    if (!points->empty() && points->back().number.value() == expected_version + 1) {
+      co_return points->back();
+    }
+    if (run->stop->requested()) {
+      co_return Error{Errc::kCancelled, "stopped"};
+    }
+    co_await core->env.timers.sleep_for(attempt == 0 ? timings.scavenge_point_first_look
+                                                     : timings.scavenge_point_retry);
+    if (!core->serving()) {
+      co_return Error{Errc::kCancelled, "stopped"};
+    }
+  }
+  co_return Error{Errc::kUnavailable,
+                  "Unable to read back new scavenge point: this node is behind the leader"};
+}
+
+net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Core> core, std::shared_ptr<Run> run) {
+  auto& scavenger = *core->scavenger;
+  auto& index = core->db().stream_index();
+  scavenge::StateOptions state_options;
+  state_options.page_size = static_cast<int>(core->options.scavenge_backend_page_size);
+  state_options.cache_size = static_cast<std::int64_t>(core->options.scavenge_backend_cache_size);
+  state_options.names_cache = core->options.scavenge_hash_users_cache_capacity;
+  VERGER_CO_TRY(auto state, scavenge::ScavengeState::open(core->env.files, index.directory(),
+                                                          index.options().hash, state_options));
+  scavenger.begin_history(run->id);
+  scavenger.report(run->id, "$scavengeStarted",
+                   {{"scavengeId", run->id}, {"nodeEndpoint", core->self}}, true);
+
+  VERGER_CO_TRY(const auto checkpoint, state->checkpoint());
+  VERGER_CO_TRY(const auto points, streams::scavenge_points(core->db()));
+  const auto latest = points.empty() ? std::nullopt : std::optional(points.back());
+  const auto decision = scavenge::decide_start(checkpoint, latest, run->request.sync_only);
+  std::optional<scavenge::ScavengePoint> point = decision.point;
+  if (decision.kind == scavenge::StartKind::kNothing) {
+    co_return Result<void>();
+  }
+  if (decision.kind == scavenge::StartKind::kCreatePoint) {
+    auto created = co_await create_point(core, run, decision.expected_version);
+    if (!created) {
+      co_return created.error();
+    }
+    point = *created;
+  }
+  run->point = point;
+  run->stage = checkpoint && decision.kind == scavenge::StartKind::kResume
+                   ? checkpoint->stage
+                   : scavenge::Stage::kAccumulating;
+  run->chunks_total = core->log().chunk_of(point->position).value() + 1;
+  core->env.log.info("scavenging", {{"node", core->self},
+                                    {"scavenge", run->id},
+                                    {"point", std::to_string(point->number.value())}});
+
+  scavenge::ScavengeOptions options;
+  options.threads = std::min(run->request.threads, kMostThreads);
+  options.throttle_percent = run->request.throttle_percent;
+  options.merge_chunks = !core->options.disable_scavenge_merging;
+  options.unsafe_ignore_hard_delete = core->options.unsafe_ignore_hard_delete;
+  options.state = state_options;
+  const bool too_many_threads = run->request.threads > kMostThreads;
+  if (too_many_threads) {
+    options.stop_after = scavenge::StopAfter{scavenge::Stage::kCalculating, 0};
+  }
+  const scavenge::ScavengeParts parts{
+      core->log(), index, core->env.files, core->env.clock, core->env.random, core->env.log};
+  run->parallel = core->env.jobs.make_parallel(options.threads);
+  run->job = std::make_unique<scavenge::ScavengeJob>(
+      parts, std::move(state), *point, options, *run,
+      run->parallel ? *run->parallel : scavenge::inline_runner());
+  if (run->stop->requested()) {
+    run->job->request_stop();
+  }
+  // The runner's copy keeps run and core alive until the last step is over.
+  const auto outcome =
+      co_await core->env.jobs.run(std::shared_ptr<Job>(run, run->job.get()), run->stop);
+  if (!outcome && outcome.error().code == Errc::kCancelled && too_many_threads &&
+      !run->stop->requested()) {
+    co_return Error{Errc::kInvalidArgument,
+                    "Object pool 'scavenge backend pool' has reached its max limit for items: 5."};
+  }
+  co_return outcome;
+}
+
+net::awaitable<void> Scavenger::run(std::shared_ptr<Core> core, std::shared_ptr<Run> run) {
+  const auto began = core->now();
+  const auto outcome = co_await work(core, run);
+  // What the last step posted comes before the run's last word.
+  co_await net::post(core->env.executor, net::use_awaitable);
+  auto& scavenger = *core->scavenger;
+  if (!core->serving()) {
+    run->ended = true;
+    co_return;
+  }
+  const bool stopped = !outcome && outcome.error().code == Errc::kCancelled;
+  const auto* result = outcome ? "Success" : stopped ? "Stopped" : "Interrupted";
+  ordered_json error;
+  if (!outcome && !stopped) {
+    error = fmt::format("Error while scavenging DB: {}.", outcome.error().message);
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(core->now() - began);
+  scavenger.report(run->id, "$scavengeCompleted",
+                   {{"scavengeId", run->id},
+                    {"nodeEndpoint", core->self},
+                    {"result", result},
+                    {"error", error},
+                    {"timeTaken", format_duration(took.count() / 100)},
+                    {"spaceSaved", run->space_saved},
+                    {"maxChunkScavenged", run->max_chunk}},
+                   true);
+  core->env.log.info("scavenge ended",
+                     {{"node", core->self},
+                      {"scavenge", run->id},
+                      {"result", result},
+                      {"error", outcome ? std::string() : outcome.error().message}});
+  run->job.reset();
+  run->parallel.reset();
+  scavenger.read_checkpoint();
+  scavenger.run_.reset();
+  scavenger.current_.clear();
+  run->ended = true;
+  core->changed.notify();
+}
+
+}  // namespace verger::node

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/scavenge/scavenge_job.h"
+#include "nodeagent/api/agent.h"
+#include "nodeagent/api/node.h"
+#include "nodeagent/http/message.h"
+#include "nodeagent/node/job_runner.h"
+#include "nodeagent/node/write_service.h"
+
+namespace verger::node {
+
+class Core;
+
+struct ScavengeRequest {
+  int threads = 1;
+  std::int32_t threshold = 0;
+  int throttle_percent = 100;
+  bool sync_only = false;
+};
+
+/// Runs scavenges on this node's files, one at a time, and tells of them in `$scavenges` and
+/// `$scavenges-<id>` (docs/formats/scavenge.md, "Events written about a run").
+class Scavenger {
+ public:
+  explicit Scavenger(Core& core);
+  ~Scavenger();
+  Scavenger(const Scavenger&) = delete;
+  Scavenger& operator=(const Scavenger&) = delete;
+
+  /// The new run's id. Error: kConflict while one runs.
+  Result<std::string> start(ScavengeRequest request);
+  /// Empty when idle.
+  [[nodiscard]] const std::string& current() const { return current_; }
+  /// Asks the run to stop and returns once it has ended: its id, or nullopt when `id` ("current",
+  /// or exactly the running one's) is not running.
+  static net::awaitable<std::optional<std::string>> stop(std::shared_ptr<Core> core,
+                                                         std::string id);
+  void request_stop();
+  /// The node is gone: forgets the run, whose coroutines keep what they need.
+  void abandon();
+  /// On the first Leader or Follower: completes runs a former process left open.
+  void state_changed(api::NodeState state);
+
+  [[nodiscard]] std::optional<api::UnfinishedScavenge> unfinished() const;
+  [[nodiscard]] std::optional<api::ScavengePoint> last_finished() const;
+  [[nodiscard]] std::optional<api::RunningScavenge> running() const;
+
+ private:
+  struct Run;
+  /// An event to be written.
+  struct Report {
+    WriteRequest request;
+    std::string link_to;  ///< not empty: the run; $scavenges gets a link to the event
+  };
+
+  static net::awaitable<void> run(std::shared_ptr<Core> core, std::shared_ptr<Run> run);
+  static net::awaitable<Result<void>> work(std::shared_ptr<Core> core, std::shared_ptr<Run> run);
+  static net::awaitable<Result<scavenge::ScavengePoint>> create_point(
+      std::shared_ptr<Core> core, std::shared_ptr<Run> run, std::int64_t expected_version);
+  static net::awaitable<void> write_reports(std::shared_ptr<Core> core);
+  static net::awaitable<bool> write_one(std::shared_ptr<Core> core, WriteRequest request,
+                                        EventNumber* number);
+  static net::awaitable<void> close_dead_runs(std::shared_ptr<Core> core);
+  void report(const std::string& id, std::string type, const nlohmann::ordered_json& data,
+              bool link);
+  void begin_history(const std::string& id);
+  void read_checkpoint();
+
+  Core& core_;
+  std::string current_;
+  std::shared_ptr<Run> run_;
+  std::optional<scavenge::Checkpoint> checkpoint_;
+  std::deque<Report> reports_;
+  bool reporting_ = false;
+  bool looked_for_dead_runs_ = false;
+};
+
+/// As GET /metrics names it, for example "Chunk execution Phase".
+std::string_view phase_name(scavenge::Stage stage);
+
+}  // namespace verger::node

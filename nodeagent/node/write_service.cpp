@@ -1,0 +1,223 @@
+#include "nodeagent/node/write_service.h"
+
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/http/base64.h"
+#include "nodeagent/node/detail/core.h"
+
+namespace verger::node {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<const char*, 5> kKinds = {"append", "metadata", "softDelete", "hardDelete",
+                                               "scavengePoint"};
+
+std::string encode(const Bytes& bytes) { return http::base64_encode(as_text(bytes)); }
+
+Bytes decode(const json& value) {
+  const auto text = http::base64_decode(value.get<std::string>());
+  if (!text) {
+    throw std::invalid_argument("bytes are not base64");
+  }
+  const auto view = as_bytes(*text);
+  return {view.begin(), view.end()};
+}
+
+std::string encode_request(const WriteRequest& request) {
+  auto events = json::array();
+  for (const auto& event : request.events) {
+    events.push_back({{"id", event.id.to_string()},
+                      {"type", event.type},
+                      {"isJson", event.is_json},
+                      {"data", encode(event.data)},
+                      {"metadata", encode(event.metadata)}});
+  }
+  return json({{"kind", kKinds[static_cast<std::size_t>(request.kind)]},
+               {"stream", request.stream},
+               {"expectedVersion", request.expected_version},
+               {"threshold", request.threshold},
+               {"events", std::move(events)}})
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<WriteRequest> decode_request(const std::string& body) {
+  try {
+    const auto value = json::parse(body);
+    WriteRequest request;
+    const auto kind = value.at("kind").get<std::string>();
+    const auto found = std::ranges::find(kKinds, kind);
+    if (found == kKinds.end()) {
+      return Error{Errc::kInvalidArgument, "unknown kind of write '" + kind + "'"};
+    }
+    request.kind = static_cast<WriteRequest::Kind>(found - kKinds.begin());
+    request.stream = value.at("stream").get<std::string>();
+    request.expected_version = value.at("expectedVersion").get<std::int64_t>();
+    request.threshold = value.at("threshold").get<std::int32_t>();
+    for (const auto& entry : value.at("events")) {
+      streams::NewEvent event;
+      VERGER_TRY(event.id, Uuid::parse(entry.at("id").get<std::string>()));
+      event.type = entry.at("type").get<std::string>();
+      event.is_json = entry.at("isJson").get<bool>();
+      event.data = decode(entry.at("data"));
+      event.metadata = decode(entry.at("metadata"));
+      request.events.push_back(std::move(event));
+    }
+    return request;
+  } catch (const std::exception& e) {
+    return Error{Errc::kInvalidArgument, std::string("forwarded write: ") + e.what()};
+  }
+}
+
+std::string encode_reply(const WriteReply& reply) {
+  return json({{"status", static_cast<int>(reply.status)},
+               {"first", reply.first.value()},
+               {"last", reply.last.value()},
+               {"currentVersion", reply.current_version.value()},
+               {"position", reply.position.value()},
+               {"message", reply.message}})
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+WriteReply unknown_outcome(std::string message) {
+  WriteReply reply;
+  reply.status = WriteStatus::kTimeout;
+  reply.message = std::move(message);
+  return reply;
+}
+
+WriteReply decode_reply(const std::string& body) {
+  try {
+    const auto value = json::parse(body);
+    WriteReply reply;
+    const auto status = value.at("status").get<int>();
+    if (status < 0 || status > static_cast<int>(WriteStatus::kTimeout)) {
+      return unknown_outcome("the leader's answer makes no sense");
+    }
+    reply.status = static_cast<WriteStatus>(status);
+    reply.first = EventNumber(value.at("first").get<std::int64_t>());
+    reply.last = EventNumber(value.at("last").get<std::int64_t>());
+    reply.current_version = EventNumber(value.at("currentVersion").get<std::int64_t>());
+    reply.position = LogPosition(value.at("position").get<std::int64_t>());
+    reply.message = value.at("message").get<std::string>();
+    return reply;
+  } catch (const std::exception& e) {
+    return unknown_outcome(std::string("the leader's answer cannot be read: ") + e.what());
+  }
+}
+
+streams::WriteResult append(streams::Database& database, WriteRequest request) {
+  switch (request.kind) {
+    case WriteRequest::Kind::kAppend:
+      return database.append(request.stream, request.expected_version, std::move(request.events));
+    case WriteRequest::Kind::kMetadata:
+      if (request.events.size() != 1) {
+        return std::unexpected(streams::WriteFailure{
+            Error{Errc::kInvalidArgument, "metadata is one event"}, kNoStream});
+      }
+      return database.set_metadata(request.stream, request.expected_version,
+                                   std::move(request.events.front()));
+    case WriteRequest::Kind::kSoftDelete:
+      return database.soft_delete(request.stream, request.expected_version);
+    case WriteRequest::Kind::kHardDelete:
+      return database.hard_delete(request.stream, request.expected_version);
+    case WriteRequest::Kind::kScavengePoint:
+      return database.append_scavenge_point(request.expected_version, request.threshold);
+  }
+  return std::unexpected(
+      streams::WriteFailure{Error{Errc::kInvalidArgument, "unknown kind of write"}, kNoStream});
+}
+
+net::awaitable<WriteReply> write_here(std::shared_ptr<Core> core, WriteRequest request) {
+  if (!core->accepts_writes()) {
+    co_return WriteReply{};
+  }
+  const auto outcome = append(core->db(), std::move(request));
+  WriteReply reply;
+  if (!outcome) {
+    const auto& failure = outcome.error();
+    reply.current_version = failure.current_version;
+    reply.message = failure.error.message;
+    switch (failure.error.code) {
+      case Errc::kConflict:
+        reply.status = WriteStatus::kWrongVersion;
+        break;
+      case Errc::kDeleted:
+        reply.status = WriteStatus::kDeleted;
+        break;
+      case Errc::kInvalidArgument:
+        reply.status = WriteStatus::kInvalid;
+        break;
+      default:
+        core->fail(failure.error.within("append"));
+        reply.status = WriteStatus::kTimeout;
+    }
+    co_return reply;
+  }
+  core->advance_commit();
+  if (!co_await Core::wait_for_commit(core, outcome->end)) {
+    co_return unknown_outcome("not committed in time");
+  }
+  reply.status = WriteStatus::kDone;
+  reply.first = outcome->first;
+  reply.last = outcome->last;
+  reply.position = outcome->position;
+  co_return reply;
+}
+
+}  // namespace
+
+net::awaitable<WriteReply> write(std::shared_ptr<Core> core, WriteRequest request) {
+  if (!core->serving() || core->stopping) {
+    co_return WriteReply{};
+  }
+  const auto leader = core->election->leader();
+  const bool linked = core->state() == api::NodeState::kFollower ||
+                      core->state() == api::NodeState::kClone ||
+                      core->state() == api::NodeState::kCatchingUp ||
+                      core->state() == api::NodeState::kReadOnlyReplica;
+  if (!linked || !leader) {
+    co_return co_await write_here(core, std::move(request));
+  }
+  const auto* member = core->members.find(leader->node);
+  if (member == nullptr) {
+    co_return WriteReply{};
+  }
+  const auto endpoint = member->http;
+  http::Request forwarded;
+  forwarded.method = "POST";
+  forwarded.target = "/verger/v1/write";
+  forwarded.headers.set("Content-Type", "application/json");
+  forwarded.body = encode_request(request);
+  const auto limit = core->options.timings.write_timeout * 2;
+  const auto response = co_await core->env.client.send(endpoint, std::move(forwarded), limit);
+  if (!response) {
+    if (response.error().code == Errc::kUnavailable) {
+      co_return WriteReply{};
+    }
+    co_return unknown_outcome(response.error().message);
+  }
+  if (response->status != 200) {
+    co_return response->status == 503 ? WriteReply{}
+                                      : unknown_outcome("the leader could not read the write");
+  }
+  co_return decode_reply(response->body);
+}
+
+net::awaitable<http::Response> answer_write(std::shared_ptr<Core> core, std::string body) {
+  auto request = decode_request(body);
+  http::Response response;
+  if (!request) {
+    response.status = 400;
+    response.body = request.error().message;
+    co_return response;
+  }
+  const auto reply = co_await write_here(core, *std::move(request));
+  response.headers.set("Content-Type", "application/json");
+  response.body = encode_reply(reply);
+  co_return response;
+}
+
+}  // namespace verger::node

@@ -1,0 +1,91 @@
+#include "nodeagent/node/gossip.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace verger::node {
+namespace {
+
+using namespace std::chrono_literals;
+
+Member member(std::string host, std::int64_t timestamp, std::uint8_t instance = 1) {
+  Member m;
+  m.http = {false, std::move(host), 2113};
+  m.replication = {false, m.http.host, 1112};
+  m.instance.bytes[0] = static_cast<std::byte>(instance);
+  m.timestamp = Ticks(timestamp);
+  m.state = api::NodeState::kFollower;
+  return m;
+}
+
+TEST(MemberTable, TheNewerOfTwoEntriesCounts) {
+  MemberTable table(1s);
+  table.set_self(member("a", 1));
+  auto old = member("b", 10);
+  auto fresh = member("b", 11);
+  fresh.priority = 5;
+  table.merge(fresh, true, 0ms);
+  table.merge(old, false, 0ms);
+  EXPECT_EQ(table.find("b:2113")->priority, 5);
+}
+
+TEST(MemberTable, ASeedIsAPlaceholderUntilItsNodeAnswers) {
+  MemberTable table(1s);
+  table.set_self(member("a", 1));
+  table.add_seed({false, "b", 2113}, Ticks(1'000));
+  EXPECT_EQ(table.find("b:2113")->state, api::NodeState::kManager);
+  EXPECT_TRUE(table.voters(true).empty());
+  EXPECT_EQ(table.voters(false).size(), 1U);
+  table.merge(member("b", 10), true, 0ms);
+  EXPECT_EQ(table.find("b:2113")->state, api::NodeState::kFollower);
+  EXPECT_EQ(table.voters(true).size(), 1U);
+}
+
+TEST(MemberTable, ADeadNodeComesBackWithFreshNewsAndIsForgottenWithout) {
+  MemberTable table(1s);
+  table.set_self(member("a", 1));
+  table.merge(member("b", 10), true, 0ms);
+  table.merge(member("c", 10), true, 0ms);
+  table.mark_dead("b:2113", 100ms);
+  table.mark_dead("c:2113", 100ms);
+  table.merge(member("b", 10), false, 200ms);
+  EXPECT_FALSE(table.find("b:2113")->alive) << "old news proves nothing";
+  table.merge(member("b", 11), false, 200ms);
+  EXPECT_TRUE(table.find("b:2113")->alive);
+  table.sweep(1200ms, Ticks(0));
+  EXPECT_NE(table.find("b:2113"), nullptr);
+  EXPECT_EQ(table.find("c:2113"), nullptr);
+}
+
+TEST(MemberTable, ADeadFormerLeaderIsUnknownOnceAnotherLeads) {
+  MemberTable table(1s);
+  table.set_self(member("a", 1));
+  auto leader = member("b", 10);
+  leader.state = api::NodeState::kLeader;
+  table.merge(leader, true, 0ms);
+  table.mark_dead("b:2113", 1ms);
+  const auto state = [&](std::optional<NodeId> now) {
+    for (const auto& m : table.view(now)) {
+      if (m.http.host == "b") {
+        return m.state;
+      }
+    }
+    return api::NodeState::kManager;
+  };
+  EXPECT_EQ(state(std::nullopt), api::NodeState::kLeader);
+  EXPECT_EQ(state("a:2113"), api::NodeState::kUnknown);
+}
+
+TEST(MemberTable, AMembersJsonIsReadAsItWasWritten) {
+  auto m = member("b", 10);
+  m.log.writer = LogPosition(77);
+  m.read_only = true;
+  const auto read = parse_member(to_json(m));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(to_json(*read), to_json(m));
+  EXPECT_FALSE(parse_member(nlohmann::json::array()).has_value());
+}
+
+}  // namespace
+}  // namespace verger::node
