@@ -71,12 +71,6 @@ class CompareDigestsStep final : public StepKind {
   }
 
  private:
-  static std::int64_t shared_point(const StepContext& context) {
-    const auto found = context.values.find("shared_point");
-    return found == context.values.end() ? -1
-                                         : parsed_or_empty(found->second).value("number", -1LL);
-  }
-
   static std::vector<std::string> nodes_of(const StepContext& context) {
     std::vector<std::string> out;
     const auto found = context.step.parameters.find("nodes");

@@ -20,6 +20,9 @@ std::unique_ptr<StepKind> make_resign_step();
 /// Sets a node's priority and sees all voters' gossip show it. Parameters: priority, restore (what
 /// undo sets), onlyIfLeader, agent.
 std::unique_ptr<StepKind> make_set_priority_step();
+/// Keeps the digest of a node that has not reached the shared point yet. Result: {"recorded",
+/// "reason"} or {"recorded", "point", "logical", "readable", "records", "readableEvents"}.
+std::unique_ptr<StepKind> make_record_digest_step();
 /// Compares the digests up to the shared point. Parameters: nodes. Result: {"point", "equal",
 /// "readableEqual", "samePoint", "nodes": {name: {"logical", "readable", "lastFinished"}},
 /// "firstDifference": {"chunk", "nodes"} or null}.

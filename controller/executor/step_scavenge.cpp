@@ -19,12 +19,6 @@ json point_json(std::int64_t number, std::int64_t position) {
   return {{"number", number}, {"position", position}};
 }
 
-/// The run's point, -1 where it is not known by number.
-std::int64_t shared_point(const StepContext& context) {
-  const auto found = context.values.find(kSharedPoint);
-  return found == context.values.end() ? -1 : parsed_or_empty(found->second).value("number", -1LL);
-}
-
 bool reached(const planner::AgentFacts& facts, std::int64_t point) {
   return facts.last_finished && facts.last_finished->number >= point &&
          !(facts.unfinished && facts.unfinished->point.number <= point);

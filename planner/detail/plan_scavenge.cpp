@@ -438,9 +438,15 @@ class Planning {
         plan_.stages.push_back(move_stage(*node, fmt::format("scavenge-{}", node->name)));
       }
       plan_.stages.push_back(scavenge_stage(*node));
+      if (node == creator_) {
+        build_record();
+      }
     }
     for (const auto* node : replicas_) {
       plan_.stages.push_back(scavenge_stage(*node));
+      if (node == creator_) {
+        build_record();
+      }
     }
     if (includes_leader()) {
       if (moves_leader()) {
@@ -456,6 +462,38 @@ class Planning {
     } else if (followers_.empty()) {
       plan_.notes.push_back("a single voter is scavenged while it leads");
     }
+  }
+
+  /// A node that is scavenged after the creator of the point tells what could be read before.
+  void build_record() {
+    if (!scavenge_.compare_digests) {
+      return;
+    }
+    const NodeSnapshot* witness = nullptr;
+    for (const auto* node : included()) {
+      if (node != creator_ && node->has_agent()) {
+        witness = node;
+      }
+    }
+    if (witness == nullptr || !creator_->has_agent()) {
+      return;
+    }
+    Step step;
+    step.id = fmt::format("record-{}", witness->name);
+    step.kind = "record_digest";
+    step.node = witness->name;
+    step.gates = {{"right-cluster", 0}, {"agents-answer", 0}};
+    step.act = "ask its agent for the digest of its log up to the new point";
+    step.observe = "the agent answered while the node had not reached the point";
+    step.reason = "what can be read before it is scavenged is compared with what can be read after";
+    step.attempts = 3;
+    Stage stage;
+    stage.id = "record";
+    stage.title = fmt::format("record what {} holds", witness->name);
+    stage.deadline_ms = scavenge_.digest_deadline_ms;
+    stage.undo_deadline_ms = scavenge_.undo_deadline_ms;
+    stage.groups = {Group{std::move(step)}};
+    plan_.stages.push_back(std::move(stage));
   }
 
   void build_comparison() {

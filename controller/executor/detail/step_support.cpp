@@ -30,6 +30,11 @@ std::string text_parameter(const planner::Step& step, std::string_view name) {
   return value == nullptr ? std::string() : *value;
 }
 
+std::int64_t shared_point(const StepContext& context) {
+  const auto found = context.values.find("shared_point");
+  return found == context.values.end() ? -1 : parsed_or_empty(found->second).value("number", -1LL);
+}
+
 Readiness ready(const json& memo) { return {Readiness::Kind::kReady, memo.dump()}; }
 Readiness wait(std::string reason) { return {Readiness::Kind::kWait, std::move(reason)}; }
 Readiness not_needed(const json& result) { return {Readiness::Kind::kNotNeeded, result.dump()}; }

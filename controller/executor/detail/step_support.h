@@ -16,6 +16,9 @@ std::int64_t int_parameter(const planner::Step& step, std::string_view name, std
 bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback);
 std::string text_parameter(const planner::Step& step, std::string_view name);
 
+/// Number of the point the run is about; -1 where nobody saw it.
+std::int64_t shared_point(const StepContext& context);
+
 Readiness ready(const nlohmann::json& memo = nlohmann::json::object());
 Readiness wait(std::string reason);
 Readiness not_needed(const nlohmann::json& result);

@@ -60,12 +60,11 @@ TEST(RollingScavenge, AStalePlanIsRefusedWithTheDifference) {
   RealCluster cluster;
   cluster.start_all();
   cluster.register_cluster();
-  const auto plan = cluster.verger_json({"plan", "scavenge", "orders"});
-  ASSERT_TRUE(plan.is_object()) << cluster.logs();
+  const auto hash = cluster.plan_scavenge();
   cluster.node(0).kill();
   cluster.start_node(0);
   ASSERT_EQ(cluster.wait_until_settled(), "");
-  const auto applied = cluster.verger({"apply", plan.at("hash").get<std::string>()});
+  const auto applied = cluster.verger({"apply", hash});
   EXPECT_EQ(applied.status, 2) << applied.err;
   EXPECT_NE(applied.err.find("instance"), std::string::npos) << applied.err;
 }

@@ -204,7 +204,7 @@ json RealCluster::verger_json(std::vector<std::string> arguments) const {
   return finished.status == 0 ? last_line(finished.out) : json();
 }
 
-std::string RealCluster::start_scavenge_run() {
+std::string RealCluster::plan_scavenge() {
   Finished planned;
   if (!eventually(seconds(20), [&] {
         planned = verger({"plan", "scavenge", "orders", "-o", "json"});
@@ -212,7 +212,11 @@ std::string RealCluster::start_scavenge_run() {
       })) {
     throw std::runtime_error("plan: " + planned.err + logs());
   }
-  const auto hash = last_line(planned.out).at("hash").get<std::string>();
+  return last_line(planned.out).at("hash").get<std::string>();
+}
+
+std::string RealCluster::start_scavenge_run() {
+  const auto hash = plan_scavenge();
   const auto applied = verger({"apply", hash, "-o", "json"});
   if (applied.status == 0) {
     return last_line(applied.out).at("id").get<std::string>();

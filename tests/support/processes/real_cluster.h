@@ -27,7 +27,7 @@ class RealCluster {
     std::string database = "scavenge/server-makes-point/before.tar.zst";
     bool atom = true;
     bool with_agents = true;  ///< register the agents with the controller
-    std::vector<std::string> agent_arguments;
+    std::vector<std::string> agent_arguments{};
     std::chrono::seconds life{300};  ///< every process ends by itself after this
   };
   static constexpr std::size_t kNodes = 3;
@@ -55,6 +55,8 @@ class RealCluster {
   Finished verger(std::vector<std::string> arguments) const;
   /// The same with -o json: the last line, parsed; null when it failed.
   nlohmann::json verger_json(std::vector<std::string> arguments) const;
+  /// Plans a scavenge, again while the cluster is still settling; the plan's hash.
+  std::string plan_scavenge();
   /// Plans a scavenge and applies it without waiting; the run's id.
   std::string start_scavenge_run();
   /// Follows a run until it has ended, restarting whatever dies. The run as JSON; null after

@@ -258,7 +258,7 @@ TEST_F(RollingScavenge, AnAgentThatIsGoneWhileItsNodeLivesIsAGate) {
   ASSERT_TRUE(h().run_until([&] { return cluster().node("n2").running.has_value(); }));
   cluster().node("n1").agent_up = false;
   ASSERT_TRUE(h().run_until(
-      [&] { return h().state(id).steps.at("scavenge-n3").status == StepStatus::kWaiting; }));
+      [&] { return h().state(id).steps.at("record-n1").status == StepStatus::kWaiting; }));
   EXPECT_THAT(h().state(id).reason, HasSubstr("n1"));
   EXPECT_FALSE(cluster().node("n3").running.has_value());
   cluster().node("n1").agent_up = true;

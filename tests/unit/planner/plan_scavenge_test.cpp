@@ -25,8 +25,8 @@ TEST(PlanScavenge, TakesFollowersFirstAndTheLeaderLastAfterItResigned) {
   const auto plan = make_plan(cluster(), Policy{});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(outline(*plan),
-            "scavenge-n2 | scavenge-n3 | lower-n1, resign-n1, restore-n1 | scavenge-n1 | "
-            "compare-digests");
+            "scavenge-n2 | record-n1 | scavenge-n3 | lower-n1, resign-n1, restore-n1 | "
+            "scavenge-n1 | compare-digests");
   EXPECT_EQ(*plan->find_step("scavenge-n2")->parameters.at("syncOnly").as_bool(), false);
   EXPECT_EQ(*plan->find_step("scavenge-n3")->parameters.at("syncOnly").as_bool(), true);
   EXPECT_EQ(*plan->find_step("scavenge-n1")->parameters.at("syncOnly").as_bool(), true);
@@ -63,7 +63,7 @@ TEST(PlanScavenge, LetsAFollowerThatIsDoneWithTheLatestPointCreateTheNewOne) {
   with_points(snapshot, 4, {4, 2, 4});
   const auto plan = make_plan(snapshot, Policy{});
   ASSERT_TRUE(plan.has_value());
-  EXPECT_THAT(outline(*plan), ::testing::StartsWith("scavenge-n3 | scavenge-n2"));
+  EXPECT_THAT(outline(*plan), ::testing::StartsWith("scavenge-n3 | record-n1 | scavenge-n2"));
   EXPECT_EQ(*plan->find_step("scavenge-n3")->parameters.at("target").as_string(), "new");
   EXPECT_THAT(row_of(*plan, "n3"), HasSubstr("row 6"));
   EXPECT_THAT(row_of(*plan, "n2"), HasSubstr("row 5"));
@@ -75,7 +75,7 @@ TEST(PlanScavenge, FinishesOlderPointsAsStepsOfTheirOwn) {
   snapshot.nodes[1].agent->unfinished = Unfinished{point(3), "Calculating"};
   const auto plan = make_plan(snapshot, Policy{});
   ASSERT_TRUE(plan.has_value());
-  EXPECT_THAT(outline(*plan), ::testing::StartsWith("scavenge-n3 | finish-n2, scavenge-n2"));
+  EXPECT_THAT(outline(*plan), ::testing::StartsWith("scavenge-n3 | record-n1 | finish-n2, scavenge-n2"));
   EXPECT_EQ(*plan->find_step("finish-n2")->parameters.at("point").as_int(), 3);
   EXPECT_THAT(row_of(*plan, "n2"), HasSubstr("row 1 (resumes point 3 at Calculating)"));
 }
@@ -127,7 +127,7 @@ TEST(PlanScavenge, LeavesTheLeaderOutOnRequest) {
   policy.scavenge.strategy = Strategy::kFollowersOnly;
   const auto plan = make_plan(cluster(), policy);
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(outline(*plan), "scavenge-n2 | scavenge-n3 | compare-digests");
+  EXPECT_EQ(outline(*plan), "scavenge-n2 | record-n3 | scavenge-n3 | compare-digests");
 }
 
 struct RefusalCase {

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/step_support.h"
+#include "controller/executor/step_kinds.h"
+
+namespace verger::controller {
+namespace {
+
+using namespace detail;
+using nlohmann::json;
+
+/// Only looks; there is nothing to act on, and nothing to undo.
+class RecordDigestStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "record_digest"; }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    const auto point = shared_point(context);
+    if (point < 0) {
+      co_return not_needed(
+          {{"recorded", false}, {"reason", "the number of the shared point was not seen"}});
+    }
+    const auto* node = context.node();
+    if (node == nullptr || !node->agent) {
+      co_return wait("its agent does not answer");
+    }
+    const auto& facts = *node->agent;
+    const bool begun = (facts.last_finished && facts.last_finished->number >= point) ||
+                       (facts.unfinished && facts.unfinished->point.number >= point);
+    if (begun) {
+      co_return not_needed(
+          {{"recorded", false}, {"reason", "the node was scavenged to the point before"}});
+    }
+    co_return ready({{"point", point}});
+  }
+
+  net::awaitable<ActAnswer> act(StepContext) override {
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+  }
+
+  net::awaitable<Verdict> observe(StepContext context) override {
+    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
+    const auto peers = context.peers;
+    const auto digest = co_await peers->digest(context.step.node, point);
+    if (!digest) {
+      co_return verdict(Verdict::Kind::kUnknown, digest.error().message);
+    }
+    if (!digest->has_value()) {
+      co_return running(json::object());
+    }
+    const auto& seen = **digest;
+    co_return done({{"recorded", true},
+                    {"point", point},
+                    {"logical", seen.logical},
+                    {"readable", seen.readable},
+                    {"records", seen.records},
+                    {"readableEvents", seen.readable_events}});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepKind> make_record_digest_step() { return std::make_unique<RecordDigestStep>(); }
+
+}  // namespace verger::controller
