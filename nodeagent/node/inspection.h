@@ -37,6 +37,9 @@ class NodeInspection {
   virtual std::string instance_id() const = 0;
   virtual api::NodeState state() const = 0;
   virtual NodePositions positions() const = 0;
+  /// The id of the database's first epoch: the same on all nodes, different from every other
+  /// cluster's. Empty where it cannot be read.
+  virtual std::string database_id() const { return {}; }
   virtual ChunkInventory chunks() const = 0;
   virtual const Path& database_directory() const = 0;
   virtual const Path& index_directory() const = 0;

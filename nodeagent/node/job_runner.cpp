@@ -1,5 +1,7 @@
 #include "nodeagent/node/job_runner.h"
 
+#include <algorithm>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -10,6 +12,17 @@ namespace {
 /// One step on whatever executor this runs on.
 net::awaitable<Result<StepOutcome>> step_once(std::shared_ptr<Job> job, Budget budget) {
   co_return job->step(budget);
+}
+
+/// Rests in pieces, so that a stop does not wait for a long one to end.
+net::awaitable<void> rest(http::Timers& timers, std::chrono::milliseconds duration,
+                          std::shared_ptr<const StopFlag> stop) {
+  constexpr std::chrono::milliseconds kPiece{50};
+  while (duration > std::chrono::milliseconds(0) && !stop->requested()) {
+    const auto piece = std::min(duration, kPiece);
+    co_await timers.sleep_for(piece);
+    duration -= piece;
+  }
 }
 
 Error stopped() { return {Errc::kCancelled, "stopped between two steps"}; }
@@ -30,8 +43,10 @@ net::awaitable<Result<void>> InlineJobRunner::run(std::shared_ptr<Job> job,
       co_return Result<void>();
     }
     // Even without a rest other work, and virtual time, get their turn.
-    const bool rests = outcome.kind == StepOutcome::Kind::kRest;
-    co_await timers.sleep_for(rests ? pace + outcome.rest : pace);
+    co_await timers.sleep_for(pace);
+    if (outcome.kind == StepOutcome::Kind::kRest) {
+      co_await rest(timers, outcome.rest, stop);
+    }
   }
 }
 
@@ -57,7 +72,7 @@ net::awaitable<Result<void>> PoolJobRunner::run(std::shared_ptr<Job> job,
       co_return Result<void>();
     }
     if (outcome->kind == StepOutcome::Kind::kRest) {
-      co_await timers.sleep_for(outcome->rest);
+      co_await rest(timers, outcome->rest, stop);
     }
   }
 }

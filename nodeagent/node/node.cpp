@@ -102,6 +102,19 @@ class Node::Impl final : public NodeInspection {
     }
     return positions;
   }
+  std::string database_id() const override {
+    const auto& epochs = core->log().epochs().all();
+    if (!epochs.empty() && epochs.front().previous.value() < 0) {
+      return epochs.front().id.to_string();
+    }
+    // Of a long history only the newest part is at hand; the first epoch begins the log.
+    Bytes buffer;
+    const auto record = core->log().read(LogPosition(0), buffer);
+    const auto* system = record ? std::get_if<log::SystemRecord>(&record->record) : nullptr;
+    const auto epoch = system != nullptr ? log::decode_epoch_json(system->json)
+                                         : Result<log::Epoch>(Error{Errc::kNotFound, {}});
+    return epoch ? epoch->id.to_string() : std::string();
+  }
   ChunkInventory chunks() const override {
     ChunkInventory inventory;
     inventory.chunk_size = core->log().chunk_size();

@@ -23,8 +23,10 @@ struct NodeTimings {
   /// A round of an election that has not ended by then starts over.
   ms election_timeout{1000};
   ms heartbeat_interval{700};
-  /// A link that was silent for so long is dead.
-  ms heartbeat_timeout{1400};
+  /// A link that was silent for so long is dead. (A process that ends closes its links at once;
+  /// this is for hosts and networks that vanish. Completing a large chunk keeps a node silent for a
+  /// while.)
+  ms heartbeat_timeout{5000};
   /// A leader without a quorum of subscribed voters gives up after this.
   ms quorum_loss_wait{3000};
   ms reconnect_delay{500};

@@ -59,7 +59,10 @@ TEST(Cluster, ThreeNodesElectALeaderAndReplicateToAll) {
     ASSERT_EQ(cluster.append(static_cast<std::size_t>(i) % 3, "ledger", std::to_string(i)), 201);
   }
   ASSERT_TRUE(cluster.run_until_level());
+  const auto id = cluster.node(0)->inspection().database_id();
+  EXPECT_EQ(id.size(), 36U);
   for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(cluster.node(i)->inspection().database_id(), id);
     const auto page = cluster.get(i, "/streams/ledger?embed=body");
     ASSERT_TRUE(page.has_value());
     const auto feed = json::parse(page->body);
