@@ -47,7 +47,8 @@ TEST_P(Tournament, EndsRightAfterAKill) {
   ASSERT_EQ(cluster.wait_until_settled(), "");
   const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(120));
   SCOPED_TRACE(cluster.logs());
-  const std::string name(failpoint, std::string(failpoint).find(':'));
+  const std::string armed = failpoint;
+  const auto name = armed.substr(0, armed.find(':'));
   EXPECT_NE(file_text(reached).find(name), std::string::npos) << "never reached: " << failpoint;
   expect_a_good_end(run);
   EXPECT_EQ(cluster.wait_until_settled(), "");
