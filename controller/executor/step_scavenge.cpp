@@ -37,11 +37,11 @@ json progress_of(const planner::NodeSnapshot& node) {
   return out;
 }
 
-json result_of(const json& agent_result, const planner::Point& point) {
+json result_of(const json& agent_result, const planner::Point& point, const json& memo) {
   return {{"point", point_json(point.number, point.position)},
           {"scavengeId", agent_result.value("scavenge_id", json())},
           {"spaceSaved", agent_result.value("space_saved", json())},
-          {"bytesBefore", agent_result.value("bytes_before", json())},
+          {"bytesBefore", memo.value("bytesBefore", agent_result.value("bytes_before", json()))},
           {"bytesAfter", agent_result.value("bytes_after", json())}};
 }
 
@@ -60,6 +60,10 @@ class ScavengeStep final : public StepKind {
     const auto& facts = *node->agent;
     const auto target = text_parameter(context.step, "target");
     auto memo = parsed_or_empty(context.state.memo);
+    // Of the first attempt: one that resumes finds the chunks rewritten already.
+    if (!memo.contains("bytesBefore")) {
+      memo["bytesBefore"] = facts.database_bytes;
+    }
     if (target == "new") {
       if (!memo.contains("latestBefore")) {
         const auto latest = context.snapshot.latest_point();
@@ -195,6 +199,7 @@ class ScavengeStep final : public StepKind {
   static Verdict judge(const StepContext& context, const OperationNews& news,
                        const api::NodeFacts& facts) {
     const auto point = point_of(context, facts);
+    const auto memo = parsed_or_empty(context.state.memo);
     const bool makes_point = text_parameter(context.step, "target") == "new";
     const bool finished = point && facts.last_finished_point &&
                           facts.last_finished_point->number >= point->number &&
@@ -209,12 +214,12 @@ class ScavengeStep final : public StepKind {
         news.kind != OperationNews::Kind::kUnknown) {
       auto reached_point = planner::Point{point->number, point->position, point->threshold, ""};
       if (facts.last_finished_point->number != point->number) {
-        auto out = result_of(news.result, reached_point);
+        auto out = result_of(news.result, reached_point, memo);
         out["finishedLaterPoint"] = facts.last_finished_point->number;
         return with_value(done(out));
       }
       reached_point.position = facts.last_finished_point->position;
-      return with_value(done(result_of(news.result, reached_point)));
+      return with_value(done(result_of(news.result, reached_point, memo)));
     }
     const auto* node = context.node();
     switch (news.kind) {
