@@ -127,18 +127,17 @@ json parameters_of(const planner::Policy& policy) {
 }
 
 json step_of_run(const planner::Step& step, const StepState& state) {
-  return {
-      {"id", step.id},
-      {"kind", step.kind},
-      {"node", step.node},
-      {"state", to_string(state.status)},
-      {"reason", state.reason},
-      {"since", time_or_null(state.since)},
-      {"started_at", time_or_null(state.started)},
-      {"finished_at", time_or_null(state.ended)},
-      {"attempts", state.attempt},
-      {"progress", state.status == StepStatus::kActing ? progress(state.progress) : json()},
-      {"result", object_or_null(state.result)}};
+  return {{"id", step.id},
+          {"kind", step.kind},
+          {"node", step.node},
+          {"state", to_string(state.status)},
+          {"reason", state.reason},
+          {"since", time_or_null(state.since)},
+          {"started_at", time_or_null(state.started)},
+          {"finished_at", time_or_null(state.ended)},
+          {"attempts", state.attempt},
+          {"progress", state.status == StepStatus::kActing ? progress(state.progress) : json()},
+          {"result", object_or_null(state.result)}};
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "engine/streams/detail/readable_digest.h"
 #include "engine/streams/detail/stream_reader.h"
-#include "engine/streams/detail/transaction_reader.h"
+#include "engine/streams/transaction_reader.h"
 #include "engine/streams/event_store.h"
 
 namespace verger::streams {

@@ -16,7 +16,7 @@ namespace verger::agent {
 struct AgentOptions {
   Path journal;         ///< the agent's SQLite file
   http::Endpoint node;  ///< of the node interface
-  std::string user{};     ///< of the node; empty: none is sent
+  std::string user{};   ///< of the node; empty: none is sent
   std::string password{};
   std::chrono::milliseconds request_deadline{15'000};
   std::chrono::milliseconds poll_interval{500};

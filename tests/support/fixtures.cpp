@@ -1,10 +1,9 @@
 #include "tests/support/fixtures.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <algorithm>
+#include <spawn.h>
 #include <stdexcept>
+#include <sys/wait.h>
 
 extern char** environ;
 
@@ -25,8 +24,8 @@ void unpack_fixture(std::string_view relative, const std::filesystem::path& targ
   std::filesystem::create_directories(target);
   const auto archive = (fixtures_directory() / relative).string();
   std::string program = "tar";
-  std::vector<std::string> words{"tar", "--zstd", "--no-same-owner", "-xf", archive, "-C",
-                                 target.string()};
+  std::vector<std::string> words{"tar",   "--zstd", "--no-same-owner", "-xf",
+                                 archive, "-C",     target.string()};
   std::vector<char*> arguments;
   for (auto& word : words) {
     arguments.push_back(word.data());

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
-#include <string>
 
 namespace verger::test {
 

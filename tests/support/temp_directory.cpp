@@ -1,8 +1,7 @@
 #include "tests/support/temp_directory.h"
 
-#include <stdlib.h>
-
 #include <stdexcept>
+#include <stdlib.h>
 #include <string>
 #include <system_error>
 

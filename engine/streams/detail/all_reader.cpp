@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/streams/detail/stream_reader.h"
-#include "engine/streams/detail/transaction_reader.h"
+#include "engine/streams/transaction_reader.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams::detail {

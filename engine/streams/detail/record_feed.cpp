@@ -1,6 +1,6 @@
 #include "engine/streams/detail/record_feed.h"
 
-#include "engine/streams/detail/transaction_reader.h"
+#include "engine/streams/transaction_reader.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams::detail {

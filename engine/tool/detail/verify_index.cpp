@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "engine/streams/detail/transaction_reader.h"
+#include "engine/streams/transaction_reader.h"
 #include "engine/tool/progress.h"
 
 namespace verger::tool {

@@ -75,7 +75,8 @@ TEST(PlanScavenge, FinishesOlderPointsAsStepsOfTheirOwn) {
   snapshot.nodes[1].agent->unfinished = Unfinished{point(3), "Calculating"};
   const auto plan = make_plan(snapshot, Policy{});
   ASSERT_TRUE(plan.has_value());
-  EXPECT_THAT(outline(*plan), ::testing::StartsWith("scavenge-n3 | record-n1 | finish-n2, scavenge-n2"));
+  EXPECT_THAT(outline(*plan),
+              ::testing::StartsWith("scavenge-n3 | record-n1 | finish-n2, scavenge-n2"));
   EXPECT_EQ(*plan->find_step("finish-n2")->parameters.at("point").as_int(), 3);
   EXPECT_THAT(row_of(*plan, "n2"), HasSubstr("row 1 (resumes point 3 at Calculating)"));
 }

@@ -1,4 +1,4 @@
-#include "engine/streams/detail/transaction_reader.h"
+#include "engine/streams/transaction_reader.h"
 
 namespace verger::streams::detail {
 
