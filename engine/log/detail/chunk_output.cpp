@@ -19,13 +19,11 @@ Result<void> ChunkOutput::rehash() {
 }
 
 Result<void> ChunkOutput::append(ByteView bytes) {
-  hash_.update(bytes);
   if (buffer_.size() + bytes.size() > kBufferSize) {
     VERGER_CHECK(flush());
   }
   if (bytes.size() > kBufferSize) {
-    VERGER_CHECK(file_->write_at(written_, bytes));
-    written_ += bytes.size();
+    VERGER_CHECK(write(bytes));
   } else {
     append_bytes(buffer_, bytes);
   }
@@ -34,21 +32,28 @@ Result<void> ChunkOutput::append(ByteView bytes) {
 
 Result<void> ChunkOutput::flush() {
   if (!buffer_.empty()) {
-    VERGER_CHECK(file_->write_at(written_, buffer_));
-    written_ += buffer_.size();
+    VERGER_CHECK(write(buffer_));
     buffer_.clear();
   }
+  return {};
+}
+
+/// Hashed in large pieces: by the record it would cost as much again as the rest of appending.
+Result<void> ChunkOutput::write(ByteView bytes) {
+  VERGER_CHECK(file_->write_at(written_, bytes));
+  hash_.update(bytes);
+  written_ += bytes.size();
   return {};
 }
 
 Result<ChunkOutput::Completed> ChunkOutput::complete(ChunkFooter footer) {
   const auto file_size = align_chunk_file(offset() + kChunkFooterSize);
   VERGER_CHECK(append(Bytes(file_size - kChunkFooterSize - offset())));
+  VERGER_CHECK(flush());
   const auto without_hash = encode_chunk_footer(footer);
   hash_.update(ByteView(without_hash).first(without_hash.size() - footer.md5.size()));
   footer.md5 = hash_.finish();
-  append_bytes(buffer_, encode_chunk_footer(footer));
-  VERGER_CHECK(flush());
+  VERGER_CHECK(file_->write_at(written_, encode_chunk_footer(footer)));
   return Completed{footer, file_size};
 }
 

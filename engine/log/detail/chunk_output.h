@@ -32,6 +32,8 @@ class ChunkOutput {
   Result<Completed> complete(ChunkFooter footer);
 
  private:
+  Result<void> write(ByteView bytes);
+
   File* file_;
   std::uint64_t written_;
   Bytes buffer_;

@@ -2,10 +2,9 @@
 
 #include <fcntl.h>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "engine/base/random.h"
 #include "engine/base/unique_fd.h"
@@ -64,8 +63,9 @@ TEST(ServerSearch, LeavesReadersNeighboursAndOurselvesAlone) {
 }
 
 TEST(ServerSearch, AProcessThatCannotBeLookedIntoCountsWhenItIsNamedLikeAServer) {
+  using namespace std::string_literals;  // the zero belongs to the command line
   for (const auto& [command, refused] : std::vector<std::pair<std::string, bool>>{
-           {"systemd", false}, {"dotnet\0EventStore.ClusterNode.dll", true}, {"kurrentd", true}}) {
+           {"systemd", false}, {"dotnet\0EventStore.ClusterNode.dll"s, true}, {"kurrentd", true}}) {
     FakeProc fake;
     fake.process("123", command, fake.database.path() / "writer.chk", "02");
     fs::remove_all(fake.proc.path() / "123" / "fd");
