@@ -2,8 +2,8 @@
 
 #include "engine/streams/detail/readable_digest.h"
 #include "engine/streams/detail/stream_reader.h"
-#include "engine/streams/transaction_reader.h"
 #include "engine/streams/event_store.h"
+#include "engine/streams/transaction_reader.h"
 
 namespace verger::streams {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/streams/detail/stream_reader.h"
-#include "engine/streams/transaction_reader.h"
 #include "engine/streams/stream_names.h"
+#include "engine/streams/transaction_reader.h"
 
 namespace verger::streams::detail {
 

@@ -1,7 +1,7 @@
 #include "engine/streams/detail/record_feed.h"
 
-#include "engine/streams/transaction_reader.h"
 #include "engine/streams/stream_names.h"
+#include "engine/streams/transaction_reader.h"
 
 namespace verger::streams::detail {
 
