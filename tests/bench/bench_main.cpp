@@ -1,0 +1,316 @@
+// Measures the engine. Every action runs in a process of its own, between yardsticks of the same
+// run; each result is a line of JSON, a table comes at the end.
+#include <cstdlib>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <iostream>
+#include <span>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/clock.h"
+#include "tests/bench/measures.h"
+#include "tests/bench/workload.h"
+
+namespace verger::bench {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kUsage =
+    "usage: verger-bench [--small] [--case NAME]... [--repeat N] [--dir DIR] [--out FILE] "
+    "[--keep]\n"
+    "\n"
+    "Generates each case's database in DIR (default: $TMPDIR or /tmp), measures the engine on it\n"
+    "and two yardsticks in the same run, and removes it. Needs three times the database's size:\n"
+    "12 GB for the cases in full.\n"
+    "\n"
+    "  --small      a twelfth of each case, with chunks as much smaller: about a minute\n"
+    "  --case NAME  'few' (25,000 streams of 480 events), 'many' (3 million of 4) or\n"
+    "               'huge' (10 million of 1, for memory; not among the defaults)\n"
+    "  --repeat N   measure everything N times (default 1)\n"
+    "  --out FILE   append the lines of JSON to FILE, too\n";
+
+std::vector<Workload> known_workloads() {
+  return {{.name = "few", .streams = 25'000, .events_each = 480, .max_count = 80},
+          {.name = "many", .streams = 3'000'000, .events_each = 4, .max_count = 2},
+          {.name = "huge", .streams = 10'000'000, .events_each = 1, .max_count = 1}};
+}
+
+struct Options {
+  bool small = false;
+  bool keep = false;
+  int repeat = 1;
+  std::vector<std::string> cases;
+  Path directory;
+  std::string out;
+};
+
+/// One process that ended well.
+struct Outcome {
+  double wall = 0;
+  double cpu = 0;  ///< user and system
+  double rss_mib = 0;
+  json details;
+};
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+[[noreturn]] void fail(std::string_view message) {
+  std::cerr << "verger-bench: " << message << "\n";
+  std::exit(1);
+}
+
+Result<json> act(std::span<const std::string> arguments) {
+  const auto& action = arguments[0];
+  const Path directory = arguments[1];
+  if (action == "read") {
+    return read_sequentially(directory);
+  }
+  if (action == "copy") {
+    return copy_with_md5(directory, arguments[2]);
+  }
+  if (action == "point") {
+    return write_point(directory);
+  }
+  if (action == "scavenge") {
+    return scavenge(directory, std::stoi(arguments[2]));
+  }
+  if (action == "rebuild") {
+    return rebuild_index(directory);
+  }
+  if (action == "open") {
+    return open_database(directory);
+  }
+  return Error{Errc::kInvalidArgument, action + ": no such action"};
+}
+
+/// Runs an action in a child process: its memory and times are its own.
+Outcome run(std::vector<std::string> arguments) {
+  int pipe_ends[2];
+  if (::pipe2(pipe_ends, O_CLOEXEC) != 0) {
+    fail("no pipe");
+  }
+  arguments.insert(arguments.begin(), {"verger-bench", "--act"});
+  std::vector<char*> argv;
+  for (auto& argument : arguments) {
+    argv.push_back(argument.data());
+  }
+  argv.push_back(nullptr);
+  const auto start = system_clock().monotonic();
+  const auto child = ::fork();
+  if (child == 0) {
+    ::dup2(pipe_ends[1], STDOUT_FILENO);
+    ::execv("/proc/self/exe", argv.data());
+    ::_exit(127);
+  }
+  ::close(pipe_ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  ::close(pipe_ends[0]);
+  int status = 0;
+  rusage usage{};
+  ::wait4(child, &status, 0, &usage);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    fail(fmt::format("{} failed", arguments[2]));
+  }
+  Outcome outcome;
+  outcome.wall = std::chrono::duration<double>(system_clock().monotonic() - start).count();
+  outcome.cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  outcome.rss_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+  outcome.details = json::parse(text);
+  return outcome;
+}
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) {
+      return line.substr(line.find(':') + 2);
+    }
+  }
+  return "unknown";
+}
+
+class Bench {
+ public:
+  explicit Bench(const Options& options) : options_(options) {
+    if (!options.out.empty()) {
+      out_.open(options.out, std::ios::app);
+    }
+  }
+
+  void describe_machine() {
+    utsname name{};
+    ::uname(&name);
+    emit({{"machine", processor()},
+          {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
+          {"memory_gib", static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                             static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1U << 30U)},
+          {"kernel", name.release}});
+  }
+
+  void run_case(Workload workload) {
+    if (options_.small) {
+      constexpr int kPart = 12;
+      workload.streams /= kPart;
+      workload.chunk_size /= kPart;
+    }
+    workload_ = workload.name;
+    const auto base = options_.directory / fmt::format("verger-bench-{}", ::getpid());
+    const auto source = base / "source";
+    std::cerr << fmt::format("generating '{}': {} events in {} streams ...\n", workload.name,
+                             workload.events(), workload.streams);
+    const auto start = system_clock().monotonic();
+    if (const auto generated = generate(workload, source); !generated) {
+      fail(generated.error().message);
+    }
+    run({"point", source.string()});
+    emit({{"case", workload_},
+          {"what", "generate"},
+          {"events", workload.events()},
+          {"streams", workload.streams},
+          {"wall_s", std::chrono::duration<double>(system_clock().monotonic() - start).count()}});
+    for (int n = 0; n < options_.repeat; ++n) {
+      measure(source, base);
+    }
+    if (!options_.keep) {
+      std::filesystem::remove_all(base);
+    }
+  }
+
+  void print_table() const {
+    std::cerr << fmt::format("\n{:<6} {:<22} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "case", "what",
+                             "wall s", "cpu s", "RSS MiB", "x copy", "x copy,cpu");
+    for (const auto& row : rows_) {
+      std::cerr << fmt::format("{:<6} {:<22} {:>9.2f} {:>9.2f} {:>9.0f} {:>9.3f} {:>9.3f}\n",
+                               row["case"].get<std::string>(), row["what"].get<std::string>(),
+                               row["wall_s"].get<double>(), row["cpu_s"].get<double>(),
+                               row["rss_mib"].get<double>(), row["x_copy"].get<double>(),
+                               row["x_copy_cpu"].get<double>());
+    }
+  }
+
+ private:
+  void measure(const Path& source, const Path& base) {
+    const auto one = base / "one";
+    const auto two = base / "two";
+    report("read", run({"read", source.string()}));
+    copy_ = run({"copy", source.string(), one.string()});
+    report("copy+md5", copy_);
+    report("open", run({"open", one.string()}));
+    report("index rebuild", run({"rebuild", one.string()}));
+    report("scavenge, 1 thread", run({"scavenge", one.string(), "1"}));
+    run({"point", one.string()});
+    report("second run", run({"scavenge", one.string(), "1"}));
+    report("open, scavenged", run({"open", one.string()}));
+    std::filesystem::remove_all(one);
+    // The yardstick again, just before what it is for.
+    copy_ = run({"copy", source.string(), two.string()});
+    report("copy+md5 again", copy_);
+    report("scavenge, 2 threads", run({"scavenge", two.string(), "2"}));
+    std::filesystem::remove_all(two);
+  }
+
+  void report(std::string_view what, const Outcome& outcome) {
+    json row{{"case", workload_},
+             {"what", what},
+             {"wall_s", outcome.wall},
+             {"cpu_s", outcome.cpu},
+             {"rss_mib", outcome.rss_mib},
+             {"x_copy", copy_.wall > 0 ? outcome.wall / copy_.wall : 0},
+             {"x_copy_cpu", copy_.cpu > 0 ? outcome.cpu / copy_.cpu : 0}};
+    row.update(outcome.details);
+    emit(row);
+    rows_.push_back(std::move(row));
+  }
+
+  void emit(const json& row) {
+    std::cout << row.dump() << std::endl;
+    if (out_.is_open()) {
+      out_ << row.dump() << std::endl;
+    }
+  }
+
+  const Options& options_;
+  std::ofstream out_;
+  std::string workload_;
+  Outcome copy_;
+  std::vector<json> rows_;
+};
+
+Options parse(std::span<const std::string> arguments) {
+  Options options;
+  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): one thread
+  options.directory = temporary == nullptr ? "/tmp" : temporary;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto& argument = arguments[i];
+    const auto value = [&]() -> std::string {
+      if (i + 1 == arguments.size()) {
+        fail(argument + ": a value is missing");
+      }
+      return arguments[++i];
+    };
+    if (argument == "--small") {
+      options.small = true;
+    } else if (argument == "--keep") {
+      options.keep = true;
+    } else if (argument == "--case") {
+      options.cases.push_back(value());
+    } else if (argument == "--repeat") {
+      options.repeat = std::stoi(value());
+    } else if (argument == "--dir") {
+      options.directory = value();
+    } else if (argument == "--out") {
+      options.out = value();
+    } else {
+      std::cerr << kUsage;
+      std::exit(argument == "--help" ? 0 : 64);
+    }
+  }
+  if (options.cases.empty()) {
+    options.cases = {"few", "many"};
+  }
+  return options;
+}
+
+int main_with(std::span<const std::string> arguments) {
+  if (!arguments.empty() && arguments[0] == "--act") {
+    const auto result = act(arguments.subspan(1));
+    if (!result) {
+      std::cerr << result.error().message << "\n";
+      return 1;
+    }
+    std::cout << result->dump();
+    return 0;
+  }
+  const auto options = parse(arguments);
+  Bench bench(options);
+  bench.describe_machine();
+  for (const auto& name : options.cases) {
+    const auto known = known_workloads();
+    const auto found = std::ranges::find(known, name, &Workload::name);
+    if (found == known.end()) {
+      fail(name + ": no such case");
+    }
+    bench.run_case(*found);
+  }
+  bench.print_table();
+  return 0;
+}
+
+}  // namespace
+}  // namespace verger::bench
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return verger::bench::main_with(arguments);
+}

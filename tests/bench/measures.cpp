@@ -1,0 +1,172 @@
+#include "tests/bench/measures.h"
+
+#include <chrono>
+
+#include "engine/base/digest.h"
+#include "engine/scavenge/scavenge_job.h"
+#include "engine/streams/event_store.h"
+
+namespace verger::bench {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kBlock = std::size_t{1} << 20U;
+
+class Timer {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(system_clock().monotonic() - start_).count();
+  }
+
+ private:
+  Monotonic start_ = system_clock().monotonic();
+};
+
+Result<std::unique_ptr<streams::Database>> open_for_writing(const Path& directory) {
+  streams::DatabaseOptions options;
+  options.log.access = log::Access::kWrite;
+  options.log.assume_stopped = true;
+  options.index.stream_existence_filter_size = 0;
+  return streams::Database::open(posix_file_system(), directory, options, /*commit_all=*/true,
+                                 system_clock(), system_random(), null_log());
+}
+
+/// Calls `visit` with each file below `directory`, by its path from there.
+template <class Visit>
+Result<void> for_each_file(const Path& directory, const Path& below, const Visit& visit) {
+  VERGER_TRY(const auto entries, posix_file_system().list(directory / below));
+  for (const auto& entry : entries) {
+    VERGER_CHECK(entry.is_directory ? for_each_file(directory, below / entry.name, visit)
+                                    : visit(below / entry.name));
+  }
+  return {};
+}
+
+/// Notes how long each stage takes.
+class StageTimes final : public scavenge::ScavengeEvents {
+ public:
+  void stage_started(scavenge::Stage stage) override {
+    close();
+    name_ = scavenge::to_string(stage);
+    timer_ = {};
+  }
+  json finish() {
+    close();
+    return std::move(stages_);
+  }
+
+ private:
+  void close() {
+    if (!name_.empty() && name_ != "Done") {
+      stages_[name_] = timer_.seconds();
+    }
+  }
+  std::string name_;
+  Timer timer_;
+  json stages_ = json::object();
+};
+
+}  // namespace
+
+Result<json> read_sequentially(const Path& directory) {
+  Bytes block(kBlock);
+  std::uint64_t bytes = 0;
+  VERGER_CHECK(for_each_file(directory, "", [&](const Path& name) -> Result<void> {
+    VERGER_TRY(const auto file, posix_file_system().open(directory / name, OpenMode::kRead));
+    for (std::uint64_t at = 0;;) {
+      VERGER_TRY(const auto size, file->read_at(at, block));
+      if (size == 0) {
+        return {};
+      }
+      at += size;
+      bytes += size;
+    }
+  }));
+  return json{{"bytes", bytes}};
+}
+
+Result<json> copy_with_md5(const Path& from, const Path& to) {
+  auto& files = posix_file_system();
+  Bytes block(kBlock);
+  std::uint64_t bytes = 0;
+  VERGER_CHECK(for_each_file(from, "", [&](const Path& name) -> Result<void> {
+    VERGER_CHECK(files.make_directories((to / name).parent_path()));
+    VERGER_TRY(const auto source, files.open(from / name, OpenMode::kRead));
+    VERGER_TRY(const auto target, files.open(to / name, OpenMode::kCreateNew));
+    Md5 md5;
+    for (std::uint64_t at = 0;;) {
+      VERGER_TRY(const auto size, source->read_at(at, block));
+      if (size == 0) {
+        static_cast<void>(md5.finish());
+        return target->sync();
+      }
+      const auto part = ByteView(block).first(size);
+      md5.update(part);
+      VERGER_CHECK(target->write_at(at, part));
+      at += size;
+      bytes += size;
+    }
+  }));
+  return json{{"bytes", bytes}};
+}
+
+Result<json> write_point(const Path& directory) {
+  VERGER_TRY(const auto database, open_for_writing(directory));
+  VERGER_TRY(const auto points, streams::scavenge_points(*database));
+  const auto last = points.empty() ? streams::kExpectNoStream : points.back().number.value();
+  const auto written = database->append_scavenge_point(last, 0);
+  if (!written) {
+    return written.error().error;
+  }
+  VERGER_CHECK(database->commit_up_to(written->end));
+  return json::object();
+}
+
+Result<json> scavenge(const Path& directory, int threads) {
+  const Timer opening;
+  VERGER_TRY(const auto database, open_for_writing(directory));
+  const auto opened = opening.seconds();
+  VERGER_TRY(const auto points, streams::scavenge_points(*database));
+  scavenge::ScavengeOptions options;
+  options.threads = threads;
+  auto& index = database->stream_index();
+  VERGER_TRY(auto state, scavenge::ScavengeState::open(posix_file_system(), index.directory(),
+                                                       index.options().hash, options.state));
+  StageTimes times;
+  const auto runner = scavenge::make_thread_runner(threads);
+  scavenge::ScavengeJob job({database->transaction_log(), index, posix_file_system(),
+                             system_clock(), system_random(), null_log()},
+                            std::move(state), points.back(), options, times, *runner);
+  for (;;) {
+    VERGER_TRY(const auto outcome, job.step({.units = 65'536}));
+    if (outcome.kind == StepOutcome::Kind::kDone) {
+      break;
+    }
+  }
+  const auto& progress = job.progress();
+  auto stages = times.finish();
+  stages["opening"] = opened;
+  return json{{"stages", stages},
+              {"records_kept", progress.records_kept},
+              {"records_discarded", progress.records_discarded},
+              {"entries_kept", progress.entries_kept},
+              {"entries_discarded", progress.entries_discarded},
+              {"groups_merged", progress.groups_merged},
+              {"space_saved", progress.space_saved}};
+}
+
+Result<json> rebuild_index(const Path& directory) {
+  VERGER_TRY(const auto database, open_for_writing(directory));
+  const Timer timer;
+  VERGER_CHECK(database->stream_index().rebuild(database->transaction_log()));
+  return json{{"rebuild", timer.seconds()}};
+}
+
+Result<json> open_database(const Path& directory) {
+  const Timer timer;
+  VERGER_TRY(const auto database, open_for_writing(directory));
+  return json{{"opening", timer.seconds()}};
+}
+
+}  // namespace verger::bench

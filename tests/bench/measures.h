@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/file_system.h"
+
+namespace verger::bench {
+
+/// The measured actions. Each runs in a process of its own; what they return is added to what the
+/// driver measures of the process.
+
+/// Yardstick: every file of the database once, in one thread.
+Result<nlohmann::json> read_sequentially(const Path& directory);
+/// Yardstick: every file of `from` copied to `to` with its MD5, synced, in one thread.
+Result<nlohmann::json> copy_with_md5(const Path& from, const Path& to);
+/// Writes the next scavenge point.
+Result<nlohmann::json> write_point(const Path& directory);
+/// A whole scavenge to the last point in the log.
+Result<nlohmann::json> scavenge(const Path& directory, int threads);
+Result<nlohmann::json> rebuild_index(const Path& directory);
+/// Opens the database for writing, and closes it.
+Result<nlohmann::json> open_database(const Path& directory);
+
+}  // namespace verger::bench
