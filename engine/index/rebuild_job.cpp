@@ -9,15 +9,11 @@
 #include "engine/index/detail/write_collector.h"
 
 namespace verger::index {
-namespace {
 
-/// Entries of a full memtable times two to this power fit a table of that level.
-int level_for(std::uint64_t entries, std::uint64_t max_mem_table_size) {
+int table_level(std::uint64_t entries, std::uint64_t max_mem_table_size) {
   const auto tables = entries / std::max<std::uint64_t>(max_mem_table_size, 1);
   return tables == 0 ? 0 : static_cast<int>(std::bit_width(tables)) - 1;
 }
-
-}  // namespace
 
 struct IndexRebuildJob::State {
   enum class Phase : std::uint8_t { kStart, kRead, kWrite, kFinish };
@@ -160,7 +156,7 @@ Result<void> IndexRebuildJob::State::finish() {
     VERGER_TRY(auto table, PTable::open(index.files, path, index.options.cache_depth));
     set->prepare_checkpoint = prepare;
     set->commit_checkpoint = commit;
-    set->append(level_for(table->count(), index.options.max_mem_table_size), std::move(table));
+    set->append(table_level(table->count(), index.options.max_mem_table_size), std::move(table));
   }
   VERGER_CHECK(index.save(*set));
   index.last_prepare = set->prepare_checkpoint;

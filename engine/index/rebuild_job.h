@@ -10,6 +10,10 @@
 
 namespace verger::index {
 
+/// The level of a table with so many entries: those of a full memtable times two to this power fit
+/// into it.
+int table_level(std::uint64_t entries, std::uint64_t max_mem_table_size);
+
 /// Indexes a log from its start: reads its records once, sorts their entries in batches of
 /// max_mem_table_size (a step that fills one sorts it, whatever its budget), merges them into one
 /// PTable and puts that in place of all others. Until then the old tables are live and untouched;

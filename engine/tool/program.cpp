@@ -6,6 +6,7 @@
 
 #include "engine/tool/diff_command.h"
 #include "engine/tool/digest_command.h"
+#include "engine/tool/generate_command.h"
 #include "engine/tool/index_command.h"
 #include "engine/tool/info_command.h"
 #include "engine/tool/records_command.h"
@@ -36,6 +37,7 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
   add_stats_command(program, chosen);
   add_diff_command(program, chosen);
   add_index_command(program, chosen);
+  add_generate_command(program, chosen);
 
   try {
     program.parse(argc, argv);

@@ -10,10 +10,11 @@
 
 namespace verger::tool {
 
-Progress::Progress(ToolContext& tool, std::string what, std::uint64_t total)
+Progress::Progress(ToolContext& tool, std::string what, std::uint64_t total, Unit unit)
     : tool_(tool),
       what_(std::move(what)),
       total_(total),
+      unit_(unit),
       start_(tool.clock.monotonic()),
       last_(start_) {}
 
@@ -38,16 +39,21 @@ void Progress::update(std::uint64_t done) {
       total_ == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
   const double left = share > 0 ? seconds / share - seconds : 0;
   if (tool_.terminal) {
-    tool_.err << fmt::format("\r\x1b[K{}: {:.0f} %, {}/s, {:.0f} s left", what_, share * 100,
-                             human_bytes(static_cast<std::uint64_t>(rate)), left)
+    const auto count = static_cast<std::uint64_t>(rate);
+    tool_.err << fmt::format(
+                     "\r\x1b[K{}: {:.0f} %, {}/s, {:.0f} s left", what_, share * 100,
+                     unit_ == Unit::kBytes ? human_bytes(count) : human_count(count) + " events",
+                     left)
               << std::flush;
     return;
   }
-  const nlohmann::ordered_json line = {{"progress", what_},
-                                       {"bytesDone", done},
-                                       {"bytesTotal", total_},
-                                       {"bytesPerSecond", static_cast<std::uint64_t>(rate)},
-                                       {"secondsLeft", static_cast<std::uint64_t>(left)}};
+  const bool bytes = unit_ == Unit::kBytes;
+  const nlohmann::ordered_json line = {
+      {"progress", what_},
+      {bytes ? "bytesDone" : "eventsDone", done},
+      {bytes ? "bytesTotal" : "eventsTotal", total_},
+      {bytes ? "bytesPerSecond" : "eventsPerSecond", static_cast<std::uint64_t>(rate)},
+      {"secondsLeft", static_cast<std::uint64_t>(left)}};
   tool_.err << line.dump() << '\n' << std::flush;
 }
 

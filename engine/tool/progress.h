@@ -11,8 +11,9 @@ namespace verger::tool {
 /// JSON object per line. Nothing is written for work that takes less than a second.
 class Progress {
  public:
-  /// `total` in bytes.
-  Progress(ToolContext& tool, std::string what, std::uint64_t total);
+  enum class Unit : std::uint8_t { kBytes, kEvents };
+  /// `total` in units.
+  Progress(ToolContext& tool, std::string what, std::uint64_t total, Unit unit = Unit::kBytes);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,6 +24,7 @@ class Progress {
   ToolContext& tool_;
   std::string what_;
   std::uint64_t total_;
+  Unit unit_;
   Monotonic start_;
   Monotonic last_;
   bool shown_ = false;
