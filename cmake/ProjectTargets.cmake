@@ -1,6 +1,8 @@
-# verger_library(NAME DEPENDS ... LIBS ...)   the folder's *.cpp and *.h are the target NAME
-# verger_program(NAME MAIN file.cpp DEPENDS ...)
-# verger_test(NAME DEPENDS ... [LIBS ...] [LABEL unit|integration|e2e|fault|simulation] [TIMEOUT s])
+# verger_library(NAME [NET] DEPENDS ... LIBS ...)   the folder's *.cpp and *.h are the target NAME
+# verger_program(NAME [NET] MAIN file.cpp DEPENDS ...)
+# verger_test(NAME [NET] DEPENDS ... [LIBS ...] [LABEL unit|integration|e2e|fault|simulation]
+#   [TIMEOUT s])
+# NET: the precompiled header with Asio and JSON (cmake/PrecompiledHeaders.cmake)
 #   every *.cpp below the folder is one GoogleTest binary; each of its tests is a ctest test of its own
 include(GNUInstallDirs)
 
@@ -40,12 +42,24 @@ if(VERGER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
 endif()
 
-set(VERGER_PCH_STD <algorithm> <array> <chrono> <cstdint> <expected> <functional> <map> <memory>
-  <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>
-  <fmt/format.h>)
+# A word that no keyword takes is a slip of the pen that would otherwise be ignored.
+function(verger_reject_leftovers name)
+  if(ARGN)
+    message(FATAL_ERROR "${name}: not understood: ${ARGN}")
+  endif()
+endfunction()
+
+# family: std, or test (with GoogleTest); net: TRUE where the target uses Asio and JSON
+function(verger_reuse_precompiled name family net)
+  if(net)
+    set(family ${family}_net)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM precompiled_${family})
+endfunction()
 
 function(verger_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBS;PCH" ${ARGN})
+  cmake_parse_arguments(ARG "NET" "" "DEPENDS;LIBS" ${ARGN})
+  verger_reject_leftovers(${name} ${ARG_UNPARSED_ARGUMENTS})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp detail/*.cpp)
   file(GLOB headers CONFIGURE_DEPENDS *.h detail/*.h)
   list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
@@ -61,19 +75,22 @@ function(verger_library name)
     VERIFY_INTERFACE_HEADER_SETS ${VERGER_CHECK_HEADERS})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBS} fmt::fmt)
-  target_precompile_headers(${name} PRIVATE ${VERGER_PCH_STD} ${ARG_PCH})
+  verger_reuse_precompiled(${name} std "${ARG_NET}")
 endfunction()
 
 function(verger_program name)
-  cmake_parse_arguments(ARG "" "MAIN" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "NET" "MAIN" "DEPENDS;LIBS" ${ARGN})
+  verger_reject_leftovers(${name} ${ARG_UNPARSED_ARGUMENTS})
   add_executable(${name} ${ARG_MAIN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBS})
+  verger_reuse_precompiled(${name} std "${ARG_NET}")
 endfunction()
 
 include(GoogleTest OPTIONAL)
 function(verger_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "DEPENDS;LIBS;PCH" ${ARGN})
+  cmake_parse_arguments(ARG "NET" "LABEL;TIMEOUT" "DEPENDS;LIBS" ${ARGN})
+  verger_reject_leftovers(${name} ${ARG_UNPARSED_ARGUMENTS})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
   if(NOT sources)
     return()
@@ -91,8 +108,7 @@ function(verger_test name)
   target_compile_definitions(${name} PRIVATE
     VERGER_TEST_FIXTURES="${PROJECT_SOURCE_DIR}/tests/fixtures"
     VERGER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  target_precompile_headers(${name} PRIVATE ${VERGER_PCH_STD} <gtest/gtest.h> <gmock/gmock.h>
-    ${ARG_PCH})
+  verger_reuse_precompiled(${name} test "${ARG_NET}")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()

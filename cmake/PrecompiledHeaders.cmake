@@ -1,0 +1,24 @@
+# Four headers are precompiled, once for the whole tree, instead of one for each target:
+#   std, std_net (+ Asio and JSON), test (+ GoogleTest), test_net (both)
+function(verger_precompile family)
+  cmake_parse_arguments(ARG "" "" "HEADERS;LIBS" ${ARGN})
+  set(name precompiled_${family})
+  set(source ${CMAKE_BINARY_DIR}/precompiled/${name}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// Only here for its precompiled header.\n" @ONLY)
+  add_library(${name} OBJECT ${source})
+  target_link_libraries(${name} PRIVATE fmt::fmt ${ARG_LIBS})
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+endfunction()
+
+set(std <algorithm> <array> <chrono> <cstdint> <expected> <functional> <map> <memory> <optional>
+  <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+set(net <boost/asio.hpp> <nlohmann/json.hpp>)
+set(net_libs verger_boost nlohmann_json::nlohmann_json)
+
+verger_precompile(std HEADERS ${std})
+verger_precompile(std_net HEADERS ${std} ${net} LIBS ${net_libs})
+if(VERGER_TESTS)
+  set(test <gtest/gtest.h> <gmock/gmock.h>)
+  verger_precompile(test HEADERS ${std} ${test} LIBS GTest::gmock)
+  verger_precompile(test_net HEADERS ${std} ${test} ${net} LIBS GTest::gmock ${net_libs})
+endif()
