@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/scavenge/context.h"
-#include "engine/scavenge/index_view.h"
+#include "engine/scavenge/stream_walker.h"
 
 namespace verger::scavenge {
 
@@ -19,15 +19,11 @@ class Calculator final : public StageTask {
  private:
   Result<bool> next_row();
   Result<void> start_stream();
-  /// Reads one slice of the current stream; true when the stream is finished.
-  Result<bool> walk_slice();
-  Result<EventDecision> decide(const index::IndexEntry& entry);
   Result<void> finish_stream();
   Result<void> finish_batch();
-  Result<const std::optional<TimeRange>*> range_of(std::int32_t chunk);
 
   RunContext& context_;
-  IndexView index_;
+  StreamWalker walker_;
   std::optional<StreamHandle> done_;
   std::vector<OriginalRow> rows_;
   std::size_t row_ = 0;
@@ -36,16 +32,8 @@ class Calculator final : public StageTask {
   std::uint64_t streams_ = 0;
   std::uint64_t infos_since_rest_ = 0;
 
-  // The current stream.
   bool in_stream_ = false;
-  EventNumber last_;
-  std::optional<Ticks> cutoff_;
-  std::int64_t slice_ = 0;
-  StreamWalk walk_;
-  std::vector<index::IndexEntry> infos_;
-
   std::unordered_map<std::int32_t, double> weights_;  ///< of the batch
-  std::unordered_map<std::int32_t, std::optional<TimeRange>> ranges_;
 };
 
 }  // namespace verger::scavenge

@@ -28,6 +28,8 @@ struct ScavengeOptions {
   /// Limits of streams that each thread remembers while it executes chunks.
   std::size_t limits_cache = 65'536;
   std::optional<StopAfter> stop_after;
+  /// The point is not in the log: for a preview, which ends before anything is changed.
+  bool assumed_point = false;
 };
 
 }  // namespace verger::scavenge

@@ -76,6 +76,9 @@ Result<void> ScavengeState::Impl::prepare_statements() {
       "SELECT isTombstoned, maxAge, discardPoint, maybeDiscardPoint FROM {} WHERE key = ?1"));
   VERGER_CHECK(prepare_keyed(get_metastream, kMetastream,
                              "SELECT isTombstoned, discardPoint FROM {} WHERE key = ?1"));
+  VERGER_CHECK(prepare_keyed(get_original_data, kOriginal,
+                             "SELECT isTombstoned, maxAge, maxCount, truncateBefore, discardPoint, "
+                             "maybeDiscardPoint, status FROM {} WHERE key = ?1"));
   constexpr std::string_view kActive =
       "SELECT key, isTombstoned, maxAge, maxCount, truncateBefore, discardPoint, "
       "maybeDiscardPoint FROM {} WHERE status = 1 AND key > ?1 ORDER BY key LIMIT ?2";

@@ -97,6 +97,8 @@ class ScavengeState {
   /// At most `limit` active streams after `from` (nullptr: from the beginning): those kept by name
   /// in byte order first, then by hash as signed numbers.
   Result<std::vector<OriginalRow>> active_streams(const StreamHandle* from, std::size_t limit);
+  /// nullopt without a row.
+  Result<std::optional<OriginalData>> original_data(const StreamHandle& stream);
   Result<void> set_calculated(const StreamHandle& stream, StreamStatus status, DiscardPoint discard,
                               DiscardPoint maybe);
 

@@ -136,6 +136,23 @@ Result<std::vector<OriginalRow>> ScavengeState::active_streams(const StreamHandl
   return rows;
 }
 
+Result<std::optional<OriginalData>> ScavengeState::original_data(const StreamHandle& stream) {
+  auto& get = impl_->get_original_data.keyed(stream);
+  VERGER_TRY(const bool found, get.step());
+  std::optional<OriginalData> data;
+  if (found) {
+    data = OriginalData{.tombstoned = get.column_int(0) != 0,
+                        .max_age_seconds = optional_int(get, 1),
+                        .max_count = optional_int(get, 2),
+                        .truncate_before = optional_int(get, 3),
+                        .discard = DiscardPoint(get.column_int(4)),
+                        .maybe = DiscardPoint(get.column_int(5)),
+                        .status = static_cast<StreamStatus>(get.column_int(6))};
+  }
+  get.reset();
+  return data;
+}
+
 Result<void> ScavengeState::set_calculated(const StreamHandle& stream, StreamStatus status,
                                            DiscardPoint discard, DiscardPoint maybe) {
   return impl_->put_calculated.keyed(stream)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-namespace verger::sqlite::detail {
+#include "engine/base/sqlite_copy.h"
+
+namespace verger::sqlite {
 namespace {
 
 constexpr int kAttempts = 10;
@@ -42,50 +44,64 @@ Result<Stamp> stamp_of(FileSystem& files, const Path& path) {
   return stamp;
 }
 
-Result<void> copy_file(FileSystem& from, MemoryFileSystem& to, const Path& path) {
-  VERGER_TRY(const auto source, from.open(path, OpenMode::kRead));
-  VERGER_TRY(const auto target, to.open(path, OpenMode::kCreate));
+Result<void> copy_file(FileSystem& from, const Path& source_path, FileSystem& to,
+                       const Path& target_path) {
+  VERGER_TRY(const auto source, from.open(source_path, OpenMode::kRead));
+  VERGER_TRY(const auto target, to.open(target_path, OpenMode::kCreate));
   VERGER_CHECK(target->resize(0));
   Bytes buffer(std::size_t{1} << 20U);
   for (std::uint64_t offset = 0;;) {
     VERGER_TRY(const std::size_t got, source->read_at(offset, buffer));
     if (got == 0) {
-      break;
+      return {};
     }
     VERGER_CHECK(target->write_at(offset, ByteView(buffer).first(got)));
     offset += got;
   }
-  return target->sync();
 }
 
-Result<void> copy_if_there(FileSystem& from, MemoryFileSystem& to, const Path& path) {
-  auto copied = copy_file(from, to, path);
+/// What an earlier attempt copied does not stay where the source has nothing.
+Result<void> copy_if_there(FileSystem& from, const Path& source, FileSystem& to,
+                           const Path& target) {
+  auto copied = copy_file(from, source, to, target);
   if (!copied && copied.error().code == Errc::kNotFound) {
-    return {};
+    const auto removed = to.remove(target);
+    return removed || removed.error().code == Errc::kNotFound ? Result<void>() : removed;
   }
   return copied;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<MemoryFileSystem>> copy_database(FileSystem& files, const Path& path) {
+Result<void> copy_database(FileSystem& from, const Path& source, FileSystem& to,
+                           const Path& target) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    auto copy = std::make_unique<MemoryFileSystem>();
-    VERGER_CHECK(copy->make_directories(path.parent_path()));
-    VERGER_TRY(const auto before, stamp_of(files, path));
+    VERGER_TRY(const auto before, stamp_of(from, source));
     // The database first: a page that a checkpoint changes meanwhile is in the write-ahead log
     // copied afterwards, as long as that log did not start anew.
-    VERGER_CHECK(copy_file(files, *copy, path));
-    VERGER_CHECK(copy_if_there(files, *copy, beside(path, "-wal")));
-    VERGER_CHECK(copy_if_there(files, *copy, beside(path, "-journal")));
-    VERGER_TRY(const auto after, stamp_of(files, path));
+    VERGER_CHECK(copy_file(from, source, to, target));
+    for (const auto* suffix : {"-wal", "-journal"}) {
+      VERGER_CHECK(copy_if_there(from, beside(source, suffix), to, beside(target, suffix)));
+    }
+    VERGER_TRY(const auto after, stamp_of(from, source));
     if (before == after) {
-      return copy;
+      return {};
     }
   }
   return Error{
       Errc::kUnavailable,
-      fmt::format("{}: is being written too fast for a copy; try again later", path.string())};
+      fmt::format("{}: is being written too fast for a copy; try again later", source.string())};
 }
 
-}  // namespace verger::sqlite::detail
+namespace detail {
+
+Result<std::unique_ptr<MemoryFileSystem>> copy_database(FileSystem& files, const Path& path) {
+  auto copy = std::make_unique<MemoryFileSystem>();
+  VERGER_CHECK(copy->make_directories(path.parent_path()));
+  VERGER_CHECK(sqlite::copy_database(files, path, *copy, path));
+  return copy;
+}
+
+}  // namespace detail
+
+}  // namespace verger::sqlite

@@ -70,6 +70,7 @@ struct ScavengeState::Impl {
   std::optional<sqlite::Statement> get_hash_user, put_hash_user, put_collision;
   detail::KeyedStatement put_limits, put_tombstone, put_meta_discard, put_meta_tombstone;
   detail::KeyedStatement put_calculated, get_original, get_metastream, get_active;
+  detail::KeyedStatement get_original_data;
   std::optional<sqlite::Statement> put_range, get_range, add_weight, sum_weights, drop_weights;
 };
 

@@ -1,0 +1,14 @@
+#include "engine/log/chunk_size.h"
+
+#include "engine/log/chunk.h"
+#include "engine/log/detail/limits.h"
+
+namespace verger::log {
+
+std::uint64_t scavenged_file_size(std::uint64_t data_bytes, std::uint64_t records) {
+  constexpr std::uint64_t kPosmapEntrySize = 12;
+  return detail::align_chunk_file(kChunkHeaderSize + data_bytes + records * kPosmapEntrySize +
+                                  kChunkFooterSize);
+}
+
+}  // namespace verger::log

@@ -1,0 +1,385 @@
+#include "engine/scavenge/estimate.h"
+
+#include <algorithm>
+
+#include "engine/index/ptable.h"
+#include "engine/index/ptable_size.h"
+#include "engine/log/chunk_size.h"
+#include "engine/scavenge/detail/merge_plan.h"
+#include "engine/scavenge/detail/name_cache.h"
+#include "engine/scavenge/detail/top_streams.h"
+#include "engine/streams/stream_names.h"
+
+namespace verger::scavenge {
+namespace {
+
+constexpr int kTableVersion = 4;
+
+/// What the point's own record adds to a chunk when it is not written yet.
+Volume point_record(const Preview& preview) {
+  log::Prepare prepare;
+  const auto json = preview.point().threshold == 0
+                        ? std::string("{}")
+                        : fmt::format("{{\n  \"threshold\": {}\n}}", preview.point().threshold);
+  prepare.stream = streams::kScavengePointsStream;
+  prepare.type = streams::kScavengePointType;
+  prepare.data = as_bytes(json);
+  return {1, log::record_size(log::Record(prepare)) + log::kFramingSize};
+}
+
+}  // namespace
+
+struct EstimateJob::State {
+  enum class Phase : std::uint8_t { kChunks, kMerges, kTables, kDone };
+
+  State(Preview& preview_in, std::size_t top_in)
+      : preview(preview_in),
+        parts(preview_in.parts()),
+        top_count(top_in),
+        limits(preview_in.options().limits_cache),
+        rules(preview_in.state(), parts.index, parts.log, preview_in.point().position),
+        chunks(parts.log.chunks()),
+        slots(parts.index.tables()) {
+    for (const auto& chunk : chunks) {
+      bytes_total += preview.reaches(*chunk) ? static_cast<std::uint64_t>(chunk->data_size()) : 0;
+    }
+    for (const auto& slot : slots) {
+      bytes_total += slot.table->file_size();
+    }
+  }
+
+  /// Valid until the next call.
+  Result<const StreamLimits*> limits_of(std::string_view stream);
+  Result<void> open_chunk(Estimate& estimate);
+  Result<bool> count_chunk(std::uint32_t units, Estimate& estimate);
+  void close_chunk(Estimate& estimate);
+  Result<void> plan(Estimate& estimate);
+  Result<std::uint64_t> records_in(const std::shared_ptr<const log::Chunk>& chunk) const;
+  Result<bool> count_table(std::uint32_t units, Estimate& estimate);
+  Result<bool> keeps(const index::IndexEntry& entry);
+  void add_up(Estimate& estimate);
+
+  Preview& preview;
+  const ScavengeParts& parts;
+  std::size_t top_count;
+  detail::NameCache<StreamLimits> limits;
+  RemovalRules rules;
+  std::vector<std::shared_ptr<const log::Chunk>> chunks;
+  std::vector<index::TableSlot> slots;
+  Phase phase = Phase::kChunks;
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+
+  std::size_t next_chunk = 0;
+  std::optional<log::ChunkScanner> scanner;
+  std::vector<detail::PhysicalChunk> physical;
+  std::vector<std::size_t> uncounted;  ///< of `physical`: the records are not known yet
+  detail::TopStreams top;
+
+  std::size_t next_table = 0;
+  std::optional<index::PTableScanner> table;
+  std::unique_ptr<ScavengeState::LimitsCursor> cursor;
+  Bytes buffer;
+};
+
+Result<const StreamLimits*> EstimateJob::State::limits_of(std::string_view stream) {
+  if (const auto* known = limits.find(stream)) {
+    return known;
+  }
+  VERGER_TRY(const auto found, preview.state().limits_of(stream));
+  return &limits.put(stream, found.value_or(StreamLimits{}));
+}
+
+Result<void> EstimateJob::State::open_chunk(Estimate& estimate) {
+  const auto& chunk = chunks[next_chunk];
+  ChunkEstimate row;
+  row.file = chunk->path().filename().string();
+  row.start = chunk->start().value();
+  row.end = chunk->end().value();
+  row.file_bytes_before = chunk->file_size();
+  row.file_bytes_after = row.file_bytes_before;
+  VERGER_TRY(row.executed, preview.executes(*chunk, row.weight));
+  estimate.chunks.push_back(std::move(row));
+  if (estimate.chunks.back().executed) {
+    VERGER_TRY(scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
+  }
+  return {};
+}
+
+/// True once there is no further chunk.
+Result<bool> EstimateJob::State::count_chunk(std::uint32_t units, Estimate& estimate) {
+  for (std::uint32_t n = 0; n < units; ++n) {
+    if (!scanner) {
+      if (next_chunk == chunks.size()) {
+        return true;
+      }
+      VERGER_CHECK(open_chunk(estimate));
+      if (!scanner) {
+        close_chunk(estimate);
+        continue;
+      }
+    }
+    VERGER_TRY(const auto record, scanner->next());
+    if (!record) {
+      close_chunk(estimate);
+      continue;
+    }
+    auto& row = estimate.chunks.back();
+    const Volume volume{1, record->framed.size()};
+    bytes_done += volume.bytes;
+    const auto* prepare = record->prepare();
+    if (prepare != nullptr) {
+      const bool metastream = streams::is_metastream(prepare->stream);
+      VERGER_TRY(const auto* found, limits_of(prepare->stream));
+      if (!keeps_prepare(*prepare, metastream, *found, preview.rules())) {
+        VERGER_TRY(const auto rule, rules.of(*prepare, metastream, *found));
+        estimate.by_rule[static_cast<std::size_t>(rule)] += volume;
+        row.removed += volume;
+        top.add(prepare->stream, volume.bytes);
+        continue;
+      }
+    }
+    row.kept += volume;
+  }
+  return false;
+}
+
+void EstimateJob::State::close_chunk(Estimate& estimate) {
+  scanner.reset();
+  const auto& chunk = chunks[next_chunk];
+  auto& row = estimate.chunks.back();
+  const bool last = next_chunk + 1 == chunks.size();
+  ++next_chunk;
+  // A point that is yet to be written completes the last chunk, in which it is itself if it fits.
+  const bool gets_point = last && preview.assumed();
+  const bool completed = chunk->completed() || gets_point;
+  detail::PhysicalChunk file{.start = row.start, .end = row.end};
+  Volume behind;
+  if (gets_point) {
+    const auto point = point_record(preview);
+    const auto data = static_cast<std::uint64_t>(chunk->data_size());
+    const bool fits = !chunk->completed() &&
+                      data + point.bytes <= static_cast<std::uint64_t>(parts.log.chunk_size());
+    (fits ? row.kept : behind) += point;
+    if (!chunk->completed()) {
+      row.file_bytes_before = log::scavenged_file_size(data + (fits ? point.bytes : 0), 0);
+      row.file_bytes_after = row.file_bytes_before;
+    }
+  }
+  if (row.executed) {
+    row.file_bytes_after = log::scavenged_file_size(row.kept.bytes, row.kept.records);
+    file.records = row.kept;
+  } else {
+    bytes_done += preview.reaches(*chunk) ? static_cast<std::uint64_t>(chunk->data_size()) : 0;
+    file.records.bytes = static_cast<std::uint64_t>(chunk->data_size()) + row.kept.bytes;
+    file.records.records = row.kept.records;  // those of the chunk itself are counted if needed
+    row.kept = {};
+    uncounted.push_back(physical.size());
+  }
+  file.file_bytes = row.file_bytes_after;
+  if (completed && (physical.empty() || physical.back().end + 1 == row.start)) {
+    physical.push_back(file);
+    if (behind.records > 0) {
+      physical.push_back({.start = row.end + 1,
+                          .end = row.end + 1,
+                          .records = behind,
+                          .file_bytes = log::scavenged_file_size(behind.bytes, 0)});
+    }
+  } else if (!row.executed) {
+    uncounted.pop_back();
+  }
+  if (!preview.reaches(*chunk)) {
+    estimate.chunks.pop_back();
+  }
+}
+
+Result<std::uint64_t> EstimateJob::State::records_in(
+    const std::shared_ptr<const log::Chunk>& chunk) const {
+  if (const auto footer = chunk->footer(); footer && chunk->header().scavenged) {
+    return static_cast<std::uint64_t>(footer->map_size / (footer->map_12_bytes ? 12 : 8));
+  }
+  VERGER_TRY(auto scan, log::ChunkScanner::open(chunk, chunk->start_position()));
+  for (std::uint64_t count = 0;; ++count) {
+    VERGER_TRY(const auto record, scan.next());
+    if (!record) {
+      return count;
+    }
+  }
+}
+
+Result<void> EstimateJob::State::plan(Estimate& estimate) {
+  if (!preview.options().merge_chunks || preview.stage() > Stage::kMergingChunks) {
+    return {};
+  }
+  const auto chunk_size = static_cast<std::uint64_t>(parts.log.chunk_size());
+  for (const auto n : detail::chunks_to_merge(physical, chunk_size)) {
+    if (std::ranges::find(uncounted, n) != uncounted.end()) {
+      VERGER_TRY(const auto count, records_in(parts.log.chunk_at(LogPosition(
+                                       std::int64_t{physical[n].start} * parts.log.chunk_size()))));
+      physical[n].records.records += count;
+    }
+  }
+  estimate.merges = detail::plan_merges(physical, chunk_size);
+  return {};
+}
+
+Result<bool> EstimateJob::State::count_table(std::uint32_t units, Estimate& estimate) {
+  if (preview.stage() > Stage::kExecutingIndex) {
+    return true;
+  }
+  for (std::uint32_t n = 0; n < units; ++n) {
+    if (!table) {
+      if (next_table == slots.size()) {
+        return true;
+      }
+      const auto& slot = slots[next_table];
+      table.emplace(slot.table);
+      cursor = preview.state().limits_cursor();
+      estimate.tables.push_back({.file = slot.table->path().filename().string(),
+                                 .level = slot.level,
+                                 .position = slot.position,
+                                 .file_bytes_before = slot.table->file_size(),
+                                 .file_bytes_after = slot.table->file_size()});
+    }
+    VERGER_TRY(const auto entry, table->next());
+    auto& row = estimate.tables.back();
+    if (!entry) {
+      cursor.reset();
+      table.reset();
+      const auto& old = *slots[next_table++].table;
+      row.rewritten = row.entries_removed > 0 || old.version() < kTableVersion;
+      if (row.rewritten) {
+        row.file_bytes_after =
+            index::ptable_file_size(row.entries_kept, parts.index.options().cache_depth);
+      }
+      bytes_done += row.file_bytes_before;
+      continue;
+    }
+    VERGER_TRY(const bool keep, keeps(*entry));
+    ++(keep ? row.entries_kept : row.entries_removed);
+  }
+  return false;
+}
+
+/// As the index executor decides, in a log whose chunks have been executed.
+Result<bool> EstimateJob::State::keeps(const index::IndexEntry& entry) {
+  auto& state = preview.state();
+  if (entry.position >= preview.point().position) {
+    return true;
+  }
+  if (!state.is_collision_hash(entry.hash)) {
+    VERGER_TRY(const auto* found, cursor->seek(entry.hash));
+    return found == nullptr || keeps_entry(entry, *found, preview.rules());
+  }
+  const auto record = parts.log.read(entry.position, buffer);
+  if (!record) {
+    return record.error().code == Errc::kNotFound ? Result<bool>(false) : record.error();
+  }
+  const auto* prepare = record->prepare();
+  if (prepare == nullptr) {
+    return false;
+  }
+  VERGER_TRY(const auto found, state.limits_by_name(prepare->stream));
+  if (!found) {
+    return true;
+  }
+  double weight = 0;
+  const auto chunk = parts.log.chunk_at(entry.position);
+  VERGER_TRY(const bool executed,
+             chunk == nullptr ? Result<bool>(false) : preview.executes(*chunk, weight));
+  const bool gone = executed && !keeps_prepare(*prepare, streams::is_metastream(prepare->stream),
+                                               *found, preview.rules());
+  return !gone && keeps_entry(entry, *found, preview.rules());
+}
+
+void EstimateJob::State::add_up(Estimate& estimate) {
+  const auto save = [&](std::uint64_t before, std::uint64_t after) {
+    estimate.space_saved += static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
+  };
+  for (const auto& row : estimate.chunks) {
+    if (preview.stage() == Stage::kExecutingChunks) {
+      ++(row.executed ? estimate.chunks_executed : estimate.chunks_skipped);
+    }
+    if (row.executed) {
+      estimate.removed += row.removed;
+      estimate.kept += row.kept;
+      estimate.bytes_read += row.kept.bytes + row.removed.bytes;
+      estimate.bytes_written += row.file_bytes_after;
+      estimate.largest_rewrite = std::max(estimate.largest_rewrite, row.file_bytes_after);
+      save(row.file_bytes_before, row.file_bytes_after);
+    }
+  }
+  for (const auto& merge : estimate.merges) {
+    estimate.bytes_read += merge.bytes_before;
+    estimate.bytes_written += merge.bytes_after;
+    estimate.largest_merge = std::max(estimate.largest_merge, merge.bytes_after);
+    save(merge.bytes_before, merge.bytes_after);
+  }
+  for (const auto& row : estimate.tables) {
+    estimate.entries_removed += row.entries_removed;
+    estimate.entries_kept += row.entries_kept;
+    estimate.bytes_read += row.file_bytes_before;
+    estimate.bytes_written += row.file_bytes_after;
+    estimate.largest_table = std::max(estimate.largest_table, row.file_bytes_after);
+    save(row.file_bytes_before, row.file_bytes_after);
+  }
+  // Accumulation reads the log from the last point on.
+  const auto& checkpoint = preview.checkpoint();
+  if (!checkpoint || checkpoint->stage == Stage::kDone ||
+      checkpoint->stage == Stage::kAccumulating) {
+    const auto done = !checkpoint ? -1
+                      : checkpoint->stage == Stage::kDone
+                          ? parts.log.chunk_of(checkpoint->point.position).value()
+                          : checkpoint->done_chunk.value_or(-1);
+    for (const auto& chunk : chunks) {
+      if (chunk->end().value() > done && chunk->start_position() <= preview.point().position) {
+        estimate.bytes_read += static_cast<std::uint64_t>(chunk->data_size());
+      }
+    }
+  }
+  const auto threads = static_cast<std::uint64_t>(std::max(preview.options().threads, 1));
+  estimate.disk_need =
+      estimate.state_bytes +
+      std::max({estimate.largest_rewrite * std::min(threads, estimate.chunks_executed),
+                estimate.largest_merge, estimate.largest_table});
+  estimate.top = top.largest(top_count);
+  estimate.top_is_exact = top.exact();
+  estimate.streams_losing = top.streams();
+}
+
+EstimateJob::EstimateJob(Preview& preview, std::size_t top)
+    : state_(std::make_unique<State>(preview, top)) {}
+EstimateJob::~EstimateJob() = default;
+
+std::uint64_t EstimateJob::bytes_done() const { return state_->bytes_done; }
+std::uint64_t EstimateJob::bytes_total() const { return state_->bytes_total; }
+
+Result<StepOutcome> EstimateJob::step(Budget budget) {
+  using Phase = State::Phase;
+  const auto units = std::max<std::uint32_t>(budget.units, 1);
+  switch (state_->phase) {
+    case Phase::kChunks: {
+      VERGER_TRY(const bool ended, state_->count_chunk(units, estimate_));
+      state_->phase = ended ? Phase::kMerges : Phase::kChunks;
+      break;
+    }
+    case Phase::kMerges:
+      VERGER_CHECK(state_->plan(estimate_));
+      state_->phase = Phase::kTables;
+      break;
+    case Phase::kTables: {
+      VERGER_TRY(const bool ended, state_->count_table(units, estimate_));
+      if (ended) {
+        VERGER_TRY(estimate_.state_bytes, state_->preview.state_bytes());
+        state_->add_up(estimate_);
+        state_->phase = Phase::kDone;
+      }
+      break;
+    }
+    case Phase::kDone:
+      return StepOutcome{StepOutcome::Kind::kDone, {}};
+  }
+  return StepOutcome{};
+}
+
+}  // namespace verger::scavenge
