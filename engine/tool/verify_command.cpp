@@ -1,8 +1,11 @@
 #include "engine/tool/verify_command.h"
 
+#include <filesystem>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/tool/detail/parallel.h"
 #include "engine/tool/detail/verify_chunks.h"
 #include "engine/tool/detail/verify_index.h"
 #include "engine/tool/table.h"
@@ -11,16 +14,28 @@ namespace verger::tool {
 
 namespace {
 
-Result<int> run(ToolContext& tool, const DatabaseArguments& arguments) {
+struct VerifyArguments {
+  DatabaseArguments database;
+  int threads = default_threads();
+  std::string scratch;
+};
+
+Result<int> run(ToolContext& tool, const VerifyArguments& options) {
+  const auto& arguments = options.database;
+  const VerifyOptions how{.threads = options.threads,
+                          .scratch = options.scratch.empty()
+                                         ? std::filesystem::temp_directory_path()
+                                         : Path(options.scratch)};
   Findings findings;
   const Path directory = arguments.directory;
-  VERGER_TRY(const auto chunks, verify_chunks(tool, directory, arguments.chunk_size, findings));
+  VERGER_TRY(const auto chunks,
+             verify_chunks(tool, directory, arguments.chunk_size, how.threads, findings));
   IndexTotals totals;
   auto database = open_database(tool, arguments, log::Access::kReadOnly);
   if (!database) {
     findings.damage(directory, std::nullopt,
                     "index and log are not compared: " + database.error().message);
-  } else if (auto compared = verify_index(tool, **database, findings); compared) {
+  } else if (auto compared = verify_index(tool, **database, how, findings); compared) {
     totals = *compared;
   } else {
     findings.damage(directory, std::nullopt,
@@ -61,10 +76,17 @@ Result<int> run(ToolContext& tool, const DatabaseArguments& arguments) {
 }  // namespace
 
 void add_verify_command(CLI::App& program, Action& chosen) {
-  auto arguments = std::make_shared<DatabaseArguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   auto* command = program.add_subcommand(
       "verify", "Look for damage in chunks, checkpoints and index; exit code 1 when there is any");
-  add_database_arguments(*command, *arguments, /*writes=*/false);
+  add_database_arguments(*command, arguments->database, /*writes=*/false);
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Chunks and tables looked at side by side (default: one for each processor)")
+      ->check(CLI::Range(1, 64));
+  command->add_option("--tmp-dir", arguments->scratch,
+                      "For sorting more than 8 million events (default: the system's directory for "
+                      "temporary files)");
   command->footer("Example:\n  verger-db verify /var/lib/eventstore");
   command->callback([arguments, &chosen] {
     chosen = [arguments](ToolContext& tool) { return run(tool, *arguments); };

@@ -1,8 +1,10 @@
 #include "engine/tool/detail/verify_chunks.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "engine/log/chunk.h"
+#include "engine/tool/detail/parallel.h"
 #include "engine/tool/progress.h"
 
 namespace verger::tool {
@@ -38,132 +40,19 @@ Result<log::ChunkHeader> read_header(FileSystem& files, const Path& path) {
   return log::decode_chunk_header(bytes);
 }
 
-class ChunkVerifier {
+/// Looks at one chunk file.
+class FileVerifier {
  public:
-  ChunkVerifier(ToolContext& tool, const Path& directory, std::int32_t chunk_size,
-                Findings& findings)
-      : tool_(tool), directory_(directory), chunk_size_(chunk_size), findings_(findings) {}
+  /// `done` counts bytes of records, for progress.
+  FileVerifier(FileSystem& files, const ChunkFile& file, std::int32_t chunk_size,
+               std::optional<std::int64_t> writer, std::atomic<std::uint64_t>& done)
+      : files_(files), file_(file), chunk_size_(chunk_size), writer_(writer), done_(done) {}
 
-  Result<ChunkTotals> run() {
-    VERGER_CHECK(find_files());
-    VERGER_CHECK(look_at_checkpoints());
-    Progress progress(tool_, "verify chunks", total_bytes_);
-    std::int32_t expected = 0;
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-      const auto& file = files_[i];
-      const auto start = file.name.start.value();
-      const bool newer_follows =
-          i + 1 < files_.size() && files_[i + 1].name.start == file.name.start;
-      if (newer_follows || start < expected) {
-        findings_.note(file.path, "an older version; the next opening for writing removes it");
-        continue;
-      }
-      if (writer_ && start > *writer_ / chunk_size_) {
-        after_the_end(file);
-        continue;
-      }
-      report_missing(expected, start);
-      expected = start + 1;
-      if (file.header) {
-        verify(file);
-        expected = std::max(expected, file.header->end.value() + 1);
-      }
-      ++totals_.files;
-      totals_.bytes += file.size;
-      progress.update(totals_.bytes);
-    }
-    if (writer_) {
-      const auto last = *writer_ / chunk_size_;
-      const bool on_boundary = *writer_ % chunk_size_ == 0;
-      report_missing(expected, static_cast<std::int32_t>(on_boundary ? last : last + 1));
-    }
-    return totals_;
-  }
+  void run() { verify(file_); }
+  [[nodiscard]] const Findings& findings() const { return findings_; }
+  [[nodiscard]] std::uint64_t records() const { return records_; }
 
  private:
-  Result<void> find_files() {
-    VERGER_TRY(const auto entries, tool_.files.list(directory_));
-    for (const auto& entry : entries) {
-      const auto name = log::parse_chunk_file_name(entry.name);
-      if (!name || entry.is_directory) {
-        if (entry.name.ends_with(".tmp")) {
-          findings_.note(directory_ / entry.name,
-                         "a temporary file; the next opening for writing removes it");
-        }
-        continue;
-      }
-      ChunkFile file{directory_ / entry.name, *name, entry.size, std::nullopt};
-      auto header = read_header(tool_.files, file.path);
-      if (header) {
-        file.header = *header;
-        if (chunk_size_ == 0) {
-          chunk_size_ = header->chunk_size;
-        }
-      } else {
-        findings_.damage(file.path, 0, header.error().message);
-      }
-      total_bytes_ += file.size;
-      files_.push_back(std::move(file));
-    }
-    if (chunk_size_ == 0) {
-      chunk_size_ = log::kDefaultChunkSize;
-    }
-    return {};
-  }
-
-  Result<void> look_at_checkpoints() {
-    const auto writer_path = directory_ / "writer.chk";
-    VERGER_TRY(writer_, read_checkpoint(tool_.files, writer_path, findings_));
-    if (!writer_ && !files_.empty()) {
-      findings_.damage(writer_path, std::nullopt,
-                       "missing or unreadable: the end of the log is not known, the last chunk "
-                       "cannot be checked");
-    }
-    if (writer_ && *writer_ < 0) {
-      findings_.damage(writer_path, 0, fmt::format("{} is no log position", *writer_));
-      writer_.reset();
-    }
-    for (const auto* name : {"chaser.chk", "epoch.chk"}) {
-      const auto path = directory_ / name;
-      VERGER_TRY(const auto value, read_checkpoint(tool_.files, path, findings_));
-      if (value && writer_ && *value > *writer_) {
-        findings_.damage(path, 0, fmt::format("{} lies behind writer.chk ({})", *value, *writer_));
-      }
-    }
-    VERGER_TRY(const auto proposal,
-               read_checkpoint(tool_.files, directory_ / "proposal.chk", findings_));
-    if (proposal && (*proposal < -1 || *proposal > std::numeric_limits<std::int32_t>::max())) {
-      findings_.damage(directory_ / "proposal.chk", 0,
-                       fmt::format("{} is no epoch number", *proposal));
-    }
-    VERGER_TRY(const auto truncate,
-               read_checkpoint(tool_.files, directory_ / "truncate.chk", findings_));
-    if (truncate && *truncate != -1) {
-      findings_.note(directory_ / "truncate.chk",
-                     fmt::format("the next opening for writing cuts the log to {}", *truncate));
-    }
-    return {};
-  }
-
-  void report_missing(std::int32_t from, std::int32_t to) {
-    for (auto number = from; number < to; ++number) {
-      findings_.damage_of_kind("missing chunk",
-                               directory_ / log::chunk_file_name(ChunkNumber(number), 0),
-                               fmt::format("chunk {} is missing", number));
-    }
-  }
-
-  void after_the_end(const ChunkFile& file) {
-    if (file.name.start.value() == *writer_ / chunk_size_ + 1 && file.name.version == 0) {
-      findings_.note(file.path, "a chunk after writer.chk's; the next opening removes it");
-    } else {
-      findings_.damage(file.path, std::nullopt,
-                       fmt::format("lies behind writer.chk ({}); is that checkpoint older than the "
-                                   "chunks?",
-                                   *writer_));
-    }
-  }
-
   void verify(const ChunkFile& file) {
     const auto& header = *file.header;
     if (header.start != file.name.start) {
@@ -184,9 +73,9 @@ class ChunkVerifier {
     }
     const bool active =
         writer_ && file.name.start.value() == *writer_ / chunk_size_ && !header.scavenged;
-    auto chunk = active ? log::Chunk::open_active(tool_.files, file.path,
+    auto chunk = active ? log::Chunk::open_active(files_, file.path,
                                                   *writer_ - header.start_position().value())
-                        : log::Chunk::open_completed(tool_.files, file.path);
+                        : log::Chunk::open_completed(files_, file.path);
     if (!chunk) {
       findings_.damage(file.path, std::nullopt, chunk.error().message);
       return;
@@ -244,7 +133,8 @@ class ChunkVerifier {
       places.push_back({static_cast<std::int32_t>(found.file_offset - log::kChunkHeaderSize),
                         found.position() - start});
       expected_offset = found.file_offset + found.framed.size();
-      ++totals_.records;
+      done_.fetch_add(found.framed.size(), std::memory_order_relaxed);
+      ++records_;
     }
     const auto end = log::kChunkHeaderSize + static_cast<std::uint64_t>(chunk->data_size());
     if (expected_offset != end) {
@@ -281,21 +171,177 @@ class ChunkVerifier {
     }
   }
 
+  FileSystem& files_;
+  const ChunkFile& file_;
+  std::int32_t chunk_size_;
+  std::optional<std::int64_t> writer_;
+  std::atomic<std::uint64_t>& done_;
+  Findings findings_;
+  std::uint64_t records_ = 0;
+};
+
+class ChunkVerifier {
+ public:
+  ChunkVerifier(ToolContext& tool, const Path& directory, std::int32_t chunk_size, int threads,
+                Findings& findings)
+      : tool_(tool),
+        directory_(directory),
+        chunk_size_(chunk_size),
+        threads_(threads),
+        findings_(findings) {}
+
+  Result<ChunkTotals> run() {
+    VERGER_CHECK(find_files());
+    VERGER_CHECK(look_at_checkpoints());
+    std::int32_t expected = 0;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const auto& file = files_[i];
+      const auto start = file.name.start.value();
+      const bool newer_follows =
+          i + 1 < files_.size() && files_[i + 1].name.start == file.name.start;
+      if (newer_follows || start < expected) {
+        findings_.note(file.path, "an older version; the next opening for writing removes it");
+        continue;
+      }
+      if (writer_ && start > *writer_ / chunk_size_) {
+        after_the_end(file);
+        continue;
+      }
+      report_missing(expected, start);
+      expected = start + 1;
+      if (file.header) {
+        whole_.push_back(&file);
+        expected = std::max(expected, file.header->end.value() + 1);
+      }
+      ++totals_.files;
+      totals_.bytes += file.size;
+    }
+    if (writer_) {
+      const auto last = *writer_ / chunk_size_;
+      const bool on_boundary = *writer_ % chunk_size_ == 0;
+      report_missing(expected, static_cast<std::int32_t>(on_boundary ? last : last + 1));
+    }
+    verify_whole();
+    return totals_;
+  }
+
+ private:
+  Result<void> find_files() {
+    VERGER_TRY(const auto entries, tool_.files.list(directory_));
+    for (const auto& entry : entries) {
+      const auto name = log::parse_chunk_file_name(entry.name);
+      if (!name || entry.is_directory) {
+        if (entry.name.ends_with(".tmp")) {
+          findings_.note(directory_ / entry.name,
+                         "a temporary file; the next opening for writing removes it");
+        }
+        continue;
+      }
+      ChunkFile file{directory_ / entry.name, *name, entry.size, std::nullopt};
+      auto header = read_header(tool_.files, file.path);
+      if (header) {
+        file.header = *header;
+        if (chunk_size_ == 0) {
+          chunk_size_ = header->chunk_size;
+        }
+      } else {
+        findings_.damage(file.path, 0, header.error().message);
+      }
+      files_.push_back(std::move(file));
+    }
+    if (chunk_size_ == 0) {
+      chunk_size_ = log::kDefaultChunkSize;
+    }
+    return {};
+  }
+
+  Result<void> look_at_checkpoints() {
+    const auto writer_path = directory_ / "writer.chk";
+    VERGER_TRY(writer_, read_checkpoint(tool_.files, writer_path, findings_));
+    if (!writer_ && !files_.empty()) {
+      findings_.damage(writer_path, std::nullopt,
+                       "missing or unreadable: the end of the log is not known, the last chunk "
+                       "cannot be checked");
+    }
+    if (writer_ && *writer_ < 0) {
+      findings_.damage(writer_path, 0, fmt::format("{} is no log position", *writer_));
+      writer_.reset();
+    }
+    for (const auto* name : {"chaser.chk", "epoch.chk"}) {
+      const auto path = directory_ / name;
+      VERGER_TRY(const auto value, read_checkpoint(tool_.files, path, findings_));
+      if (value && writer_ && *value > *writer_) {
+        findings_.damage(path, 0, fmt::format("{} lies behind writer.chk ({})", *value, *writer_));
+      }
+    }
+    VERGER_TRY(const auto proposal,
+               read_checkpoint(tool_.files, directory_ / "proposal.chk", findings_));
+    if (proposal && (*proposal < -1 || *proposal > std::numeric_limits<std::int32_t>::max())) {
+      findings_.damage(directory_ / "proposal.chk", 0,
+                       fmt::format("{} is no epoch number", *proposal));
+    }
+    VERGER_TRY(const auto truncate,
+               read_checkpoint(tool_.files, directory_ / "truncate.chk", findings_));
+    if (truncate && *truncate != -1) {
+      findings_.note(directory_ / "truncate.chk",
+                     fmt::format("the next opening for writing cuts the log to {}", *truncate));
+    }
+    return {};
+  }
+
+  /// The files that are live, from header to footer.
+  void verify_whole() {
+    std::atomic<std::uint64_t> done{0};
+    std::vector<std::unique_ptr<FileVerifier>> verifiers;
+    for (const auto* file : whole_) {
+      verifiers.push_back(
+          std::make_unique<FileVerifier>(tool_.files, *file, chunk_size_, writer_, done));
+    }
+    Progress progress(tool_, "verify chunks", totals_.bytes);
+    run_parallel(
+        verifiers.size(), threads_, [&](std::size_t n) { verifiers[n]->run(); },
+        [&] { progress.update(done.load(std::memory_order_relaxed)); });
+    for (const auto& verifier : verifiers) {
+      findings_.take(verifier->findings());
+      totals_.records += verifier->records();
+    }
+  }
+
+  void report_missing(std::int32_t from, std::int32_t to) {
+    for (auto number = from; number < to; ++number) {
+      findings_.damage_of_kind("missing chunk",
+                               directory_ / log::chunk_file_name(ChunkNumber(number), 0),
+                               std::nullopt, fmt::format("chunk {} is missing", number));
+    }
+  }
+
+  void after_the_end(const ChunkFile& file) {
+    if (file.name.start.value() == *writer_ / chunk_size_ + 1 && file.name.version == 0) {
+      findings_.note(file.path, "a chunk after writer.chk's; the next opening removes it");
+    } else {
+      findings_.damage(file.path, std::nullopt,
+                       fmt::format("lies behind writer.chk ({}); is that checkpoint older than the "
+                                   "chunks?",
+                                   *writer_));
+    }
+  }
+
   ToolContext& tool_;
   const Path& directory_;
   std::int32_t chunk_size_;
+  int threads_;
   Findings& findings_;
   std::vector<ChunkFile> files_;
+  std::vector<const ChunkFile*> whole_;
   std::optional<std::int64_t> writer_;
-  std::uint64_t total_bytes_ = 0;
   ChunkTotals totals_;
 };
 
 }  // namespace
 
 Result<ChunkTotals> verify_chunks(ToolContext& tool, const Path& directory, std::int32_t chunk_size,
-                                  Findings& findings) {
-  return ChunkVerifier(tool, directory, chunk_size, findings).run();
+                                  int threads, Findings& findings) {
+  return ChunkVerifier(tool, directory, chunk_size, threads, findings).run();
 }
 
 }  // namespace verger::tool

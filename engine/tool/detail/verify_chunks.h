@@ -10,10 +10,10 @@ struct ChunkTotals {
   std::uint64_t bytes = 0;
 };
 
-/// Looks at every chunk file and checkpoint of `directory` on its own, so that one damaged file
-/// does not hide the next: names, headers, footers, MD5, position maps, framing, records. Error:
-/// the directory cannot be read at all.
+/// Looks, with several threads, at every chunk file and checkpoint of `directory` on its own, so
+/// that one damaged file does not hide the next: names, headers, footers, MD5, position maps,
+/// framing, records. Error: the directory cannot be read at all.
 Result<ChunkTotals> verify_chunks(ToolContext& tool, const Path& directory, std::int32_t chunk_size,
-                                  Findings& findings);
+                                  int threads, Findings& findings);
 
 }  // namespace verger::tool
