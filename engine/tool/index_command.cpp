@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/index/rebuild_job.h"
+#include "engine/tool/progress.h"
 #include "engine/tool/table.h"
 
 namespace verger::tool {
@@ -14,7 +16,17 @@ Result<int> rebuild(ToolContext& tool, const DatabaseArguments& arguments,
   VERGER_TRY(const auto database, open_database(tool, arguments, log::Access::kWrite, settings));
   const auto start = tool.clock.monotonic();
   auto& index = database->stream_index();
-  VERGER_CHECK(index.rebuild(database->transaction_log()));
+  {
+    index::IndexRebuildJob job(index, database->transaction_log());
+    Progress progress(tool, "index rebuild", 0, Progress::Unit::kEvents);
+    for (;;) {
+      VERGER_TRY(const auto outcome, job.step({.units = 65'536}));
+      if (outcome.kind == StepOutcome::Kind::kDone) {
+        break;
+      }
+      progress.update(job.records_read());
+    }
+  }
   const auto seconds = std::chrono::duration<double>(tool.clock.monotonic() - start).count();
   std::uint64_t entries = 0;
   for (const auto& slot : index.tables()) {

@@ -6,9 +6,12 @@
 
 #include "engine/tool/diff_command.h"
 #include "engine/tool/digest_command.h"
+#include "engine/tool/estimate_command.h"
+#include "engine/tool/explain_command.h"
 #include "engine/tool/generate_command.h"
 #include "engine/tool/index_command.h"
 #include "engine/tool/info_command.h"
+#include "engine/tool/man_command.h"
 #include "engine/tool/records_command.h"
 #include "engine/tool/stats_command.h"
 #include "engine/tool/table.h"
@@ -37,7 +40,10 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
   add_stats_command(program, chosen);
   add_diff_command(program, chosen);
   add_index_command(program, chosen);
+  add_estimate_command(program, chosen);
+  add_explain_command(program, chosen);
   add_generate_command(program, chosen);
+  add_man_command(program, chosen);
 
   try {
     program.parse(argc, argv);

@@ -11,8 +11,8 @@ namespace verger::tool {
 /// JSON object per line. Nothing is written for work that takes less than a second.
 class Progress {
  public:
-  enum class Unit : std::uint8_t { kBytes, kEvents };
-  /// `total` in units.
+  enum class Unit : std::uint8_t { kBytes, kEvents, kStreams };
+  /// `total` in units; 0 where it is not known.
   Progress(ToolContext& tool, std::string what, std::uint64_t total, Unit unit = Unit::kBytes);
   ~Progress();
   Progress(const Progress&) = delete;
