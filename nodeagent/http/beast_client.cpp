@@ -13,6 +13,7 @@
 
 #include "nodeagent/http/detail/tls_transport.h"
 #include "nodeagent/http/detail/wire.h"
+#include "nodeagent/http/loopback.h"
 
 namespace verger::http {
 
@@ -166,8 +167,15 @@ net::awaitable<Result<Response>> BeastClient::send(Endpoint to, Request request,
                                                    std::chrono::milliseconds deadline) {
   const auto limit = std::chrono::steady_clock::now() + deadline;
   if (to.tls && impl_->options.tls == nullptr) {
+    co_return Error{
+        Errc::kUnavailable,
+        fmt::format("{}: not asked: trusted roots for https are not configured", to.url())};
+  }
+  if (!to.tls && impl_->options.plain_to_loopback_only && !is_loopback(to.host)) {
     co_return Error{Errc::kUnavailable,
-                    fmt::format("{}: no TLS settings (trusted roots) are configured", to.url())};
+                    fmt::format("{}: not asked: without TLS only loopback addresses are talked to; "
+                                "use https",
+                                to.url())};
   }
   add_default_accept(request);
   const auto impl = impl_;

@@ -23,6 +23,9 @@ struct BeastClientOptions {
   std::size_t response_bytes = 64 * 1024 * 1024;
   /// For https endpoints; null: they are unavailable.
   std::shared_ptr<TlsContext> tls{};
+  /// Plain HTTP is spoken with this machine only: nothing, and no password, crosses a network
+  /// unprotected. The programs set it.
+  bool plain_to_loopback_only = false;
 };
 
 /// The Client of production: HTTP/1.1 with pooled connections.

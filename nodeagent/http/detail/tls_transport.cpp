@@ -1,16 +1,19 @@
 #include "nodeagent/http/detail/tls_transport.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
+#include <optional>
 #include <poll.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+
+#include "nodeagent/http/detail/certificates.h"
 
 namespace verger::http {
 namespace {
@@ -18,63 +21,48 @@ namespace {
 using tcp = net::ip::tcp;
 constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 
-template <auto Free>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
-void free_names(GENERAL_NAMES* names) { GENERAL_NAMES_free(names); }
-using Names = std::unique_ptr<GENERAL_NAMES, Deleter<free_names>>;
-
-std::string text_of(const ASN1_STRING* text) {
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-          static_cast<std::size_t>(ASN1_STRING_length(text))};
-}
-
-std::string address_of(const ASN1_OCTET_STRING* octets) {
-  const auto bytes = text_of(octets);
-  if (bytes.size() == 4) {
-    net::ip::address_v4::bytes_type v4{};
-    std::memcpy(v4.data(), bytes.data(), v4.size());
-    return net::ip::make_address_v4(v4).to_string();
-  }
-  if (bytes.size() == 16) {
-    net::ip::address_v6::bytes_type v6{};
-    std::memcpy(v6.data(), bytes.data(), v6.size());
-    return net::ip::make_address_v6(v6).to_string();
-  }
-  return {};
-}
+using CertificateOwner = std::unique_ptr<X509, OpensslDeleter<X509_free>>;
 
 /// Fills in what a verified certificate says about its owner.
-void describe_certificate(SSL* ssl, Peer& peer) {
-  const Certificate certificate(SSL_get1_peer_certificate(ssl));
+void describe_peer(SSL* ssl, const std::string& reserved_common_name, Peer& peer) {
+  const CertificateOwner certificate(SSL_get1_peer_certificate(ssl));
   if (certificate == nullptr || SSL_get_verify_result(ssl) != X509_V_OK) {
     return;
   }
-  const auto* subject = X509_get_subject_name(certificate.get());
-  if (const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1); at >= 0) {
-    peer.certificate_common_name =
-        text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-  } else {
-    peer.certificate_common_name.emplace();
+  auto info = describe(certificate.get());
+  peer.certificate_is_node = common_name_fits(reserved_common_name, info.common_name) &&
+                             has_node_usages(certificate.get());
+  peer.certificate_common_name = std::move(info.common_name);
+  peer.certificate_names = std::move(info.names);
+}
+
+/// What the other side's certificate was refused for, for a person.
+struct Refusal {
+  std::string certificate{};
+  std::string why{};
+  std::string advice{};
+  [[nodiscard]] std::string text() const {
+    return fmt::format("its certificate {} is not accepted: {}; {}", certificate, why, advice);
   }
-  const Names names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
-    const auto* name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type == GEN_DNS) {
-      peer.certificate_names.push_back(text_of(name->d.dNSName));
-    } else if (name->type == GEN_IPADD) {
-      peer.certificate_names.push_back(address_of(name->d.iPAddress));
-    }
+};
+
+std::string advice_for(int error, const std::string& roots) {
+  switch (error) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return fmt::format(
+          "no chain leads from it to a trusted root: add the root that issued it to {}", roots);
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return "renew it there, and look at both clocks";
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return "look at both clocks";
+    default:
+      return "replace it there";
   }
-  peer.certificate_is_node =
-      X509_check_purpose(certificate.get(), X509_PURPOSE_SSL_SERVER, 0) == 1 &&
-      X509_check_purpose(certificate.get(), X509_PURPOSE_SSL_CLIENT, 0) == 1;
 }
 
 class TlsTransport final : public Transport {
@@ -92,19 +80,28 @@ class TlsTransport final : public Transport {
       if (is_name) {
         SSL_set_tlsext_host_name(stream_.native_handle(), host.c_str());
       }
-      stream_.set_verify_callback(net::ssl::host_name_verification(host));
     }
+    stream_.set_verify_callback(
+        [this, side, named = net::ssl::host_name_verification(host), host](
+            bool chained, net::ssl::verify_context& context) {
+          const bool good =
+              side == net::ssl::stream_base::client ? named(chained, context) : chained;
+          if (!good && !refusal_) {
+            note_refusal(chained, host, context.native_handle());
+          }
+          return good;
+        },
+        ignored_);
     auto [error] = co_await stream_.async_handshake(side, kTuple);
     if (!error) {
-      describe_certificate(stream_.native_handle(), peer_);
+      describe_peer(stream_.native_handle(), settings_->reserved_common_name, peer_);
     }
     co_return finish(error, 0);
   }
 
-  /// Why the other side's certificate was not accepted; empty when that was not it.
-  std::string verification_text() {
-    const long result = SSL_get_verify_result(stream_.native_handle());
-    return result == X509_V_OK ? "" : X509_verify_cert_error_string(result);
+  /// Why the other side's certificate was not accepted, or how the handshake failed else.
+  std::string failure_text(const IoResult& shaken) {
+    return refusal_ ? refusal_->text() : shaken.text();
   }
 
   net::awaitable<IoResult> read_some(net::mutable_buffer into) override {
@@ -141,7 +138,29 @@ class TlsTransport final : public Transport {
   }
 
  private:
+  void note_refusal(bool chained, const std::string& host, X509_STORE_CTX* context) {
+    const auto* leaf = X509_STORE_CTX_get0_cert(context);
+    const auto* at = X509_STORE_CTX_get_current_cert(context);
+    const auto info = leaf == nullptr ? CertificateInfo{} : describe(leaf);
+    const auto error = X509_STORE_CTX_get_error(context);
+    refusal_ = Refusal{.certificate = one_line(info)};
+    if (chained) {
+      refusal_->why = fmt::format(
+          "it is not for {}, but for {}", host,
+          info.names.empty() ? info.common_name : fmt::format("{}", fmt::join(info.names, ", ")));
+      refusal_->advice = "use one of its names in the URL, or issue one that has this name";
+    } else {
+      refusal_->why = X509_verify_cert_error_string(error);
+      if (at != nullptr && leaf != nullptr && X509_cmp(at, leaf) != 0) {
+        refusal_->why += fmt::format(", namely {}", one_line(describe(at)));
+      }
+      refusal_->advice = advice_for(error, settings_->trusted_roots);
+    }
+  }
+
   std::shared_ptr<const TlsContext::Impl::Loaded> settings_;
+  std::optional<Refusal> refusal_;
+  boost::system::error_code ignored_;
   net::ssl::stream<tcp::socket&> stream_;
 };
 
@@ -154,10 +173,9 @@ net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
   transport->expires_after(limit);
   const auto shaken = co_await transport->shake_hands(net::ssl::stream_base::server, "");
   if (shaken.error) {
-    const auto verification = transport->verification_text();
     co_return Error{Errc::kUnavailable,
-                    fmt::format("{}: TLS handshake: {}{}{}", transport->peer().address,
-                                shaken.text(), verification.empty() ? "" : ": ", verification)};
+                    fmt::format("{}: TLS handshake: {}", transport->peer().address,
+                                transport->failure_text(shaken))};
   }
   co_return std::static_pointer_cast<Transport>(transport);
 }
@@ -169,12 +187,63 @@ net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
   transport->expires_at(limit);
   const auto shaken = co_await transport->shake_hands(net::ssl::stream_base::client, to.host);
   if (shaken.error) {
-    const auto verification = transport->verification_text();
-    co_return Error{Errc::kUnavailable,
-                    fmt::format("{}: TLS handshake: {}{}{}", to.url(), shaken.text(),
-                                verification.empty() ? "" : ": ", verification)};
+    co_return Error{Errc::kUnavailable, fmt::format("{}: TLS handshake: {}", to.url(),
+                                                    transport->failure_text(shaken))};
   }
   co_return std::static_pointer_cast<Transport>(transport);
+}
+
+namespace {
+
+/// A connection that is made only to look at the certificate. The timer's handler may run after the
+/// coroutine has gone on.
+struct Probe {
+  net::ssl::context context{net::ssl::context::tls_client};
+  net::ssl::stream<tcp::socket> stream;
+  net::steady_timer timer;
+  CertificateInfo seen;
+  Probe(tcp::socket socket, std::chrono::steady_clock::time_point limit)
+      : stream(std::move(socket), context), timer(stream.get_executor(), limit) {}
+};
+
+}  // namespace
+
+net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor executor,
+                                                           Endpoint from,
+                                                           std::chrono::milliseconds deadline) {
+  const auto limit = std::chrono::steady_clock::now() + deadline;
+  VERGER_CO_TRY(auto socket, co_await connect_tcp(executor, from, limit));
+  const auto probe = std::make_shared<Probe>(std::move(socket), limit);
+  boost::system::error_code ignored;
+  probe->stream.set_verify_mode(net::ssl::verify_peer, ignored);
+  // Whether it is to be trusted is not the question here.
+  probe->stream.set_verify_callback(
+      [seen = &probe->seen](bool, net::ssl::verify_context& verify) {
+        if (X509_STORE_CTX_get_error_depth(verify.native_handle()) == 0) {
+          *seen = describe(X509_STORE_CTX_get_current_cert(verify.native_handle()));
+        }
+        return true;
+      },
+      ignored);
+  boost::system::error_code is_name;
+  net::ip::make_address(from.host, is_name);
+  if (is_name) {
+    SSL_set_tlsext_host_name(probe->stream.native_handle(), from.host.c_str());
+  }
+  probe->timer.async_wait([probe](boost::system::error_code stopped) {
+    if (!stopped) {
+      boost::system::error_code closed;
+      probe->stream.next_layer().close(closed);
+    }
+  });
+  auto [error] = co_await probe->stream.async_handshake(net::ssl::stream_base::client, kTuple);
+  probe->timer.cancel();
+  if (probe->seen.fingerprint.empty()) {
+    co_return Error{Errc::kUnavailable,
+                    fmt::format("{}: TLS handshake: {}", from.url(),
+                                error ? error.message() : "no certificate was shown")};
+  }
+  co_return probe->seen;
 }
 
 }  // namespace verger::http

@@ -11,10 +11,14 @@
 
 namespace verger::http {
 
+struct TlsMaterial;
+
 struct TlsContext::Impl {
   struct Loaded {
     std::unique_ptr<net::ssl::context> context;
-    std::string fingerprint;
+    CertificateInfo certificate;  ///< the own leaf
+    std::string reserved_common_name;
+    std::string trusted_roots;  ///< where they came from, for messages
   };
   TlsFiles files;
   bool is_server = false;
@@ -26,7 +30,13 @@ struct TlsContext::Impl {
     const std::lock_guard lock(mutex);
     return loaded;
   }
-  [[nodiscard]] Result<std::shared_ptr<const Loaded>> load() const;
+  [[nodiscard]] TlsFiles current_files() const {
+    const std::lock_guard lock(mutex);
+    return files;
+  }
+  /// Changes nothing.
+  [[nodiscard]] Result<std::shared_ptr<const Loaded>> build(const TlsMaterial& material,
+                                                            const TlsFiles& from) const;
 };
 
 /// The handshake of an accepted connection. Error: kUnavailable, with what failed.

@@ -93,9 +93,11 @@ Authority::~Authority() = default;
 std::string Authority::root() const { return pem_of(impl_->root.get()); }
 
 Authority::Issued Authority::issue(const std::string& common_name, const std::string& names,
-                                   const std::string& usages) {
+                                   const std::string& usages, long from, long until) {
   const Key key(EVP_EC_gen("P-256"));
   const auto leaf = make(common_name, key.get(), impl_->serial++);
+  X509_gmtime_adj(X509_getm_notBefore(leaf.get()), from);
+  X509_gmtime_adj(X509_getm_notAfter(leaf.get()), until);
   X509_set_issuer_name(leaf.get(), X509_get_subject_name(impl_->root.get()));
   extend(leaf.get(), impl_->root.get(), NID_key_usage, "critical,digitalSignature,keyAgreement");
   extend(leaf.get(), impl_->root.get(), NID_ext_key_usage, usages);

@@ -21,9 +21,11 @@ class Authority {
     std::string key;
   };
   /// `names`: subject alternative names, "DNS:localhost" or "IP:127.0.0.1". `usages`: of the
-  /// extension extendedKeyUsage, "serverAuth,clientAuth".
+  /// extension extendedKeyUsage, "serverAuth,clientAuth". Valid between the two times, in seconds
+  /// from now.
   Issued issue(const std::string& common_name, const std::string& names,
-               const std::string& usages = "serverAuth,clientAuth");
+               const std::string& usages = "serverAuth,clientAuth", long from = -60,
+               long until = 3600);
 
  private:
   struct Impl;

@@ -163,6 +163,102 @@ TEST_F(Tls, CarriesFrames) {
   }(acceptor, with, without, *to));
 }
 
+TEST_F(Tls, KnowsNodesByTheReservedCommonName) {
+  auto with = files("node", authority.issue("n1.db.example.com", "IP:127.0.0.1"), authority.root());
+  with.reserved_common_name = "*.db.example.com";
+  serve(with, ClientCertificate::kOptional);
+  const auto who = [&](const std::string& name, const std::string& names,
+                       const std::string& usages = "serverAuth,clientAuth") {
+    return ask(files("client", authority.issue(name, names, usages), authority.root()), endpoint)
+        ->body;
+  };
+  EXPECT_TRUE(who("n2.db.example.com", "IP:127.0.0.2").contains(" node ")) << "one label";
+  EXPECT_TRUE(who("n2.site.db.example.com", "IP:127.0.0.2").contains(" other ")) << "two labels";
+  EXPECT_TRUE(who("n2.example.com", "IP:127.0.0.2").contains(" other ")) << "another domain";
+  EXPECT_TRUE(who("n2.db.example.com", "").contains(" other ")) << "no names";
+  EXPECT_TRUE(who("n2.db.example.com", "IP:127.0.0.2", "clientAuth").contains(" other "))
+      << "not for servers";
+}
+
+TEST_F(Tls, ANodesOwnChainMustHold) {
+  const auto refused = [&](TlsFiles with) {
+    with.check_own_chain = true;
+    const auto made = TlsContext::server(std::move(with), ClientCertificate::kOptional);
+    EXPECT_FALSE(made.has_value());
+    return made.has_value() ? std::string() : made.error().message;
+  };
+  const auto good = authority.issue("n1", "IP:127.0.0.1");
+  EXPECT_TRUE(refused(files("a", stranger.issue("n1", "IP:127.0.0.1"), authority.root()))
+                  .contains("unable to get local issuer"));
+  EXPECT_TRUE(
+      refused(files("b", authority.issue("n1", "", "serverAuth", -7200, -3600), authority.root()))
+          .contains("certificate has expired"));
+  EXPECT_TRUE(
+      refused(files("c", authority.issue("n1", "", "serverAuth", 3600, 7200), authority.root()))
+          .contains("not yet valid"));
+  auto with_root = good;
+  with_root.certificate += authority.root();
+  EXPECT_TRUE(refused(files("d", with_root, authority.root())).contains("no intermediate"));
+  EXPECT_TRUE(refused(files("e", good, good.certificate)).contains("it is no root"));
+  auto misnamed = files("f", good, authority.root());
+  misnamed.reserved_common_name = "somebody";
+  EXPECT_TRUE(refused(misnamed).contains("reserved node common name"));
+  auto right = files("g", good, authority.root());
+  right.check_own_chain = true;
+  EXPECT_TRUE(TlsContext::server(right, ClientCertificate::kOptional).has_value());
+}
+
+TEST_F(Tls, SaysWhichCertificateWasNotAcceptedAndWhatToDo) {
+  serve(files("node", authority.issue("n1", "IP:127.0.0.1", "serverAuth", -7200, -3600),
+              authority.root()),
+        ClientCertificate::kNotAsked);
+  const auto expired = ask(trusting(authority.root()), endpoint).error().message;
+  for (const auto* part : {"https://127.0.0.1:", "CN=n1", "issuer CN=Verger test root",
+                           "certificate has expired", "renew it"}) {
+    EXPECT_TRUE(expired.contains(part)) << part << ": " << expired;
+  }
+  const auto unknown = ask(trusting(stranger.root()), endpoint).error().message;
+  EXPECT_TRUE(unknown.contains("add the root that issued it to")) << unknown;
+}
+
+TEST_F(Tls, ReloadsAllContextsOfAProgramOrNone) {
+  const auto with = files("node", authority.issue("old", "IP:127.0.0.1"), authority.root());
+  const auto server_side = *TlsContext::server(with, ClientCertificate::kRequired);
+  const auto client_side = *TlsContext::client(with);
+  const auto before = server_side->certificate();
+  write("node.crt", authority.issue("new", "IP:127.0.0.1").certificate);  // without its key
+  EXPECT_FALSE(TlsContext::reload_all({server_side, client_side}, with).has_value());
+  EXPECT_EQ(server_side->certificate().serial, before.serial);
+  EXPECT_EQ(client_side->certificate().serial, before.serial);
+  const auto elsewhere = files("moved", authority.issue("new", "IP:127.0.0.1"), authority.root());
+  ASSERT_TRUE(TlsContext::reload_all({server_side, client_side}, elsewhere).has_value());
+  EXPECT_EQ(server_side->certificate().common_name, "new");
+  EXPECT_EQ(client_side->certificate().serial, server_side->certificate().serial);
+}
+
+TEST_F(Tls, ShowsWhatAServerServesTrustedOrNot) {
+  serve(files("node", authority.issue("n1", "IP:127.0.0.1", "serverAuth", -7200, -3600),
+              authority.root()),
+        ClientCertificate::kNotAsked);
+  run([](net::io_context& on, Endpoint from, CertificateInfo expected) -> net::awaitable<void> {
+    const auto seen = co_await served_certificate(on.get_executor(), from, 5s);
+    EXPECT_TRUE(seen.has_value()) << seen.error().message;
+    EXPECT_EQ(seen->fingerprint, expected.fingerprint);
+    EXPECT_EQ(seen->serial, expected.serial);
+    EXPECT_EQ(seen->names, std::vector<std::string>{"127.0.0.1"});
+  }(context, endpoint, context_of_server->certificate()));
+}
+
+TEST_F(Tls, NothingGoesOverANetworkInTheClear) {
+  BeastClient client(context.get_executor(), BeastClientOptions{.plain_to_loopback_only = true});
+  run([](BeastClient& c) -> net::awaitable<void> {
+    const auto refused = co_await c.send(Endpoint{false, "10.9.8.7", 2113}, Request{}, 5s);
+    EXPECT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Errc::kUnavailable);
+    EXPECT_TRUE(refused.error().message.contains("use https")) << refused.error().message;
+  }(client));
+}
+
 TEST_F(Tls, NamesTheFileThatIsWrong) {
   EXPECT_EQ(TlsContext::client(TlsFiles{.trusted_roots = "/nowhere/ca.crt"}).error().code,
             Errc::kNotFound);
