@@ -27,6 +27,7 @@ set(known_libraries fmt sqlite openssl json asio beast spdlog cli11 yaml date pr
 
 allow(engine/base LIBS fmt sqlite openssl)
 allow(engine/logging OURS engine/base/ LIBS fmt spdlog)
+allow(engine/settings OURS engine/base/ LIBS fmt yaml)
 allow(engine/log OURS engine/base/ LIBS fmt json)
 allow(engine/index OURS engine/base/ engine/log/ LIBS fmt json)
 allow(engine/streams OURS engine/base/ engine/log/ engine/index/ LIBS fmt json)
@@ -42,7 +43,7 @@ allow(nodeagent/certificates OURS engine/base/ LIBS fmt json openssl)
 allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/ LIBS fmt json asio openssl prometheus yaml)
 allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
-  nodeagent/certificates/ LIBS fmt json asio openssl)
+  nodeagent/certificates/ nodeagent/node/ LIBS fmt json asio openssl)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/ nodeagent/node/ nodeagent/external/ LIBS fmt json asio openssl prometheus)
 allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio openssl prometheus yaml cli11)
@@ -60,7 +61,7 @@ allow(controller/web OURS ${controller_base} LIBS fmt)
 # The command line knows the controller by its HTTP API alone.
 allow(controller/cli OURS engine/base/ nodeagent/http/ LIBS fmt json asio cli11)
 # The controller's own main file puts the parts together.
-allow(controller/daemon OURS engine/base/ engine/logging/ planner/ nodeagent/http/ nodeagent/api/
+allow(controller/daemon OURS engine/base/ engine/logging/ engine/settings/ planner/ nodeagent/http/ nodeagent/api/
   nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt json asio cli11 yaml openssl)
 
 set(problems "")
