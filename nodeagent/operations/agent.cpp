@@ -75,6 +75,7 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     add_kind(make_scavenge_operation());
     add_kind(make_resign_operation());
     add_kind(make_priority_operation());
+    add_kind(make_reload_operation());
     add_routes();
   }
 
@@ -131,7 +132,9 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
             .inspection = environment_.inspection,
             .timers = environment_.timers,
             .clock = environment_.clock,
-            .log = environment_.log};
+            .log = environment_.log,
+            .served_serial = environment_.served_serial,
+            .serial_on_disk = environment_.serial_on_disk};
   }
 
   // --- Routes
@@ -150,7 +153,11 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
         facts.operations.push_back(record.status);
       }
     }
-    co_return json_answer(200, api::to_json(facts));
+    auto body = api::to_json(facts);
+    if (environment_.complete_facts) {
+      environment_.complete_facts(body);
+    }
+    co_return json_answer(200, body);
   }
 
   net::awaitable<http::Response> post_permit(http::RoutedRequest request) {

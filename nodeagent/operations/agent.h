@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/file_system.h"
 #include "engine/base/random.h"
@@ -33,6 +34,11 @@ struct AgentEnvironment {
   Log& log;
   /// The embedded node of this process; nullptr while it is stopped.
   std::function<node::NodeInspection*()> inspection;
+  /// Of a node in another process: adds to the facts before they are sent, and tells the serials of
+  /// its certificate (LocalNode).
+  std::function<void(nlohmann::json& facts)> complete_facts{};
+  std::function<net::awaitable<Result<std::string>>()> served_serial{};
+  std::function<Result<std::string>()> serial_on_disk{};
 };
 
 /// The agent: facts, permits, operations by id, digests. Destroying it at any moment is a crash as

@@ -23,6 +23,7 @@ api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files
     return facts;
   }
   facts.node_running = true;
+  facts.database_id = node->database_id();
   facts.node_instance_id = node->instance_id();
   facts.node_version = "24.6.0";
   facts.node_state = api::to_string(node->state());

@@ -25,6 +25,10 @@ struct LocalNode {
   http::Timers& timers;
   Clock& clock;
   Log& log;
+  /// The serials of the node's certificate: as a new connection sees it, and in its file. Empty
+  /// where the agent cannot know.
+  std::function<net::awaitable<Result<std::string>>()> served_serial{};
+  std::function<Result<std::string>()> serial_on_disk{};
 };
 
 /// What looking at the node tells about an operation that may have acted.
@@ -68,5 +72,9 @@ std::unique_ptr<Operation> make_scavenge_operation();
 std::unique_ptr<Operation> make_resign_operation();
 /// set_priority {"priority"}: done once the node's own gossip shows it. Code: "no_effect".
 std::unique_ptr<Operation> make_priority_operation();
+/// reload {}: asks the node to read its certificates again; done once a new connection to it shows
+/// the certificate that is in its file. Result: {"serial", "serial_before"}. Code: "no_effect" (the
+/// node's log says why it kept the former one).
+std::unique_ptr<Operation> make_reload_operation();
 
 }  // namespace verger::agent
