@@ -1,0 +1,114 @@
+#include "nodeagent/external/database_look.h"
+
+#include <map>
+
+#include "engine/base/sqlite.h"
+#include "engine/log/chunk.h"
+#include "engine/scavenge/scavenge_state.h"
+
+namespace verger::external {
+namespace {
+
+std::string database_id_of(const log::TransactionLog& log) {
+  const auto& epochs = log.epochs().all();
+  if (!epochs.empty() && epochs.front().previous.value() < 0) {
+    return epochs.front().id.to_string();
+  }
+  // Of a long history only the newest part is at hand; the first epoch begins the log.
+  Bytes buffer;
+  const auto record = log.read(LogPosition(0), buffer);
+  const auto* system = record ? std::get_if<log::SystemRecord>(&record->record) : nullptr;
+  if (system == nullptr) {
+    return {};
+  }
+  const auto epoch = log::decode_epoch_json(system->json);
+  return epoch ? epoch->id.to_string() : std::string();
+}
+
+api::ScavengePoint to_api(const scavenge::ScavengePoint& point) {
+  return {.number = point.number.value(),
+          .position = point.position.value(),
+          .effective_now = format_ticks(point.effective_now),
+          .threshold = point.threshold};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<streams::Database>> open_for_reading(FileSystem& files,
+                                                            const DatabasePlace& place,
+                                                            Clock& clock, Random& random,
+                                                            Log& log) {
+  streams::DatabaseOptions options;
+  options.log.access = log::Access::kReadOnly;
+  options.index.read_only = true;
+  options.index.stream_existence_filter_size = 0;  // it is for writers, and large
+  options.index_directory = place.index;
+  return streams::Database::open(files, place.database, std::move(options), /*commit_all=*/true,
+                                 clock, random, log);
+}
+
+Result<node::ChunkInventory> list_chunks(FileSystem& files, const Path& database) {
+  VERGER_TRY(const auto entries, files.list(database));
+  struct Newest {
+    int version = -1;
+    std::int64_t size = 0;
+  };
+  std::map<std::int32_t, Newest> chunks;
+  for (const auto& entry : entries) {
+    const auto name = log::parse_chunk_file_name(entry.name);
+    if (!name || entry.is_directory) {
+      continue;
+    }
+    auto& newest = chunks[name->start.value()];
+    if (name->version > newest.version) {
+      newest = {name->version, static_cast<std::int64_t>(entry.size)};
+    }
+  }
+  node::ChunkInventory out;
+  for (const auto& [start, newest] : chunks) {
+    ++out.file_count;
+    out.total_bytes += newest.size;
+    out.largest_bytes = std::max(out.largest_bytes, newest.size);
+  }
+  return out;
+}
+
+Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& index_directory,
+                                                std::uint64_t size_limit) {
+  const auto path = scavenge::ScavengeState::path_in(index_directory);
+  VERGER_TRY(const auto exists, files.exists(path));
+  ScavengeProgress out;
+  if (!exists) {
+    return out;
+  }
+  VERGER_TRY(const auto size, files.file_size(path));
+  if (size > size_limit) {
+    return Error{Errc::kUnsupported, fmt::format("{}: {} bytes are too many to look into while the "
+                                                 "server has it open",
+                                                 path.string(), size)};
+  }
+  VERGER_TRY(auto state, sqlite::Database::open_snapshot(files, path));
+  VERGER_TRY(const auto text, state.query_text("SELECT value FROM Checkpoint WHERE key = 0"));
+  const auto checkpoint = text ? scavenge::decode_checkpoint(*text) : std::nullopt;
+  if (!checkpoint) {
+    return out;
+  }
+  if (checkpoint->stage == scavenge::Stage::kDone) {
+    out.finished = to_api(checkpoint->point);
+  } else {
+    out.unfinished = api::UnfinishedScavenge{.point = to_api(checkpoint->point),
+                                             .stage = std::string(to_string(checkpoint->stage))};
+  }
+  return out;
+}
+
+Result<StepOutcome> LogLook::step(Budget /*budget*/) {
+  VERGER_TRY(const auto database, open_for_reading(files_, place_, clock_, random_, log_));
+  const auto& log = database->transaction_log();
+  facts_.database_id = database_id_of(log);
+  facts_.chunk_size = log.chunk_size();
+  VERGER_TRY(facts_.points, streams::scavenge_points(*database));
+  return StepOutcome{.kind = StepOutcome::Kind::kDone};
+}
+
+}  // namespace verger::external

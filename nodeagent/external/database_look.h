@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/clock.h"
+#include "engine/base/file_system.h"
+#include "engine/base/job.h"
+#include "engine/base/log.h"
+#include "engine/base/random.h"
+#include "engine/streams/event_store.h"
+#include "nodeagent/api/agent.h"
+#include "nodeagent/node/inspection.h"
+
+namespace verger::external {
+
+struct DatabasePlace {
+  Path database;
+  Path index;  ///< empty: "index" in `database`
+  [[nodiscard]] Path index_directory() const { return index.empty() ? database / "index" : index; }
+};
+
+/// A database that a server may have open, opened by us for reading. Errors: those of
+/// streams::Database::open.
+Result<std::unique_ptr<streams::Database>> open_for_reading(FileSystem& files,
+                                                            const DatabasePlace& place,
+                                                            Clock& clock, Random& random, Log& log);
+
+/// The chunk files as a directory listing shows them: of each chunk the newest version. chunk_size
+/// is not filled in. Errors: kNotFound, kIo.
+Result<node::ChunkInventory> list_chunks(FileSystem& files, const Path& database);
+
+/// How far scavenges of this node came.
+struct ScavengeProgress {
+  std::optional<api::UnfinishedScavenge> unfinished;
+  std::optional<api::ScavengePoint> finished;
+};
+/// From scavenging.db, without locking it. Nothing where there is no such file. Errors:
+/// kUnsupported (larger than `size_limit`; it is read whole), kUnavailable (it changes too fast),
+/// kIo.
+Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& index_directory,
+                                                std::uint64_t size_limit);
+
+/// What only the log and its index tell.
+struct LogFacts {
+  std::string database_id;
+  std::int32_t chunk_size = 0;
+  std::vector<streams::ScavengePoint> points;
+};
+
+/// Reads LogFacts; one step, which may take long on a large index.
+class LogLook final : public Job {
+ public:
+  LogLook(FileSystem& files, DatabasePlace place, Clock& clock, Random& random, Log& log)
+      : files_(files), place_(std::move(place)), clock_(clock), random_(random), log_(log) {}
+  Result<StepOutcome> step(Budget budget) override;
+  [[nodiscard]] const LogFacts& facts() const { return facts_; }
+
+ private:
+  FileSystem& files_;
+  DatabasePlace place_;
+  Clock& clock_;
+  Random& random_;
+  Log& log_;
+  LogFacts facts_;
+};
+
+}  // namespace verger::external

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/base/log.h"
+#include "nodeagent/client/node_client.h"
+#include "nodeagent/external/database_look.h"
+#include "nodeagent/http/timers.h"
+#include "nodeagent/http/tls.h"
+#include "nodeagent/node/inspection.h"
+#include "nodeagent/node/job_runner.h"
+
+namespace verger::external {
+
+struct ExternalOptions {
+  DatabasePlace place;
+  http::Endpoint node;
+  client::Credentials credentials;  ///< empty user: none are sent
+  /// The server's own files; empty: not looked at.
+  std::string certificate_file;
+  std::string trusted_roots;
+  std::chrono::milliseconds poll_interval{1000};
+  std::chrono::milliseconds request_deadline{15'000};
+};
+
+/// What comes from outside; it outlives the node's coroutines.
+struct ExternalEnvironment {
+  net::any_io_executor executor;  ///< of one thread; everything runs there
+  FileSystem& files;
+  Clock& clock;
+  Random& random;
+  http::Timers& timers;
+  http::Client& client;
+  node::JobRunner& jobs;
+  Log& log;
+};
+
+/// A server in another process: asked by its routes at intervals, and read from its files. The
+/// questions of NodeInspection are answered from what was last seen; those about files are read
+/// when asked. Changes nothing of the server.
+class ExternalNode {
+ public:
+  ExternalNode(ExternalOptions options, ExternalEnvironment environment);
+  /// Ends the looking; a coroutine under way ends by itself.
+  ~ExternalNode();
+
+  void start();
+  /// nullptr while the server does not answer.
+  node::NodeInspection* inspection();
+  /// Adds to the agent's facts (agent-interface.md, "Facts of a server"): version, certificates on
+  /// disk and as served, and, while the server is stopped, what its files tell.
+  void complete(nlohmann::json& facts) const;
+
+  /// The serial of the certificate that the server shows to new connections now. Error:
+  /// kUnavailable, kUnsupported (no TLS).
+  net::awaitable<Result<std::string>> served_serial() const;
+  /// The serial of the leaf in the server's certificate file. Errors: those of read_certificates,
+  /// kUnsupported (no file is configured).
+  [[nodiscard]] Result<std::string> serial_on_disk() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace verger::external
