@@ -2,23 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/loopback.h"
 
 namespace verger::agent {
 namespace {
 
-using std::chrono::milliseconds;
+using settings::Source;
+using settings::Traits;
+
+constexpr const char* kNode = "VERGER_NODE_";
+constexpr const char* kAgent = "VERGER_AGENT_";
 
 /// "127.0.0.1:2111,127.0.0.1:2112"
-Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text) {
+Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls) {
   std::vector<http::Endpoint> seeds;
   while (!text.empty()) {
     const auto comma = text.find(',');
     const auto seed = text.substr(0, comma);
-    auto endpoint = http::parse_endpoint("http://" + std::string(seed));
+    auto endpoint = http::parse_endpoint((tls ? "https://" : "http://") + std::string(seed));
     if (!endpoint) {
       return endpoint.error().within(fmt::format("--gossip-seed {}", seed));
     }
@@ -28,130 +30,294 @@ Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text) {
   return seeds;
 }
 
+Error wrong(std::string text) { return {Errc::kInvalidArgument, std::move(text)}; }
+
+/// Without TLS nobody can tell who talks to whom: then only this machine may.
+Result<void> check_reach(const ProgramOptions& options) {
+  if (options.role != Role::kAgent && !options.node_has_tls()) {
+    for (const auto& host : {options.node_ip, options.replication_ip}) {
+      if (!http::is_loopback(host)) {
+        return wrong(
+            fmt::format("--node-ip {}: without TLS the node listens on loopback only; give "
+                        "--certificate-file, --certificate-private-key-file and "
+                        "--trusted-root-certificates-path",
+                        host));
+      }
+    }
+    for (const auto& seed : options.node.gossip_seeds) {
+      if (!http::is_loopback(seed.host)) {
+        return wrong(fmt::format("--gossip-seed {}: without TLS the node talks to loopback only",
+                                 seed.url()));
+      }
+    }
+  }
+  if (options.role != Role::kNode && !options.agent_has_tls() &&
+      !http::is_loopback(options.agent_ip)) {
+    return wrong(
+        fmt::format("--agent-ip {}: without TLS the agent listens on loopback only; give "
+                    "--agent-certificate-file and its key",
+                    options.agent_ip));
+  }
+  return {};
+}
+
+Result<void> check_node(const ProgramOptions& options) {
+  if (options.node.database.empty()) {
+    return wrong("--db is missing: the database directory of the node");
+  }
+  if (options.node.cluster_size < 1) {
+    return wrong("--cluster-size counts the voting nodes, so it is at least 1");
+  }
+  if (options.node.max_mem_table_size < 1) {
+    return wrong("--max-mem-table-size must be at least 1");
+  }
+  if (options.node.cluster_size > 1 && options.node.gossip_seeds.empty()) {
+    return wrong(
+        "--cluster-size above 1 needs --gossip-seed: host:port of the other nodes, separated by "
+        "commas");
+  }
+  if (options.node.cluster_size == 1 && options.node.gossip_seeds.size() > 1) {
+    return wrong("several gossip seeds with --cluster-size 1");
+  }
+  if (options.node.read_only_replica && options.node.cluster_size == 1) {
+    return wrong("--read-only-replica needs --cluster-size above 1");
+  }
+  if (options.node.database == options.node.index) {
+    return wrong("--db and --index must be different directories");
+  }
+  return {};
+}
+
+Result<void> check_files(const http::TlsFiles& files, std::string_view prefix) {
+  if (files.certificate.empty() != files.private_key.empty()) {
+    return wrong(
+        fmt::format("{0}certificate-file and {0}certificate-private-key-file belong "
+                    "together: give both or none",
+                    prefix));
+  }
+  if (!files.certificate.empty() && files.trusted_roots.empty()) {
+    return wrong(
+        fmt::format("{}certificate-file needs {}: whom to trust", prefix,
+                    prefix == "--" ? "--trusted-root-certificates-path" : "--agent-trusted-roots"));
+  }
+  return {};
+}
+
 Result<void> check(const ProgramOptions& options) {
-  if (!http::is_loopback(options.host)) {
-    return Error{
-        Errc::kInvalidArgument,
-        fmt::format("--host {}: until TLS and authentication are there verger-agent listens "
-                    "on loopback only",
-                    options.host)};
+  if (options.role != Role::kAgent) {  // else they are another process's
+    VERGER_CHECK(check_files(options.node_tls, "--"));
   }
-  for (const auto& seed : options.node.gossip_seeds) {
-    if (!http::is_loopback(seed.host)) {
-      return Error{Errc::kInvalidArgument,
-                   fmt::format("--gossip-seed {}: until TLS and authentication are there "
-                               "verger-agent talks to loopback only",
-                               seed.url())};
-    }
-  }
+  VERGER_CHECK(check_files(options.agent_tls, "--agent-"));
+  VERGER_CHECK(check_reach(options));
   if (options.role != Role::kAgent) {
-    if (options.node.database.empty()) {
-      return Error{Errc::kInvalidArgument, "--db is missing: the database directory of the node"};
-    }
-    if (options.node.cluster_size > 1 && options.node.gossip_seeds.empty()) {
-      return Error{Errc::kInvalidArgument,
-                   "--cluster-size above 1 needs --gossip-seed: host:port of the other nodes, "
-                   "separated by commas"};
-    }
-    if (options.node.cluster_size == 1 && options.node.gossip_seeds.size() > 1) {
-      return Error{Errc::kInvalidArgument, "several gossip seeds with --cluster-size 1"};
-    }
-    if (options.node.read_only_replica && options.node.cluster_size == 1) {
-      return Error{Errc::kInvalidArgument, "--read-only-replica needs --cluster-size above 1"};
-    }
-    if (options.node.database == options.node.index) {
-      return Error{Errc::kInvalidArgument, "--db and --index must be different directories"};
-    }
+    VERGER_CHECK(check_node(options));
   }
   if (options.role != Role::kNode && options.state_directory.empty()) {
-    return Error{Errc::kInvalidArgument, "--state is missing: a directory for the agent's journal"};
+    return wrong("--state is missing: a directory for the agent's journal");
   }
-  if (options.role == Role::kAgent && options.node_url.empty()) {
-    return Error{Errc::kInvalidArgument,
-                 "--node is missing: the URL of the node beside this agent"};
+  if (options.role == Role::kAgent) {
+    if (options.node_url.empty()) {
+      return wrong("--node is missing: the URL of the node beside this agent");
+    }
+    if (options.node.database.empty()) {
+      return wrong("--db is missing: the database directory of the node beside this agent");
+    }
+    auto node = http::parse_endpoint(options.node_url);
+    if (!node) {
+      return node.error().within("--node " + options.node_url);
+    }
+    if (!node->tls && !http::is_loopback(node->host)) {
+      return wrong(fmt::format("--node {}: without TLS the agent talks to loopback only; use https",
+                               options.node_url));
+    }
+    if (node->tls && options.node_tls.trusted_roots.empty()) {
+      return wrong(
+          fmt::format("--node {}: https needs --trusted-root-certificates-path: the roots "
+                      "that the node's certificate chains to",
+                      options.node_url));
+    }
+  }
+  return {};
+}
+
+std::string source_text(Source source) {
+  switch (source) {
+    case Source::kDefault:
+      return "<DEFAULT>";
+    case Source::kFile:
+      return "Yaml";
+    case Source::kEnvironment:
+      return "Environment Variables";
+    case Source::kFlag:
+      return "Command Line";
   }
   return {};
 }
 
 }  // namespace
 
-OptionParser::OptionParser(CLI::App& app) {
-  auto& o = options_;
-  app.add_option("--role", role_, "node, agent or both")
-      ->check(CLI::IsMember({"node", "agent", "both"}))
-      ->envname("VERGER_ROLE")
-      ->capture_default_str();
-  app.add_option("--db", database_, "Database directory of the node")->envname("VERGER_NODE_DB");
-  app.add_option("--index", index_, "Index directory (default: DB/index)")
-      ->envname("VERGER_NODE_INDEX");
-  app.add_option("--state", o.state_directory, "Directory of the agent's journal")
-      ->envname("VERGER_STATE");
-  app.add_option("--host", o.host, "Address of all listeners; loopback only")
-      ->envname("VERGER_HOST")
-      ->capture_default_str();
-  app.add_option("--node-port", o.node_port, "Port of the node interface")
-      ->envname("VERGER_NODE_NODE_PORT")
-      ->capture_default_str();
-  app.add_option("--replication-port", o.replication_port, "Port of the replication link")
-      ->envname("VERGER_NODE_REPLICATION_PORT")
-      ->capture_default_str();
-  app.add_option("--agent-port", o.agent_port, "Port of the agent interface")
-      ->envname("VERGER_AGENT_PORT")
-      ->capture_default_str();
-  app.add_option("--node", o.node_url, "Role agent: URL of the node beside it")
-      ->envname("VERGER_NODE");
-  app.add_option("--cluster-size", o.node.cluster_size, "Number of voting nodes")
-      ->envname("VERGER_NODE_CLUSTER_SIZE")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--gossip-seed", seeds_, "host:port of the other nodes, separated by commas")
-      ->envname("VERGER_NODE_GOSSIP_SEED");
-  app.add_flag("--read-only-replica", o.node.read_only_replica, "A copy that does not vote")
-      ->envname("VERGER_NODE_READ_ONLY_REPLICA");
-  app.add_option("--node-priority", o.node.node_priority, "Preference among equal candidates")
-      ->envname("VERGER_NODE_NODE_PRIORITY")
-      ->capture_default_str();
-  app.add_option("--chunk-size", o.node.chunk_size,
-                 "Bytes of a chunk; 0: as the database has it, 256 MiB for a new one")
-      ->envname("VERGER_NODE_CHUNK_SIZE")
-      ->capture_default_str();
-  app.add_option("--max-mem-table-size", o.node.max_mem_table_size,
-                 "Index entries in memory before they are written to a table")
-      ->envname("VERGER_NODE_MAX_MEM_TABLE_SIZE")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--stream-existence-filter-size", o.node.stream_existence_filter_size,
-                 "Bytes of the stream existence filter; 0: off")
-      ->envname("VERGER_NODE_STREAM_EXISTENCE_FILTER_SIZE")
-      ->capture_default_str();
-  app.add_flag("--enable-atom-pub-over-http", o.node.enable_atom_pub,
-               "Serve /streams/... for reading and writing")
-      ->envname("VERGER_NODE_ENABLE_ATOM_PUB_OVER_HTTP");
-  app.add_flag("--disable-scavenge-merging", o.node.disable_scavenge_merging,
-               "Leave small scavenged chunks as they are")
-      ->envname("VERGER_NODE_DISABLE_SCAVENGE_MERGING");
-  app.add_flag("--unsafe-ignore-hard-delete", o.node.unsafe_ignore_hard_delete,
-               "A scavenge removes tombstones too: dangerous")
-      ->envname("VERGER_NODE_UNSAFE_IGNORE_HARD_DELETE");
-  app.add_option("--scavenge-history-max-age", o.node.scavenge_history_max_age_days,
-                 "Days that the log of a scavenge is kept")
-      ->envname("VERGER_NODE_SCAVENGE_HISTORY_MAX_AGE")
-      ->capture_default_str();
-  app.add_flag("--assume-stopped", o.node.assume_stopped,
-               "Do not look for a server that has the files open")
-      ->envname("VERGER_NODE_ASSUME_STOPPED");
-  app.add_option("--agent-poll-interval-ms", o.agent_poll_interval_ms,
-                 "Between two looks of the agent at its node")
-      ->envname("VERGER_AGENT_POLL_INTERVAL_MS")
-      ->capture_default_str();
-  app.add_flag("--fast-timings", o.fast_timings,
-               "Gossip, elections and settling within 300 ms, for tests and demos on one machine");
-  app.add_option("--end-after-seconds", o.end_after_seconds,
-                 "End by itself after this long (for tests and demos; 0 = never)");
-  app.add_flag("--json-log", o.json_log, "Log lines as JSON")->envname("VERGER_JSON_LOG");
-  app.footer(
+OptionParser::OptionParser()
+    : settings_("verger-agent",
+                "works on one node by operation id, and is an embedded node itself") {
+  settings_.add("role", role_, "What this process is", {.choices = {"node", "agent", "both"}});
+  settings_.add("host", host_, "Address of all listeners that have none of their own");
+  settings_.add("json-log", options_.json_log, "Log lines as JSON");
+  settings_.add("end-after-seconds", options_.end_after_seconds,
+                "End by itself after this long (0: never)", {.hidden = true});
+  settings_.add("fast-timings", options_.fast_timings,
+                "Gossip, elections and settling within 300 ms, for tests and demos on one machine",
+                {.hidden = true});
+  declare_node();
+  declare_cluster();
+  declare_certificates();
+  declare_database();
+  declare_agent();
+  settings_.set_footer(
       "Example: verger-agent --db /var/lib/verger/db --state /var/lib/verger/agent \\\n"
-      "           --cluster-size 3 --gossip-seed 127.0.0.1:2112,127.0.0.1:2113");
+      "           --cluster-size 3 --gossip-seed 127.0.0.1:2112,127.0.0.1:2113\n"
+      "Annotated file: examples/verger-agent.yaml");
+}
+
+void OptionParser::declare_node() {
+  auto& o = options_;
+  const auto node = [](std::vector<std::string> aliases = {}) {
+    return Traits{.group = "InterfaceOptions", .prefix = kNode, .aliases = std::move(aliases)};
+  };
+  settings_.add("node-ip", o.node_ip, "Address of the node's HTTP interface (default: --host)",
+                node({"ext-ip"}));
+  settings_.add("node-port", o.node_port, "Port of the node interface", node({"http-port"}));
+  settings_.add("node-host-advertise-as", o.advertised_host,
+                "Name or address by which others reach the node", node({"ext-host-advertise-as"}));
+  settings_.add("replication-ip", o.replication_ip,
+                "Address of the replication link (default: --host)", node({"int-ip"}));
+  settings_.add("replication-port", o.replication_port, "Port of the replication link",
+                node({"int-tcp-port"}));
+  settings_.add("replication-host-advertise-as", o.advertised_replication_host,
+                "Name or address by which other nodes reach the replication link",
+                node({"int-host-advertise-as"}));
+  settings_.add("enable-atom-pub-over-http", o.node.enable_atom_pub,
+                "Serve /streams/... for reading and writing", node());
+  settings_.add("connection-lifetime-ms", connection_lifetime_ms_,
+                "Age at which connections to other nodes are made anew, so that they show and see "
+                "reloaded certificates",
+                {.group = "InterfaceOptions", .prefix = kNode, .unit = "ms"});
+}
+
+void OptionParser::declare_cluster() {
+  auto& o = options_.node;
+  const auto cluster = [](std::string unit = {}) {
+    return Traits{.group = "ClusterOptions", .prefix = kNode, .unit = std::move(unit)};
+  };
+  settings_.add("cluster-size", o.cluster_size, "Number of voting nodes", cluster());
+  settings_.add("gossip-seed", seeds_, "host:port of the other nodes, separated by commas",
+                cluster());
+  settings_.add("read-only-replica", o.read_only_replica, "A copy that does not vote", cluster());
+  settings_.add("node-priority", o.node_priority, "Preference among equal candidates", cluster());
+  settings_.add("gossip-interval-ms", timings_.gossip_interval, "Between two rounds of gossip",
+                cluster("ms"));
+  settings_.add("gossip-timeout-ms", timings_.gossip_timeout, "For an answer to gossip",
+                cluster("ms"));
+  settings_.add("leader-election-timeout-ms", timings_.election_timeout,
+                "A round of an election that takes longer starts over", cluster("ms"));
+  settings_.add("dead-member-removal-period-sec", timings_.dead_member_removal_seconds,
+                "After this a dead member is forgotten", cluster("s"));
+  for (const auto* name : {"discover-via-dns", "cluster-dns", "cluster-gossip-port"}) {
+    settings_.add(
+        name, ignored_[name], "Finding members by DNS",
+        {.group = "ClusterOptions",
+         .prefix = kNode,
+         .deprecated = "the embedded node finds members by --gossip-seed alone; ignored"});
+  }
+}
+
+void OptionParser::declare_certificates() {
+  auto& tls = options_.node_tls;
+  const Traits files{.group = "CertificateFileOptions", .prefix = kNode};
+  const Traits rules{.group = "CertificateOptions", .prefix = kNode};
+  settings_.add("insecure", insecure_, "No TLS, and everybody may do everything (loopback only)",
+                {.group = "ApplicationOptions", .prefix = kNode});
+  settings_.add("certificate-file", tls.certificate,
+                "PEM or DER: the node's certificate, then its intermediates", files);
+  settings_.add("certificate-private-key-file", tls.private_key, "PEM: the certificate's key",
+                files);
+  settings_.add("certificate-private-key-password", tls.private_key_password, "Of an encrypted key",
+                {.group = "CertificateFileOptions", .prefix = kNode, .secret = true});
+  settings_.add("trusted-root-certificates-path", tls.trusted_roots,
+                "Directory of trusted roots (.crt .cer .pem .der), or one such file", rules);
+  settings_.add("certificate-reserved-node-common-name", tls.reserved_common_name,
+                "Common name, or pattern such as *.db.example.com, of the nodes' certificates "
+                "(default: that of the own certificate)",
+                rules);
+}
+
+void OptionParser::declare_database() {
+  auto& o = options_.node;
+  const auto db = [](std::string unit = {}) {
+    return Traits{.group = "DatabaseOptions", .prefix = kNode, .unit = std::move(unit)};
+  };
+  settings_.add("db", database_,
+                "Database directory of the node (role agent: of the server beside it)", db());
+  settings_.add("index", index_, "Index directory (default: DB/index)", db());
+  settings_.add("chunk-size", o.chunk_size,
+                "Bytes of a chunk; 0: as the database has it, 256 MiB for a new one", db());
+  settings_.add("max-mem-table-size", o.max_mem_table_size,
+                "Index entries in memory before they are written to a table", db());
+  settings_.add("stream-existence-filter-size", o.stream_existence_filter_size,
+                "Bytes of the stream existence filter; 0: off", db());
+  settings_.add("index-cache-depth", o.index_cache_depth, "Depth of the midpoint cache", db());
+  settings_.add("max-truncation", o.max_truncation, "Bytes that may at most be cut off the log",
+                db());
+  settings_.add("disable-scavenge-merging", o.disable_scavenge_merging,
+                "Leave small scavenged chunks as they are", db());
+  settings_.add("scavenge-history-max-age", o.scavenge_history_max_age_days,
+                "How long the log of a scavenge is kept", db("d"));
+  settings_.add("scavenge-backend-page-size", o.scavenge_backend_page_size,
+                "Page size of scavenging.db", db());
+  settings_.add("scavenge-backend-cache-size", o.scavenge_backend_cache_size,
+                "Memory for scavenging.db in bytes", db());
+  settings_.add("scavenge-hash-users-cache-capacity", o.scavenge_hash_users_cache_capacity,
+                "Stream hashes remembered when looking for collisions", db());
+  settings_.add("write-timeout-ms", timings_.write_timeout,
+                "A write that no majority has by then is answered as unknown", db("ms"));
+  settings_.add("unsafe-ignore-hard-delete", o.unsafe_ignore_hard_delete,
+                "A scavenge removes tombstones too: dangerous", db());
+  settings_.add("assume-stopped", o.assume_stopped,
+                "Do not look for a server that has the files open", db());
+  for (const auto* name : {"always-keep-scavenged", "optimize-index-merge"}) {
+    settings_.add(name, ignored_flags_[name], "Of the former scavenge",
+                  {.group = "DatabaseOptions",
+                   .prefix = kNode,
+                   .deprecated = "this option is ignored by the scavenge of today"});
+  }
+  for (const auto* name : {"log", "prepare-timeout-ms", "commit-timeout-ms", "stats-period-sec",
+                           "chunk-initial-reader-count"}) {
+    settings_.add(name, ignored_[name], "Taken for the sake of a server's file",
+                  {.group = "DatabaseOptions",
+                   .prefix = kNode,
+                   .deprecated = "the embedded node has no use for this option; ignored"});
+  }
+}
+
+void OptionParser::declare_agent() {
+  auto& o = options_;
+  const Traits agent{.group = "Agent", .prefix = kAgent};
+  settings_.add("state", o.state_directory, "Directory of the agent's journal", agent);
+  settings_.add("agent-ip", o.agent_ip, "Address of the agent interface (default: --host)", agent);
+  settings_.add("agent-port", o.agent_port, "Port of the agent interface", agent);
+  settings_.add("agent-certificate-file", o.agent_tls.certificate,
+                "Of the agent interface (default: the node's)", agent);
+  settings_.add("agent-certificate-private-key-file", o.agent_tls.private_key, "Its key", agent);
+  settings_.add("agent-trusted-roots", o.agent_tls.trusted_roots,
+                "Roots to which a controller's certificate must chain (default: the node's)",
+                agent);
+  settings_.add("agent-poll-interval-ms", o.agent_poll_interval_ms,
+                "Between two looks of the agent at its node",
+                {.group = "Agent", .prefix = kAgent, .unit = "ms"});
+  settings_.add("node", o.node_url, "Role agent: URL of the node beside it", agent);
+  settings_.add("credentials-file", o.credentials_file,
+                "Role agent: file with the node's user on its first line and the password on its "
+                "second",
+                agent);
 }
 
 Result<ProgramOptions> OptionParser::finish() {
@@ -159,9 +325,55 @@ Result<ProgramOptions> OptionParser::finish() {
   options.role = role_ == "node" ? Role::kNode : role_ == "agent" ? Role::kAgent : Role::kBoth;
   options.node.database = database_;
   options.node.index = index_;
-  VERGER_TRY(options.node.gossip_seeds, parse_seeds(seeds_));
+  for (auto* address : {&options.node_ip, &options.replication_ip, &options.agent_ip}) {
+    if (address->empty()) {
+      *address = host_;
+    }
+  }
+  options.warnings = settings_.warnings();
+  options.node_tls.check_own_chain = true;
+  if (insecure_ && options.node_has_tls()) {
+    options.node_tls = {};
+    options.warnings.emplace_back("--insecure: the certificates are not used");
+  }
+  if (options.role == Role::kBoth && !options.agent_has_tls() &&
+      options.agent_tls.private_key.empty()) {
+    options.agent_tls.certificate = options.node_tls.certificate;
+    options.agent_tls.private_key = options.node_tls.private_key;
+    options.agent_tls.private_key_password = options.node_tls.private_key_password;
+  }
+  if (options.agent_has_tls() && options.agent_tls.trusted_roots.empty()) {
+    options.agent_tls.trusted_roots = options.node_tls.trusted_roots;
+  }
+  options.connection_lifetime = std::chrono::milliseconds(connection_lifetime_ms_);
+  VERGER_TRY(options.node.gossip_seeds, parse_seeds(seeds_, options.node_has_tls()));
+  auto& timings = options.node.timings;
+  using ms = std::chrono::milliseconds;
   if (options.fast_timings) {
-    options.node.timings = node::NodeTimings::fast();
+    timings = node::NodeTimings::fast();
+  }
+  const auto wanted = [&](std::string_view name, std::int64_t value, ms& into) {
+    if (!options.fast_timings || settings_.given(name)) {
+      into = ms(value);
+    }
+  };
+  wanted("gossip-interval-ms", timings_.gossip_interval, timings.gossip_interval);
+  wanted("gossip-timeout-ms", timings_.gossip_timeout, timings.gossip_timeout);
+  wanted("leader-election-timeout-ms", timings_.election_timeout, timings.election_timeout);
+  wanted("write-timeout-ms", timings_.write_timeout, timings.write_timeout);
+  wanted("dead-member-removal-period-sec", timings_.dead_member_removal_seconds * 1000,
+         timings.dead_member_removal);
+  for (const auto& option : settings_.effective()) {
+    if (option.environment.starts_with(kNode)) {
+      options.node.effective.push_back({.name = option.name,
+                                        .description = option.description,
+                                        .group = option.group,
+                                        .value = option.value,
+                                        .source = source_text(option.source),
+                                        .deprecation = option.deprecated,
+                                        .type = option.type,
+                                        .unit = option.unit});
+    }
   }
   VERGER_CHECK(check(options));
   return options;

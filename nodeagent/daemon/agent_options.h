@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "engine/base/result.h"
+#include "engine/settings/settings.h"
+#include "nodeagent/http/tls.h"
 #include "nodeagent/node/options.h"
-
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace verger::agent {
 
@@ -19,36 +17,85 @@ enum class Role : std::uint8_t {
   kBoth,
 };
 
-/// Everything verger-agent can be told. The node's own options have the environment prefix
-/// VERGER_NODE_, the others VERGER_.
+/// Everything verger-agent can be told. Environment: the node's options begin with VERGER_NODE_,
+/// the agent's with VERGER_AGENT_, common ones with VERGER_.
 struct ProgramOptions {
   Role role = Role::kBoth;
   node::NodeOptions node;
-  std::string host = "127.0.0.1";
+  std::string node_ip;         ///< the node's HTTP listener
+  std::string replication_ip;  ///< the node's replication listener
+  std::string agent_ip;
   std::uint16_t node_port = 2113;
   std::uint16_t replication_port = 1112;
   std::uint16_t agent_port = 2114;
+  std::string advertised_host;  ///< empty: node_ip
+  std::string advertised_replication_host;
+  /// Of the node: shown to clients and to other nodes. No certificate: no TLS.
+  http::TlsFiles node_tls;
+  /// Of the agent interface; its roots say whose certificates controllers must have.
+  http::TlsFiles agent_tls;
+  std::chrono::milliseconds connection_lifetime{std::chrono::minutes(10)};
+
   std::string state_directory;  ///< of the agent's journal
   std::string node_url;         ///< role agent: the node beside it
+  /// Role agent: two lines, user and password of the node beside it. Empty: none are sent.
+  std::string credentials_file;
   std::int64_t agent_poll_interval_ms = 500;
   std::int64_t end_after_seconds = 0;
   bool fast_timings = false;
   bool json_log = false;
+  /// What the log should say at the start.
+  std::vector<std::string> warnings;
+
+  [[nodiscard]] bool node_has_tls() const { return !node_tls.certificate.empty(); }
+  [[nodiscard]] bool agent_has_tls() const { return !agent_tls.certificate.empty(); }
 };
 
-/// Adds the options to `app`; they are complete after parsing and finish_options().
+/// Declares the options and reads them.
 class OptionParser {
  public:
-  explicit OptionParser(CLI::App& app);
+  OptionParser();
+  OptionParser(const OptionParser&) = delete;
+  OptionParser& operator=(const OptionParser&) = delete;
+
+  /// kRun: finish() gives the options. Errors: those of Settings::parse.
+  Result<settings::Settings::Asked> parse(int argc, const char* const* argv) {
+    return settings_.parse(argc, argv);
+  }
+  Result<settings::Settings::Asked> parse(const std::vector<std::string>& arguments,
+                                          const std::map<std::string, std::string>& environment) {
+    return settings_.parse(arguments, environment);
+  }
+  [[nodiscard]] std::string help() const { return settings_.help(); }
   /// What was parsed. Errors: kInvalidArgument, naming the option and what it takes.
   Result<ProgramOptions> finish();
 
  private:
+  void declare_node();
+  void declare_cluster();
+  void declare_certificates();
+  void declare_database();
+  void declare_agent();
+
+  settings::Settings settings_;
   ProgramOptions options_;
   std::string role_ = "both";
+  std::string host_ = "127.0.0.1";
   std::string database_;
   std::string index_;
   std::string seeds_;
+  bool insecure_ = false;
+  std::int64_t connection_lifetime_ms_ = 600'000;
+  struct Timings {
+    std::int64_t gossip_interval = 2000;
+    std::int64_t gossip_timeout = 2500;
+    std::int64_t election_timeout = 1000;
+    std::int64_t write_timeout = 2000;
+    std::int64_t dead_member_removal_seconds = 1800;
+  } timings_;
+  /// Options of the server that have no effect here.
+  std::map<std::string, std::string> ignored_;
+  std::map<std::string, bool> ignored_flags_;
 };
 
 }  // namespace verger::agent

@@ -11,7 +11,8 @@ using std::chrono::milliseconds;
 
 /// The servers refer to the node's handlers, so they are declared, and end, after it.
 struct EmbeddedNode::State {
-  explicit State(net::any_io_executor executor) : frames(std::move(executor)) {}
+  State(net::any_io_executor executor, const NodeTls* tls)
+      : frames(std::move(executor), tls == nullptr ? nullptr : tls->calls()) {}
   http::TcpFrameTransport frames;
   std::unique_ptr<node::Node> node;
   std::unique_ptr<http::Server> server;
@@ -20,40 +21,78 @@ struct EmbeddedNode::State {
   bool disk_failed = false;
 };
 
+namespace {
+
+/// The routes between nodes are for nodes alone: whoever connects there shows a node's certificate.
+http::Handler only_nodes_between_nodes(http::Handler handler, Log& log) {
+  return [handler = std::move(handler),
+          &log](http::Request request) -> net::awaitable<http::Response> {
+    if (request.target.starts_with("/verger/") && !request.peer.certificate_is_node) {
+      log.warning("a request of another node was refused: no node's certificate",
+                  {{"peer", request.peer.address},
+                   {"common name", request.peer.certificate_common_name.value_or("none")}});
+      return [](http::Response refused) -> net::awaitable<http::Response> {
+        co_return refused;
+      }(http::Response{.status = 401});
+    }
+    return handler(std::move(request));
+  };
+}
+
+}  // namespace
+
 EmbeddedNode::EmbeddedNode(std::unique_ptr<State> state) : state_(std::move(state)) {}
 EmbeddedNode::~EmbeddedNode() = default;
 
-Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(const ProgramOptions& options,
-                                                          net::any_io_executor executor,
-                                                          http::Client& client,
-                                                          node::JobRunner& jobs, Log& log) {
-  auto state = std::make_unique<State>(executor);
+Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
+    const ProgramOptions& options, net::any_io_executor executor, http::Client& client,
+    node::JobRunner& jobs, const NodeTls* tls, std::function<void()> on_reload, Log& log) {
+  auto state = std::make_unique<State>(executor, tls);
   auto* raw = state.get();
   VERGER_TRY(state->node,
-             node::Node::open(options.node, {.executor = executor,
-                                             .files = posix_file_system(),
-                                             .clock = system_clock(),
-                                             .random = system_random(),
-                                             .timers = http::system_timers(),
-                                             .client = client,
-                                             .frames = state->frames,
-                                             .jobs = jobs,
-                                             .log = log,
-                                             .on_shutdown = [raw] { raw->shutdown_asked = true; },
-                                             .on_failure =
-                                                 [raw, &log](const Error& error) {
-                                                   log.error("the node's disk failed",
-                                                             {{"error", error.message}});
-                                                   raw->disk_failed = true;
-                                                 }}));
+             node::Node::open(
+                 options.node,
+                 {.executor = executor,
+                  .files = posix_file_system(),
+                  .clock = system_clock(),
+                  .random = system_random(),
+                  .timers = http::system_timers(),
+                  .client = client,
+                  .frames = state->frames,
+                  .jobs = jobs,
+                  .log = log,
+                  .on_shutdown = [raw] { raw->shutdown_asked = true; },
+                  .on_reload = tls == nullptr ? std::function<void()>() : std::move(on_reload),
+                  .on_failure =
+                      [raw, &log](const Error& error) {
+                        log.error("the node's disk failed", {{"error", error.message}});
+                        raw->disk_failed = true;
+                      }}));
+  auto handler = state->node->http_handler();
+  if (tls != nullptr) {
+    handler = only_nodes_between_nodes(std::move(handler), log);
+  }
   state->server = std::make_unique<http::Server>(
-      executor, http::ServerOptions{.host = options.host, .port = options.node_port},
-      state->node->http_handler(), log);
+      executor,
+      http::ServerOptions{.host = options.node_ip,
+                          .port = options.node_port,
+                          .tls = tls == nullptr ? nullptr : tls->clients()},
+      std::move(handler), log);
   state->acceptor = std::make_unique<http::FrameAcceptor>(
-      executor, http::FrameAcceptorOptions{.host = options.host, .port = options.replication_port},
+      executor,
+      http::FrameAcceptorOptions{.host = options.replication_ip,
+                                 .port = options.replication_port,
+                                 .tls = tls == nullptr ? nullptr : tls->nodes()},
       state->node->frame_handler(), log);
-  VERGER_TRY(const auto http, state->server->listen());
-  VERGER_TRY(const auto replication, state->acceptor->listen());
+  VERGER_TRY(auto http, state->server->listen());
+  VERGER_TRY(auto replication, state->acceptor->listen());
+  if (!options.advertised_host.empty()) {
+    http.host = options.advertised_host;
+    replication.host = options.advertised_host;
+  }
+  if (!options.advertised_replication_host.empty()) {
+    replication.host = options.advertised_replication_host;
+  }
   state->node->start({.http = http, .replication = replication});
   log.info("the node serves", {{"url", http.url()},
                                {"database", options.node.database.string()},

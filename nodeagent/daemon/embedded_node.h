@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
 
 #include "engine/base/log.h"
 #include "nodeagent/daemon/agent_options.h"
+#include "nodeagent/daemon/tls_set.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/node/inspection.h"
 #include "nodeagent/node/job_runner.h"
@@ -18,10 +20,13 @@ class EmbeddedNode {
  public:
   /// Opens the database and listens; then the node joins its cluster. Errors: those of the
   /// database, kConflict (a port is in use).
+  /// `tls`: null: plain HTTP; it outlives the node. `on_reload`: what POST /admin/reloadconfig
+  /// begins; without TLS it is not used.
   static Result<std::unique_ptr<EmbeddedNode>> start(const ProgramOptions& options,
                                                      net::any_io_executor executor,
                                                      http::Client& client, node::JobRunner& jobs,
-                                                     Log& log);
+                                                     const NodeTls* tls,
+                                                     std::function<void()> on_reload, Log& log);
   ~EmbeddedNode();
 
   /// nullptr once the node has stopped.

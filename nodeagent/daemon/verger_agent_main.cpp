@@ -1,15 +1,16 @@
 #include <iostream>
 
-#include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <nlohmann/json.hpp>
 
 #include "engine/logging/spdlog_log.h"
 #include "nodeagent/daemon/agent_options.h"
 #include "nodeagent/daemon/embedded_node.h"
+#include "nodeagent/external/external_node.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/http/timers.h"
@@ -39,45 +40,181 @@ int fail(const Error& error) {
   }
 }
 
+/// TLS of everything this process does; null where its options name no certificates or roots.
+struct Tls {
+  std::unique_ptr<NodeTls> node;
+  std::shared_ptr<http::TlsContext> agent;
+  std::shared_ptr<http::TlsContext> calls;
+};
+
+Result<Tls> load_tls(const ProgramOptions& options, Log& log) {
+  Tls tls;
+  if (options.role != Role::kAgent && options.node_has_tls()) {
+    VERGER_TRY(tls.node, NodeTls::load(options.node_tls, log));
+    tls.calls = tls.node->calls();
+  } else if (!options.node_tls.trusted_roots.empty()) {
+    VERGER_TRY(tls.calls,
+               http::TlsContext::client({.trusted_roots = options.node_tls.trusted_roots}));
+  }
+  if (options.role != Role::kNode && options.agent_has_tls()) {
+    VERGER_TRY(tls.agent,
+               http::TlsContext::server(options.agent_tls, http::ClientCertificate::kRequired));
+  }
+  return tls;
+}
+
 /// The parts of one process; what its role leaves out is null.
 struct Program {
-  explicit Program(ProgramOptions chosen) : options(std::move(chosen)) {}
+  Program(ProgramOptions chosen, Tls loaded)
+      : options(std::move(chosen)),
+        tls(std::move(loaded)),
+        client(context.get_executor(), {.connection_lifetime = options.connection_lifetime,
+                                        .tls = tls.calls,
+                                        .plain_to_loopback_only = true}) {}
   ProgramOptions options;
+  Tls tls;
   net::io_context context{1};
   net::thread_pool pool{1};
-  http::BeastClient client{context.get_executor()};
+  http::BeastClient client;
   node::PoolJobRunner jobs{pool.get_executor(), http::system_timers()};
   std::unique_ptr<EmbeddedNode> node;
+  std::unique_ptr<external::ExternalNode> external;  ///< role agent: the server beside it
   std::unique_ptr<Agent> agent;
+  [[nodiscard]] node::NodeInspection* inspection() const {
+    return node ? node->inspection() : external ? external->inspection() : nullptr;
+  }
   std::unique_ptr<http::Server> agent_server;
+  /// Reads flags, environment and file again.
+  std::function<Result<ProgramOptions>()> read_options;
   bool told_to_end = false;
   int status = 0;
 };
+
+/// Certificates and roots again, from where the options say now; the rest of the options needs a
+/// restart.
+void reload(Program& program, Log& log) {
+  const auto options = program.read_options();
+  if (!options) {
+    log.error("An error has occurred while reloading the configuration",
+              {{"error", options.error().message}});
+    return;
+  }
+  auto& tls = program.tls;
+  if (tls.node && !tls.node->reload(options->node_tls)) {
+    return;  // it has said why; the agent's certificate is most often the same
+  }
+  const auto again = [&](std::string_view what, const std::shared_ptr<http::TlsContext>& context,
+                         const http::TlsFiles& files) {
+    if (auto loaded = http::TlsContext::reload_all({context}, files); !loaded) {
+      log.error("An error has occurred while reloading the configuration",
+                {{"of", std::string(what)}, {"error", loaded.error().message}});
+    }
+  };
+  if (tls.agent) {
+    again("agent", tls.agent, options->agent_tls);
+  }
+  if (!tls.node && tls.calls) {
+    again("calls", tls.calls, {.trusted_roots = options->node_tls.trusted_roots});
+  }
+}
+
+/// User on the first line, password on the second.
+Result<std::pair<std::string, std::string>> read_credentials(const std::string& path) {
+  VERGER_TRY(const auto bytes, read_file(posix_file_system(), path, 4096));
+  auto text = as_text(bytes);
+  const auto line = [&text] {
+    const auto end = text.find('\n');
+    auto one = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    return std::string(one.substr(0, one.find('\r')));
+  };
+  auto user = line();
+  auto password = line();
+  if (user.empty() || password.empty()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: the first line must be the user, the second the password", path)};
+  }
+  return std::pair(std::move(user), std::move(password));
+}
+
+net::awaitable<Result<std::string>> serial_shown_by(net::any_io_executor executor,
+                                                    http::Endpoint node) {
+  VERGER_CO_TRY(const auto seen,
+                co_await http::served_certificate(executor, node, milliseconds(15'000)));
+  co_return seen.serial;
+}
+
+/// What the agent sees of a server in another process.
+void look_at_server(Program& program, const http::Endpoint& endpoint,
+                    const client::Credentials& credentials, Log& log) {
+  const auto& options = program.options;
+  program.external = std::make_unique<external::ExternalNode>(
+      external::ExternalOptions{
+          .place = {.database = options.node.database, .index = options.node.index},
+          .node = endpoint,
+          .credentials = credentials,
+          .certificate_file = options.node_tls.certificate,
+          .trusted_roots = options.node_tls.trusted_roots,
+          .poll_interval = milliseconds(options.agent_poll_interval_ms)},
+      external::ExternalEnvironment{.executor = program.context.get_executor(),
+                                    .files = posix_file_system(),
+                                    .clock = system_clock(),
+                                    .random = system_random(),
+                                    .timers = http::system_timers(),
+                                    .client = program.client,
+                                    .jobs = program.jobs,
+                                    .log = log});
+  program.external->start();
+}
 
 Result<void> start_agent(Program& program, Log& log) {
   const auto& options = program.options;
   auto url = options.node_url;
   if (url.empty()) {
-    url = fmt::format("http://{}:{}", options.host, options.node_port);
+    url = fmt::format("{}://{}:{}", options.node_has_tls() ? "https" : "http",
+                      options.advertised_host.empty() ? options.node_ip : options.advertised_host,
+                      options.node_port);
   }
   VERGER_TRY(const auto endpoint, http::parse_endpoint(url));
+  std::pair<std::string, std::string> credentials;
+  if (!options.credentials_file.empty()) {
+    VERGER_TRY(credentials, read_credentials(options.credentials_file));
+  }
+  AgentEnvironment environment{.executor = program.context.get_executor(),
+                               .files = posix_file_system(),
+                               .clock = system_clock(),
+                               .timers = http::system_timers(),
+                               .client = program.client,
+                               .jobs = program.jobs,
+                               .log = log,
+                               .inspection = [&program]() { return program.inspection(); }};
+  if (options.role == Role::kAgent) {
+    look_at_server(program, endpoint, {credentials.first, credentials.second}, log);
+    environment.complete_facts = [&program](nlohmann::json& facts) {
+      program.external->complete(facts);
+    };
+    environment.served_serial = [&program] { return program.external->served_serial(); };
+    environment.serial_on_disk = [&program] { return program.external->serial_on_disk(); };
+  } else if (program.tls.node) {
+    environment.served_serial = [&program, endpoint] {
+      return serial_shown_by(program.context.get_executor(), endpoint);
+    };
+    environment.serial_on_disk = [&program]() -> Result<std::string> {
+      VERGER_TRY(const auto read, http::read_certificates(program.options.node_tls.certificate));
+      return read.front().serial;
+    };
+  }
   VERGER_TRY(program.agent,
              Agent::open({.journal = Path(options.state_directory) / "operations.db",
                           .node = endpoint,
+                          .user = credentials.first,
+                          .password = credentials.second,
                           .poll_interval = milliseconds(options.agent_poll_interval_ms)},
-                         {.executor = program.context.get_executor(),
-                          .files = posix_file_system(),
-                          .clock = system_clock(),
-                          .timers = http::system_timers(),
-                          .client = program.client,
-                          .jobs = program.jobs,
-                          .log = log,
-                          .inspection = [&program]() -> node::NodeInspection* {
-                            return program.node ? program.node->inspection() : nullptr;
-                          }}));
+                         std::move(environment)));
   program.agent_server = std::make_unique<http::Server>(
       program.context.get_executor(),
-      http::ServerOptions{.host = options.host, .port = options.agent_port},
+      http::ServerOptions{
+          .host = options.agent_ip, .port = options.agent_port, .tls = program.tls.agent},
       program.agent->handler(), log);
   VERGER_TRY(const auto served, program.agent_server->listen());
   program.agent->start();
@@ -124,12 +261,33 @@ net::awaitable<void> wait_for_the_end(Program& program, Log& log) {
   program.told_to_end = true;
 }
 
-int serve(ProgramOptions options, Log& log) {
-  Program program(std::move(options));
+net::awaitable<void> reload_on_signal(Program& program, Log& log) {
+  net::signal_set signals(co_await net::this_coro::executor, SIGHUP);
+  while (true) {
+    co_await signals.async_wait(net::use_awaitable);
+    log.info("Reloading the node's configuration since SIGHUP has been received.");
+    reload(program, log);
+  }
+}
+
+int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_options, Log& log) {
+  for (const auto& warning : options.warnings) {
+    log.warning(warning);
+  }
+  auto tls = load_tls(options, log);
+  if (!tls) {
+    return fail(tls.error());
+  }
+  Program program(std::move(options), *std::move(tls));
+  program.read_options = std::move(read_options);
   const auto role = program.options.role;
   if (role != Role::kAgent) {
+    // The answer goes out before anything is read, as the server's does.
+    const auto on_reload = [&program, &log] {
+      net::post(program.context, [&program, &log] { reload(program, log); });
+    };
     auto node = EmbeddedNode::start(program.options, program.context.get_executor(), program.client,
-                                    program.jobs, log);
+                                    program.jobs, program.tls.node.get(), on_reload, log);
     if (!node) {
       return fail(node.error());
     }
@@ -149,6 +307,7 @@ int serve(ProgramOptions options, Log& log) {
   };
   net::co_spawn(program.context, wait_for_the_end(program, log), ended);
   net::co_spawn(program.context, look_after(program, log), ended);
+  net::co_spawn(program.context, reload_on_signal(program, log), ended);
   program.context.run();
   program.pool.join();
   return program.status;
@@ -157,13 +316,23 @@ int serve(ProgramOptions options, Log& log) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Works on one node by operation id, and is an embedded node itself", "verger-agent");
-  OptionParser parser(app);
-  app.set_version_flag("--version", std::string("verger-agent ") + VERGER_VERSION);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+  const auto read_options = [argc, argv]() -> Result<ProgramOptions> {
+    OptionParser parser;
+    VERGER_CHECK(parser.parse(argc, argv));
+    return parser.finish();
+  };
+  OptionParser parser;
+  const auto asked = parser.parse(argc, argv);
+  if (!asked) {
+    return fail(asked.error());
+  }
+  if (*asked == settings::Settings::Asked::kHelp) {
+    std::cout << parser.help();
+    return 0;
+  }
+  if (*asked == settings::Settings::Asked::kVersion) {
+    std::cout << "verger-agent " << VERGER_VERSION << '\n';
+    return 0;
   }
   auto options = parser.finish();
   if (!options) {
@@ -175,5 +344,5 @@ int main(int argc, char** argv) {
   if (!log) {
     return fail(log.error());
   }
-  return serve(*std::move(options), **log);
+  return serve(*std::move(options), read_options, **log);
 }

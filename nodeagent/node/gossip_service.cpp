@@ -55,6 +55,17 @@ net::awaitable<void> gossip_with(std::shared_ptr<Core> core, http::Endpoint peer
   if (!core->serving()) {
     co_return;
   }
+  const auto problem = !response ? response.error().message
+                       : response->status != 200
+                           ? fmt::format("{}: answered {}", peer.url(), response->status)
+                           : std::string();
+  if (auto& told = core->gossip_problems[node_id(peer)]; told != problem) {
+    told = problem;
+    if (!problem.empty()) {
+      core->env.log.warning("no gossip with another node",
+                            {{"node", core->self}, {"peer", peer.url()}, {"reason", problem}});
+    }
+  }
   if (!response || response->status != 200 || take_gossip(*core, response->body).empty()) {
     core->members.mark_dead(node_id(peer), core->now());
   }

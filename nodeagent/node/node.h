@@ -32,6 +32,8 @@ struct NodeEnvironment {
   Log& log;
   /// POST /admin/shutdown was answered: the owner now calls stop() and ends.
   std::function<void()> on_shutdown = [] {};
+  /// POST /admin/reloadconfig was answered: reads certificates and roots again. Empty: no TLS.
+  std::function<void()> on_reload{};
   /// The disk failed for good: the node serves no more and its owner should end the process.
   std::function<void(Error)> on_failure = [](const Error&) {};
 };

@@ -197,8 +197,12 @@ net::awaitable<Response> reload(std::shared_ptr<Core> core, RoutedRequest) {
   core->env.log.info(
       "Reloading the node's configuration since a request has been received on "
       "/admin/reloadconfig.");
-  core->env.log.info("Skipping reload of certificates since TLS is disabled.");
-  core->env.log.info("The node's configuration was successfully reloaded");
+  if (core->env.on_reload) {
+    core->env.on_reload();
+  } else {
+    core->env.log.info("Skipping reload of certificates since TLS is disabled.");
+    core->env.log.info("The node's configuration was successfully reloaded");
+  }
   co_return empty_response(200, {}, kPost);
 }
 

@@ -44,6 +44,18 @@ struct NodeTimings {
   static NodeTimings fast();
 };
 
+/// One option as GET /info/options shows it (node-interface.md, 1.10).
+struct EffectiveOption {
+  std::string name{};  ///< "ClusterSize"
+  std::string description{};
+  std::string group{};
+  std::string value{};   ///< as it was given; secrets as asterisks
+  std::string source{};  ///< "Command Line", "Environment Variables", "Yaml", "<DEFAULT>"
+  std::string deprecation{};
+  std::string type{};  ///< of the schema: "string", "integer", "boolean"
+  std::string unit{};  ///< of the schema: "ms", "d"; empty: none
+};
+
 /// What a node is started with. Names as in docs/formats/node-interface.md, "Options that matter".
 struct NodeOptions {
   Path database;
@@ -71,6 +83,9 @@ struct NodeOptions {
   std::uint32_t scavenge_hash_users_cache_capacity = 100'000;
 
   NodeTimings timings;
+
+  /// All options with the values that count, for /info/options; secrets are masked already.
+  std::vector<EffectiveOption> effective;
 };
 
 /// Where others reach the node; known once its ports are bound.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -122,6 +123,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool stopped = false;
   bool failed = false;
   int requests = 0;  ///< being answered
+  /// Why gossip with a peer fails at present; each reason is logged once.
+  std::map<NodeId, std::string> gossip_problems;
 
   // Leading.
   EpochNumber leading_term{-1};  ///< -1: not leading

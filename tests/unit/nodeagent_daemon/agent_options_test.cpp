@@ -1,0 +1,129 @@
+#include "nodeagent/daemon/agent_options.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace verger::agent {
+namespace {
+
+using ::testing::HasSubstr;
+
+Result<ProgramOptions> options_of(std::vector<std::string> arguments,
+                                  const std::map<std::string, std::string>& environment = {}) {
+  OptionParser parser;
+  VERGER_CHECK(parser.parse(arguments, environment));
+  return parser.finish();
+}
+
+std::string refusal(std::vector<std::string> arguments) {
+  const auto options = options_of(std::move(arguments));
+  EXPECT_FALSE(options.has_value());
+  if (options.has_value()) {
+    return "";
+  }
+  EXPECT_EQ(options.error().code, Errc::kInvalidArgument);
+  return options.error().message;
+}
+
+const std::vector<std::string> kNode{"--role", "node", "--db", "/db"};
+std::vector<std::string> node_with(std::vector<std::string> more) {
+  more.insert(more.begin(), kNode.begin(), kNode.end());
+  return more;
+}
+const std::vector<std::string> kCertificates{"--certificate-file",
+                                             "n.crt",
+                                             "--certificate-private-key-file",
+                                             "n.key",
+                                             "--trusted-root-certificates-path",
+                                             "ca"};
+std::vector<std::string> secure_node_with(std::vector<std::string> more) {
+  more.insert(more.begin(), kCertificates.begin(), kCertificates.end());
+  return node_with(std::move(more));
+}
+
+TEST(AgentOptions, WithoutTlsOnlyThisMachineIsListenedAndTalkedTo) {
+  EXPECT_THAT(refusal(node_with({"--node-ip", "10.0.0.1"})), HasSubstr("--certificate-file"));
+  EXPECT_THAT(refusal(node_with({"--insecure", "--host", "0.0.0.0"})), HasSubstr("loopback only"));
+  EXPECT_THAT(refusal(node_with({"--cluster-size", "3", "--gossip-seed", "10.0.0.2:2113"})),
+              HasSubstr("loopback only"));
+  EXPECT_THAT(refusal({"--role", "agent", "--state", "/s", "--db", "/db", "--node",
+                       "http://10.0.0.1:2113"}),
+              HasSubstr("use https"));
+  EXPECT_TRUE(options_of(secure_node_with(
+      {"--node-ip", "10.0.0.1", "--cluster-size", "3", "--gossip-seed", "10.0.0.2:2113,n3:2113"})));
+}
+
+TEST(AgentOptions, CertificatesComeWholeOrNotAtAll) {
+  EXPECT_THAT(refusal(node_with({"--certificate-file", "n.crt"})), HasSubstr("belong together"));
+  EXPECT_THAT(refusal(node_with(
+                  {"--certificate-file", "n.crt", "--certificate-private-key-file", "n.key"})),
+              HasSubstr("--trusted-root-certificates-path"));
+  EXPECT_THAT(
+      refusal({"--role", "agent", "--state", "/s", "--db", "/db", "--node", "https://n1:2113"}),
+      HasSubstr("--trusted-root-certificates-path"));
+}
+
+TEST(AgentOptions, TheAgentShowsTheNodesCertificateUnlessItHasItsOwn) {
+  auto arguments = secure_node_with({"--state", "/s"});
+  arguments[1] = "both";
+  const auto shared = options_of(arguments);
+  ASSERT_TRUE(shared.has_value()) << shared.error().message;
+  EXPECT_EQ(shared->agent_tls.certificate, "n.crt");
+  EXPECT_EQ(shared->agent_tls.trusted_roots, "ca");
+  EXPECT_TRUE(shared->node.gossip_seeds.empty());
+  arguments.insert(arguments.end(),
+                   {"--agent-certificate-file", "a.crt", "--agent-certificate-private-key-file",
+                    "a.key", "--agent-trusted-roots", "controllers"});
+  const auto own = options_of(arguments);
+  ASSERT_TRUE(own.has_value());
+  EXPECT_EQ(own->agent_tls.certificate, "a.crt");
+  EXPECT_EQ(own->agent_tls.trusted_roots, "controllers");
+}
+
+TEST(AgentOptions, InsecureLeavesTheCertificatesAside) {
+  const auto options = options_of(secure_node_with({"--insecure"}));
+  ASSERT_TRUE(options.has_value());
+  EXPECT_FALSE(options->node_has_tls());
+  EXPECT_EQ(options->warnings.size(), 1U);
+}
+
+TEST(AgentOptions, TellsTheNodeWhatItsOptionsAreAndWhereTheyCameFrom) {
+  const auto options = options_of(node_with({"--chunk-size", "1048576"}),
+                                  {{"VERGER_NODE_NODE_PRIORITY", "7"},
+                                   {"VERGER_NODE_CERTIFICATE_PRIVATE_KEY_PASSWORD", "geheim"}});
+  ASSERT_TRUE(options.has_value());
+  const auto find = [&](std::string_view name) {
+    const auto found =
+        std::ranges::find(options->node.effective, name, &node::EffectiveOption::name);
+    return found == options->node.effective.end() ? node::EffectiveOption{} : *found;
+  };
+  EXPECT_EQ(find("ChunkSize").value, "1048576");
+  EXPECT_EQ(find("ChunkSize").source, "Command Line");
+  EXPECT_EQ(find("ChunkSize").type, "integer");
+  EXPECT_EQ(find("NodePriority").source, "Environment Variables");
+  EXPECT_EQ(find("ClusterSize").source, "<DEFAULT>");
+  EXPECT_EQ(find("ReadOnlyReplica").value, "False");
+  EXPECT_EQ(find("CertificatePrivateKeyPassword").value, "********");
+  EXPECT_FALSE(find("AlwaysKeepScavenged").deprecation.empty());
+  EXPECT_TRUE(find("State").name.empty()) << "the agent's options are not the node's";
+}
+
+TEST(AgentOptions, TakesDeprecatedOptionsWithAWarning) {
+  const auto options = options_of(
+      node_with({"--always-keep-scavenged", "--discover-via-dns", "false", "--log", "/logs"}));
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  EXPECT_EQ(options->warnings.size(), 3U);
+}
+
+TEST(AgentOptions, SaysWhatIsMissing) {
+  EXPECT_THAT(refusal({"--role", "node"}), HasSubstr("--db is missing"));
+  EXPECT_THAT(refusal({"--db", "/db"}), HasSubstr("--state is missing"));
+  EXPECT_THAT(refusal({"--role", "agent", "--state", "/s"}), HasSubstr("--node is missing"));
+  EXPECT_THAT(refusal(node_with({"--cluster-size", "3"})), HasSubstr("--gossip-seed"));
+  EXPECT_THAT(refusal(node_with({"--cluster-size", "0"})), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal(node_with({"--index", "/db"})), HasSubstr("different directories"));
+}
+
+}  // namespace
+}  // namespace verger::agent
