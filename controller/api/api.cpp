@@ -200,6 +200,8 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
   ClusterConfig config;
   config.name = parsed->value("name", std::string());
   config.credentials = parsed->value("credentials", std::string());
+  config.trusted_roots =
+      parsed->value("trusted_roots", parsed->value("trustedRoots", std::string()));
   const auto nodes = parsed->value("nodes", json::array());
   for (const auto& node : nodes) {
     if (!node.is_object() || !node.contains("node")) {

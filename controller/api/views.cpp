@@ -154,6 +154,7 @@ json cluster(const ClusterConfig& config) {
   return {{"name", config.name},
           {"nodes", std::move(nodes)},
           {"credentials", config.credentials},
+          {"trusted_roots", config.trusted_roots},
           {"paused", config.paused}};
 }
 

@@ -54,6 +54,7 @@ struct AddOptions {
   std::vector<std::string> nodes;
   std::vector<std::string> agents;
   std::string credentials;
+  std::string trusted_roots;
 };
 
 /// "n1=http://127.0.0.1:2111", or the URL alone: then the controller names the node.
@@ -96,7 +97,8 @@ std::expected<json, std::string> cluster_body(const AddOptions& options) {
   }
   return json{{"name", options.name_or_file},
               {"nodes", std::move(nodes)},
-              {"credentials", options.credentials}};
+              {"credentials", options.credentials},
+              {"trusted_roots", options.trusted_roots}};
 }
 
 int add_cluster(const CliContext& context, const AddOptions& options) {
@@ -186,8 +188,9 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<AddOptions>();
   auto* add = cluster->add_subcommand("add", "Register a cluster");
   add->footer(
-      "Example: verger cluster add orders --node http://127.0.0.1:2113 --agent "
-      "http://127.0.0.1:2114");
+      "Example: verger cluster add orders --node https://n1.example.com:2113 \\\n"
+      "           --node https://n2.example.com:2113 --node https://n3.example.com:2113 \\\n"
+      "           --credentials orders --ca orders-ca.crt");
   add->add_option("NAME|FILE", options->name_or_file,
                   "Name of the cluster, or a JSON file with name, nodes and credentials")
       ->required();
@@ -195,6 +198,9 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   add->add_option("--agent", options->agents, "URL of the agent beside it, in the same order");
   add->add_option("--credentials", options->credentials,
                   "Name of a file in vergerd's credentials directory");
+  add->add_option("--ca", options->trusted_roots,
+                  "Trusted roots of its certificates: a file or directory on vergerd's machine, "
+                  "relative to DATA/trusted-roots (default: vergerd's --ca)");
   add->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return add_cluster(context, *options); };
   });

@@ -76,16 +76,32 @@ struct Raw {
   std::string database_id;
 };
 
-const api::GossipMember* self_of(const api::Gossip& gossip) {
-  const auto found = std::ranges::find_if(gossip.members, [&](const auto& member) {
-    return member.http_ip == gossip.server_ip && member.http_port == gossip.server_port;
+/// The answering node's own entry. Where a node shows clients another address than its own, the
+/// entry has that one: then it is the one that was asked for, or the only one.
+const api::GossipMember* self_of(const api::Gossip& gossip, const std::string& url) {
+  const auto find = [&](auto matches) {
+    const auto found = std::ranges::find_if(gossip.members, matches);
+    return found == gossip.members.end() ? nullptr : &*found;
+  };
+  if (const auto* named = find([&](const api::GossipMember& member) {
+        return (member.http_ip == gossip.server_ip && member.http_port == gossip.server_port) ||
+               (member.internal_http_ip == gossip.server_ip &&
+                member.internal_http_port == gossip.server_port);
+      })) {
+    return named;
+  }
+  if (gossip.members.size() == 1) {
+    return &gossip.members.front();
+  }
+  const auto asked = http::parse_endpoint(url);
+  return find([&](const api::GossipMember& member) {
+    return asked && member.http_ip == asked->host && member.http_port == asked->port;
   });
-  return found == gossip.members.end() ? nullptr : &*found;
 }
 
 void take_gossip(Raw& raw, api::Gossip gossip) {
   auto& node = raw.node;
-  const auto* self = self_of(gossip);
+  const auto* self = self_of(gossip, node.url);
   if (self == nullptr) {
     node.problem = "its gossip does not show itself";
     return;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +20,13 @@ namespace verger::controller {
 
 namespace net = boost::asio;
 
+/// Nodes end a handshake with a certificate that their own roots do not know, agents one without:
+/// so each kind has a client of its own.
+struct ClusterClients {
+  http::Client* nodes = nullptr;
+  http::Client* agents = nullptr;
+};
+
 /// What everything that talks to nodes needs. The objects outlive the coroutines that use them, or
 /// are never touched again once their executor is gone.
 struct Network {
@@ -29,6 +37,9 @@ struct Network {
   Log& log;
   /// Each request to a peer; an answer that comes later counts as unknown.
   std::chrono::milliseconds request_deadline{15'000};
+  /// The clients of one cluster by its trusted roots (ClusterConfig::trusted_roots). Errors: those
+  /// of http::TlsContext. Empty: `client` is for all clusters and everybody.
+  std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
 };
 
 /// Takes snapshots: asks every member about itself, side by side, each with a deadline. It

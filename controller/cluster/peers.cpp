@@ -41,7 +41,17 @@ planner::AutoScavenge to_planner(client::AutoScavengeState state) {
 }  // namespace
 
 Peers::Peers(Network network, ClusterConfig cluster)
-    : client_(&network.client), deadline_(network.request_deadline), cluster_(std::move(cluster)) {
+    : clients_{.nodes = &network.client, .agents = &network.client},
+      deadline_(network.request_deadline),
+      cluster_(std::move(cluster)) {
+  if (network.clients_of) {
+    if (auto clients = network.clients_of(cluster_.trusted_roots)) {
+      clients_ = *clients;
+    } else {
+      no_client_ =
+          clients.error().within(fmt::format("trusted roots of cluster {}", cluster_.name));
+    }
+  }
   if (cluster_.credentials.empty()) {
     return;
   }
@@ -63,8 +73,11 @@ Result<client::NodeClient> Peers::node_client(std::string_view node) const {
   if (found == nullptr) {
     return Error{Errc::kNotFound, fmt::format("cluster {} has no node {}", cluster_.name, node)};
   }
+  if (no_client_) {
+    return *no_client_;
+  }
   VERGER_TRY(auto endpoint, http::parse_endpoint(found->url));
-  return client::NodeClient(*client_, std::move(endpoint), credentials_, {}, deadline_);
+  return client::NodeClient(*clients_.nodes, std::move(endpoint), credentials_, {}, deadline_);
 }
 
 Result<client::AgentClient> Peers::agent_client(std::string_view node) const {
@@ -72,8 +85,11 @@ Result<client::AgentClient> Peers::agent_client(std::string_view node) const {
   if (found == nullptr || found->agent_url.empty()) {
     return Error{Errc::kNotFound, fmt::format("{} of {} has no agent", node, cluster_.name)};
   }
+  if (no_client_) {
+    return *no_client_;
+  }
   VERGER_TRY(auto endpoint, http::parse_endpoint(found->agent_url));
-  return client::AgentClient(*client_, std::move(endpoint), deadline_);
+  return client::AgentClient(*clients_.agents, std::move(endpoint), deadline_);
 }
 
 net::awaitable<Result<api::Gossip>> Peers::gossip(std::string node) {

@@ -66,7 +66,8 @@ class Peers {
   Result<client::NodeClient> node_client(std::string_view node) const;
   Result<client::AgentClient> agent_client(std::string_view node) const;
 
-  http::Client* client_;
+  ClusterClients clients_;
+  std::optional<Error> no_client_;
   std::chrono::milliseconds deadline_;
   ClusterConfig cluster_;
   std::optional<client::Credentials> credentials_;

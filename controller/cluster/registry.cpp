@@ -45,6 +45,7 @@ std::string to_json_text(const ClusterConfig& config) {
   return nlohmann::json{{"name", config.name},
                         {"nodes", std::move(nodes)},
                         {"credentials", config.credentials},
+                        {"trustedRoots", config.trusted_roots},
                         {"identity", config.identity}}
       .dump();
 }
@@ -60,6 +61,7 @@ Result<ClusterConfig> parse_cluster_config(std::string_view json) {
                                       .agent_url = node.value("agentUrl", std::string())});
     }
     out.credentials = value.value("credentials", std::string());
+    out.trusted_roots = value.value("trustedRoots", std::string());
     out.identity = value.value("identity", std::string());
     return out;
   } catch (const nlohmann::json::exception& error) {

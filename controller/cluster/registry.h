@@ -26,6 +26,9 @@ struct ClusterConfig {
   std::vector<ClusterNode> nodes;
   std::string
       credentials;  ///< name of a file in vergerd's credentials directory; never its content
+  /// Of its nodes' and agents' certificates: a file or directory on vergerd's machine, relative to
+  /// the directory trusted-roots in vergerd's data directory. Empty: vergerd's own setting.
+  std::string trusted_roots{};
   /// Identity of the database, learned from the first full observation; empty: not yet known.
   std::string identity;
   /// While paused (`cluster pause`) nothing new starts.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -32,6 +33,8 @@ struct ControllerEnvironment {
   http::Timers& timers;
   http::Client& client;
   Log& log;
+  /// See Network::clients_of.
+  std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
 };
 
 /// The controller: everything on one executor. Destroying the executor's context in the middle is

@@ -1,6 +1,5 @@
 #include <iostream>
 
-#include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -8,8 +7,9 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "controller/daemon/controller.h"
+#include "controller/daemon/trusted_clients.h"
 #include "engine/logging/spdlog_log.h"
-#include "nodeagent/http/beast_client.h"
+#include "engine/settings/settings.h"
 #include "nodeagent/http/loopback.h"
 #include "nodeagent/http/server.h"
 
@@ -28,6 +28,7 @@ struct Options {
   std::string host = "127.0.0.1";
   std::uint16_t port = 2115;
   std::string port_file;
+  controller::ClientTls tls;
   std::int64_t poll_interval_ms = 1000;
   std::int64_t request_deadline_ms = 15'000;
   std::int64_t permit_valid_ms = 60'000;
@@ -38,49 +39,41 @@ struct Options {
   bool json_log = false;
 };
 
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("--data", options.data, "Directory of the journal; made when missing")
-      ->required()
-      ->envname("VERGER_DATA");
-  app.add_option("--credentials", options.credentials,
-                 "Directory of credential files (default: DATA/credentials)")
-      ->envname("VERGER_CREDENTIALS");
-  app.add_option("--host", options.host, "Address to listen on; loopback only")
-      ->envname("VERGER_HOST")
-      ->capture_default_str();
-  app.add_option("--port", options.port, "Port of the API; 0 lets the system choose")
-      ->envname("VERGER_PORT")
-      ->capture_default_str();
-  app.add_option("--port-file", options.port_file, "File to write the chosen port to");
-  app.add_option("--poll-interval-ms", options.poll_interval_ms,
-                 "Between two looks at a node that acts, or at a closed gate")
-      ->envname("VERGER_POLL_INTERVAL_MS")
-      ->capture_default_str();
-  app.add_option("--request-deadline-ms", options.request_deadline_ms,
-                 "For each request to a node or agent")
-      ->envname("VERGER_REQUEST_DEADLINE_MS")
-      ->capture_default_str();
-  app.add_option("--permit-valid-ms", options.permit_valid_ms,
-                 "How long an agent keeps a permit without hearing again")
-      ->envname("VERGER_PERMIT_VALID_MS")
-      ->capture_default_str();
-  app.add_option("--leader-hold-ms", options.leader_hold_ms,
-                 "How long a new leader must hold before a move counts")
-      ->envname("VERGER_LEADER_HOLD_MS")
-      ->capture_default_str();
-  app.add_option("--election-settle-ms", options.election_settle_ms,
-                 "No resignation sooner than this after an election")
-      ->envname("VERGER_ELECTION_SETTLE_MS")
-      ->capture_default_str();
-  app.add_option("--disk-reserve-mib", options.disk_reserve_mib,
-                 "Disk of a node that must stay free beyond its largest rewrite")
-      ->envname("VERGER_DISK_RESERVE_MIB")
-      ->capture_default_str();
-  app.add_option("--end-after-seconds", options.end_after_seconds,
-                 "End by itself after this long (for tests and demos; 0 = never)");
-  app.add_flag("--json-log", options.json_log, "Log lines as JSON")->envname("VERGER_JSON_LOG");
-  app.set_version_flag("--version", std::string("vergerd ") + VERGER_VERSION);
-  app.footer("Example: vergerd --data /var/lib/verger --port 2115");
+void add_options(settings::Settings& all, Options& options) {
+  all.add("data", options.data, "Directory of the journal; made when missing");
+  all.add("credentials", options.credentials,
+          "Directory of credential files (default: DATA/credentials)");
+  all.add("host", options.host, "Address to listen on; loopback only");
+  all.add("port", options.port, "Port of the API; 0 lets the system choose");
+  all.add("port-file", options.port_file, "File to write the chosen port to");
+  all.add("json-log", options.json_log, "Log lines as JSON");
+  all.add("end-after-seconds", options.end_after_seconds,
+          "End by itself after this long (0: never)", {.hidden = true});
+  const settings::Traits tls{.group = "Certificates"};
+  all.add("ca", options.tls.trusted_roots,
+          "Trusted roots of nodes and agents: a file, or a directory of .crt .cer .pem .der; a "
+          "cluster may name its own (verger cluster add --ca)",
+          {.group = "Certificates", .aliases = {"trusted-roots"}});
+  all.add("certificate-file", options.tls.certificate,
+          "vergerd's own certificate, which agents ask for over https", tls);
+  all.add("certificate-private-key-file", options.tls.private_key, "Its key", tls);
+  const settings::Traits times{.group = "Times", .unit = "ms"};
+  all.add("poll-interval-ms", options.poll_interval_ms,
+          "Between two looks at a node that acts, or at a closed gate", times);
+  all.add("request-deadline-ms", options.request_deadline_ms, "For each request to a node or agent",
+          times);
+  all.add("permit-valid-ms", options.permit_valid_ms,
+          "How long an agent keeps a permit without hearing again", times);
+  all.add("leader-hold-ms", options.leader_hold_ms,
+          "How long a new leader must hold before a move counts", times);
+  all.add("election-settle-ms", options.election_settle_ms,
+          "No resignation sooner than this after an election", times);
+  all.add("disk-reserve-mib", options.disk_reserve_mib,
+          "Disk of a node that must stay free beyond its largest rewrite",
+          {.group = "Limits", .unit = "MiB"});
+  all.set_footer(
+      "Example: vergerd --data /var/lib/verger --ca /etc/verger/ca\n"
+      "Annotated file: examples/vergerd.yaml");
 }
 
 /// Waits for a signal or the end of the allotted time, then ends everything in order.
@@ -100,15 +93,45 @@ net::awaitable<void> run_until_told(controller::Controller& controller, http::Se
   co_await controller.stop();
 }
 
+net::awaitable<void> reload_on_signal(controller::TrustedClients& clients, Log& log) {
+  net::signal_set signals(co_await net::this_coro::executor, SIGHUP);
+  while (true) {
+    co_await signals.async_wait(net::use_awaitable);
+    log.info("reading certificates and trusted roots again: SIGHUP has been received");
+    clients.reload();
+  }
+}
+
+int usage(std::string_view text) {
+  std::cerr << "vergerd: " << text << '\n';
+  return kUsage;
+}
+
 int serve(const Options& options, Log& log) {
+  if (options.data.empty()) {
+    return usage("--data is missing: a directory for the journal");
+  }
+  if (options.tls.certificate.empty() != options.tls.private_key.empty()) {
+    return usage(
+        "--certificate-file and --certificate-private-key-file belong together: give both or none");
+  }
+  if (!options.tls.certificate.empty() && options.tls.trusted_roots.empty()) {
+    log.info("no --ca: https works for clusters that name their own trusted roots");
+  }
   if (!http::is_loopback(options.host)) {
-    std::cerr << "vergerd: --host " << options.host
-              << ": until TLS and authentication are there vergerd listens on loopback only\n";
-    return kUsage;
+    return usage("--host " + options.host +
+                 ": vergerd's own API has no TLS and no authentication yet, so it listens on "
+                 "loopback only");
   }
   net::io_context context{1};
-  http::BeastClient client(context.get_executor());
   const Path data = options.data;
+  const auto clients = controller::TrustedClients::make(context.get_executor(), options.tls,
+                                                        data / "trusted-roots", log);
+  if (!clients) {
+    std::cerr << "vergerd: " << clients.error().message << '\n';
+    return clients.error().code == Errc::kInvalidArgument ? kUsage : kFailed;
+  }
+  const auto standard = (*clients)->trusting({});
   planner::Policy policy;
   policy.scavenge.leader_hold_ms = options.leader_hold_ms;
   policy.scavenge.election_settle_ms = options.election_settle_ms;
@@ -126,8 +149,9 @@ int serve(const Options& options, Log& log) {
        .clock = system_clock(),
        .random = system_random(),
        .timers = http::system_timers(),
-       .client = client,
-       .log = log});
+       .client = *standard->nodes,
+       .log = log,
+       .clients_of = [&clients](const std::string& roots) { return (*clients)->trusting(roots); }});
   if (!controller) {
     std::cerr << "vergerd: " << controller.error().message << '\n';
     return controller.error().code == Errc::kRefused ? kRefused : kFailed;
@@ -162,6 +186,11 @@ int serve(const Options& options, Log& log) {
                   }
                   context.stop();
                 });
+  net::co_spawn(context, reload_on_signal(**clients, log), [&](const std::exception_ptr& error) {
+    if (error) {
+      log.error("SIGHUP is not looked for any more");
+    }
+  });
   context.run();
   return status;
 }
@@ -169,13 +198,21 @@ int serve(const Options& options, Log& log) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("The controller of Verger: observes clusters, plans, executes, journals", "vergerd");
+  settings::Settings all("vergerd",
+                         "the controller of Verger: observes clusters, plans, executes, journals");
   Options options;
-  add_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+  add_options(all, options);
+  const auto asked = all.parse(argc, argv);
+  if (!asked) {
+    return usage(asked.error().message);
+  }
+  if (*asked == settings::Settings::Asked::kHelp) {
+    std::cout << all.help();
+    return 0;
+  }
+  if (*asked == settings::Settings::Asked::kVersion) {
+    std::cout << "vergerd " << VERGER_VERSION << '\n';
+    return 0;
   }
   LogOptions log_options;
   log_options.json = options.json_log;
@@ -183,6 +220,9 @@ int main(int argc, char** argv) {
   if (!log) {
     std::cerr << "vergerd: " << log.error().message << '\n';
     return kFailed;
+  }
+  for (const auto& warning : all.warnings()) {
+    (*log)->warning(warning);
   }
   return serve(options, **log);
 }

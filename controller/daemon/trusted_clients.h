@@ -1,0 +1,64 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "controller/cluster/observer.h"
+#include "engine/base/file_system.h"
+#include "engine/base/log.h"
+#include "nodeagent/http/beast_client.h"
+#include "nodeagent/http/tls.h"
+
+namespace verger::controller {
+
+/// What vergerd shows and trusts over https.
+struct ClientTls {
+  /// vergerd's own certificate and key, for agents, which ask for one; both may be empty. Nodes do
+  /// not get to see it: they accept none that their own roots do not know.
+  std::string certificate{};
+  std::string private_key{};
+  /// For clusters that name no roots of their own; empty: such clusters cannot use https.
+  std::string trusted_roots{};
+};
+
+/// The HTTP clients of vergerd, two for each set of trusted roots. Plain HTTP goes to loopback
+/// addresses only. One executor; everything handed out lives as long as this object.
+class TrustedClients {
+ public:
+  /// `directory`: where relative names of trusted roots begin.
+  static Result<std::unique_ptr<TrustedClients>> make(boost::asio::any_io_executor executor,
+                                                      ClientTls tls, Path directory, Log& log);
+
+  /// Empty: vergerd's own trusted roots. Errors: those of http::TlsContext; a failure is not
+  /// remembered, since the file may come.
+  Result<ClusterClients> trusting(const std::string& roots);
+  /// Reads all certificates and roots again; what fails keeps what it has, and is logged.
+  void reload();
+
+ private:
+  struct Side {
+    std::shared_ptr<http::TlsContext> tls;
+    std::unique_ptr<http::BeastClient> client;
+  };
+  struct Entry {
+    Side nodes;
+    Side agents;
+  };
+  TrustedClients(boost::asio::any_io_executor executor, ClientTls tls, Path directory, Log& log)
+      : executor_(std::move(executor)),
+        tls_(std::move(tls)),
+        directory_(std::move(directory)),
+        log_(log) {}
+  Result<Side> make_side(const http::TlsFiles& files) const;
+
+  boost::asio::any_io_executor executor_;
+  ClientTls tls_;
+  Path directory_;
+  Log& log_;
+  std::map<std::string, Entry> by_roots_;
+};
+
+}  // namespace verger::controller
