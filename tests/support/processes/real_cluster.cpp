@@ -1,6 +1,7 @@
 #include "tests/support/processes/real_cluster.h"
 
 #include <fmt/format.h>
+#include <fstream>
 #include <stdexcept>
 
 #include "tests/support/fixtures.h"
@@ -37,6 +38,18 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
   for (std::size_t i = 0; i < kNodes; ++i) {
     unpack_fixture(options_.database, node_directory(i));
   }
+  if (!options_.tls) {
+    return;
+  }
+  authority_.emplace(directory_.path() / "authority", "Verger test root");
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    std::filesystem::create_directories(certificates_of(i) / "roots");
+    std::filesystem::copy_file(authority_->root(), certificates_of(i) / "roots" / "ca.crt");
+    issue_for_node(i, *authority_);
+  }
+  authority_->issue(directory_.path() / "vergerd", "vergerd", "", "clientAuth");
+  std::filesystem::create_directories(controller_directory() / "credentials");
+  std::ofstream(controller_directory() / "credentials" / "orders") << "admin\nchangeit\n";
 }
 
 RealCluster::~RealCluster() = default;
@@ -45,16 +58,25 @@ std::filesystem::path RealCluster::node_directory(std::size_t index) const {
   return directory_.path() / fmt::format("n{}", index + 1) / "db";
 }
 
+std::filesystem::path RealCluster::certificates_of(std::size_t index) const {
+  return directory_.path() / fmt::format("n{}", index + 1) / "certificates";
+}
+
+std::string RealCluster::issue_for_node(std::size_t index, const OpensslAuthority& by) {
+  return by.issue(certificates_of(index) / "node", "verger-node", "IP:127.0.0.1,DNS:localhost");
+}
+
 std::filesystem::path RealCluster::log_of(const std::string& name) const {
   return directory_.path() / (name + ".log");
 }
 
 std::string RealCluster::node_url(std::size_t index) const {
-  return fmt::format("http://127.0.0.1:{}", ports_[index]);
+  return fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http", ports_[index]);
 }
 
 std::string RealCluster::agent_url(std::size_t index) const {
-  return fmt::format("http://127.0.0.1:{}", ports_[2 * kNodes + index]);
+  return fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http",
+                     ports_[2 * kNodes + index]);
 }
 
 std::vector<std::string> RealCluster::node_command(std::size_t index) const {
@@ -67,7 +89,7 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
   std::vector<std::string> command{
       program("verger-agent"),
       "--role",
-      "both",
+      options_.role,
       "--db",
       node_directory(index).string(),
       "--state",
@@ -94,28 +116,41 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
   if (options_.atom) {
     command.emplace_back("--enable-atom-pub-over-http");
   }
+  if (options_.tls) {
+    const auto files = certificates_of(index);
+    command.insert(command.end(), {"--certificate-file", (files / "node.crt").string(),
+                                   "--certificate-private-key-file", (files / "node.key").string(),
+                                   "--trusted-root-certificates-path", (files / "roots").string()});
+  }
   command.insert(command.end(), options_.agent_arguments.begin(), options_.agent_arguments.end());
   return command;
 }
 
 std::vector<std::string> RealCluster::controller_command() const {
-  return {program("vergerd"),
-          "--data",
-          controller_directory().string(),
-          "--port",
-          std::to_string(controller_port()),
-          "--poll-interval-ms",
-          "50",
-          "--request-deadline-ms",
-          "3000",
-          "--permit-valid-ms",
-          "3000",
-          "--leader-hold-ms",
-          "300",
-          "--election-settle-ms",
-          "300",
-          "--end-after-seconds",
-          std::to_string(options_.life.count())};
+  std::vector<std::string> command{program("vergerd"),
+                                   "--data",
+                                   controller_directory().string(),
+                                   "--port",
+                                   std::to_string(controller_port()),
+                                   "--poll-interval-ms",
+                                   "50",
+                                   "--request-deadline-ms",
+                                   "3000",
+                                   "--permit-valid-ms",
+                                   "3000",
+                                   "--leader-hold-ms",
+                                   "300",
+                                   "--election-settle-ms",
+                                   "300",
+                                   "--end-after-seconds",
+                                   std::to_string(options_.life.count())};
+  if (options_.tls) {
+    const auto own = directory_.path() / "vergerd";
+    command.insert(command.end(), {"--ca", authority_->root().string(), "--certificate-file",
+                                   own.string() + ".crt", "--certificate-private-key-file",
+                                   own.string() + ".key"});
+  }
+  return command;
 }
 
 void RealCluster::start_node(std::size_t index, const Environment& environment) {
@@ -158,6 +193,9 @@ void RealCluster::register_cluster() {
   }
   for (std::size_t i = 0; options_.with_agents && i < kNodes; ++i) {
     arguments.insert(arguments.end(), {"--agent", agent_url(i)});
+  }
+  if (options_.tls) {
+    arguments.insert(arguments.end(), {"--credentials", "orders"});
   }
   Finished added;
   if (!eventually(seconds(30), [&] {

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/processes/openssl_authority.h"
 #include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
 #include "tests/support/temp_directory.h"
@@ -26,7 +27,10 @@ class RealCluster {
   struct Options {
     std::string database = "scavenge/server-makes-point/before.tar.zst";
     bool atom = true;
-    bool with_agents = true;  ///< register the agents with the controller
+    bool with_agents = true;    ///< register the agents with the controller
+    std::string role = "both";  ///< of the verger-agents; "node": no agents at all
+    /// https everywhere, with certificates of an authority of this cluster's own, and credentials.
+    bool tls = false;
     std::vector<std::string> agent_arguments{};
     std::chrono::seconds life{300};  ///< every process ends by itself after this
   };
@@ -63,6 +67,12 @@ class RealCluster {
   /// `limit`.
   nlohmann::json wait_for_run(const std::string& id, std::chrono::seconds limit);
 
+  /// With Options::tls: who issues the certificates, and where those of a node are.
+  OpensslAuthority& authority() { return *authority_; }
+  std::filesystem::path certificates_of(std::size_t index) const;
+  /// A new certificate and key for a node, in place of the former. Its serial.
+  std::string issue_for_node(std::size_t index, const OpensslAuthority& by);
+
   std::string node_url(std::size_t index) const;
   std::string agent_url(std::size_t index) const;
   std::uint16_t node_port(std::size_t index) const { return ports_[index]; }
@@ -80,6 +90,7 @@ class RealCluster {
   Options options_;
   TempDirectory directory_;
   PortLease ports_;
+  std::optional<OpensslAuthority> authority_;
   std::array<std::optional<Process>, kNodes> nodes_;
   std::optional<Process> controller_;
 };

@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fixtures.h"
+#include "tests/support/processes/ports.h"
+#include "tests/support/processes/process.h"
+#include "tests/support/temp_directory.h"
+
+/// What a person gets to see who starts the daemons in a wrong way: one sentence, and the exit code
+/// that says what kind of fault it is.
+namespace verger::test {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// The programs log to stderr too: what they say at last is the line behind their name.
+std::string sentence_of(const Finished& finished, const std::string& name) {
+  const auto at = finished.err.rfind(name + ": ");
+  auto text = at == std::string::npos ? finished.err : finished.err.substr(at);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << finished.err;
+  return text;
+}
+
+class Daemons : public ::testing::Test {
+ protected:
+  static Finished start(std::vector<std::string> command) {
+    command[0] = program(command[0]);
+    return run(command, {}, seconds(30));
+  }
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  std::string port(std::size_t index) const { return std::to_string(ports_[index]); }
+  std::vector<std::string> node_command(const std::string& database, std::size_t first_port) const {
+    return {"verger-agent",
+            "--role",
+            "node",
+            "--db",
+            path(database),
+            "--node-port",
+            port(first_port),
+            "--replication-port",
+            port(first_port + 1),
+            "--chunk-size",
+            "1048576",
+            "--fast-timings",
+            "--stream-existence-filter-size",
+            "10000",
+            "--end-after-seconds",
+            "60"};
+  }
+  /// A node that keeps running; the object ends it.
+  Process running(std::vector<std::string> command) {
+    command[0] = program(command[0]);
+    Process process({.command = std::move(command), .environment = {}, .output = path("log")});
+    EXPECT_TRUE(eventually(seconds(30), [&] {
+      return file_text(path("log")).find("serv") != std::string::npos;
+    })) << file_text(path("log"));
+    return process;
+  }
+  Finished verger(std::vector<std::string> arguments, std::size_t controller_port) const {
+    arguments.insert(arguments.begin(), program("verger"));
+    return run(arguments, {{"VERGER_CONTROLLER", "http://127.0.0.1:" + port(controller_port)}});
+  }
+  TempDirectory directory_;
+  PortLease ports_{5};
+};
+
+TEST_F(Daemons, UnknownOptionsAreRefusedWithTheNearest) {
+  const auto flag = start({"vergerd", "--data", path("c"), "--prot", "1"});
+  EXPECT_EQ(flag.status, 64);
+  EXPECT_THAT(sentence_of(flag, "vergerd"), HasSubstr("did you mean --port?"));
+  const auto agent = start({"verger-agent", "--cluster-siez", "3"});
+  EXPECT_EQ(agent.status, 64);
+  EXPECT_THAT(sentence_of(agent, "verger-agent"), HasSubstr("did you mean --cluster-size?"));
+  const auto key = start({"verger-agent", "--config", file("a.yaml", "ClusterSise: 3\n")});
+  EXPECT_EQ(key.status, 64);
+  EXPECT_THAT(sentence_of(key, "verger-agent"),
+              AllOf(HasSubstr("a.yaml:1"), HasSubstr("did you mean ClusterSize?")));
+}
+
+TEST_F(Daemons, SayWhatIsMissing) {
+  const auto data = start({"vergerd"});
+  EXPECT_EQ(data.status, 64);
+  EXPECT_THAT(sentence_of(data, "vergerd"), HasSubstr("--data"));
+  const auto database = start({"verger-agent", "--role", "node"});
+  EXPECT_EQ(database.status, 64);
+  EXPECT_THAT(sentence_of(database, "verger-agent"), HasSubstr("--db"));
+  const auto config = start({"verger-agent", "--config", path("nowhere.yaml")});
+  EXPECT_EQ(config.status, 1);
+  EXPECT_THAT(sentence_of(config, "verger-agent"), HasSubstr("nowhere.yaml"));
+}
+
+TEST_F(Daemons, CertificatesThatCannotBeUsedAreNamed) {
+  auto command = node_command("db", 0);
+  command.insert(command.end(),
+                 {"--certificate-file", path("no.crt"), "--certificate-private-key-file",
+                  path("no.key"), "--trusted-root-certificates-path", path("ca")});
+  const auto agent = start(command);
+  EXPECT_EQ(agent.status, 1);
+  EXPECT_THAT(sentence_of(agent, "verger-agent"), HasSubstr("no.crt: cannot be read"));
+  const auto controller =
+      start({"vergerd", "--data", path("c"), "--ca", file("ca.crt", "not a certificate")});
+  EXPECT_EQ(controller.status, 64);
+  EXPECT_THAT(sentence_of(controller, "vergerd"), HasSubstr("ca.crt"));
+}
+
+TEST_F(Daemons, APortInUseIsNamed) {
+  const auto first = running(node_command("first", 0));
+  auto same_node_port = node_command("second", 0);
+  const auto node = start(same_node_port);
+  EXPECT_EQ(node.status, 2);
+  EXPECT_THAT(sentence_of(node, "verger-agent"), HasSubstr(port(0) + ": the port is in use"));
+
+  const auto replication = start(node_command("third", 1));  // its node port is the other's second
+  EXPECT_EQ(replication.status, 2);
+  EXPECT_THAT(sentence_of(replication, "verger-agent"),
+              HasSubstr(port(1) + ": the port is in use"));
+
+  auto both = node_command("fourth", 2);
+  both[2] = "both";
+  both.insert(both.end(), {"--state", path("agent"), "--agent-port", port(0)});
+  const auto agent = start(both);
+  EXPECT_EQ(agent.status, 2);
+  EXPECT_THAT(sentence_of(agent, "verger-agent"), HasSubstr(port(0) + ": the port is in use"));
+
+  const auto controller = start({"vergerd", "--data", path("c"), "--port", port(0)});
+  EXPECT_EQ(controller.status, 2);
+  EXPECT_THAT(sentence_of(controller, "vergerd"), HasSubstr(port(0) + ": the port is in use"));
+}
+
+TEST_F(Daemons, ADatabaseThatARunningNodeHoldsIsRefused) {
+  const auto first = running(node_command("db", 0));
+  const auto second = start(node_command("db", 2));
+  EXPECT_EQ(second.status, 2);
+  EXPECT_THAT(sentence_of(second, "verger-agent"), HasSubstr(path("db")));
+}
+
+TEST_F(Daemons, ClustersThatCannotBeRegisteredAreRefused) {
+  const auto nobody = verger({"cluster", "list"}, 4);
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_THAT(sentence_of(nobody, "verger"), HasSubstr("is vergerd running?"));
+
+  auto node_process = running(node_command("db", 0));
+  Process controller({.command = {program("vergerd"), "--data", path("c"), "--port", port(4),
+                                  "--end-after-seconds", "60", "--request-deadline-ms", "3000"},
+                      .environment = {},
+                      .output = path("controller-log")});
+  ASSERT_TRUE(eventually(seconds(30), [&] { return verger({"cluster", "list"}, 4).status == 0; }));
+  const auto url = "http://127.0.0.1:" + port(0);
+
+  const auto absent =
+      verger({"cluster", "add", "orders", "--node", "http://127.0.0.1:" + port(3)}, 4);
+  EXPECT_EQ(absent.status, 1);
+  EXPECT_THAT(sentence_of(absent, "verger"),
+              AllOf(HasSubstr("no node of cluster orders answered"), HasSubstr(port(3)),
+                    HasSubstr("nothing was registered")));
+
+  const auto twice = verger(
+      {"cluster", "add", "orders", "--node", url, "--node", "http://localhost:" + port(0)}, 4);
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(sentence_of(twice, "verger"), HasSubstr("are the same node"));
+
+  const auto added = verger({"cluster", "add", "orders", "--node", url}, 4);
+  EXPECT_EQ(added.status, 0) << added.err;
+  const auto same_name = verger({"cluster", "add", "orders", "--node", url}, 4);
+  EXPECT_EQ(same_name.status, 2);
+  EXPECT_THAT(sentence_of(same_name, "verger"), HasSubstr("there is a cluster orders already"));
+  const auto same_node = verger({"cluster", "add", "bills", "--node", url}, 4);
+  EXPECT_EQ(same_node.status, 2);
+  EXPECT_THAT(sentence_of(same_node, "verger"), HasSubstr("belongs to the cluster orders"));
+
+  const auto unknown = verger({"cluster", "show", "nowhere"}, 4);
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(sentence_of(unknown, "verger"), HasSubstr("there are: orders"));
+}
+
+TEST_F(Daemons, TheAnnotatedFilesAreAccepted) {
+  const auto examples =
+      std::filesystem::path(VERGER_TEST_FIXTURES).parent_path().parent_path() / "examples";
+  const auto controller = start({"vergerd", "--config", (examples / "vergerd.yaml").string(),
+                                 "--data", path("c"), "--port", "0", "--end-after-seconds", "1"});
+  EXPECT_EQ(controller.status, 0) << controller.err;
+  auto command = node_command("db", 0);
+  command.back() = "1";
+  command.insert(command.end(), {"--config", (examples / "verger-agent.yaml").string()});
+  const auto node = start(command);
+  EXPECT_EQ(node.status, 0) << node.err;
+  for (const auto* name : {"vergerd", "verger-agent"}) {
+    const auto help = start({name, "--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_THAT(help.out, HasSubstr("VERGER_"));
+  }
+}
+
+}  // namespace
+}  // namespace verger::test

@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/fixtures.h"
+#include "tests/support/processes/https_caller.h"
+#include "tests/support/processes/openssl_authority.h"
+#include "tests/support/processes/ports.h"
+#include "tests/support/processes/process.h"
+#include "tests/support/temp_directory.h"
+
+/// An agent beside a server that is another process. An embedded node with TLS stands for it.
+namespace verger::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+class ExternalAgent : public ::testing::Test {
+ protected:
+  ExternalAgent()
+      : authority_(directory_.path() / "authority", "Verger test root"),
+        caller_(authority_.root()) {
+    unpack_fixture("scavenge/server-makes-point/before.tar.zst", directory_.path() / "db");
+    serial_ = renew();
+    std::ofstream(path("credentials")) << "admin\nchangeit\n";
+    start_server();
+    start_agent();
+  }
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  std::string renew() const {
+    return authority_.issue(directory_.path() / "node", "verger-node", "IP:127.0.0.1");
+  }
+  std::string node_url() const { return fmt::format("https://127.0.0.1:{}", ports_[0]); }
+  std::string agent_url() const { return fmt::format("http://127.0.0.1:{}", ports_[2]); }
+  void start_server() {
+    server_.emplace(Process::Options{.command = {program("verger-agent"),
+                                                 "--role",
+                                                 "node",
+                                                 "--db",
+                                                 path("db"),
+                                                 "--node-port",
+                                                 std::to_string(ports_[0]),
+                                                 "--replication-port",
+                                                 std::to_string(ports_[1]),
+                                                 "--fast-timings",
+                                                 "--max-mem-table-size",
+                                                 "200",
+                                                 "--stream-existence-filter-size",
+                                                 "10000",
+                                                 "--certificate-file",
+                                                 path("node.crt"),
+                                                 "--certificate-private-key-file",
+                                                 path("node.key"),
+                                                 "--trusted-root-certificates-path",
+                                                 authority_.root().string(),
+                                                 "--end-after-seconds",
+                                                 "100"},
+                                     .environment = {},
+                                     .output = path("server.log")});
+  }
+  void start_agent() {
+    agent_.emplace(Process::Options{.command = {program("verger-agent"),
+                                                "--role",
+                                                "agent",
+                                                "--node",
+                                                node_url(),
+                                                "--db",
+                                                path("db"),
+                                                "--state",
+                                                path("agent"),
+                                                "--agent-port",
+                                                std::to_string(ports_[2]),
+                                                "--certificate-file",
+                                                path("node.crt"),
+                                                "--trusted-root-certificates-path",
+                                                authority_.root().string(),
+                                                "--credentials-file",
+                                                path("credentials"),
+                                                "--agent-poll-interval-ms",
+                                                "50",
+                                                "--end-after-seconds",
+                                                "100"},
+                                    .environment = {},
+                                    .output = path("agent.log")});
+  }
+  json facts() {
+    const auto answer = caller_.ask(agent_url(), {.target = "/agent/v1/facts"}, false);
+    return answer && answer->status == 200 ? json::parse(answer->body) : json::object();
+  }
+  template <class Condition>
+  json facts_when(Condition condition) {
+    json seen;
+    EXPECT_TRUE(eventually(seconds(30),
+                           [&] {
+                             seen = facts();
+                             return !seen.empty() && condition(seen);
+                           }))
+        << seen.dump(1) << file_text(path("agent.log")) << file_text(path("server.log"));
+    return seen;
+  }
+  static bool complete(const json& facts) {
+    return facts.value("nodeRunning", false) && facts.value("databaseId", "") != "" &&
+           facts.value("nodeState", "") == "Leader";
+  }
+  http::Response post(const std::string& target, const json& body) {
+    const auto answer = caller_.ask(agent_url(),
+                                    {.method = "POST",
+                                     .target = target,
+                                     .headers = {{"Content-Type", "application/json"}},
+                                     .body = body.dump()},
+                                    false);
+    return answer ? *answer : http::Response{.status = 0, .body = answer.error().message};
+  }
+  /// The operation's end.
+  json operate(const std::string& id, const std::string& kind, const json& parameters) {
+    EXPECT_EQ(post("/agent/v1/permits",
+                   {{"controllerEpoch", 1}, {"run", "r"}, {"step", id}, {"validForMs", 60'000}})
+                  .status,
+              204);
+    const auto accepted = post("/agent/v1/operations", {{"id", id},
+                                                        {"kind", kind},
+                                                        {"controllerEpoch", 1},
+                                                        {"run", "r"},
+                                                        {"step", id},
+                                                        {"parameters", parameters}});
+    EXPECT_EQ(accepted.status, 202) << accepted.body;
+    json status;
+    EXPECT_TRUE(eventually(seconds(40),
+                           [&] {
+                             const auto answer = caller_.ask(
+                                 agent_url(), {.target = "/agent/v1/operations/" + id}, false);
+                             status = answer && answer->status == 200 ? json::parse(answer->body)
+                                                                      : json::object();
+                             const auto state = status.value("state", std::string());
+                             return state == "done" || state == "failed";
+                           }))
+        << status.dump(1) << file_text(path("agent.log"));
+    return status;
+  }
+
+  TempDirectory directory_;
+  PortLease ports_{3};
+  OpensslAuthority authority_;
+  HttpsCaller caller_;
+  std::string serial_;
+  std::optional<Process> server_;
+  std::optional<Process> agent_;
+};
+
+TEST_F(ExternalAgent, TellsWhatRoutesAndFilesShow) {
+  const auto seen = facts_when(complete);
+  EXPECT_EQ(seen.at("external"), true);
+  EXPECT_EQ(seen.at("nodeVersion"), "24.6.0");
+  EXPECT_GT(seen.at("chunkFileCount"), 1);
+  EXPECT_GT(seen.at("databaseBytes"), 0);
+  EXPECT_GT(seen.at("diskFreeBytes"), 0);
+  EXPECT_GT(seen.at("chunkSize"), 0);
+  const auto with_certificates =
+      facts_when([](const json& now) { return now.at("certificates").contains("served"); });
+  EXPECT_EQ(with_certificates.at("certificates").at("onDisk").at("serial"), serial_);
+  EXPECT_EQ(with_certificates.at("certificates").at("served").at("serial"), serial_);
+}
+
+TEST_F(ExternalAgent, ScavengesByIdAndSeesThePoint) {
+  facts_when(complete);
+  const auto ended = operate("op-1", "scavenge", {{"threads", 1}});
+  ASSERT_EQ(ended.at("state"), "done") << ended.dump(1) << file_text(path("agent.log"));
+  const auto& result = ended.at("result");
+  EXPECT_TRUE(result.at("point").is_object()) << ended.dump(1);
+  EXPECT_LT(result.at("bytes_after"), result.at("bytes_before"));
+  const auto number = result.at("point").at("number").get<int>();
+  const auto seen = facts_when([&](const json& now) {
+    return now.contains("lastFinishedPoint") && !now.at("points").empty() &&
+           now.at("points").back().at("number") == number;
+  });
+  EXPECT_EQ(seen.at("lastFinishedPoint").at("number"), number);
+  // The digest is computed from the files that the server has open.
+  std::string digest;
+  EXPECT_TRUE(eventually(seconds(20), [&] {
+    const auto answer = caller_.ask(
+        agent_url(), {.target = fmt::format("/agent/v1/digest?point={}", number)}, false);
+    digest = answer && answer->status == 200 ? answer->body : "";
+    return !digest.empty();
+  }));
+  EXPECT_EQ(json::parse(digest).at("logical").get<std::string>().size(), 64U);
+  // The same id acts once.
+  const auto again = post("/agent/v1/operations", {{"id", "op-1"},
+                                                   {"kind", "scavenge"},
+                                                   {"controllerEpoch", 1},
+                                                   {"run", "r"},
+                                                   {"step", "op-1"},
+                                                   {"parameters", {{"threads", 1}}}});
+  EXPECT_EQ(again.status, 200);
+}
+
+TEST_F(ExternalAgent, ReloadsAndProvesTheNewCertificate) {
+  facts_when(complete);
+  const auto renewed = renew();
+  const auto ended = operate("op-2", "reload", json::object());
+  ASSERT_EQ(ended.at("state"), "done") << ended.dump(1) << file_text(path("server.log"));
+  EXPECT_EQ(ended.at("result").at("serial"), renewed);
+  EXPECT_EQ(ended.at("result").at("serial_before"), serial_);
+  EXPECT_EQ(caller_.served_serial(node_url()), renewed);
+}
+
+TEST_F(ExternalAgent, OutlivesTheServerAndKnowsItAgain) {
+  const auto before = facts_when(complete);
+  server_->kill();
+  const auto down = facts_when([](const json& now) { return !now.value("nodeRunning", true); });
+  EXPECT_THAT(down.at("nodeProblem").get<std::string>(), ::testing::HasSubstr(node_url()));
+  EXPECT_EQ(down.at("chunkFileCount"), before.at("chunkFileCount"));
+  EXPECT_EQ(down.at("databaseId"), before.at("databaseId"));
+  start_server();
+  const auto after = facts_when(complete);
+  EXPECT_NE(after.at("nodeInstanceId"), before.at("nodeInstanceId"));
+  EXPECT_EQ(after.at("databaseId"), before.at("databaseId"));
+}
+
+}  // namespace
+}  // namespace verger::test

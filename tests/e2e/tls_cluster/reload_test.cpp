@@ -1,0 +1,218 @@
+#include <atomic>
+#include <fmt/format.h>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/processes/https_caller.h"
+#include "tests/support/processes/real_cluster.h"
+
+/// Certificates and roots are replaced under running nodes (node-interface.md, 4.4 to 4.6).
+namespace verger::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds kLifetime{700};
+
+RealCluster::Options options() {
+  return {.with_agents = false,
+          .role = "node",
+          .tls = true,
+          .agent_arguments = {"--connection-lifetime-ms", std::to_string(kLifetime.count())}};
+}
+
+void put(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
+}
+
+/// Appends one event after the other to one stream until it is told to stop. An event whose outcome
+/// is not known, or that was refused for the moment, is sent again under its id.
+class Writer {
+ public:
+  Writer(const RealCluster& cluster, const std::filesystem::path& roots)
+      : cluster_(cluster), caller_(roots), thread_([this] { write(); }) {}
+  ~Writer() { stop(); }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  void stop() {
+    stop_ = true;
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  int written() const { return written_; }
+  int failed() const { return failed_; }
+  bool wait_for(int more) const {
+    const auto target = written_ + more;
+    return eventually(seconds(30), [&] { return written_ >= target || failed_ > 0; }) &&
+           failed_ == 0;
+  }
+
+ private:
+  void write() {
+    for (int number = 0; !stop_; ++number) {
+      const auto id = fmt::format("7a3c2f6e-3f37-4b0f-8a52-{:012x}", number);
+      const bool done = eventually(seconds(20), [&] {
+        const auto node = static_cast<std::size_t>(tries_++) % RealCluster::kNodes;
+        http::Request request{.method = "POST",
+                              .target = "/streams/during-the-change",
+                              .headers = {{"Content-Type", "application/json"},
+                                          {"ES-EventType", "written"},
+                                          {"ES-EventId", id}},
+                              .body = fmt::format("{{\"n\":{}}}", number)};
+        const auto answer = caller_.ask(cluster_.node_url(node), std::move(request));
+        return answer.has_value() && answer->status == 201;
+      });
+      ++(done ? written_ : failed_);
+    }
+  }
+  const RealCluster& cluster_;
+  HttpsCaller caller_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> written_ = 0;
+  std::atomic<int> failed_ = 0;
+  int tries_ = 0;
+  std::thread thread_;
+};
+
+bool all_alive_everywhere(const RealCluster& cluster, HttpsCaller& caller) {
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    const auto answer = caller.get(cluster.node_url(i), "/gossip");
+    if (!answer || answer->status != 200) {
+      return false;
+    }
+    const auto gossip = nlohmann::json::parse(answer->body);
+    std::size_t alive = 0;
+    for (const auto& member : gossip.at("members")) {
+      alive += member.at("isAlive") == true ? 1 : 0;
+    }
+    if (alive != RealCluster::kNodes) {
+      return false;
+    }
+  }
+  return true;
+}
+
+TEST(TlsReload, CertificatesAndRootsAreReplacedWhileWritesGoOn) {
+  RealCluster cluster(options());
+  cluster.start_all();
+  cluster.register_cluster();
+  const TempDirectory directory;
+  const OpensslAuthority second(directory.path() / "second", "Second root");
+  const auto both = directory.path() / "both.crt";
+  std::ofstream(both) << file_text(cluster.authority().root()) << file_text(second.root());
+  HttpsCaller caller(both);
+  Writer writer(cluster, both);
+  ASSERT_TRUE(writer.wait_for(5)) << cluster.logs();
+
+  // The second root beside the first, on every node; nothing else changes.
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    put(second.root(), cluster.certificates_of(i) / "roots" / "second.crt");
+    const auto answer = caller.post(cluster.node_url(i), "/admin/reloadconfig");
+    ASSERT_TRUE(answer.has_value()) << answer.error().message;
+    EXPECT_EQ(answer->status, 200);
+    EXPECT_EQ(answer->body, "");
+  }
+  // New leaves of the second root, node by node, by the route and by the signal.
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    const auto before = caller.served_serial(cluster.node_url(i));
+    const auto serial = cluster.issue_for_node(i, second);
+    ASSERT_NE(serial, before);
+    if (i == 1) {
+      cluster.node(i).signal(SIGHUP);
+    } else {
+      ASSERT_TRUE(caller.post(cluster.node_url(i), "/admin/reloadconfig").has_value());
+    }
+    EXPECT_TRUE(eventually(seconds(10), [&] {
+      return caller.served_serial(cluster.node_url(i)) == serial;
+    })) << cluster.logs();
+    EXPECT_TRUE(writer.wait_for(5)) << cluster.logs();
+  }
+  // Without the first root nothing old is accepted any more, once connections are made anew.
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    std::filesystem::remove(cluster.certificates_of(i) / "roots" / "ca.crt");
+    cluster.node(i).signal(SIGHUP);
+  }
+  const auto renewed = std::chrono::steady_clock::now() + 3 * kLifetime;
+  while (std::chrono::steady_clock::now() < renewed) {
+    ASSERT_TRUE(writer.wait_for(1)) << cluster.logs();
+  }
+  EXPECT_TRUE(eventually(seconds(10), [&] { return all_alive_everywhere(cluster, caller); }))
+      << cluster.logs();
+  EXPECT_TRUE(writer.wait_for(5)) << cluster.logs();
+  writer.stop();
+  EXPECT_EQ(writer.failed(), 0);
+
+  // What was acknowledged is there, once each and in order.
+  const auto last = caller.get(cluster.node_url(0), "/streams/during-the-change/head/backward/1");
+  ASSERT_TRUE(last.has_value());
+  EXPECT_THAT(last->body,
+              ::testing::HasSubstr(fmt::format("{}@during-the-change", writer.written() - 1)));
+}
+
+TEST(TlsReload, ASetThatDoesNotHoldIsRefusedAsAWhole) {
+  RealCluster cluster(options());
+  cluster.start_node(0);
+  const TempDirectory directory;
+  const OpensslAuthority stranger(directory.path() / "stranger", "Another root");
+  HttpsCaller caller(cluster.authority().root());
+  const auto url = cluster.node_url(0);
+  const auto files = cluster.certificates_of(0);
+  std::string good;
+  ASSERT_TRUE(eventually(seconds(20), [&] {
+    good = caller.served_serial(url);
+    return !good.empty();
+  })) << cluster.logs();
+  const auto keep = directory.path() / "keep";
+  std::filesystem::copy(files, keep, std::filesystem::copy_options::recursive);
+  const auto errors = [&] {
+    const auto log = file_text(files.parent_path().parent_path() / "n1.log");
+    std::size_t count = 0;
+    for (auto at = log.find("An error has occurred"); at != std::string::npos;
+         at = log.find("An error has occurred", at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  std::size_t refused = 0;
+  const auto refuse = [&](const char* what) {
+    SCOPED_TRACE(what);
+    cluster.node(0).signal(SIGHUP);
+    ++refused;
+    EXPECT_TRUE(eventually(seconds(10), [&] { return errors() >= refused; })) << cluster.logs();
+    EXPECT_EQ(caller.served_serial(url), good);
+    std::filesystem::remove_all(files / "roots");
+    std::filesystem::copy(keep, files,
+                          std::filesystem::copy_options::recursive |
+                              std::filesystem::copy_options::overwrite_existing);
+  };
+  std::filesystem::remove(files / "node.key");
+  refuse("no key");
+  std::ofstream(files / "node.crt") << "";
+  refuse("an empty certificate");
+  stranger.issue(directory.path() / "foreign", "verger-node", "IP:127.0.0.1");
+  put(directory.path() / "foreign.key", files / "node.key");
+  refuse("another certificate's key");
+  stranger.issue(files / "node", "verger-node", "IP:127.0.0.1");
+  refuse("a certificate of an authority that is not among the roots");
+  put(keep / "node.crt", files / "roots" / "leaf.pem");
+  refuse("a leaf among the roots");
+  std::filesystem::remove(files / "roots" / "ca.crt");
+  refuse("no root");
+
+  // A stray text file among the roots is no certificate and harms nobody.
+  std::ofstream(files / "roots" / "note.txt") << "hello";
+  const auto renewed = cluster.issue_for_node(0, cluster.authority());
+  cluster.node(0).signal(SIGHUP);
+  EXPECT_TRUE(eventually(seconds(10), [&] { return caller.served_serial(url) == renewed; }))
+      << cluster.logs();
+}
+
+}  // namespace
+}  // namespace verger::test

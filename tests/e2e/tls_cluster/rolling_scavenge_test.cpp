@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/rolling_scavenge/checks.h"
+#include "tests/support/processes/https_caller.h"
+#include "tests/support/processes/real_cluster.h"
+
+namespace verger::test {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(TlsCluster, IsScavengedOverHttpsWithItsAgents) {
+  RealCluster cluster({.tls = true});
+  cluster.start_all();
+  cluster.register_cluster();
+  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  SCOPED_TRACE(cluster.logs());
+  expect_a_good_end(run);
+}
+
+TEST(TlsCluster, IsScavengedOverHttpsWithoutAgentsAndWithoutAtomPub) {
+  RealCluster cluster({.atom = false, .with_agents = false, .role = "node", .tls = true});
+  cluster.start_all();
+  cluster.register_cluster();
+  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  SCOPED_TRACE(cluster.logs());
+  ASSERT_TRUE(run.is_object());
+  EXPECT_EQ(run.at("state"), "done") << run.dump(1);
+  EXPECT_TRUE(run.at("report").at("digests_equal").is_null()) << "it cannot be seen";
+  EXPECT_LE(run.at("report").at("planned_leader_moves"), 1);
+}
+
+TEST(TlsCluster, TellsWhichCertificateIsNotAcceptedAndWhatToDo) {
+  RealCluster cluster({.with_agents = false, .role = "node", .tls = true});
+  cluster.start_all();
+  cluster.register_cluster();
+  const TempDirectory directory;
+  const OpensslAuthority stranger(directory.path() / "stranger", "Another root");
+  const auto add = [&](const std::string& node, const std::string& roots) {
+    return cluster.verger({"cluster", "add", "other", "--node", node, "--ca", roots});
+  };
+  const auto url = cluster.node_url(0);
+  ASSERT_EQ(cluster.verger({"cluster", "remove", "orders"}).status, 0);
+
+  const auto unknown = add(url, stranger.root().string());
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr(url), HasSubstr("CN=verger-node"),
+                                 HasSubstr("issuer CN=Verger test root"),
+                                 HasSubstr("add the root that issued it to")));
+  const auto name = add("https://127.0.0.2:" + std::to_string(cluster.node_port(0)),
+                        cluster.authority().root().string());
+  EXPECT_EQ(name.status, 1);  // nobody listens there, or the name does not fit
+  const auto missing = add(url, "nowhere.crt");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.err, HasSubstr("trusted-roots/nowhere.crt: cannot be read"));
+  const auto plain = add("http://10.9.8.7:2113", "");
+  EXPECT_EQ(plain.status, 1);
+  EXPECT_THAT(plain.err, HasSubstr("use https"));
+  const auto right = add(url, cluster.authority().root().string());
+  EXPECT_EQ(right.status, 0) << right.err;
+}
+
+TEST(TlsCluster, RoutesBetweenNodesAreClosedToOthers) {
+  RealCluster cluster({.with_agents = false, .role = "node", .tls = true});
+  cluster.start_all();
+  cluster.register_cluster();
+  HttpsCaller operator_with_password(cluster.authority().root());
+  for (const auto* route : {"/verger/v1/gossip", "/verger/v1/election", "/verger/v1/write"}) {
+    const auto answer = operator_with_password.post(cluster.node_url(0), route);
+    ASSERT_TRUE(answer.has_value()) << answer.error().message;
+    EXPECT_EQ(answer->status, 401) << route;
+  }
+}
+
+}  // namespace
+}  // namespace verger::test
