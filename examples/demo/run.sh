@@ -63,7 +63,31 @@ touch "$dir/.verger-demo"
 free_kib=$(df -Pk "$dir" | awk 'NR == 2 {print $4}')
 [ "$free_kib" -ge 204800 ] || die "$dir has $((free_kib / 1024)) MiB of free disk; the demo needs 200"
 
-printf 'Starting three embedded nodes on a database written by a real 24.6 server, and the controller\n'
+# Certificates of an authority made on the spot: one for each node (its agent shows the same), and
+# one that vergerd shows to the agents.
+tls=$dir/certificates
+mkdir -p "$tls/ca"
+make_certificate() { # make_certificate NAME COMMON-NAME EXTENDED-USAGE [SUBJECT-ALT-NAMES]
+  openssl req -x509 -CA "$tls/ca/ca.crt" -CAkey "$tls/ca.key" -days 7 \
+    -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$tls/$1.key" -out "$tls/$1.crt" \
+    -subj "/CN=$2" -addext basicConstraints=critical,CA:FALSE \
+    -addext keyUsage=critical,digitalSignature,keyAgreement -addext "extendedKeyUsage=$3" \
+    ${4:+-addext "subjectAltName=$4"} 2>>"$tls/openssl.log" ||
+    die "openssl could not make the certificate $1: $(tail -n 1 "$tls/openssl.log")"
+}
+openssl req -x509 -days 7 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+  -keyout "$tls/ca.key" -out "$tls/ca/ca.crt" -subj "/CN=Verger demo root" \
+  -addext keyUsage=critical,keyCertSign,cRLSign 2>>"$tls/openssl.log" ||
+  die "openssl could not make a root: $(tail -n 1 "$tls/openssl.log")"
+for node in "${nodes[@]}"; do
+  make_certificate "$node" verger-node serverAuth,clientAuth IP:127.0.0.1,DNS:localhost
+done
+make_certificate vergerd vergerd clientAuth
+# The built-in user of a new database; on a real cluster, a user in $ops with a password of its own.
+mkdir -p "$dir/controller/credentials"
+(umask 077 && printf 'admin\nchangeit\n' >"$dir/controller/credentials/demo")
+
+printf 'Starting three embedded nodes (TLS) on a database written by a real 24.6 server, and the controller\n'
 for node in "${nodes[@]}"; do
   mkdir -p "$dir/$node/db"
   tar --zstd --no-same-owner -xf "$here/database.tar.zst" -C "$dir/$node/db" ||
@@ -75,17 +99,21 @@ for node in "${nodes[@]}"; do
   "$bin/verger-agent" --role both --db "$dir/$node/db" --state "$dir/$node/agent" \
     --node-port "${node_port[$node]}" --replication-port "${replication_port[$node]}" \
     --agent-port "${agent_port[$node]}" --cluster-size 3 --gossip-seed "$seeds" \
+    --certificate-file "$tls/$node.crt" --certificate-private-key-file "$tls/$node.key" \
+    --trusted-root-certificates-path "$tls/ca" \
     --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds 1800 \
     >"$dir/$node/agent.log" 2>&1 &
   pids+=($!)
 done
-"$bin/vergerd" --data "$dir/controller" --port "$controller_port" --end-after-seconds 1800 \
+"$bin/vergerd" --data "$dir/controller" --port "$controller_port" --ca "$tls/ca/ca.crt" \
+  --certificate-file "$tls/vergerd.crt" --certificate-private-key-file "$tls/vergerd.key" \
+  --end-after-seconds 1800 \
   >"$dir/controller.log" 2>&1 &
 pids+=($!)
 
 register=()
 for node in "${nodes[@]}"; do
-  register+=(--node "$node=http://127.0.0.1:${node_port[$node]}" --agent "http://127.0.0.1:${agent_port[$node]}")
+  register+=(--node "$node=https://127.0.0.1:${node_port[$node]}" --agent "https://127.0.0.1:${agent_port[$node]}")
 done
 
 # until_true SECONDS WHAT COMMAND...
@@ -110,14 +138,17 @@ leader_seen() {
     and ([.snapshot.nodes[] | select(.state == "Follower" and .lag_bytes == 0)] | length == 2)'
 }
 until_true 30 "the controller's start" "$bin/verger" cluster list
-until_true 60 "the registration of the cluster" "$bin/verger" cluster add demo "${register[@]}"
+until_true 60 "the registration of the cluster" "$bin/verger" cluster add demo \
+  --credentials demo "${register[@]}"
 until_true 60 "the election of a leader" leader_seen
 
 # Everything is written through the node interface of one node, which forwards to the leader.
-base=http://127.0.0.1:${node_port[n1]}
+base=https://127.0.0.1:${node_port[n1]}
+node_curl=(curl -s --cacert "$tls/ca/ca.crt" -K "$tls/curl.conf")
+(umask 077 && printf 'user = "admin:changeit"\n' >"$tls/curl.conf")
 write() { # write STREAM[/metadata] TYPE JSON
   local status
-  status=$(curl -s -o /dev/null -w '%{http_code}' -X POST "$base/streams/$1" \
+  status=$("${node_curl[@]}" -o /dev/null -w '%{http_code}' -X POST "$base/streams/$1" \
     -H 'Content-Type: application/json' -H "ES-EventType: $2" \
     -H "ES-EventId: $(cat /proc/sys/kernel/random/uuid)" -d "$3")
   [ "$status" = 201 ] || die "a write to $1 was answered with $status"
@@ -126,9 +157,9 @@ for number in $(seq 1 40); do write "demo-orders" ordered "{\"order\": $number}"
 write "demo-orders/metadata" '$metadata' '{"$maxCount": 5}'
 for number in $(seq 1 20); do write "demo-session-$((number % 4))" visited "{\"page\": $number}"; done
 for number in 1 2; do
-  curl -sf -o /dev/null -X DELETE "$base/streams/demo-session-$number" || die "a delete failed"
+  "${node_curl[@]}" -f -o /dev/null -X DELETE "$base/streams/demo-session-$number" || die "a delete failed"
 done
-curl -sf -o /dev/null -X DELETE -H 'ES-HardDelete: true' "$base/streams/demo-session-3" ||
+"${node_curl[@]}" -f -o /dev/null -X DELETE -H 'ES-HardDelete: true' "$base/streams/demo-session-3" ||
   die "a hard delete failed"
 printf 'Written through the node interface: 60 events, a limit of 5 on 40 of them, three deletes\n\n'
 until_true 60 "all nodes to have these writes" leader_seen
