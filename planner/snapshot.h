@@ -42,6 +42,7 @@ struct AgentFacts {
   std::int64_t disk_total = -1;
   std::int64_t disk_free = -1;
   std::int64_t database_bytes = -1;
+  std::int64_t event_count = -1;
   std::int64_t chunk_files = -1;
   std::int64_t largest_chunk = -1;
   std::int64_t chunk_size = -1;

@@ -37,6 +37,7 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
               {"node_priority", node.priority},
               {"lag_bytes", node.answered ? known(cluster.lag(node)) : json()},
               {"database_bytes", nullptr},
+              {"event_count", nullptr},
               {"disk_free_bytes", nullptr},
               {"chunk_files", nullptr},
               {"running_scavenge", nullptr},
@@ -48,6 +49,7 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
   }
   if (node.agent) {
     out["database_bytes"] = known(node.agent->database_bytes);
+    out["event_count"] = known(node.agent->event_count);
     out["disk_free_bytes"] = known(node.agent->disk_free);
     out["chunk_files"] = known(node.agent->chunk_files);
     if (node.agent->last_finished) {

@@ -32,6 +32,7 @@ void print_cluster(const CliContext& context, const json& cluster) {
                {"lag", Table::Align::kRight},
                {"on disk", Table::Align::kRight},
                {"chunks", Table::Align::kRight},
+               {"events", Table::Align::kRight},
                {"last point"},
                {"now"}});
   for (const auto& node : list_of(snapshot, "nodes")) {
@@ -43,7 +44,8 @@ void print_cluster(const CliContext& context, const json& cluster) {
     table.add({text_of(node, "name"), text_of(node, "state"),
                optional_number(node, "writer_checkpoint"), optional_bytes(node, "lag_bytes"),
                optional_bytes(node, "database_bytes"), optional_number(node, "chunk_files"),
-               point_text(node, "last_finished_point"), now.empty() ? "-" : now});
+               optional_number(node, "event_count"), point_text(node, "last_finished_point"),
+               now.empty() ? "-" : now});
   }
   table.print(context.out);
 }

@@ -24,15 +24,17 @@ struct ScavengeOptions {
 void print_plan(const CliContext& context, const json& plan) {
   context.out << fmt::format("plan {}  cluster {}  {}\n", text_of(plan, "hash").substr(0, 12),
                              text_of(plan, "cluster"), text_of(plan, "operation"));
-  Table table({{"stage"}, {"step"}, {"node"}, {"why"}});
+  Table table({{"stage", Table::Align::kRight}, {"step"}, {"node"}, {"why", Table::Align::kWrap}});
+  std::size_t number = 0;
   std::size_t contingencies = 0;
   for (const auto& stage : list_of(plan, "stages")) {
     if (!text_of(stage, "if_put_off").empty()) {
       ++contingencies;
       continue;
     }
+    ++number;
     for (const auto& step : list_of(stage, "steps")) {
-      table.add({text_of(stage, "name"), text_of(step, "kind"), text_of(step, "node"),
+      table.add({std::to_string(number), text_of(step, "kind"), text_of(step, "node"),
                  text_of(step, "reason")});
     }
   }

@@ -34,6 +34,25 @@ std::string cut(const std::string& text, std::size_t width) {
   return out + "…";
 }
 
+/// Lines of at most `width` characters, broken at spaces; a longer word is cut.
+std::vector<std::string> wrap(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find(' ', at), text.size());
+    const auto word = cut(text.substr(at, end - at), width);
+    auto& line = lines.back();
+    if (line.empty()) {
+      line = word;
+    } else if (length_of(line) + 1 + length_of(word) <= width) {
+      line += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+    at = end + 1;
+  }
+  return lines;
+}
+
 }  // namespace
 
 void Table::add(std::vector<std::string> cells) {
@@ -79,7 +98,17 @@ void Table::print(std::ostream& out) const {
   };
   print_row([&](std::size_t i) { return columns_[i].title; });
   for (const auto& row : rows_) {
-    print_row([&](std::size_t i) { return row[i]; });
+    std::vector<std::vector<std::string>> cells;
+    std::size_t lines = 1;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      cells.push_back(columns_[i].align == Align::kWrap ? wrap(row[i], widths[i])
+                                                        : std::vector{row[i]});
+      lines = std::max(lines, cells.back().size());
+    }
+    for (std::size_t line = 0; line < lines; ++line) {
+      print_row(
+          [&](std::size_t i) { return line < cells[i].size() ? cells[i][line] : std::string(); });
+    }
   }
 }
 

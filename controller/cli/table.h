@@ -7,11 +7,11 @@
 
 namespace verger::cli {
 
-/// Rows under a heading, in columns as wide as their content, at most 100 columns in all: the
-/// widest column is cut (with "…") where a row would be longer.
+/// Rows under a heading, in columns as wide as their content, at most 100 columns in all. Where a
+/// row would be longer the widest column is cut (with "…"), or goes on in the next line (kWrap).
 class Table {
  public:
-  enum class Align : std::uint8_t { kLeft, kRight };
+  enum class Align : std::uint8_t { kLeft, kRight, kWrap };
   struct Column {
     std::string title;
     Align align = Align::kLeft;

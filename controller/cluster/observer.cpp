@@ -62,6 +62,7 @@ planner::AgentFacts to_facts(const api::NodeFacts& facts) {
   out.disk_total = facts.disk_total_bytes;
   out.disk_free = facts.disk_free_bytes;
   out.database_bytes = facts.database_bytes;
+  out.event_count = facts.event_count;
   out.chunk_files = facts.chunk_file_count;
   out.largest_chunk = facts.largest_chunk_bytes;
   out.chunk_size = facts.chunk_size;

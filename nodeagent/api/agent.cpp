@@ -129,6 +129,7 @@ json to_json(const NodeFacts& facts) {
               {"diskTotalBytes", facts.disk_total_bytes},
               {"diskFreeBytes", facts.disk_free_bytes},
               {"databaseBytes", facts.database_bytes},
+              {"eventCount", facts.event_count},
               {"chunkFileCount", facts.chunk_file_count},
               {"largestChunkBytes", facts.largest_chunk_bytes},
               {"chunkSize", facts.chunk_size},
@@ -196,6 +197,7 @@ Result<NodeFacts> parse_node_facts(std::string_view body) {
   fields.read("diskTotalBytes", facts.disk_total_bytes);
   fields.read("diskFreeBytes", facts.disk_free_bytes);
   fields.read("databaseBytes", facts.database_bytes);
+  fields.read("eventCount", facts.event_count);
   fields.read("chunkFileCount", facts.chunk_file_count);
   fields.read("largestChunkBytes", facts.largest_chunk_bytes);
   fields.read("chunkSize", facts.chunk_size);

@@ -73,6 +73,7 @@ struct NodeFacts {
   std::int64_t disk_total_bytes = 0;
   std::int64_t disk_free_bytes = 0;
   std::int64_t database_bytes = 0;
+  std::int64_t event_count = -1;  ///< events the index holds; -1: not known
   std::int64_t chunk_file_count = 0;
   std::int64_t largest_chunk_bytes = 0;
   std::int64_t chunk_size = 0;

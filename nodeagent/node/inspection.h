@@ -41,6 +41,8 @@ class NodeInspection {
   /// cluster's. Empty where it cannot be read.
   virtual std::string database_id() const { return {}; }
   virtual ChunkInventory chunks() const = 0;
+  /// Events the index holds: what was deleted or expired counts until a scavenge removes it.
+  virtual std::int64_t event_count() const { return -1; }
   virtual const Path& database_directory() const = 0;
   virtual const Path& index_directory() const = 0;
   /// Points in the committed log, oldest first. Errors: kCorruption, kIo.

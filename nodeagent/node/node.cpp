@@ -126,6 +126,14 @@ class Node::Impl final : public NodeInspection {
     }
     return inventory;
   }
+  std::int64_t event_count() const override {
+    const auto& index = core->db().stream_index();
+    auto count = index.memory_entry_count();
+    for (const auto& slot : index.tables()) {
+      count += slot.table->count();
+    }
+    return static_cast<std::int64_t>(count);
+  }
   const Path& database_directory() const override { return core->log().directory(); }
   const Path& index_directory() const override { return core->db().stream_index().directory(); }
   Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {

@@ -32,6 +32,7 @@ api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files
   facts.epoch_number = positions.epoch_number.value();
   const auto chunks = node->chunks();
   facts.database_bytes = chunks.total_bytes;
+  facts.event_count = node->event_count();
   facts.chunk_file_count = chunks.file_count;
   facts.largest_chunk_bytes = chunks.largest_bytes;
   facts.chunk_size = chunks.chunk_size;

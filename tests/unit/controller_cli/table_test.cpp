@@ -1,5 +1,6 @@
 #include "controller/cli/table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sstream>
 
@@ -31,6 +32,30 @@ TEST(Table, CutsTheWidestColumnToAHundredCharacters) {
   // 99 one-byte characters and the three bytes of the ellipsis.
   EXPECT_EQ(row.size(), 102U);
   EXPECT_TRUE(row.ends_with("r…"));
+}
+
+TEST(Table, WrapsAColumnThatAsksForIt) {
+  Table table({{"node"}, {"why", Table::Align::kWrap}, {"n", Table::Align::kRight}});
+  std::string reason;
+  for (int i = 0; i < 30; ++i) {
+    reason += fmt::format("{}word", i == 0 ? "" : " ");
+  }
+  table.add({"n1", reason, "7"});
+  std::ostringstream out;
+  table.print(out);
+  std::istringstream lines(out.str());
+  std::string line;
+  std::size_t words = 0;
+  std::size_t rows = 0;
+  while (std::getline(lines, line)) {
+    EXPECT_LE(line.size(), 100U);
+    for (auto at = line.find("word"); at != std::string::npos; at = line.find("word", at + 1)) {
+      ++words;
+    }
+    rows += line.starts_with("n1") ? 1 : 0;
+  }
+  EXPECT_EQ(words, 30U);
+  EXPECT_EQ(rows, 1U);
 }
 
 TEST(Table, CountsCharactersNotBytes) {
