@@ -129,6 +129,7 @@ class Index {
 
  private:
   friend class IndexRebuildJob;
+  friend class EntrySweep;
   struct State;
   explicit Index(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

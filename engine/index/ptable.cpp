@@ -330,6 +330,21 @@ Result<IndexEntry> PTable::entry(std::uint64_t n) const {
   return search.at(n);
 }
 
+Result<void> PTable::read(std::uint64_t first, std::uint64_t count_wanted,
+                          std::vector<IndexEntry>& out) const {
+  if (first > count() || count_wanted > count() - first) {
+    return Error{Errc::kInvalidArgument, fmt::format("{}: entries {} to {} of {}", path().string(),
+                                                     first, first + count_wanted, count())};
+  }
+  return detail::read_entries(*state_->file, state_->layout.entry_offset(first),
+                              state_->layout.version, count_wanted, out);
+}
+
+Result<std::uint64_t> PTable::first_below(StreamHash hash) const {
+  Search search(state_->path, *state_->file, state_->layout, state_->midpoints);
+  return search.first_not_above({hash, kSmallestNumber, kSmallestPosition});
+}
+
 Result<void> PTable::verify_md5() const {
   Md5 running;
   Bytes block(1U << 20U);

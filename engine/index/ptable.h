@@ -50,6 +50,12 @@ class PTable {
                                                   const EntryFilter& is_of_stream) const;
   /// Entry `n` in file order (descending).
   Result<IndexEntry> entry(std::uint64_t n) const;
+  /// Entries `first` to `first` + `count` - 1 in file order, in place of what `out` held.
+  /// Errors: kCorruption (order), kIo.
+  Result<void> read(std::uint64_t first, std::uint64_t count, std::vector<IndexEntry>& out) const;
+  /// The number, in file order, of the first entry whose hash is below `hash`; count() when there
+  /// is none. Not for version 1.
+  Result<std::uint64_t> first_below(StreamHash hash) const;
   /// File offset of entry `n`, for messages.
   std::uint64_t entry_offset(std::uint64_t n) const;
   /// Errors: kCorruption, kIo. Blocks: call it from a job or a pool.

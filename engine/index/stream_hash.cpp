@@ -124,6 +124,17 @@ std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
 
 /// UTF-16LE of `name`, which is at most twice as long, written to `out`; returns the size.
 std::size_t to_utf16(std::string_view name, std::byte* out) {
+  // Names are nearly always ASCII, which only widens: loops the compiler makes wide.
+  unsigned char all = 0;
+  for (const char c : name) {
+    all |= static_cast<unsigned char>(c);
+  }
+  if (all < 0x80) {
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      store_le(out + 2 * i, static_cast<std::uint16_t>(name[i]));
+    }
+    return 2 * name.size();
+  }
   std::size_t size = 0;
   const auto put = [&](std::uint32_t unit) {
     store_le(out + size, static_cast<std::uint16_t>(unit));

@@ -1,0 +1,140 @@
+#include "engine/index/entry_sweep.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/index/detail/entry_reader.h"
+#include "engine/index/detail/index_state.h"
+#include "engine/index/detail/latest_before.h"
+#include "engine/index/detail/ptable_format.h"
+
+namespace verger::index {
+namespace {
+
+/// Entries around a place that was searched for; doubled as long as the next one lies just before.
+constexpr std::uint64_t kFirstWindow = 256;
+constexpr std::uint64_t kLargestWindow = 8192;
+
+}  // namespace
+
+/// A window of one table's entries that moves towards its front.
+struct EntrySweep::Table {
+  explicit Table(std::shared_ptr<const PTable> opened) : table(std::move(opened)) {}
+
+  std::shared_ptr<const PTable> table;
+  std::uint64_t start = 0;  ///< number of the window's first entry
+  std::vector<IndexEntry> window;
+  std::vector<IndexEntry> piece;
+  std::uint64_t step = kFirstWindow;
+
+  /// Puts the entries before the window in front of it, and forgets those at or after `keep`.
+  Result<void> extend(std::size_t keep) {
+    const auto count = std::min(step, start);
+    VERGER_CHECK(table->read(start - count, count, piece));
+    if (!window.empty() && !piece.empty() && window.front() > piece.back()) {
+      return detail::out_of_order(table->path(), table->entry_offset(start));
+    }
+    piece.insert(piece.end(), window.begin(), window.begin() + static_cast<std::ptrdiff_t>(keep));
+    window.swap(piece);
+    start -= count;
+    step = std::min(step * 2, kLargestWindow);
+    return {};
+  }
+
+  /// Puts the window around the end of the hash's entries.
+  Result<void> search(StreamHash hash) {
+    VERGER_TRY(const auto end, table->first_below(hash));
+    const auto last = std::min(end + 1, table->count());
+    step = kFirstWindow;
+    start = last - std::min(last, step);
+    return table->read(start, last - start, window);
+  }
+
+  Result<bool> find(StreamHash hash, std::size_t limit, std::vector<IndexEntry>& out) {
+    if (table->count() == 0) {
+      return true;
+    }
+    const auto end_reached = [&] { return start + window.size() == table->count(); };
+    const bool before = !window.empty() && hash > window.front().hash;
+    if (before && start == 0) {
+      return true;
+    }
+    // The run of the hash ends inside the window, or where the table ends.
+    const bool inside = !window.empty() && !before && (end_reached() || hash > window.back().hash);
+    if (before) {
+      VERGER_CHECK(extend(1));
+      if (start > 0 && hash > window.front().hash) {
+        if (!table->may_contain(hash)) {
+          return true;
+        }
+        VERGER_CHECK(search(hash));
+      }
+    } else if (!inside) {
+      if (!table->may_contain(hash)) {
+        return true;
+      }
+      VERGER_CHECK(search(hash));
+    }
+    for (;;) {
+      const auto run = std::ranges::equal_range(window, hash, std::greater{}, &IndexEntry::hash);
+      if (run.size() > limit) {
+        return false;
+      }
+      if (run.empty() || run.begin() != window.begin() || start == 0) {
+        out.insert(out.end(), run.begin(), run.end());
+        return true;
+      }
+      VERGER_CHECK(extend(run.size()));
+    }
+  }
+};
+
+EntrySweep::EntrySweep(const Index& index) : state_(index.state_.get()), view_(state_->view()) {
+  for (const auto& table : view_->newest_first) {
+    tables_.push_back(std::make_unique<Table>(table));
+  }
+}
+
+EntrySweep::~EntrySweep() = default;
+
+Result<bool> EntrySweep::find(StreamHash hash, std::size_t limit, Found& found) {
+  auto collected = collect(hash, limit, found);
+  return collected ? collected : state_->noted(std::move(collected).error());
+}
+
+Result<bool> EntrySweep::collect(StreamHash hash, std::size_t limit, Found& found) {
+  found.entries.clear();
+  found.ends.clear();
+  view_->memory->range(hash, detail::kSmallestNumber, detail::kGreatestNumber,
+                       std::numeric_limits<std::size_t>::max(), found.entries);
+  if (found.entries.size() > limit) {
+    return false;
+  }
+  found.ends.push_back(found.entries.size());
+  for (const auto& table : tables_) {
+    if (table->table->version() == 1) {
+      return false;
+    }
+    VERGER_TRY(const bool complete, table->find(hash, limit, found.entries));
+    if (!complete) {
+      return false;
+    }
+    found.ends.push_back(found.entries.size());
+  }
+  return true;
+}
+
+Result<std::optional<IndexEntry>> EntrySweep::latest_before(const Found& found, LogPosition limit) {
+  const auto at = [&](std::uint64_t i) -> Result<IndexEntry> { return found.entries[i]; };
+  std::size_t begin = 0;
+  for (const auto end : found.ends) {
+    VERGER_TRY(const auto last, detail::find_latest_before(at, begin, end, limit, nullptr));
+    if (last) {
+      return last;
+    }
+    begin = end;
+  }
+  return std::optional<IndexEntry>();
+}
+
+}  // namespace verger::index
