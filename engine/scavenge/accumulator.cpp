@@ -95,6 +95,11 @@ Result<bool> Accumulator::open_chunk() {
 
 Result<void> Accumulator::close_chunk() {
   scanner_.reset();
+  VERGER_CHECK(carry_out());
+  for (const auto& [chunk, weight] : weights_) {
+    VERGER_CHECK(context_.state.add_weight(chunk, weight));
+  }
+  weights_.clear();
   if (range_) {
     VERGER_CHECK(context_.state.set_time_range(chunk_, *range_));
   }
@@ -121,10 +126,134 @@ Result<void> Accumulator::add(const log::Prepare& prepare) {
   if (streams::is_metastream(prepare.stream)) {
     return add_metadata(prepare);
   }
-  return note(prepare.stream);
+  note(prepare.stream);
+  return pending_.full() ? carry_out() : Result<void>{};
 }
 
-Result<void> Accumulator::note(std::string_view stream) {
+void Accumulator::note(std::string_view stream) {
+  if (pending_.add_name(stream, context_.state.seen_key(stream))) {
+    settle();
+  }
+}
+
+void Accumulator::settle() {
+  pending_.settle([this](std::string_view name, const detail::SeenNames::Key& key) {
+    return !context_.state.seen_before(name, key);
+  });
+}
+
+void Accumulator::add_weight(LogPosition position) {
+  weights_[context_.chunk_of(position)] += kReplacedWeight;
+}
+
+Result<void> Accumulator::add_metadata(const log::Prepare& prepare) {
+  if (prepare.event_number().value() < 0) {
+    return refused("a metadata record of an explicit transaction", prepare);
+  }
+  const auto original = streams::original_of(prepare.stream);
+  note(original);
+  note(prepare.stream);
+  settle();
+  const auto metadata = streams::parse_metadata(prepare.data, prepare.version);
+  detail::PendingRecord record;
+  record.metastream_hash = context_.state.hash(prepare.stream);
+  record.original_hash = context_.state.hash(original);
+  record.number = prepare.event_number();
+  record.position = prepare.position;
+  record.max_age_seconds = metadata.max_age_seconds.value_or(-1);
+  record.max_count = metadata.max_count.value_or(-1);
+  record.truncate_before = metadata.truncate_before.value_or(-1);
+  pending_.add(record, prepare.stream);
+  return pending_.full() ? carry_out() : Result<void>{};
+}
+
+Result<void> Accumulator::add_tombstone(const log::Prepare& prepare) {
+  if (streams::is_metastream(prepare.stream)) {
+    return refused("a tombstone of a metastream", prepare);
+  }
+  if (prepare.event_number().value() < 0) {
+    return refused("a tombstone without an event number", prepare);
+  }
+  const auto metastream = streams::metastream_of(prepare.stream);
+  note(prepare.stream);
+  note(metastream);
+  settle();
+  detail::PendingRecord record;
+  record.tombstone = true;
+  record.metastream_hash = context_.state.hash(metastream);
+  record.original_hash = context_.state.hash(prepare.stream);
+  record.number = prepare.event_number();
+  record.position = prepare.position;
+  pending_.add(record, metastream);
+  return pending_.full() ? carry_out() : Result<void>{};
+}
+
+Result<void> Accumulator::carry_out() {
+  if (pending_.empty()) {
+    return {};
+  }
+  settle();
+  const auto pause = [this] { return context_.check_stop(); };
+  std::vector<ScavengeState::NamedHash> streams;
+  streams.reserve(pending_.names().size());
+  for (const auto& name : pending_.names()) {
+    const auto text = pending_.text(name);
+    streams.push_back({context_.state.hash(text), text});
+  }
+  VERGER_TRY(const bool noted, context_.state.note_streams(streams, pause));
+  if (!noted) {
+    VERGER_CHECK(carry_out_in_order());
+    pending_.clear();
+    return {};
+  }
+  // Records of one stream keep their order, which is that of their positions; those of different
+  // streams do not touch each other, and weights are whole numbers.
+  auto& records = pending_.records();
+  const auto sort_by = [&records](StreamHash detail::PendingRecord::* hash) {
+    std::ranges::sort(records, {}, [hash](const detail::PendingRecord& record) {
+      return std::pair(static_cast<std::int64_t>((record.*hash).value()), record.position);
+    });
+  };
+  sort_by(&detail::PendingRecord::metastream_hash);
+  std::uint64_t done = 0;
+  for (auto& record : records) {
+    if (done++ % kRecordsBetweenRests == 0) {
+      VERGER_CHECK(pause());
+    }
+    VERGER_CHECK(apply_to_metastream(record));
+  }
+  sort_by(&detail::PendingRecord::original_hash);
+  for (const auto& record : records) {
+    if (done++ % kRecordsBetweenRests == 0) {
+      VERGER_CHECK(pause());
+    }
+    VERGER_CHECK(apply_to_original(record));
+  }
+  pending_.clear();
+  return {};
+}
+
+Result<void> Accumulator::carry_out_in_order() {
+  std::uint32_t name = 0;
+  const auto& names = pending_.names();
+  const auto note_up_to = [&](std::size_t end) -> Result<void> {
+    for (; name < end; ++name) {
+      if (name % kRecordsBetweenRests == 0) {
+        VERGER_CHECK(context_.check_stop());
+      }
+      VERGER_CHECK(report_collision(pending_.text(names[name])));
+    }
+    return {};
+  };
+  for (auto& record : pending_.records()) {
+    VERGER_CHECK(note_up_to(record.names_before));
+    VERGER_CHECK(apply_to_metastream(record));
+    VERGER_CHECK(apply_to_original(record));
+  }
+  return note_up_to(names.size());
+}
+
+Result<void> Accumulator::report_collision(std::string_view stream) {
   VERGER_TRY(const auto partner, context_.state.note_stream(stream));
   if (partner) {
     context_.parts.out.info(fmt::format(
@@ -133,81 +262,76 @@ Result<void> Accumulator::note(std::string_view stream) {
   return {};
 }
 
-Result<void> Accumulator::add_weight(LogPosition position) {
-  return context_.state.add_weight(context_.chunk_of(position), kReplacedWeight);
-}
-
-Result<void> Accumulator::add_metadata(const log::Prepare& prepare) {
+Result<void> Accumulator::apply_to_metastream(detail::PendingRecord& record) {
   auto& state = context_.state;
-  const auto original_name = streams::original_of(prepare.stream);
-  VERGER_CHECK(note(original_name));
-  VERGER_CHECK(note(prepare.stream));
-  if (prepare.event_number().value() < 0) {
-    return refused("a metadata record of an explicit transaction", prepare);
+  const auto name = pending_.text(record.metastream);
+  const StreamHandle metastream{record.metastream_hash,
+                                state.is_collision(name) ? std::string(name) : std::string()};
+  if (record.tombstone) {
+    VERGER_CHECK(state.set_metastream_tombstone(metastream));
+    VERGER_TRY(const auto last, index_.last_number(metastream));
+    if (last != kNoStream) {
+      VERGER_CHECK(index_.forward(metastream, last.value(), 1, infos_));
+      if (!infos_.empty()) {
+        add_weight(infos_.front().position);
+      }
+    }
+    return {};
   }
-  const auto metastream = state.handle_of(prepare.stream);
-  VERGER_TRY(const auto order, order_of(prepare, metastream));
+  VERGER_TRY(const auto order, order_of(record, metastream));
+  record.in_order = order.in_order;
   if (order.replaced) {
-    VERGER_CHECK(add_weight(*order.replaced));
+    add_weight(*order.replaced);
   }
   if (!order.in_order) {
     context_.parts.out.info(
         fmt::format("SCAVENGING: metadata record {} of stream \"{}\" at {} is out of order",
-                    prepare.event_number(), prepare.stream, prepare.position));
+                    record.number, name, record.position));
     return {};
   }
-  if (!streams::is_metastream(original_name)) {
-    const auto metadata = streams::parse_metadata(prepare.data, prepare.version);
-    OriginalData limits;
-    limits.max_age_seconds = metadata.max_age_seconds;
-    limits.max_count = metadata.max_count;
-    limits.truncate_before = metadata.truncate_before;
-    VERGER_CHECK(state.set_limits(state.handle_of(original_name), limits));
-  }
-  if (prepare.event_number().value() > 0) {
-    return state.set_metastream_discard(metastream, DiscardPoint::before(prepare.event_number()));
+  if (record.number.value() > 0) {
+    return state.set_metastream_discard(metastream, DiscardPoint::before(record.number));
   }
   return {};
 }
 
-Result<Accumulator::MetadataOrder> Accumulator::order_of(const log::Prepare& prepare,
+Result<void> Accumulator::apply_to_original(const detail::PendingRecord& record) {
+  auto& state = context_.state;
+  const auto name = streams::original_of(pending_.text(record.metastream));
+  if (!record.in_order || streams::is_metastream(name)) {
+    return {};
+  }
+  const StreamHandle original{record.original_hash,
+                              state.is_collision(name) ? std::string(name) : std::string()};
+  if (record.tombstone) {
+    return state.set_tombstone(original);
+  }
+  const auto limit = [](std::int64_t value) {
+    return value < 0 ? std::nullopt : std::optional(value);
+  };
+  OriginalData limits;
+  limits.max_age_seconds = limit(record.max_age_seconds);
+  limits.max_count = limit(record.max_count);
+  limits.truncate_before = limit(record.truncate_before);
+  return state.set_limits(original, limits);
+}
+
+Result<Accumulator::MetadataOrder> Accumulator::order_of(const detail::PendingRecord& record,
                                                          const StreamHandle& metastream) {
-  const auto number = prepare.event_number();
+  const auto number = record.number;
   const auto from = std::max<std::int64_t>(number.value() - 1, 0);
   VERGER_CHECK(index_.forward(metastream, from, kOrderWindow, infos_));
   MetadataOrder order;
   for (const auto& info : infos_) {
-    if (info.position < prepare.position && info.number >= number) {
-      return MetadataOrder{.in_order = false, .replaced = prepare.position};
+    if (info.position < record.position && info.number >= number) {
+      return MetadataOrder{.in_order = false, .replaced = record.position};
     }
   }
   if (!infos_.empty() && infos_.front().number < number &&
-      infos_.front().position < prepare.position) {
+      infos_.front().position < record.position) {
     order.replaced = infos_.front().position;
   }
   return order;
-}
-
-Result<void> Accumulator::add_tombstone(const log::Prepare& prepare) {
-  auto& state = context_.state;
-  VERGER_CHECK(note(prepare.stream));
-  if (streams::is_metastream(prepare.stream)) {
-    return refused("a tombstone of a metastream", prepare);
-  }
-  if (prepare.event_number().value() < 0) {
-    return refused("a tombstone without an event number", prepare);
-  }
-  VERGER_CHECK(state.set_tombstone(state.handle_of(prepare.stream)));
-  name_ = streams::metastream_of(prepare.stream);
-  VERGER_CHECK(note(name_));
-  const auto metastream = state.handle_of(name_);
-  VERGER_CHECK(state.set_metastream_tombstone(metastream));
-  VERGER_TRY(const auto last, index_.last_number(metastream));
-  if (last == kNoStream) {
-    return {};
-  }
-  VERGER_CHECK(index_.forward(metastream, last.value(), 1, infos_));
-  return infos_.empty() ? Result<void>{} : add_weight(infos_.front().position);
 }
 
 }  // namespace verger::scavenge

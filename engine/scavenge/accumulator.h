@@ -1,10 +1,12 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "engine/log/chunk.h"
 #include "engine/scavenge/context.h"
+#include "engine/scavenge/detail/pending_records.h"
 #include "engine/scavenge/index_view.h"
 
 namespace verger::scavenge {
@@ -25,14 +27,25 @@ class Accumulator final : public StageTask {
   Result<void> add(const log::Prepare& prepare);
   Result<void> add_metadata(const log::Prepare& prepare);
   Result<void> add_tombstone(const log::Prepare& prepare);
-  Result<void> note(std::string_view stream);
+  /// Keeps the name for carry_out(), unless it was noted before.
+  void note(std::string_view stream);
+  void settle();
+  /// Does what was kept: all of it sorted by hash, which is several times as fast as in the order
+  /// of the log, or in that order when a stream collides for the first time.
+  Result<void> carry_out();
+  Result<void> carry_out_in_order();
+  /// What the record means for its metastream, and for the original stream.
+  Result<void> apply_to_metastream(detail::PendingRecord& record);
+  Result<void> apply_to_original(const detail::PendingRecord& record);
+  Result<void> report_collision(std::string_view stream);
   /// What an earlier or later record in the metastream means for this one.
   struct MetadataOrder {
     bool in_order = true;
     std::optional<LogPosition> replaced;
   };
-  Result<MetadataOrder> order_of(const log::Prepare& prepare, const StreamHandle& metastream);
-  Result<void> add_weight(LogPosition position);
+  Result<MetadataOrder> order_of(const detail::PendingRecord& record,
+                                 const StreamHandle& metastream);
+  void add_weight(LogPosition position);
 
   RunContext& context_;
   IndexView index_;
@@ -44,7 +57,8 @@ class Accumulator final : public StageTask {
   std::uint64_t chunks_ = 0;
   bool point_reached_ = false;
   std::vector<index::IndexEntry> infos_;
-  std::string name_;
+  detail::PendingRecords pending_;
+  std::map<std::int32_t, double> weights_;  ///< added by this chunk's records
 };
 
 }  // namespace verger::scavenge

@@ -21,8 +21,7 @@ std::string weight_text(double weight) {
 }  // namespace
 
 struct ChunkExecutor::Slot {
-  Slot(SharedLimits& limits, std::size_t cache) : reader(limits, cache) {}
-  LimitsReader reader;
+  std::optional<LimitsReader> reader;     ///< from its first chunk on
   std::unique_ptr<ChunkRewrite> rewrite;  ///< nullptr: idle
   double weight = 0;
   Monotonic started{};
@@ -31,20 +30,29 @@ struct ChunkExecutor::Slot {
 
 ChunkExecutor::ChunkExecutor(RunContext& context, ParallelRunner& runner,
                              std::optional<std::int32_t> done_chunk)
-    : context_(context), runner_(runner), limits_(context.state) {
+    : context_(context), runner_(runner) {
   const auto size = std::int64_t{context.parts.log.chunk_size()};
   next_ = LogPosition(done_chunk ? (std::int64_t{*done_chunk} + 1) * size : 0);
   last_end_ = done_chunk.value_or(-1);
   written_ = done_chunk;
-  const auto cache =
-      context.options.limits_cache / static_cast<std::size_t>(std::max(context.options.threads, 1));
   for (int n = 0; n < context.options.threads; ++n) {
-    slots_.push_back(std::make_unique<Slot>(limits_, cache));
+    slots_.push_back(std::make_unique<Slot>());
   }
   context_.progress.total = static_cast<std::uint64_t>(context_.point.position.value());
 }
 
 ChunkExecutor::~ChunkExecutor() = default;
+
+Result<void> ChunkExecutor::give_limits(Slot& slot) {
+  if (limits_ == nullptr) {
+    VERGER_TRY(limits_,
+               SharedLimits::load(context_.state, [this] { return context_.check_stop(); }));
+  }
+  if (!slot.reader) {
+    slot.reader.emplace(*limits_, context_.options.limits_cache / slots_.size());
+  }
+  return {};
+}
 
 Result<StepOutcome> ChunkExecutor::step(Budget budget) {
   VERGER_CHECK(context_.check_stop());
@@ -57,7 +65,7 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
   for (auto& slot : slots_) {
     if (slot->rewrite != nullptr) {
       pieces.emplace_back(
-          [&slot, budget] { slot->outcome = slot->rewrite->step(budget.units, slot->reader); });
+          [&slot, budget] { slot->outcome = slot->rewrite->step(budget.units, *slot->reader); });
     }
   }
   if (pieces.empty()) {
@@ -105,6 +113,7 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
           fmt::format("SCAVENGING: executing {} with weight {}, chunks {}-{}, positions {} to {}",
                       name, weight_text(weight), chunk->start(), chunk->end(),
                       chunk->start_position(), chunk->end_position()));
+      VERGER_CHECK(give_limits(slot));
       const ChunkRewrite::Names names{
           .temporary = context_.parts.random.uuid().to_string() + ".scavenge.tmp",
           .chunk_id = context_.parts.random.uuid()};

@@ -24,6 +24,8 @@ class ChunkExecutor final : public StageTask {
 
  private:
   struct Slot;
+  /// Loads the limits before the first chunk that is executed: mostly there is none.
+  Result<void> give_limits(Slot& slot);
   /// Gives the slot the next chunk that is to be executed; skips others.
   Result<void> fill(Slot& slot);
   Result<void> finish(Slot& slot);
@@ -32,7 +34,7 @@ class ChunkExecutor final : public StageTask {
 
   RunContext& context_;
   ParallelRunner& runner_;
-  SharedLimits limits_;
+  std::unique_ptr<SharedLimits> limits_;
   std::vector<std::unique_ptr<Slot>> slots_;
   LogPosition next_;
   std::int32_t last_end_ = -1;  ///< end of the last chunk handed out or skipped

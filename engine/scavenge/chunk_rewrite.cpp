@@ -4,6 +4,13 @@
 
 namespace verger::scavenge {
 
+Result<std::unique_ptr<SharedLimits>> SharedLimits::load(
+    ScavengeState& state, const std::function<Result<void>()>& pause) {
+  std::unique_ptr<SharedLimits> limits(new SharedLimits(state));
+  VERGER_TRY(limits->table_, detail::LimitsTable::load(state, pause));
+  return limits;
+}
+
 Result<StreamLimits> SharedLimits::find(std::string_view stream) {
   const std::scoped_lock lock(mutex_);
   VERGER_TRY(const auto limits, state_->limits_of(stream));
@@ -11,9 +18,16 @@ Result<StreamLimits> SharedLimits::find(std::string_view stream) {
 }
 
 LimitsReader::LimitsReader(SharedLimits& shared, std::size_t cache_entries)
-    : shared_(&shared), cache_(cache_entries) {}
+    : shared_(&shared), cache_(shared.table_ == nullptr ? cache_entries : 0) {}
 
 Result<const StreamLimits*> LimitsReader::find(std::string_view stream) {
+  const auto* table = shared_->table_.get();
+  if (table != nullptr && !shared_->state_->is_collision(stream)) {
+    if (!table->find(shared_->state_->hash(stream), streams::is_metastream(stream), found_)) {
+      found_ = {};
+    }
+    return &found_;
+  }
   if (const auto* known = cache_.find(stream)) {
     return known;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "engine/log/chunk.h"
 #include "engine/log/transaction_log.h"
+#include "engine/scavenge/detail/limits_table.h"
 #include "engine/scavenge/detail/name_cache.h"
 #include "engine/scavenge/rules.h"
 #include "engine/scavenge/scavenge_state.h"
@@ -14,17 +16,26 @@
 namespace verger::scavenge {
 
 /// The limits of streams, for several threads at once; each asks through a LimitsReader of its own.
+/// They do not change while it lives.
 class SharedLimits {
  public:
-  explicit SharedLimits(ScavengeState& state) : state_(&state) {}
+  /// Takes the limits of all streams into memory, unless they are too many. `pause` is called now
+  /// and then; its error ends it.
+  static Result<std::unique_ptr<SharedLimits>> load(ScavengeState& state,
+                                                    const std::function<Result<void>()>& pause);
   Result<StreamLimits> find(std::string_view stream);
 
  private:
+  friend class LimitsReader;
+  explicit SharedLimits(ScavengeState& state) : state_(&state) {}
+
   std::mutex mutex_;
   ScavengeState* state_;
+  std::unique_ptr<const detail::LimitsTable> table_;  ///< nullptr: too many
 };
 
-/// One thread's view of the limits, with a memory of the streams it met last.
+/// One thread's view of the limits. Where they are not in memory it remembers those of the streams
+/// it met last.
 class LimitsReader {
  public:
   LimitsReader(SharedLimits& shared, std::size_t cache_entries);
@@ -34,6 +45,7 @@ class LimitsReader {
  private:
   SharedLimits* shared_;
   detail::NameCache<StreamLimits> cache_;
+  StreamLimits found_;
 };
 
 /// Copies what stays of one physical chunk into a new file. One thread at a time, independent of

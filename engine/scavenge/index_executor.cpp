@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/assert.h"
 #include "engine/base/failpoint.h"
 #include "engine/index/ptable.h"
 
@@ -16,7 +17,11 @@ constexpr int kTableVersion = 4;
 struct IndexExecutor::Table {
   index::TableSlot slot;
   index::PTableScanner scanner;
-  index::PTableWriter writer;
+  /// Made when the first entry goes (at once for an old version): mostly a table stays as it is.
+  std::optional<index::PTableWriter> writer;
+  /// What was kept before that, to be copied first.
+  std::optional<index::PTableScanner> before;
+  std::uint64_t before_left = 0;
   std::unique_ptr<ScavengeState::LimitsCursor> limits;
   std::uint64_t kept = 0;
   std::uint64_t dropped = 0;
@@ -47,6 +52,13 @@ Result<StepOutcome> IndexExecutor::run(Budget budget) {
       }
       VERGER_CHECK(open_table());
     }
+    if (table_->before_left > 0) {
+      VERGER_TRY(const auto earlier, table_->before->next());
+      VERGER_ASSERT(earlier.has_value());
+      VERGER_CHECK(table_->writer->append(*earlier));
+      --table_->before_left;
+      continue;
+    }
     VERGER_TRY(const auto entry, table_->scanner.next());
     if (!entry) {
       VERGER_CHECK(close_table());
@@ -54,9 +66,14 @@ Result<StepOutcome> IndexExecutor::run(Budget budget) {
     }
     VERGER_TRY(const bool keep, keeps(*entry));
     if (keep) {
-      VERGER_CHECK(table_->writer.append(*entry));
+      if (table_->writer) {
+        VERGER_CHECK(table_->writer->append(*entry));
+      }
       ++table_->kept;
     } else {
+      if (!table_->writer) {
+        VERGER_CHECK(start_writing());
+      }
       ++table_->dropped;
     }
     if (++entries_since_rest_ >= kEntriesBetweenRests) {
@@ -72,17 +89,29 @@ Result<StepOutcome> IndexExecutor::run(Budget budget) {
 Result<void> IndexExecutor::open_table() {
   auto& parts = context_.parts;
   const auto& slot = slots_[next_];
-  VERGER_TRY(auto writer,
-             index::PTableWriter::create(parts.files, parts.index.directory(), parts.random.uuid(),
-                                         slot.table->count(), parts.index.options().cache_depth));
   table_ = std::make_unique<Table>(Table{.slot = slot,
                                          .scanner = index::PTableScanner(slot.table),
-                                         .writer = std::move(writer),
+                                         .writer = {},
+                                         .before = {},
+                                         .before_left = 0,
                                          .limits = context_.state.limits_cursor(),
                                          .kept = 0,
                                          .dropped = 0,
                                          .started = parts.clock.monotonic()});
   ++next_;
+  return slot.table->version() < kTableVersion ? start_writing() : Result<void>{};
+}
+
+Result<void> IndexExecutor::start_writing() {
+  auto& parts = context_.parts;
+  const auto& table = table_->slot.table;
+  VERGER_TRY(table_->writer,
+             index::PTableWriter::create(parts.files, parts.index.directory(), parts.random.uuid(),
+                                         table->count(), parts.index.options().cache_depth));
+  if (table_->kept > 0) {
+    table_->before.emplace(table);
+    table_->before_left = table_->kept;
+  }
   return {};
 }
 
@@ -93,11 +122,11 @@ Result<void> IndexExecutor::close_table() {
   event.index = table_->slot.position;
   const auto& old = table_->slot.table;
   table_->limits.reset();
-  if (table_->dropped == 0 && old->version() >= kTableVersion) {
+  if (!table_->writer) {
     event.entries_kept = old->count();
   } else {
     const auto old_size = old->file_size();
-    VERGER_TRY(const auto path, table_->writer.finish());
+    VERGER_TRY(const auto path, table_->writer->finish());
     VERGER_TRY(const auto new_size, parts.files.file_size(path));
     VERGER_CHECK(parts.index.replace_table(old, path));
     VERGER_FAILPOINT("scavenge.index.after-table");

@@ -21,6 +21,8 @@ class IndexExecutor final : public StageTask {
   struct Table;
   Result<StepOutcome> run(Budget budget);
   Result<void> open_table();
+  /// Something of the table goes: the rest is written to a new file.
+  Result<void> start_writing();
   Result<void> close_table();
   Result<bool> keeps(const index::IndexEntry& entry);
   void report_failure(const Error& error);

@@ -4,17 +4,50 @@
 #include <limits>
 
 namespace verger::scavenge {
+namespace {
+
+/// Entries of a stream in one table that are held at once; a longer stream is read piece by piece.
+constexpr std::size_t kMostLoaded = 4096;
+
+}  // namespace
 
 IndexView::IndexView(const index::Index& index, const log::TransactionLog& log, LogPosition point)
-    : index_(&index), log_(&log), point_(point) {}
+    : index_(&index), log_(&log), point_(point), sweep_(index) {}
+
+Result<bool> IndexView::load(const StreamHandle& stream) {
+  if (stream.by_name()) {
+    return false;
+  }
+  if (!loaded_ || *loaded_ != stream.hash) {
+    loaded_.reset();
+    VERGER_TRY(complete_, sweep_.find(stream.hash, kMostLoaded, found_));
+    loaded_ = stream.hash;
+  }
+  return complete_;
+}
 
 Result<void> IndexView::forward(const StreamHandle& stream, std::int64_t from, std::int64_t count,
                                 std::vector<index::IndexEntry>& out) {
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
   const auto to = from > kMax - (count - 1) ? kMax : from + count - 1;
-  VERGER_TRY(out, index_->range_forward(stream.hash, EventNumber(from), EventNumber(to),
-                                        std::numeric_limits<std::size_t>::max()));
-  std::erase_if(out, [&](const index::IndexEntry& entry) { return entry.position >= point_; });
+  VERGER_TRY(const bool loaded, load(stream));
+  if (loaded) {
+    out.clear();
+    // From the oldest table to the newest, each from its end: mostly ascending as it is.
+    for (auto end = found_.ends.size(); end-- > 0;) {
+      const auto begin = end == 0 ? 0 : found_.ends[end - 1];
+      for (auto i = found_.ends[end]; i-- > begin;) {
+        const auto& entry = found_.entries[i];
+        if (entry.number.value() >= from && entry.number.value() <= to && entry.position < point_) {
+          out.push_back(entry);
+        }
+      }
+    }
+  } else {
+    VERGER_TRY(out, index_->range_forward(stream.hash, EventNumber(from), EventNumber(to),
+                                          std::numeric_limits<std::size_t>::max()));
+    std::erase_if(out, [&](const index::IndexEntry& entry) { return entry.position >= point_; });
+  }
   if (stream.by_name()) {
     std::vector<index::IndexEntry> own;
     for (const auto& entry : out) {
@@ -25,19 +58,37 @@ Result<void> IndexView::forward(const StreamHandle& stream, std::int64_t from, s
     }
     out = std::move(own);
   }
-  std::ranges::sort(out);
+  if (!std::ranges::is_sorted(out)) {
+    std::ranges::sort(out);
+  }
   const auto same = std::ranges::unique(out, {}, &index::IndexEntry::number);
   out.erase(same.begin(), same.end());
   return {};
 }
 
-Result<std::optional<EventNumber>> IndexView::next(const StreamHandle& stream,
-                                                   EventNumber number) const {
-  VERGER_TRY(const auto entry, index_->next(stream.hash, number));
-  return entry ? std::optional(entry->number) : std::nullopt;
+Result<std::optional<EventNumber>> IndexView::next(const StreamHandle& stream, EventNumber number) {
+  VERGER_TRY(const bool loaded, load(stream));
+  if (!loaded) {
+    VERGER_TRY(const auto entry, index_->next(stream.hash, number));
+    return entry ? std::optional(entry->number) : std::nullopt;
+  }
+  for (auto end = found_.ends.size(); end-- > 0;) {
+    const auto begin = end == 0 ? 0 : found_.ends[end - 1];
+    for (auto i = found_.ends[end]; i-- > begin;) {
+      if (found_.entries[i].number > number) {
+        return std::optional(found_.entries[i].number);
+      }
+    }
+  }
+  return std::optional<EventNumber>();
 }
 
 Result<EventNumber> IndexView::last_number(const StreamHandle& stream) {
+  VERGER_TRY(const bool loaded, load(stream));
+  if (loaded) {
+    VERGER_TRY(const auto last, index::EntrySweep::latest_before(found_, point_));
+    return last ? last->number : kNoStream;
+  }
   index::Index::EntryFilter filter;
   if (stream.by_name()) {
     filter = [this, &stream](const index::IndexEntry& entry) {

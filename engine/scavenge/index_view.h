@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/index/entry_sweep.h"
 #include "engine/index/index.h"
 #include "engine/log/transaction_log.h"
 #include "engine/scavenge/types.h"
@@ -13,6 +14,7 @@ namespace verger::scavenge {
 /// The index as accumulator and calculator see it: only entries below the scavenge point. For a
 /// stream kept by hash the log is not looked at. For one kept by name only entries whose record is
 /// there and belongs to it count (where the record is missing the server fails instead).
+/// Streams that are asked for in ascending order of their hashes are found fastest.
 class IndexView {
  public:
   IndexView(const index::Index& index, const log::TransactionLog& log, LogPosition point);
@@ -22,19 +24,25 @@ class IndexView {
   Result<void> forward(const StreamHandle& stream, std::int64_t from, std::int64_t count,
                        std::vector<index::IndexEntry>& out);
   /// A number above `number` that the hash has an entry for, in the first table that has one.
-  Result<std::optional<EventNumber>> next(const StreamHandle& stream, EventNumber number) const;
+  Result<std::optional<EventNumber>> next(const StreamHandle& stream, EventNumber number);
   /// -1 when there is none.
   Result<EventNumber> last_number(const StreamHandle& stream);
   /// Is the record at `position` a tombstone?
   Result<bool> is_tombstone(LogPosition position);
 
  private:
+  /// Holds the entries of a stream kept by hash, if they are not too many.
+  Result<bool> load(const StreamHandle& stream);
   Result<bool> belongs(const index::IndexEntry& entry, std::string_view name);
 
   const index::Index* index_;
   const log::TransactionLog* log_;
   LogPosition point_;
   Bytes buffer_;
+  index::EntrySweep sweep_;
+  std::optional<StreamHash> loaded_;  ///< what found_ is about
+  bool complete_ = false;
+  index::EntrySweep::Found found_;
 };
 
 }  // namespace verger::scavenge

@@ -50,7 +50,8 @@ Result<void> ScavengeState::Impl::prepare_statements() {
   VERGER_TRY(put_checkpoint, prepare("INSERT INTO Checkpoint (key, value) VALUES (0, ?1) "
                                      "ON CONFLICT (key) DO UPDATE SET value = excluded.value"));
   VERGER_TRY(get_hash_user, prepare("SELECT value FROM HashUsers WHERE key = ?1"));
-  VERGER_TRY(put_hash_user, prepare("INSERT INTO HashUsers (key, value) VALUES (?1, ?2)"));
+  VERGER_TRY(put_hash_user, prepare("INSERT INTO HashUsers (key, value) VALUES (?1, ?2) "
+                                    "ON CONFLICT (key) DO NOTHING"));
   VERGER_TRY(put_collision, prepare("INSERT OR IGNORE INTO HashCollisions (key) VALUES (?1)"));
   VERGER_CHECK(prepare_keyed(
       put_limits, kOriginal,
@@ -71,6 +72,10 @@ Result<void> ScavengeState::Impl::prepare_statements() {
   VERGER_CHECK(prepare_keyed(
       put_calculated, kOriginal,
       "UPDATE {} SET status = ?2, discardPoint = ?3, maybeDiscardPoint = ?4 WHERE key = ?1"));
+  // The status is in an index: leaving it alone spares that.
+  VERGER_CHECK(
+      prepare_keyed(put_points, kOriginal,
+                    "UPDATE {} SET discardPoint = ?2, maybeDiscardPoint = ?3 WHERE key = ?1"));
   VERGER_CHECK(prepare_keyed(
       get_original, kOriginal,
       "SELECT isTombstoned, maxAge, discardPoint, maybeDiscardPoint FROM {} WHERE key = ?1"));
@@ -174,33 +179,91 @@ void ScavengeState::Impl::add_collision(std::string_view name) {
   collision_hashes.insert(hash(name));
 }
 
+detail::SeenNames::Key ScavengeState::seen_key(std::string_view name) const {
+  return impl_->noted.key_of(name);
+}
+
+bool ScavengeState::seen_before(std::string_view name, const detail::SeenNames::Key& key) {
+  if (is_collision(name)) {
+    return true;
+  }
+  impl_->learnt = true;
+  return impl_->noted.insert(key);
+}
+
+Result<std::optional<std::string>> ScavengeState::Impl::user_of(StreamHash stream_hash) {
+  auto& get = *get_hash_user;
+  get.bind(1, static_cast<std::int64_t>(stream_hash.value()));
+  VERGER_TRY(const bool used, get.step());
+  std::optional<std::string> user;
+  if (used) {
+    user = get.column_text(0);
+  }
+  get.reset();
+  return user;
+}
+
+Result<bool> ScavengeState::note_streams(std::span<NamedHash> streams,
+                                         const std::function<Result<void>()>& pause) {
+  constexpr std::size_t kBetweenPauses = 1024;
+  auto& impl = *impl_;
+  const auto key_of = [](const NamedHash& stream) {
+    return static_cast<std::int64_t>(stream.hash.value());
+  };
+  const auto known = std::ranges::remove_if(
+      streams, [this](const auto& stream) { return is_collision(stream.name); });
+  streams = streams.first(streams.size() - known.size());
+  std::ranges::sort(streams, {}, key_of);
+  // Who is first with a hash would be decided by the order here.
+  const bool several = std::ranges::adjacent_find(streams, [](const auto& a, const auto& b) {
+                         return a.hash == b.hash && a.name != b.name;
+                       }) != streams.end();
+  if (several) {
+    return false;
+  }
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const auto& [stream_hash, name] = streams[i];
+    if (i % kBetweenPauses == 0) {
+      VERGER_CHECK(pause());
+    }
+    if (i > 0 && streams[i - 1].hash == stream_hash) {
+      continue;
+    }
+    VERGER_CHECK(impl.put_hash_user->bind(1, key_of(streams[i])).bind(2, name).run());
+    if (impl.database.changes() == 0) {
+      VERGER_TRY(const auto user, impl.user_of(stream_hash));
+      if (user != name) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 Result<std::optional<std::string>> ScavengeState::note_stream(std::string_view name) {
   auto& impl = *impl_;
-  if (impl.noted.find(name) != nullptr || is_collision(name)) {
+  if (is_collision(name)) {
     return std::nullopt;
   }
   const auto stream_hash = impl.hash(name);
-  const auto key = static_cast<std::int64_t>(stream_hash.value());
-  auto& get = *impl.get_hash_user;
-  get.bind(1, key);
-  VERGER_TRY(const bool used, get.step());
-  const std::string user(used ? get.column_text(0) : name);
-  get.reset();
-  if (!used) {
-    VERGER_CHECK(impl.put_hash_user->bind(1, key).bind(2, name).run());
-  }
+  VERGER_TRY(const auto user, impl.user_of(stream_hash));
   impl.learnt = true;
-  impl.noted.put(name, stream_hash);
-  if (user == name) {
+  if (!user) {
+    VERGER_CHECK(impl.put_hash_user->bind(1, static_cast<std::int64_t>(stream_hash.value()))
+                     .bind(2, name)
+                     .run());
     return std::nullopt;
   }
-  const bool user_is_new = !is_collision(user);
+  if (*user == name) {
+    return std::nullopt;
+  }
+  const bool user_is_new = !is_collision(*user);
   VERGER_CHECK(impl.put_collision->bind(1, name).run());
   impl.add_collision(name);
   if (user_is_new) {
-    VERGER_CHECK(impl.put_collision->bind(1, std::string_view(user)).run());
-    impl.add_collision(user);
-    VERGER_CHECK(impl.move_rows(user, stream_hash));
+    VERGER_CHECK(impl.put_collision->bind(1, std::string_view(*user)).run());
+    impl.add_collision(*user);
+    VERGER_CHECK(impl.move_rows(*user, stream_hash));
   }
   return user;
 }
@@ -244,9 +307,7 @@ std::vector<std::string> ScavengeState::collisions() const {
 }
 
 StreamHandle ScavengeState::handle_of(std::string_view name) const {
-  const auto* noted = impl_->noted.find(name);
-  return {noted != nullptr ? *noted : impl_->hash(name),
-          is_collision(name) ? std::string(name) : std::string()};
+  return {impl_->hash(name), is_collision(name) ? std::string(name) : std::string()};
 }
 
 StreamHash ScavengeState::hash(std::string_view name) const { return impl_->hash(name); }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "engine/base/log.h"
 #include "engine/base/result.h"
 #include "engine/index/stream_hash.h"
+#include "engine/scavenge/detail/seen_names.h"
 #include "engine/scavenge/rules.h"
 #include "engine/scavenge/types.h"
 
@@ -21,9 +23,9 @@ struct StateOptions {
   /// Of a new file; an existing one has to have it.
   int page_size = 16384;
   /// SQLite's page cache in bytes.
-  std::int64_t cache_size = 32LL * 1024 * 1024;
-  /// Stream names remembered in memory as seen before.
-  std::size_t names_cache = 100'000;
+  std::int64_t cache_size = 48LL * 1024 * 1024;
+  /// Stream names remembered in memory as seen before, at 8 bytes each.
+  std::size_t names_cache = std::size_t{4} << 20U;
 };
 
 /// One original stream as the calculator visits it.
@@ -74,6 +76,20 @@ class ScavengeState {
   /// turns out to have the same hash, the answer is its name, and its rows have been moved to the
   /// tables by name.
   Result<std::optional<std::string>> note_stream(std::string_view name);
+  /// What seen_before() wants to know of a name; ask some time before.
+  detail::SeenNames::Key seen_key(std::string_view name) const;
+  /// True when there is nothing to do for this name. Otherwise it counts as noted from now on: the
+  /// caller does it within the transaction.
+  bool seen_before(std::string_view name, const detail::SeenNames::Key& key);
+  struct NamedHash {
+    StreamHash hash;
+    std::string_view name;
+  };
+  /// Notes many streams, which it sorts by their hashes: where none of them collides for the first
+  /// time the result is that of note_stream() for one after the other. False when one does: then
+  /// they are all to be noted by note_stream(), in their order; what has been done agrees with it.
+  Result<bool> note_streams(std::span<NamedHash> streams,
+                            const std::function<Result<void>()>& pause);
   bool is_collision(std::string_view name) const;
   bool has_collisions() const;
   /// Does some colliding stream have this hash?
@@ -113,6 +129,11 @@ class ScavengeState {
   Result<std::optional<StreamLimits>> limits_by_hash(StreamHash hash);
   Result<std::optional<StreamLimits>> original_limits(StreamHash hash);
   Result<std::optional<StreamLimits>> metastream_limits(StreamHash hash);
+
+  /// Calls `visit` with the limits kept by hash that discard something, up to `most` of them. False
+  /// when there are more.
+  Result<bool> visit_limits(
+      std::size_t most, const std::function<Result<void>(StreamHash, const StreamLimits&)>& visit);
 
   /// Every row by hash of a table, in descending unsigned order of hashes, for one pass beside a
   /// PTable. One at a time; no transaction may end meanwhile.

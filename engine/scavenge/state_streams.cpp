@@ -155,6 +155,12 @@ Result<std::optional<OriginalData>> ScavengeState::original_data(const StreamHan
 
 Result<void> ScavengeState::set_calculated(const StreamHandle& stream, StreamStatus status,
                                            DiscardPoint discard, DiscardPoint maybe) {
+  if (status == StreamStatus::kActive) {  // only active streams are calculated
+    return impl_->put_points.keyed(stream)
+        .bind(2, discard.first_kept())
+        .bind(3, maybe.first_kept())
+        .run();
+  }
   return impl_->put_calculated.keyed(stream)
       .bind(2, static_cast<std::int64_t>(status))
       .bind(3, discard.first_kept())
@@ -209,6 +215,34 @@ Result<std::optional<StreamLimits>> ScavengeState::limits_by_hash(StreamHash has
     return original;
   }
   return metastream_limits(hash);
+}
+
+Result<bool> ScavengeState::visit_limits(
+    std::size_t most, const std::function<Result<void>(StreamHash, const StreamLimits&)>& visit) {
+  VERGER_TRY(auto originals,
+             impl_->prepare("SELECT key, isTombstoned, maxAge, discardPoint, maybeDiscardPoint "
+                            "FROM OriginalStreamDatas WHERE isTombstoned <> 0 OR discardPoint > 0 "
+                            "OR maybeDiscardPoint > 0"));
+  VERGER_TRY(auto metastreams, impl_->prepare("SELECT key, isTombstoned, discardPoint FROM "
+                                              "MetastreamDatas WHERE isTombstoned <> 0 OR "
+                                              "discardPoint > 0"));
+  std::size_t found = 0;
+  for (auto* rows : {&originals, &metastreams}) {
+    const bool metastream = rows == &metastreams;
+    for (;;) {
+      VERGER_TRY(const bool more, rows->step());
+      if (!more) {
+        break;
+      }
+      if (++found > most) {
+        return false;
+      }
+      VERGER_CHECK(
+          visit(StreamHash(static_cast<std::uint64_t>(rows->column_int(0))),
+                metastream ? metastream_limits_in(*rows, 1) : original_limits_in(*rows, 1)));
+    }
+  }
+  return true;
 }
 
 // --- Cleaning ---

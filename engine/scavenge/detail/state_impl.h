@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/sqlite.h"
-#include "engine/scavenge/detail/name_cache.h"
+#include "engine/scavenge/detail/seen_names.h"
 #include "engine/scavenge/scavenge_state.h"
 
 namespace verger::scavenge {
@@ -49,6 +49,8 @@ struct ScavengeState::Impl {
   Result<sqlite::Statement> prepare(std::string_view sql);
   Result<void> prepare_keyed(detail::KeyedStatement& statement, std::string_view table,
                              std::string_view sql);
+  /// The first stream with the hash; nullopt when it is unused.
+  Result<std::optional<std::string>> user_of(StreamHash stream_hash);
   /// Moves the rows of `name` from the tables by hash to those by name.
   Result<void> move_rows(std::string_view name, StreamHash hash_of_name);
   void add_collision(std::string_view name);
@@ -57,8 +59,8 @@ struct ScavengeState::Impl {
   index::HashFunction hash;
   StateOptions options;
 
-  /// Names that note_stream() has nothing more to do for, with their hashes.
-  detail::NameCache<StreamHash> noted;
+  /// Names that note_stream() has nothing more to do for, once the transaction is committed.
+  detail::SeenNames noted;
   detail::NameSet collision_names;
   std::unordered_set<StreamHash> collision_hashes;
   /// What roll_back() has to undo in the two sets above and in the cache.
@@ -69,7 +71,7 @@ struct ScavengeState::Impl {
   std::optional<sqlite::Statement> get_checkpoint, put_checkpoint;
   std::optional<sqlite::Statement> get_hash_user, put_hash_user, put_collision;
   detail::KeyedStatement put_limits, put_tombstone, put_meta_discard, put_meta_tombstone;
-  detail::KeyedStatement put_calculated, get_original, get_metastream, get_active;
+  detail::KeyedStatement put_calculated, put_points, get_original, get_metastream, get_active;
   detail::KeyedStatement get_original_data;
   std::optional<sqlite::Statement> put_range, get_range, add_weight, sum_weights, drop_weights;
 };
