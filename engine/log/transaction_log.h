@@ -109,7 +109,10 @@ class TransactionLog {
   /// Header of the chunk to be started next, taken from the leader so that ChunkIds agree.
   Result<void> start_replicated_chunk(const ChunkHeader& header);
   /// Installs a completed (scavenged) chunk file received whole as `temporary` (in the directory,
-  /// ends in ".tmp") at append_position(), which must be its start; MD5 is verified.
+  /// ends in ".tmp") at append_position(), or in place of the log's last part when it starts before
+  /// that and does not end before it; MD5 is verified. Whatever the moment of a crash, either what
+  /// was here or what was received is there afterwards. Errors: kConflict (it lies elsewhere),
+  /// kCorruption.
   Result<void> receive_chunk(const Path& temporary);
   /// Cuts the log to `position` at once (the server does it over a restart; docs/formats/log.md).
   /// A scavenged chunk that covers it goes whole. Readers of removed chunks fail afterwards.

@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
-#include "engine/log/detail/chunk_state.h"
 #include "engine/log/detail/log_state.h"
 
 namespace verger::log {
-
-using detail::Checkpoint;
 
 namespace {
 
@@ -124,52 +121,6 @@ Result<void> TransactionLog::start_replicated_chunk(const ChunkHeader& header) {
   const std::lock_guard structure(s.structure_mutex);
   s.active.reset();
   return s.guarded(s.start_chunk(header));
-}
-
-Result<void> TransactionLog::receive_chunk(const Path& temporary) {
-  State& s = *state_;
-  VERGER_CHECK(s.check_writable());
-  VERGER_TRY(auto received, Chunk::open_completed(s.files, temporary));
-  const ChunkHeader header = received->header();
-  if (!header.scavenged || header.chunk_size != s.chunk_size) {
-    return Error{Errc::kCorruption,
-                 fmt::format("{}: only scavenged chunks of chunk size {} are received whole",
-                             temporary.string(), s.chunk_size)};
-  }
-  if (header.start_position().value() != s.append_position ||
-      (s.active && s.active->data_size() > 0)) {
-    return Error{Errc::kConflict,
-                 fmt::format("{}: starts at log position {}, this log goes on at {}",
-                             temporary.string(), header.start_position(), s.append_position)};
-  }
-  VERGER_CHECK(received->verify_md5());
-  VERGER_CHECK(s.find_epochs());
-
-  const std::lock_guard structure(s.structure_mutex);
-  VERGER_TRY(const int version, detail::next_version(s.files, s.directory, header.start));
-  const Path path = s.directory / chunk_file_name(header.start, version);
-  received.reset();
-  const auto replaced = s.active ? std::optional(s.active->chunk()->path()) : std::nullopt;
-  s.active.reset();
-  const auto install = [&]() -> Result<void> {
-    VERGER_CHECK(s.files.rename(temporary, path));
-    VERGER_CHECK(s.files.sync_directory(s.directory));
-    static_cast<void>(s.files.set_read_only(path, true));
-    VERGER_TRY(auto chunk, Chunk::open_completed(s.files, path));
-    // A crash before this leaves a scavenged chunk that starts at writer.chk, which opening knows:
-    // it sets writer.chk behind it and removes the empty chunk of the same number.
-    VERGER_CHECK(s.stored.store(Checkpoint::kWriter, chunk->end_position().value()));
-    if (replaced) {
-      VERGER_CHECK(s.files.remove(*replaced));
-      VERGER_CHECK(s.files.sync_directory(s.directory));
-    }
-    VERGER_CHECK(s.note_epochs_of(chunk));
-    s.append_position = chunk->end_position().value();
-    s.put(std::move(chunk));
-    s.end.store(s.append_position, std::memory_order_release);
-    return {};
-  };
-  return s.guarded(install());
 }
 
 }  // namespace verger::log

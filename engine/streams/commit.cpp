@@ -41,6 +41,20 @@ void Database::State::account_for_log() {
   }
 }
 
+void Database::State::forget_pending() {
+  // A write that began before the last commit is still open.
+  auto begin = committed_position();
+  if (!pending.empty()) {
+    auto& front = pending.front();
+    const auto* write = std::get_if<detail::Write>(&front);
+    begin = std::min(begin, write != nullptr ? write->begin
+                                             : std::get<detail::PendingWrites::Range>(front).begin);
+  }
+  pending.clear();
+  recent.truncate(committed_position());
+  accounted = begin;
+}
+
 Result<void> Database::State::look_into_ranges() {
   if (!pending.has_ranges()) {
     return {};
@@ -167,7 +181,14 @@ Result<void> Database::receive_chunk(const Path& temporary) {
   auto& state = *state_;
   VERGER_CHECK(state.check_writable("replication"));
   state.account_for_log();
+  const auto end = state.log->end();
   VERGER_CHECK(state.log->receive_chunk(temporary));
+  if (const auto chunk = state.log->chunk_at(LogPosition(state.log->end().value() - 1));
+      chunk != nullptr && chunk->start_position() < end) {
+    // What is not committed is not known by heart any more: records of it may have gone, or others
+    // have come. What is committed stays so, with fewer records, as after a scavenge.
+    state.forget_pending();
+  }
   state.account_for_log();
   return {};
 }

@@ -46,13 +46,13 @@ class Follower {
     return request;
   }
 
-  Result<void> truncate(LogPosition position, bool even_committed) {
+  Result<void> truncate(LogPosition position) {
     VERGER_FAILPOINT("node.truncate.before");
     core_->env.log.warning("truncating the log",
                            {{"node", core_->self},
                             {"from", std::to_string(core_->log().end().value())},
                             {"to", std::to_string(position.value())}});
-    VERGER_CHECK(core_->db().truncate(position, even_committed));
+    VERGER_CHECK(core_->db().truncate(position));
     VERGER_FAILPOINT("node.truncate.after");
     return {};
   }
@@ -140,13 +140,9 @@ class Follower {
     }
     VERGER_CHECK(incoming_->file->sync());
     incoming_->file.reset();
-    // The whole file is here before anything it replaces goes.
-    const LogPosition start(std::int64_t{piece.start.value()} * core_->log().chunk_size());
-    VERGER_TRY(const auto received, log::Chunk::open_completed(core_->env.files, incoming_->path));
-    VERGER_CHECK(received->verify_md5());
-    if (core_->log().append_position() > start) {
-      VERGER_CHECK(truncate(start, true));
-    }
+    VERGER_FAILPOINT("node.replicate.before-install");
+    // It takes the place of what is here of it in one step; what was acknowledged is there before
+    // and after.
     VERGER_CHECK(core_->db().receive_chunk(incoming_->path));
     incoming_.reset();
     VERGER_FAILPOINT("node.replicate.chunk-received");
@@ -210,7 +206,7 @@ net::awaitable<Result<void>> subscribe(std::shared_ptr<Core> core, std::shared_p
     link->last_heard = core->now();
     VERGER_CO_TRY(const auto answer, decode(*frame));
     if (const auto* truncate = std::get_if<Truncate>(&answer)) {
-      VERGER_CO_CHECK(follower->truncate(truncate->position, false));
+      VERGER_CO_CHECK(follower->truncate(truncate->position));
       link->last_heard = core->now();
       core->refresh_log();
     } else if (const auto* refused = std::get_if<Refused>(&answer)) {

@@ -150,7 +150,7 @@ class Judge {
     if (covered + 1 < last_.value()) {
       return missing_chunk(directory_, ChunkNumber(covered + 1), out_.chunk_size);
     }
-    if (!starts_a_file(last_) && !on_boundary_) {
+    if (covered < last_.value() && !on_boundary_) {
       return missing_chunk(directory_, last_, out_.chunk_size);
     }
     return {};
@@ -167,6 +167,10 @@ class Judge {
   }
 
   Result<void> take_completed(const LiveFiles::Live& live) {
+    VERGER_TRY(const bool received, replaces_the_end(live));
+    if (received) {
+      return take_received(live);
+    }
     if (live.end >= last_) {
       return bad_writer(directory_, out_.checkpoints,
                         fmt::format("the merged chunk {} reaches beyond that", live.file.name));
@@ -212,6 +216,12 @@ class Judge {
     const Path path = directory_ / live.file.name;
     VERGER_TRY(const auto header, read_chunk_header(files_, path));
     if (header.scavenged) {
+      VERGER_TRY(const bool replaces, replaces_the_end(live));
+      if (!on_boundary_ && !replaces) {
+        return bad_writer(
+            directory_, out_.checkpoints,
+            fmt::format("that is in the middle of the scavenged chunk {}", live.file.name));
+      }
       return take_received(live);
     }
     const auto local =
@@ -231,13 +241,33 @@ class Judge {
     return {};
   }
 
+  /// True when writer.chk lies inside the scavenged chunk, and the file whose records end there is
+  /// still present: a node received the chunk in place of what it had of it.
+  [[nodiscard]] Result<bool> replaces_the_end(const LiveFiles::Live& live) const {
+    const auto before = out_.checkpoints.writer.value() - 1;
+    const ChunkNumber number(static_cast<std::int32_t>(before / out_.chunk_size));
+    if (before < 0 || writer_moved_ || live.end < last_ || live.file.start > number) {
+      return false;
+    }
+    VERGER_TRY(const auto header, read_chunk_header(files_, directory_ / live.file.name));
+    if (!header.scavenged) {
+      return false;
+    }
+    for (const auto& old : live_.old) {
+      auto end = old.start;
+      if (old.version > 0) {
+        VERGER_TRY(const auto replaced, read_chunk_header(files_, directory_ / old.name));
+        end = std::max(end, replaced.end);
+      }
+      if (old.start <= number && number <= end) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /// A node received a scavenged chunk, renamed it, and stopped before writer.chk went behind it.
   Result<void> take_received(const LiveFiles::Live& live) {
-    if (!on_boundary_) {
-      return bad_writer(
-          directory_, out_.checkpoints,
-          fmt::format("that is in the middle of the scavenged chunk {}", live.file.name));
-    }
     VERGER_TRY(auto chunk, open_live_chunk(files_, directory_, live, out_.chunk_size));
     out_.checkpoints.writer = chunk->end_position();
     last_ = ChunkNumber(chunk->end().value() + 1);

@@ -47,6 +47,8 @@ struct Database::State {
 
   /// Notes what others appended to the log (epochs, received chunks) since the last look.
   void account_for_log();
+  /// Makes all that is not committed a range to be read again.
+  void forget_pending();
   /// Reads all noted ranges, so that expected versions see what is in them.
   Result<void> look_into_ranges();
   Result<void> add_to_index(const detail::Write& write);
