@@ -21,7 +21,10 @@ Result<std::unique_ptr<ScavengeState>> ScavengeState::open(FileSystem& files,
                                                            StateOptions options) {
   const auto path = path_in(index_directory);
   VERGER_CHECK(files.make_directories(path.parent_path()));
+  // Chunks change for good soon: the names of what they rest on must not be lost before.
+  VERGER_CHECK(files.sync_directory(index_directory));
   VERGER_TRY(auto database, sqlite::Database::open(files, path, {.own_state = false}));
+  VERGER_CHECK(files.sync_directory(path.parent_path()));
   VERGER_CHECK(detail::apply_pragmas(database, path, options.page_size, options.cache_size));
   VERGER_CHECK(detail::create_schema(database));
   auto impl = std::make_unique<Impl>(std::move(database), hash, options);
