@@ -116,19 +116,24 @@ StateRows read_state(FileSystem& files, const Path& index_directory) {
   return rows;
 }
 
-DatabaseSnapshot take_snapshot(FileSystem& files, const Path& directory) {
+DatabaseSnapshot snapshot_of(const streams::Database& database) {
   DatabaseSnapshot snapshot;
-  const auto database = value(open_database(files, directory, {}, log::Access::kReadOnly));
-  for (const auto& chunk : database->transaction_log().chunks()) {
+  for (const auto& chunk : database.transaction_log().chunks()) {
     snapshot.chunks.push_back(read_chunk(chunk));
   }
-  for (const auto& slot : database->stream_index().tables()) {
+  for (const auto& slot : database.stream_index().tables()) {
     index::PTableScanner scanner(slot.table);
     while (const auto entry = value(scanner.next())) {
       snapshot.entries.push_back(*entry);
     }
   }
   std::ranges::sort(snapshot.entries);
+  return snapshot;
+}
+
+DatabaseSnapshot take_snapshot(FileSystem& files, const Path& directory) {
+  const auto database = value(open_database(files, directory, {}, log::Access::kReadOnly));
+  auto snapshot = snapshot_of(*database);
   snapshot.state = read_state(files, directory / "index");
   return snapshot;
 }

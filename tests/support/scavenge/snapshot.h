@@ -7,6 +7,7 @@
 #include "engine/base/file_system.h"
 #include "engine/index/entry.h"
 #include "engine/log/chunk.h"
+#include "engine/streams/event_store.h"
 
 namespace verger::test {
 
@@ -37,6 +38,8 @@ struct DatabaseSnapshot {
   StateRows state;  ///< empty when there is no scavenging.db
 };
 
+/// Chunks and tables of an open database; not the rows of scavenging.db.
+DatabaseSnapshot snapshot_of(const streams::Database& database);
 /// Opens read-only. Throws std::runtime_error when something cannot be read.
 DatabaseSnapshot take_snapshot(FileSystem& files, const Path& directory);
 /// Zero weights are left out, and with them the order of tables.

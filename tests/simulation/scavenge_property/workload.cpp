@@ -1,0 +1,380 @@
+#include "tests/simulation/scavenge_property/workload.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engine/log/record.h"
+#include "tests/simulation/scavenge_property/shuffled_runner.h"
+#include "tests/support/scavenge/run.h"
+
+namespace verger::test {
+namespace {
+
+const Path kDirectory = "/db";
+
+template <class T>
+T value(Result<T> result) {
+  if (!result) {
+    throw std::runtime_error(result.error().message);
+  }
+  if constexpr (!std::is_void_v<T>) {
+    return *std::move(result);
+  }
+}
+
+/// Hashers under which streams collide: all names share a few values, negative ones among them.
+template <std::uint64_t kValues>
+StreamHash coarse_hash(std::string_view stream) {
+  return StreamHash(index::hash_stream(stream).value() % kValues * 0x2492492492492493U);
+}
+
+/// Two of each pair have the same hash by the server's hasher.
+constexpr const char* kCollidingNames[] = {"c6z6l3aw6f4bpb", "cvfrgulxdhodyk", "$$cvfrgulxdhodyk",
+                                           "c2ffqlptrdepdm", "cedldnj4ssvq4i"};
+
+}  // namespace
+
+Workload::Workload(std::uint64_t seed, WorkloadCounts& counts) : counts_(counts), random_(seed) {
+  constexpr index::HashFunction kHashes[] = {&index::hash_stream, &coarse_hash<40>,
+                                             &coarse_hash<7>};
+  options_.chunk_size = one_in(2) ? 4096 : 8192;
+  options_.max_mem_table_size = 4 + random_.below(40);
+  options_.seed = random_.next();
+  options_.hash = kHashes[random_.below(3)];
+  unsafe_ = one_in(8);
+  merge_ = !one_in(4);
+  monotonic_ = !one_in(3);
+  zero_threshold_ = !one_in(3);
+  const auto streams = 2 + random_.below(6);
+  for (std::uint64_t n = 0; n < streams; ++n) {
+    names_.push_back(fmt::format("{}stream-{}", one_in(8) ? "$" : "", n));
+  }
+  if (one_in(2)) {
+    names_.insert(names_.end(), std::begin(kCollidingNames), std::end(kCollidingNames));
+  }
+  builder_ = std::make_unique<DatabaseBuilder>(files_, kDirectory, options_);
+  model_ = std::make_unique<ScavengeModel>(options_.hash, options_.chunk_size, unsafe_);
+}
+
+Workload::~Workload() = default;
+
+void Workload::run() {
+  const auto scavenges = 1 + random_.below(3);
+  for (std::uint64_t n = 0; n < scavenges && !testing::Test::HasFailure(); ++n) {
+    const auto writes = 5 + random_.below(n == 0 ? 50 : 25);
+    for (std::uint64_t write = 0; write < writes; ++write) {
+      write_something();
+    }
+    auto point = write_point();
+    while (one_in(3)) {
+      write_something();
+    }
+    if (one_in(8)) {
+      point = write_point();  // the one before is skipped
+    }
+    for (auto more = one_in(2) ? random_.below(20) : 0; more > 0; --more) {
+      write_something();
+    }
+    if (one_in(2)) {
+      reopen();
+    }
+    scavenge(point);
+    if (one_in(10)) {
+      for (const auto& entry : value(files_.list(kDirectory / "index" / "scavenging"))) {
+        value(files_.remove(kDirectory / "index" / "scavenging" / entry.name));
+      }
+      value(files_.sync_directory(kDirectory / "index" / "scavenging"));
+      model_->forget();
+    }
+  }
+}
+
+void Workload::reopen() {
+  builder_->close();
+  builder_->open();
+}
+
+// --- Writing ---
+
+void Workload::write_something() {
+  const auto& stream = names_[random_.below(names_.size())];
+  const auto base = stream.starts_with("$$") ? stream.substr(2) : stream;
+  if (tombstoned_.contains(base)) {
+    return;
+  }
+  const bool soft = soft_deleted_.contains(base);
+  switch (random_.below(24)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+      write_metadata(base);
+      return;
+    case 4:
+      if (!soft && one_in(2)) {
+        builder_->write("$$" + base, 1);  // counts as metadata that says nothing
+      }
+      return;
+    case 5:
+      if (!soft && value(builder_->database().last_event_number(base)) >= EventNumber(0)) {
+        builder_->soft_delete(base);
+        soft_deleted_.insert(base);
+      }
+      return;
+    case 6:
+      if (one_in(2)) {
+        builder_->hard_delete(base);
+        tombstoned_.insert(base);
+      }
+      return;
+    case 7:
+    case 8:
+      if (!soft) {
+        builder_->transaction(base, 1 + static_cast<int>(random_.below(3)), one_in(4));
+      }
+      return;
+    case 9:
+      builder_->clock().advance_seconds(static_cast<std::int64_t>(random_.below(900)));
+      return;
+    case 10:
+      if (!monotonic_) {
+        builder_->clock().advance_seconds(-static_cast<std::int64_t>(random_.below(200)));
+      }
+      return;
+    case 11:
+      if (one_in(4)) {
+        reopen();
+      }
+      return;
+    default:
+      builder_->write(base, 1 + static_cast<int>(random_.below(3)), 16 + random_.below(250));
+      soft_deleted_.erase(base);
+  }
+}
+
+void Workload::write_metadata(const std::string& stream) {
+  const auto small = random_.below(6);
+  const auto age = 1 + random_.below(900);
+  const std::string texts[] = {
+      fmt::format(R"({{"$maxCount":{}}})", small),
+      fmt::format(R"({{"$maxAge":{}}})", age),
+      fmt::format(R"({{"$maxAge":{},"$maxCount":{}}})", age, small + 1),
+      fmt::format(R"({{"$tb":{}}})", small * 2),
+      fmt::format(R"({{"$tb":{},"$maxAge":{}}})", small, age),
+      fmt::format(R"({{"$maxCount":{},"$tb":{},"$acl":{{"$r":"$admins"}}}})", small + 2, small),
+      R"({"$acl":{"$r":["a","b"],"$w":"$ops"}})",
+      R"({"$acl":{"unheard":"of"},"$maxCount":1})",
+      R"({"$maxCount":"2","$tb":1})",
+      R"({"$maxAge":1000000000000,"$maxCount":1})",
+      R"({"$tb":-1,"unknown":{"$maxCount":1}})",
+      "{}",
+      "not json",
+  };
+  // Half of the time one of the first: limits that limit.
+  const auto which = one_in(2) ? random_.below(6) : random_.below(std::size(texts));
+  builder_->metadata(stream, texts[which]);
+}
+
+streams::ScavengePoint Workload::write_point() {
+  const std::int32_t thresholds[] = {-1, 1, 2, 5, 20};
+  return builder_->point(zero_threshold_ ? 0 : thresholds[random_.below(5)]);
+}
+
+// --- Scavenging ---
+
+void Workload::scavenge(const streams::ScavengePoint& point) {
+  ++counts_.scavenges;
+  const auto seen = readable(point);
+  const auto before = input(point);
+  const auto expected = model_->scavenge(before, point, merge_);
+  int disturbances = one_in(2) ? static_cast<int>(random_.below(4)) : 0;
+  while (!attempt(point, disturbances == 0)) {
+    disturbances = std::max(disturbances - 1, 0);
+    if (testing::Test::HasFailure()) {
+      return;
+    }
+  }
+  compare(before, expected);
+  if (one_in(4)) {
+    reopen();
+  }
+  // Below a threshold above 0, records may outlive index entries that were not yet in a table.
+  // Where time goes back, events that are fresh go with older ones behind them.
+  if (!unsafe_ && zero_threshold_ && monotonic_) {
+    EXPECT_EQ(readable(point), seen) << "readers see something else";
+  }
+}
+
+ModelInput Workload::input(const streams::ScavengePoint& point) {
+  ModelInput input;
+  const auto& index = builder_->database().stream_index();
+  auto snapshot = snapshot_of(builder_->database());
+  std::set<StreamHash> hashes;
+  for (const auto& entry : snapshot.entries) {
+    hashes.insert(entry.hash);
+  }
+  for (const auto& chunk : snapshot.chunks) {
+    EXPECT_EQ(chunk.problem, "");
+    for (const auto& [position, framed] : chunk.records) {
+      const auto record =
+          value(log::decode_record(as_bytes(framed).subspan(4, framed.size() - log::kFramingSize)));
+      if (const auto* prepare = std::get_if<log::Prepare>(&record)) {
+        hashes.insert(options_.hash(prepare->stream));
+      }
+    }
+  }
+  for (const auto hash : hashes) {
+    const auto entries =
+        value(index.range_forward(hash, EventNumber(0), kDeletedStream, 1'000'000));
+    input.entries.insert(input.entries.end(), entries.begin(), entries.end());
+  }
+  input.in_tables = std::move(snapshot.entries);
+  input.chunks = std::move(snapshot.chunks);
+  input.last_of_hash = [&index, point](StreamHash hash) -> std::optional<std::int64_t> {
+    const auto entry = value(index.latest_before(hash, point.position, {}));
+    return entry ? std::optional(entry->number.value()) : std::nullopt;
+  };
+  return input;
+}
+
+bool Workload::attempt(const streams::ScavengePoint& point, bool undisturbed) {
+  scavenge::ScavengeOptions options;
+  options.merge_chunks = merge_;
+  options.unsafe_ignore_hard_delete = unsafe_;
+  options.threads = 1 + static_cast<int>(random_.below(4));
+  options.throttle_percent = options.threads == 1 && one_in(2) ? 40 : 100;
+  options.calculation_batch = 1 + random_.below(8);
+  options.state.page_size = 1024;
+  options.state.names_cache = 2 + random_.below(16);
+  options.limits_cache = 1 + random_.below(16);
+  std::uint64_t stop_at_step = 0;
+  bool crashed = false;
+  if (!undisturbed) {
+    switch (random_.below(3)) {
+      case 0:
+        stop_at_step = 1 + random_.below(60);
+        break;
+      case 1:
+        options.stop_after = {static_cast<scavenge::Stage>(1 + random_.below(6)), random_.below(4)};
+        break;
+      default: {
+        const auto nth = random_.below(one_in(2) ? 60 : 400);
+        const auto kind = random_.below(3);
+        const auto torn = random_.next();
+        files_.reset_count();
+        files_.set_fault_hook([this, nth, kind, torn,
+                               &crashed](const DiskOperation& operation) -> std::optional<Error> {
+          if (crashed || operation.number != nth) {
+            return std::nullopt;
+          }
+          crashed = true;
+          kind == 0   ? files_.kill_process()
+          : kind == 1 ? files_.cut_power()
+                      : files_.cut_power(torn);
+          return Error{Errc::kIo, "the power is gone"};
+        });
+      }
+    }
+  }
+  const auto done = run_job(point, options, stop_at_step);
+  files_.set_fault_hook({});
+  if (crashed) {
+    ++counts_.crashes;
+    reopen();
+    // Even the last write of all may have been made when the power went.
+    auto state = value(
+        scavenge::ScavengeState::open(files_, kDirectory / "index", options_.hash, options.state));
+    const auto checkpoint = value(state->checkpoint());
+    return checkpoint && checkpoint->stage == scavenge::Stage::kDone &&
+           checkpoint->point.number == point.number;
+  }
+  if (!done && done.error().code == Errc::kCancelled) {
+    ++counts_.stops;
+    if (one_in(3)) {
+      reopen();
+    }
+    return false;
+  }
+  EXPECT_TRUE(done) << done.error().message;
+  return true;
+}
+
+Result<void> Workload::run_job(const streams::ScavengePoint& point,
+                               scavenge::ScavengeOptions options, std::uint64_t stop_at_step) {
+  auto& database = builder_->database();
+  VERGER_TRY(auto state, scavenge::ScavengeState::open(files_, kDirectory / "index", options_.hash,
+                                                       options.state));
+  ShuffledRunner runner(random_);
+  scavenge::ScavengeEvents events;
+  scavenge::ScavengeJob job(
+      scavenge::ScavengeParts{database.transaction_log(), database.stream_index(), files_,
+                              builder_->clock(), random_, null_log()},
+      std::move(state), point, options, events, runner);
+  const auto units = static_cast<std::uint32_t>(1 + random_.below(one_in(2) ? 40 : 4000));
+  for (std::uint64_t step = 1;; ++step) {
+    VERGER_TRY(const auto outcome, job.step({.units = units}));
+    if (outcome.kind == StepOutcome::Kind::kDone) {
+      const auto& progress = job.progress();
+      counts_.chunks_executed += progress.chunks_executed;
+      counts_.records_discarded += progress.records_discarded;
+      counts_.entries_discarded += progress.entries_discarded;
+      counts_.groups_merged += static_cast<int>(progress.groups_merged);
+      counts_.collisions += job.state().has_collisions() ? 1 : 0;
+      return {};
+    }
+    if (step == stop_at_step) {
+      job.request_stop();
+    }
+  }
+}
+
+std::string Workload::readable(const streams::ScavengePoint& point) {
+  streams::DigestJob job(builder_->database(), point.position, point.effective_now);
+  while (value(job.step({.units = 100'000})).kind != StepOutcome::Kind::kDone) {
+  }
+  return to_hex(job.digest().readable);
+}
+
+// --- Comparing ---
+
+void Workload::compare(const ModelInput& before, const ModelOutcome& expected) {
+  const auto after = snapshot_of(builder_->database());
+  std::map<std::int64_t, std::string> records;
+  std::vector<std::pair<std::int32_t, std::int32_t>> layout;
+  for (const auto& chunk : after.chunks) {
+    EXPECT_EQ(chunk.problem, "");
+    layout.emplace_back(chunk.start, chunk.end);
+    records.insert(chunk.records.begin(), chunk.records.end());
+  }
+  EXPECT_EQ(layout, expected.layout);
+  for (const auto& chunk : before.chunks) {
+    for (const auto& [position, framed] : chunk.records) {
+      const auto ours = records.find(position);
+      EXPECT_EQ(ours != records.end(), expected.records.contains(position))
+          << "the record at " << position;
+      if (ours != records.end()) {
+        EXPECT_EQ(ours->second, framed) << "the record at " << position;
+      }
+    }
+  }
+  EXPECT_EQ(records.size(), expected.records.size());
+  // Entries that were only in memory may have reached a table by now, thinned or not.
+  const std::set<index::IndexEntry> keeps(expected.entries.begin(), expected.entries.end());
+  const std::set<index::IndexEntry> had(before.entries.begin(), before.entries.end());
+  const std::set<index::IndexEntry> has(after.entries.begin(), after.entries.end());
+  for (const auto& entry : before.in_tables) {
+    EXPECT_EQ(has.contains(entry), keeps.contains(entry)) << fmt::format(
+        "entry {:016x} {} {}", entry.hash.value(), entry.number.value(), entry.position.value());
+  }
+  EXPECT_TRUE(std::ranges::includes(had, has)) << "there are entries that were not there before";
+  builder_->close();
+  auto state = read_state(files_, kDirectory / "index");
+  builder_->open();
+  EXPECT_EQ(state["Checkpoint"].size(), 1U);
+  EXPECT_NE(state["Checkpoint"].front().find("\"Done\""), std::string::npos);
+  state.erase("Checkpoint");
+  state.erase("SchemaVersion");
+  EXPECT_EQ(state, model_->rows());
+}
+
+}  // namespace verger::test
