@@ -33,6 +33,18 @@ TEST(TlsCluster, IsScavengedOverHttpsWithoutAgentsAndWithoutAtomPub) {
   EXPECT_LE(run.at("report").at("planned_leader_moves"), 1);
 }
 
+TEST(TlsCluster, IsScavengedWithAgentsBesideServersOfTheirOwn) {
+  RealCluster cluster({.separate_agents = true, .atom = false, .role = "node", .tls = true});
+  cluster.start_all();
+  cluster.register_cluster();
+  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  SCOPED_TRACE(cluster.logs());
+  expect_a_good_end(run);
+  if (run.is_object()) {
+    EXPECT_EQ(run.at("report").at("readable_unchanged"), true);
+  }
+}
+
 TEST(TlsCluster, TellsWhichCertificateIsNotAcceptedAndWhatToDo) {
   RealCluster cluster({.with_agents = false, .role = "node", .tls = true});
   cluster.start_all();

@@ -126,6 +126,36 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
   return command;
 }
 
+std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
+  std::vector<std::string> command{
+      program("verger-agent"),
+      "--role",
+      "agent",
+      "--node",
+      node_url(index),
+      "--db",
+      node_directory(index).string(),
+      "--state",
+      (directory_.path() / fmt::format("n{}", index + 1) / "agent").string(),
+      "--agent-port",
+      std::to_string(ports_[2 * kNodes + index]),
+      "--agent-poll-interval-ms",
+      "50",
+      "--end-after-seconds",
+      std::to_string(options_.life.count())};
+  if (options_.tls) {
+    const auto files = certificates_of(index);
+    const auto roots = (files / "roots").string();
+    command.insert(command.end(), {"--certificate-file", (files / "node.crt").string(),
+                                   "--trusted-root-certificates-path", roots, "--credentials-file",
+                                   (controller_directory() / "credentials" / "orders").string(),
+                                   "--agent-certificate-file", (files / "node.crt").string(),
+                                   "--agent-certificate-private-key-file",
+                                   (files / "node.key").string(), "--agent-trusted-roots", roots});
+  }
+  return command;
+}
+
 std::vector<std::string> RealCluster::controller_command() const {
   std::vector<std::string> command{program("vergerd"),
                                    "--data",
@@ -159,6 +189,12 @@ void RealCluster::start_node(std::size_t index, const Environment& environment) 
                                             .output = log_of(fmt::format("n{}", index + 1))});
 }
 
+void RealCluster::start_agent(std::size_t index) {
+  agents_.at(index).emplace(Process::Options{.command = agent_command(index),
+                                             .environment = {},
+                                             .output = log_of(fmt::format("a{}", index + 1))});
+}
+
 void RealCluster::start_controller(const Environment& environment) {
   controller_.emplace(Process::Options{
       .command = controller_command(), .environment = environment, .output = log_of("controller")});
@@ -167,6 +203,9 @@ void RealCluster::start_controller(const Environment& environment) {
 void RealCluster::start_all() {
   for (std::size_t i = 0; i < kNodes; ++i) {
     start_node(i);
+    if (options_.separate_agents) {
+      start_agent(i);
+    }
   }
   start_controller();
 }
@@ -176,6 +215,10 @@ int RealCluster::restart_dead() {
   for (std::size_t i = 0; i < kNodes; ++i) {
     if (nodes_[i] && !nodes_[i]->running()) {
       start_node(i);
+      ++restarted;
+    }
+    if (agents_[i] && !agents_[i]->running()) {
+      start_agent(i);
       ++restarted;
     }
   }
@@ -290,8 +333,11 @@ json RealCluster::wait_for_run(const std::string& id, seconds limit) {
 
 std::string RealCluster::logs() const {
   std::string text;
-  for (const auto* name : {"controller", "n1", "n2", "n3"}) {
+  for (const auto* name : {"controller", "n1", "n2", "n3", "a1", "a2", "a3"}) {
     const auto log = file_text(log_of(name));
+    if (log.empty()) {
+      continue;
+    }
     text += fmt::format("\n--- {}\n{}", name,
                         log.substr(log.size() > kLogTail ? log.size() - kLogTail : 0));
   }

@@ -25,6 +25,8 @@ using Environment = std::map<std::string, std::string>;
 class RealCluster {
  public:
   struct Options {
+    /// The agents are processes of their own beside the nodes (role "agent"), as beside servers.
+    bool separate_agents = false;
     std::string database = "scavenge/server-makes-point/before.tar.zst";
     bool atom = true;
     bool with_agents = true;    ///< register the agents with the controller
@@ -84,6 +86,8 @@ class RealCluster {
 
  private:
   std::vector<std::string> node_command(std::size_t index) const;
+  std::vector<std::string> agent_command(std::size_t index) const;
+  void start_agent(std::size_t index);
   std::vector<std::string> controller_command() const;
   std::filesystem::path log_of(const std::string& name) const;
 
@@ -92,6 +96,7 @@ class RealCluster {
   PortLease ports_;
   std::optional<OpensslAuthority> authority_;
   std::array<std::optional<Process>, kNodes> nodes_;
+  std::array<std::optional<Process>, kNodes> agents_;
   std::optional<Process> controller_;
 };
 
