@@ -115,6 +115,9 @@ Result<void> check(const ProgramOptions& options) {
   if (options.role != Role::kNode && options.state_directory.empty()) {
     return wrong("--state is missing: a directory for the agent's journal");
   }
+  if (options.service.start_command.empty() != options.service.stop_command.empty()) {
+    return wrong("--start-command and --stop-command belong together: give both or none");
+  }
   if (options.role == Role::kAgent) {
     if (options.node_url.empty()) {
       return wrong("--node is missing: the URL of the node beside this agent");
@@ -318,6 +321,15 @@ void OptionParser::declare_agent() {
                 "Role agent: file with the node's user on its first line and the password on its "
                 "second",
                 agent);
+  settings_.add("service-unit", o.service.unit,
+                "Role agent: the server's systemd unit, started and stopped for offline work",
+                agent);
+  settings_.add("start-command", o.service.start_command,
+                "Role agent, without a unit: starts the server and returns", agent);
+  settings_.add("stop-command", o.service.stop_command,
+                "Role agent, without a unit: stops the server and returns", agent);
+  settings_.add("service-timeout-ms", service_timeout_ms_, "For each of these",
+                {.group = "Agent", .prefix = kAgent, .unit = "ms"});
 }
 
 Result<ProgramOptions> OptionParser::finish() {
@@ -345,6 +357,7 @@ Result<ProgramOptions> OptionParser::finish() {
   if (options.agent_has_tls() && options.agent_tls.trusted_roots.empty()) {
     options.agent_tls.trusted_roots = options.node_tls.trusted_roots;
   }
+  options.service.limit = std::chrono::milliseconds(service_timeout_ms_);
   options.connection_lifetime = std::chrono::milliseconds(connection_lifetime_ms_);
   VERGER_TRY(options.node.gossip_seeds, parse_seeds(seeds_, options.node_has_tls()));
   auto& timings = options.node.timings;

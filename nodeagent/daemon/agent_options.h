@@ -6,6 +6,7 @@
 
 #include "engine/base/result.h"
 #include "engine/settings/settings.h"
+#include "nodeagent/external/service_control.h"
 #include "nodeagent/http/tls.h"
 #include "nodeagent/node/options.h"
 
@@ -40,6 +41,7 @@ struct ProgramOptions {
   std::string node_url;         ///< role agent: the node beside it
   /// Role agent: two lines, user and password of the node beside it. Empty: none are sent.
   std::string credentials_file;
+  external::ServiceOptions service;  ///< role agent: how its server is started and stopped
   std::int64_t agent_poll_interval_ms = 500;
   std::int64_t end_after_seconds = 0;
   bool fast_timings = false;
@@ -86,6 +88,7 @@ class OptionParser {
   std::string seeds_;
   bool insecure_ = false;
   std::int64_t connection_lifetime_ms_ = 600'000;
+  std::int64_t service_timeout_ms_ = 120'000;
   struct Timings {
     std::int64_t gossip_interval = 2000;
     std::int64_t gossip_timeout = 2500;

@@ -11,6 +11,7 @@
 #include "nodeagent/daemon/agent_options.h"
 #include "nodeagent/daemon/embedded_node.h"
 #include "nodeagent/external/external_node.h"
+#include "nodeagent/external/offline_server.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/http/timers.h"
@@ -79,6 +80,7 @@ struct Program {
   node::PoolJobRunner jobs{pool.get_executor(), http::system_timers()};
   std::unique_ptr<EmbeddedNode> node;
   std::unique_ptr<external::ExternalNode> external;  ///< role agent: the server beside it
+  std::unique_ptr<external::OfflineServer> offline;
   std::unique_ptr<Agent> agent;
   [[nodiscard]] node::NodeInspection* inspection() const {
     return node ? node->inspection() : external ? external->inspection() : nullptr;
@@ -165,6 +167,12 @@ void look_at_server(Program& program, const http::Endpoint& endpoint,
                                     .jobs = program.jobs,
                                     .log = log});
   program.external->start();
+  if (options.service.configured()) {
+    program.offline = std::make_unique<external::OfflineServer>(
+        external::DatabasePlace{.database = options.node.database, .index = options.node.index},
+        options.service, posix_file_system(), system_clock(), system_random(),
+        http::system_timers(), program.jobs, log);
+  }
 }
 
 Result<void> start_agent(Program& program, Log& log) {
@@ -190,6 +198,7 @@ Result<void> start_agent(Program& program, Log& log) {
                                .inspection = [&program]() { return program.inspection(); }};
   if (options.role == Role::kAgent) {
     look_at_server(program, endpoint, {credentials.first, credentials.second}, log);
+    environment.offline = program.offline.get();
     environment.complete_facts = [&program](nlohmann::json& facts) {
       program.external->complete(facts);
     };

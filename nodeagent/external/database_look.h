@@ -21,7 +21,8 @@ struct DatabasePlace {
   [[nodiscard]] Path index_directory() const { return index.empty() ? database / "index" : index; }
 };
 
-/// A database that a server may have open, opened by us for reading. Errors: those of
+/// A database that a server may have open, opened by us for reading, to the end of what is flushed:
+/// the newest of it may not be committed, which only the server can tell. Errors: those of
 /// streams::Database::open.
 Result<std::unique_ptr<streams::Database>> open_for_reading(FileSystem& files,
                                                             const DatabasePlace& place,

@@ -68,7 +68,11 @@ class ExternalNode::Impl final : public node::NodeInspection {
     if (!log_problem.empty()) {
       return Error{Errc::kUnavailable, log_problem};
     }
-    return log_facts.points;
+    auto points = log_facts.points;
+    std::erase_if(points, [this](const streams::ScavengePoint& point) {
+      return self && point.position.value() > self->last_commit_position;
+    });
+    return points;
   }
   std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override {
     return progress().unfinished;

@@ -76,6 +76,7 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     add_kind(make_resign_operation());
     add_kind(make_priority_operation());
     add_kind(make_reload_operation());
+    add_kind(make_offline_scavenge_operation());
     add_routes();
   }
 
@@ -134,7 +135,8 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
             .clock = environment_.clock,
             .log = environment_.log,
             .served_serial = environment_.served_serial,
-            .serial_on_disk = environment_.serial_on_disk};
+            .serial_on_disk = environment_.serial_on_disk,
+            .offline = environment_.offline};
   }
 
   // --- Routes

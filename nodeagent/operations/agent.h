@@ -39,6 +39,7 @@ struct AgentEnvironment {
   std::function<void(nlohmann::json& facts)> complete_facts{};
   std::function<net::awaitable<Result<std::string>>()> served_serial{};
   std::function<Result<std::string>()> serial_on_disk{};
+  external::OfflineServer* offline = nullptr;
 };
 
 /// The agent: facts, permits, operations by id, digests. Destroying it at any moment is a crash as

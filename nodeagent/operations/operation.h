@@ -16,6 +16,10 @@
 #include "nodeagent/node/inspection.h"
 #include "nodeagent/operations/operation_journal.h"
 
+namespace verger::external {
+class OfflineServer;
+}  // namespace verger::external
+
 namespace verger::agent {
 
 /// The node beside this agent. `inspection` gives nullptr while the node is stopped.
@@ -29,6 +33,8 @@ struct LocalNode {
   /// where the agent cannot know.
   std::function<net::awaitable<Result<std::string>>()> served_serial{};
   std::function<Result<std::string>()> serial_on_disk{};
+  /// The server in another process; nullptr where it cannot be stopped and started.
+  external::OfflineServer* offline = nullptr;
 };
 
 /// What looking at the node tells about an operation that may have acted.
@@ -76,5 +82,9 @@ std::unique_ptr<Operation> make_priority_operation();
 /// the certificate that is in its file. Result: {"serial", "serial_before"}. Code: "no_effect" (the
 /// node's log says why it kept the former one).
 std::unique_ptr<Operation> make_reload_operation();
+/// offline_scavenge {"point", "threads"}: stops the server, scavenges its files up to a point that
+/// is in its log, starts it, waits until it has caught up. Refused on a leader. Result: {"point",
+/// "bytes_before", "bytes_after"}. Code: "interrupted".
+std::unique_ptr<Operation> make_offline_scavenge_operation();
 
 }  // namespace verger::agent

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
 
@@ -36,56 +37,54 @@ class ExternalAgent : public ::testing::Test {
   }
   std::string node_url() const { return fmt::format("https://127.0.0.1:{}", ports_[0]); }
   std::string agent_url() const { return fmt::format("http://127.0.0.1:{}", ports_[2]); }
-  void start_server() {
-    server_.emplace(Process::Options{.command = {program("verger-agent"),
-                                                 "--role",
-                                                 "node",
-                                                 "--db",
-                                                 path("db"),
-                                                 "--node-port",
-                                                 std::to_string(ports_[0]),
-                                                 "--replication-port",
-                                                 std::to_string(ports_[1]),
-                                                 "--fast-timings",
-                                                 "--max-mem-table-size",
-                                                 "200",
-                                                 "--stream-existence-filter-size",
-                                                 "10000",
-                                                 "--certificate-file",
-                                                 path("node.crt"),
-                                                 "--certificate-private-key-file",
-                                                 path("node.key"),
-                                                 "--trusted-root-certificates-path",
-                                                 authority_.root().string(),
-                                                 "--end-after-seconds",
-                                                 "100"},
-                                     .environment = {},
-                                     .output = path("server.log")});
+  std::vector<std::string> server_command() const {
+    std::vector<std::string> command{program("verger-agent"), "--role", "node", "--db", path("db"),
+                                     "--fast-timings"};
+    const std::vector<std::pair<std::string, std::string>> options{
+        {"--node-port", std::to_string(ports_[0])},
+        {"--replication-port", std::to_string(ports_[1])},
+        {"--max-mem-table-size", "200"},
+        {"--stream-existence-filter-size", "10000"},
+        {"--certificate-file", path("node.crt")},
+        {"--certificate-private-key-file", path("node.key")},
+        {"--trusted-root-certificates-path", authority_.root().string()},
+        {"--end-after-seconds", "100"}};
+    for (const auto& [name, value] : options) {
+      command.insert(command.end(), {name, value});
+    }
+    return command;
   }
-  void start_agent() {
-    agent_.emplace(Process::Options{.command = {program("verger-agent"),
-                                                "--role",
-                                                "agent",
-                                                "--node",
-                                                node_url(),
-                                                "--db",
-                                                path("db"),
-                                                "--state",
-                                                path("agent"),
-                                                "--agent-port",
-                                                std::to_string(ports_[2]),
-                                                "--certificate-file",
-                                                path("node.crt"),
-                                                "--trusted-root-certificates-path",
-                                                authority_.root().string(),
-                                                "--credentials-file",
-                                                path("credentials"),
-                                                "--agent-poll-interval-ms",
-                                                "50",
-                                                "--end-after-seconds",
-                                                "100"},
-                                    .environment = {},
-                                    .output = path("agent.log")});
+  void start_server() {
+    server_.emplace(Process::Options{
+        .command = server_command(), .environment = {}, .output = path("server.log")});
+  }
+  /// start.sh and stop.sh, with which an agent starts and stops the server.
+  void write_commands() const {
+    std::ofstream start(path("start.sh"));
+    for (const auto& word : server_command()) {
+      start << "'" << word << "' ";
+    }
+    start << ">> " << path("server.log") << " 2>&1 &\necho $! > " << path("server.pid") << '\n';
+    std::ofstream(path("stop.sh")) << "kill $(cat " << path("server.pid") << ")\n";
+  }
+  void start_agent(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command{program("verger-agent"), "--role", "agent"};
+    const std::vector<std::pair<std::string, std::string>> options{
+        {"--node", node_url()},
+        {"--db", path("db")},
+        {"--state", path("agent")},
+        {"--agent-port", std::to_string(ports_[2])},
+        {"--certificate-file", path("node.crt")},
+        {"--trusted-root-certificates-path", authority_.root().string()},
+        {"--credentials-file", path("credentials")},
+        {"--agent-poll-interval-ms", "50"},
+        {"--end-after-seconds", "100"}};
+    for (const auto& [name, value] : options) {
+      command.insert(command.end(), {name, value});
+    }
+    command.insert(command.end(), more.begin(), more.end());
+    agent_.emplace(Process::Options{
+        .command = std::move(command), .environment = {}, .output = path("agent.log")});
   }
   json facts() {
     const auto answer = caller_.ask(agent_url(), {.target = "/agent/v1/facts"}, false);
@@ -205,6 +204,46 @@ TEST_F(ExternalAgent, ReloadsAndProvesTheNewCertificate) {
   EXPECT_EQ(ended.at("result").at("serial"), renewed);
   EXPECT_EQ(ended.at("result").at("serial_before"), serial_);
   EXPECT_EQ(caller_.served_serial(node_url()), renewed);
+}
+
+TEST_F(ExternalAgent, ScavengesTheFilesOfAStoppedServer) {
+  facts_when(complete);
+  // A run that is stopped leaves its point behind.
+  ASSERT_EQ(caller_.post(node_url(), "/admin/scavenge?throttlePercent=1")->status, 200);
+  facts_when([](const json& now) { return now.contains("unfinished"); });
+  const auto stopped =
+      caller_.ask(node_url(), {.method = "DELETE", .target = "/admin/scavenge/current"});
+  ASSERT_TRUE(stopped.has_value() && stopped->status == 200);
+  const auto before = facts_when([](const json& now) {
+    return now.contains("unfinished") && !now.contains("running") && !now.at("points").empty();
+  });
+  const auto point = before.at("unfinished").at("point").at("number").get<int>();
+
+  EXPECT_EQ(operate("op-3", "offline_scavenge", {{"point", point}}).value("errorCode", ""),
+            "unsupported")
+      << "nobody told the agent how";
+  agent_->signal(SIGTERM);
+  EXPECT_EQ(agent_->wait(seconds(10)), 0);
+  server_->signal(SIGTERM);
+  EXPECT_EQ(server_->wait(seconds(10)), 0);
+  write_commands();
+  ASSERT_EQ(run({"/bin/sh", path("start.sh")}).status, 0);
+  start_agent({"--start-command", "/bin/sh " + path("start.sh"), "--stop-command",
+               "/bin/sh " + path("stop.sh")});
+  facts_when([](const json& now) { return complete(now) && !now.at("points").empty(); });
+  const auto ended = operate("op-4", "offline_scavenge", {{"point", point}, {"threads", 2}});
+  EXPECT_EQ(ended.at("state"), "done")
+      << ended.dump(1) << file_text(path("agent.log")) << file_text(path("server.log"));
+  if (ended.at("state") == "done") {
+    EXPECT_EQ(ended.at("result").at("point").at("number"), point);
+    EXPECT_LT(ended.at("result").at("bytes_after"), ended.at("result").at("bytes_before"));
+  }
+  const auto after = facts_when([&](const json& now) {
+    return complete(now) && now.contains("lastFinishedPoint") &&
+           now.at("nodeInstanceId") != before.at("nodeInstanceId");
+  });
+  EXPECT_EQ(after.at("lastFinishedPoint").at("number"), point);
+  EXPECT_EQ(run({"/bin/sh", path("stop.sh")}).status, 0);
 }
 
 TEST_F(ExternalAgent, OutlivesTheServerAndKnowsItAgain) {

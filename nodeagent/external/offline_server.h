@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/base/clock.h"
+#include "engine/base/random.h"
+#include "nodeagent/external/database_look.h"
+#include "nodeagent/external/service_control.h"
+#include "nodeagent/node/job_runner.h"
+
+namespace verger::external {
+
+/// A server that is stopped so that our engine can work on its files, and started again.
+class OfflineServer {
+ public:
+  OfflineServer(DatabasePlace place, ServiceOptions service, FileSystem& files, Clock& clock,
+                Random& random, http::Timers& timers, node::JobRunner& jobs, Log& log);
+  ~OfflineServer();
+
+  [[nodiscard]] bool configured() const;
+  /// Stops the server and waits until no process has the database open. Errors: ServiceControl's,
+  /// kTimeout.
+  net::awaitable<Result<void>> stop();
+  net::awaitable<Result<void>> start();
+  /// Scavenges up to the point with this number, which is in the log, or goes on with an unfinished
+  /// one; nothing where it is reached. The server must be stopped: kRefused while a process has the
+  /// files open. Other errors: the engine's.
+  net::awaitable<Result<void>> scavenge(std::int64_t point, std::int32_t threads);
+
+ private:
+  struct Parts;
+  std::shared_ptr<Parts> parts_;
+};
+
+}  // namespace verger::external

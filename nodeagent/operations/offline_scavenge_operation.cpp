@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/client/judge.h"
+#include "nodeagent/external/offline_server.h"
+#include "nodeagent/operations/operation.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+
+struct Parameters {
+  std::int64_t point = -1;
+  std::int32_t threads = 1;
+};
+
+Result<Parameters> parse(const OperationRecord& record) {
+  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+  if (!asked.is_object() || !asked.contains("point") || !asked["point"].is_number_integer()) {
+    return Error{Errc::kInvalidArgument,
+                 "parameters of offline_scavenge: \"point\", the number of a scavenge point in the "
+                 "log, is missing"};
+  }
+  Parameters out{.point = asked["point"].get<std::int64_t>()};
+  const auto threads = asked.value("threads", json(1));
+  if (!threads.is_number_integer() || threads < 1 || threads > 4) {
+    return Error{Errc::kInvalidArgument, "threads must be 1 to 4"};
+  }
+  out.threads = threads.get<std::int32_t>();
+  return out;
+}
+
+json memory_of(const OperationRecord& record) {
+  auto memory = json::parse(record.memory_json, nullptr, false);
+  return memory.is_object() ? memory : json::object();
+}
+
+/// act() stops the server, scavenges and starts it again, whatever became of the scavenge. An agent
+/// that dies in the middle leaves it stopped: then observe() starts it, which is safe at any time,
+/// and the state database tells how far the scavenge came.
+class OfflineScavengeOperation final : public Operation {
+ public:
+  [[nodiscard]] std::string_view kind() const override { return "offline_scavenge"; }
+
+  net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
+    VERGER_CO_TRY(const auto parameters, parse(record));
+    if (node.offline == nullptr || !node.offline->configured()) {
+      co_return Error{Errc::kUnsupported,
+                      "the agent was not told how to start and stop its server (--service-unit, or "
+                      "--start-command and --stop-command)"};
+    }
+    const auto* inspection = node.inspection();
+    if (inspection == nullptr) {
+      co_return Error{Errc::kUnavailable,
+                      "the server does not answer, so nobody knows what it is at"};
+    }
+    const auto gossip = client::to_result(co_await node.client.gossip());
+    VERGER_CO_TRY(const auto self, gossip ? client::to_result(client::own_entry(*gossip))
+                                          : Result<api::GossipMember>(gossip.error()));
+    if (self.state == api::NodeState::kLeader && gossip->members.size() > 1) {
+      co_return Error{Errc::kConflict, "the node leads; it must resign before it is stopped"};
+    }
+    VERGER_CO_TRY(const auto current, client::to_result(co_await node.client.current_scavenge()));
+    if (!current.id.empty()) {
+      co_return Error{Errc::kConflict,
+                      fmt::format("scavenge {} is running on this node", current.id)};
+    }
+    VERGER_CO_TRY(const auto points, inspection->scavenge_points());
+    const auto point = std::ranges::find_if(
+        points, [&](const auto& each) { return each.number.value() == parameters.point; });
+    if (point == points.end() || point->position.value() > self.last_commit_position) {
+      co_return Error{Errc::kNotFound,
+                      fmt::format("scavenge point {} is not in the committed log of this node",
+                                  parameters.point)};
+    }
+    record.memory_json =
+        json{{"bytes_before", inspection->chunks().total_bytes}, {"act", "begun"}}.dump();
+    co_return Result<void>();
+  }
+
+  net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
+    VERGER_CO_TRY(const auto parameters, parse(record));
+    auto memory = memory_of(record);
+    auto worked = co_await node.offline->stop();
+    if (worked) {
+      worked = co_await node.offline->scavenge(parameters.point, parameters.threads);
+    }
+    const auto started = co_await node.offline->start();
+    memory["act"] = started ? "ended" : "begun";
+    if (!worked) {
+      memory["error"] = worked.error().message;
+    }
+    record.memory_json = memory.dump();
+    co_return Result<void>();
+  }
+
+  net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) override {
+    auto memory = memory_of(record);
+    const auto unknown = [](std::string why) {
+      return Observation{.kind = Observation::Kind::kUnknown, .code = {}, .text = std::move(why)};
+    };
+    const auto gossip = client::to_result(co_await node.client.gossip());
+    const auto self = gossip ? client::to_result(client::own_entry(*gossip))
+                             : Result<api::GossipMember>(gossip.error());
+    const auto* inspection = node.inspection();
+    if (!self || inspection == nullptr) {
+      if (memory.value("act", "") == "begun" && node.offline != nullptr) {
+        const auto started = co_await node.offline->start();
+        if (!started) {
+          co_return unknown("the server is stopped and does not start: " + started.error().message);
+        }
+        memory["act"] = "ended";
+        record.memory_json = memory.dump();
+      }
+      co_return unknown("the server has been started and does not answer yet");
+    }
+    if (const auto behind = not_caught_up(*gossip, *self); !behind.empty()) {
+      co_return Observation{.kind = Observation::Kind::kRunning, .code = {}, .text = behind};
+    }
+    const auto parameters = parse(record);
+    const auto finished = inspection->last_finished_point();
+    if (parameters && finished && finished->number >= parameters->point) {
+      co_return Observation{.kind = Observation::Kind::kDone,
+                            .code = {},
+                            .text = json{{"point",
+                                          {{"number", finished->number},
+                                           {"position", finished->position},
+                                           {"effective_now", finished->effective_now},
+                                           {"threshold", finished->threshold}}},
+                                         {"bytes_before", memory.value("bytes_before", -1)},
+                                         {"bytes_after", inspection->chunks().total_bytes}}
+                                        .dump()};
+    }
+    co_return Observation{
+        .kind = Observation::Kind::kFailed,
+        .code = "interrupted",
+        .text =
+            memory.value("error", std::string("the agent ended in the middle; the scavenge goes "
+                                              "on where it stopped when it is asked for again"))};
+  }
+
+ private:
+  static std::string not_caught_up(const api::Gossip& gossip, const api::GossipMember& self) {
+    if (self.state != api::NodeState::kFollower && self.state != api::NodeState::kLeader &&
+        self.state != api::NodeState::kReadOnlyReplica) {
+      return fmt::format("the server is {}", api::to_string(self.state));
+    }
+    for (const auto& member : gossip.members) {
+      if (member.is_alive && member.state == api::NodeState::kLeader &&
+          self.writer_checkpoint < member.writer_checkpoint) {
+        return fmt::format("the server is {} bytes behind its leader",
+                           member.writer_checkpoint - self.writer_checkpoint);
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_offline_scavenge_operation() {
+  return std::make_unique<OfflineScavengeOperation>();
+}
+
+}  // namespace verger::agent
