@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/failpoint.h"
+#include "nodeagent/node/authentication.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/election_json.h"
 #include "nodeagent/node/scavenger.h"
+#include "nodeagent/node/users.h"
 
 namespace verger::node {
 namespace {
@@ -38,6 +40,8 @@ Core::Core(NodeOptions node_options, NodeEnvironment environment,
       database(std::move(db)),
       members(options.timings.dead_member_removal),
       tasks(std::make_unique<http::TaskGroup>(env.executor, env.log, "node")),
+      authenticator(std::make_unique<Authenticator>(*this)),
+      born(env.clock.now()),
       changed(env.executor) {}
 
 Core::~Core() = default;
@@ -190,8 +194,14 @@ void Core::apply(const Effects& effects) {
                                   {"state", std::string(api::to_string(change->state))},
                                   {"term", std::to_string(election->term().value())}});
       members.set_self(describe_self());
+      if (const auto leader = leader_id()) {
+        last_leader = leader;
+      }
       changed.notify();
       scavenger->state_changed(change->state);
+      if (change->state == api::NodeState::kLeader && !options.insecure) {
+        tasks->spawn(create_default_users(shared_from_this()));
+      }
     }
   }
 }
@@ -252,6 +262,14 @@ net::awaitable<void> Core::tick_loop(std::shared_ptr<Core> core) {
 void Core::tick() {
   const auto time = now();
   refresh_log();
+  if (options.misbehaviour.gossip_lag.count() > 0) {
+    members.set_self(describe_self());
+    gossip_past.emplace_back(time, members.view(leader_id()));
+    while (gossip_past.size() > 1 &&
+           time - gossip_past[1].first >= options.misbehaviour.gossip_lag) {
+      gossip_past.pop_front();
+    }
+  }
   if (link && time - link->last_heard > options.timings.heartbeat_timeout) {
     env.log.warning("the leader is silent", {{"node", self}, {"leader", link->leader.node}});
     link->close();

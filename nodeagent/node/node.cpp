@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nodeagent/node/authentication.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/scavenger.h"
@@ -25,6 +26,13 @@ net::awaitable<http::Response> answer(std::weak_ptr<Core> weak,
     co_return http::Response{.status = 503, .reason = "Server Is Not Ready"};
   }
   const InFlight in_flight(core);
+  // Whoever gives wrong credentials gets nothing, but a sign of life.
+  const auto path = std::string_view(request.target).substr(0, request.target.find('?'));
+  if (path != "/health/live") {
+    if (auto identity = core->authenticator->identify(request); !identity) {
+      co_return std::move(identity).error();
+    }
+  }
   co_return co_await router->answer(std::move(request));
 }
 

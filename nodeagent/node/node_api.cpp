@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/node/detail/core.h"
-#include "nodeagent/node/negotiation.h"
 #include "nodeagent/node/scavenger.h"
 #include "nodeagent/node/write_service.h"
 
@@ -19,27 +18,12 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kPost = "POST, OPTIONS";
 constexpr std::string_view kGet = "GET, OPTIONS";
-constexpr std::array kJsonFirst = {Format::kJson, Format::kText, Format::kXml};
-constexpr std::array kTextFirst = {Format::kText, Format::kJson, Format::kXml};
+const std::vector<Format> kJsonFirst = {Format::kJson, Format::kText, Format::kXml};
+const std::vector<Format> kTextFirst = {Format::kText, Format::kJson, Format::kXml};
 constexpr std::string_view kNoCache = "max-age=0, no-cache, must-revalidate";
 
-std::string indented(const ordered_json& value) {
-  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-/// The chosen format, or the refusal.
-std::expected<Negotiated, Response> choose(const RoutedRequest& request,
-                                           std::span<const Format> supported) {
-  auto result = negotiate(request.request, request.target, supported);
-  if (result.chosen) {
-    return *std::move(result.chosen);
-  }
-  return std::unexpected(result.unknown_format_parameter ? empty_response(500, {}, {})
-                                                         : not_acceptable());
-}
-
 net::awaitable<Response> info(std::shared_ptr<Core> core, RoutedRequest request) {
-  auto format = choose(request, kJsonFirst);
+  auto format = choose_format(request, kJsonFirst);
   if (!format) {
     co_return format.error();
   }
@@ -51,15 +35,17 @@ net::awaitable<Response> info(std::shared_ptr<Core> core, RoutedRequest request)
       {"state", state},
       {"features",
        {{"projections", false},
-        {"userManagement", false},
+        {"userManagement", !core->options.insecure},
         {"atomPub", core->options.enable_atom_pub}}},
-      {"authentication", {{"type", "insecure"}, {"properties", ordered_json::array()}}},
+      {"authentication",
+       {{"type", core->options.insecure ? "insecure" : "internal"},
+        {"properties", ordered_json::array()}}},
       {"verger", {{"embeddedNode", true}, {"instanceId", core->instance.to_string()}}}};
   co_return formatted(*format, indented(body), kGet);
 }
 
 net::awaitable<Response> ping(std::shared_ptr<Core>, RoutedRequest request) {
-  auto format = choose(request, kJsonFirst);
+  auto format = choose_format(request, kJsonFirst);
   if (!format) {
     co_return format.error();
   }
@@ -138,22 +124,56 @@ std::string gossip_text(const ordered_json& body) {
   return out + "]";
 }
 
+std::string gossip_xml(const ordered_json& body) {
+  const auto element = [](std::string name, const ordered_json& value) {
+    name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
+    if (name == "EsVersion") {
+      name = "ESVersion";
+    }
+    return fmt::format("<{0}>{1}</{0}>", name,
+                       value.is_string() ? value.get<std::string>() : value.dump());
+  };
+  std::string out =
+      "<?xml version=\"1.0\" encoding=\"utf-8\"?><ClientClusterInfo "
+      "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+      "xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\"><Members>";
+  for (const auto& member : body["members"]) {
+    out += "<ClientMemberInfo>";
+    for (const auto& [name, value] : member.items()) {
+      out += element(name, value);
+    }
+    out += "</ClientMemberInfo>";
+  }
+  return out + "</Members>" + element("serverIp", body["serverIp"]) +
+         element("serverPort", body["serverPort"]) + "</ClientClusterInfo>";
+}
+
+/// The web UI is not here; its address is.
+net::awaitable<Response> root(std::shared_ptr<Core> core, RoutedRequest request) {
+  auto response = text_response(302, "Moved", kGet, true);
+  response.headers.set("Location", base_url(*core, request.request) + "/web/index.html");
+  co_return response;
+}
+
 net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest request) {
-  constexpr std::array formats = {Format::kJson, Format::kText};
-  auto format = choose(request, formats);
+  auto format = choose_format(request, kJsonFirst);
   if (!format) {
     co_return format.error();
   }
   core->members.set_self(core->describe_self());
   auto members = ordered_json::array();
-  for (const auto& member : core->members.view(core->leader_id())) {
+  for (const auto& member : core->gossip_past.empty() ? core->members.view(core->leader_id())
+                                                      : core->gossip_past.front().second) {
     members.push_back(gossip_entry(member));
   }
   const ordered_json body = {{"members", std::move(members)},
                              {"serverIp", core->addresses.http.host},
                              {"serverPort", core->addresses.http.port}};
-  auto response = formatted(
-      *format, format->format == Format::kText ? gossip_text(body) : indented(body), kGet);
+  auto response = formatted(*format,
+                            format->format == Format::kText  ? gossip_text(body)
+                            : format->format == Format::kXml ? gossip_xml(body)
+                                                             : indented(body),
+                            kGet);
   response.headers.set("Cache-Control", std::string(kNoCache));
   response.headers.set("Vary", "Accept");
   co_return response;
@@ -187,9 +207,20 @@ net::awaitable<Response> priority(std::shared_ptr<Core> core, RoutedRequest requ
   co_return empty_response(200, {}, kPost);
 }
 
+net::awaitable<void> shut_down_later(std::shared_ptr<Core> core) {
+  co_await core->env.timers.sleep_for(core->options.misbehaviour.shutdown_delay);
+  if (core->serving()) {
+    core->env.on_shutdown();
+  }
+}
+
 net::awaitable<Response> shutdown(std::shared_ptr<Core> core, RoutedRequest) {
   core->env.log.info("shutdown requested", {{"node", core->self}});
-  core->env.on_shutdown();
+  if (core->options.misbehaviour.shutdown_delay.count() > 0) {
+    core->tasks->spawn(shut_down_later(core));
+  } else {
+    core->env.on_shutdown();
+  }
   co_return empty_response(200, {}, kPost);
 }
 
@@ -207,7 +238,7 @@ net::awaitable<Response> reload(std::shared_ptr<Core> core, RoutedRequest) {
 }
 
 net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest request) {
-  auto format = choose(request, kTextFirst);
+  auto format = choose_format(request, kTextFirst);
   if (!format) {
     co_return format.error();
   }
@@ -221,41 +252,60 @@ net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest
                       kPost);
 }
 
-net::awaitable<Response> metrics(std::shared_ptr<Core> core, RoutedRequest request) {
-  const auto accept = request.request.headers.get("Accept");
-  if (accept && accept->find("application/json") != std::string_view::npos) {
-    co_return not_acceptable();
+}  // namespace
+
+std::expected<Negotiated, Response> choose_format(const RoutedRequest& request,
+                                                  std::span<const Format> supported) {
+  auto result = negotiate(request.request, request.target, supported);
+  if (result.chosen) {
+    return *std::move(result.chosen);
   }
-  const auto running = core->scavenger->running();
-  const auto milliseconds =
-      (core->env.clock.now().value() - kUnixEpoch.value()) / kTicksPerMillisecond;
-  const auto line = [&](std::string_view name, std::string_view status) {
-    return fmt::format("eventstore_statuses{{name=\"{}\",status=\"{}\"}} {} {}\n", name, status,
-                       milliseconds / 1000, milliseconds);
-  };
-  Response response;
-  response.headers.set("Content-Type", "text/plain; charset=utf-8; version=0.0.4");
-  response.body = "# TYPE eventstore_statuses counter\n" +
-                  line("Node", api::to_string(core->state())) + line("Index", "Idle") +
-                  line("Scavenge", running ? std::string_view(running->phase) : "Idle");
-  co_return response;
+  return std::unexpected(result.unknown_format_parameter ? empty_response(500, {}, {})
+                                                         : not_acceptable());
 }
 
-}  // namespace
+std::string indented(const ordered_json& value) {
+  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string base_url(const Core& core, const http::Request& request) {
+  const auto host = request.headers.get("Host");
+  return host ? fmt::format("{}://{}", core.addresses.http.tls ? "https" : "http", *host)
+              : core.addresses.http.url();
+}
+
+Identity identity_of(Core& core, const http::Request& request) {
+  return core.authenticator->identify(request).value_or(Identity{});
+}
 
 void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::string method,
                std::string_view pattern, NodeHandler handler) {
+  add_route(router, core, std::move(method), pattern, RouteRule{.need = Need::kNobody},
+            std::move(handler));
+}
+
+void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::string method,
+               std::string_view pattern, RouteRule rule, NodeHandler handler) {
   router.add(std::move(method), pattern,
-             [weak = std::weak_ptr<Core>(core),
+             [weak = std::weak_ptr<Core>(core), rule = std::move(rule),
               handler = std::move(handler)](RoutedRequest request) -> net::awaitable<Response> {
+               const auto at_once = [](Response response) -> net::awaitable<Response> {
+                 co_return response;
+               };
                auto node = weak.lock();
                if (!node || !node->serving()) {
-                 Response unavailable;
-                 unavailable.status = 503;
-                 unavailable.reason = "Server Is Not Ready";
-                 return [](Response response) -> net::awaitable<Response> {
-                   co_return response;
-                 }(std::move(unavailable));
+                 return at_once(Response{.status = 503, .reason = "Server Is Not Ready"});
+               }
+               if (!rule.formats.empty()) {
+                 if (auto format = choose_format(request, rule.formats); !format) {
+                   return at_once(std::move(format).error());
+                 }
+               }
+               if (!rule.bodies.empty() && !content_format(request.request, rule.bodies)) {
+                 return at_once(empty_response(415, "Invalid or missing Content-Type", {}));
+               }
+               if (!satisfies(identity_of(*node, request.request), rule.need)) {
+                 return at_once(not_allowed());
                }
                return handler(std::move(node), std::move(request));
              });
@@ -264,10 +314,14 @@ void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::str
 std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
   auto router = std::make_shared<http::Router>();
   auto& r = *router;
-  add_route(r, core, "GET", "/info", info);
-  add_route(r, core, "GET", "/ping", ping);
-  add_route(r, core, "GET", "/gossip", gossip);
-  add_route(r, core, "GET", "/metrics", metrics);
+  const RouteRule anybody{.need = Need::kNobody};
+  const RouteRule operators{.need = Need::kOperator};
+  add_route(r, core, "GET", "/", anybody, root);
+  add_route(r, core, "GET", "/info", anybody, info);
+  add_route(r, core, "GET", "/ping", anybody, ping);
+  if (!core->options.disable_gossip_on_http) {
+    add_route(r, core, "GET", "/gossip", anybody, gossip);
+  }
   // Answers also while the node starts or stops.
   for (const auto* method : {"GET", "HEAD"}) {
     r.add(method, "/health/live", [weak = std::weak_ptr<Core>(core)](RoutedRequest request) {
@@ -280,13 +334,18 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
       return health(std::move(node), std::move(request));
     });
   }
-  add_route(r, core, "POST", "/admin/node/resign", resign);
-  add_route(r, core, "POST", "/admin/node/priority/{n}", priority);
-  add_route(r, core, "POST", "/admin/shutdown", shutdown);
-  add_route(r, core, "POST", "/admin/reloadconfig", reload);
-  add_route(r, core, "POST", "/admin/mergeindexes", merge_indexes);
-  add_scavenge_routes(r, core);
-  add_scavenge_history_routes(r, core);
+  if (!core->options.disable_admin_ui) {
+    add_route(r, core, "POST", "/admin/node/resign", operators, resign);
+    add_route(r, core, "POST", "/admin/node/priority/{n}", operators, priority);
+    add_route(r, core, "POST", "/admin/shutdown", operators, shutdown);
+    add_route(r, core, "POST", "/admin/reloadconfig", operators, reload);
+    add_route(r, core, "POST", "/admin/mergeindexes",
+              {.need = Need::kOperator, .formats = kTextFirst}, merge_indexes);
+    add_scavenge_routes(r, core);
+    add_scavenge_history_routes(r, core);
+  }
+  add_fact_routes(r, core);
+  add_user_routes(r, core);
   if (core->options.enable_atom_pub) {
     add_stream_routes(r, core);
   }

@@ -1,9 +1,16 @@
 #pragma once
 
+#include <expected>
 #include <memory>
+#include <span>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "nodeagent/http/message.h"
 #include "nodeagent/http/router.h"
+#include "nodeagent/node/authentication.h"
+#include "nodeagent/node/negotiation.h"
 
 /// The node interface over HTTP (docs/formats/node-interface.md), and the routes between nodes.
 namespace verger::node {
@@ -19,6 +26,30 @@ using NodeHandler =
 void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::string method,
                std::string_view pattern, NodeHandler handler);
 
+/// What is looked at before a route's handler: the answer's format (406, 500), the body's (415),
+/// then who asks (401), in this order as the server does.
+struct RouteRule {
+  Need need = Need::kOperator;
+  std::vector<Format> formats{};  ///< of the answer, the first is the default; empty: none
+  std::vector<Format> bodies{};   ///< empty: a body is ignored
+};
+void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::string method,
+               std::string_view pattern, RouteRule rule, NodeHandler handler);
+
+/// The chosen format, or the refusal.
+std::expected<Negotiated, http::Response> choose_format(const http::RoutedRequest& request,
+                                                        std::span<const Format> supported);
+/// JSON as the server writes it: indented by two spaces.
+std::string indented(const nlohmann::ordered_json& value);
+/// "https://host:port" by which the caller knows this node.
+std::string base_url(const Core& core, const http::Request& request);
+/// Who asks; only where the request got through to a handler, so it is somebody or nobody.
+Identity identity_of(Core& core, const http::Request& request);
+
+/// /stats, /stats/replication, /stats/tcp, /info/options, /metrics.
+void add_fact_routes(http::Router& router, const std::shared_ptr<Core>& core);
+/// /users, and /admin/login. Not in insecure mode.
+void add_user_routes(http::Router& router, const std::shared_ptr<Core>& core);
 void add_scavenge_routes(http::Router& router, const std::shared_ptr<Core>& core);
 void add_scavenge_history_routes(http::Router& router, const std::shared_ptr<Core>& core);
 /// Behind EnableAtomPubOverHttp.

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/node/detail/core.h"
-#include "nodeagent/node/negotiation.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/scavenger.h"
 
@@ -18,7 +17,7 @@ using http::RoutedRequest;
 constexpr std::string_view kPost = "POST, OPTIONS";
 constexpr std::string_view kCurrent = "DELETE, GET, OPTIONS";
 constexpr std::string_view kById = "DELETE, OPTIONS";
-constexpr std::array kFormats = {Format::kText, Format::kJson, Format::kXml};
+const std::vector<Format> kFormats = {Format::kText, Format::kJson, Format::kXml};
 
 std::optional<std::int32_t> integer(std::string_view text) {
   std::int32_t value = 0;
@@ -94,19 +93,8 @@ std::string xml_of(const std::string& type,
   return out + "</" + type + ">";
 }
 
-std::string indented(const nlohmann::ordered_json& value) { return value.dump(2); }
-
-std::expected<Negotiated, Response> choose(const RoutedRequest& request) {
-  auto result = negotiate(request.request, request.target, kFormats);
-  if (result.chosen) {
-    return *std::move(result.chosen);
-  }
-  return std::unexpected(result.unknown_format_parameter ? empty_response(500, {}, {})
-                                                         : not_acceptable());
-}
-
 net::awaitable<Response> start(std::shared_ptr<Core> core, RoutedRequest request) {
-  const auto format = choose(request);
+  const auto format = choose_format(request, kFormats);
   if (!format) {
     co_return format.error();
   }
@@ -129,7 +117,7 @@ net::awaitable<Response> start(std::shared_ptr<Core> core, RoutedRequest request
 }
 
 net::awaitable<Response> current(std::shared_ptr<Core> core, RoutedRequest request) {
-  const auto format = choose(request);
+  const auto format = choose_format(request, kFormats);
   if (!format) {
     co_return format.error();
   }
@@ -148,7 +136,7 @@ net::awaitable<Response> current(std::shared_ptr<Core> core, RoutedRequest reque
 }
 
 net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request) {
-  const auto format = choose(request);
+  const auto format = choose_format(request, kFormats);
   if (!format) {
     co_return format.error();
   }
@@ -156,6 +144,9 @@ net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request)
   const auto methods = by_id ? kById : kCurrent;
   const auto stopped = co_await Scavenger::stop(
       core, by_id ? std::string(request.parameter("id")) : std::string("current"));
+  while (stopped && core->options.misbehaviour.lose_stop_answer && core->serving()) {
+    co_await core->env.timers.sleep_for(core->options.timings.tick);
+  }
   if (!stopped) {
     co_return text_response(404, "Scavenge Id does not exist", methods, true);
   }
@@ -166,10 +157,11 @@ net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request)
 }  // namespace
 
 void add_scavenge_routes(http::Router& router, const std::shared_ptr<Core>& core) {
-  add_route(router, core, "POST", "/admin/scavenge", start);
-  add_route(router, core, "GET", "/admin/scavenge/current", current);
-  add_route(router, core, "DELETE", "/admin/scavenge/current", stop);
-  add_route(router, core, "DELETE", "/admin/scavenge/{id}", stop);
+  const RouteRule rule{.need = Need::kOperator, .formats = kFormats};
+  add_route(router, core, "POST", "/admin/scavenge", rule, start);
+  add_route(router, core, "GET", "/admin/scavenge/current", rule, current);
+  add_route(router, core, "DELETE", "/admin/scavenge/current", rule, stop);
+  add_route(router, core, "DELETE", "/admin/scavenge/{id}", rule, stop);
 }
 
 }  // namespace verger::node

@@ -7,7 +7,6 @@
 
 #include "nodeagent/node/atom_format.h"
 #include "nodeagent/node/detail/core.h"
-#include "nodeagent/node/negotiation.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/write_service.h"
 
@@ -32,12 +31,6 @@ constexpr std::array kWriteFormats = {Format::kEventsJson, Format::kJson, Format
 bool header_is_true(const http::Request& request, std::string_view name) {
   const auto value = request.headers.get(name);
   return value && (*value == "True" || *value == "true" || *value == "TRUE");
-}
-
-std::string base_url(const Core& core, const http::Request& request) {
-  const auto host = request.headers.get("Host");
-  return host ? fmt::format("{}://{}", core.addresses.http.tls ? "https" : "http", *host)
-              : core.addresses.http.url();
 }
 
 template <class T>
@@ -65,7 +58,8 @@ std::optional<Response> redirect(Core& core, const http::Request& request,
   if (core.state() == api::NodeState::kLeader) {
     return std::nullopt;
   }
-  const auto leader = core.leader_id();
+  // Without a leader: to the last one, as the server does, dead or not (node-interface.md §8.2).
+  const auto leader = core.leader_id() ? core.leader_id() : core.last_leader;
   const auto* member = leader ? core.members.find(*leader) : nullptr;
   if (member == nullptr) {
     return empty_text(503, "Server Is Not Ready", methods);
@@ -108,6 +102,13 @@ std::optional<Response> not_modified(const http::Request& request, std::int64_t 
     return empty_text(304, {}, methods);
   }
   return std::nullopt;
+}
+
+/// Data asked for as application/json: JSON as it is stored, anything else as a JSON string.
+std::string data_as_json(const streams::Event& event) {
+  return event.is_json ? std::string(as_text(event.data))
+                       : ordered_json(as_text(event.data))
+                             .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::string written(const ordered_json& value) {
@@ -160,16 +161,6 @@ Response forward(Core& core, const RoutedRequest& routed, const std::string& str
                 format.media_type);
 }
 
-std::expected<Negotiated, Response> choose(const RoutedRequest& routed,
-                                           std::span<const Format> formats) {
-  auto result = negotiate(routed.request, routed.target, formats);
-  if (result.chosen) {
-    return *std::move(result.chosen);
-  }
-  return std::unexpected(result.unknown_format_parameter ? empty_response(500, {}, {})
-                                                         : not_acceptable());
-}
-
 /// A feed asked for without Accept gets a description of what there is.
 Response description(const std::string& stream) {
   const auto path = "/streams/" + http::percent_encode(stream);
@@ -203,7 +194,7 @@ net::awaitable<Response> read_head(std::shared_ptr<Core> core, RoutedRequest rou
   if (!routed.request.headers.get("Accept") && !routed.target.parameter("format")) {
     co_return description(stream);
   }
-  const auto format = choose(routed, kFeedFormats);
+  const auto format = choose_format(routed, kFeedFormats);
   if (!format) {
     co_return format.error();
   }
@@ -215,7 +206,7 @@ net::awaitable<Response> read_page(std::shared_ptr<Core> core, RoutedRequest rou
   if (auto elsewhere = redirect(*core, routed.request, kPage)) {
     co_return *std::move(elsewhere);
   }
-  const auto format = choose(routed, kFeedFormats);
+  const auto format = choose_format(routed, kFeedFormats);
   if (!format) {
     co_return format.error();
   }
@@ -242,7 +233,7 @@ net::awaitable<Response> read_event(std::shared_ptr<Core> core, RoutedRequest ro
   if (auto elsewhere = redirect(*core, routed.request, kPage)) {
     co_return *std::move(elsewhere);
   }
-  const auto format = choose(routed, kEventFormats);
+  const auto format = choose_format(routed, kEventFormats);
   if (!format) {
     co_return format.error();
   }
@@ -265,7 +256,7 @@ net::awaitable<Response> read_event(std::shared_ptr<Core> core, RoutedRequest ro
   }
   const auto resolved = atom::resolve(core->db(), slice->events.front());
   const atom::PageContext context{base_url(*core, routed.request), stream, 1, atom::Embed::kNone};
-  const auto body = format->format == Format::kJson ? std::string(as_text(resolved.event.data))
+  const auto body = format->format == Format::kJson ? data_as_json(resolved.event)
                     : format->format == Format::kEventJson
                         ? written(atom::event_json(resolved.event))
                         : written(atom::entry_with_content(context, resolved));
@@ -278,7 +269,7 @@ net::awaitable<Response> read_metadata(std::shared_ptr<Core> core, RoutedRequest
   if (auto elsewhere = redirect(*core, routed.request, kMetadata)) {
     co_return *std::move(elsewhere);
   }
-  const auto format = choose(routed, kEventFormats);
+  const auto format = choose_format(routed, kEventFormats);
   if (!format) {
     co_return format.error();
   }
@@ -294,7 +285,7 @@ net::awaitable<Response> read_metadata(std::shared_ptr<Core> core, RoutedRequest
   }
   const auto& event = slice->events.front();
   const atom::PageContext context{base_url(*core, routed.request), stream, 1, atom::Embed::kNone};
-  const auto body = format->format == Format::kJson ? std::string(as_text(event.data))
+  const auto body = format->format == Format::kJson ? data_as_json(event)
                     : format->format == Format::kEventJson
                         ? written(atom::event_json(event))
                         : written(atom::entry_with_content(context, {event, std::nullopt}));
@@ -305,7 +296,7 @@ net::awaitable<Response> read_metadata(std::shared_ptr<Core> core, RoutedRequest
 net::awaitable<Response> read_all(std::shared_ptr<Core> core, RoutedRequest routed, bool ahead) {
   const std::string_view methods =
       routed.target.segments.size() == 2 ? "POST, DELETE, GET, GET, OPTIONS" : "GET, GET, OPTIONS";
-  const auto format = choose(routed, kFeedFormats);
+  const auto format = choose_format(routed, kFeedFormats);
   if (!format) {
     co_return format.error();
   }
@@ -489,7 +480,7 @@ net::awaitable<Response> remove(std::shared_ptr<Core> core, RoutedRequest routed
 // --- The two read routes of the admin part ---
 
 net::awaitable<Response> history(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto format = choose(routed, kHistoryFormats);
+  const auto format = choose_format(routed, kHistoryFormats);
   if (!format) {
     co_return format.error();
   }
@@ -498,7 +489,7 @@ net::awaitable<Response> history(std::shared_ptr<Core> core, RoutedRequest route
 }
 
 net::awaitable<Response> history_of_run(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto format = choose(routed, kHistoryFormats);
+  const auto format = choose_format(routed, kHistoryFormats);
   if (!format) {
     co_return format.error();
   }
@@ -522,8 +513,10 @@ net::awaitable<Response> history_of_run(std::shared_ptr<Core> core, RoutedReques
 }  // namespace
 
 void add_scavenge_history_routes(http::Router& router, const std::shared_ptr<Core>& core) {
-  add_route(router, core, "GET", "/streams/$scavenges", history);
-  add_route(router, core, "GET", "/streams/$scavenges/{id}/{event}/{count}", history_of_run);
+  const RouteRule rule{.need = Need::kOperator,
+                       .formats = {kHistoryFormats.begin(), kHistoryFormats.end()}};
+  add_route(router, core, "GET", "/streams/$scavenges", rule, history);
+  add_route(router, core, "GET", "/streams/$scavenges/{id}/{event}/{count}", rule, history_of_run);
 }
 
 void add_stream_routes(http::Router& router, const std::shared_ptr<Core>& core) {
@@ -532,22 +525,36 @@ void add_stream_routes(http::Router& router, const std::shared_ptr<Core>& core) 
       return handler(std::move(node), std::move(request), flag);
     };
   };
-  add_route(router, core, "GET", "/streams/{stream}", read_head);
-  add_route(router, core, "GET", "/streams/{stream}/{event}", read_event);
-  add_route(router, core, "GET", "/streams/{stream}/{event}/backward/{count}",
-            with(read_page, false));
-  add_route(router, core, "GET", "/streams/{stream}/{event}/forward/{count}",
-            with(read_page, true));
-  add_route(router, core, "GET", "/streams/{stream}/metadata", read_metadata);
-  add_route(router, core, "GET", "/streams/$all", with(read_all, false));
-  add_route(router, core, "GET", "/streams/$all/{position}/backward/{count}",
-            with(read_all, false));
-  add_route(router, core, "GET", "/streams/$all/{position}/forward/{count}", with(read_all, true));
-  add_route(router, core, "POST", "/streams/{stream}", with(append, false));
-  add_route(router, core, "POST", "/streams/{stream}/incoming/{guid}", with(append, false));
-  add_route(router, core, "POST", "/streams/{stream}/metadata", with(append, true));
-  add_route(router, core, "POST", "/streams/{stream}/metadata/incoming/{guid}", with(append, true));
-  add_route(router, core, "DELETE", "/streams/{stream}", remove);
+  // The stream's ACL is asked first; `$all` is a stream to it.
+  const auto add = [&](const char* method, std::string_view pattern, StreamAction action,
+                       NodeHandler handler) {
+    add_route(router, core, method, pattern, RouteRule{.need = Need::kNobody},
+              [action, handler = std::move(handler)](
+                  std::shared_ptr<Core> node, RoutedRequest routed) -> net::awaitable<Response> {
+                const auto named = routed.parameter("stream");
+                const std::string stream(named.empty() ? "$all" : named);
+                if (!may(*node, identity_of(*node, routed.request), stream, action)) {
+                  return [](Response response) -> net::awaitable<Response> {
+                    co_return response;
+                  }(not_allowed());
+                }
+                return handler(std::move(node), std::move(routed));
+              });
+  };
+  using enum StreamAction;
+  add("GET", "/streams/{stream}", kRead, read_head);
+  add("GET", "/streams/{stream}/{event}", kRead, read_event);
+  add("GET", "/streams/{stream}/{event}/backward/{count}", kRead, with(read_page, false));
+  add("GET", "/streams/{stream}/{event}/forward/{count}", kRead, with(read_page, true));
+  add("GET", "/streams/{stream}/metadata", kReadMetadata, read_metadata);
+  add("GET", "/streams/$all", kRead, with(read_all, false));
+  add("GET", "/streams/$all/{position}/backward/{count}", kRead, with(read_all, false));
+  add("GET", "/streams/$all/{position}/forward/{count}", kRead, with(read_all, true));
+  add("POST", "/streams/{stream}", kWrite, with(append, false));
+  add("POST", "/streams/{stream}/incoming/{guid}", kWrite, with(append, false));
+  add("POST", "/streams/{stream}/metadata", kWriteMetadata, with(append, true));
+  add("POST", "/streams/{stream}/metadata/incoming/{guid}", kWriteMetadata, with(append, true));
+  add("DELETE", "/streams/{stream}", kDelete, remove);
 }
 
 }  // namespace verger::node

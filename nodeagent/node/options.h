@@ -56,6 +56,17 @@ struct EffectiveOption {
   std::string unit{};  ///< of the schema: "ms", "d"; empty: none
 };
 
+/// What tests switch on so that a node behaves as badly as the real one was seen to
+/// (node-interface.md, 8). Never set by the program.
+struct NodeMisbehaviour {
+  /// The DELETE of a scavenge stops it, and the answer never comes (1.7).
+  bool lose_stop_answer = false;
+  /// GET /gossip tells what was so long ago.
+  std::chrono::milliseconds gossip_lag{0};
+  /// A shutdown leaves the node answering, and alive to the others, for so long.
+  std::chrono::milliseconds shutdown_delay{0};
+};
+
 /// What a node is started with. Names as in docs/formats/node-interface.md, "Options that matter".
 struct NodeOptions {
   Path database;
@@ -82,7 +93,21 @@ struct NodeOptions {
   std::uint64_t scavenge_backend_cache_size = 67'108'864;
   std::uint32_t scavenge_hash_users_cache_capacity = 100'000;
 
+  /// Everybody is the system account; credentials are not looked at (the server's Insecure).
+  bool insecure = true;
+  /// Passwords of `admin` and `ops`, for a database that has no users yet.
+  std::string default_admin_password = "changeit";
+  std::string default_ops_password = "changeit";
+  /// Facts of the node and metrics without credentials.
+  bool allow_anonymous_endpoint_access = false;
+  /// Streams whose rights allow it, without credentials.
+  bool allow_anonymous_stream_access = false;
+  bool disable_admin_ui = false;        ///< /admin/* and the routes of $scavenges are not there
+  bool disable_stats_on_http = false;   ///< nor are /stats and /metrics
+  bool disable_gossip_on_http = false;  ///< nor is GET /gossip
+
   NodeTimings timings;
+  NodeMisbehaviour misbehaviour;
 
   /// All options with the values that count, for /info/options; secrets are masked already.
   std::vector<EffectiveOption> effective;

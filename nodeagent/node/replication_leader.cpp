@@ -22,7 +22,9 @@ bool current(const Core& core, const Subscriber& subscriber) {
 
 net::awaitable<bool> send(std::shared_ptr<Core> core, std::shared_ptr<Subscriber> subscriber,
                           Message message) {
-  const auto sent = co_await subscriber->connection->send(encode(message));
+  auto frame = encode(message);
+  subscriber->bytes_sent += frame.size();
+  const auto sent = co_await subscriber->connection->send(std::move(frame));
   subscriber->last_sent = core->now();
   co_return sent.has_value() && current(*core, *subscriber);
 }
@@ -232,6 +234,7 @@ net::awaitable<void> serve(std::shared_ptr<Core> core, std::shared_ptr<Subscribe
     if (!frame || !current(*core, *subscriber)) {
       break;
     }
+    subscriber->bytes_received += frame->size();
     const auto message = decode(*frame);
     const auto* ack = message ? std::get_if<Ack>(&*message) : nullptr;
     if (ack == nullptr || ack->durable > core->log().end()) {

@@ -169,23 +169,12 @@ net::awaitable<WriteReply> write_here(std::shared_ptr<Core> core, WriteRequest r
 
 }  // namespace
 
-net::awaitable<WriteReply> write(std::shared_ptr<Core> core, WriteRequest request) {
-  if (!core->serving() || core->stopping) {
-    co_return WriteReply{};
-  }
-  const auto leader = core->election->leader();
-  const bool linked = core->state() == api::NodeState::kFollower ||
-                      core->state() == api::NodeState::kClone ||
-                      core->state() == api::NodeState::kCatchingUp ||
-                      core->state() == api::NodeState::kReadOnlyReplica;
-  if (!linked || !leader) {
-    co_return co_await write_here(core, std::move(request));
-  }
-  const auto* member = core->members.find(leader->node);
-  if (member == nullptr) {
-    co_return WriteReply{};
-  }
-  const auto endpoint = member->http;
+namespace {
+
+/// Asks the leader. nullopt: the request certainly did not reach it.
+net::awaitable<std::optional<WriteReply>> forward(std::shared_ptr<Core> core,
+                                                  http::Endpoint endpoint,
+                                                  const WriteRequest& request) {
   http::Request forwarded;
   forwarded.method = "POST";
   forwarded.target = "/verger/v1/write";
@@ -195,7 +184,7 @@ net::awaitable<WriteReply> write(std::shared_ptr<Core> core, WriteRequest reques
   const auto response = co_await core->env.client.send(endpoint, std::move(forwarded), limit);
   if (!response) {
     if (response.error().code == Errc::kUnavailable) {
-      co_return WriteReply{};
+      co_return std::nullopt;
     }
     co_return unknown_outcome(response.error().message);
   }
@@ -204,6 +193,51 @@ net::awaitable<WriteReply> write(std::shared_ptr<Core> core, WriteRequest reques
                                       : unknown_outcome("the leader could not read the write");
   }
   co_return decode_reply(response->body);
+}
+
+}  // namespace
+
+net::awaitable<WriteReply> write(std::shared_ptr<Core> core, WriteRequest request) {
+  // A node that has lost its leader waits for it or the next, and then does not know, as the
+  // server does: "Write timeout" after 4.5 s (node-interface.md §1.12).
+  const auto until = core->now() + core->options.timings.quorum_loss_wait * 3 / 2;
+  for (;;) {
+    if (!core->serving() || core->stopping) {
+      co_return WriteReply{};
+    }
+    bool waiting = false;
+    switch (core->state()) {
+      case api::NodeState::kFollower:
+      case api::NodeState::kClone:
+      case api::NodeState::kCatchingUp:
+      case api::NodeState::kReadOnlyReplica: {
+        const auto leader = core->election->leader();
+        const auto* member = leader ? core->members.find(leader->node) : nullptr;
+        if (member != nullptr) {
+          if (auto reply = co_await forward(core, member->http, request)) {
+            co_return *std::move(reply);
+          }
+        }
+        waiting = true;
+        break;
+      }
+      case api::NodeState::kUnknown:
+      case api::NodeState::kPreReplica:
+      case api::NodeState::kPreReadOnlyReplica:
+      case api::NodeState::kReadOnlyLeaderless:
+        waiting = core->last_leader.has_value();
+        break;
+      default:
+        break;
+    }
+    if (!waiting) {
+      co_return co_await write_here(core, std::move(request));
+    }
+    if (core->now() >= until) {
+      co_return unknown_outcome("there is no leader");
+    }
+    co_await core->env.timers.sleep_for(core->options.timings.tick);
+  }
 }
 
 net::awaitable<http::Response> answer_write(std::shared_ptr<Core> core, std::string body) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 
 namespace verger::node {
 
+class Authenticator;
 class Scavenger;
 
 /// A write on the leader that waits for its majority.
@@ -42,6 +44,8 @@ struct Subscriber {
   Monotonic last_sent{0};
   LogPosition told_commit{-1};
   bool told_in_quorum = false;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
   Notifier wake;
 
   void close() {
@@ -116,6 +120,8 @@ class Core : public std::enable_shared_from_this<Core> {
   MemberTable members;
   std::unique_ptr<http::TaskGroup> tasks;
   std::unique_ptr<Scavenger> scavenger;
+  std::unique_ptr<Authenticator> authenticator;
+  Ticks born{0};
   /// The commit position, the state, or a waiter changed.
   Notifier changed;
   bool started = false;
@@ -125,6 +131,8 @@ class Core : public std::enable_shared_from_this<Core> {
   int requests = 0;  ///< being answered
   /// Why gossip with a peer fails at present; each reason is logged once.
   std::map<NodeId, std::string> gossip_problems;
+  /// What GET /gossip would have said, where it is to lag (NodeMisbehaviour).
+  std::deque<std::pair<Monotonic, std::vector<Member>>> gossip_past;
 
   // Leading.
   EpochNumber leading_term{-1};  ///< -1: not leading
@@ -135,6 +143,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Following.
   std::shared_ptr<LeaderLink> link;
+  /// Whom this node followed, or itself: kept when there is no leader any more.
+  std::optional<NodeId> last_leader;
 
  private:
   void send(ElectionMessage message);

@@ -1,0 +1,193 @@
+#include "nodeagent/node/authentication.h"
+
+#include <algorithm>
+
+#include "engine/base/digest.h"
+#include "nodeagent/http/base64.h"
+#include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/users.h"
+
+namespace verger::node {
+namespace {
+
+using http::Response;
+
+constexpr std::size_t kMostVerified = 1000;
+
+Response refused() {
+  Response response{.status = 401};
+  response.headers.set("WWW-Authenticate", "X-Basic realm=\"ESDB\"");
+  return response;
+}
+
+Response not_ready() {
+  Response response{.status = 503};
+  response.headers.set("Retry-After", "5");
+  return response;
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+}  // namespace
+
+bool Identity::in(std::string_view role) const {
+  return kind == Kind::kSystem || login == role || std::ranges::find(groups, role) != groups.end();
+}
+
+bool Identity::is_admin() const { return in(kAdminsGroup); }
+bool Identity::is_operator() const { return in(kOpsGroup) || is_admin(); }
+
+Authenticator::Authenticator(Core& core) : core_(core) {
+  for (int i = 0; i < 4 && !core.options.insecure; ++i) {
+    key_ += fmt::format("{:016x}", core.env.random.next());
+  }
+}
+
+std::string Authenticator::digest_of(std::string_view login, std::string_view password) const {
+  // The key and the first length make the parts unambiguous; it never leaves this process.
+  Sha256 sum;
+  sum.update(as_bytes(fmt::format("{}{:08}{}", key_, login.size(), login)));
+  sum.update(as_bytes(password));
+  const auto bytes = sum.finish();
+  return std::string(as_text(bytes));
+}
+
+std::expected<Identity, Response> Authenticator::identify(const http::Request& request) {
+  if (core_.options.insecure) {
+    return Identity{.kind = Identity::Kind::kSystem, .login = "system"};
+  }
+  if (const auto header = request.headers.get("Authorization")) {
+    const auto space = header->find(' ');
+    const auto scheme = header->substr(0, space);
+    if (equal_ignoring_case(scheme, "Basic") && space != std::string_view::npos) {
+      const auto decoded = http::base64_decode(header->substr(space + 1));
+      if (!decoded) {
+        return std::unexpected(Response{.status = 500});
+      }
+      const auto colon = decoded->find(':');
+      if (colon != std::string::npos) {
+        return verify(decoded->substr(0, colon), decoded->substr(colon + 1));
+      }
+    }
+  }
+  if (request.peer.certificate_is_node) {
+    return Identity{.kind = Identity::Kind::kSystem, .login = "system"};
+  }
+  return Identity{};
+}
+
+std::expected<Identity, Response> Authenticator::verify(const std::string& login,
+                                                        const std::string& password) {
+  if (!core_.serving()) {
+    return std::unexpected(not_ready());
+  }
+  const auto version = core_.db().last_event_number("$user-" + login);
+  const auto metadata = core_.db().metadata("$user-" + login);
+  if (!version || !metadata) {
+    core_.env.log.error("a user cannot be read",
+                        {{"reason", version ? metadata.error().message : version.error().message}});
+    return std::unexpected(not_ready());
+  }
+  const auto digest = digest_of(login, password);
+  const auto known = verified_.find(login);
+  if (known != verified_.end() && known->second.version == *version &&
+      known->second.metadata == metadata->number &&
+      equal_in_constant_time(known->second.digest, digest)) {
+    return known->second.identity;
+  }
+  const auto found = find_user(core_.db(), login);
+  if (!found) {
+    core_.env.log.error("a user cannot be read", {{"reason", found.error().message}});
+    return std::unexpected(not_ready());
+  }
+  if (!*found) {
+    const auto any = core_.db().last_event_number("$users");
+    if (!any || *any == kNoStream) {
+      return std::unexpected(not_ready());  // still to be created, or not yet here
+    }
+  }
+  const User nobody;
+  const auto& user = *found ? (*found)->user : nobody;
+  const bool matches = password_matches(user.password, password);
+  if (!matches || user.disabled) {
+    return std::unexpected(refused());
+  }
+  Identity identity{.kind = Identity::Kind::kUser,
+                    .login = user.login,
+                    .full_name = user.full_name,
+                    .groups = user.groups};
+  if (verified_.size() >= kMostVerified) {
+    verified_.clear();
+  }
+  verified_[login] = {*version, metadata->number, digest, identity};
+  return identity;
+}
+
+bool satisfies(const Identity& identity, Need need) {
+  switch (need) {
+    case Need::kNobody:
+      return true;
+    case Need::kUser:
+      return identity.kind != Identity::Kind::kAnonymous;
+    case Need::kOperator:
+      return identity.kind != Identity::Kind::kAnonymous && identity.is_operator();
+    case Need::kAdmin:
+      return identity.kind != Identity::Kind::kAnonymous && identity.is_admin();
+  }
+  return false;
+}
+
+bool may(const Core& core, const Identity& identity, std::string_view stream, StreamAction action) {
+  if (identity.kind == Identity::Kind::kAnonymous && !core.options.allow_anonymous_stream_access) {
+    return false;
+  }
+  if (identity.kind != Identity::Kind::kAnonymous && identity.is_admin()) {
+    return true;
+  }
+  // A metastream's events are its stream's metadata.
+  while (stream.starts_with("$$")) {
+    stream.remove_prefix(2);
+    action = action == StreamAction::kRead || action == StreamAction::kReadMetadata
+                 ? StreamAction::kReadMetadata
+                 : StreamAction::kWriteMetadata;
+  }
+  const auto metadata = core.database->metadata(stream);
+  if (!metadata) {
+    core.env.log.error("a stream's rights cannot be read",
+                       {{"stream", std::string(stream)}, {"reason", metadata.error().message}});
+    return false;
+  }
+  const std::optional<std::vector<std::string>>* roles = nullptr;
+  if (metadata->acl) {
+    const auto& acl = *metadata->acl;
+    switch (action) {
+      case StreamAction::kRead:
+        roles = &acl.read;
+        break;
+      case StreamAction::kWrite:
+        roles = &acl.write;
+        break;
+      case StreamAction::kDelete:
+        roles = &acl.remove;
+        break;
+      case StreamAction::kReadMetadata:
+        roles = &acl.metadata_read;
+        break;
+      case StreamAction::kWriteMetadata:
+        roles = &acl.metadata_write;
+        break;
+    }
+  }
+  if (roles == nullptr || !roles->has_value()) {
+    return !stream.starts_with('$');
+  }
+  return std::ranges::any_of(
+      **roles, [&](const std::string& role) { return role == "$all" || identity.in(role); });
+}
+
+Response not_allowed() { return Response{.status = 401}; }
+
+}  // namespace verger::node
