@@ -42,10 +42,10 @@ NodeClusterOptions::NodeClusterOptions() {
 }
 
 NodeCluster::NodeCluster(SimWorld& w, NodeClusterOptions options)
-    : world(w), job_budget_(options.job_budget), job_pace_(options.job_pace) {
+    : world(w), tls_(options.tls), job_budget_(options.job_budget), job_pace_(options.job_pace) {
   const auto count = options.voters + options.replicas;
   for (std::size_t i = 0; i < count; ++i) {
-    endpoints_.push_back({false, name_of(i), kHttpPort});
+    endpoints_.push_back({options.tls, name_of(i), kHttpPort});
     world.add_host(name_of(i));
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -100,7 +100,7 @@ Result<void> NodeCluster::boot(std::size_t i) {
   machine.keep(node);
   machine.serve_http(kHttpPort, node->http_handler());
   machine.serve_frames(kReplicationPort, node->frame_handler());
-  node->start({endpoints_[i], {false, name_of(i), kReplicationPort}});
+  node->start({endpoints_[i], {tls_, name_of(i), kReplicationPort}});
   return {};
 }
 

@@ -28,6 +28,8 @@ class SimLog final : public Log {
 struct NodeClusterOptions {
   std::size_t voters = 3;
   std::size_t replicas = 0;
+  /// The nodes say that they are reached over TLS; the simulated network has none.
+  bool tls = false;
   /// Database, seeds, cluster size and replica flag are filled in.
   node::NodeOptions node;
   /// Of long jobs: what a step does, and how much virtual time it takes.
@@ -87,6 +89,7 @@ class NodeCluster {
     std::weak_ptr<node::Node> node;
     bool failed = false;
   };
+  bool tls_;
   Budget job_budget_;
   std::chrono::milliseconds job_pace_;
   std::vector<Slot> slots_;
