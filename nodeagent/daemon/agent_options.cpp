@@ -13,6 +13,7 @@ using settings::Traits;
 
 constexpr const char* kNode = "VERGER_NODE_";
 constexpr const char* kAgent = "VERGER_AGENT_";
+constexpr const char* kDefaultPassword = "changeit";
 
 /// "127.0.0.1:2111,127.0.0.1:2112"
 Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls) {
@@ -239,6 +240,17 @@ void OptionParser::declare_certificates() {
   const Traits rules{.group = "CertificateOptions", .prefix = kNode};
   settings_.add("insecure", insecure_, "No TLS, and everybody may do everything (loopback only)",
                 {.group = "ApplicationOptions", .prefix = kNode});
+  const Traits users{.group = "DefaultUserOptions", .prefix = kNode, .secret = true};
+  settings_.add("default-admin-password", options_.node.default_admin_password,
+                "Password of the user admin, for a database that has no users yet", users);
+  settings_.add("default-ops-password", options_.node.default_ops_password,
+                "Password of the user ops, for a database that has no users yet", users);
+  settings_.add("allow-anonymous-endpoint-access", options_.node.allow_anonymous_endpoint_access,
+                "Statistics and metrics for everybody",
+                {.group = "ApplicationOptions", .prefix = kNode});
+  settings_.add("allow-anonymous-stream-access", options_.node.allow_anonymous_stream_access,
+                "Streams whose rights allow it for everybody",
+                {.group = "ApplicationOptions", .prefix = kNode});
   settings_.add("certificate-file", tls.certificate,
                 "PEM or DER: the node's certificate, then its intermediates", files);
   settings_.add("certificate-private-key-file", tls.private_key, "PEM: the certificate's key",
@@ -347,6 +359,28 @@ Result<ProgramOptions> OptionParser::finish() {
   if (insecure_ && options.node_has_tls()) {
     options.node_tls = {};
     options.warnings.emplace_back("--insecure: the certificates are not used");
+  }
+  // Without TLS only this machine can reach the node, and everybody on it is the system account.
+  options.node.insecure = !options.node_has_tls();
+  if (!options.node.insecure) {
+    const bool known = options.node.default_admin_password == kDefaultPassword ||
+                       options.node.default_ops_password == kDefaultPassword;
+    if (known && !http::is_loopback(options.node_ip)) {
+      // Users that are there already keep theirs.
+      for (auto* password :
+           {&options.node.default_admin_password, &options.node.default_ops_password}) {
+        if (*password == kDefaultPassword) {
+          password->clear();
+        }
+      }
+      options.warnings.emplace_back(
+          "the default passwords of admin and ops count on loopback only: a new database needs "
+          "VERGER_NODE_DEFAULT_ADMIN_PASSWORD and VERGER_NODE_DEFAULT_OPS_PASSWORD");
+    } else if (known) {
+      options.warnings.emplace_back(
+          "a new database gets users with the well-known password 'changeit': fit for trying out "
+          "on this machine only");
+    }
   }
   if (options.role == Role::kBoth && !options.agent_has_tls() &&
       options.agent_tls.private_key.empty()) {

@@ -9,6 +9,9 @@ namespace verger::agent {
 
 using std::chrono::milliseconds;
 
+/// As the server's own: then 408, while the handler goes on (node-interface.md, 1.1).
+constexpr milliseconds kHandlerTime{10'000};
+
 /// The servers refer to the node's handlers, so they are declared, and end, after it.
 struct EmbeddedNode::State {
   State(net::any_io_executor executor, const NodeTls* tls)
@@ -76,6 +79,7 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
       executor,
       http::ServerOptions{.host = options.node_ip,
                           .port = options.node_port,
+                          .limits = {.handler = kHandlerTime},
                           .tls = tls == nullptr ? nullptr : tls->clients()},
       std::move(handler), log);
   state->acceptor = std::make_unique<http::FrameAcceptor>(

@@ -88,6 +88,30 @@ TEST(AgentOptions, InsecureLeavesTheCertificatesAside) {
   EXPECT_EQ(options->warnings.size(), 1U);
 }
 
+TEST(AgentOptions, WithTlsEverybodyHasToSayWhoHeIs) {
+  const auto plain = options_of(node_with({}));
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_TRUE(plain->node.insecure);
+  const auto loopback = options_of(secure_node_with({}));
+  ASSERT_TRUE(loopback.has_value());
+  EXPECT_FALSE(loopback->node.insecure);
+  EXPECT_EQ(loopback->node.default_admin_password, "changeit");
+  EXPECT_EQ(loopback->warnings.size(), 1U) << "for the well-known password";
+  // Elsewhere a new database needs passwords of its own.
+  const auto reachable = options_of(secure_node_with({"--node-ip", "10.0.0.1"}));
+  ASSERT_TRUE(reachable.has_value()) << reachable.error().message;
+  EXPECT_TRUE(reachable->node.default_admin_password.empty());
+  const auto configured = options_of(
+      secure_node_with({"--node-ip", "10.0.0.1"}),
+      {{"VERGER_NODE_DEFAULT_ADMIN_PASSWORD", "a"}, {"VERGER_NODE_DEFAULT_OPS_PASSWORD", "o"}});
+  ASSERT_TRUE(configured.has_value()) << configured.error().message;
+  EXPECT_EQ(configured->node.default_admin_password, "a");
+  EXPECT_EQ(configured->node.default_ops_password, "o");
+  EXPECT_TRUE(configured->warnings.empty());
+  EXPECT_FALSE(options_of(node_with({"--default-admin-password", "x"})).has_value())
+      << "never from a flag";
+}
+
 TEST(AgentOptions, TellsTheNodeWhatItsOptionsAreAndWhereTheyCameFrom) {
   const auto options = options_of(node_with({"--chunk-size", "1048576"}),
                                   {{"VERGER_NODE_NODE_PRIORITY", "7"},
