@@ -313,7 +313,28 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
   }
 }
 
+/// Without the credentials that were registered nothing can be done there: nobody is asked.
+std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks now) {
+  std::vector<Raw> raws;
+  for (const auto& node : config.nodes) {
+    Raw raw;
+    raw.node.name = node.name;
+    raw.node.url = node.url;
+    raw.node.agent_url = node.agent_url;
+    raw.node.taken_at = now;
+    raw.node.problem = why.message;
+    raws.push_back(std::move(raw));
+  }
+  return raws;
+}
+
 net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config) {
+  if (!config.credentials.empty()) {
+    const auto found = network.credentials.find(config.credentials);
+    if (!found) {
+      co_return not_asked(config, found.error(), network.clock.now());
+    }
+  }
   auto peers = std::make_shared<Peers>(network, config);
   auto* clock = &network.clock;
   std::vector<net::awaitable<Raw>> questions;

@@ -168,6 +168,13 @@ TEST_F(Daemons, ClustersThatCannotBeRegisteredAreRefused) {
   EXPECT_EQ(twice.status, 2);
   EXPECT_THAT(sentence_of(twice, "verger"), HasSubstr("are the same node"));
 
+  const auto no_password =
+      verger({"cluster", "add", "orders", "--node", url, "--credentials", "nobody"}, 4);
+  EXPECT_EQ(no_password.status, 1);
+  EXPECT_THAT(sentence_of(no_password, "verger"),
+              AllOf(HasSubstr("credentials \"nobody\""), HasSubstr("c/credentials/nobody"),
+                    HasSubstr("nothing was registered")));
+
   const auto added = verger({"cluster", "add", "orders", "--node", url}, 4);
   EXPECT_EQ(added.status, 0) << added.err;
   const auto same_name = verger({"cluster", "add", "orders", "--node", url}, 4);
