@@ -2,9 +2,29 @@
 #include <algorithm>
 
 #include "engine/base/failpoint.h"
+#include "engine/streams/stream_names.h"
 #include "nodeagent/node/detail/core.h"
 
 namespace verger::node {
+namespace {
+
+/// A scavenge point ends its chunk, else nobody can scavenge up to it. Whoever wrote it may have
+/// gone, as leader or process, before it did so.
+Result<void> end_chunk_of_a_last_point(log::TransactionLog& log) {
+  if (log.end().value() % log.chunk_size() == 0) {
+    return {};
+  }
+  Bytes buffer;
+  VERGER_TRY(const auto last, log::read_before(log, log.end(), buffer));
+  const auto* prepare = last ? last->prepare() : nullptr;
+  if (prepare == nullptr || prepare->stream != streams::kScavengePointsStream ||
+      prepare->type != streams::kScavengePointType) {
+    return {};
+  }
+  return log.complete_chunk();
+}
+
+}  // namespace
 
 bool Core::accepts_writes() const {
   return serving() && !stopping && election->state() == api::NodeState::kLeader &&
@@ -15,6 +35,10 @@ void Core::prepare_to_lead(EpochNumber term) {
   leading_term = term;
   draining = false;
   VERGER_FAILPOINT("node.leader.before-epoch");
+  if (const auto ended = end_chunk_of_a_last_point(log()); !ended) {
+    fail(ended.error().within("the scavenge point's chunk was not completed"));
+    return;
+  }
   const auto epoch = log().append_epoch(term, instance);
   if (!epoch) {
     fail(epoch.error().within("epoch not written"));
