@@ -69,6 +69,8 @@ constexpr Case kController[] = {
     {Victim::kController, "controller.set_priority.after-intent"},
     {Victim::kController, "controller.set_priority.after-act"},
     {Victim::kController, "controller.set_priority.after-act:2"},
+    {Victim::kController, "controller.record_digest.after-intent"},
+    {Victim::kController, "controller.compare_digests.after-act"},
 };
 constexpr Case kNode[] = {
     {Victim::kNode, "agent.operation.accepted"},
