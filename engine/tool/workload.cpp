@@ -5,6 +5,7 @@
 
 #include "engine/log/transaction_log.h"
 #include "engine/streams/stream_names.h"
+#include "engine/tool/detail/background_files.h"
 #include "engine/tool/detail/workload_index.h"
 #include "engine/tool/detail/workload_plan.h"
 
@@ -74,6 +75,10 @@ class Generator {
     log_.reset();
     if (workload_.index) {
       VERGER_TRY(result_.index_entries, index_->write(files_, directory_ / "index", random_));
+    }
+    VERGER_CHECK(files_.sync_directory(directory_));
+    if (directory_.has_parent_path()) {
+      VERGER_CHECK(files_.sync_directory(directory_.parent_path()));
     }
     return result_;
   }
@@ -278,7 +283,11 @@ Result<Generated> generate_workload(FileSystem& files, const Path& directory,
                                     const Workload& workload, Log& out,
                                     const std::function<void(std::uint64_t)>& progress) {
   VERGER_CHECK(check(workload));
-  return Generator(files, directory, workload, out).run(progress);
+  // Half of the time would be waiting for the disk.
+  BackgroundFiles background(files);
+  VERGER_TRY(const auto result, Generator(background, directory, workload, out).run(progress));
+  VERGER_CHECK(background.finish());
+  return result;
 }
 
 }  // namespace verger::tool

@@ -110,6 +110,37 @@ TEST_F(Generate, LeavesTheIndexToARebuild) {
   EXPECT_EQ(run("verify /a"), kExitDone) << out.str();
 }
 
+TEST_F(Generate, IsDurableWhenItEnds) {
+  ASSERT_EQ(run(fmt::format("generate /db {}", kArguments)), kExitDone) << err.str();
+  disk.cut_power();
+  EXPECT_EQ(run("verify /db"), kExitDone) << out.str();
+}
+
+TEST_F(Generate, ReportsTheFailureOfAnyDiskOperation) {
+  const std::string arguments = "--events 300 --streams 10 --chunk-size 20000 --point";
+  const auto fail_nth = [&](std::uint64_t nth) {
+    disk.reset_count();
+    disk.set_fault_hook([nth](const DiskOperation& operation) {
+      return operation.number == nth && operation.kind != "set_read_only"
+                 ? std::optional(Error{Errc::kNoSpace, "the disk is full"})
+                 : std::nullopt;
+    });
+    const auto code = run(fmt::format("generate /db{} {}", nth, arguments));
+    disk.set_fault_hook({});
+    return code;
+  };
+  std::uint64_t nth = 0;
+  for (; fail_nth(nth) != kExitDone || disk.operation_count() > nth; ++nth) {
+    ASSERT_LT(nth, 10'000U);
+    // What may fail without harm is only a permission.
+    if (!err.str().empty()) {
+      EXPECT_THAT(err.str(), HasSubstr("the disk is full")) << nth;
+    }
+  }
+  EXPECT_GT(nth, 20U);
+  EXPECT_EQ(run(fmt::format("verify /db{}", nth)), kExitDone) << out.str();
+}
+
 TEST_F(Generate, RefusesADirectoryThatHoldsSomething) {
   ASSERT_EQ(run(fmt::format("generate /db {}", kArguments)), kExitDone);
   EXPECT_EQ(run(fmt::format("generate /db {}", kArguments)), kExitFailed);
