@@ -5,8 +5,8 @@
 #include "engine/index/ptable.h"
 #include "engine/index/ptable_size.h"
 #include "engine/log/chunk_size.h"
+#include "engine/scavenge/chunk_rewrite.h"
 #include "engine/scavenge/detail/merge_plan.h"
-#include "engine/scavenge/detail/name_cache.h"
 #include "engine/scavenge/detail/top_streams.h"
 #include "engine/streams/stream_names.h"
 
@@ -36,7 +36,6 @@ struct EstimateJob::State {
       : preview(preview_in),
         parts(preview_in.parts()),
         top_count(top_in),
-        limits(preview_in.options().limits_cache),
         rules(preview_in.state(), parts.index, parts.log, preview_in.point().position),
         chunks(parts.log.chunks()),
         slots(parts.index.tables()) {
@@ -62,7 +61,8 @@ struct EstimateJob::State {
   Preview& preview;
   const ScavengeParts& parts;
   std::size_t top_count;
-  detail::NameCache<StreamLimits> limits;
+  std::unique_ptr<SharedLimits> shared;
+  std::optional<LimitsReader> limits;
   RemovalRules rules;
   std::vector<std::shared_ptr<const log::Chunk>> chunks;
   std::vector<index::TableSlot> slots;
@@ -83,11 +83,11 @@ struct EstimateJob::State {
 };
 
 Result<const StreamLimits*> EstimateJob::State::limits_of(std::string_view stream) {
-  if (const auto* known = limits.find(stream)) {
-    return known;
+  if (!limits) {
+    VERGER_TRY(shared, SharedLimits::load(preview.state(), [] { return Result<void>{}; }));
+    limits.emplace(*shared, preview.options().limits_cache);
   }
-  VERGER_TRY(const auto found, preview.state().limits_of(stream));
-  return &limits.put(stream, found.value_or(StreamLimits{}));
+  return limits->find(stream);
 }
 
 Result<void> EstimateJob::State::open_chunk(Estimate& estimate) {

@@ -3,7 +3,7 @@
 namespace verger::scavenge {
 namespace {
 
-constexpr std::size_t kRememberedStreams = 65'536;
+constexpr std::size_t kRememberedStreams = 262'144;
 
 }  // namespace
 
@@ -74,7 +74,12 @@ Result<RemovalRule> RemovalRules::of(const log::Prepare& prepare, bool is_metast
     Facts found;
     VERGER_TRY(found.original, state_.original_data(handle));
     if (found.original && found.original->max_count) {
-      VERGER_TRY(found.last, index_.last_number(handle));
+      // With a single limit it is clear what discards; the look into the index would cost more
+      // than the rest.
+      found.last = kDeletedStream;
+      if (found.original->truncate_before || found.original->max_age_seconds) {
+        VERGER_TRY(found.last, index_.last_number(handle));
+      }
     }
     facts = &facts_.put(prepare.stream, found);
   }

@@ -172,6 +172,26 @@ TEST_P(EstimateFixture, ChangesNothing) {
   compare_directory(compare_directory, "/db");
 }
 
+TEST_P(EstimateFixture, CopesWithANodeThatScavengesMeanwhile) {
+  if (!scavenges()) {
+    GTEST_SKIP() << "nothing is scavenged";
+  }
+  const auto files = prepared();
+  const auto undisturbed = preview_of(*files);
+  ASSERT_TRUE(undisturbed) << undisturbed.error().message;
+  const auto expected = estimate_of(*(*undisturbed)->preview);
+  ASSERT_TRUE(expected) << expected.error().message;
+
+  const auto opened = preview_of(*files);
+  ASSERT_TRUE(opened) << opened.error().message;
+  // Every file that was opened is replaced and removed now.
+  const auto result = run_scavenge(*files, "/db", fixture.run());
+  ASSERT_TRUE(result) << result.error().message;
+  const auto estimate = estimate_of(*(*opened)->preview);
+  ASSERT_TRUE(estimate) << estimate.error().message;
+  EXPECT_EQ(in_words(*estimate), in_words(*expected));
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, EstimateFixture, testing::ValuesIn(scavenge_cases()), case_name);
 
 }  // namespace
