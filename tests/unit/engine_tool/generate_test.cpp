@@ -127,15 +127,13 @@ TEST_F(Generate, ReportsTheFailureOfAnyDiskOperation) {
     });
     const auto code = run(fmt::format("generate /db{} {}", nth, arguments));
     disk.set_fault_hook({});
+    // Without harm only a permission may fail.
+    EXPECT_TRUE(code == kExitDone || (code == kExitFailed && !err.str().empty())) << nth;
     return code;
   };
   std::uint64_t nth = 0;
   for (; fail_nth(nth) != kExitDone || disk.operation_count() > nth; ++nth) {
     ASSERT_LT(nth, 10'000U);
-    // What may fail without harm is only a permission.
-    if (!err.str().empty()) {
-      EXPECT_THAT(err.str(), HasSubstr("the disk is full")) << nth;
-    }
   }
   EXPECT_GT(nth, 20U);
   EXPECT_EQ(run(fmt::format("verify /db{}", nth)), kExitDone) << out.str();
