@@ -118,6 +118,9 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
   }
   if (options_.tls) {
     const auto files = certificates_of(index);
+    // A handshake on a starved machine takes longer than fast timings give a whole message.
+    command.insert(command.end(),
+                   {"--gossip-timeout-ms", "2000", "--leader-election-timeout-ms", "500"});
     command.insert(command.end(), {"--certificate-file", (files / "node.crt").string(),
                                    "--certificate-private-key-file", (files / "node.key").string(),
                                    "--trusted-root-certificates-path", (files / "roots").string()});
