@@ -13,6 +13,7 @@
 #include "engine/tool/info_command.h"
 #include "engine/tool/man_command.h"
 #include "engine/tool/records_command.h"
+#include "engine/tool/scavenge_command.h"
 #include "engine/tool/stats_command.h"
 #include "engine/tool/table.h"
 #include "engine/tool/verify_command.h"
@@ -42,6 +43,7 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
   add_index_command(program, chosen);
   add_estimate_command(program, chosen);
   add_explain_command(program, chosen);
+  add_scavenge_command(program, chosen);
   add_generate_command(program, chosen);
   add_man_command(program, chosen);
 
@@ -52,7 +54,12 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
       program.exit(error, tool.out, tool.err);  // --help
       return kExitDone;
     }
-    tool.err << "verger-db: " << printable(error.what())
+    std::string reason = error.what();
+    const auto named = [&](CLI::App* command) { return command->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && program.get_subcommands(named).empty()) {
+      reason = fmt::format("there is no command '{}'", argv[1]);
+    }
+    tool.err << "verger-db: " << printable(reason)
              << "\nSee `verger-db --help`, or `verger-db COMMAND --help`.\n";
     return kExitUsage;
   }
@@ -60,6 +67,11 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
   const auto code = chosen(tool);
   if (!code) {
     tool.err << "verger-db: " << printable(code.error().message) << '\n';
+    if (code.error().code == Errc::kCorruption) {
+      tool.err
+          << "`verger-db verify DIR` lists all damage. Chunk files come back from another node "
+             "or a backup, the index by `verger-db index rebuild DIR`.\n";
+    }
     return exit_code_of(code.error());
   }
   tool.out.flush();

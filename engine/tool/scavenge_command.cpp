@@ -1,0 +1,309 @@
+#include "engine/tool/scavenge_command.h"
+
+#include <ostream>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "engine/scavenge/scavenge_job.h"
+#include "engine/tool/detail/scavenge_options.h"
+#include "engine/tool/stop_signals.h"
+#include "engine/tool/table.h"
+
+namespace verger::tool {
+
+namespace {
+
+struct ScavengeArguments {
+  DatabaseArguments database;
+  IndexSettings index;
+  std::optional<std::int64_t> point;
+  std::string point_file;
+  bool new_point = false;
+  std::int32_t threshold = 0;
+  bool no_merge = false;
+  std::string stop_after;
+  scavenge::ScavengeOptions options;
+};
+
+using scavenge::StartKind;
+
+/// Which point of the log to work on; nullopt when there is nothing to do. Writes nothing.
+Result<std::optional<streams::ScavengePoint>> choose_point(
+    ToolContext& tool, const ScavengeArguments& arguments, const streams::Database& database,
+    const std::optional<scavenge::Checkpoint>& checkpoint) {
+  const bool unfinished = checkpoint && checkpoint->stage != scavenge::Stage::kDone;
+  const auto reached = [&](EventNumber number) {
+    return checkpoint && !unfinished && number <= checkpoint->point.number;
+  };
+  VERGER_TRY(const auto points, streams::scavenge_points(database));
+  if (!arguments.point_file.empty()) {
+    VERGER_TRY(auto point, read_point_file(tool.files, arguments.point_file));
+    return reached(point.number) ? std::nullopt : std::optional(point);
+  }
+  if (arguments.point) {
+    for (const auto& point : points) {
+      if (point.number.value() == *arguments.point) {
+        return reached(point.number) ? std::nullopt : std::optional(point);
+      }
+    }
+    return Error{Errc::kNotFound,
+                 points.empty()
+                     ? std::string("the log holds no scavenge point; `--new-point` writes one")
+                     : fmt::format("scavenge point {} is not in the log; it holds {} to {}",
+                                   *arguments.point, points.front().number, points.back().number)};
+  }
+  if (arguments.new_point && unfinished) {
+    return Error{Errc::kRefused, fmt::format("the scavenge of point {} is unfinished: run without "
+                                             "--new-point first",
+                                             checkpoint->point.number)};
+  }
+  const auto decision = scavenge::decide_start(
+      checkpoint, points.empty() ? std::nullopt : std::optional(points.back()),
+      /*sync_only=*/true);
+  return decision.kind == StartKind::kNothing ? std::nullopt : decision.point;
+}
+
+Result<streams::ScavengePoint> write_point(streams::Database& database, std::int32_t threshold) {
+  VERGER_TRY(auto points, streams::scavenge_points(database));
+  const auto expected = points.empty() ? -1 : points.back().number.value();
+  const auto written = database.append_scavenge_point(expected, threshold);
+  if (!written) {
+    return written.error().error;
+  }
+  VERGER_CHECK(database.commit_up_to(written->end));
+  VERGER_TRY(points, streams::scavenge_points(database));
+  return points.back();
+}
+
+/// Finds damage and a missing point before anything is opened for writing. False: the log holds no
+/// point, so there is nothing to do.
+Result<bool> look_first(ToolContext& tool, const ScavengeArguments& arguments) {
+  VERGER_TRY(const auto database,
+             open_database(tool, arguments.database, log::Access::kReadOnly, arguments.index));
+  VERGER_TRY(const auto point, choose_point(tool, arguments, *database, std::nullopt));
+  return point.has_value();
+}
+
+int nothing_to_do(ToolContext& tool, const std::optional<scavenge::Checkpoint>& checkpoint) {
+  if (tool.json) {
+    tool.out << R"({"result":"nothing to do"})" << '\n';
+  } else {
+    tool.out << (checkpoint ? fmt::format("nothing to do: scavenge point {} is reached already\n",
+                                          checkpoint->point.number)
+                            : std::string("nothing to do: the log holds no scavenge point\n"));
+  }
+  return kExitDone;
+}
+
+/// Tells on stderr how far the run is, once it takes longer than a second.
+class StageProgress {
+ public:
+  explicit StageProgress(ToolContext& tool)
+      : tool_(tool), start_(tool.clock.monotonic()), last_(start_) {}
+  ~StageProgress() {
+    if (shown_ && tool_.terminal) {
+      tool_.err << "\r\x1b[K" << std::flush;
+    }
+  }
+  StageProgress(const StageProgress&) = delete;
+  StageProgress& operator=(const StageProgress&) = delete;
+
+  void update(const scavenge::ScavengeProgress& progress) {
+    const auto now = tool_.clock.monotonic();
+    const auto pause = std::chrono::milliseconds(tool_.terminal && shown_ ? 200 : 1000);
+    if (now - last_ < pause) {
+      return;
+    }
+    last_ = now;
+    shown_ = true;
+    const auto seconds = std::chrono::duration<double>(now - start_).count();
+    if (tool_.terminal) {
+      const auto share = progress.total == 0
+                             ? std::to_string(progress.done)
+                             : fmt::format("{:.0f} %", 100.0 * static_cast<double>(progress.done) /
+                                                           static_cast<double>(progress.total));
+      tool_.err << fmt::format("\r\x1b[K{}: {} ({:.0f} s)", to_string(progress.stage), share,
+                               seconds)
+                << std::flush;
+      return;
+    }
+    tool_.err << nlohmann::ordered_json{{"progress", to_string(progress.stage)},
+                                        {"done", progress.done},
+                                        {"total", progress.total},
+                                        {"seconds", seconds}}
+                     .dump()
+              << '\n'
+              << std::flush;
+  }
+
+ private:
+  ToolContext& tool_;
+  Monotonic start_;
+  Monotonic last_;
+  bool shown_ = false;
+};
+
+void rest(std::chrono::milliseconds duration) {
+  constexpr std::chrono::milliseconds kSlice{100};
+  while (duration.count() > 0 && !StopSignals::requested()) {
+    std::this_thread::sleep_for(std::min(duration, kSlice));
+    duration -= kSlice;
+  }
+}
+
+Result<void> drive(scavenge::ScavengeJob& job, StageProgress& progress) {
+  // Large steps: less to do between the threads' pieces, and still far below a second.
+  constexpr Budget kBudget{.units = 32'768};
+  for (;;) {
+    if (StopSignals::requested()) {
+      job.request_stop();
+    }
+    VERGER_TRY(const auto outcome, job.step(kBudget));
+    progress.update(job.progress());
+    if (outcome.kind == StepOutcome::Kind::kDone) {
+      return {};
+    }
+    rest(outcome.rest);
+  }
+}
+
+void print_result(ToolContext& tool, std::string_view result, const streams::ScavengePoint& point,
+                  const scavenge::ScavengeProgress& progress, double seconds) {
+  if (tool.json) {
+    tool.out << nlohmann::ordered_json{{"result", result},
+                                       {"point",
+                                        {{"position", point.position.value()},
+                                         {"eventNumber", point.number.value()},
+                                         {"effectiveNow", format_ticks(point.effective_now)},
+                                         {"threshold", point.threshold}}},
+                                       {"stage", to_string(progress.stage)},
+                                       {"recordsAccumulated", progress.records_accumulated},
+                                       {"streamsCalculated", progress.streams_calculated},
+                                       {"chunksExecuted", progress.chunks_executed},
+                                       {"chunksSkipped", progress.chunks_skipped},
+                                       {"recordsKept", progress.records_kept},
+                                       {"recordsDiscarded", progress.records_discarded},
+                                       {"groupsMerged", progress.groups_merged},
+                                       {"entriesKept", progress.entries_kept},
+                                       {"entriesDiscarded", progress.entries_discarded},
+                                       {"spaceSaved", progress.space_saved},
+                                       {"seconds", seconds}}
+                    .dump()
+             << '\n';
+    return;
+  }
+  const auto saved = progress.space_saved;
+  tool.out << fmt::format(
+      "scavenge {} at point {} (log position {}), stage {}, {:.1f} s\n"
+      "  chunks: {} executed, {} skipped, {} groups merged\n"
+      "  records: {} removed, {} kept in executed chunks\n"
+      "  index entries: {} removed, {} kept\n"
+      "  disk space: {} {}\n",
+      result, point.number, point.position, to_string(progress.stage), seconds,
+      progress.chunks_executed, progress.chunks_skipped, progress.groups_merged,
+      human_count(progress.records_discarded), human_count(progress.records_kept),
+      human_count(progress.entries_discarded), human_count(progress.entries_kept),
+      human_bytes(static_cast<std::uint64_t>(saved < 0 ? -saved : saved)),
+      saved < 0 ? "more than before" : "freed");
+}
+
+Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
+  auto options = arguments.options;
+  options.merge_chunks = !arguments.no_merge;
+  if (!arguments.stop_after.empty()) {
+    VERGER_TRY(options.stop_after, parse_stop_after(arguments.stop_after));
+  }
+  const StopSignals signals;
+  const auto start = tool.clock.monotonic();
+  VERGER_TRY(const bool has_point, look_first(tool, arguments));
+  if (!has_point && !arguments.new_point) {
+    return nothing_to_do(tool, std::nullopt);
+  }
+  VERGER_TRY(const auto database,
+             open_database(tool, arguments.database, log::Access::kWrite, arguments.index));
+  auto& index = database->stream_index();
+  VERGER_TRY(auto state, scavenge::ScavengeState::open(tool.files, index.directory(),
+                                                       index.options().hash, options.state));
+  VERGER_TRY(const auto checkpoint, state->checkpoint());
+  VERGER_TRY(auto point, choose_point(tool, arguments, *database, checkpoint));
+  if (arguments.new_point) {
+    VERGER_TRY(point, write_point(*database, arguments.threshold));
+  }
+  if (!point) {
+    return nothing_to_do(tool, checkpoint);
+  }
+  const auto runner = options.threads > 1 ? scavenge::make_thread_runner(options.threads) : nullptr;
+  scavenge::ScavengeEvents events;
+  scavenge::ScavengeJob job(scavenge::ScavengeParts{database->transaction_log(), index, tool.files,
+                                                    tool.clock, tool.random, tool.log},
+                            std::move(state), *point, options, events,
+                            runner == nullptr ? scavenge::inline_runner() : *runner);
+  Result<void> outcome;
+  {
+    StageProgress progress(tool);
+    outcome = drive(job, progress);
+  }
+  const bool stopped = !outcome && outcome.error().code == Errc::kCancelled;
+  if (!outcome && !stopped) {
+    return outcome.error();
+  }
+  const auto seconds = std::chrono::duration<double>(tool.clock.monotonic() - start).count();
+  print_result(tool, stopped ? "stopped" : "finished", job.point(), job.progress(), seconds);
+  return stopped ? kExitStopped : kExitDone;
+}
+
+}  // namespace
+
+void add_scavenge_command(CLI::App& program, Action& chosen) {
+  auto arguments = std::make_shared<ScavengeArguments>();
+  auto* command = program.add_subcommand(
+      "scavenge",
+      "Remove what streams no longer keep, up to a scavenge point: by default the last one in the "
+      "log that is not reached yet. An unfinished scavenge is finished first");
+  add_database_arguments(*command, arguments->database, /*writes=*/true);
+  add_index_settings(*command, arguments->index);
+  auto* point = command->add_option("--point", arguments->point, "Number of the scavenge point");
+  point->check(CLI::NonNegativeNumber);
+  auto* file = command->add_option("--point-file", arguments->point_file,
+                                   "JSON file with position, eventNumber, effectiveNow, threshold");
+  auto* fresh = command->add_flag(
+      "--new-point", arguments->new_point,
+      "Write a new scavenge point first. For single-node databases only: in a cluster a point "
+      "belongs into the leader's log");
+  point->excludes(file)->excludes(fresh);
+  file->excludes(fresh);
+  command->add_option("--threshold", arguments->threshold, "Threshold of the new point")
+      ->needs(fresh);
+  command->add_flag("--no-merge", arguments->no_merge, "Leave small chunks as they are");
+  command->add_flag("--unsafe-ignore-hard-delete", arguments->options.unsafe_ignore_hard_delete,
+                    "Remove tombstones, too");
+  auto* threads =
+      command->add_option("--threads", arguments->options.threads, "Chunks rewritten side by side");
+  threads->check(CLI::Range(1, 4));
+  command
+      ->add_option("--throttle-percent", arguments->options.throttle_percent,
+                   "Share of the time spent working; only with one thread")
+      ->check(CLI::Range(1, 100))
+      ->excludes(threads);
+  command
+      ->add_option("--scavenge-page-size", arguments->options.state.page_size,
+                   "Page size of scavenging.db, as the server's option")
+      ->check(CLI::Range(512, 65536));
+  command
+      ->add_option("--stop-after", arguments->stop_after,
+                   "For tests: STAGE[:N], stop after the stage or its nth chunk, stream or table")
+      ->check([](const std::string& text) {
+        const auto parsed = parse_stop_after(text);
+        return parsed ? std::string() : parsed.error().message;
+      });
+  command->footer(
+      "Exit codes: 0 finished or nothing to do, 3 stopped (repeat to go on), 1 failed.\n"
+      "Example:\n  verger-db scavenge /var/lib/eventstore --threads 2");
+  command->callback([arguments, &chosen] {
+    chosen = [arguments](ToolContext& tool) { return run(tool, *arguments); };
+  });
+}
+
+}  // namespace verger::tool

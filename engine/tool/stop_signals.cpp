@@ -1,0 +1,29 @@
+#include "engine/tool/stop_signals.h"
+
+namespace verger::tool {
+namespace {
+
+volatile std::sig_atomic_t stop_requested = 0;
+
+void request_stop(int /*signal*/) { stop_requested = 1; }
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  stop_requested = 0;
+  struct sigaction action{};
+  action.sa_handler = &request_stop;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, &old_interrupt_);
+  sigaction(SIGTERM, &action, &old_terminate_);
+}
+
+StopSignals::~StopSignals() {
+  sigaction(SIGINT, &old_interrupt_, nullptr);
+  sigaction(SIGTERM, &old_terminate_, nullptr);
+}
+
+bool StopSignals::requested() { return stop_requested != 0; }
+
+}  // namespace verger::tool
