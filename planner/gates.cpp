@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <functional>
 
+#include "engine/base/clock.h"
+
 namespace verger::planner {
 namespace {
 
@@ -12,8 +14,20 @@ using States = std::vector<GateState>;
 
 GateState closed(std::string_view gate, std::string code, std::string node, std::string reason,
                  std::string hint) {
-  return GateState{GateVerdict::kClosed, std::string(gate), std::move(code),
-                   std::move(node),      std::move(reason), std::move(hint)};
+  return GateState{.verdict = GateVerdict::kClosed,
+                   .gate = std::string(gate),
+                   .code = std::move(code),
+                   .node = std::move(node),
+                   .reason = std::move(reason),
+                   .hint = std::move(hint),
+                   .value = {},
+                   .limit = {}};
+}
+
+GateState measured(GateState state, std::string value, std::string limit) {
+  state.value = std::move(value);
+  state.limit = std::move(limit);
+  return state;
 }
 
 /// Up enough to count for the quorum.
@@ -38,7 +52,7 @@ std::optional<int> version_number(std::string_view text) {
   return major * 100 + minor;
 }
 
-void right_cluster(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view,
+void right_cluster(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*,
                    States& out) {
   if (!snapshot.wrong_cluster.empty()) {
     out.push_back(
@@ -60,10 +74,10 @@ void right_cluster(const Gate& gate, const ClusterSnapshot& snapshot, std::strin
   }
 }
 
-void voters_alive(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view step_node,
+void voters_alive(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot* step_node,
                   States& out) {
   for (const auto& node : snapshot.nodes) {
-    if (node.read_only_replica && node.name != step_node) {
+    if (node.read_only_replica && &node != step_node) {
       continue;
     }
     if (!is_up(node)) {
@@ -88,7 +102,8 @@ void voters_alive(const Gate& gate, const ClusterSnapshot& snapshot, std::string
   }
 }
 
-void one_leader(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view, States& out) {
+void one_leader(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*,
+                States& out) {
   const auto leads = [](const NodeSnapshot& node) {
     return is_up(node) && node.role == Role::kLeader;
   };
@@ -113,25 +128,27 @@ void one_leader(const Gate& gate, const ClusterSnapshot& snapshot, std::string_v
   }
 }
 
-void quorum_margin(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view step_node,
+void quorum_margin(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot* step_node,
                    States& out) {
   const auto others =
       static_cast<std::size_t>(std::ranges::count_if(snapshot.nodes, [&](const auto& node) {
-        return !node.read_only_replica && node.name != step_node && is_up(node) && is_settled(node);
+        return !node.read_only_replica && &node != step_node && is_up(node) && is_settled(node);
       }));
-  const auto* node = snapshot.find(step_node);
-  const bool votes = node != nullptr && !node->read_only_replica;
+  const bool votes = step_node != nullptr && !step_node->read_only_replica;
   // One or two voters have no margin at all; there the other one must at least be up.
   const auto needed =
       votes ? std::min(snapshot.quorum(), snapshot.voters() - 1) : snapshot.quorum();
   if (others < needed) {
-    out.push_back(closed(gate.name, "quorum-margin", std::string(step_node),
-                         fmt::format("without it {} voters are up, {} are needed", others, needed),
-                         "bring the other voters up first"));
+    out.push_back(
+        measured(closed(gate.name, "quorum-margin", step_node == nullptr ? "" : step_node->name,
+                        fmt::format("without it {} voters are up, {} are needed", others, needed),
+                        "bring the other voters up first"),
+                 fmt::format("{} voters", others), fmt::format("{} voters", needed)));
   }
 }
 
-void lag_below(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view, States& out) {
+void lag_below(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*,
+               States& out) {
   const auto* leader = snapshot.leader();
   if (leader == nullptr) {
     return;  // one-leader says so
@@ -140,15 +157,18 @@ void lag_below(const Gate& gate, const ClusterSnapshot& snapshot, std::string_vi
     if (&node == leader || !is_up(node)) {
       continue;
     }
-    const auto lag = snapshot.lag(node);
+    const bool known = leader->writer_checkpoint >= 0 && node.writer_checkpoint >= 0;
+    const auto lag =
+        known ? std::max<std::int64_t>(0, leader->writer_checkpoint - node.writer_checkpoint) : -1;
     if (lag < 0) {
       out.push_back(closed(gate.name, "lag-unknown", node.name, "its position is not known",
                            "wait until gossip has its checkpoints"));
     } else if (lag > gate.limit) {
-      out.push_back(closed(
-          gate.name, "lag", node.name,
-          fmt::format("it lags {} bytes behind {}, the limit is {}", lag, leader->name, gate.limit),
-          "wait until it has caught up, or raise the policy's limit"));
+      out.push_back(measured(closed(gate.name, "lag", node.name,
+                                    fmt::format("it lags {} bytes behind {}, the limit is {}", lag,
+                                                leader->name, gate.limit),
+                                    "wait until it has caught up, or raise the policy's limit"),
+                             fmt::format("{} bytes", lag), fmt::format("{} bytes", gate.limit)));
     } else if (node.epoch_number != leader->epoch_number) {
       out.push_back(closed(gate.name, "epoch-differs", node.name,
                            fmt::format("it is in epoch {}, the leader in {}", node.epoch_number,
@@ -173,21 +193,20 @@ void scavenge_free(const Gate& gate, const NodeSnapshot& node, States& out) {
   }
 }
 
-void nobody_scavenges(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view,
+void nobody_scavenges(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*,
                       States& out) {
   for (const auto& node : snapshot.nodes) {
     scavenge_free(gate, node, out);
   }
 }
 
-void idle(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view step_node,
-          States& out) {
-  if (const auto* node = snapshot.find(step_node)) {
-    scavenge_free(gate, *node, out);
+void idle(const Gate& gate, const ClusterSnapshot&, const NodeSnapshot* step_node, States& out) {
+  if (step_node != nullptr) {
+    scavenge_free(gate, *step_node, out);
   }
 }
 
-void auto_scavenge_off(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view,
+void auto_scavenge_off(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*,
                        States& out) {
   for (const auto& node : snapshot.nodes) {
     bool off = false;
@@ -216,9 +235,8 @@ void auto_scavenge_off(const Gate& gate, const ClusterSnapshot& snapshot, std::s
   }
 }
 
-void disk(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view step_node,
-          States& out) {
-  const auto* node = snapshot.find(step_node);
+void disk(const Gate& gate, const ClusterSnapshot&, const NodeSnapshot* step_node, States& out) {
+  const auto* node = step_node;
   if (node == nullptr || !node->agent || node->agent->disk_free < 0) {
     return;  // cannot be seen, so nothing is claimed
   }
@@ -226,15 +244,17 @@ void disk(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view st
   // A rewritten chunk needs the size of the largest file beside it, a merged one a whole chunk.
   const auto rewrite = std::max({facts.largest_chunk, facts.chunk_size, std::int64_t{0}});
   if (facts.disk_free < rewrite + gate.limit) {
-    out.push_back(
+    out.push_back(measured(
         closed(gate.name, "disk", node->name,
                fmt::format("{} bytes are free; the largest rewrite needs {} and {} must stay free",
                            facts.disk_free, rewrite, gate.limit),
-               "make room on the node's disk"));
+               "make room on the node's disk"),
+        fmt::format("{} bytes free", facts.disk_free),
+        fmt::format("{} bytes", rewrite + gate.limit)));
   }
 }
 
-void agents_answer(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view,
+void agents_answer(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*,
                    States& out) {
   for (const auto& node : snapshot.nodes) {
     if (node.has_agent() && !node.agent_answered) {
@@ -246,20 +266,34 @@ void agents_answer(const Gate& gate, const ClusterSnapshot& snapshot, std::strin
   }
 }
 
-void leader_settled(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view,
+void leader_settled(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*,
                     States& out) {
   if (snapshot.leader_stable_ms < gate.limit) {
+    const auto stable = std::max<std::int64_t>(snapshot.leader_stable_ms, 0);
     out.push_back(
-        closed(gate.name, "election-recent", "",
-               fmt::format("the leader has been the same for {} ms, {} are asked for",
-                           std::max<std::int64_t>(snapshot.leader_stable_ms, 0), gate.limit),
-               "wait"));
+        measured(closed(gate.name, "election-recent", "",
+                        fmt::format("the leader has been the same for {} ms, {} are asked for",
+                                    stable, gate.limit),
+                        "wait"),
+                 fmt::format("{} ms", stable), fmt::format("{} ms", gate.limit)));
   }
 }
 
-void not_leader(const Gate& gate, const ClusterSnapshot& snapshot, std::string_view step_node,
+void hours(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot*, States& out) {
+  if (!snapshot.hours || snapshot.hours->open) {
+    return;
+  }
+  const auto& now = *snapshot.hours;
+  const auto until = now.until ? format_ticks(*now.until) : std::string("further notice");
+  out.push_back(measured(
+      closed(gate.name, "outside-hours", "", fmt::format("{}; closed until {}", now.reason, until),
+             "it goes on by itself when its hours begin"),
+      "closed since " + format_ticks(now.since), "open from " + until));
+}
+
+void not_leader(const Gate& gate, const ClusterSnapshot&, const NodeSnapshot* step_node,
                 States& out) {
-  const auto* node = snapshot.find(step_node);
+  const auto* node = step_node;
   if (node != nullptr && is_up(*node) && node->role == Role::kLeader) {
     auto state = closed(gate.name, "is-leader", node->name, "it leads the cluster",
                         "the leader's turn is the last");
@@ -268,7 +302,7 @@ void not_leader(const Gate& gate, const ClusterSnapshot& snapshot, std::string_v
   }
 }
 
-using Check = void (*)(const Gate&, const ClusterSnapshot&, std::string_view, States&);
+using Check = void (*)(const Gate&, const ClusterSnapshot&, const NodeSnapshot*, States&);
 constexpr std::pair<std::string_view, Check> kChecks[] = {
     {"right-cluster", right_cluster},
     {"voters-alive", voters_alive},
@@ -281,6 +315,7 @@ constexpr std::pair<std::string_view, Check> kChecks[] = {
     {"disk", disk},
     {"agents-answer", agents_answer},
     {"leader-settled", leader_settled},
+    {"hours", hours},
     {"not-leader", not_leader},
 };
 
@@ -288,6 +323,11 @@ constexpr std::pair<std::string_view, Check> kChecks[] = {
 
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
                                 std::string_view node) {
+  return evaluate(gate, snapshot, snapshot.find(node));
+}
+
+std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
+                                const NodeSnapshot* node) {
   States out;
   const auto* check =
       std::ranges::find(kChecks, gate.name, &std::pair<std::string_view, Check>::first);
@@ -299,7 +339,8 @@ std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapsho
   }
   check->second(gate, snapshot, node, out);
   if (out.empty()) {
-    out.push_back(GateState{GateVerdict::kOpen, gate.name, "", "", "", ""});
+    out.push_back(closed(gate.name, "", "", "", ""));
+    out.back().verdict = GateVerdict::kOpen;
   }
   std::ranges::sort(out, {}, [](const GateState& s) { return std::tie(s.node, s.code, s.reason); });
   return out;

@@ -20,6 +20,7 @@
 ///   disk                limit: bytes to keep free beyond the largest rewrite
 ///   agents-answer       each agent answers
 ///   leader-settled      limit: milliseconds since the last election
+///   hours               the policies' windows are open
 ///   not-leader          this node does not lead (else the stage is put off)
 namespace verger::planner {
 
@@ -34,13 +35,18 @@ struct GateState {
   std::string gate;
   std::string code;    ///< of the refusal it would be at planning time
   std::string node;    ///< whom it is about; may be another than the step's
-  std::string reason;  ///< current value and limit, for people
+  std::string reason;  ///< for people
   std::string hint;
+  std::string value;  ///< the current one, where the gate measures something
+  std::string limit;
 };
 
 /// All causes that keep the gate closed; one open state when there is none. An unknown gate is
 /// closed and says so.
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
                                 std::string_view node);
+/// The same for a member of `snapshot`; nullptr: a step on the cluster.
+std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
+                                const NodeSnapshot* node);
 
 }  // namespace verger::planner

@@ -1,37 +1,69 @@
 #include "planner/json.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 namespace verger::planner {
 
-std::string json_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20U) {
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-        } else {
-          out += c;
-        }
+namespace {
+
+constexpr auto kNeedsEscape = [] {
+  std::array<bool, 256> out{};
+  std::fill_n(out.begin(), 0x20, true);
+  out['"'] = true;
+  out['\\'] = true;
+  return out;
+}();
+bool needs_escape(char c) { return kNeedsEscape[static_cast<unsigned char>(c)]; }
+
+void append_escaped(std::string& out, char c) {
+  switch (c) {
+    case '"':
+      out += "\\\"";
+      break;
+    case '\\':
+      out += "\\\\";
+      break;
+    case '\n':
+      out += "\\n";
+      break;
+    case '\t':
+      out += "\\t";
+      break;
+    case '\r':
+      out += "\\r";
+      break;
+    default:
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+  }
+}
+
+}  // namespace
+
+void append_json_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  for (;;) {
+    const auto next = std::ranges::find_if(text, needs_escape);
+    const auto plain = static_cast<std::size_t>(next - text.begin());
+    out += text.substr(0, plain);
+    if (plain == text.size()) {
+      break;
     }
+    append_escaped(out, text[plain]);
+    text.remove_prefix(plain + 1);
   }
   out += '"';
+}
+
+void append_json_number(std::string& out, std::int64_t number) {
+  const fmt::format_int digits(number);
+  out.append(digits.data(), digits.size());
+}
+
+std::string json_quoted(std::string_view text) {
+  std::string out;
+  append_json_quoted(out, text);
   return out;
 }
 
@@ -44,7 +76,7 @@ void Json::write(std::string& out) const {
         out += ',';
       }
       first = false;
-      out += json_quoted(name);
+      append_json_quoted(out, name);
       out += ':';
       value.write(out);
     }
@@ -61,9 +93,9 @@ void Json::write(std::string& out) const {
     }
     out += ']';
   } else if (const auto* text = as_string()) {
-    out += json_quoted(*text);
+    append_json_quoted(out, *text);
   } else if (const auto* number = as_int()) {
-    out += fmt::format("{}", *number);
+    append_json_number(out, *number);
   } else if (const auto* truth = as_bool()) {
     out += *truth ? "true" : "false";
   } else {

@@ -28,6 +28,8 @@ class Json {
 
   /// Canonical text: keys sorted by byte, no white space, shortest escapes, UTF-8 as it is.
   [[nodiscard]] std::string text() const;
+  /// The same, appended.
+  void write(std::string& out) const;
 
   [[nodiscard]] const bool* as_bool() const { return std::get_if<bool>(&value_); }
   [[nodiscard]] const std::int64_t* as_int() const { return std::get_if<std::int64_t>(&value_); }
@@ -39,10 +41,12 @@ class Json {
   friend bool operator==(const Json&, const Json&) = default;
 
  private:
-  void write(std::string& out) const;
   std::variant<std::monostate, bool, std::int64_t, std::string, Array, Object> value_;
 };
 
+/// `text` in quotes, escaped; appended.
+void append_json_quoted(std::string& out, std::string_view text);
+void append_json_number(std::string& out, std::int64_t number);
 /// `text` in quotes, escaped.
 std::string json_quoted(std::string_view text);
 

@@ -77,6 +77,103 @@ Json::Object common_json(const Plan& plan, bool with_estimates) {
           {"stages", std::move(stages)}};
 }
 
+/// Writes what hashed_json() would give; members in the order of their names.
+class HashedText {
+ public:
+  std::string of(const Plan& plan) {
+    out_.reserve(4096 + 1024 * plan.basis.nodes.size());
+    out_ += "{\"basis\":";
+    list(plan.basis.nodes, [this](const BasisNode& node) { write(node); });
+    text(",\"cluster\":", plan.cluster);
+    out_ += ",\"policy\":";
+    to_json(plan.policy).write(out_);
+    out_ += ",\"stages\":";
+    list(plan.stages, [this](const Stage& stage) { write(stage); });
+    out_ += '}';
+    return std::move(out_);
+  }
+
+ private:
+  template <class T, class Write>
+  void list(const std::vector<T>& values, const Write& write_one) {
+    out_ += '[';
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) {
+        out_ += ',';
+      }
+      write_one(values[i]);
+    }
+    out_ += ']';
+  }
+  void text(std::string_view before, std::string_view value) {
+    out_ += before;
+    append_json_quoted(out_, value);
+  }
+  void number(std::string_view before, std::int64_t value) {
+    out_ += before;
+    append_json_number(out_, value);
+  }
+
+  void write(const BasisNode& node) {
+    text("{\"agentUrl\":", node.agent_url);
+    out_ += ",\"certificates\":";
+    list(node.certificates, [this](const std::string& serial) { text("", serial); });
+    text(",\"instanceId\":", node.instance_id);
+    text(",\"name\":", node.name);
+    text(",\"role\":", node.role);
+    text(",\"url\":", node.url);
+    text(",\"version\":", node.version);
+    out_ += '}';
+  }
+
+  void write(const Stage& stage) {
+    number("{\"deadlineMs\":", stage.deadline_ms);
+    out_ += ",\"groups\":";
+    list(stage.groups,
+         [this](const Group& group) { list(group, [this](const Step& step) { write(step); }); });
+    text(",\"id\":", stage.id);
+    text(",\"ifPutOff\":", stage.if_put_off);
+    text(",\"onFailure\":", to_string(stage.on_failure));
+    text(",\"title\":", stage.title);
+    number(",\"undoDeadlineMs\":", stage.undo_deadline_ms);
+    out_ += '}';
+  }
+
+  void write(const Step& step) {
+    text("{\"act\":", step.act);
+    number(",\"attempts\":", step.attempts);
+    out_ += ",\"cost\":{\"leaderMove\":";
+    out_ += step.cost.leader_move ? "true" : "false";
+    number(",\"quorumMargin\":", step.cost.quorum_margin);
+    out_ += "},\"gates\":";
+    list(step.gates, [this](const Gate& gate) {
+      number("{\"limit\":", gate.limit);
+      text(",\"name\":", gate.name);
+      out_ += '}';
+    });
+    text(",\"id\":", step.id);
+    text(",\"kind\":", step.kind);
+    text(",\"node\":", step.node);
+    text(",\"observe\":", step.observe);
+    out_ += ",\"parameters\":{";
+    bool first = true;
+    for (const auto& [name, value] : step.parameters) {
+      if (!first) {
+        out_ += ',';
+      }
+      first = false;
+      append_json_quoted(out_, name);
+      out_ += ':';
+      value.write(out_);
+    }
+    text("},\"reason\":", step.reason);
+    text(",\"undo\":", step.undo);
+    out_ += '}';
+  }
+
+  std::string out_;
+};
+
 }  // namespace
 
 std::string_view to_string(FailureRule rule) {
@@ -97,6 +194,8 @@ std::string_view to_string(Strategy strategy) {
       return "rolling";
     case Strategy::kFollowersOnly:
       return "followers-only";
+    case Strategy::kConcurrent:
+      return "concurrent";
   }
   return "rolling";
 }
@@ -123,28 +222,41 @@ const Step* Plan::find_step(std::string_view id) const {
 
 Json to_json(const Policy& policy) {
   const auto& s = policy.scavenge;
+  Json::Object scavenge{{"compareDigests", s.compare_digests},
+                        {"digestDeadlineMs", s.digest_deadline_ms},
+                        {"diskReserveBytes", s.disk_reserve_bytes},
+                        {"electionSettleMs", s.election_settle_ms},
+                        {"gateDeadlineMs", s.gate_deadline_ms},
+                        {"lagLimitBytes", s.lag_limit_bytes},
+                        {"leader", to_string(s.leader)},
+                        {"leaderHoldMs", s.leader_hold_ms},
+                        {"moveDeadlineMs", s.move_deadline_ms},
+                        {"onPause", to_string(s.on_pause)},
+                        {"readOnlyReplicas", to_string(s.read_only_replicas)},
+                        {"resignAttempts", s.resign_attempts},
+                        {"scavengeAttempts", s.scavenge_attempts},
+                        {"scavengeDeadlineMs", s.scavenge_deadline_ms},
+                        {"strategy", to_string(s.strategy)},
+                        {"threads", s.threads},
+                        {"threshold", s.threshold},
+                        {"throttlePercent", s.throttle_percent},
+                        {"undoDeadlineMs", s.undo_deadline_ms}};
+  // Members that came later are there only where they say something: older plans keep their hash.
+  if (s.on_close != PauseRule::kStop) {
+    scavenge["onClose"] = to_string(s.on_close);
+  }
+  const std::pair<const char*, std::int32_t> by_role[] = {
+      {"leaderThreads", s.leader_threads},
+      {"leaderThrottlePercent", s.leader_throttle_percent},
+      {"replicaThreads", s.replica_threads},
+      {"replicaThrottlePercent", s.replica_throttle_percent}};
+  for (const auto& [name, value] : by_role) {
+    if (value != 0) {
+      scavenge[name] = value;
+    }
+  }
   return Json::Object{
-      {"name", policy.name},
-      {"operation", policy.operation},
-      {"scavenge", Json::Object{{"compareDigests", s.compare_digests},
-                                {"digestDeadlineMs", s.digest_deadline_ms},
-                                {"diskReserveBytes", s.disk_reserve_bytes},
-                                {"electionSettleMs", s.election_settle_ms},
-                                {"gateDeadlineMs", s.gate_deadline_ms},
-                                {"lagLimitBytes", s.lag_limit_bytes},
-                                {"leader", to_string(s.leader)},
-                                {"leaderHoldMs", s.leader_hold_ms},
-                                {"moveDeadlineMs", s.move_deadline_ms},
-                                {"onPause", to_string(s.on_pause)},
-                                {"readOnlyReplicas", to_string(s.read_only_replicas)},
-                                {"resignAttempts", s.resign_attempts},
-                                {"scavengeAttempts", s.scavenge_attempts},
-                                {"scavengeDeadlineMs", s.scavenge_deadline_ms},
-                                {"strategy", to_string(s.strategy)},
-                                {"threads", s.threads},
-                                {"threshold", s.threshold},
-                                {"throttlePercent", s.throttle_percent},
-                                {"undoDeadlineMs", s.undo_deadline_ms}}}};
+      {"name", policy.name}, {"operation", policy.operation}, {"scavenge", std::move(scavenge)}};
 }
 
 Json to_json(const Refusal& refusal) {
@@ -169,7 +281,12 @@ Json to_json(const Plan& plan) {
   return out;
 }
 
-std::string hash_of(const Plan& plan) { return to_hex(sha256(as_bytes(hashed_json(plan).text()))); }
+std::string hashed_text(const Plan& plan) {
+  HashedText out;
+  return out.of(plan);
+}
+
+std::string hash_of(const Plan& plan) { return to_hex(sha256(as_bytes(hashed_text(plan)))); }
 
 Basis basis_of(const ClusterSnapshot& snapshot) {
   Basis basis;

@@ -119,6 +119,8 @@ struct Refusal {
 
 /// What the hash covers, and all of the plan (with `hash`, estimates and forecast).
 Json hashed_json(const Plan& plan);
+/// hashed_json(plan).text(), written straight: a plan of a thousand nodes has megabytes.
+std::string hashed_text(const Plan& plan);
 Json to_json(const Plan& plan);
 Json to_json(const Refusal& refusal);
 Json to_json(const Policy& policy);

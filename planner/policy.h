@@ -9,6 +9,7 @@ namespace verger::planner {
 enum class Strategy : std::uint8_t {
   kRolling,        ///< followers, read-only replicas, the leader after it resigned
   kFollowersOnly,  ///< the leader is left out
+  kConcurrent,     ///< one follower makes the point, then all others at once, then the leader
 };
 std::string_view to_string(Strategy strategy);
 
@@ -35,6 +36,13 @@ struct ScavengePolicy {
   ReplicaRule read_only_replicas = ReplicaRule::kInclude;
   LeaderRule leader = LeaderRule::kResign;
   PauseRule on_pause = PauseRule::kStop;
+  /// The same at the start of a deny window, or at the end of an allow window.
+  PauseRule on_close = PauseRule::kStop;
+  /// 0: as the others. The threshold belongs to the point, so all nodes share it.
+  std::int32_t leader_threads = 0;
+  std::int32_t leader_throttle_percent = 0;
+  std::int32_t replica_threads = 0;
+  std::int32_t replica_throttle_percent = 0;
   bool compare_digests = true;  ///< where each node has an agent
 
   std::int64_t lag_limit_bytes = std::int64_t{16} << 20U;

@@ -111,6 +111,15 @@ struct NodeSnapshot {
   [[nodiscard]] bool has_agent() const { return !agent_url.empty(); }
 };
 
+/// Whether maintenance may work now, as the policies' windows say.
+struct Hours {
+  bool open = true;
+  Ticks since;                 ///< start of the present opening or closure
+  std::optional<Ticks> until;  ///< its end; nullopt: none within a year
+  std::string reason;          ///< "deny window \"office hours\" of policy weekly"
+  friend bool operator==(const Hours&, const Hours&) = default;
+};
+
 /// All members of one cluster. Everything in it is of about `taken_at`, each node's part of its own
 /// `taken_at`.
 struct ClusterSnapshot {
@@ -124,6 +133,8 @@ struct ClusterSnapshot {
   /// How long the same single leader has been seen with the same epoch, by the observer's monotonic
   /// clock; -1 while there is none, or several.
   std::int64_t leader_stable_ms = -1;
+  /// nullopt: no window limits the work.
+  std::optional<Hours> hours;
 
   [[nodiscard]] const NodeSnapshot* find(std::string_view name) const;
   /// The only live leader; nullptr when there is none, or several.

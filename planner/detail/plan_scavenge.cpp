@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "engine/base/clock.h"
 #include "planner/gates.h"
 
 namespace verger::planner::detail {
@@ -25,6 +26,13 @@ std::int64_t lag_bucket(const NodeSnapshot* leader, const NodeSnapshot& node) {
 /// Gates that say the same of the cluster whichever node the step is about.
 bool is_cluster_wide(const Gate& gate) {
   return gate.name != "quorum-margin" && gate.name != "disk" && gate.name != "voters-alive";
+}
+
+/// A group of one; an initializer list would copy the step.
+Group alone(Step step) {
+  Group group;
+  group.push_back(std::move(step));
+  return group;
 }
 
 class Planning {
@@ -67,6 +75,17 @@ class Planning {
     } else if (scavenge_.throttle_percent != 100 && scavenge_.threads > 1) {
       refuse("policy-invalid", "", "a scavenge with several threads cannot be throttled",
              "use one thread, or 100 percent");
+    }
+    for (const auto& [who, threads, throttle] :
+         {std::tuple("leader", scavenge_.leader_threads, scavenge_.leader_throttle_percent),
+          std::tuple("replica", scavenge_.replica_threads, scavenge_.replica_throttle_percent)}) {
+      const auto t = threads == 0 ? scavenge_.threads : threads;
+      const auto p = throttle == 0 ? scavenge_.throttle_percent : throttle;
+      if (threads < 0 || threads > 4 || throttle < 0 || throttle > 100 || (t > 1 && p != 100)) {
+        refuse("policy-invalid", "",
+               fmt::format("parameters of the role {}: {} threads at {} percent", who, t, p),
+               "1 to 4 threads; several of them cannot be throttled");
+      }
     }
     if (scavenge_.resign_attempts < 1 || scavenge_.resign_attempts > 3) {
       refuse("policy-invalid", "", fmt::format("resign attempts is {}", scavenge_.resign_attempts),
@@ -117,7 +136,7 @@ class Planning {
   }
 
   [[nodiscard]] bool includes_leader() const {
-    return leader_ != nullptr && scavenge_.strategy == Strategy::kRolling;
+    return leader_ != nullptr && scavenge_.strategy != Strategy::kFollowersOnly;
   }
   [[nodiscard]] bool moves_leader() const {
     return includes_leader() && scavenge_.leader == LeaderRule::kResign && !followers_.empty();
@@ -163,12 +182,14 @@ class Planning {
     if (!node.read_only_replica && moves_leader()) {
       gates.push_back({"not-leader", 0});
     }
+    gates.push_back({"hours", 0});
     return gates;
   }
 
   [[nodiscard]] std::vector<Gate> move_gates() const {
     return {{"right-cluster", 0}, {"agents-answer", 0}, {"voters-alive", 0},
-            {"one-leader", 0},    {"quorum-margin", 0}, {"lag-below", scavenge_.lag_limit_bytes}};
+            {"one-leader", 0},    {"quorum-margin", 0}, {"lag-below", scavenge_.lag_limit_bytes},
+            {"hours", 0}};
   }
 
   void check_gates() {
@@ -187,12 +208,13 @@ class Planning {
     for (const auto* node : nodes) {
       for (const auto& gate : scavenge_gates(*node)) {
         if (gate.name == "not-leader" ||  // the order takes care of it
+            gate.name == "hours" ||       // a plan may be made at any time
             (is_cluster_wide(gate) && node != nodes.front()) ||
             (gate.name == "quorum-margin" && margin_everywhere) ||
             (gate.name == "voters-alive" && node != nodes.front() && !node->read_only_replica)) {
           continue;
         }
-        for (auto& state : evaluate(gate, snapshot_, node->name)) {
+        for (auto& state : evaluate(gate, snapshot_, node)) {
           if (state.verdict != GateVerdict::kOpen &&
               seen.emplace(state.code, state.node, state.reason).second) {
             refuse(state.code, state.node, state.reason, state.hint);
@@ -240,40 +262,53 @@ class Planning {
 
   [[nodiscard]] DurationRange expected(const NodeSnapshot& node) const {
     DurationRange range;
-    bool any = false;
+    std::vector<std::int64_t> times;
     for (const auto& past : history_.durations) {
-      if (past.kind != "scavenge" || past.node != node.name || past.duration_ms <= 0) {
-        continue;
+      if (past.kind == "scavenge" && past.node == node.name && past.duration_ms > 0) {
+        times.push_back(past.duration_ms);
       }
-      range.low_ms = any ? std::min(range.low_ms, past.duration_ms) : past.duration_ms;
-      range.high_ms = std::max(range.high_ms, past.duration_ms);
-      any = true;
     }
-    if (!any && node.agent && node.agent->database_bytes > 0) {
+    std::ranges::sort(times);
+    if (!times.empty()) {
+      // From P5 to P95; where fewer than twenty are known, to a quarter above the longest.
+      range.low_ms = times[times.size() / 20];
+      range.high_ms = times.size() >= 20 ? times[(times.size() * 95 - 1) / 100]
+                                         : times.back() + times.back() / 4;
+    } else if (node.agent && node.agent->database_bytes > 0) {
       // Without a history: between reading everything at 200 MB/s and rewriting it at 5 MB/s.
       range.low_ms = node.agent->database_bytes / 200'000;
       range.high_ms = node.agent->database_bytes / 5'000;
-    }
-    if (any) {
-      range.high_ms += range.high_ms / 4;
     }
     return range;
   }
 
   [[nodiscard]] Step scavenge_step(const NodeSnapshot& node, std::string_view prefix,
-                                   std::string target, std::int64_t point, bool sync_only,
+                                   std::string_view target, std::int64_t point, bool sync_only,
                                    std::string reason) const {
     Step step;
     step.id = fmt::format("{}-{}", prefix, node.name);
     step.kind = "scavenge";
     step.node = node.name;
-    step.parameters = Json::Object{{"target", target},
-                                   {"syncOnly", sync_only},
-                                   {"threads", scavenge_.threads},
-                                   {"threshold", scavenge_.threshold},
-                                   {"throttlePercent", scavenge_.throttle_percent},
-                                   {"agent", node.has_agent()},
-                                   {"onPause", to_string(scavenge_.on_pause)}};
+    auto& parameters = step.parameters;
+    parameters.emplace("target", target);
+    parameters.emplace("syncOnly", sync_only);
+    const auto or_default = [](std::int32_t own, std::int32_t common) {
+      return own == 0 ? common : own;
+    };
+    const bool leads = &node == leader_;
+    const bool replica = node.read_only_replica;
+    parameters.emplace("threads", or_default(leads     ? scavenge_.leader_threads
+                                             : replica ? scavenge_.replica_threads
+                                                       : 0,
+                                             scavenge_.threads));
+    parameters.emplace("threshold", scavenge_.threshold);
+    parameters.emplace("throttlePercent", or_default(leads     ? scavenge_.leader_throttle_percent
+                                                     : replica ? scavenge_.replica_throttle_percent
+                                                               : 0,
+                                                     scavenge_.throttle_percent));
+    parameters.emplace("agent", node.has_agent());
+    parameters.emplace("onPause", to_string(scavenge_.on_pause));
+    parameters.emplace("onClose", to_string(scavenge_.on_close));
     if (point >= 0) {
       step.parameters["point"] = point;
     }
@@ -304,7 +339,8 @@ class Planning {
     stage.deadline_ms = scavenge_.scavenge_deadline_ms;
     stage.undo_deadline_ms = scavenge_.undo_deadline_ms;
     std::string row;
-    const auto add = [&stage](Step step) { stage.groups.push_back(Group{std::move(step)}); };
+    stage.groups.reserve(3);
+    const auto add = [&stage](Step step) { stage.groups.push_back(alone(std::move(step))); };
     const bool creates = &node == creator_;
 
     if (node.agent) {
@@ -380,10 +416,10 @@ class Planning {
     lower.id = fmt::format("lower-{}", node.name);
     lower.kind = "set_priority";
     lower.node = node.name;
-    lower.parameters = Json::Object{{"priority", -1},
-                                    {"restore", original},
-                                    {"onlyIfLeader", true},
-                                    {"agent", node.has_agent()}};
+    lower.parameters.emplace("priority", -1);
+    lower.parameters.emplace("restore", original);
+    lower.parameters.emplace("onlyIfLeader", true);
+    lower.parameters.emplace("agent", node.has_agent());
     lower.gates = move_gates();
     lower.act = fmt::format("set the priority of {} to -1", node.name);
     lower.observe = "gossip shows the priority";
@@ -397,9 +433,9 @@ class Planning {
     resign.id = fmt::format("resign-{}", node.name);
     resign.kind = "resign";
     resign.node = node.name;
-    resign.parameters = Json::Object{{"holdMs", scavenge_.leader_hold_ms},
-                                     {"settleMs", scavenge_.election_settle_ms},
-                                     {"agent", node.has_agent()}};
+    resign.parameters.emplace("holdMs", scavenge_.leader_hold_ms);
+    resign.parameters.emplace("settleMs", scavenge_.election_settle_ms);
+    resign.parameters.emplace("agent", node.has_agent());
     resign.gates = move_gates();
     resign.gates.push_back({"nobody-scavenges", 0});
     resign.gates.push_back({"leader-settled", scavenge_.election_settle_ms});
@@ -415,10 +451,10 @@ class Planning {
     restore.id = fmt::format("restore-{}", node.name);
     restore.kind = "set_priority";
     restore.node = node.name;
-    restore.parameters = Json::Object{{"priority", original},
-                                      {"restore", original},
-                                      {"onlyIfLeader", false},
-                                      {"agent", node.has_agent()}};
+    restore.parameters.emplace("priority", original);
+    restore.parameters.emplace("restore", original);
+    restore.parameters.emplace("onlyIfLeader", false);
+    restore.parameters.emplace("agent", node.has_agent());
     restore.gates = {{"right-cluster", 0}};
     restore.act = fmt::format("set the priority of {} back to {}", node.name, original);
     restore.observe = "gossip shows the priority";
@@ -426,13 +462,95 @@ class Planning {
     restore.attempts = 3;
     restore.expected = {1'000, 5'000};
 
-    stage.groups = {Group{std::move(lower)}, Group{std::move(resign)}, Group{std::move(restore)}};
+    stage.groups.reserve(3);
+    stage.groups.push_back(alone(std::move(lower)));
+    stage.groups.push_back(alone(std::move(resign)));
+    stage.groups.push_back(alone(std::move(restore)));
     return stage;
   }
 
   void build() {
+    plan_.stages.reserve(2 * included().size() + 3);
     plan_.cluster = snapshot_.cluster;
     plan_.policy = policy_;
+    if (scavenge_.strategy == Strategy::kConcurrent) {
+      build_concurrent();
+    } else {
+      build_one_by_one();
+    }
+    if (includes_leader()) {
+      if (moves_leader()) {
+        plan_.stages.push_back(move_stage(*leader_, ""));
+      }
+      plan_.stages.push_back(scavenge_stage(*leader_));
+    }
+    build_comparison();
+    add_notes();
+  }
+
+  void add_notes() {
+    if (!includes_leader()) {
+      plan_.notes.push_back("the leader is left out; scavenge it later, or its log stays as it is");
+    } else if (!moves_leader() && !followers_.empty()) {
+      plan_.notes.push_back("the leader is scavenged while it leads, as the policy says");
+    } else if (followers_.empty()) {
+      plan_.notes.push_back("a single voter is scavenged while it leads");
+    }
+    if (snapshot_.hours && !snapshot_.hours->open) {
+      plan_.notes.push_back(fmt::format(
+          "closed now ({}); a run waits until {}", snapshot_.hours->reason,
+          snapshot_.hours->until ? format_ticks(*snapshot_.hours->until) : "further notice"));
+    }
+  }
+
+  /// One follower makes the point; then all others work side by side. Each of them keeps serving,
+  /// so no voter is down, but all of them are busy.
+  void build_concurrent() {
+    std::vector<const NodeSnapshot*> others;
+    for (const auto* list : {&followers_, &replicas_}) {
+      for (const auto* node : *list) {
+        if (node != creator_) {
+          others.push_back(node);
+        }
+      }
+    }
+    if (creator_ != leader_) {
+      plan_.stages.push_back(scavenge_stage(*creator_));
+      build_record();
+    }
+    if (others.empty()) {
+      return;
+    }
+    Stage together;
+    together.id = "scavenge-others";
+    together.title = fmt::format("scavenge {} other nodes at once", others.size());
+    together.deadline_ms = scavenge_.scavenge_deadline_ms;
+    together.undo_deadline_ms = scavenge_.undo_deadline_ms;
+    Group before;
+    Group main;
+    for (const auto* node : others) {
+      for (auto& group : scavenge_stage(*node).groups) {
+        for (auto& step : group) {
+          // The others' scavenges are this run's own.
+          for (auto& gate : step.gates) {
+            if (gate.name == "nobody-scavenges") {
+              gate.name = "idle";
+            }
+          }
+          std::erase_if(step.gates, [](const Gate& gate) { return gate.name == "not-leader"; });
+          (step.id.starts_with("scavenge-") ? main : before).push_back(std::move(step));
+        }
+      }
+    }
+    if (!before.empty()) {
+      together.groups.push_back(std::move(before));
+    }
+    together.groups.push_back(std::move(main));
+    plan_.stages.push_back(std::move(together));
+    plan_.notes.push_back("all nodes but the first and the leader are busy at the same time");
+  }
+
+  void build_one_by_one() {
     for (const auto* node : followers_) {
       if (moves_leader()) {
         plan_.stages.push_back(move_stage(*node, fmt::format("scavenge-{}", node->name)));
@@ -447,20 +565,6 @@ class Planning {
       if (node == creator_) {
         build_record();
       }
-    }
-    if (includes_leader()) {
-      if (moves_leader()) {
-        plan_.stages.push_back(move_stage(*leader_, ""));
-      }
-      plan_.stages.push_back(scavenge_stage(*leader_));
-    }
-    build_comparison();
-    if (!includes_leader()) {
-      plan_.notes.push_back("the leader is left out; scavenge it later, or its log stays as it is");
-    } else if (!moves_leader() && !followers_.empty()) {
-      plan_.notes.push_back("the leader is scavenged while it leads, as the policy says");
-    } else if (followers_.empty()) {
-      plan_.notes.push_back("a single voter is scavenged while it leads");
     }
   }
 
@@ -492,7 +596,7 @@ class Planning {
     stage.title = fmt::format("record what {} holds", witness->name);
     stage.deadline_ms = scavenge_.digest_deadline_ms;
     stage.undo_deadline_ms = scavenge_.undo_deadline_ms;
-    stage.groups = {Group{std::move(step)}};
+    stage.groups.push_back(alone(std::move(step)));
     plan_.stages.push_back(std::move(stage));
   }
 
@@ -530,7 +634,7 @@ class Planning {
     step.observe = "all agents answered; the first differing chunk is named where they differ";
     step.reason = "what the scavenge left must be the same everywhere";
     step.attempts = 3;
-    stage.groups = {Group{std::move(step)}};
+    stage.groups.push_back(alone(std::move(step)));
     plan_.stages.push_back(std::move(stage));
   }
 
