@@ -42,12 +42,15 @@ std::string to_json_text(const ClusterConfig& config) {
   for (const auto& node : config.nodes) {
     nodes.push_back({{"name", node.name}, {"url", node.url}, {"agentUrl", node.agent_url}});
   }
-  return nlohmann::json{{"name", config.name},
-                        {"nodes", std::move(nodes)},
-                        {"credentials", config.credentials},
-                        {"trustedRoots", config.trusted_roots},
-                        {"identity", config.identity}}
-      .dump();
+  nlohmann::json out{{"name", config.name},
+                     {"nodes", std::move(nodes)},
+                     {"credentials", config.credentials},
+                     {"trustedRoots", config.trusted_roots},
+                     {"identity", config.identity}};
+  if (!config.labels.empty()) {
+    out["labels"] = config.labels;
+  }
+  return out.dump();
 }
 
 Result<ClusterConfig> parse_cluster_config(std::string_view json) {
@@ -63,6 +66,7 @@ Result<ClusterConfig> parse_cluster_config(std::string_view json) {
     out.credentials = value.value("credentials", std::string());
     out.trusted_roots = value.value("trustedRoots", std::string());
     out.identity = value.value("identity", std::string());
+    out.labels = value.value("labels", std::map<std::string, std::string>());
     return out;
   } catch (const nlohmann::json::exception& error) {
     return Error{Errc::kInvalidArgument, fmt::format("cluster: {}", error.what())};
@@ -104,9 +108,14 @@ Result<void> Registry::apply(const JournalEvent& event) {
   if (event.type == events::kClusterPaused) {
     entry.config->paused = true;
     entry.config->pause_reason = data.value("reason", std::string());
+    entry.config->pause_until.reset();
+    if (data.contains("until")) {
+      VERGER_TRY(entry.config->pause_until, parse_ticks(data.value("until", std::string())));
+    }
   } else if (event.type == events::kClusterResumed) {
     entry.config->paused = false;
     entry.config->pause_reason.clear();
+    entry.config->pause_until.reset();
   } else if (event.type == events::kClusterIdentified) {
     entry.config->identity = data.value("identity", std::string());
   } else {
@@ -191,14 +200,20 @@ Result<void> Registry::remove(std::string_view name) {
   return append(name, {std::string(events::kClusterRemoved), "{}"});
 }
 
-Result<void> Registry::set_paused(std::string_view name, bool paused, std::string reason) {
+Result<void> Registry::set_paused(std::string_view name, bool paused, std::string reason,
+                                  std::optional<Ticks> until) {
   VERGER_TRY(const auto config, find(name));
-  if (config.paused == paused) {
+  if (config.paused == paused && (!paused || config.pause_until == until)) {
     return {};
   }
-  return append(name, paused ? NewEvent{std::string(events::kClusterPaused),
-                                        nlohmann::json{{"reason", std::move(reason)}}.dump()}
-                             : NewEvent{std::string(events::kClusterResumed), "{}"});
+  if (!paused) {
+    return append(name, {std::string(events::kClusterResumed), "{}"});
+  }
+  nlohmann::json data{{"reason", std::move(reason)}};
+  if (until) {
+    data["until"] = format_ticks(*until);
+  }
+  return append(name, {std::string(events::kClusterPaused), data.dump()});
 }
 
 Result<void> Registry::set_identity(std::string_view name, std::string identity) {

@@ -31,9 +31,12 @@ struct ClusterConfig {
   std::string trusted_roots{};
   /// Identity of the database, learned from the first full observation; empty: not yet known.
   std::string identity;
+  /// What policies select clusters by, such as tier: gold.
+  std::map<std::string, std::string> labels = {};
   /// While paused (`cluster pause`) nothing new starts.
   bool paused = false;
-  std::string pause_reason;
+  std::string pause_reason = {};
+  std::optional<Ticks> pause_until = {};  ///< nullopt: until somebody resumes it
   friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
 
   [[nodiscard]] const ClusterNode* find(std::string_view node) const;
@@ -59,7 +62,8 @@ class Registry {
   Result<void> add(ClusterConfig config);
   /// Errors: kNotFound.
   Result<void> remove(std::string_view name);
-  Result<void> set_paused(std::string_view name, bool paused, std::string reason);
+  Result<void> set_paused(std::string_view name, bool paused, std::string reason,
+                          std::optional<Ticks> until = std::nullopt);
   Result<void> set_identity(std::string_view name, std::string identity);
 
   [[nodiscard]] std::vector<ClusterConfig> list() const;

@@ -12,10 +12,10 @@ namespace verger::controller::events {
 inline constexpr std::string_view kPlanMade = "plan-made";  ///< {plan, by}
 
 // runs; `step` and `stage` are the ids of the plan
-inline constexpr std::string_view kRunStarted = "run-started";        ///< {plan, cluster, hash, by}
-inline constexpr std::string_view kRunPausing = "run-pausing";        ///< {by, reason}
-inline constexpr std::string_view kRunPaused = "run-paused";          ///< {}
-inline constexpr std::string_view kRunResumed = "run-resumed";        ///< {by}
+inline constexpr std::string_view kRunStarted = "run-started";  ///< {plan, cluster, hash, by}
+inline constexpr std::string_view kRunPausing = "run-pausing";  ///< {by, reason, mode, cluster}
+inline constexpr std::string_view kRunPaused = "run-paused";    ///< {}
+inline constexpr std::string_view kRunResumed = "run-resumed";  ///< {by}
 inline constexpr std::string_view kRunCancelling = "run-cancelling";  ///< {by, reason}
 inline constexpr std::string_view kRunEnded =
     "run-ended";  ///< {state: done|failed|cancelled, reason}
@@ -31,7 +31,7 @@ inline constexpr std::string_view kStagePutOff = "stage-put-off";   ///< {stage,
 inline constexpr std::string_view kStageEnded = "stage-ended";      ///< {stage, state}
 
 inline constexpr std::string_view kStepWaiting =
-    "step-waiting";  ///< {step, reason}; again when the reason changes
+    "step-waiting";  ///< {step, reason, gates}; again when the reason changes
 inline constexpr std::string_view kStepIntended =
     "step-intended";  ///< {step, operation, attempt, memo}
 inline constexpr std::string_view kStepActed =
@@ -45,7 +45,10 @@ inline constexpr std::string_view kStepInterrupted =
 inline constexpr std::string_view kStepDone = "step-done";        ///< {step, result}
 inline constexpr std::string_view kStepFailed = "step-failed";    ///< {step, code, reason}
 inline constexpr std::string_view kStepSkipped = "step-skipped";  ///< {step, reason}
-inline constexpr std::string_view kUndoStarted = "undo-started";  ///< {stage}
+inline constexpr std::string_view kUndoStarted =
+    "undo-started";  ///< {stage, why: failure|pause|hours}
+/// {stage, reason}: what it had done is undone, and all of it is to be done again later
+inline constexpr std::string_view kStageRolledBack = "stage-rolled-back";
 inline constexpr std::string_view kUndoIntended = "undo-intended";  ///< {step, operation, attempt}
 inline constexpr std::string_view kStepUndone = "step-undone";      ///< {step}
 inline constexpr std::string_view kUndoFailed = "undo-failed";      ///< {step, reason}

@@ -48,6 +48,31 @@ struct Executor::Impl {
     return {};
   }
 
+  Result<void> pause(std::string_view id, json data, PauseMode mode) {
+    VERGER_TRY(const auto run, find(id));
+    data["mode"] = to_string(mode);
+    switch (run->state.status) {
+      case RunStatus::kPausing:
+        if (mode != PauseMode::kNow || run->state.pause_mode == PauseMode::kNow) {
+          return {};  // a pause always succeeds
+        }
+        data["cluster"] = run->state.paused_with_cluster;
+        return record(*run, events::kRunPausing, data);
+      case RunStatus::kPaused:
+        return {};
+      case RunStatus::kPlanned:
+      case RunStatus::kRunning:
+      case RunStatus::kWaiting:
+        return record(*run, events::kRunPausing, data);
+      case RunStatus::kCancelling:
+      case RunStatus::kDone:
+      case RunStatus::kFailed:
+      case RunStatus::kCancelled:
+        break;
+    }
+    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+  }
+
   Result<void> load_plans() {
     VERGER_TRY(const auto streams, core->parts.journal.streams("plan/"));
     for (const auto& stream : streams) {
@@ -162,7 +187,10 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
     std::string cluster, planner::Policy policy, std::string by) {
   const auto impl = impl_;
   VERGER_CO_TRY(auto config, impl->core->parts.registry.find(cluster));
-  const auto snapshot = co_await impl->core->observer.take(config);
+  auto snapshot = co_await impl->core->observer.take(config);
+  if (const auto* hours = impl->core->parts.hours) {
+    snapshot.hours = hours->hours(config, policy.name, snapshot.taken_at);
+  }
   VERGER_CO_CHECK(impl->learn_identity(config, snapshot));
   auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
   if (!plan) {
@@ -232,6 +260,19 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
   if (!config) {
     co_return refused(config.error());
   }
+  for (const auto& stage : plan->stages) {
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        if (core.parts.kinds.find(step.kind) == nullptr) {
+          co_return refused(Error{
+              Errc::kUnsupported,
+              fmt::format("step {} of plan {}: this controller does not know the kind \"{}\"; "
+                          "make a new plan, or use the controller that made this one",
+                          step.id, plan->hash.substr(0, 12), step.kind)});
+        }
+      }
+    }
+  }
   const auto may_start = [&]() -> Result<void> {
     if (core.stopping) {
       return Error{Errc::kUnavailable, "this controller is stopping, or another has taken over"};
@@ -294,24 +335,36 @@ Result<std::shared_ptr<const RunState>> Executor::find_run(std::string_view id) 
   return std::make_shared<const RunState>(run->state);
 }
 
-Result<void> Executor::pause(std::string_view id, std::string by, std::string reason) {
-  VERGER_TRY(const auto run, impl_->find(id));
-  switch (run->state.status) {
-    case RunStatus::kPausing:
-    case RunStatus::kPaused:
-      return {};  // a pause always succeeds
-    case RunStatus::kPlanned:
-    case RunStatus::kRunning:
-    case RunStatus::kWaiting:
-      return impl_->record(*run, events::kRunPausing,
-                           {{"by", std::move(by)}, {"reason", std::move(reason)}});
-    case RunStatus::kCancelling:
-    case RunStatus::kDone:
-    case RunStatus::kFailed:
-    case RunStatus::kCancelled:
-      break;
+Result<void> Executor::pause(std::string_view id, std::string by, std::string reason,
+                             PauseMode mode) {
+  return impl_->pause(id, {{"by", std::move(by)}, {"reason", std::move(reason)}}, mode);
+}
+
+Result<void> Executor::pause_cluster(std::string_view cluster, std::string by, std::string reason,
+                                     PauseMode mode, std::optional<Ticks> until) {
+  VERGER_CHECK(impl_->core->parts.registry.set_paused(cluster, true, reason, until));
+  if (const auto run = impl_->active_run(cluster);
+      run && run->state.status != RunStatus::kCancelling) {
+    VERGER_CHECK(impl_->pause(
+        run->state.id, {{"by", std::move(by)}, {"reason", std::move(reason)}, {"cluster", true}},
+        mode));
   }
-  return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+  return {};
+}
+
+net::awaitable<Result<void>> Executor::resume_cluster(std::string cluster, std::string by) {
+  const auto impl = impl_;
+  VERGER_CO_CHECK(impl->core->parts.registry.set_paused(cluster, false, ""));
+  const auto run = impl->active_run(cluster);
+  if (run && run->state.paused_with_cluster &&
+      (run->state.status == RunStatus::kPaused || run->state.status == RunStatus::kPausing)) {
+    auto resumed = co_await resume(run->state.id, std::move(by));
+    if (!resumed) {
+      co_return resumed.error().within(
+          fmt::format("cluster {} goes on, but its run does not", cluster));
+    }
+  }
+  co_return Result<void>{};
 }
 
 Result<void> Executor::cancel(std::string_view id, std::string by, std::string reason) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "controller/cluster/registry.h"
 #include "controller/executor/run_state.h"
 #include "controller/executor/step_kind.h"
+#include "controller/executor/working_hours.h"
 #include "controller/journal/journal.h"
 #include "engine/base/random.h"
 #include "planner/make_plan.h"
@@ -40,6 +42,7 @@ struct ExecutorParts {
   StepKinds& kinds;
   ControllerEpoch epoch;
   ExecutorOptions options = {};
+  const WorkingHours* hours = nullptr;  ///< nullptr: always open
 };
 
 struct PlanRefused {
@@ -97,12 +100,22 @@ class Executor {
 
   /// Intents: journaled, then true at once; effects follow as events. Errors: kNotFound, kConflict
   /// (the run has ended, or is in a state where it makes no sense).
-  Result<void> pause(std::string_view run, std::string by, std::string reason);
+  Result<void> pause(std::string_view run, std::string by, std::string reason,
+                     PauseMode mode = PauseMode::kPolicy);
   Result<void> cancel(std::string_view run, std::string by, std::string reason);
   Result<void> skip_node(std::string_view run, std::string_view node, std::string by,
                          std::string reason);
   /// Takes a fresh snapshot first; kConflict with what no longer holds.
   net::awaitable<Result<void>> resume(std::string run, std::string by);
+
+  // --- whole clusters
+  /// Nothing new starts on it, and its run pauses with it; until somebody resumes it, or `until`.
+  /// Errors: kNotFound, the journal's.
+  Result<void> pause_cluster(std::string_view cluster, std::string by, std::string reason,
+                             PauseMode mode, std::optional<Ticks> until);
+  /// Runs that paused with it go on. Errors: kNotFound; kConflict: the cluster goes on, a run of it
+  /// does not.
+  net::awaitable<Result<void>> resume_cluster(std::string cluster, std::string by);
 
  private:
   struct Impl;

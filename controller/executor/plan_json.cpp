@@ -72,7 +72,9 @@ planner::Policy policy_of(const json& value) {
   const auto& from = value.at("scavenge");
   auto& s = out.scavenge;
   s.strategy = one_of(from, "strategy",
-                      {planner::Strategy::kRolling, planner::Strategy::kFollowersOnly}, s.strategy);
+                      {planner::Strategy::kRolling, planner::Strategy::kFollowersOnly,
+                       planner::Strategy::kConcurrent},
+                      s.strategy);
   s.read_only_replicas =
       one_of(from, "readOnlyReplicas",
              {planner::ReplicaRule::kInclude, planner::ReplicaRule::kSkip}, s.read_only_replicas);
@@ -80,6 +82,12 @@ planner::Policy policy_of(const json& value) {
                     s.leader);
   s.on_pause =
       one_of(from, "onPause", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_pause);
+  s.on_close =
+      one_of(from, "onClose", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_close);
+  read(from, "leaderThreads", s.leader_threads);
+  read(from, "leaderThrottlePercent", s.leader_throttle_percent);
+  read(from, "replicaThreads", s.replica_threads);
+  read(from, "replicaThrottlePercent", s.replica_throttle_percent);
   read(from, "threads", s.threads);
   read(from, "threshold", s.threshold);
   read(from, "throttlePercent", s.throttle_percent);

@@ -57,6 +57,34 @@ void set_status(StepState& step, StepStatus status, Ticks at) {
   }
 }
 
+/// All of the stage is to be done again. Attempts keep their numbers, since a permit for one is
+/// none for another; those that had been seen done do not count for the limit.
+void roll_back(RunState& state, const std::string& id, Ticks at) {
+  const auto* plan = find_stage(state, id);
+  for (const auto& group : plan->groups) {
+    for (const auto& planned : group) {
+      auto& step = state.steps.at(planned.id);
+      if (step.status == StepStatus::kSkipped) {
+        continue;
+      }
+      if (step.status == StepStatus::kDone || step.status == StepStatus::kUndone) {
+        step.forgiven = step.attempt;
+      }
+      set_status(step, StepStatus::kPending, at);
+      step.operation.clear();
+      step.result = "{}";
+      step.acted = false;
+      step.interrupting = false;
+      step.undoing = false;
+      step.ended.reset();
+    }
+  }
+  auto& stage = state.stages.at(id);
+  stage.status = StageStatus::kPending;
+  stage.started.reset();
+  stage.rolling_back = false;
+}
+
 std::string merged(const std::string& base, const json& more) {
   auto value = json::parse(base, nullptr, false);
   if (!value.is_object()) {
@@ -66,6 +94,20 @@ std::string merged(const std::string& base, const json& more) {
     value.update(more);
   }
   return value.dump();
+}
+
+/// A gate that was closed before keeps its "since".
+std::string closed_gates(const std::string& before, json now, Ticks at) {
+  const auto known = json::parse(before, nullptr, false);
+  for (auto& gate : now) {
+    gate["since"] = format_ticks(at);
+    for (const auto& old : known) {
+      if (old.at("gate") == gate.at("gate") && old.at("node") == gate.at("node")) {
+        gate["since"] = old.at("since");
+      }
+    }
+  }
+  return now.dump();
 }
 
 Result<void> begin(RunState& state, const JournalEvent& event, const json& data) {
@@ -97,6 +139,9 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
   if (type == events::kRunPausing) {
     state.status = RunStatus::kPausing;
     state.reason = reason;
+    state.pause_mode =
+        parse_pause_mode(data.value("mode", std::string())).value_or(PauseMode::kPolicy);
+    state.paused_with_cluster = data.value("cluster", false);
   } else if (type == events::kRunPaused) {
     state.status = RunStatus::kPaused;
   } else if (type == events::kRunResumed) {
@@ -134,7 +179,8 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
 bool apply_to_stage(RunState& state, const JournalEvent& event, const json& data) {
   const std::string_view type = event.type;
   if (type != events::kStageStarted && type != events::kStagePutOff &&
-      type != events::kStageEnded && type != events::kUndoStarted) {
+      type != events::kStageEnded && type != events::kUndoStarted &&
+      type != events::kStageRolledBack) {
     return false;
   }
   const auto id = data.at("stage").get<std::string>();
@@ -147,6 +193,9 @@ bool apply_to_stage(RunState& state, const JournalEvent& event, const json& data
   } else if (type == events::kUndoStarted) {
     stage.status = StageStatus::kUndoing;
     stage.started = event.at;
+    stage.rolling_back = data.value("why", std::string("failure")) != "failure";
+  } else if (type == events::kStageRolledBack) {
+    roll_back(state, id, event.at);
   } else {
     const auto ended = data.at("state").get<std::string>();
     stage.status = ended == "done"     ? StageStatus::kDone
@@ -168,8 +217,10 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
   if (type == events::kStepWaiting) {
     set_status(step, StepStatus::kWaiting, event.at);
     step.reason = reason;
+    step.gates = closed_gates(step.gates, data.value("gates", json::array()), event.at);
   } else if (type == events::kStepIntended) {
     set_status(step, StepStatus::kActing, event.at);
+    step.gates = "[]";
     step.since = event.at;
     step.attempt = data.at("attempt").get<std::int32_t>();
     step.operation = data.at("operation").get<std::string>();
@@ -300,6 +351,27 @@ std::string_view to_string(StepStatus status) {
   return "";
 }
 
+std::string_view to_string(PauseMode mode) {
+  switch (mode) {
+    case PauseMode::kPolicy:
+      return "policy";
+    case PauseMode::kDrain:
+      return "drain";
+    case PauseMode::kNow:
+      return "now";
+  }
+  return "";
+}
+
+std::optional<PauseMode> parse_pause_mode(std::string_view text) {
+  for (const auto mode : {PauseMode::kPolicy, PauseMode::kDrain, PauseMode::kNow}) {
+    if (text == to_string(mode)) {
+      return mode;
+    }
+  }
+  return std::nullopt;
+}
+
 std::string_view to_string(StageStatus status) {
   switch (status) {
     case StageStatus::kPending:
@@ -363,6 +435,7 @@ json to_json(const RunState& state) {
                          {"node", step.node},
                          {"state", to_string(each.status)},
                          {"reason", each.reason},
+                         {"gates", inner(each.gates)},
                          {"attempt", each.attempt},
                          {"operation", each.operation},
                          {"progress", inner(each.progress)},

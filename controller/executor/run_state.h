@@ -48,14 +48,25 @@ std::string_view to_string(StepStatus status);
          status == RunStatus::kCancelled;
 }
 
+/// What a pause does to what runs.
+enum class PauseMode : std::uint8_t {
+  kPolicy,  ///< as the plan's policy says
+  kDrain,   ///< it goes on to its end
+  kNow,     ///< it is stopped, whatever can be stopped
+};
+std::string_view to_string(PauseMode mode);
+std::optional<PauseMode> parse_pause_mode(std::string_view text);
+
 struct StepState {
   StepStatus status = StepStatus::kPending;
   std::int32_t attempt = 0;     ///< starts that were intended
+  std::int32_t forgiven = 0;    ///< of these, before a rollback: they do not count for the limit
   std::string operation;        ///< id of the newest intent
   std::string memo = "{}";      ///< JSON: what the step noted before it acted
   std::string result = "{}";    ///< JSON of a done step
   std::string progress = "{}";  ///< JSON of an acting step
   std::string reason;           ///< why it waits, is unknown, failed or was skipped
+  std::string gates = "[]";     ///< JSON: what a waiting step waits for; since when, for each
   bool acted = false;           ///< the newest intent was answered
   bool interrupting = false;    ///< we asked it to stop
   bool undoing = false;         ///< its undo is intended and not yet seen done
@@ -73,6 +84,7 @@ struct StageState {
   StageStatus status = StageStatus::kPending;
   std::optional<Ticks> started;
   std::int32_t put_off = 0;
+  bool rolling_back = false;  ///< its undo is no failure: it will be done again
 };
 
 struct LeaderMove {
@@ -90,6 +102,8 @@ struct RunState {
   std::shared_ptr<const planner::Plan> plan;
   RunStatus status = RunStatus::kPlanned;
   std::string reason;  ///< why it waits, paused, failed
+  PauseMode pause_mode = PauseMode::kPolicy;
+  bool paused_with_cluster = false;  ///< it goes on when the cluster does
   std::map<std::string, StepState> steps;
   std::map<std::string, StageState> stages;
   /// Stages in the order of their turns; a stage that was put off is at the end again.

@@ -71,7 +71,7 @@ struct Verdict {
 };
 
 /// Why a step that acts is to stop.
-enum class Interrupt : std::uint8_t { kPause, kCancel, kSkip };
+enum class Interrupt : std::uint8_t { kPause, kCancel, kSkip, kHours };
 
 /// The answer to an act: never taken for the deed, except that a refusal is a refusal.
 struct ActAnswer {

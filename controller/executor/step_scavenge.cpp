@@ -134,7 +134,16 @@ class ScavengeStep final : public StepKind {
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
-    return why != Interrupt::kPause || text_parameter(context.step, "onPause") != "leave";
+    switch (why) {
+      case Interrupt::kPause:
+        return text_parameter(context.step, "onPause") != "leave";
+      case Interrupt::kHours:
+        return text_parameter(context.step, "onClose") != "leave";
+      case Interrupt::kCancel:
+      case Interrupt::kSkip:
+        break;
+    }
+    return true;
   }
 
   net::awaitable<void> interrupt(StepContext context) override {

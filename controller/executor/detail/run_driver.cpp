@@ -174,6 +174,10 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
   }
   auto snapshot = co_await core_->observer.take(*config);
   check();
+  if (core_->parts.hours != nullptr) {
+    snapshot.hours = core_->parts.hours->hours(*config, run_->state.plan->policy.name,
+                                               core_->parts.network.clock.now());
+  }
   track_leader(snapshot);
   co_return snapshot;
 }
@@ -217,10 +221,7 @@ void RunDriver::alert_once(std::string_view step, std::string_view what, std::st
 
 StepKind& RunDriver::kind_of(const planner::Step& step) const {
   auto* kind = core_->parts.kinds.find(step.kind);
-  if (kind == nullptr) {
-    throw std::runtime_error(
-        fmt::format("nobody knows the step kind {}; use a newer controller", step.kind));
-  }
+  VERGER_ASSERT(kind != nullptr);  // drive() lets no run of unknown kinds begin a step
   return *kind;
 }
 
@@ -254,12 +255,29 @@ void RunDriver::begin_deadline(const planner::Stage& stage, std::int64_t deadlin
       monotonic() + std::chrono::milliseconds(std::max<std::int64_t>(deadline_ms - gone, 0));
 }
 
-net::awaitable<void> RunDriver::drive() {
+const planner::Step* RunDriver::unknown_step() const {
   for (const auto& stage : run_->state.plan->stages) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
-        kind_of(step);  // before anything is done
+        if (core_->parts.kinds.find(step.kind) == nullptr &&
+            !has_ended_step(run_->state.steps.at(step.id).status)) {
+          return &step;
+        }
       }
+    }
+  }
+  return nullptr;
+}
+
+net::awaitable<void> RunDriver::drive() {
+  if (const auto* step = unknown_step(); step != nullptr && !has_ended(run_->state.status)) {
+    // Of a newer controller. What is under way is brought to a safe end, nothing else is begun.
+    if (!cancelling()) {
+      record(events::kRunCancelling,
+             {{"by", "controller"},
+              {"reason", fmt::format("step {}: this controller does not know the kind \"{}\"; make "
+                                     "a new plan, or use the controller that made this one",
+                                     step->id, step->kind)}});
     }
   }
   for (;;) {
@@ -290,7 +308,11 @@ net::awaitable<void> RunDriver::drive() {
 net::awaitable<bool> RunDriver::drive_stage(const planner::Stage& stage) {
   auto status = run_->state.stages.at(stage.id).status;
   if (status == StageStatus::kUndoing) {
-    co_await fail_stage(stage, "");
+    if (run_->state.stages.at(stage.id).rolling_back) {
+      co_await roll_back(stage, "pause");
+    } else {
+      co_await fail_stage(stage, "");
+    }
     co_return false;
   }
   if (status == StageStatus::kPending) {
@@ -334,6 +356,16 @@ net::awaitable<bool> RunDriver::drive_stage(const planner::Stage& stage) {
     if (cancelling()) {
       co_return false;
     }
+    if (std::ranges::find(ends, StepEnd::kClosed) != ends.end()) {
+      co_await roll_back(stage, "hours");
+      co_return false;
+    }
+    if (std::ranges::find(ends, StepEnd::kLeft) != ends.end()) {
+      if (pausing()) {
+        co_await roll_back(stage, "pause");
+      }
+      co_return false;
+    }
   }
   const bool skipped = std::ranges::any_of(stage.groups, [this](const auto& group) {
     return std::ranges::any_of(
@@ -341,7 +373,7 @@ net::awaitable<bool> RunDriver::drive_stage(const planner::Stage& stage) {
   });
   if (skipped && stage.on_failure == planner::FailureRule::kUndoAll) {
     // Half of such a stage must not stay, such as a lowered priority without the resignation.
-    co_await undo_stage(stage);
+    co_await undo_stage(stage, "failure");
     record(events::kStageEnded, {{"stage", stage.id}, {"state", "undone"}});
     co_return true;
   }
@@ -380,7 +412,7 @@ net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::str
       co_return;
     }
     case planner::FailureRule::kUndoAll:
-      co_await undo_stage(stage);
+      co_await undo_stage(stage, "failure");
       if (reason.empty()) {
         // After a restart in the middle of the undo: the failed step still knows why.
         for (const auto& [id, step] : run_->state.steps) {
@@ -402,16 +434,37 @@ net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::str
   }
 }
 
-net::awaitable<void> RunDriver::undo_stage(const planner::Stage& stage) {
+bool RunDriver::has_begun(const planner::Stage& stage) const {
+  return std::ranges::any_of(stage.groups, [this](const planner::Group& group) {
+    return std::ranges::any_of(group, [this](const planner::Step& step) {
+      const auto& state = run_->state.steps.at(step.id);
+      return state.attempt > state.forgiven;
+    });
+  });
+}
+
+net::awaitable<void> RunDriver::roll_back(const planner::Stage& stage, std::string_view why) {
+  co_await undo_stage(stage, why);
+  record(events::kStageRolledBack, {{"stage", stage.id}, {"reason", why}});
+}
+
+net::awaitable<void> RunDriver::undo_stage(const planner::Stage& stage, std::string_view why) {
   if (run_->state.stages.at(stage.id).status != StageStatus::kUndoing) {
-    record(events::kUndoStarted, {{"stage", stage.id}});
+    record(events::kUndoStarted, {{"stage", stage.id}, {"why", why}});
   }
   begin_deadline(stage, stage.undo_deadline_ms);
   for (auto group = stage.groups.rbegin(); group != stage.groups.rend(); ++group) {
     for (auto step = group->rbegin(); step != group->rend(); ++step) {
       const auto& state = state_of(*step);
+      const auto* kind = core_->parts.kinds.find(step->kind);
+      if (kind == nullptr && state.attempt > 0) {
+        alert_once(step->id, "undo",
+                   fmt::format("{} cannot be undone: this controller does not know the kind \"{}\"",
+                               step->id, step->kind));
+        continue;
+      }
       // An act whose outcome is not known is taken back like one that is.
-      if (state.attempt > 0 && state.status != StepStatus::kUndone && kind_of(*step).can_undo()) {
+      if (state.attempt > 0 && state.status != StepStatus::kUndone && kind->can_undo()) {
         co_await undo_step(stage, *step);
       }
     }
@@ -465,6 +518,7 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
 
 net::awaitable<void> RunDriver::finish_cancelled() {
   // What acts was asked to stop and has been seen to end before this is reached.
+  bool gave_up = false;
   const auto& stages = run_->state.plan->stages;
   for (const auto& stage : stages) {
     const auto status = run_->state.stages.at(stage.id).status;
@@ -475,17 +529,30 @@ net::awaitable<void> RunDriver::finish_cancelled() {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
         const auto step_status = state_of(step).status;
-        if (step_status == StepStatus::kActing || step_status == StepStatus::kUnknown) {
+        if (step_status != StepStatus::kActing && step_status != StepStatus::kUnknown) {
+          continue;
+        }
+        if (core_->parts.kinds.find(step.kind) == nullptr) {
+          gave_up = true;
+          record(events::kStepFailed,
+                 {{"step", step.id},
+                  {"code", "unknown-kind"},
+                  {"reason", fmt::format("it was under way, and this controller does not know the "
+                                         "kind \"{}\"; look at the node",
+                                         step.kind)}});
+        } else {
           co_await drive_step(shared_from_this(), &stage, &step);
         }
       }
     }
     if (stage.on_failure == planner::FailureRule::kUndoAll) {
-      co_await undo_stage(stage);
+      co_await undo_stage(stage, "failure");
     }
     record(events::kStageEnded, {{"stage", stage.id}, {"state", "undone"}});
   }
-  record(events::kRunEnded, {{"state", "cancelled"}, {"reason", run_->state.reason}});
+  const bool failed = unknown_step() != nullptr || gave_up;
+  record(events::kRunEnded,
+         {{"state", failed ? "failed" : "cancelled"}, {"reason", run_->state.reason}});
 }
 
 }  // namespace verger::controller::detail

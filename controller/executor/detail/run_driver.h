@@ -4,13 +4,14 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/core.h"
 
 namespace verger::controller::detail {
 
-enum class StepEnd : std::uint8_t { kDone, kFailed, kSkipped, kPutOff, kLeft };
+/// kClosed: its hours ended in the middle of a stage that must not stay half done.
+enum class StepEnd : std::uint8_t { kDone, kFailed, kSkipped, kPutOff, kLeft, kClosed };
 
 /// One life of a run's coroutines: from the journal's state to the end, a stop, or trouble with the
 /// journal. Knows no kind of step by name.
@@ -26,7 +27,13 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   // run_driver.cpp: stages
   net::awaitable<bool> drive_stage(const planner::Stage& stage);
   net::awaitable<void> fail_stage(const planner::Stage& stage, std::string reason);
-  net::awaitable<void> undo_stage(const planner::Stage& stage);
+  net::awaitable<void> undo_stage(const planner::Stage& stage, std::string_view why);
+  /// Half of a stage that undoes all must not stay through a pause: it is taken back, to be done
+  /// again as a whole.
+  net::awaitable<void> roll_back(const planner::Stage& stage, std::string_view why);
+  [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
+  /// The first step not ended whose kind this controller does not know.
+  [[nodiscard]] const planner::Step* unknown_step() const;
   net::awaitable<void> undo_step(const planner::Stage& stage, const planner::Step& step);
   net::awaitable<void> finish_cancelled();
   void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
@@ -45,7 +52,12 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
                                                     const planner::Step& step);
   net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context);
   net::awaitable<void> wait_for_gate(const planner::Stage& stage, const planner::Step& step,
-                                     std::string reason);
+                                     std::string reason,
+                                     nlohmann::json gates = nlohmann::json::array(),
+                                     bool for_hours = false);
+  /// Why a step that cannot be interrupted is not begun in what is left of its hours; or empty.
+  [[nodiscard]] std::string does_not_fit(const planner::Stage& stage, const planner::Step& step,
+                                         const StepContext& context) const;
   /// True when the deadline has passed and the stage's rule ends the step for it.
   bool past_deadline(const planner::Stage& stage, const planner::Step& step,
                      std::string_view doing);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -5,6 +6,7 @@
 #include "controller/cluster/gather.h"
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/events.h"
+#include "engine/base/clock.h"
 #include "planner/gates.h"
 
 // One step: gates -> permits -> intent -> act -> observe -> outcome. What a crash leaves behind:
@@ -44,6 +46,8 @@ std::string_view to_string(Interrupt why) {
       return "cancel";
     case Interrupt::kSkip:
       return "skip";
+    case Interrupt::kHours:
+      return "hours";
   }
   return "";
 }
@@ -92,6 +96,9 @@ net::awaitable<StepEnd> RunDriver::step_to_end(const planner::Stage& stage,
           co_return StepEnd::kSkipped;
         }
         if (pausing()) {
+          if (stage.on_failure == planner::FailureRule::kUndoAll && has_begun(stage)) {
+            co_return StepEnd::kLeft;
+          }
           co_await pause_point();
           break;
         }
@@ -149,13 +156,54 @@ bool RunDriver::past_deadline(const planner::Stage& stage, const planner::Step& 
   return true;
 }
 
-net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
-                                              const planner::Step& step, std::string reason) {
-  const auto& state = state_of(step);
-  const auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());
-  if (state.status != StepStatus::kWaiting || state.reason != reason) {
-    record(events::kStepWaiting, {{"step", step.id}, {"reason", reason}});
+std::string RunDriver::does_not_fit(const planner::Stage& stage, const planner::Step& step,
+                                    const StepContext& context) const {
+  const auto& hours = context.snapshot.hours;
+  if (!hours || !hours->open || !hours->until ||
+      std::ranges::find(step.gates, "hours", &planner::Gate::name) == step.gates.end() ||
+      kind_of(step).can_interrupt(context, Interrupt::kHours)) {
+    return "";
   }
+  // A stage that undoes all is one piece of work: its first step needs room for the rest.
+  std::int64_t needs = 0;
+  bool from_here = false;
+  for (const auto& group : stage.groups) {
+    std::int64_t longest = 0;
+    for (const auto& each : group) {
+      from_here = from_here || &each == &step;
+      if (from_here && (&each == &step || stage.on_failure == planner::FailureRule::kUndoAll)) {
+        longest = std::max(longest, each.expected.high_ms);
+      }
+    }
+    needs += longest;
+  }
+  const auto left = (hours->until->value() - context.now.value()) / kTicksPerMillisecond;
+  if (needs <= left) {
+    return "";
+  }
+  return fmt::format("up to {} s are expected, it cannot be interrupted, and its hours end at {}",
+                     (needs + 999) / 1000, format_ticks(*hours->until));
+}
+
+net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
+                                              const planner::Step& step, std::string reason,
+                                              json gates, bool for_hours) {
+  const auto& state = state_of(step);
+  if (state.status != StepStatus::kWaiting || state.reason != reason) {
+    record(events::kStepWaiting,
+           {{"step", step.id}, {"reason", reason}, {"gates", std::move(gates)}});
+  }
+  if (for_hours) {
+    // Closed hours are no delay: no deadline runs while they last.
+    const auto began = monotonic();
+    run_->waiting_since.erase(step.id);
+    co_await nap(poll());
+    if (const auto deadline = run_->deadlines.find(stage.id); deadline != run_->deadlines.end()) {
+      deadline->second += monotonic() - began;
+    }
+    co_return;
+  }
+  const auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());
   const auto limit = run_->state.plan->policy.scavenge.gate_deadline_ms;
   if (monotonic() - since->second >= std::chrono::milliseconds(limit)) {
     alert_once(step.id, "gate",
@@ -210,6 +258,8 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
   std::string reason;
+  auto gates = json::array();
+  bool only_hours = true;
   for (const auto& gate : step.gates) {
     for (const auto& state : planner::evaluate(gate, context.snapshot, step.node)) {
       if (state.verdict == planner::GateVerdict::kOpen ||
@@ -221,10 +271,31 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
       }
       reason += fmt::format("{}{}{}{}", reason.empty() ? "" : "; ", state.node,
                             state.node.empty() ? "" : ": ", state.reason);
+      only_hours = only_hours && state.gate == "hours";
+      gates.push_back({{"gate", state.gate},
+                       {"code", state.code},
+                       {"node", state.node},
+                       {"reason", state.reason},
+                       {"value", state.value},
+                       {"limit", state.limit}});
+    }
+  }
+  if (reason.empty()) {
+    reason = does_not_fit(stage, step, context);
+    if (!reason.empty()) {
+      gates.push_back({{"gate", "hours"},
+                       {"code", "does-not-fit"},
+                       {"node", step.node},
+                       {"reason", reason},
+                       {"value", ""},
+                       {"limit", ""}});
     }
   }
   if (!reason.empty()) {
-    co_await wait_for_gate(stage, step, std::move(reason));
+    if (only_hours && stage.on_failure == planner::FailureRule::kUndoAll && has_begun(stage)) {
+      co_return StepEnd::kClosed;
+    }
+    co_await wait_for_gate(stage, step, std::move(reason), std::move(gates), only_hours);
     co_return std::nullopt;
   }
   auto& kind = kind_of(step);
@@ -244,7 +315,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
              {{"step", step.id}, {"code", "not-possible"}, {"reason", readiness.note}});
       co_return StepEnd::kFailed;
   }
-  if (context.state.attempt >= step.attempts) {
+  if (context.state.attempt - context.state.forgiven >= step.attempts) {
     record(events::kStepFailed,
            {{"step", step.id},
             {"code", "attempts"},
@@ -333,8 +404,20 @@ net::awaitable<void> RunDriver::interrupt_if_wanted(const planner::Step& step,
     why = Interrupt::kSkip;
   } else if (run_->state.status == RunStatus::kPausing) {
     why = Interrupt::kPause;
+  } else if (context.snapshot.hours && !context.snapshot.hours->open &&
+             std::ranges::find(step.gates, "hours", &planner::Gate::name) != step.gates.end()) {
+    why = Interrupt::kHours;
   }
-  if (!why || !kind_of(step).can_interrupt(context, *why)) {
+  if (!why) {
+    co_return;
+  }
+  const bool by_pause = *why == Interrupt::kPause;
+  if (by_pause && run_->state.pause_mode == PauseMode::kDrain) {
+    co_return;
+  }
+  // "Now" stops what can be stopped at all, whatever the policy says of pauses.
+  const bool now = by_pause && run_->state.pause_mode == PauseMode::kNow;
+  if (!kind_of(step).can_interrupt(context, now ? Interrupt::kCancel : *why)) {
     co_return;
   }
   // Journaled before it is asked, so that a stop is never taken for somebody else's.

@@ -37,7 +37,7 @@ void ControllerHarness::boot() {
   context = std::make_unique<net::io_context>();
   journal = must(open_sqlite_journal(disk, "/state/journal.db", time));
   subscription_ = journal->subscribe([this](Sequence) { news = true; });
-  const auto epoch = must(journal->begin_epoch("harness"));
+  epoch = must(journal->begin_epoch("harness"));
   registry = std::make_unique<Registry>(*journal, epoch);
   must(registry->load());
   kinds_ = standard_step_kinds();
@@ -48,17 +48,22 @@ void ControllerHarness::boot() {
       ExecutorParts{.executor = context->get_executor(),
                     .journal = *journal,
                     .registry = *registry,
-                    .network = {.client = cluster,
-                                .timers = time,
-                                .clock = time,
-                                .credentials = credentials_,
-                                .log = null_log(),
-                                .request_deadline = std::chrono::seconds(2)},
+                    .network = network(),
                     .random = random_,
                     .kinds = kinds_,
                     .epoch = epoch,
-                    .options = options});
+                    .options = options,
+                    .hours = make_hours ? make_hours(*journal, epoch) : nullptr});
   must(executor->start());
+}
+
+Network ControllerHarness::network() {
+  return {.client = cluster,
+          .timers = time,
+          .clock = time,
+          .credentials = credentials_,
+          .log = null_log(),
+          .request_deadline = std::chrono::seconds(2)};
 }
 
 void ControllerHarness::crash() {

@@ -60,6 +60,11 @@ class ControllerHarness {
   std::unique_ptr<controller::Executor> executor;
   /// Something was journaled since the last look; cheaper than looking at a state each time.
   bool news = false;
+  /// Set before boot(): who tells the hours; nullptr: always open.
+  std::function<const controller::WorkingHours*(controller::Journal&, controller::ControllerEpoch)>
+      make_hours;
+  [[nodiscard]] controller::Network network();
+  controller::ControllerEpoch epoch;
   /// Set before boot(): more kinds, for the tests.
   std::function<void(controller::StepKinds&)> more_kinds;
 

@@ -98,6 +98,12 @@ void FakeCluster::restart(const std::string& name) {
   }
 }
 
+std::string FakeCluster::start_by_hand(const std::string& name) {
+  return start_scavenge(node(name), true);
+}
+
+void FakeCluster::stop_by_hand(const std::string& name) { end_scavenge(node(name), "Stopped"); }
+
 void FakeCluster::resign(FakeNode& node) {
   ++node.resigns;
   if (node.state != api::NodeState::kLeader) {
@@ -138,7 +144,11 @@ void FakeCluster::pass_time() {
   }
   for (auto& each : nodes) {
     if (each.running && each.up && now >= each.running->ends) {
-      end_scavenge(each, "Success");
+      const auto result = each.next_ends.empty() ? std::string("Success") : each.next_ends.front();
+      if (!each.next_ends.empty()) {
+        each.next_ends.erase(each.next_ends.begin());
+      }
+      end_scavenge(each, result);
     }
   }
 }
@@ -177,7 +187,9 @@ void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
   end.scavenge_id = node.running->id;
   end.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
   end.result = result;
-  end.error = result == "Interrupted" ? "The node was restarted." : "";
+  end.error = result == "Interrupted" ? "The node was restarted."
+              : result == "Errored"   ? "There is not enough space on the disk."
+                                      : "";
   node.log.push_back(end);
   if (result == "Success" && node.running->point >= 0) {
     node.last_finished = node.running->point;
@@ -188,7 +200,10 @@ void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
     if (operation.scavenge_id == node.running->id) {
       const bool good = result == "Success";
       operation.status.state = good ? api::OperationState::kDone : api::OperationState::kFailed;
-      operation.status.error_code = good ? "" : result == "Stopped" ? "stopped" : "interrupted";
+      operation.status.error_code = good                  ? ""
+                                    : result == "Stopped" ? "stopped"
+                                    : result == "Errored" ? "errored"
+                                                          : "interrupted";
       operation.status.result_json =
           json{{"scavenge_id", node.running->id}, {"space_saved", 100}}.dump();
     }
@@ -205,7 +220,7 @@ api::Gossip FakeCluster::gossip_of(const FakeNode& asked) const {
     member.instance_id = each.instance;
     member.time_stamp = "2024-06-02T00:00:00Z";
     member.state = each.state;
-    member.is_alive = each.up;
+    member.is_alive = each.up || each.ghost;
     member.http_ip = fmt::format("10.0.0.{}", each.index);
     member.http_port = 2113;
     member.writer_checkpoint = each.writer;
@@ -233,11 +248,12 @@ api::NodeFacts FakeCluster::facts_of(const FakeNode& node) const {
   out.node_version = node.version;
   out.database_id = node.database;
   out.disk_total_bytes = std::int64_t{1} << 40U;
-  out.disk_free_bytes = std::int64_t{1} << 39U;
+  out.disk_free_bytes = node.disk_free;
   out.database_bytes = 1'000'000;
   out.largest_chunk_bytes = 262'144;
   out.chunk_size = 262'144;
-  for (std::size_t i = 0; i < points.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(points.size(), node.visible_points.value_or(points.size()));
+       ++i) {
     out.points.push_back(point_at(static_cast<std::int64_t>(i)));
   }
   if (node.last_finished) {

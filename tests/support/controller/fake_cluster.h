@@ -54,6 +54,12 @@ struct FakeNode {
   std::optional<FakeScavenge> running;
   std::vector<api::ScavengeEvent> log;
   std::string digest = "aa";
+  bool ghost = false;  ///< the others' gossip calls it alive though it is down
+  std::int64_t disk_free = std::int64_t{1} << 39U;
+  /// How its next scavenges end, instead of "Success"; what did not end well stays unfinished.
+  std::vector<std::string> next_ends;
+  /// Points that its log has; all where not set.
+  std::optional<std::size_t> visible_points;
 
   // the agent's journal: survives its restart
   std::map<std::string, FakeOperation> operations;
@@ -79,6 +85,9 @@ class FakeCluster final : public http::Client {
   FakeNode& node(const std::string& name);
   FakeNode* leader();
   void add_replica();
+  /// Somebody with the node interface: not through the controller.
+  std::string start_by_hand(const std::string& name);
+  void stop_by_hand(const std::string& name);
   /// The leadership goes to `name` without anybody's asking.
   void elect(const std::string& name);
   void restart(const std::string& name);

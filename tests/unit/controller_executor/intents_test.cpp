@@ -162,6 +162,52 @@ TEST_F(Intents, ACrashInTheMiddleOfACancelledMoveRestoresThePriorityToo) {
   EXPECT_EQ(h_.cluster.node("n1").priority, 0);
 }
 
+TEST_F(Intents, APauseInTheMiddleOfAMoveRestoresThePriorityAndResumeMovesOnce) {
+  h_.cluster.election_takes = std::chrono::seconds(3);
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n1").priority == -1; }));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  EXPECT_EQ(h_.cluster.total_resigns(), 0);
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_EQ(h_.state(run).planned_moves(), 1);
+}
+
+TEST_F(Intents, APauseAfterTheResignationRestoresThePriorityAndMovesNobodyAgain) {
+  h_.cluster.election_takes = std::chrono::seconds(3);
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.total_resigns() == 1; }));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_EQ(h_.cluster.total_resigns(), 1);
+  EXPECT_EQ(h_.state(run).planned_moves(), 1);
+}
+
+TEST_F(Intents, ACrashWhileAPauseRestoresThePriorityDoesNotLoseTheRun) {
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n1").priority == -1; }));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  h_.news = true;
+  ASSERT_TRUE(h_.run_until([&] {
+    return std::exchange(h_.news, false) &&
+           h_.state(run).stages.at("move-n1").status == StageStatus::kUndoing;
+  }));
+  h_.crash();
+  h_.boot();
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
 TEST_F(Intents, ASkippedNodeIsLeftOutAndTheRunGoesOn) {
   const auto run = start();
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); }));

@@ -197,5 +197,31 @@ TEST_F(SecondKind, ACancelUndoesTheStage) {
   EXPECT_EQ(walls_.colour["n2"], "");
 }
 
+TEST_F(SecondKind, APlanOfAnUnknownKindIsRefused) {
+  const auto run = start();
+  ASSERT_TRUE(h_.run_to_end(run));
+  const auto hash = h_.state(run).plan->hash;
+  h_.more_kinds = nullptr;
+  h_.crash();
+  h_.boot();
+  const auto refused = h_.wait_for(h_.executor->apply(hash, "test"));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().error.code, Errc::kUnsupported);
+  EXPECT_THAT(refused.error().error.message, ::testing::HasSubstr("paint-n1"));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << "what has ended is not touched";
+}
+
+TEST_F(SecondKind, ARunOfAnUnknownKindFailsAndSaysWhy) {
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([this] { return walls_.painted["n1"] == 1; }));
+  h_.more_kinds = nullptr;
+  h_.crash();
+  h_.boot();
+  ASSERT_TRUE(h_.run_to_end(run, std::chrono::minutes(1)));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
+  EXPECT_THAT(h_.state(run).reason, ::testing::HasSubstr("does not know the kind \"paint\""));
+  EXPECT_THAT(h_.state(run).alerts, Contains(::testing::HasSubstr("cannot be undone")));
+}
+
 }  // namespace
 }  // namespace verger::controller

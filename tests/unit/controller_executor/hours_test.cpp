@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/controller/controller_harness.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using test::ControllerHarness;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+/// Open or closed as the test says; may know when it will end.
+class SaidHours final : public WorkingHours {
+ public:
+  std::optional<planner::Hours> hours(const ClusterConfig&, std::string_view,
+                                      Ticks) const override {
+    return planner::Hours{open, Ticks(0), until, "deny window \"office hours\""};
+  }
+  bool open = true;
+  std::optional<Ticks> until;
+};
+
+class PeakHours : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    h_.cluster.scavenge_takes = std::chrono::seconds(20);
+    h_.make_hours = [this](Journal&, ControllerEpoch) { return &hours_; };
+    h_.boot();
+    h_.register_cluster();
+    h_.cluster.acted = [this](const test::FakeNode&, const http::Request& request) {
+      if (request.target == "/agent/v1/operations") {
+        const auto body = json::parse(request.body);
+        const auto kind = body.at("kind").get<std::string>();
+        const bool restores =
+            kind == "set_priority" && body.at("parameters").at("priority").get<int>() != -1;
+        acts_while_closed_ += hours_.open || restores ? 0 : 1;
+      }
+    };
+  }
+  void TearDown() override { EXPECT_EQ(acts_while_closed_, 0); }
+
+  bool scavenges(const std::string& node) {
+    return h_.run_until([&] { return h_.cluster.node(node).running.has_value(); });
+  }
+  void pass(std::chrono::milliseconds time) {
+    h_.run_until([] { return false; }, time);
+  }
+  void expect_done_once(const std::string& run) {
+    EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+    for (const auto& node : h_.cluster.nodes) {
+      EXPECT_EQ(node.finished.at(0), 1) << node.name;
+      EXPECT_EQ(node.priority, 0) << node.name;
+    }
+    EXPECT_EQ(h_.state(run).planned_moves(), 1);
+  }
+  [[nodiscard]] Ticks in(std::chrono::seconds time) {
+    return Ticks(h_.time.now().value() + time.count() * kTicksPerSecond);
+  }
+
+  SaidHours hours_;
+  int acts_while_closed_ = 0;
+  ControllerHarness h_;
+};
+
+TEST_F(PeakHours, StopTheScavengeAtTheirStartAndItResumesAtTheirEnd) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(scavenges("n2"));
+  pass(std::chrono::seconds(2));
+  hours_.open = false;
+  hours_.until = in(std::chrono::hours(10));
+  pass(std::chrono::seconds(2));
+  EXPECT_FALSE(h_.cluster.node("n2").running.has_value());
+  EXPECT_EQ(h_.cluster.node("n2").unfinished, 0);
+  pass(std::chrono::hours(10));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("office hours"));
+  EXPECT_TRUE(h_.state(run).alerts.empty());
+  hours_.open = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_EQ(h_.cluster.node("n2").scavenge_starts, 2);
+  EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "being stopped costs no attempt";
+}
+
+TEST_F(PeakHours, StopItAlsoAfterTheControllerWasDown) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(scavenges("n2"));
+  h_.crash();
+  hours_.open = false;
+  h_.boot();
+  pass(std::chrono::seconds(2));
+  EXPECT_FALSE(h_.cluster.node("n2").running.has_value());
+  hours_.open = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
+TEST_F(PeakHours, LeaveTheScavengeToEndWhereThePolicySaysSo) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.on_close = planner::PauseRule::kLeave;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(scavenges("n2"));
+  hours_.open = false;
+  pass(std::chrono::minutes(5));
+  EXPECT_EQ(h_.cluster.node("n2").finished.at(0), 1);
+  EXPECT_FALSE(h_.cluster.node("n3").running.has_value());
+  hours_.open = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_EQ(h_.cluster.node("n2").scavenge_starts, 1);
+}
+
+TEST_F(PeakHours, ANonInterruptibleStepIsNotBegunUnlessItFits) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n3").last_finished.has_value(); }));
+  hours_.until = in(std::chrono::seconds(40));  // a move may take 70
+  pass(std::chrono::seconds(30));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  EXPECT_EQ(h_.cluster.total_resigns(), 0);
+  EXPECT_THAT(h_.state(run).steps.at("lower-n1").reason, HasSubstr("cannot be interrupted"));
+  hours_.until = in(std::chrono::hours(1));
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
+TEST_F(PeakHours, ThatBeginInTheMiddleOfAMoveRestoreThePriority) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n1").priority == -1; }));
+  hours_.open = false;  // a window that was added this minute
+  pass(std::chrono::seconds(30));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  EXPECT_EQ(h_.cluster.total_resigns(), 0);
+  hours_.open = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
+TEST_F(PeakHours, LetNoDeadlineRun) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.gate_deadline_ms = 10'000;
+  policy.scavenge.move_deadline_ms = 100'000;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n3").last_finished.has_value(); }));
+  hours_.open = false;
+  pass(std::chrono::hours(3));
+  hours_.open = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_TRUE(h_.state(run).alerts.empty());
+}
+
+TEST_F(PeakHours, AClosedGateTellsValueLimitAndSinceWhen) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(scavenges("n2"));
+  h_.cluster.node("n1").writer = std::int64_t{1} << 40U;
+  ASSERT_TRUE(h_.run_until(
+      [&] { return h_.state(run).steps.at("scavenge-n3").status == StepStatus::kWaiting; }));
+  const auto gates = json::parse(h_.state(run).steps.at("scavenge-n3").gates);
+  ASSERT_GE(gates.size(), 1U);
+  EXPECT_EQ(gates[0]["gate"], "lag-below");
+  EXPECT_EQ(gates[0]["limit"], "16777216 bytes");
+  const auto since = gates[0]["since"];
+  pass(std::chrono::minutes(1));
+  h_.cluster.node("n1").writer = std::int64_t{1} << 41U;
+  pass(std::chrono::seconds(5));
+  const auto later = json::parse(h_.state(run).steps.at("scavenge-n3").gates);
+  EXPECT_EQ(later[0]["since"], since) << "a new value is no new closing";
+  EXPECT_NE(later[0]["value"], gates[0]["value"]);
+  for (auto& node : h_.cluster.nodes) {
+    node.writer = h_.cluster.node("n1").writer;
+  }
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).steps.at("scavenge-n3").gates, "[]");
+  expect_done_once(run);
+}
+
+}  // namespace
+}  // namespace verger::controller
