@@ -1,0 +1,100 @@
+#include "controller/scheduler/due.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace verger::controller {
+namespace {
+
+using Action = DueDecision::Action;
+
+struct DueTimes {
+  std::optional<Instant> latest;  ///< not after now
+  std::optional<Instant> next;    ///< after now
+};
+
+DueTimes due_times(const SchedulePolicy& policy, Instant after, Instant now) {
+  DueTimes out;
+  // Older ones are settled together with the latest.
+  after = std::max(after, now - std::chrono::days(40));
+  for (const auto& schedule : policy.schedules) {
+    auto at = schedule.next_after(after);
+    while (at && *at <= now) {
+      out.latest = std::max(out.latest.value_or(*at), *at);
+      at = schedule.next_after(*at);
+    }
+    if (at) {
+      out.next = std::min(out.next.value_or(*at), *at);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
+                       Instant handled_up_to, Instant now, const DueBlock& block) {
+  DueDecision out;
+  const auto times = due_times(policy, handled_up_to, now);
+  out.wake = times.next;
+  if (!times.latest) {
+    return out;
+  }
+  out.due = *times.latest;
+  const auto& zone = policy.schedules.front().zone();
+  const auto opening = opening_at(rules, now);
+  const auto drop = [&out](std::string reason) {
+    out.action = Action::kDrop;
+    out.reason = std::move(reason);
+    return out;
+  };
+  const auto wait = [&](std::string reason) {
+    out.action = Action::kWait;
+    out.reason = std::move(reason);
+    if (!opening.open) {
+      out.wake = opening.until;
+    }
+    return out;
+  };
+  if (block.own_run_at_work) {
+    return drop(block.reason);  // a cycle longer than its period is not started twice
+  }
+  const auto closed = fmt::format("{} until {}", opening.reason,
+                                  opening.until ? zone.format(*opening.until) : "further notice");
+  const bool late = now - out.due > kDueGrace;
+  switch (policy.catch_up) {
+    case CatchUp::kRun:
+      if (!opening.open) {
+        return wait(closed);
+      }
+      break;
+    case CatchUp::kSkip:
+      if (late || !opening.open) {
+        return drop(opening.open
+                        ? fmt::format("{} late{}{}; catch_up is skip", format_length(now - out.due),
+                                      block.reason.empty() ? "" : ": ", block.reason)
+                        : closed + "; catch_up is skip");
+      }
+      break;
+    case CatchUp::kRunIfInWindow: {
+      const Interval range{out.due - std::chrono::days(2), out.due + std::chrono::days(400)};
+      const auto its = openings(rules, range).find(out.due);
+      if (!its) {
+        return drop("it was due outside its windows; catch_up is run-if-in-window");
+      }
+      if (now >= its->to) {
+        return drop(fmt::format("its opening ended at {}{}{}; catch_up is run-if-in-window",
+                                zone.format(its->to), block.reason.empty() ? "" : ": ",
+                                block.reason));
+      }
+      break;
+    }
+  }
+  if (!block.reason.empty()) {
+    return wait(block.reason);
+  }
+  out.action = Action::kStart;
+  return out;
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "controller/scheduler/schedule_policy.h"
+
+namespace verger::controller {
+
+/// Later than this a due time counts as missed.
+inline constexpr std::chrono::minutes kDueGrace{5};
+
+/// Why a due operation cannot be started now, though the windows are open.
+struct DueBlock {
+  std::string reason;            ///< empty: nothing is in the way
+  bool own_run_at_work = false;  ///< the same policy's run has not ended
+};
+
+struct DueDecision {
+  enum class Action : std::uint8_t {
+    kNothing,  ///< nothing is due
+    kStart,
+    kWait,  ///< due; it will be looked at again at `wake`, or when the block is gone
+    kDrop,  ///< not done, for `reason`; the due time is settled
+  };
+  Action action = Action::kNothing;
+  Instant due;                  ///< the newest due time; older ones are settled with it
+  std::optional<Instant> wake;  ///< nullopt: never by itself
+  std::string reason;
+};
+
+/// What is to be done about a policy's due times after `handled_up_to`. Pure: the same arguments
+/// give the same decision.
+DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
+                       Instant handled_up_to, Instant now, const DueBlock& block);
+
+}  // namespace verger::controller

@@ -1,0 +1,437 @@
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+#include "controller/scheduler/detail/yaml_fields.h"
+#include "controller/scheduler/schedule_policy.h"
+
+namespace verger::controller {
+namespace {
+
+using detail::line_of;
+using detail::YamlFields;
+using std::chrono::days;
+using std::chrono::minutes;
+
+class PolicyReader {
+ public:
+  PolicyReader(const YAML::Node& root, const planner::Policy& defaults)
+      : fields_(root, "", problems_) {
+    policy_.plan = defaults;
+  }
+
+  std::expected<SchedulePolicy, std::vector<PolicyProblem>> read() {
+    if (!fields_.text("name", policy_.name) || policy_.name.empty()) {
+      problems_.push_back({fields_.line(), "name is missing: what the policy is called"});
+    } else if (!std::ranges::all_of(policy_.name, [](char c) {
+                 return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+               })) {
+      fields_.problem(fields_.get("name"),
+                      "name takes small letters, digits and hyphens: it is part of addresses");
+    } else if (policy_.name == "ad-hoc") {
+      fields_.problem(fields_.get("name"), "ad-hoc is what a person's own plans are called");
+    }
+    policy_.plan.name = policy_.name;
+    fields_.text("description", policy_.description);
+    fields_.boolean("enabled", policy_.enabled);
+    fields_.text("operation", policy_.plan.operation);
+    if (policy_.plan.operation != "scavenge") {
+      fields_.problem(fields_.get("operation"),
+                      fmt::format("operation \"{}\" is not known; known are: scavenge",
+                                  policy_.plan.operation));
+    }
+    read_selection();
+    read_schedules();
+    read_windows();
+    fields_.choice("catch_up", policy_.catch_up,
+                   {CatchUp::kRun, CatchUp::kSkip, CatchUp::kRunIfInWindow});
+    std::int64_t expected = 0;
+    fields_.length_ms("expected_duration", expected);
+    if (expected > 0) {
+      policy_.expected_duration = std::chrono::seconds(expected / 1000);
+    }
+    fields_.boolean("spans_openings", policy_.spans_openings);
+    fields_.choice("resign", policy_.resign, {ResignRule::kAllowed, ResignRule::kNeedsApproval});
+    read_parameters();
+    read_order();
+    read_gates();
+    read_deadlines();
+    read_notifications();
+    fields_.refuse_unknown_keys();
+    if (!problems_.empty()) {
+      std::ranges::sort(problems_, {}, [](const PolicyProblem& each) {
+        return std::pair(each.line, std::string_view(each.message));
+      });
+      return std::unexpected(std::move(problems_));
+    }
+    return std::move(policy_);
+  }
+
+ private:
+  planner::ScavengePolicy& scavenge() { return policy_.plan.scavenge; }
+
+  void read_selection() {
+    fields_.texts("clusters", policy_.clusters);
+    const auto labels = fields_.get("labels");
+    if (labels.IsDefined()) {
+      if (!labels.IsMap()) {
+        fields_.problem(labels, "labels must be a mapping, such as {tier: gold}");
+      } else {
+        for (const auto& each : labels) {
+          policy_.labels[each.first.as<std::string>("")] = each.second.as<std::string>("");
+        }
+      }
+    }
+    if (policy_.clusters.empty() == policy_.labels.empty()) {
+      problems_.push_back(
+          {fields_.line(), policy_.clusters.empty()
+                               ? "neither clusters nor labels: the policy selects nothing"
+                               : "clusters and labels: give one of them"});
+    }
+  }
+
+  std::optional<Zone> read_zone(YamlFields& fields) {
+    std::string name;
+    if (!fields.text("zone", name)) {
+      problems_.push_back({fields.line(), fmt::format("{}zone is missing, such as Europe/Berlin; "
+                                                      "UTC has to be said too",
+                                                      fields.prefix())});
+      return std::nullopt;
+    }
+    const auto zone = Zone::find(name);
+    if (!zone) {
+      fields.problem(fields.get("zone"), zone.error().message);
+      return std::nullopt;
+    }
+    return *zone;
+  }
+
+  void read_schedules() {
+    const auto list = fields_.get("schedule");
+    if (!list.IsDefined()) {
+      return;  // only by hand
+    }
+    if (!list.IsSequence() || list.size() == 0) {
+      fields_.problem(list, "schedule must be a list of {cron, zone}");
+      return;
+    }
+    for (const auto& each : list) {
+      YamlFields fields(each, "schedule", problems_);
+      std::string cron;
+      const bool given = fields.text("cron", cron);
+      const auto zone = read_zone(fields);
+      fields.refuse_unknown_keys();
+      if (!given) {
+        problems_.push_back({line_of(each), "schedule.cron is missing, such as \"0 22 * * sat\""});
+        continue;
+      }
+      auto schedule = CronSchedule::parse(cron, zone.value_or(Zone()));
+      if (!schedule) {
+        problems_.push_back({line_of(each), schedule.error().message});
+      } else {
+        policy_.schedules.push_back(*std::move(schedule));
+      }
+    }
+  }
+
+  void read_windows() {
+    const auto windows = fields_.get("windows");
+    if (!windows.IsDefined()) {
+      return;
+    }
+    YamlFields fields(windows, "windows", problems_);
+    read_window_list(fields, "allow", policy_.windows.allow);
+    read_window_list(fields, "deny", policy_.windows.deny);
+    fields.refuse_unknown_keys();
+  }
+
+  void read_window_list(YamlFields& parent, const std::string& key, std::vector<Window>& into) {
+    const auto list = parent.get(key);
+    if (!list.IsDefined()) {
+      return;
+    }
+    if (!list.IsSequence()) {
+      parent.problem(list, fmt::format("windows.{} must be a list", key));
+      return;
+    }
+    for (const auto& each : list) {
+      YamlFields fields(each, "windows." + key, problems_);
+      if (auto window = read_window(fields)) {
+        into.push_back(*std::move(window));
+      }
+    }
+  }
+
+  std::optional<Window> read_window(YamlFields& fields) {
+    const auto before = problems_.size();
+    Window out;
+    fields.text("name", out.name);
+    std::vector<std::string> day_names;
+    fields.texts("days", day_names);
+    std::string from;
+    std::string to;
+    const bool has_from = fields.text("from", from);
+    const bool has_to = fields.text("to", to);
+    if (const auto zone = read_zone(fields)) {
+      out.zone = *zone;
+    }
+    fields.refuse_unknown_keys();
+    if (!has_from || !has_to) {
+      problems_.push_back(
+          {fields.line(),
+           fmt::format("{}from and to are needed, as 22:00 or 2024-12-24T18:00", fields.prefix())});
+      return std::nullopt;
+    }
+    out.weekly = from.find('T') == std::string::npos && from.size() <= 5;
+    if (out.weekly) {
+      read_weekly(fields, day_names, from, to, out);
+    } else {
+      read_dated(fields, day_names, from, to, out);
+    }
+    return problems_.size() == before ? std::optional(std::move(out)) : std::nullopt;
+  }
+
+  std::optional<minutes> read_clock(YamlFields& fields, const char* key, const std::string& text) {
+    int hour = -1;
+    int minute = -1;
+    const char* const end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, hour);
+    if (first.ec == std::errc() && first.ptr != end && *first.ptr == ':') {
+      const auto second = std::from_chars(first.ptr + 1, end, minute);
+      if (second.ec == std::errc() && second.ptr == end && second.ptr - first.ptr == 3 &&
+          hour >= 0 && minute >= 0 && minute < 60 && (hour < 24 || (hour == 24 && minute == 0))) {
+        return std::chrono::hours(hour) + minutes(minute);
+      }
+    }
+    fields.problem(fields.get(key), fmt::format("{}{} is \"{}\"; it takes a time as \"22:00\"",
+                                                fields.prefix(), key, text));
+    return std::nullopt;
+  }
+
+  void read_weekly(YamlFields& fields, const std::vector<std::string>& names,
+                   const std::string& from, const std::string& to, Window& out) {
+    static const std::vector<std::string> kNames{"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
+    if (names.empty()) {
+      out.weekdays.set();
+    }
+    for (const auto& name : names) {
+      const auto dash = name.find('-');
+      const auto first = std::ranges::find(kNames, name.substr(0, dash));
+      const auto last =
+          dash == std::string::npos ? first : std::ranges::find(kNames, name.substr(dash + 1));
+      if (first == kNames.end() || last == kNames.end()) {
+        fields.problem(fields.get("days"),
+                       fmt::format("{}days has \"{}\"; it takes mon, tue, wed, thu, fri, sat, sun, "
+                                   "or a range as mon-fri",
+                                   fields.prefix(), name));
+        return;
+      }
+      for (auto day = static_cast<std::size_t>(first - kNames.begin());; day = (day + 1) % 7) {
+        out.weekdays.set(day);
+        if (day == static_cast<std::size_t>(last - kNames.begin())) {
+          break;
+        }
+      }
+    }
+    const auto begin = read_clock(fields, "from", from);
+    const auto end = read_clock(fields, "to", to);
+    if (begin && end) {
+      out.from = *begin;
+      out.to = *end;
+      if (out.from == minutes(1'440)) {
+        fields.problem(fields.get("from"),
+                       fmt::format("{}from is 24:00; say 00:00 of the next day", fields.prefix()));
+      }
+    }
+  }
+
+  std::optional<LocalSeconds> read_date(YamlFields& fields, const char* key,
+                                        const std::string& text) {
+    int values[5] = {0, 0, 0, 0, 0};
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    constexpr std::string_view kSeparators = "--T:";
+    std::size_t count = 0;
+    bool good = true;
+    for (; count < 5 && good; ++count) {
+      const auto [next, error] = std::from_chars(at, end, values[count]);
+      good = error == std::errc() && values[count] >= 0;
+      at = next;
+      if (at == end) {
+        ++count;
+        break;
+      }
+      good = good && count < 4 && *at == kSeparators[count];
+      ++at;
+    }
+    const std::chrono::year_month_day date{std::chrono::year(values[0]),
+                                           std::chrono::month(static_cast<unsigned>(values[1])),
+                                           std::chrono::day(static_cast<unsigned>(values[2]))};
+    if (!good || at != end || (count != 3 && count != 5) || !date.ok() || values[0] < 1970 ||
+        values[3] > 23 || values[4] > 59) {
+      fields.problem(fields.get(key),
+                     fmt::format("{}{} is \"{}\"; it takes a time as \"22:00\" every week, or once "
+                                 "as \"2024-12-24T18:00\" or \"2024-12-24\"",
+                                 fields.prefix(), key, text));
+      return std::nullopt;
+    }
+    return LocalSeconds(std::chrono::local_days(date)) + std::chrono::hours(values[3]) +
+           minutes(values[4]);
+  }
+
+  void read_dated(YamlFields& fields, const std::vector<std::string>& names,
+                  const std::string& from, const std::string& to, Window& out) {
+    if (!names.empty()) {
+      fields.problem(fields.get("days"),
+                     fmt::format("{}days goes with times of day, not with dates", fields.prefix()));
+    }
+    const auto first = read_date(fields, "from", from);
+    const auto last = read_date(fields, "to", to);
+    if (first && last && *last <= *first) {
+      fields.problem(fields.get("to"), fmt::format("{}to is not after from", fields.prefix()));
+    }
+    out.first = first.value_or(LocalSeconds());
+    out.last = last.value_or(LocalSeconds());
+  }
+
+  void read_parameters() {
+    const auto node = fields_.get("parameters");
+    if (!node.IsDefined()) {
+      return;
+    }
+    YamlFields fields(node, "parameters", problems_);
+    auto& s = scavenge();
+    fields.number("threads", s.threads, 1, 4);
+    fields.number("threshold", s.threshold, -1, 1'000'000'000);
+    fields.number("throttle_percent", s.throttle_percent, 1, 100);
+    const auto role = [&](const std::string& name, std::int32_t& threads, std::int32_t& throttle) {
+      const auto part = fields.get(name);
+      if (!part.IsDefined()) {
+        return;
+      }
+      YamlFields own(part, "parameters." + name, problems_);
+      own.number("threads", threads, 1, 4);
+      own.number("throttle_percent", throttle, 1, 100);
+      own.refuse_unknown_keys();
+    };
+    role("leader", s.leader_threads, s.leader_throttle_percent);
+    role("replica", s.replica_threads, s.replica_throttle_percent);
+    fields.refuse_unknown_keys();
+    if (s.threads > 1 && s.throttle_percent != 100) {
+      fields.problem(node,
+                     "parameters: a scavenge with several threads cannot be throttled; use "
+                     "one thread, or 100 percent");
+    }
+  }
+
+  void read_order() {
+    using planner::PauseRule;
+    auto& s = scavenge();
+    fields_.choice("strategy", s.strategy,
+                   {planner::Strategy::kRolling, planner::Strategy::kConcurrent,
+                    planner::Strategy::kFollowersOnly});
+    fields_.choice("read_only_replicas", s.read_only_replicas,
+                   {planner::ReplicaRule::kInclude, planner::ReplicaRule::kSkip});
+    fields_.choice("leader", s.leader,
+                   {planner::LeaderRule::kResign, planner::LeaderRule::kInPlace});
+    fields_.choice("on_pause", s.on_pause, {PauseRule::kStop, PauseRule::kLeave});
+    fields_.choice("on_close", s.on_close, {PauseRule::kStop, PauseRule::kLeave});
+    fields_.boolean("compare_digests", s.compare_digests);
+    const auto node = fields_.get("retries");
+    if (node.IsDefined()) {
+      YamlFields fields(node, "retries", problems_);
+      fields.number("scavenge", s.scavenge_attempts, 1, 100);
+      fields.number("resign", s.resign_attempts, 1, 3);
+      fields.refuse_unknown_keys();
+    }
+  }
+
+  void read_gates() {
+    const auto node = fields_.get("gates");
+    if (!node.IsDefined()) {
+      return;
+    }
+    YamlFields fields(node, "gates", problems_);
+    auto& s = scavenge();
+    fields.size("lag_limit", s.lag_limit_bytes);
+    fields.size("disk_reserve", s.disk_reserve_bytes);
+    fields.length_ms("election_settle", s.election_settle_ms);
+    fields.length_ms("leader_hold", s.leader_hold_ms);
+    fields.refuse_unknown_keys();
+  }
+
+  void read_deadlines() {
+    const auto node = fields_.get("deadlines");
+    if (!node.IsDefined()) {
+      return;
+    }
+    YamlFields fields(node, "deadlines", problems_);
+    auto& s = scavenge();
+    fields.length_ms("scavenge", s.scavenge_deadline_ms);
+    fields.length_ms("move", s.move_deadline_ms);
+    fields.length_ms("digest", s.digest_deadline_ms);
+    fields.length_ms("undo", s.undo_deadline_ms);
+    fields.length_ms("gate", s.gate_deadline_ms);
+    fields.refuse_unknown_keys();
+  }
+
+  void read_notifications() {
+    const auto list = fields_.get("notifications");
+    if (!list.IsDefined()) {
+      return;
+    }
+    if (!list.IsSequence()) {
+      fields_.problem(list, "notifications must be a list of {on, webhook} or {on, command}");
+      return;
+    }
+    static const std::vector<std::string> kMoments{"started",   "done",    "failed",
+                                                   "cancelled", "waiting", "missed"};
+    for (const auto& each : list) {
+      YamlFields fields(each, "notifications", problems_);
+      Notification out;
+      fields.texts("on", out.on);
+      fields.text("webhook", out.webhook);
+      fields.texts("command", out.command);
+      fields.refuse_unknown_keys();
+      for (const auto& moment : out.on) {
+        if (std::ranges::find(kMoments, moment) == kMoments.end()) {
+          fields.problem(fields.get("on"), fmt::format("notifications.on has \"{}\"; it takes {}",
+                                                       moment, fmt::join(kMoments, ", ")));
+        }
+      }
+      if (out.on.empty() || out.webhook.empty() == out.command.empty()) {
+        problems_.push_back(
+            {line_of(each), "a notification needs on, and either webhook or command"});
+      }
+      policy_.notifications.push_back(std::move(out));
+    }
+  }
+
+  std::vector<PolicyProblem> problems_;
+  YamlFields fields_;
+  SchedulePolicy policy_;
+};
+
+}  // namespace
+
+std::expected<SchedulePolicy, std::vector<PolicyProblem>> parse_schedule_policy(
+    std::string_view yaml, const planner::Policy& defaults) {
+  try {
+    const auto documents = YAML::LoadAll(std::string(yaml));
+    if (documents.size() != 1) {
+      return std::unexpected(
+          std::vector{PolicyProblem{0, documents.empty() ? "the file is empty"
+                                                         : "the file holds several documents; one "
+                                                           "policy is one file"}});
+    }
+    auto policy = PolicyReader(documents.front(), defaults).read();
+    if (policy) {
+      policy->source = std::string(yaml);
+    }
+    return policy;
+  } catch (const YAML::Exception& error) {
+    return std::unexpected(std::vector{PolicyProblem{error.mark.line + 1, error.msg}});
+  }
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,234 @@
+#include "controller/scheduler/schedule_policy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/plan_json.h"
+#include "planner/plan.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+/// The number in front of a unit; nullopt for anything else.
+std::optional<std::pair<double, std::string>> number_and_unit(std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || value < 0) {
+    return std::nullopt;
+  }
+  std::string_view unit(next, static_cast<std::size_t>(end - next));
+  while (unit.starts_with(' ')) {
+    unit.remove_prefix(1);
+  }
+  return std::pair(value, std::string(unit));
+}
+
+json to_json(const Window& window) {
+  return {{"name", window.name}, {"zone", window.zone.name()}, {"text", window.describe()}};
+}
+
+}  // namespace
+
+std::string_view to_string(CatchUp rule) {
+  switch (rule) {
+    case CatchUp::kRun:
+      return "run";
+    case CatchUp::kSkip:
+      return "skip";
+    case CatchUp::kRunIfInWindow:
+      return "run-if-in-window";
+  }
+  return "";
+}
+
+std::string_view to_string(ResignRule rule) {
+  return rule == ResignRule::kAllowed ? "allowed" : "needs-approval";
+}
+
+bool SchedulePolicy::selects(const ClusterConfig& cluster) const {
+  if (labels.empty()) {
+    return std::ranges::find(clusters, cluster.name) != clusters.end();
+  }
+  return std::ranges::all_of(labels, [&cluster](const auto& label) {
+    const auto found = cluster.labels.find(label.first);
+    return found != cluster.labels.end() && found->second == label.second;
+  });
+}
+
+std::string to_text(const std::vector<PolicyProblem>& problems) {
+  std::string out;
+  for (const auto& problem : problems) {
+    out += fmt::format("{}{}{}", out.empty() ? "" : "\n",
+                       problem.line > 0 ? fmt::format("line {}: ", problem.line) : "",
+                       problem.message);
+  }
+  return out;
+}
+
+Result<seconds> parse_length(std::string_view text) {
+  const auto parsed = number_and_unit(text);
+  const auto wrong =
+      Error{Errc::kInvalidArgument,
+            fmt::format("\"{}\" is no length of time; it takes 45s, 90m, 6h, 14d", text)};
+  if (!parsed) {
+    return wrong;
+  }
+  const auto& [value, unit] = *parsed;
+  const double factor = unit == "s"   ? 1
+                        : unit == "m" ? 60
+                        : unit == "h" ? 3'600
+                        : unit == "d" ? 86'400
+                                      : 0;
+  if (factor == 0 || value * factor > 1e9) {
+    return wrong;
+  }
+  return seconds(static_cast<std::int64_t>(value * factor));
+}
+
+Result<std::int64_t> parse_size(std::string_view text) {
+  const auto parsed = number_and_unit(text);
+  const auto wrong =
+      Error{Errc::kInvalidArgument,
+            fmt::format("\"{}\" is no size; it takes 4096, 64KiB, 16MiB, 2GiB, 1TiB", text)};
+  if (!parsed) {
+    return wrong;
+  }
+  const auto& [value, unit] = *parsed;
+  const std::pair<std::string_view, unsigned> units[] = {{"", 0U},     {"B", 0U},    {"KiB", 10U},
+                                                         {"MiB", 20U}, {"GiB", 30U}, {"TiB", 40U}};
+  for (const auto& [name, shift] : units) {
+    if (name == unit) {
+      const auto bytes = value * static_cast<double>(std::int64_t{1} << shift);
+      if (bytes > 9e18) {
+        return wrong;
+      }
+      return static_cast<std::int64_t>(bytes);
+    }
+  }
+  return wrong;
+}
+
+std::expected<std::vector<std::string>, std::vector<PolicyProblem>> admit(
+    const SchedulePolicy& policy, Instant now) {
+  std::vector<std::string> notes;
+  const auto refuse = [](std::string message) {
+    return std::unexpected(std::vector{PolicyProblem{0, std::move(message)}});
+  };
+  const Interval year{now, now + std::chrono::days(366)};
+  const auto open = openings(policy.windows, year);
+  if (open.empty()) {
+    return refuse(
+        "its windows are closed for all of the next 366 days: the deny windows leave "
+        "nothing of the allow windows");
+  }
+  const auto longest = *open.longest();
+  const auto zone = !policy.windows.allow.empty()  ? policy.windows.allow.front().zone
+                    : !policy.windows.deny.empty() ? policy.windows.deny.front().zone
+                                                   : Zone();
+  const auto span = fmt::format("{} ({} to {})", format_length(longest.length()),
+                                zone.format(longest.from), zone.format(longest.to));
+  if (policy.expected_duration && longest.length() < *policy.expected_duration) {
+    const auto needs = format_length(*policy.expected_duration);
+    if (!policy.spans_openings) {
+      return refuse(fmt::format(
+          "its windows can never hold its expected duration: {} are expected, the longest of the "
+          "{} "
+          "openings in the next 366 days has {}, which is {} short. Widen the windows, raise "
+          "threads or threshold, or say spans_openings: true to let one run take several openings",
+          needs, open.intervals().size(), span,
+          format_length(*policy.expected_duration - longest.length())));
+    }
+    if (open.total() < *policy.expected_duration) {
+      return refuse(
+          fmt::format("its windows can never hold its expected duration: {} are expected, "
+                      "all {} openings of the next 366 days together have {}",
+                      needs, open.intervals().size(), format_length(open.total())));
+    }
+    if (policy.plan.scavenge.on_close == planner::PauseRule::kLeave) {
+      return refuse(
+          fmt::format("{} are expected, the longest opening has {}, and on_close: leave "
+                      "would work on into the closed hours; say on_close: stop",
+                      needs, span));
+    }
+    const auto count = (policy.expected_duration->count() + longest.length().count() - 1) /
+                       longest.length().count();
+    notes.push_back(
+        fmt::format("{} are expected and the longest opening has {}: a run takes at "
+                    "least {} openings",
+                    needs, span, count));
+  }
+  // The move of the leader cannot be interrupted, so one opening has to hold it.
+  const auto move = seconds((policy.plan.scavenge.leader_hold_ms + 999) / 1000 + 71);
+  if (policy.plan.scavenge.leader == planner::LeaderRule::kResign && longest.length() < move) {
+    return refuse(
+        fmt::format("no opening can hold a move of the leader: up to {} are expected for "
+                    "it, the longest opening has {}",
+                    format_length(move), span));
+  }
+  if (policy.schedules.empty()) {
+    notes.emplace_back("it has no schedule: it only limits when others may work");
+  }
+  for (const auto& schedule : policy.schedules) {
+    bool meets = policy.catch_up == CatchUp::kRun;
+    auto at = now;
+    for (int i = 0; i < 400 && !meets; ++i) {
+      const auto due = schedule.next_after(at);
+      if (!due || *due >= year.to) {
+        break;
+      }
+      meets = open.contains(*due);
+      at = *due;
+    }
+    if (!meets) {
+      return refuse(fmt::format(
+          "cron \"{}\" ({}) is never due inside an opening, and catch_up: {} "
+          "drops what is due outside; the first opening is {} to {}",
+          schedule.text(), schedule.zone().name(), to_string(policy.catch_up),
+          zone.format(open.intervals().front().from), zone.format(open.intervals().front().to)));
+    }
+  }
+  return notes;
+}
+
+json to_json(const SchedulePolicy& policy) {
+  auto schedules = json::array();
+  for (const auto& schedule : policy.schedules) {
+    schedules.push_back({{"cron", schedule.text()}, {"zone", schedule.zone().name()}});
+  }
+  auto allow = json::array();
+  for (const auto& window : policy.windows.allow) {
+    allow.push_back(to_json(window));
+  }
+  auto deny = json::array();
+  for (const auto& window : policy.windows.deny) {
+    deny.push_back(to_json(window));
+  }
+  auto notifications = json::array();
+  for (const auto& each : policy.notifications) {
+    notifications.push_back(
+        {{"on", each.on}, {"webhook", each.webhook}, {"command", each.command}});
+  }
+  return {{"name", policy.name},
+          {"description", policy.description},
+          {"enabled", policy.enabled},
+          {"clusters", policy.clusters},
+          {"labels", policy.labels},
+          {"plan", to_nlohmann(planner::to_json(policy.plan))},
+          {"schedule", std::move(schedules)},
+          {"windows", {{"allow", std::move(allow)}, {"deny", std::move(deny)}}},
+          {"catch_up", to_string(policy.catch_up)},
+          {"expected_duration_seconds",
+           policy.expected_duration ? json(policy.expected_duration->count()) : json()},
+          {"spans_openings", policy.spans_openings},
+          {"resign", to_string(policy.resign)},
+          {"notifications", std::move(notifications)}};
+}
+
+}  // namespace verger::controller

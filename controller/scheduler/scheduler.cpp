@@ -1,0 +1,368 @@
+#include "controller/scheduler/scheduler.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <nlohmann/json.hpp>
+
+namespace verger::controller {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::string_view kPrefix = "schedule/";
+constexpr std::chrono::seconds kFirstRetry{15};
+constexpr std::chrono::seconds kLongestRetry{300};
+
+std::string started_by(std::string_view policy) { return fmt::format("policy/{}", policy); }
+
+bool moves_leader(const planner::Plan& plan) {
+  return std::ranges::any_of(plan.stages, [](const planner::Stage& stage) {
+    return stage.if_put_off.empty() &&
+           std::ranges::any_of(stage.groups, [](const planner::Group& group) {
+             return std::ranges::any_of(
+                 group, [](const planner::Step& step) { return step.cost.leader_move; });
+           });
+  });
+}
+
+}  // namespace
+
+struct Scheduler::Impl {
+  explicit Impl(SchedulerParts p) : parts(std::move(p)) {}
+
+  using Key = std::pair<std::string, std::string>;  ///< policy, cluster
+  struct Retry {
+    Monotonic at{};
+    std::chrono::seconds pause = kFirstRetry;
+    std::string reason;
+  };
+
+  SchedulerParts parts;
+  std::map<Key, ScheduleState> states;
+  std::map<Key, Retry> retries;
+  std::map<Key, Instant> sleeping;  ///< nothing to do before
+  std::int64_t slept_on = 0;        ///< version of the book
+  bool stopping = false;
+  bool running = false;
+
+  [[nodiscard]] Ticks now() const { return parts.network.clock.now(); }
+
+  static Result<void> fold(ScheduleState& state, const JournalEvent& event) {
+    const auto data = json::parse(event.data, nullptr, false);
+    if (!data.is_object() ||
+        (event.type != events::kScheduleSettled && event.type != events::kScheduleWaiting)) {
+      return Error{Errc::kCorruption,
+                   fmt::format("{}: nobody knows the event {}", event.stream, event.type)};
+    }
+    state.revision = event.revision;
+    if (event.type == events::kScheduleWaiting) {
+      state.waiting = data.value("reason", std::string());
+      return {};
+    }
+    VERGER_TRY(state.settled, parse_ticks(data.value("due", std::string())));
+    state.outcome = data.value("outcome", std::string());
+    state.run = data.value("run", std::string());
+    state.plan = data.value("plan", std::string());
+    state.reason = data.value("reason", std::string());
+    state.waiting.clear();
+    return {};
+  }
+
+  Result<void> load() {
+    VERGER_TRY(const auto streams, parts.journal.streams(kPrefix));
+    for (const auto& stream : streams) {
+      const auto slash = stream.find('/', kPrefix.size());
+      if (slash == std::string::npos) {
+        return Error{Errc::kCorruption, fmt::format("{}: no such stream was ever written", stream)};
+      }
+      auto& state =
+          states[{stream.substr(kPrefix.size(), slash - kPrefix.size()), stream.substr(slash + 1)}];
+      VERGER_TRY(const auto events, parts.journal.read(stream));
+      for (const auto& event : events) {
+        VERGER_CHECK(fold(state, event));
+      }
+    }
+    return {};
+  }
+
+  Result<void> record(const Key& key, std::string_view type, const json& data) {
+    auto& state = states[key];
+    const auto stream = fmt::format("{}{}/{}", kPrefix, key.first, key.second);
+    StreamWriter writer(parts.journal, stream, parts.epoch, state.revision);
+    VERGER_CHECK(writer.append({NewEvent{std::string(type), data.dump()}}));
+    JournalEvent written;
+    written.stream = stream;
+    written.revision = writer.revision();
+    written.type = std::string(type);
+    written.data = data.dump();
+    return fold(state, written);
+  }
+
+  void settle(const Key& key, Instant due, json data) {
+    data["due"] = format_ticks(to_ticks(due));
+    const auto result = record(key, events::kScheduleSettled, data);
+    if (!result) {
+      parts.network.log.error("a due time could not be settled",
+                              {{"policy", key.first}, {"reason", result.error().message}});
+      return;
+    }
+    retries.erase(key);
+    parts.network.log.info("a due time is settled",
+                           {{"policy", key.first},
+                            {"cluster", key.second},
+                            {"outcome", data.value("outcome", std::string())},
+                            {"reason", data.value("reason", std::string())}});
+  }
+
+  void say_waiting(const Key& key, Instant due, const std::string& reason) {
+    if (states[key].waiting == reason) {
+      return;
+    }
+    static_cast<void>(record(key, events::kScheduleWaiting,
+                             {{"due", format_ticks(to_ticks(due))}, {"reason", reason}}));
+  }
+
+  void retry_later(const Key& key, std::string reason) {
+    auto& retry = retries[key];
+    retry.at = parts.network.clock.monotonic() + retry.pause;
+    retry.pause = std::min(retry.pause * 2, kLongestRetry);
+    retry.reason = std::move(reason);
+  }
+
+  [[nodiscard]] DueBlock block(const Key& key, const ClusterConfig& cluster) const {
+    DueBlock out;
+    for (const auto& run : parts.runs.runs(cluster.name)) {
+      if (has_ended(run->status)) {
+        continue;
+      }
+      out.reason = fmt::format("run {} of policy {} is {}", run->id.substr(0, 12),
+                               run->plan->policy.name, to_string(run->status));
+      out.own_run_at_work = run->plan->policy.name == key.first;
+      return out;
+    }
+    if (cluster.paused) {
+      out.reason = fmt::format("cluster {} is paused{}{}", cluster.name,
+                               cluster.pause_reason.empty() ? "" : ": ", cluster.pause_reason);
+      return out;
+    }
+    if (const auto retry = retries.find(key);
+        retry != retries.end() && parts.network.clock.monotonic() < retry->second.at) {
+      out.reason = retry->second.reason;
+    }
+    return out;
+  }
+
+  /// A run that an earlier life started for this due time and did not come to say so.
+  [[nodiscard]] std::shared_ptr<const RunState> run_since(const Key& key, Instant due) const {
+    for (const auto& run : parts.runs.runs(key.second)) {
+      if (run->started_by == started_by(key.first) && run->started_at >= to_ticks(due)) {
+        return run;
+      }
+    }
+    return nullptr;
+  }
+
+  net::awaitable<void> look_at(StoredPolicy stored, ClusterConfig cluster) {
+    const Key key{stored.policy.name, cluster.name};
+    const auto instant = to_instant(now());
+    if (const auto wake = sleeping.find(key); wake != sleeping.end() && instant < wake->second) {
+      co_return;
+    }
+    // What was due before the policy was applied is none of its business.
+    auto handled = to_instant(stored.at);
+    if (const auto& state = states[key]; state.settled) {
+      handled = std::max(handled, to_instant(*state.settled));
+    }
+    const auto rules = parts.book.rules(cluster, key.first);
+    auto decision = decide_due(stored.policy, rules, handled, instant, block(key, cluster));
+    using Action = DueDecision::Action;
+    if (decision.action != Action::kNothing) {
+      if (const auto run = run_since(key, decision.due)) {
+        settle(key, decision.due,
+               {{"outcome", "started"}, {"run", run->id}, {"plan", run->plan->hash}});
+        co_return;
+      }
+    }
+    switch (decision.action) {
+      case Action::kNothing:
+        // The wall clock may jump: no sleep is longer than a minute.
+        sleeping[key] = std::min(decision.wake.value_or(instant + std::chrono::minutes(1)),
+                                 instant + std::chrono::minutes(1));
+        break;
+      case Action::kDrop:
+        settle(key, decision.due, {{"outcome", "dropped"}, {"reason", decision.reason}});
+        break;
+      case Action::kWait:
+        say_waiting(key, decision.due, decision.reason);
+        break;
+      case Action::kStart:
+        co_await start_due(key, std::move(stored), decision.due);
+        break;
+    }
+  }
+
+  net::awaitable<void> start_due(Key key, StoredPolicy stored, Instant due) {
+    auto made =
+        co_await parts.runs.make_plan(key.second, stored.policy.plan, started_by(key.first));
+    if (stopping) {
+      co_return;
+    }
+    std::string trouble;
+    if (!made) {
+      trouble = made.error().message;
+    } else if (!*made) {
+      for (const auto& refusal : made->error().refusals) {
+        trouble += fmt::format("{}{}{}{}", trouble.empty() ? "" : "; ", refusal.node,
+                               refusal.node.empty() ? "" : ": ", refusal.message);
+      }
+    }
+    if (!trouble.empty()) {
+      trouble = "no plan: " + trouble;
+      say_waiting(key, due, trouble);
+      retry_later(key, std::move(trouble));
+      co_return;
+    }
+    const auto plan = (*made)->plan;
+    if (stored.policy.resign == ResignRule::kNeedsApproval && moves_leader(*plan)) {
+      settle(key, due,
+             {{"outcome", "needs-approval"},
+              {"plan", plan->hash},
+              {"reason", fmt::format("the plan moves the leader; approve it with `verger apply {}`",
+                                     plan->hash.substr(0, 12))}});
+      co_return;
+    }
+    const auto run = co_await parts.runs.apply(plan->hash, started_by(key.first));
+    if (stopping) {
+      co_return;
+    }
+    if (!run) {
+      auto reason = run.error().error.message;
+      say_waiting(key, due, reason);
+      retry_later(key, std::move(reason));
+      co_return;
+    }
+    settle(key, due, {{"outcome", "started"}, {"run", *run}, {"plan", plan->hash}});
+  }
+
+  net::awaitable<void> tick() {
+    if (slept_on != parts.book.version()) {
+      slept_on = parts.book.version();
+      sleeping.clear();
+    }
+    for (auto cluster : parts.registry.list()) {
+      if (cluster.paused && cluster.pause_until && now() >= *cluster.pause_until) {
+        const auto resumed = co_await parts.runs.resume_cluster(cluster.name, "the pause's end");
+        if (!resumed) {
+          parts.network.log.warning(
+              "a pause could not be ended",
+              {{"cluster", cluster.name}, {"reason", resumed.error().message}});
+        }
+        if (stopping) {
+          co_return;
+        }
+        const auto fresh = parts.registry.find(cluster.name);
+        if (!fresh) {
+          continue;
+        }
+        cluster = *fresh;
+      }
+      for (auto& stored : parts.book.list()) {
+        if (stored.policy.enabled && !stored.policy.schedules.empty() &&
+            stored.policy.selects(cluster)) {
+          co_await look_at(std::move(stored), cluster);
+          if (stopping) {
+            co_return;
+          }
+        }
+      }
+    }
+  }
+
+  static net::awaitable<void> loop(std::shared_ptr<Impl> self) {
+    while (!self->stopping) {
+      try {
+        co_await self->tick();
+      } catch (const boost::system::system_error& error) {
+        if (error.code() == net::error::operation_aborted) {
+          co_return;
+        }
+        self->parts.network.log.error("the scheduler", {{"reason", error.what()}});
+      } catch (const std::exception& error) {
+        self->parts.network.log.error("the scheduler", {{"reason", error.what()}});
+      }
+      if (!self->stopping) {
+        co_await self->parts.network.timers.sleep_for(self->parts.tick);
+      }
+    }
+  }
+};
+
+Scheduler::Scheduler(SchedulerParts parts) : impl_(std::make_shared<Impl>(std::move(parts))) {}
+Scheduler::~Scheduler() { impl_->stopping = true; }
+
+Result<void> Scheduler::load() { return impl_->load(); }
+
+void Scheduler::start() {
+  impl_->running = true;
+  net::co_spawn(impl_->parts.executor, Impl::loop(impl_),
+                [impl = impl_](std::exception_ptr) { impl->running = false; });
+}
+
+net::awaitable<void> Scheduler::stop() {
+  const auto impl = impl_;
+  impl->stopping = true;
+  while (impl->running) {
+    co_await impl->parts.network.timers.sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+ScheduleState Scheduler::state(std::string_view policy, std::string_view cluster) const {
+  const auto found = impl_->states.find({std::string(policy), std::string(cluster)});
+  return found == impl_->states.end() ? ScheduleState{} : found->second;
+}
+
+std::vector<NextTime> Scheduler::next(const ClusterConfig& cluster, Instant now,
+                                      std::size_t count) const {
+  std::vector<NextTime> out;
+  for (const auto& stored : impl_->parts.book.list()) {
+    const auto& policy = stored.policy;
+    if (!policy.enabled || !policy.selects(cluster)) {
+      continue;
+    }
+    const auto rules = impl_->parts.book.rules(cluster, policy.name);
+    const Interval year{now - std::chrono::days(2), now + std::chrono::days(400)};
+    const auto open = openings(rules, year);
+    const auto zone = !policy.schedules.empty()       ? policy.schedules.front().zone()
+                      : !policy.windows.allow.empty() ? policy.windows.allow.front().zone
+                      : !policy.windows.deny.empty()  ? policy.windows.deny.front().zone
+                                                      : Zone();
+    std::size_t found = 0;
+    for (const auto& each : open.intervals()) {
+      if (!rules.empty() && each.to > now && found < count) {
+        out.push_back({NextTime::Kind::kOpens, policy.name, zone, each.from,
+                       each.to < year.to ? std::optional(each.to) : std::nullopt, true});
+        ++found;
+      }
+    }
+    for (const auto& schedule : policy.schedules) {
+      auto due = schedule.next_after(now);
+      for (std::size_t i = 0; i < count && due; ++i) {
+        out.push_back({NextTime::Kind::kDue, policy.name, schedule.zone(), *due, std::nullopt,
+                       open.contains(*due)});
+        due = schedule.next_after(*due);
+      }
+    }
+  }
+  std::ranges::sort(out, {}, [](const NextTime& each) {
+    return std::tuple(each.at, each.kind, std::string_view(each.policy));
+  });
+  // Ten of each kind, whichever policy they come from.
+  std::map<NextTime::Kind, std::size_t> taken;
+  std::erase_if(out, [&](const NextTime& each) { return ++taken[each.kind] > count; });
+  return out;
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/executor/executor.h"
+#include "controller/scheduler/due.h"
+#include "controller/scheduler/policy_book.h"
+
+namespace verger::controller {
+
+/// Types of the events in the streams "schedule/<policy>/<cluster>".
+namespace events {
+/// {due, outcome: started|needs-approval|dropped, run, plan, reason}: the due time is settled.
+inline constexpr std::string_view kScheduleSettled = "schedule-settled";
+/// {due, reason}: due, and cannot be started yet; again when the reason changes.
+inline constexpr std::string_view kScheduleWaiting = "schedule-waiting";
+}  // namespace events
+
+/// What became of a policy's due times on one cluster.
+struct ScheduleState {
+  std::optional<Ticks> settled;  ///< the newest due time that needs nothing more
+  std::string outcome;
+  std::string run;
+  std::string plan;
+  std::string reason;
+  std::string waiting;  ///< why the present due time is not started; empty: none is due
+  Revision revision;
+};
+
+struct SchedulerParts {
+  net::any_io_executor executor;
+  Journal& journal;
+  Registry& registry;
+  PolicyBook& book;
+  Executor& runs;
+  Network network;
+  ControllerEpoch epoch;
+  std::chrono::milliseconds tick{1'000};
+};
+
+/// One line of `verger schedule next`.
+struct NextTime {
+  enum class Kind : std::uint8_t { kOpens, kDue };
+  Kind kind = Kind::kDue;
+  std::string policy;
+  Zone zone;
+  Instant at;
+  std::optional<Instant> until;  ///< of an opening: its end
+  bool inside = true;            ///< of a due time: the windows are open then
+};
+
+/// Starts what is due: due -> snapshot -> plan -> apply, inside the windows. Ends cluster pauses
+/// whose time is over. All on one executor; nothing of it is safe from another thread.
+///
+/// Each due time is settled by one event. A crash between a run's start and that event is made good
+/// after the restart: the run is found by its policy and its time.
+class Scheduler {
+ public:
+  explicit Scheduler(SchedulerParts parts);
+  ~Scheduler();
+
+  /// Replays the journal.
+  Result<void> load();
+  /// Begins to look each tick.
+  void start();
+  net::awaitable<void> stop();
+
+  [[nodiscard]] ScheduleState state(std::string_view policy, std::string_view cluster) const;
+  /// The next openings and due times of a cluster's policies, `count` of each, in order of time.
+  [[nodiscard]] std::vector<NextTime> next(const ClusterConfig& cluster, Instant now,
+                                           std::size_t count) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace verger::controller

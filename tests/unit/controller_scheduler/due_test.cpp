@@ -1,0 +1,88 @@
+#include "controller/scheduler/due.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller_scheduler/times.h"
+
+namespace verger::controller {
+namespace {
+
+using namespace testing;
+using Action = DueDecision::Action;
+using ::testing::HasSubstr;
+
+SchedulePolicy daily(const std::string& catch_up) {
+  // Due at 22:00, open from 22:00 to 02:00.
+  return parse_schedule_policy(
+             "name: a\nclusters: [b]\nschedule: [{cron: '0 22 * * *', zone: UTC}]\n"
+             "windows: {allow: [{from: '22:00', to: '02:00', zone: UTC}]}\n"
+             "catch_up: " +
+             catch_up + "\n")
+      .value();
+}
+
+DueDecision decide(const std::string& catch_up, const std::string& handled, const std::string& now,
+                   DueBlock block = {}) {
+  const auto policy = daily(catch_up);
+  return decide_due(policy, policy.windows, at(handled), at(now), block);
+}
+
+TEST(Due, StartsOnTimeWhateverTheRule) {
+  for (const auto* rule : {"run", "skip", "run-if-in-window"}) {
+    const auto decision = decide(rule, "2024-06-01 22:00", "2024-06-02 22:00");
+    EXPECT_EQ(decision.action, Action::kStart) << rule << decision.reason;
+    EXPECT_EQ(text_of(decision.due), "2024-06-02 22:00");
+    EXPECT_EQ(decide(rule, "2024-06-02 22:00", "2024-06-02 22:01").action, Action::kNothing);
+  }
+}
+
+TEST(Due, ScheduleTimePassesWhileTheControllerIsDown) {
+  EXPECT_EQ(decide("run", "2024-06-01 22:00", "2024-06-02 23:30").action, Action::kStart);
+  EXPECT_EQ(decide("run-if-in-window", "2024-06-01 22:00", "2024-06-02 23:30").action,
+            Action::kStart);
+  const auto skipped = decide("skip", "2024-06-01 22:00", "2024-06-02 23:30");
+  EXPECT_EQ(skipped.action, Action::kDrop);
+  EXPECT_EQ(skipped.reason, "1 h 30 min late; catch_up is skip");
+
+  const auto waits = decide("run", "2024-06-01 22:00", "2024-06-03 09:00");
+  EXPECT_EQ(waits.action, Action::kWait);
+  EXPECT_EQ(text_of(*waits.wake), "2024-06-03 22:00");
+  const auto dropped = decide("run-if-in-window", "2024-06-01 22:00", "2024-06-03 09:00");
+  EXPECT_EQ(dropped.action, Action::kDrop);
+  EXPECT_THAT(dropped.reason, HasSubstr("its opening ended at Mon 2024-06-03 02:00 UTC"));
+}
+
+TEST(Due, SeveralMissedTimesAreOne) {
+  const auto decision = decide("run", "2024-05-20 22:00", "2024-06-02 22:30");
+  EXPECT_EQ(decision.action, Action::kStart);
+  EXPECT_EQ(text_of(decision.due), "2024-06-02 22:00");
+}
+
+TEST(Due, CycleLongerThanItsPeriodIsNotStartedTwice) {
+  for (const auto* rule : {"run", "skip", "run-if-in-window"}) {
+    const auto decision = decide(rule, "2024-06-01 22:00", "2024-06-02 22:00",
+                                 {.reason = "run 1 is running", .own_run_at_work = true});
+    EXPECT_EQ(decision.action, Action::kDrop) << rule;
+    EXPECT_EQ(decision.reason, "run 1 is running");
+  }
+}
+
+TEST(Due, WaitsForWhatIsInTheWayAsLongAsTheRuleAllows) {
+  const DueBlock other{.reason = "cluster b is paused", .own_run_at_work = false};
+  EXPECT_EQ(decide("run", "2024-06-01 22:00", "2024-06-02 23:00", other).action, Action::kWait);
+  EXPECT_EQ(decide("run-if-in-window", "2024-06-01 22:00", "2024-06-02 23:00", other).action,
+            Action::kWait);
+  EXPECT_EQ(decide("skip", "2024-06-01 22:00", "2024-06-02 22:04", other).action, Action::kWait);
+  EXPECT_EQ(decide("skip", "2024-06-01 22:00", "2024-06-02 22:06", other).action, Action::kDrop);
+  EXPECT_EQ(decide("run-if-in-window", "2024-06-01 22:00", "2024-06-03 02:00", other).action,
+            Action::kDrop);
+}
+
+TEST(Due, AClockThatJumpsBackStartsNothingTwice) {
+  EXPECT_EQ(decide("run", "2024-06-02 22:00", "2024-06-02 21:00").action, Action::kNothing);
+  EXPECT_EQ(decide("run", "2024-06-02 22:00", "2024-06-02 22:00").action, Action::kNothing);
+}
+
+}  // namespace
+}  // namespace verger::controller

@@ -1,0 +1,187 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller_scheduler/times.h"
+
+namespace verger::controller {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr const char* kGood = R"(name: weekly
+clusters: [orders]
+schedule:
+  - {cron: "0 22 * * sat", zone: Europe/Berlin}
+windows:
+  allow:
+    - {name: weekend night, days: [sat, sun], from: "22:00", to: "06:00", zone: Europe/Berlin}
+  deny:
+    - {from: "2024-12-20", to: "2025-01-02T06:00", zone: Europe/Berlin}
+catch_up: run-if-in-window
+expected_duration: 6h
+parameters: {threads: 2, leader: {threads: 1, throttle_percent: 50}}
+gates: {lag_limit: 4MiB}
+deadlines: {scavenge: 3d}
+resign: needs-approval
+notifications:
+  - {on: [failed, waiting], webhook: "http://127.0.0.1:9/hook"}
+)";
+
+SchedulePolicy good(const std::string& yaml) {
+  auto parsed = parse_schedule_policy(yaml);
+  EXPECT_TRUE(parsed.has_value()) << (parsed ? "" : to_text(parsed.error()));
+  return parsed.value_or(SchedulePolicy());
+}
+std::string problems(const std::string& yaml) {
+  const auto parsed = parse_schedule_policy(yaml);
+  return parsed ? "" : to_text(parsed.error());
+}
+
+TEST(PolicyYaml, IsReadWhole) {
+  const auto policy = good(kGood);
+  EXPECT_EQ(policy.plan.name, "weekly");
+  EXPECT_THAT(policy.clusters, ElementsAre("orders"));
+  ASSERT_THAT(policy.windows.allow, SizeIs(1));
+  EXPECT_EQ(policy.windows.allow[0].describe(),
+            "\"weekend night\" (Sat, Sun 22:00-06:00 Europe/Berlin)");
+  EXPECT_EQ(policy.windows.deny[0].describe(),
+            "2024-12-20 00:00 to 2025-01-02 06:00 Europe/Berlin");
+  EXPECT_EQ(policy.plan.scavenge.threads, 2);
+  EXPECT_EQ(policy.plan.scavenge.leader_threads, 1);
+  EXPECT_EQ(policy.plan.scavenge.leader_throttle_percent, 50);
+  EXPECT_EQ(policy.plan.scavenge.lag_limit_bytes, 4 << 20);
+  EXPECT_EQ(policy.plan.scavenge.scavenge_deadline_ms, 3 * 86'400'000LL);
+  EXPECT_EQ(policy.expected_duration, std::chrono::hours(6));
+  EXPECT_EQ(policy.resign, ResignRule::kNeedsApproval);
+  EXPECT_TRUE(admit(policy, at("2024-06-01 00:00")).has_value());
+}
+
+TEST(PolicyYaml, NamesTheNearestKeyAndItsLine) {
+  EXPECT_EQ(problems("name: a\nclusters: [b]\nshedule:\n  - {cron: '0 0 * * *', zone: UTC}\n"),
+            "line 3: shedule is not a key here; did you mean schedule?");
+  EXPECT_EQ(problems("name: a\nclusters: [b]\nparameters:\n  threds: 2\n"),
+            "line 4: parameters.threds is not a key here; did you mean threads?");
+  EXPECT_THAT(problems("name: a\nclusters: [b]\nxyzzy: 2\n"), HasSubstr("known are: name,"));
+}
+
+TEST(PolicyYaml, TellsAllProblemsAtOnceInOrder) {
+  const auto text = problems(R"(name: Bad Name
+schedule:
+  - {cron: "0 25 * * *", zone: Europe/Berlim}
+windows:
+  deny:
+    - {days: [mon-fry], from: "8", to: "18:00", zone: UTC}
+catch_up: maybe
+parameters: {threads: 9}
+)");
+  EXPECT_THAT(text, HasSubstr("line 1: name takes small letters"));
+  EXPECT_THAT(text, HasSubstr("line 1: neither clusters nor labels"));
+  EXPECT_THAT(text, HasSubstr("line 3: cron field hour is \"25\""));
+  EXPECT_THAT(text, HasSubstr("did you mean Europe/Berlin?"));
+  EXPECT_THAT(text, HasSubstr("line 6: windows.deny.days has \"mon-fry\""));
+  EXPECT_THAT(text, HasSubstr("line 6: windows.deny.from is \"8\""));
+  EXPECT_THAT(text,
+              HasSubstr("line 7: catch_up is \"maybe\"; it takes run, skip, run-if-in-window"));
+  EXPECT_THAT(text, HasSubstr("line 8: parameters.threads is \"9\"; it takes 1 to 4"));
+}
+
+TEST(PolicyYaml, ReportsBrokenYamlWithItsLine) {
+  EXPECT_THAT(problems("name: a\nclusters: [b\n"), HasSubstr("line 3: "));
+  EXPECT_EQ(problems(""), "the file is empty");
+  EXPECT_THAT(problems("- a\n- b\n"), HasSubstr("must be a mapping"));
+  EXPECT_THAT(problems("name: a\nname: b\nclusters: [c]\n"),
+              HasSubstr("line 2: name is there twice"));
+}
+
+TEST(PolicyYaml, SelectsByNameOrByLabel) {
+  ClusterConfig cluster;
+  cluster.name = "orders";
+  cluster.labels = {{"tier", "gold"}, {"site", "fra"}};
+  EXPECT_TRUE(good("name: a\nclusters: [orders]\n").selects(cluster));
+  EXPECT_FALSE(good("name: a\nclusters: [billing]\n").selects(cluster));
+  EXPECT_TRUE(good("name: a\nlabels: {tier: gold}\n").selects(cluster));
+  EXPECT_FALSE(good("name: a\nlabels: {tier: gold, site: ams}\n").selects(cluster));
+}
+
+TEST(PolicyAdmission, RefusesWindowsThatCanNeverHoldTheExpectedDuration) {
+  auto policy = good(kGood);
+  policy.expected_duration = std::chrono::hours(10);
+  const auto refused = admit(policy, at("2024-06-01 00:00"));
+  ASSERT_FALSE(refused.has_value());
+  // 22:00 to 06:00 has eight hours, and nine in the night that repeats one.
+  EXPECT_THAT(
+      refused.error()[0].message,
+      HasSubstr("10 h are expected, the longest of the 101 openings in the next 366 days has "
+                "9 h (Sat 2024-10-26 22:00 CEST to Sun 2024-10-27 06:00 CET), which is 1 h "
+                "short"));
+  policy.spans_openings = true;
+  const auto admitted = admit(policy, at("2024-06-01 00:00"));
+  ASSERT_TRUE(admitted.has_value());
+  EXPECT_THAT(admitted->at(0), HasSubstr("at least 2 openings"));
+  policy.plan.scavenge.on_close = planner::PauseRule::kLeave;
+  EXPECT_FALSE(admit(policy, at("2024-06-01 00:00")).has_value());
+}
+
+TEST(PolicyAdmission, RefusesWhatIsNeverOpenOrNeverDueWhenOpen) {
+  auto closed = good(R"(name: a
+clusters: [b]
+windows:
+  allow: [{days: [sat], from: "22:00", to: "24:00", zone: UTC}]
+  deny: [{days: [sat], from: "20:00", to: "02:00", zone: UTC}]
+)");
+  EXPECT_THAT(admit(closed, at("2024-06-01 00:00")).error()[0].message,
+              HasSubstr("closed for all"));
+  auto never = good(R"(name: a
+clusters: [b]
+schedule: [{cron: "0 12 * * *", zone: UTC}]
+windows:
+  allow: [{from: "22:00", to: "04:00", zone: UTC}]
+)");
+  EXPECT_THAT(admit(never, at("2024-06-01 00:00")).error()[0].message,
+              HasSubstr("never due inside an opening"));
+  never.catch_up = CatchUp::kRun;
+  EXPECT_TRUE(admit(never, at("2024-06-01 00:00")).has_value());
+  auto tiny = good(R"(name: a
+clusters: [b]
+windows:
+  allow: [{from: "22:00", to: "22:01", zone: UTC}]
+)");
+  EXPECT_THAT(admit(tiny, at("2024-06-01 00:00")).error()[0].message,
+              HasSubstr("no opening can hold a move of the leader"));
+}
+
+TEST(Windows, SayWhyItIsClosedAndUntilWhen) {
+  const auto policy = good(kGood);
+  const auto closed = opening_at(policy.windows, at("2024-06-05 12:00"));
+  EXPECT_FALSE(closed.open);
+  EXPECT_EQ(text_of(closed.since), "2024-06-03 04:00");
+  EXPECT_EQ(text_of(*closed.until), "2024-06-08 20:00");
+  EXPECT_EQ(closed.reason, "no allow window is open");
+  const auto open = opening_at(policy.windows, at("2024-06-08 21:00"));
+  EXPECT_TRUE(open.open);
+  EXPECT_EQ(text_of(open.since), "2024-06-08 20:00");
+  EXPECT_EQ(text_of(*open.until), "2024-06-09 04:00");
+  const auto denied = opening_at(policy.windows, at("2024-12-21 22:30"));
+  EXPECT_FALSE(denied.open);
+  EXPECT_THAT(denied.reason, HasSubstr("deny window 2024-12-20 00:00"));
+}
+
+TEST(Windows, WithoutAllowWindowsAllIsOpenButWhatIsDenied) {
+  WindowRules rules;
+  EXPECT_TRUE(opening_at(rules, at("2024-06-05 12:00")).open);
+  EXPECT_FALSE(opening_at(rules, at("2024-06-05 12:00")).until.has_value());
+  Window office;
+  office.zone = zone("Europe/Berlin");
+  office.weekdays = 0b0111110;
+  office.from = std::chrono::hours(8);
+  office.to = std::chrono::hours(18);
+  rules.deny.push_back(office);
+  EXPECT_FALSE(opening_at(rules, at("2024-06-05 12:00")).open);
+  EXPECT_EQ(text_of(*opening_at(rules, at("2024-06-07 16:00")).until), "2024-06-10 06:00");
+}
+
+}  // namespace
+}  // namespace verger::controller

@@ -1,0 +1,271 @@
+#include "controller/scheduler/scheduler.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/controller/controller_harness.h"
+#include "tests/unit/controller_scheduler/times.h"
+
+// Virtual time begins on Sunday, 2024-06-02, at 00:00 UTC.
+namespace verger::controller {
+namespace {
+
+using namespace testing;
+using test::ControllerHarness;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class Schedules : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    h_.cluster.scavenge_takes = std::chrono::minutes(10);
+    h_.options.poll_interval = std::chrono::seconds(5);
+    h_.make_hours = [this](Journal& journal, ControllerEpoch epoch) {
+      book_ = std::make_unique<PolicyBook>(journal, epoch, ControllerHarness::quick_policy());
+      EXPECT_TRUE(book_->load().has_value());
+      return book_.get();
+    };
+    boot();
+    h_.register_cluster();
+  }
+  void TearDown() override {
+    scheduler_.reset();
+    h_.crash();
+  }
+  void boot() {
+    h_.boot();
+    scheduler_ = std::make_unique<Scheduler>(SchedulerParts{.executor = h_.context->get_executor(),
+                                                            .journal = *h_.journal,
+                                                            .registry = *h_.registry,
+                                                            .book = *book_,
+                                                            .runs = *h_.executor,
+                                                            .network = h_.network(),
+                                                            .epoch = h_.epoch,
+                                                            .tick = std::chrono::seconds(10)});
+    EXPECT_TRUE(scheduler_->load().has_value());
+    scheduler_->start();
+  }
+  void crash() {
+    scheduler_.reset();
+    h_.crash();
+  }
+  void apply(const std::string& yaml) {
+    auto policy = book_->parse(yaml);
+    ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
+    const auto stored = book_->apply(*std::move(policy), "me");
+    ASSERT_TRUE(stored.has_value()) << stored.error().message;
+  }
+  /// Until the wall clock shows it.
+  void until(const std::string& time) {
+    const auto target = to_ticks(at(time));
+    h_.run_until([&] { return h_.time.now() >= target; }, std::chrono::hours(24 * 400));
+  }
+  [[nodiscard]] std::vector<std::string> starts() const {
+    std::vector<std::string> out;
+    for (const auto& run : h_.executor->runs("prod")) {
+      out.insert(out.begin(), format_ticks(run->started_at).substr(0, 16));
+    }
+    return out;
+  }
+  [[nodiscard]] RunStatus newest() const { return h_.executor->runs("prod").front()->status; }
+
+  std::unique_ptr<PolicyBook> book_;
+  std::unique_ptr<Scheduler> scheduler_;
+  ControllerHarness h_;
+};
+
+constexpr const char* kNightly = R"(name: nightly
+clusters: [prod]
+schedule: [{cron: "0 2 * * *", zone: UTC}]
+windows: {allow: [{from: "02:00", to: "04:00", zone: UTC}]}
+)";
+
+TEST_F(Schedules, StartWhatIsDueInsideItsWindow) {
+  apply(kNightly);
+  until("2024-06-02 01:59");
+  EXPECT_THAT(starts(), SizeIs(0));
+  until("2024-06-02 03:30");
+  EXPECT_THAT(starts(), ElementsAre("2024-06-02T02:00"));
+  EXPECT_EQ(newest(), RunStatus::kDone);
+  const auto run = h_.executor->runs("prod").front();
+  EXPECT_EQ(run->started_by, "policy/nightly");
+  EXPECT_EQ(run->plan->policy.name, "nightly");
+  EXPECT_EQ(scheduler_->state("nightly", "prod").outcome, "started");
+  until("2024-06-03 01:59");
+  EXPECT_THAT(starts(), SizeIs(1));
+  until("2024-06-03 02:30");
+  EXPECT_THAT(starts(), SizeIs(2));
+}
+
+TEST_F(Schedules, AWindowThatClosesStopsTheRunAndTheNextOneTakesItUp) {
+  h_.cluster.scavenge_takes = std::chrono::minutes(50);  // three of them: more than two hours
+  apply(kNightly);
+  until("2024-06-02 04:01");
+  for (const auto& node : h_.cluster.nodes) {
+    EXPECT_FALSE(node.running.has_value()) << node.name;
+    EXPECT_EQ(node.priority, 0) << node.name;
+  }
+  EXPECT_EQ(newest(), RunStatus::kWaiting);
+  until("2024-06-03 03:59");
+  EXPECT_THAT(starts(), SizeIs(1)) << "a cycle longer than its period is not started twice";
+  EXPECT_EQ(newest(), RunStatus::kDone);
+  EXPECT_EQ(scheduler_->state("nightly", "prod").outcome, "dropped");
+  EXPECT_THAT(scheduler_->state("nightly", "prod").reason, HasSubstr("of policy nightly is"));
+}
+
+TEST_F(Schedules, ScheduleTimePassesWhileTheControllerIsDown) {
+  apply(kNightly);
+  until("2024-06-02 01:00");
+  crash();
+  h_.time.jump(std::chrono::hours(2));  // 03:00: still inside
+  boot();
+  until("2024-06-02 03:01");
+  EXPECT_THAT(starts(), SizeIs(1));
+  until("2024-06-02 23:00");
+  crash();
+  h_.time.jump(std::chrono::hours(10));  // 09:00: the opening has passed
+  boot();
+  until("2024-06-03 09:05");
+  EXPECT_THAT(starts(), SizeIs(1));
+  EXPECT_EQ(scheduler_->state("nightly", "prod").outcome, "dropped");
+}
+
+TEST_F(Schedules, ACrashRightAfterTheStartStartsNothingTwice) {
+  apply(kNightly);
+  ASSERT_TRUE(
+      h_.run_until([this] { return !h_.executor->runs("prod").empty(); }, std::chrono::hours(3)));
+  crash();
+  boot();
+  until("2024-06-02 03:30");
+  EXPECT_THAT(starts(), SizeIs(1));
+  EXPECT_EQ(scheduler_->state("nightly", "prod").outcome, "started");
+  EXPECT_EQ(scheduler_->state("nightly", "prod").run, h_.executor->runs("prod").front()->id);
+}
+
+TEST_F(Schedules, WaitForThePlanToBePossible) {
+  h_.cluster.node("n3").up = false;
+  apply(kNightly);
+  until("2024-06-02 02:10");
+  EXPECT_THAT(starts(), SizeIs(0));
+  EXPECT_THAT(scheduler_->state("nightly", "prod").waiting, HasSubstr("no plan: n3"));
+  h_.cluster.node("n3").up = true;
+  until("2024-06-02 02:20");
+  EXPECT_THAT(starts(), SizeIs(1));
+}
+
+TEST_F(Schedules, AMoveOfTheLeaderMayNeedAPerson) {
+  apply(std::string(kNightly) + "resign: needs-approval\n");
+  until("2024-06-02 02:10");
+  EXPECT_THAT(starts(), SizeIs(0));
+  const auto state = scheduler_->state("nightly", "prod");
+  EXPECT_EQ(state.outcome, "needs-approval");
+  ASSERT_TRUE(h_.wait_for(h_.executor->apply(state.plan, "me")).has_value());
+  until("2024-06-02 03:30");
+  EXPECT_EQ(newest(), RunStatus::kDone);
+}
+
+TEST_F(Schedules, PolicyChangedMidRun) {
+  apply(kNightly);
+  until("2024-06-02 02:05");
+  ASSERT_THAT(starts(), SizeIs(1));
+  const auto hash = h_.executor->runs("prod").front()->plan->hash;
+  // A freeze, from now on: it holds at once; the plan that runs stays what it was.
+  apply(R"(name: nightly
+clusters: [prod]
+schedule: [{cron: "0 2 * * *", zone: UTC}]
+windows:
+  allow: [{from: "02:00", to: "04:00", zone: UTC}]
+  deny: [{name: freeze, from: "2024-06-02", to: "2024-06-04", zone: UTC}]
+parameters: {threads: 4}
+)");
+  until("2024-06-02 03:59");
+  EXPECT_EQ(newest(), RunStatus::kWaiting);
+  EXPECT_THAT(h_.executor->runs("prod").front()->reason, HasSubstr("freeze"));
+  for (const auto& node : h_.cluster.nodes) {
+    EXPECT_FALSE(node.running.has_value());
+  }
+  until("2024-06-04 03:59");
+  EXPECT_THAT(starts(), SizeIs(1));
+  EXPECT_EQ(newest(), RunStatus::kDone);
+  EXPECT_EQ(h_.executor->runs("prod").front()->plan->hash, hash);
+}
+
+TEST_F(Schedules, PeakHoursOfAnyPolicyHoldForAPersonsRunToo) {
+  apply(R"(name: peak
+clusters: [prod]
+windows: {deny: [{name: peak, from: "00:30", to: "05:00", zone: UTC}]}
+)");
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  until("2024-06-02 00:31");
+  EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("\"peak of policy peak\""));
+  until("2024-06-02 06:00");
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
+}
+
+TEST_F(Schedules, APauseOfTheClusterEndsByItselfAndItsRunGoesOn) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  until("2024-06-02 00:05");
+  ASSERT_TRUE(
+      h_.executor
+          ->pause_cluster("prod", "me", "audit", PauseMode::kNow, to_ticks(at("2024-06-02 02:00")))
+          .has_value());
+  until("2024-06-02 01:59");
+  EXPECT_EQ(h_.state(run).status, RunStatus::kPaused);
+  crash();
+  boot();
+  EXPECT_TRUE(h_.registry->find("prod")->paused);
+  until("2024-06-02 03:00");
+  EXPECT_FALSE(h_.registry->find("prod")->paused);
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
+}
+
+TEST_F(Schedules, AClusterResumesOnlyTheRunThatPausedWithIt) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  until("2024-06-02 00:05");
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  until("2024-06-02 00:06");
+  ASSERT_TRUE(
+      h_.executor->pause_cluster("prod", "me", "", PauseMode::kPolicy, std::nullopt).has_value());
+  const auto refused = h_.wait_for(h_.executor->resume(run, "me"));
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume_cluster("prod", "me")).has_value());
+  EXPECT_EQ(h_.state(run).status, RunStatus::kPaused);
+}
+
+TEST_F(Schedules, TellTheNextOpeningsAndDueTimes) {
+  apply(kNightly);
+  const auto next = scheduler_->next(*h_.registry->find("prod"), at("2024-06-02 03:00"), 10);
+  int opens = 0;
+  int due = 0;
+  for (const auto& each : next) {
+    (each.kind == NextTime::Kind::kOpens ? opens : due) += 1;
+  }
+  EXPECT_EQ(opens, 10);
+  EXPECT_EQ(due, 10);
+  EXPECT_EQ(text_of(next[0].at), "2024-06-02 02:00") << "the opening that is under way";
+  EXPECT_EQ(text_of(*next[0].until), "2024-06-02 04:00");
+}
+
+TEST_F(Schedules, APolicyIsKeptAndItsRevisionGuardsIt) {
+  apply(kNightly);
+  const auto first = book_->find("nightly").value();
+  apply(std::string(kNightly) + "enabled: false\n");
+  const auto late = book_->apply(first.policy, "other", first.revision);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Errc::kConflict);
+  crash();
+  boot();
+  EXPECT_FALSE(book_->find("nightly").value().policy.enabled);
+  until("2024-06-02 02:10");
+  EXPECT_THAT(starts(), SizeIs(0));
+  ASSERT_TRUE(book_->remove("nightly", "me").has_value());
+  EXPECT_EQ(book_->find("nightly").error().code, Errc::kNotFound);
+}
+
+}  // namespace
+}  // namespace verger::controller
