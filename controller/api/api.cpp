@@ -8,15 +8,16 @@
 
 #include "controller/api/answers.h"
 #include "controller/api/event_feed.h"
+#include "controller/api/metrics.h"
+#include "controller/api/routes.h"
 #include "controller/api/views.h"
 #include "controller/executor/plan_json.h"
+#include "engine/base/digest.h"
 
 namespace verger::controller {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::string_view kAnonymous = "local";
 
 http::Response no_route(const http::Request& request) {
   return problem(404, "not_found",
@@ -78,11 +79,14 @@ Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
         scavenge.strategy = planner::Strategy::kRolling;
       } else if (text == to_string(planner::Strategy::kFollowersOnly)) {
         scavenge.strategy = planner::Strategy::kFollowersOnly;
+      } else if (text == to_string(planner::Strategy::kConcurrent)) {
+        scavenge.strategy = planner::Strategy::kConcurrent;
       } else {
         return Error{Errc::kInvalidArgument,
-                     fmt::format("strategy \"{}\" is not known; known are: {}, {}", text,
+                     fmt::format("strategy \"{}\" is not known; known are: {}, {}, {}", text,
                                  to_string(planner::Strategy::kRolling),
-                                 to_string(planner::Strategy::kFollowersOnly))};
+                                 to_string(planner::Strategy::kFollowersOnly),
+                                 to_string(planner::Strategy::kConcurrent))};
       }
     } else {
       return Error{Errc::kInvalidArgument, fmt::format("parameter {} is not known", name)};
@@ -103,20 +107,99 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
     co_return problem(400, "bad_request", target.error().message);
   }
   const auto& path = target->segments;
-  if (path.size() < 3 || path[0] != "api" || path[1] != "v1") {
+  const bool scrape = path.size() == 1 && path[0] == "metrics" && request.method == "GET";
+  if (!scrape && (path.size() < 3 || path[0] != "api" || path[1] != "v1")) {
     co_return no_route(request);
   }
+  auto needed = ApiRole::kViewer;
+  const Route* route = nullptr;
+  if (!scrape) {
+    std::vector<std::string_view> methods;
+    route = find_route(request.method, std::span(path).subspan(2), methods);
+    if (route == nullptr) {
+      co_return methods.empty()
+          ? no_route(request)
+          : wrong_method(request, fmt::format("{}", fmt::join(methods, ", ")));
+    }
+    needed = route->role;
+  }
+  Principal principal;
+  if (needed != ApiRole::kNobody) {
+    const auto who = parts_.access.who(request);
+    if (!who) {
+      auto refused = problem_of(who.error());
+      refused.headers.set("WWW-Authenticate", "Bearer");
+      co_return refused;
+    }
+    principal = *who;
+    if (principal.role < needed) {
+      co_return problem(
+          403, "forbidden",
+          fmt::format("{} has the role {}; {} {} needs {}", principal.name,
+                      to_string(principal.role), request.method, target->path, to_string(needed)));
+    }
+  }
+  if (scrape) {
+    co_return metrics_answer(parts_);
+  }
+  if (request.method == "GET" || route->id == "validatePolicy" || route->id == "diffPolicy") {
+    co_return co_await dispatch(std::move(request), *target, principal.name);
+  }
+  std::string key_stream;
+  if (const auto key = request.headers.get("Idempotency-Key"); key && request.method == "POST") {
+    if (key->empty() || key->size() > 200) {
+      co_return problem(400, "bad_request", "Idempotency-Key takes 1 to 200 characters");
+    }
+    key_stream =
+        "idempotency/" + to_hex(sha256(as_bytes(fmt::format("{}\n{}", principal.name, *key))));
+    if (auto known = known_answer(request, key_stream)) {
+      co_return *std::move(known);
+    }
+  }
+  const auto asked = parts_.access.asked(principal, request, route->id);
+  if (!asked) {
+    co_return problem_of(asked.error());  // what cannot be put on record is not done
+  }
+  if (key_stream.empty()) {
+    auto response = co_await dispatch(std::move(request), *target, principal.name);
+    parts_.access.answered(*asked, response.status);
+    co_return response;
+  }
+  under_way_.insert(key_stream);
+  const auto original = request;
+  auto response = co_await dispatch(std::move(request), *target, principal.name);
+  under_way_.erase(key_stream);
+  parts_.access.answered(*asked, response.status);
+  keep_answer(original, key_stream, response);
+  co_return response;
+}
+
+net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target target,
+                                             std::string by) {
+  const auto& path = target.segments;
   if (path[2] == "clusters") {
-    co_return co_await clusters(std::move(request), *target);
+    co_return co_await clusters(std::move(request), target, std::move(by));
   }
   if (path[2] == "plans") {
-    co_return co_await plans(std::move(request), *target);
+    co_return co_await plans(std::move(request), target, std::move(by));
   }
   if (path[2] == "runs") {
-    co_return co_await runs(std::move(request), *target);
+    co_return co_await runs(std::move(request), target, std::move(by));
+  }
+  if (path[2] == "policies") {
+    co_return policies(request, target, by);
+  }
+  if (path[2] == "tokens") {
+    co_return tokens(request, target, by);
+  }
+  if (path[2] == "audit") {
+    co_return audit(target);
   }
   if (path[2] == "events" && path.size() == 3) {
-    co_return co_await events(std::move(request), *target);
+    co_return co_await events(std::move(request), target);
+  }
+  if (path[2] == "openapi.json") {
+    co_return json_answer(200, openapi_document(VERGER_VERSION));
   }
   if (path[2] == "health" && path.size() == 3) {
     co_return json_answer(200, {{"status", "ok"},
@@ -126,7 +209,8 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
   co_return no_route(request);
 }
 
-net::awaitable<http::Response> Api::clusters(http::Request request, http::Target target) {
+net::awaitable<http::Response> Api::clusters(http::Request request, http::Target target,
+                                             std::string by) {
   const auto& path = target.segments;
   if (path.size() == 3) {
     if (request.method == "POST") {
@@ -173,9 +257,18 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
   if (path.size() == 4) {
     co_return wrong_method(request, "GET, DELETE");
   }
+  if (path.size() == 5 && path[4] == "schedule") {
+    co_return request.method == "GET" ? schedule(name, target) : wrong_method(request, "GET");
+  }
+  if (path.size() == 5 && (path[4] == "pause" || path[4] == "resume")) {
+    if (request.method != "POST") {
+      co_return wrong_method(request, "POST");
+    }
+    co_return co_await cluster_intent(name, path[4], std::move(request.body), std::move(by));
+  }
   if (path.size() == 5 && path[4] == "plans") {
     if (request.method == "POST") {
-      co_return co_await make_plan(name, std::move(request.body), std::string(kAnonymous));
+      co_return co_await make_plan(name, std::move(request.body), std::move(by));
     }
     if (request.method != "GET") {
       co_return wrong_method(request, "GET, POST");
@@ -202,6 +295,7 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
   config.credentials = parsed->value("credentials", std::string());
   config.trusted_roots =
       parsed->value("trusted_roots", parsed->value("trustedRoots", std::string()));
+  config.labels = parsed->value("labels", std::map<std::string, std::string>());
   const auto nodes = parsed->value("nodes", json::array());
   for (const auto& node : nodes) {
     if (!node.is_object() || !node.contains("node")) {
@@ -272,7 +366,8 @@ net::awaitable<http::Response> Api::make_plan(std::string cluster, std::string b
   co_return json_answer(201, views::plan(**made));
 }
 
-net::awaitable<http::Response> Api::plans(http::Request request, http::Target target) {
+net::awaitable<http::Response> Api::plans(http::Request request, http::Target target,
+                                          std::string by) {
   const auto& path = target.segments;
   if (path.size() == 4) {
     if (request.method != "GET") {
@@ -285,7 +380,7 @@ net::awaitable<http::Response> Api::plans(http::Request request, http::Target ta
     if (request.method != "POST") {
       co_return wrong_method(request, "POST");
     }
-    const auto run = co_await parts_.executor.apply(path[3], std::string(kAnonymous));
+    const auto run = co_await parts_.executor.apply(path[3], std::move(by));
     if (!run) {
       const auto& refused = run.error();
       if (refused.error.code == Errc::kConflict) {
@@ -300,7 +395,8 @@ net::awaitable<http::Response> Api::plans(http::Request request, http::Target ta
   co_return no_route(request);
 }
 
-net::awaitable<http::Response> Api::runs(http::Request request, http::Target target) {
+net::awaitable<http::Response> Api::runs(http::Request request, http::Target target,
+                                         std::string by) {
   const auto& path = target.segments;
   if (path.size() == 3 || path.size() == 4) {
     if (request.method != "GET") {
@@ -308,7 +404,20 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
     }
     if (path.size() == 4) {
       const auto run = parts_.executor.find_run(path[3]);
-      co_return run ? json_answer(200, views::run(**run)) : problem_of(run.error());
+      if (!run) {
+        co_return problem_of(run.error());
+      }
+      auto body = views::run(**run);
+      body["expected_end"] = views::expected_end(**run, parts_.clock.now());
+      if (const auto config = parts_.registry.find((*run)->cluster)) {
+        const auto hours =
+            parts_.book.hours(*config, (*run)->plan->policy.name, parts_.clock.now());
+        body["hours"] =
+            hours ? json{{"open", hours->open},
+                         {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
+                  : json();
+      }
+      co_return json_answer(200, body);
     }
     const std::string cluster(target.parameter("cluster").value_or(""));
     if (!cluster.empty()) {
@@ -326,8 +435,7 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
     if (request.method != "POST") {
       co_return wrong_method(request, "POST");
     }
-    co_return co_await run_intent(path[3], path[4], std::move(request.body),
-                                  std::string(kAnonymous));
+    co_return co_await run_intent(path[3], path[4], std::move(request.body), std::move(by));
   }
   co_return no_route(request);
 }
@@ -346,7 +454,11 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
   const auto reason = parsed->value("reason", "asked by " + by);
   Result<void> outcome;
   if (intent == "pause") {
-    outcome = parts_.executor.pause(run, by, reason);
+    const auto mode = parse_pause_mode(parsed->value("mode", std::string("policy")));
+    if (!mode) {
+      co_return problem(400, "bad_request", "mode takes policy, drain, now");
+    }
+    outcome = parts_.executor.pause(run, by, reason, *mode);
   } else if (intent == "cancel") {
     outcome = parts_.executor.cancel(run, by, reason);
   } else if (intent == "resume") {

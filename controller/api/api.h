@@ -1,7 +1,15 @@
 #pragma once
 
+#include <optional>
+#include <set>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "controller/api/access.h"
 #include "controller/cluster/observer.h"
 #include "controller/executor/executor.h"
+#include "controller/scheduler/scheduler.h"
 #include "nodeagent/http/message.h"
 
 namespace verger::controller {
@@ -16,6 +24,10 @@ struct ApiParts {
   ControllerEpoch epoch;
   /// What a request for a plan does not say.
   planner::Policy policy;
+  PolicyBook& book;
+  Scheduler& scheduler;
+  Clock& clock;
+  Access& access;
 };
 
 /// Answers /api/v1. All calls on the executor's thread.
@@ -26,17 +38,42 @@ class Api {
   http::Handler handler();
 
  private:
+  /// Route, token, role, audit, idempotency; then dispatch().
   net::awaitable<http::Response> answer(http::Request request);
-  net::awaitable<http::Response> clusters(http::Request request, http::Target target);
+  net::awaitable<http::Response> dispatch(http::Request request, http::Target target,
+                                          std::string by);
+  net::awaitable<http::Response> clusters(http::Request request, http::Target target,
+                                          std::string by);
   net::awaitable<http::Response> add_cluster(std::string body);
   net::awaitable<http::Response> make_plan(std::string cluster, std::string body, std::string by);
-  net::awaitable<http::Response> plans(http::Request request, http::Target target);
-  net::awaitable<http::Response> runs(http::Request request, http::Target target);
+  net::awaitable<http::Response> plans(http::Request request, http::Target target, std::string by);
+  net::awaitable<http::Response> runs(http::Request request, http::Target target, std::string by);
   net::awaitable<http::Response> run_intent(std::string id, std::string intent, std::string body,
                                             std::string by);
+  // policy_routes.cpp
+  http::Response policies(const http::Request& request, const http::Target& target,
+                          const std::string& by);
+  http::Response policy_text(const std::string& body, std::string_view what);
+  http::Response policy_diff(const SchedulePolicy& policy);
+  http::Response schedule(const std::string& cluster, const http::Target& target);
+  net::awaitable<http::Response> cluster_intent(std::string cluster, std::string intent,
+                                                std::string body, std::string by);
+  [[nodiscard]] nlohmann::json view(const StoredPolicy& stored) const;
+
+  // access_routes.cpp
+  http::Response tokens(const http::Request& request, const http::Target& target,
+                        const std::string& by);
+  http::Response audit(const http::Target& target);
+  /// The answer to the same request with the same key, or a refusal; nullopt: carry it out.
+  std::optional<http::Response> known_answer(const http::Request& request,
+                                             const std::string& stream);
+  void keep_answer(const http::Request& request, const std::string& stream,
+                   const http::Response& response);
+
   net::awaitable<http::Response> events(http::Request request, http::Target target);
 
   ApiParts parts_;
+  std::set<std::string> under_way_;  ///< streams of idempotency keys
 };
 
 }  // namespace verger::controller

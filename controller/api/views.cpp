@@ -1,5 +1,7 @@
 #include "controller/api/views.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/plan_json.h"
@@ -134,6 +136,7 @@ json step_of_run(const planner::Step& step, const StepState& state) {
           {"node", step.node},
           {"state", to_string(state.status)},
           {"reason", state.reason},
+          {"waiting_for", json::parse(state.gates, nullptr, false)},
           {"since", time_or_null(state.since)},
           {"started_at", time_or_null(state.started)},
           {"finished_at", time_or_null(state.ended)},
@@ -157,7 +160,10 @@ json cluster(const ClusterConfig& config) {
           {"nodes", std::move(nodes)},
           {"credentials", config.credentials},
           {"trusted_roots", config.trusted_roots},
-          {"paused", config.paused}};
+          {"labels", config.labels},
+          {"paused", config.paused},
+          {"pause_reason", config.paused ? json(config.pause_reason) : json()},
+          {"pause_until", config.pause_until ? json(format_ticks(*config.pause_until)) : json()}};
 }
 
 json snapshot(const planner::ClusterSnapshot& snapshot) {
@@ -249,6 +255,41 @@ json run(const RunState& run) {
           {"leader_moves", std::move(moves)},
           {"alerts", run.alerts},
           {"report", report(run)}};
+}
+
+json expected_end(const RunState& run, Ticks now) {
+  if (run.status != RunStatus::kRunning) {
+    return nullptr;
+  }
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  for (const auto& id : run.order) {
+    const auto stage = std::ranges::find(run.plan->stages, id, &planner::Stage::id);
+    for (const auto& group : stage->groups) {
+      std::int64_t group_low = 0;
+      std::int64_t group_high = 0;
+      for (const auto& step : group) {
+        const auto& state = run.steps.at(step.id);
+        if (state.status == StepStatus::kDone || state.status == StepStatus::kSkipped) {
+          continue;
+        }
+        if (step.kind == "scavenge" && step.expected.high_ms == 0) {
+          return nullptr;
+        }
+        const bool acting = state.status == StepStatus::kActing && state.since;
+        const auto gone =
+            acting ? (now.value() - state.since->value()) / kTicksPerMillisecond : std::int64_t{0};
+        group_low = std::max(group_low, step.expected.low_ms - gone);
+        group_high = std::max(group_high, step.expected.high_ms - gone);
+      }
+      low += group_low;
+      high += group_high;
+    }
+  }
+  const auto at = [now](std::int64_t ms) {
+    return format_ticks(Ticks(now.value() + ms * kTicksPerMillisecond));
+  };
+  return {{"earliest", at(low)}, {"latest", at(high)}};
 }
 
 json refusal(const planner::Refusal& refusal) {

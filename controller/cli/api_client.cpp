@@ -1,6 +1,8 @@
 #include "controller/cli/api_client.h"
 
+#include <cstdlib>
 #include <fmt/format.h>
+#include <fstream>
 #include <ostream>
 
 #include <boost/asio/co_spawn.hpp>
@@ -20,7 +22,8 @@ using nlohmann::json;
 int exit_code_of_problem(std::string_view code) {
   for (const std::string_view refused :
        {"cluster_exists", "wrong_cluster", "plan_refused", "stale_plan", "run_active",
-        "wrong_state", "unauthorized"}) {
+        "wrong_state", "unauthorized", "forbidden", "policy_invalid", "changed_meanwhile",
+        "last_admin"}) {
     if (code == refused) {
       return kRefused;
     }
@@ -50,7 +53,10 @@ CallFailure failure_of(const http::Response& response) {
 }  // namespace
 
 struct ApiClient::State {
+  State(http::Endpoint to, std::string secret)
+      : controller(std::move(to)), token(std::move(secret)) {}
   http::Endpoint controller;
+  std::string token;
   boost::asio::io_context context{1};
   http::BeastClient client{context.get_executor()};
 
@@ -64,8 +70,27 @@ struct ApiClient::State {
   }
 };
 
-ApiClient::ApiClient(http::Endpoint controller)
-    : state_(std::make_unique<State>(std::move(controller))) {}
+Result<std::string> token_of_environment() {
+  if (const char* token = std::getenv("VERGER_TOKEN"); token != nullptr && *token != '\0') {
+    return std::string(token);
+  }
+  const char* path = std::getenv("VERGER_TOKEN_FILE");
+  if (path == nullptr || *path == '\0') {
+    return std::string();
+  }
+  std::ifstream file(path);
+  std::string token;
+  if (!std::getline(file, token) || token.empty()) {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("VERGER_TOKEN_FILE is {}: it cannot be read, or its first line is empty",
+                    path)};
+  }
+  return token;
+}
+
+ApiClient::ApiClient(http::Endpoint controller, std::string token)
+    : state_(std::make_unique<State>(std::move(controller), std::move(token))) {}
 ApiClient::~ApiClient() = default;
 
 const http::Endpoint& ApiClient::controller() const { return state_->controller; }
@@ -76,6 +101,9 @@ std::expected<json, CallFailure> ApiClient::call(const std::string& method, cons
   request.method = method;
   request.target = "/api/v1" + path;
   request.headers.set("Accept", "application/json");
+  if (!state_->token.empty()) {
+    request.headers.set("Authorization", "Bearer " + state_->token);
+  }
   if (body != nullptr) {
     request.headers.set("Content-Type", "application/json");
     request.body = body->dump();
@@ -119,6 +147,10 @@ std::expected<json, CallFailure> ApiClient::get(const std::string& path,
 
 std::expected<json, CallFailure> ApiClient::post(const std::string& path, const json& body) {
   return call("POST", path, &body, std::chrono::seconds(120));
+}
+
+std::expected<json, CallFailure> ApiClient::put(const std::string& path, const json& body) {
+  return call("PUT", path, &body, std::chrono::seconds(30));
 }
 
 std::expected<json, CallFailure> ApiClient::remove(const std::string& path) {

@@ -35,7 +35,8 @@ struct CallFailure {
 /// The controller's API, one call after the other; blocks.
 class ApiClient {
  public:
-  explicit ApiClient(http::Endpoint controller);
+  /// An empty token: none is sent.
+  explicit ApiClient(http::Endpoint controller, std::string token = {});
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
@@ -45,6 +46,8 @@ class ApiClient {
       const std::string& path, std::chrono::seconds deadline = std::chrono::seconds(30));
   std::expected<nlohmann::json, CallFailure> post(const std::string& path,
                                                   const nlohmann::json& body);
+  std::expected<nlohmann::json, CallFailure> put(const std::string& path,
+                                                 const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> remove(const std::string& path);
   const http::Endpoint& controller() const;
   /// Between two tries of something that is not there yet.
@@ -58,6 +61,10 @@ class ApiClient {
                                                   std::chrono::seconds deadline);
   std::unique_ptr<State> state_;
 };
+
+/// VERGER_TOKEN, or the first line of the file that VERGER_TOKEN_FILE names; empty where neither is
+/// set. Errors: kInvalidArgument.
+Result<std::string> token_of_environment();
 
 /// What every command works with.
 struct CliContext {

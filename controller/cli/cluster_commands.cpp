@@ -57,6 +57,7 @@ struct AddOptions {
   std::vector<std::string> agents;
   std::string credentials;
   std::string trusted_roots;
+  std::vector<std::string> labels;
 };
 
 /// "n1=http://127.0.0.1:2111", or the URL alone: then the controller names the node.
@@ -97,10 +98,20 @@ std::expected<json, std::string> cluster_body(const AddOptions& options) {
     }
     nodes.push_back(std::move(node));
   }
+  auto labels = json::object();
+  for (const auto& label : options.labels) {
+    const auto equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return std::unexpected(
+          fmt::format("--label {}: it takes KEY=VALUE, such as tier=gold", label));
+    }
+    labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
   return json{{"name", options.name_or_file},
               {"nodes", std::move(nodes)},
               {"credentials", options.credentials},
-              {"trusted_roots", options.trusted_roots}};
+              {"trusted_roots", options.trusted_roots},
+              {"labels", std::move(labels)}};
 }
 
 int add_cluster(const CliContext& context, const AddOptions& options) {
@@ -203,6 +214,7 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   add->add_option("--ca", options->trusted_roots,
                   "Trusted roots of its certificates: a file or directory on vergerd's machine, "
                   "relative to DATA/trusted-roots (default: vergerd's --ca)");
+  add->add_option("--label", options->labels, "KEY=VALUE that policies select clusters by");
   add->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return add_cluster(context, *options); };
   });
@@ -223,6 +235,7 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   remove->callback([name, &chosen] {
     chosen = [name](const CliContext& context) { return remove_cluster(context, *name); };
   });
+  add_cluster_intents(*cluster, chosen);
 }
 
 }  // namespace verger::cli

@@ -18,6 +18,11 @@ using Command = std::function<int(const CliContext&)>;
 void add_cluster_commands(CLI::App& app, Command& chosen);
 void add_plan_commands(CLI::App& app, Command& chosen);
 void add_run_commands(CLI::App& app, Command& chosen);
+void add_policy_commands(CLI::App& app, Command& chosen);
+/// token, audit, completion; last, so that the completion knows all commands.
+void add_admin_commands(CLI::App& app, Command& chosen);
+/// pause and resume, below `verger cluster`.
+void add_cluster_intents(CLI::App& cluster, Command& chosen);
 
 /// The whole program: parses, calls, prints. `arguments` without the program's name.
 int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostream& err);

@@ -155,7 +155,7 @@ void add_plan_commands(CLI::App& app, Command& chosen) {
                    "Share of the time spent working; needs --threads 1")
       ->check(CLI::Range(1, 100));
   scavenge->add_option("--strategy", options->strategy)
-      ->check(CLI::IsMember({"rolling", "followers-only"}));
+      ->check(CLI::IsMember({"rolling", "followers-only", "concurrent"}));
   scavenge->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return plan_scavenge(context, *options); };
   });

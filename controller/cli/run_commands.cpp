@@ -51,13 +51,18 @@ int show_run(const CliContext& context, const std::string& id) {
 struct RunOptions {
   std::string id;
   std::string node;
+  bool drain = false;
+  bool now = false;
   bool wait = false;
   int wait_seconds = 24 * 3600;
 };
 
 /// pause, resume, cancel, skip: an intent that the controller journals at once.
 int send_intent(const CliContext& context, const RunOptions& options, const std::string& intent) {
-  const auto body = options.node.empty() ? json::object() : json{{"node", options.node}};
+  auto body = options.node.empty() ? json::object() : json{{"node", options.node}};
+  if (options.drain || options.now) {
+    body["mode"] = options.drain ? "drain" : "now";
+  }
   const auto run =
       context.api.post("/runs/" + http::percent_encode(options.id) + "/" + intent, body);
   if (!run) {
@@ -82,6 +87,11 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
   command->add_option("RUN", options->id, "The run's id, or its first digits")->required();
   if (name == "skip") {
     command->add_option("NODE", options->node)->required();
+  }
+  if (name == "pause") {
+    auto* drain = command->add_flag("--drain", options->drain, "Let a running scavenge end");
+    command->add_flag("--now", options->now, "Stop a running scavenge, whatever the policy says")
+        ->excludes(drain);
   }
   command->add_flag("--wait", options->wait, "Follow the run until it ends or stands still");
   command->add_option("--wait-seconds", options->wait_seconds);

@@ -24,7 +24,12 @@ int run_chosen(const Command& chosen, const std::string& url, bool as_json, std:
            "reached from its own machine only\n";
     return kUsage;
   }
-  ApiClient api(*controller);
+  const auto token = token_of_environment();
+  if (!token) {
+    err << "verger: " << token.error().message << '\n';
+    return kUsage;
+  }
+  ApiClient api(*controller, *token);
   return chosen(CliContext{.api = api, .out = out, .err = err, .json = as_json});
 }
 
@@ -45,6 +50,8 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_cluster_commands(app, chosen);
   add_plan_commands(app, chosen);
   add_run_commands(app, chosen);
+  add_policy_commands(app, chosen);
+  add_admin_commands(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

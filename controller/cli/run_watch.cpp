@@ -138,6 +138,28 @@ void print_report(const CliContext& context, const json& report) {
   }
 }
 
+/// What the waiting steps wait for: value, limit, since when.
+void print_gates(const CliContext& context, const json& run) {
+  Table table({{"waits for"}, {"node"}, {"now"}, {"limit"}, {"since"}, {"why"}});
+  bool any = false;
+  for (const auto& stage : list_of(run, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      if (text_of(step, "state") != "waiting") {
+        continue;
+      }
+      for (const auto& gate : list_of(step, "waiting_for")) {
+        any = true;
+        table.add({text_of(gate, "gate"), text_of(gate, "node"), text_of(gate, "value"),
+                   text_of(gate, "limit"), text_of(gate, "since").substr(0, 19),
+                   text_of(gate, "reason")});
+      }
+    }
+  }
+  if (any) {
+    table.print(context.out);
+  }
+}
+
 }  // namespace
 
 int exit_code_of(const json& run) {
@@ -168,6 +190,15 @@ void print_run(const CliContext& context, const json& run) {
     }
   }
   table.print(context.out);
+  if (const auto end = run.value("expected_end", json()); end.is_object()) {
+    context.out << fmt::format("expected to end between {} and {}",
+                               text_of(end, "earliest").substr(0, 16),
+                               text_of(end, "latest").substr(0, 16));
+    const auto hours = run.value("hours", json());
+    const auto until = hours.is_object() ? text_of(hours, "until") : std::string();
+    context.out << (until.empty() ? "" : "; its hours end at " + until.substr(0, 16)) << " UTC\n";
+  }
+  print_gates(context, run);
   if (const auto report = run.value("report", json()); report.is_object()) {
     print_report(context, report);
   }

@@ -8,6 +8,7 @@
 #include "controller/cluster/registry.h"
 #include "controller/executor/step_kind.h"
 #include "controller/journal/journal.h"
+#include "controller/scheduler/scheduler.h"
 
 namespace verger::controller {
 
@@ -21,7 +22,10 @@ struct Controller::Parts {
   Network network;
   Observer observer;
   StepKinds kinds;
+  PolicyBook book;
   Executor executor;
+  Scheduler scheduler;
+  Access access;
   Api api;
 
   Parts(ControllerOptions options, const ControllerEnvironment& from,
@@ -40,6 +44,7 @@ struct Controller::Parts {
                 .clients_of = from.clients_of},
         observer(network),
         kinds(standard_step_kinds()),
+        book(*journal, epoch, options.policy),
         executor({.executor = from.executor,
                   .journal = *journal,
                   .registry = registry,
@@ -47,14 +52,28 @@ struct Controller::Parts {
                   .random = from.random,
                   .kinds = kinds,
                   .epoch = epoch,
-                  .options = options.executor}),
+                  .options = options.executor,
+                  .hours = &book}),
+        scheduler({.executor = from.executor,
+                   .journal = *journal,
+                   .registry = registry,
+                   .book = book,
+                   .runs = executor,
+                   .network = network,
+                   .epoch = epoch,
+                   .tick = options.scheduler_tick}),
+        access(*journal, from.random, epoch),
         api({.executor = executor,
              .registry = registry,
              .journal = *journal,
              .observer = observer,
              .timers = from.timers,
              .epoch = epoch,
-             .policy = options.policy}) {}
+             .policy = options.policy,
+             .book = book,
+             .scheduler = scheduler,
+             .clock = from.clock,
+             .access = access}) {}
 };
 
 Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -69,12 +88,22 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
   VERGER_TRY(const auto epoch, journal->begin_epoch(environment.random.uuid().to_string()));
   auto parts = std::make_unique<Parts>(std::move(options), environment, std::move(journal), epoch);
   VERGER_CHECK(parts->registry.load());
+  VERGER_CHECK(parts->book.load());
+  VERGER_CHECK(parts->scheduler.load());
+  VERGER_CHECK(parts->access.load());
   return std::unique_ptr<Controller>(new Controller(std::move(parts)));
 }
 
-Result<void> Controller::start() { return parts_->executor.start(); }
+Result<void> Controller::start() {
+  VERGER_CHECK(parts_->executor.start());
+  parts_->scheduler.start();
+  return {};
+}
 
-net::awaitable<void> Controller::stop() { co_await parts_->executor.stop(); }
+net::awaitable<void> Controller::stop() {
+  co_await parts_->scheduler.stop();
+  co_await parts_->executor.stop();
+}
 
 http::Handler Controller::handler() { return parts_->api.handler(); }
 Executor& Controller::executor() { return parts_->executor; }

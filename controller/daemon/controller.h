@@ -20,6 +20,7 @@ struct ControllerOptions {
   Path credentials_directory;  ///< one file per name; may be missing while no cluster names one
   std::chrono::milliseconds request_deadline{15'000};
   ExecutorOptions executor;
+  std::chrono::milliseconds scheduler_tick{1'000};  ///< between two looks at what is due
   planner::Policy policy;  ///< for plans whose request does not say otherwise
 };
 

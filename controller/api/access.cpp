@@ -1,0 +1,202 @@
+#include "controller/api/access.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/digest.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kPrefix = "token/";
+constexpr std::string_view kAuditStream = "audit";
+constexpr std::string_view kBearer = "Bearer ";
+constexpr std::string_view kMark = "verger_";
+
+std::optional<ApiRole> parse_role(std::string_view text) {
+  for (const auto role : {ApiRole::kViewer, ApiRole::kOperator, ApiRole::kAdmin}) {
+    if (text == to_string(role)) {
+      return role;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string hash_of(const std::string& salt, std::string_view secret) {
+  return to_hex(sha256(as_bytes(salt + std::string(secret))));
+}
+
+/// Takes as long whatever differs.
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0U : 1U;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference |=
+        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+Result<void> Access::load() {
+  tokens_.clear();
+  VERGER_TRY(const auto streams, journal_.streams(kPrefix));
+  for (const auto& stream : streams) {
+    VERGER_TRY(const auto events, journal_.read(stream));
+    for (const auto& event : events) {
+      VERGER_CHECK(fold(event));
+    }
+  }
+  return {};
+}
+
+Result<void> Access::fold(const JournalEvent& event) {
+  const auto id = event.stream.substr(kPrefix.size());
+  const auto data = json::parse(event.data, nullptr, false);
+  if (event.type == events::kTokenRevoked) {
+    tokens_[id].revoked = true;
+    return {};
+  }
+  const auto role = data.is_object() ? parse_role(data.value("role", std::string())) : std::nullopt;
+  if (event.type != events::kTokenCreated || !role) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: nobody knows the event {}", event.stream, event.type)};
+  }
+  tokens_[id] = Token{.id = id,
+                      .name = data.value("name", std::string()),
+                      .role = *role,
+                      .created_by = data.value("by", std::string()),
+                      .created_at = event.at,
+                      .revoked = false,
+                      .salt = data.value("salt", std::string()),
+                      .hash = data.value("hash", std::string())};
+  return {};
+}
+
+Result<Principal> Access::who(const http::Request& request) const {
+  if (tokens_.empty()) {
+    return Principal{"local", ApiRole::kAdmin};
+  }
+  const auto header = request.headers.get("Authorization");
+  if (!header || !header->starts_with(kBearer)) {
+    return Error{
+        Errc::kUnauthorized,
+        "this controller asks for a token: Authorization: Bearer TOKEN (verger reads "
+        "VERGER_TOKEN_FILE or VERGER_TOKEN); an admin makes one with `verger token create`"};
+  }
+  auto text = header->substr(kBearer.size());
+  if (text.starts_with(kMark)) {
+    text.remove_prefix(kMark.size());
+    const auto end = text.find('_');
+    const auto token = tokens_.find(text.substr(0, end));
+    if (end != std::string_view::npos && token != tokens_.end() && !token->second.revoked &&
+        equal_in_constant_time(token->second.hash,
+                               hash_of(token->second.salt, text.substr(end + 1)))) {
+      return Principal{token->second.name, token->second.role};
+    }
+  }
+  return Error{Errc::kUnauthorized, "the token is not known, or was revoked"};
+}
+
+Result<Access::Created> Access::create(std::string name, std::string_view role, std::string by) {
+  const auto parsed = parse_role(role);
+  if (!parsed) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("role \"{}\" is not known; it takes viewer, operator, admin", role)};
+  }
+  const bool good = !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
+    return static_cast<unsigned char>(c) > 0x20U && static_cast<unsigned char>(c) < 0x7FU;
+  });
+  if (!good) {
+    return Error{Errc::kInvalidArgument,
+                 "a token's name takes 1 to 100 printable characters without spaces"};
+  }
+  if (tokens_.empty() && *parsed != ApiRole::kAdmin) {
+    return Error{Errc::kInvalidArgument,
+                 "the first token must be an admin's: from then on nobody gets in without one"};
+  }
+  const auto random_text = [this] {
+    auto text = random_.uuid().to_string() + random_.uuid().to_string();
+    std::erase(text, '-');
+    return text;
+  };
+  Token token;
+  token.id = random_text().substr(0, 12);
+  token.salt = random_text();
+  const auto secret = random_text();
+  const json data{{"name", name},
+                  {"role", to_string(*parsed)},
+                  {"salt", token.salt},
+                  {"hash", hash_of(token.salt, secret)},
+                  {"by", std::move(by)}};
+  StreamWriter writer(journal_, fmt::format("{}{}", kPrefix, token.id), epoch_, Revision(0));
+  VERGER_CHECK(writer.append({NewEvent{std::string(events::kTokenCreated), data.dump()}}));
+  VERGER_TRY(const auto written, journal_.read(writer.stream()));
+  for (const auto& event : written) {
+    VERGER_CHECK(fold(event));
+  }
+  return Created{tokens_.at(token.id), fmt::format("{}{}_{}", kMark, token.id, secret)};
+}
+
+Result<void> Access::revoke(std::string_view id, std::string by) {
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end() || found->second.revoked) {
+    return Error{Errc::kNotFound, fmt::format("there is no token {}; see `verger token list`", id)};
+  }
+  const auto admins = std::ranges::count_if(tokens_, [](const auto& each) {
+    return !each.second.revoked && each.second.role == ApiRole::kAdmin;
+  });
+  if (found->second.role == ApiRole::kAdmin && admins == 1) {
+    return Error{Errc::kRefused,
+                 "it is the last admin's token: nobody could make another; create one first"};
+  }
+  StreamWriter writer(journal_, fmt::format("{}{}", kPrefix, id), epoch_, Revision(1));
+  VERGER_CHECK(writer.append(
+      {NewEvent{std::string(events::kTokenRevoked), json{{"by", std::move(by)}}.dump()}}));
+  found->second.revoked = true;
+  return {};
+}
+
+std::vector<Token> Access::tokens() const {
+  std::vector<Token> out;
+  for (const auto& [id, token] : tokens_) {
+    out.push_back(token);
+  }
+  return out;
+}
+
+Result<Sequence> Access::asked(const Principal& principal, const http::Request& request,
+                               std::string_view route) {
+  const auto body = json::parse(request.body, nullptr, false);
+  const auto target = http::parse_target(request.target);
+  json data{{"by", principal.name},
+            {"role", to_string(principal.role)},
+            {"from", request.peer.address},
+            {"method", request.method},
+            {"target", target ? target->path : std::string()},
+            {"route", route},
+            {"reason", ""},
+            {"plan", ""}};
+  if (body.is_object() && body.contains("reason") && body["reason"].is_string()) {
+    data["reason"] = body["reason"];
+  }
+  if (target && target->segments.size() == 5 && target->segments[2] == "plans") {
+    data["plan"] = target->segments[3];
+  }
+  VERGER_CHECK(journal_.append(kAuditStream, kAnyRevision,
+                               {NewEvent{std::string(events::kAuditAsked), data.dump()}}, epoch_));
+  return journal_.last_sequence();
+}
+
+void Access::answered(Sequence asked, int status) {
+  const json data{{"asked", asked.value()}, {"status", status}};
+  static_cast<void>(journal_.append(kAuditStream, kAnyRevision,
+                                    {NewEvent{std::string(events::kAuditAnswered), data.dump()}},
+                                    epoch_));
+}
+
+}  // namespace verger::controller

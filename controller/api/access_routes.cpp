@@ -1,0 +1,160 @@
+#include <charconv>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/answers.h"
+#include "controller/api/api.h"
+#include "engine/base/digest.h"
+
+// /tokens, /audit, and answers kept for Idempotency-Key.
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kAnswerKept = "answer-kept";  ///< {request, status, type, body}
+
+json view(const Token& token) {
+  return {{"id", token.id},
+          {"name", token.name},
+          {"role", to_string(token.role)},
+          {"created_by", token.created_by},
+          {"created_at", format_ticks(token.created_at)},
+          {"revoked", token.revoked}};
+}
+
+/// Two requests with one key must be the same.
+std::string print_of(const http::Request& request) {
+  return to_hex(
+      sha256(as_bytes(fmt::format("{} {}\n{}", request.method, request.target, request.body))));
+}
+
+}  // namespace
+
+http::Response Api::tokens(const http::Request& request, const http::Target& target,
+                           const std::string& by) {
+  if (request.method == "GET") {
+    auto list = json::array();
+    for (const auto& token : parts_.access.tokens()) {
+      list.push_back(view(token));
+    }
+    return json_answer(200, {{"tokens", std::move(list)}});
+  }
+  if (request.method == "DELETE") {
+    if (auto revoked = parts_.access.revoke(target.segments[3], by); !revoked) {
+      return revoked.error().code == Errc::kRefused
+                 ? problem(409, "last_admin", revoked.error().message)
+                 : problem_of(revoked.error());
+    }
+    http::Response response;
+    response.status = 204;
+    return response;
+  }
+  const auto body = json::parse(request.body, nullptr, false);
+  if (!body.is_object()) {
+    return problem(400, "bad_request", "the body must be {\"name\": ..., \"role\": ...}");
+  }
+  const auto created = parts_.access.create(body.value("name", std::string()),
+                                            body.value("role", std::string("viewer")), by);
+  if (!created) {
+    return problem_of(created.error());
+  }
+  auto out = view(created->token);
+  out["token"] = created->secret;
+  auto answer = json_answer(201, out);
+  answer.headers.set("Cache-Control", "no-store");
+  return answer;
+}
+
+http::Response Api::audit(const http::Target& target) {
+  if (target.segments.size() == 4) {
+    const auto verified = parts_.journal.verify();
+    if (!verified) {
+      return verified.error().code == Errc::kCorruption
+                 ? problem(409, "audit_broken", verified.error().message)
+                 : problem_of(verified.error());
+    }
+    return json_answer(200, {{"verified", verified->value()}});
+  }
+  const std::string text(target.parameter("after").value_or("0"));
+  std::int64_t after = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), after);
+  if (error != std::errc() || end != text.data() + text.size() || after < 0) {
+    return problem(400, "bad_request", "after must be a sequence number of the journal");
+  }
+  auto entries = json::array();
+  Sequence looked_at(after);
+  while (entries.size() < 500) {
+    const auto events = parts_.journal.read_all(looked_at, 500);
+    if (!events) {
+      return problem_of(events.error());
+    }
+    if (events->empty()) {
+      break;
+    }
+    looked_at = events->back().sequence;
+    for (const auto& event : *events) {
+      auto data = json::parse(event.data, nullptr, false);
+      const bool by_somebody = data.is_object() && data.contains("by");
+      if (event.stream != "audit" && !by_somebody) {
+        continue;
+      }
+      if (data.is_object()) {
+        for (const auto* large : {"plan", "yaml", "salt", "hash"}) {
+          if (event.stream != "audit") {
+            data.erase(large);
+          }
+        }
+      }
+      entries.push_back({{"sequence", event.sequence.value()},
+                         {"time", format_ticks(event.at)},
+                         {"stream", event.stream},
+                         {"type", event.type},
+                         {"hash", event.hash},
+                         {"data", std::move(data)}});
+    }
+  }
+  return json_answer(200, {{"entries", std::move(entries)}, {"next", looked_at.value()}});
+}
+
+std::optional<http::Response> Api::known_answer(const http::Request& request,
+                                                const std::string& stream) {
+  if (under_way_.contains(stream)) {
+    return problem(409, "in_progress", "a request with this Idempotency-Key is being carried out");
+  }
+  const auto events = parts_.journal.read(stream);
+  if (!events) {
+    return problem_of(events.error());
+  }
+  if (events->empty()) {
+    return std::nullopt;
+  }
+  const auto data = json::parse(events->front().data, nullptr, false);
+  if (data.value("request", std::string()) != print_of(request)) {
+    return problem(422, "idempotency_mismatch",
+                   "this Idempotency-Key was used for another request; take a new one");
+  }
+  http::Response out;
+  out.status = data.value("status", 500);
+  out.headers.set("Content-Type", data.value("type", std::string()));
+  out.headers.set("Idempotency-Replayed", "true");
+  out.body = data.value("body", std::string());
+  return out;
+}
+
+void Api::keep_answer(const http::Request& request, const std::string& stream,
+                      const http::Response& response) {
+  // What failed here may be tried again; a secret is shown once.
+  if (response.status >= 500 || response.stream || request.target.ends_with("/tokens")) {
+    return;
+  }
+  const json data{{"request", print_of(request)},
+                  {"status", response.status},
+                  {"type", response.headers.get("Content-Type").value_or("")},
+                  {"body", response.body}};
+  static_cast<void>(parts_.journal.append(
+      stream, Revision(0), {NewEvent{std::string(kAnswerKept), data.dump()}}, parts_.epoch));
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,159 @@
+#include "controller/api/metrics.h"
+
+#include <map>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/api.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using prometheus::BuildGauge;
+using prometheus::Labels;
+
+double unix_seconds(Ticks at) {
+  return static_cast<double>(at.value() - kUnixEpoch.value()) /
+         static_cast<double>(kTicksPerSecond);
+}
+
+class Scrape {
+ public:
+  explicit Scrape(const ApiParts& parts) : parts_(parts), now_(parts.clock.now()) {}
+
+  std::string text() {
+    runs();
+    waiting();
+    clusters();
+    controller();
+    return prometheus::TextSerializer().Serialize(registry_.Collect());
+  }
+
+ private:
+  prometheus::Family<prometheus::Gauge>& family(const char* name, const char* help) {
+    return BuildGauge().Name(name).Help(help).Register(registry_);
+  }
+
+  void runs() {
+    auto& count = family("verger_runs", "Runs by how they ended, or active");
+    auto& success = family("verger_last_success_timestamp_seconds",
+                           "End of the last run that was done, by cluster and operation");
+    auto& alerts = family("verger_run_alerts", "Alerts of runs that have not ended");
+    std::map<std::pair<std::string, std::string>, int> counts;
+    std::map<std::pair<std::string, std::string>, double> latest;
+    std::map<std::string, std::size_t> told;
+    for (const auto& run : parts_.executor.runs("")) {
+      const bool ended = has_ended(run->status);
+      ++counts[{run->cluster, ended ? std::string(to_string(run->status)) : "active"}];
+      if (run->status == RunStatus::kDone && run->ended_at) {
+        auto& at = latest[{run->cluster, run->plan->policy.operation}];
+        at = std::max(at, unix_seconds(*run->ended_at));
+      }
+      if (!ended) {
+        told[run->cluster] += run->alerts.size();
+      }
+    }
+    for (const auto& [key, value] : counts) {
+      count.Add(Labels{{"cluster", key.first}, {"outcome", key.second}}).Set(value);
+    }
+    for (const auto& [key, value] : latest) {
+      success.Add(Labels{{"cluster", key.first}, {"operation", key.second}}).Set(value);
+    }
+    for (const auto& [cluster, value] : told) {
+      alerts.Add(Labels{{"cluster", cluster}}).Set(static_cast<double>(value));
+    }
+  }
+
+  void waiting() {
+    auto& seconds = family("verger_step_waiting_seconds",
+                           "How long the longest waiting step of a cluster has waited, by gate");
+    auto& unknown =
+        family("verger_step_unknown_seconds", "How long the outcome of a step has not been known");
+    std::map<std::pair<std::string, std::string>, double> longest;
+    std::map<std::string, double> unknowns;
+    for (const auto& run : parts_.executor.runs("")) {
+      if (has_ended(run->status)) {
+        continue;
+      }
+      for (const auto& [id, step] : run->steps) {
+        const auto age = step.since ? unix_seconds(now_) - unix_seconds(*step.since) : 0.0;
+        if (step.status == StepStatus::kUnknown) {
+          unknowns[run->cluster] = std::max(unknowns[run->cluster], age);
+        }
+        if (step.status != StepStatus::kWaiting) {
+          continue;
+        }
+        const auto gates = json::parse(step.gates, nullptr, false);
+        std::set<std::string> names;
+        if (gates.is_array()) {
+          for (const auto& gate : gates) {
+            names.insert(gate.value("gate", std::string("other")));
+          }
+        }
+        if (names.empty()) {
+          names.insert("other");
+        }
+        for (const auto& name : names) {
+          auto& value = longest[{run->cluster, name}];
+          value = std::max(value, age);
+        }
+      }
+    }
+    for (const auto& [key, value] : longest) {
+      seconds.Add(Labels{{"cluster", key.first}, {"gate", key.second}}).Set(value);
+    }
+    for (const auto& [cluster, value] : unknowns) {
+      unknown.Add(Labels{{"cluster", cluster}}).Set(value);
+    }
+  }
+
+  void clusters() {
+    auto& paused = family("verger_cluster_paused", "1 while a cluster is paused");
+    auto& open = family("verger_policy_open", "1 while a policy's windows are open");
+    auto& due = family("verger_policy_waiting", "1 while a due time of a policy waits");
+    for (const auto& cluster : parts_.registry.list()) {
+      paused.Add(Labels{{"cluster", cluster.name}}).Set(cluster.paused ? 1 : 0);
+      for (const auto& stored : parts_.book.list()) {
+        if (!stored.policy.enabled || !stored.policy.selects(cluster)) {
+          continue;
+        }
+        const Labels labels{{"cluster", cluster.name}, {"policy", stored.policy.name}};
+        const auto hours = parts_.book.hours(cluster, stored.policy.name, now_);
+        open.Add(labels).Set(!hours || hours->open ? 1 : 0);
+        const auto state = parts_.scheduler.state(stored.policy.name, cluster.name);
+        due.Add(labels).Set(state.waiting.empty() ? 0 : 1);
+      }
+    }
+  }
+
+  void controller() {
+    family("verger_controller_epoch", "The term of this controller")
+        .Add({})
+        .Set(static_cast<double>(parts_.epoch.value()));
+    if (const auto last = parts_.journal.last_sequence()) {
+      family("verger_journal_sequence", "The journal's newest event")
+          .Add({})
+          .Set(static_cast<double>(last->value()));
+    }
+  }
+
+  const ApiParts& parts_;
+  Ticks now_;
+  prometheus::Registry registry_;
+};
+
+}  // namespace
+
+http::Response metrics_answer(const ApiParts& parts) {
+  http::Response out;
+  out.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+  out.body = Scrape(parts).text();
+  return out;
+}
+
+}  // namespace verger::controller

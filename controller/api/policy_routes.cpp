@@ -1,0 +1,299 @@
+#include <charconv>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/answers.h"
+#include "controller/api/api.h"
+#include "controller/api/views.h"
+
+// /policies, /clusters/{name}/schedule, /clusters/{name}/pause and /resume.
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+json problems_json(const std::vector<PolicyProblem>& problems) {
+  auto out = json::array();
+  for (const auto& each : problems) {
+    out.push_back({{"line", each.line > 0 ? json(each.line) : json()}, {"message", each.message}});
+  }
+  return out;
+}
+
+http::Response policy_refused(const std::vector<PolicyProblem>& problems) {
+  return problem(422, "policy_invalid", "the policy is refused:\n" + to_text(problems),
+                 {{"problems", problems_json(problems)}});
+}
+
+std::string etag_of(const StoredPolicy& stored) {
+  return fmt::format("\"{}\"", stored.revision.value());
+}
+
+/// The revision of If-Match; nullopt where the header is missing or says anything will do.
+Result<std::optional<Revision>> expected_revision(const http::Request& request) {
+  const auto header = request.headers.get("If-Match");
+  if (!header || *header == "*") {
+    return std::optional<Revision>();
+  }
+  std::string_view text = *header;
+  std::int64_t value = 0;
+  if (text.size() > 2 && text.front() == '"' && text.back() == '"') {
+    text = text.substr(1, text.size() - 2);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) {
+      return std::optional(Revision(value));
+    }
+  }
+  return Error{Errc::kInvalidArgument, "If-Match takes the ETag of a policy, such as \"3\""};
+}
+
+void flatten(const json& value, const std::string& path, std::map<std::string, std::string>& into) {
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.items()) {
+      flatten(member, path.empty() ? name : path + "." + name, into);
+    }
+  } else {
+    into[path] = value.dump();
+  }
+}
+
+}  // namespace
+
+json Api::view(const StoredPolicy& stored) const {
+  auto out = to_json(stored.policy);
+  out["yaml"] = stored.policy.source;
+  out["revision"] = stored.revision.value();
+  out["applied_by"] = stored.by;
+  out["applied_at"] = format_ticks(stored.at);
+  auto selected = json::array();
+  for (const auto& cluster : parts_.registry.list()) {
+    if (!stored.policy.selects(cluster)) {
+      continue;
+    }
+    const auto state = parts_.scheduler.state(stored.policy.name, cluster.name);
+    const auto hours = parts_.book.hours(cluster, stored.policy.name, parts_.clock.now());
+    json entry{{"cluster", cluster.name},
+               {"last_due", state.settled ? json(format_ticks(*state.settled)) : json()},
+               {"outcome", state.outcome},
+               {"run", state.run},
+               {"plan", state.plan},
+               {"reason", state.reason},
+               {"waiting", state.waiting},
+               {"open", !hours || hours->open},
+               {"hours", hours ? json(hours->reason) : json()},
+               {"until", hours && hours->until ? json(format_ticks(*hours->until)) : json()}};
+    selected.push_back(std::move(entry));
+  }
+  out["selected"] = std::move(selected);
+  return out;
+}
+
+http::Response Api::policies(const http::Request& request, const http::Target& target,
+                             const std::string& by) {
+  const auto& path = target.segments;
+  if (path.size() == 3) {
+    if (request.method == "GET") {
+      auto list = json::array();
+      for (const auto& stored : parts_.book.list()) {
+        list.push_back(view(stored));
+      }
+      return json_answer(200, {{"policies", std::move(list)}});
+    }
+    return problem(405, "bad_request", "/policies takes GET; PUT a policy to /policies/{name}");
+  }
+  const auto& name = path[3];
+  if (path.size() == 4 && request.method == "POST" && (name == "validate" || name == "diff")) {
+    return policy_text(request.body, name);
+  }
+  if (path.size() != 4) {
+    return problem(404, "not_found", "no such route below /policies");
+  }
+  if (request.method == "GET") {
+    const auto stored = parts_.book.find(name);
+    if (!stored) {
+      return problem_of(stored.error());
+    }
+    auto answer = json_answer(200, view(*stored));
+    answer.headers.set("ETag", etag_of(*stored));
+    return answer;
+  }
+  const auto expected = expected_revision(request);
+  if (!expected) {
+    return problem_of(expected.error());
+  }
+  const auto failed = [](const Error& error) {
+    return error.code == Errc::kConflict ? problem(412, "changed_meanwhile", error.message)
+                                         : problem_of(error);
+  };
+  if (request.method == "DELETE") {
+    if (auto removed = parts_.book.remove(name, by, *expected); !removed) {
+      return failed(removed.error());
+    }
+    http::Response response;
+    response.status = 204;
+    return response;
+  }
+  if (request.method != "PUT") {
+    return problem(405, "bad_request", "a policy takes GET, PUT and DELETE");
+  }
+  const auto body = json::parse(request.body, nullptr, false);
+  if (!body.is_object() || !body.contains("yaml") || !body["yaml"].is_string()) {
+    return problem(400, "bad_request", "the body must be {\"yaml\": the policy's text}");
+  }
+  auto policy = parts_.book.parse(body["yaml"].get<std::string>());
+  if (!policy) {
+    return policy_refused(policy.error());
+  }
+  if (policy->name != name) {
+    return problem(400, "bad_request",
+                   fmt::format("the text is of the policy {}, not {}", policy->name, name));
+  }
+  const auto admitted = admit(*policy, to_instant(parts_.clock.now()));
+  if (!admitted) {
+    return policy_refused(admitted.error());
+  }
+  const auto stored = parts_.book.apply(*std::move(policy), by, *expected);
+  if (!stored) {
+    return failed(stored.error());
+  }
+  auto out = view(*stored);
+  out["notes"] = *admitted;
+  auto answer = json_answer(200, out);
+  answer.headers.set("ETag", etag_of(*stored));
+  return answer;
+}
+
+http::Response Api::policy_text(const std::string& body, std::string_view what) {
+  const auto parsed = json::parse(body, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("yaml") || !parsed["yaml"].is_string()) {
+    return problem(400, "bad_request", "the body must be {\"yaml\": the policy's text}");
+  }
+  const auto policy = parts_.book.parse(parsed["yaml"].get<std::string>());
+  if (!policy) {
+    return policy_refused(policy.error());
+  }
+  if (what == "diff") {
+    return policy_diff(*policy);
+  }
+  const auto admitted = admit(*policy, to_instant(parts_.clock.now()));
+  if (!admitted) {
+    return policy_refused(admitted.error());
+  }
+  auto out = to_json(*policy);
+  out["notes"] = *admitted;
+  auto clusters = json::array();
+  for (const auto& cluster : parts_.registry.list()) {
+    if (policy->selects(cluster)) {
+      clusters.push_back(cluster.name);
+    }
+  }
+  out["selected_now"] = std::move(clusters);
+  return json_answer(200, out);
+}
+
+http::Response Api::policy_diff(const SchedulePolicy& policy) {
+  std::map<std::string, std::string> before;
+  std::map<std::string, std::string> after;
+  const auto stored = parts_.book.find(policy.name);
+  if (stored) {
+    flatten(to_json(stored->policy), "", before);
+  }
+  flatten(to_json(policy), "", after);
+  auto changes = json::array();
+  for (const auto& [key, value] : after) {
+    const auto old = before.find(key);
+    if (old == before.end() || old->second != value) {
+      changes.push_back({{"key", key},
+                         {"before", old == before.end() ? json() : json::parse(old->second)},
+                         {"after", json::parse(value)}});
+    }
+  }
+  for (const auto& [key, value] : before) {
+    if (!after.contains(key)) {
+      changes.push_back({{"key", key}, {"before", json::parse(value)}, {"after", nullptr}});
+    }
+  }
+  return json_answer(
+      200, {{"name", policy.name}, {"known", stored.has_value()}, {"changes", std::move(changes)}});
+}
+
+http::Response Api::schedule(const std::string& cluster, const http::Target& target) {
+  const auto config = parts_.registry.find(cluster);
+  if (!config) {
+    return problem_of(config.error());
+  }
+  const auto mine = Zone::find(target.parameter("zone").value_or("UTC"));
+  if (!mine) {
+    return problem_of(mine.error());
+  }
+  const auto now = to_instant(parts_.clock.now());
+  auto times = json::array();
+  for (const auto& each : parts_.scheduler.next(*config, now, 10)) {
+    const bool opens = each.kind == NextTime::Kind::kOpens;
+    times.push_back(
+        {{"kind", opens ? "opens" : "due"},
+         {"policy", each.policy},
+         {"at", format_ticks(to_ticks(each.at))},
+         {"yours", mine->format(each.at)},
+         {"policys", each.zone.format(each.at)},
+         {"zone", each.zone.name()},
+         {"until", each.until ? json(format_ticks(to_ticks(*each.until))) : json()},
+         {"until_yours", each.until ? json(mine->format(*each.until)) : json()},
+         {"length_seconds", each.until ? json((*each.until - each.at).count()) : json()},
+         {"inside", each.inside}});
+  }
+  auto policies = json::array();
+  for (const auto& stored : parts_.book.list()) {
+    if (stored.policy.selects(*config)) {
+      const auto state = parts_.scheduler.state(stored.policy.name, cluster);
+      policies.push_back({{"policy", stored.policy.name},
+                          {"enabled", stored.policy.enabled},
+                          {"outcome", state.outcome},
+                          {"reason", state.reason},
+                          {"waiting", state.waiting}});
+    }
+  }
+  return json_answer(200, {{"cluster", cluster},
+                           {"now", format_ticks(parts_.clock.now())},
+                           {"zone", mine->name()},
+                           {"policies", std::move(policies)},
+                           {"times", std::move(times)}});
+}
+
+net::awaitable<http::Response> Api::cluster_intent(std::string cluster, std::string intent,
+                                                   std::string body, std::string by) {
+  const auto parsed = body.empty() ? json::object() : json::parse(body, nullptr, false);
+  if (!parsed.is_object()) {
+    co_return problem(400, "bad_request", "the body is not a JSON object");
+  }
+  Result<void> outcome;
+  if (intent == "resume") {
+    outcome = co_await parts_.executor.resume_cluster(cluster, by);
+  } else {
+    const auto mode = parse_pause_mode(parsed.value("mode", std::string("policy")));
+    if (!mode) {
+      co_return problem(400, "bad_request", "mode takes policy, drain, now");
+    }
+    std::optional<Ticks> until;
+    if (const auto text = parsed.value("until", std::string()); !text.empty()) {
+      const auto parsed_until = parse_ticks(text);
+      if (!parsed_until) {
+        co_return problem_of(parsed_until.error());
+      }
+      if (*parsed_until <= parts_.clock.now()) {
+        co_return problem(400, "bad_request", fmt::format("until {} is in the past", text));
+      }
+      until = *parsed_until;
+    }
+    outcome = parts_.executor.pause_cluster(cluster, by, parsed.value("reason", "asked by " + by),
+                                            *mode, until);
+  }
+  if (!outcome) {
+    co_return problem_of(outcome.error());
+  }
+  const auto config = parts_.registry.find(cluster);
+  co_return config ? json_answer(202, views::cluster(*config)) : problem_of(config.error());
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/commands.h"
+#include "controller/cli/json_text.h"
+#include "controller/cli/table.h"
+
+// token, audit, completion.
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+
+int create_token(const CliContext& context, const std::string& name, const std::string& role) {
+  const auto token = context.api.post("/tokens", {{"name", name}, {"role", role}});
+  if (!token) {
+    return context.fail(token.error());
+  }
+  if (context.json) {
+    context.out << token->dump() << '\n';
+    return kDone;
+  }
+  // The secret alone on stdout, so that it can go straight into a file.
+  context.err << fmt::format(
+      "token {} of {} ({}); it is shown this once. Keep it in a file that only you can read, and "
+      "name the file in VERGER_TOKEN_FILE\n",
+      text_of(*token, "id"), text_of(*token, "name"), text_of(*token, "role"));
+  context.out << text_of(*token, "token") << '\n';
+  return kDone;
+}
+
+int list_tokens(const CliContext& context) {
+  const auto answer = context.api.get("/tokens");
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  Table table({{"token"}, {"name"}, {"role"}, {"made"}, {"by"}, {"state"}});
+  for (const auto& token : list_of(*answer, "tokens")) {
+    if (context.json) {
+      context.out << token.dump() << '\n';
+      continue;
+    }
+    table.add({text_of(token, "id"), text_of(token, "name"), text_of(token, "role"),
+               text_of(token, "created_at").substr(0, 19), text_of(token, "created_by"),
+               token.value("revoked", false) ? "revoked" : "good"});
+  }
+  if (!context.json) {
+    table.print(context.out);
+  }
+  return kDone;
+}
+
+int revoke_token(const CliContext& context, const std::string& id) {
+  const auto answer = context.api.remove("/tokens/" + http::percent_encode(id));
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  if (!context.json) {
+    context.out << fmt::format("token {} opens nothing any more\n", id);
+  }
+  return kDone;
+}
+
+int verify_audit(const CliContext& context) {
+  const auto answer = context.api.get("/audit/verify", std::chrono::seconds(120));
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  if (context.json) {
+    context.out << answer->dump() << '\n';
+  } else {
+    context.out << fmt::format("{} events: each is what was written, in its order\n",
+                               with_separators(number_of(*answer, "verified")));
+  }
+  return kDone;
+}
+
+/// One JSON object a line, whatever -o says: an export is for machines.
+int export_audit(const CliContext& context) {
+  std::int64_t after = 0;
+  for (;;) {
+    const auto answer = context.api.get(fmt::format("/audit?after={}", after));
+    if (!answer) {
+      return context.fail(answer.error());
+    }
+    for (const auto& entry : list_of(*answer, "entries")) {
+      context.out << entry.dump() << '\n';
+    }
+    const auto next = number_of(*answer, "next");
+    if (next <= after || list_of(*answer, "entries").empty()) {
+      return kDone;
+    }
+    after = next;
+  }
+}
+
+/// "plan", "plan scavenge" ...: what may follow each of them.
+void collect(const CLI::App& app, const std::string& path,
+             std::vector<std::pair<std::string, std::string>>& out) {
+  std::string words;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    words += (words.empty() ? "" : " ") + sub->get_name();
+  }
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) {
+      words += (words.empty() ? "--" : " --") + name;
+    }
+  }
+  out.emplace_back(path, words);
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    collect(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(), out);
+  }
+}
+
+std::string bash_completion(const CLI::App& app) {
+  std::vector<std::pair<std::string, std::string>> words;
+  collect(app, "", words);
+  std::string out = R"(_verger() {
+  local cur=${COMP_WORDS[COMP_CWORD]} path="" word
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case $word in -*) ;; *) case " $(_verger_words "$path") " in *" $word "*) path="${path:+$path }$word" ;; esac ;; esac
+  done
+  COMPREPLY=($(compgen -W "$(_verger_words "$path")" -- "$cur"))
+}
+_verger_words() {
+  case "$1" in
+)";
+  for (const auto& [path, list] : words) {
+    out += fmt::format("    \"{}\") echo \"{}\" ;;\n", path, list);
+  }
+    return out + "  esac\n}\ncomplete -F _verger verger\n";
+}
+
+std::string fish_completion(const CLI::App& app) {
+  std::vector<std::pair<std::string, std::string>> words;
+  collect(app, "", words);
+  std::string out = "complete -c verger -f\n";
+  for (const auto& [path, list] : words) {
+    std::string condition = path.empty() ? "__fish_use_subcommand" : "";
+    for (std::size_t begin = 0; begin < path.size();) {
+      const auto end = std::min(path.find(' ', begin), path.size());
+      condition += fmt::format("{}__fish_seen_subcommand_from {}", begin == 0 ? "" : "; and ",
+                               path.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    out += fmt::format("complete -c verger -n '{}' -a '{}'\n", condition, list);
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_admin_commands(CLI::App& app, Command& chosen) {
+  auto* token = app.add_subcommand("token", "Who may ask the controller for what");
+  token->require_subcommand(1);
+  auto name = std::make_shared<std::string>();
+  auto role = std::make_shared<std::string>("viewer");
+  auto* create = token->add_subcommand("create", "A new token; its secret is shown once");
+  create->footer("Example: verger token create ann --role admin > ~/.verger-token");
+  create->add_option("NAME", *name, "Who uses it; shown in the audit trail")->required();
+  create->add_option("--role", *role)->check(CLI::IsMember({"viewer", "operator", "admin"}));
+  create->callback([name, role, &chosen] {
+    chosen = [name, role](const CliContext& context) {
+      return create_token(context, *name, *role);
+    };
+  });
+  token->add_subcommand("list", "The tokens, without their secrets")->callback([&chosen] {
+    chosen = list_tokens;
+  });
+  auto id = std::make_shared<std::string>();
+  auto* revoke = token->add_subcommand("revoke", "Let a token open nothing any more");
+  revoke->add_option("TOKEN", *id, "Its id, from `verger token list`")->required();
+  revoke->callback([id, &chosen] {
+    chosen = [id](const CliContext& context) { return revoke_token(context, *id); };
+  });
+
+  auto* audit = app.add_subcommand("audit", "Who asked for what, from where, and why");
+  audit->require_subcommand(1);
+  audit->add_subcommand("verify", "Walk the hash chain of the journal")->callback([&chosen] {
+    chosen = verify_audit;
+  });
+  audit->add_subcommand("export", "Every entry with its hash, one JSON object a line")
+      ->callback([&chosen] { chosen = export_audit; });
+
+  auto shell = std::make_shared<std::string>();
+  auto* completion = app.add_subcommand("completion", "A shell's completion of these commands");
+  completion->footer("Example: verger completion bash > /etc/bash_completion.d/verger");
+  completion->add_option("SHELL", *shell)
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->callback([shell, &app, &chosen] {
+    const auto text =
+        *shell == "fish"
+            ? fish_completion(app)
+            : (*shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "") +
+                  bash_completion(app);
+    chosen = [text](const CliContext& context) {
+      context.out << text;
+      return static_cast<int>(kDone);
+    };
+  });
+}
+
+}  // namespace verger::cli

@@ -1,0 +1,221 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller_api/api_harness.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using testing::ApiHarness;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AccessTest : public ::testing::Test {
+ protected:
+  std::string create(const std::string& name, const std::string& role) {
+    const auto made = a_.call("POST", "/tokens", {{"name", name}, {"role", role}});
+    EXPECT_EQ(made.status, 201) << made.body;
+    return ApiHarness::json_of(made).value("token", std::string());
+  }
+  ApiHarness a_;
+};
+
+TEST_F(AccessTest, WithoutATokenWhoeverIsLocalMayAllAndThenNobody) {
+  EXPECT_EQ(a_.call("GET", "/runs").status, 200);
+  const auto first = a_.call("POST", "/tokens", {{"name", "eve"}, {"role", "viewer"}});
+  EXPECT_EQ(first.status, 400) << "a viewer's first token would lock everybody out";
+  const auto admin = create("ann", "admin");
+  const auto refused = a_.call("GET", "/runs");
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(refused.headers.get("WWW-Authenticate"), "Bearer");
+  EXPECT_EQ(a_.call("GET", "/metrics").status, 401);
+  EXPECT_EQ(a_.call("GET", "/health").status, 200);
+  EXPECT_EQ(a_.call("GET", "/openapi.json").status, 200);
+  a_.token = admin;
+  EXPECT_EQ(a_.call("GET", "/runs").status, 200);
+  a_.token = admin.substr(0, admin.size() - 1) + (admin.back() == '0' ? "1" : "0");
+  EXPECT_EQ(a_.call("GET", "/runs").status, 401);
+}
+
+TEST_F(AccessTest, ARoleMayWhatTheRolesBeforeItMay) {
+  a_.token = create("ann", "admin");
+  const auto admin = a_.token;
+  const auto viewer = create("vic", "viewer");
+  const auto worker = create("olga", "operator");
+  const json plan{{"operation", "scavenge"}};
+
+  a_.token = viewer;
+  EXPECT_EQ(a_.call("GET", "/clusters/prod").status, 200);
+  const auto refused = a_.call("POST", "/clusters/prod/plans", plan);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(ApiHarness::code_of(refused), "forbidden");
+  EXPECT_THAT(ApiHarness::json_of(refused)["detail"].get<std::string>(),
+              HasSubstr("vic has the role viewer"));
+  a_.token = worker;
+  const auto made = a_.call("POST", "/clusters/prod/plans", plan);
+  EXPECT_EQ(made.status, 201);
+  EXPECT_EQ(ApiHarness::json_of(made)["created_by"], "olga");
+  EXPECT_EQ(a_.call("DELETE", "/clusters/prod").status, 403);
+  EXPECT_EQ(a_.call("GET", "/tokens").status, 403);
+  EXPECT_EQ(a_.call("GET", "/audit").status, 403);
+  a_.token = admin;
+  EXPECT_EQ(a_.call("GET", "/audit").status, 200);
+}
+
+TEST_F(AccessTest, ARevokedTokenOpensNothingAndTheLastAdminsStays) {
+  a_.token = create("ann", "admin");
+  const auto worker = create("olga", "operator");
+  std::string id;
+  std::string admin_id;
+  for (const auto& token : a_.get("/tokens")["tokens"]) {
+    (token["name"] == "olga" ? id : admin_id) = token["id"];
+    EXPECT_FALSE(token.contains("hash"));
+  }
+  EXPECT_EQ(a_.call("DELETE", "/tokens/" + id).status, 204);
+  EXPECT_EQ(ApiHarness::code_of(a_.call("DELETE", "/tokens/" + admin_id)), "last_admin");
+  a_.token = worker;
+  EXPECT_EQ(a_.call("GET", "/runs").status, 401);
+}
+
+TEST_F(AccessTest, TokensOutliveARestartAndTheirSecretsAreNowhere) {
+  const auto secret = create("ann", "admin");
+  const auto inner = secret.substr(secret.rfind('_') + 1);
+  for (const auto& event : *a_.h.journal->read_all(Sequence(0))) {
+    EXPECT_THAT(event.data, Not(HasSubstr(inner)));
+  }
+  a_.crash();
+  a_.boot();
+  EXPECT_EQ(a_.call("GET", "/runs").status, 401);
+  a_.token = secret;
+  EXPECT_EQ(a_.call("GET", "/runs").status, 200);
+}
+
+TEST_F(AccessTest, EachChangeIsOnRecordWithWhoFromWhereWhyAndThePlan) {
+  a_.token = create("ann", "admin");
+  const auto hash = a_.planned();
+  const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply"));
+  a_.call("POST", "/runs/" + run["id"].get<std::string>() + "/cancel", {{"reason", "wrong week"}});
+  json applied;
+  json cancelled;
+  for (const auto& entry : a_.get("/audit")["entries"]) {
+    if (entry["type"] == "audit-asked" && entry["data"]["route"] == "applyPlan") {
+      applied = entry;
+    } else if (entry["type"] == "audit-asked" && entry["data"]["route"] == "cancelRun") {
+      cancelled = entry;
+    }
+    EXPECT_EQ(entry["hash"].get<std::string>().size(), 64U);
+  }
+  EXPECT_EQ(applied["data"]["by"], "ann");
+  EXPECT_EQ(applied["data"]["from"], "127.0.0.1");
+  EXPECT_EQ(applied["data"]["plan"], hash);
+  EXPECT_EQ(cancelled["data"]["reason"], "wrong week");
+  EXPECT_EQ(a_.get("/audit/verify")["verified"], a_.h.journal->last_sequence()->value());
+}
+
+TEST_F(AccessTest, TheSameKeyCarriesTheSameRequestOutOnce) {
+  const auto hash = a_.planned();
+  const http::Headers key{{"Idempotency-Key", "k1"}};
+  const auto first = a_.call("POST", "/plans/" + hash + "/apply", json::object(), key);
+  ASSERT_EQ(first.status, 202);
+  const auto again = a_.call("POST", "/plans/" + hash + "/apply", json::object(), key);
+  EXPECT_EQ(again.status, 202);
+  EXPECT_EQ(again.headers.get("Idempotency-Replayed"), "true");
+  EXPECT_EQ(ApiHarness::json_of(again)["id"], ApiHarness::json_of(first)["id"]);
+  EXPECT_EQ(a_.h.executor->runs("prod").size(), 1U);
+  const auto other = a_.call("POST", "/clusters/prod/pause", json::object(), key);
+  EXPECT_EQ(other.status, 422);
+  EXPECT_EQ(ApiHarness::code_of(other), "idempotency_mismatch");
+  a_.crash();
+  a_.boot();
+  EXPECT_EQ(
+      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply", json::object(), key))["id"],
+      ApiHarness::json_of(first)["id"]);
+}
+
+/// Every operation of the served document is there, asks for the role it says, and answers with
+/// what its schema requires.
+TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
+  const auto document = a_.get("/openapi.json");
+  EXPECT_EQ(document["openapi"], "3.1.0");
+  a_.token = create("ann", "admin");
+  const auto hash = a_.planned();
+  const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply"));
+  ASSERT_EQ(
+      a_.call("PUT", "/policies/nightly", {{"yaml", "name: nightly\nclusters: [prod]\n"}}).status,
+      200);
+  const auto admin = a_.token;
+  const auto viewer = create("vic", "viewer");
+  std::size_t operations = 0;
+  for (const auto& [path, methods] : document["paths"].items()) {
+    ASSERT_TRUE(path.starts_with("/api/v1"));
+    for (const auto& [method, operation] : methods.items()) {
+      SCOPED_TRACE(method + " " + path);
+      ++operations;
+      std::string upper = method;
+      std::ranges::transform(upper, upper.begin(),
+                             [](char c) { return static_cast<char>(c - 32); });
+      auto target = path.substr(7);
+      const auto fill = [&target](const std::string& name, const std::string& value) {
+        if (const auto begin = target.find("{" + name + "}"); begin != std::string::npos) {
+          target.replace(begin, name.size() + 2, value);
+        }
+      };
+      fill("hash", hash);
+      fill("id", target.starts_with("/tokens") ? "nobody" : run["id"].get<std::string>());
+      fill("name", target.starts_with("/policies") ? "nightly" : "prod");
+      a_.token = viewer;
+      const bool open = operation["x-role"] == "nobody" || operation["x-role"] == "viewer";
+      const json yaml{{"yaml", "name: nightly\nclusters: [prod]\n"}};
+      if (!open) {
+        EXPECT_EQ(a_.call(upper, target, json::object()).status, 403);
+      }
+      if (upper != "GET") {
+        continue;  // carrying them all out needs an order; their own tests do
+      }
+      a_.token = admin;
+      const auto answer = a_.call(upper, target);
+      ASSERT_TRUE(operation["responses"].contains(std::to_string(answer.status))) << answer.body;
+      const std::string reference =
+          operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];
+      const auto schema =
+          document["components"]["schemas"][reference.substr(reference.rfind('/') + 1)];
+      const auto body = ApiHarness::json_of(answer);
+      for (const auto& member : schema.value("required", json::array())) {
+        ASSERT_TRUE(body.contains(member.get<std::string>())) << member;
+        const std::string type = schema["properties"][member.get<std::string>()]["type"];
+        const auto& value = body[member.get<std::string>()];
+        EXPECT_TRUE((type == "string" && value.is_string()) ||
+                    (type == "integer" && value.is_number_integer()) ||
+                    (type == "array" && value.is_array()) ||
+                    (type == "boolean" && value.is_boolean()))
+            << member << " is " << value;
+      }
+    }
+  }
+  EXPECT_EQ(operations, api_routes().size());
+}
+
+TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
+  a_.h.cluster.scavenge_takes = std::chrono::minutes(1);
+  const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"));
+  const std::string id = run["id"];
+  ASSERT_TRUE(a_.h.run_until([this] { return a_.h.cluster.node("n2").last_finished.has_value(); }));
+  a_.h.cluster.node("n3").up = false;
+  a_.h.run_until([] { return false; }, std::chrono::minutes(2));
+  const auto waiting = a_.call("GET", "/metrics").body;
+  EXPECT_THAT(waiting, HasSubstr("verger_runs{cluster=\"prod\",outcome=\"active\"} 1"));
+  EXPECT_THAT(waiting,
+              HasSubstr("verger_step_waiting_seconds{cluster=\"prod\",gate=\"voters-alive\"}"));
+  a_.h.cluster.node("n3").up = true;
+  ASSERT_TRUE(a_.h.run_to_end(id));
+  const auto done = a_.call("GET", "/metrics");
+  EXPECT_EQ(done.headers.get("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_THAT(done.body, HasSubstr("verger_runs{cluster=\"prod\",outcome=\"done\"} 1"));
+  EXPECT_THAT(
+      done.body,
+      HasSubstr("verger_last_success_timestamp_seconds{cluster=\"prod\",operation=\"scavenge\"}"));
+}
+
+}  // namespace
+}  // namespace verger::controller

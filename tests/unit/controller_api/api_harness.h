@@ -1,0 +1,98 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/api.h"
+#include "tests/support/controller/controller_harness.h"
+
+namespace verger::controller::testing {
+
+/// The API over a fake cluster "prod", without sockets.
+class ApiHarness {
+ public:
+  ApiHarness() {
+    h.make_hours = [this](Journal& journal, ControllerEpoch epoch) {
+      book = std::make_unique<PolicyBook>(journal, epoch, test::ControllerHarness::quick_policy());
+      EXPECT_TRUE(book->load().has_value());
+      return book.get();
+    };
+    boot();
+    h.register_cluster();
+  }
+  ~ApiHarness() { crash(); }
+  ApiHarness(const ApiHarness&) = delete;
+  ApiHarness& operator=(const ApiHarness&) = delete;
+
+  void boot() {
+    h.boot();
+    observer = std::make_unique<Observer>(h.network());
+    scheduler = std::make_unique<Scheduler>(SchedulerParts{.executor = h.context->get_executor(),
+                                                           .journal = *h.journal,
+                                                           .registry = *h.registry,
+                                                           .book = *book,
+                                                           .runs = *h.executor,
+                                                           .network = h.network(),
+                                                           .epoch = h.epoch});
+    access = std::make_unique<Access>(*h.journal, random, h.epoch);
+    EXPECT_TRUE(access->load().has_value());
+    api = std::make_unique<Api>(ApiParts{.executor = *h.executor,
+                                         .registry = *h.registry,
+                                         .journal = *h.journal,
+                                         .observer = *observer,
+                                         .timers = h.time,
+                                         .epoch = h.epoch,
+                                         .policy = test::ControllerHarness::quick_policy(),
+                                         .book = *book,
+                                         .scheduler = *scheduler,
+                                         .clock = h.time,
+                                         .access = *access});
+  }
+  void crash() {
+    api.reset();
+    access.reset();
+    scheduler.reset();
+    h.crash();
+  }
+
+  http::Response call(const std::string& method, const std::string& path,
+                      const nlohmann::json& body = nullptr, http::Headers headers = {}) {
+    http::Request request;
+    request.method = method;
+    request.target =
+        path.starts_with("/metrics") || path.starts_with("/other") ? path : "/api/v1" + path;
+    request.headers = std::move(headers);
+    if (!token.empty()) {
+      request.headers.set("Authorization", "Bearer " + token);
+    }
+    request.peer.address = "127.0.0.1";
+    if (!body.is_null()) {
+      request.body = body.is_string() ? body.get<std::string>() : body.dump();
+    }
+    return h.wait_for(api->handler()(std::move(request)));
+  }
+  static nlohmann::json json_of(const http::Response& response) {
+    return nlohmann::json::parse(response.body, nullptr, false);
+  }
+  nlohmann::json get(const std::string& path) { return json_of(call("GET", path)); }
+  /// The stable code of a refusal.
+  static std::string code_of(const http::Response& response) {
+    return json_of(response).value("code", std::string());
+  }
+  std::string planned() {
+    return json_of(call("POST", "/clusters/prod/plans", {{"operation", "scavenge"}})).at("hash");
+  }
+
+  test::ControllerHarness h;
+  SeededRandom random{3};
+  std::unique_ptr<PolicyBook> book;
+  std::unique_ptr<Observer> observer;
+  std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<Access> access;
+  std::unique_ptr<Api> api;
+  std::string token;
+};
+
+}  // namespace verger::controller::testing

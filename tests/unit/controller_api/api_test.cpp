@@ -1,0 +1,205 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller_api/api_harness.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using testing::ApiHarness;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class ApiTest : public ::testing::Test {
+ protected:
+  std::string run_to_its_end() {
+    const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"));
+    const std::string id = run.at("id");
+    EXPECT_TRUE(a_.h.run_to_end(id));
+    return id;
+  }
+  /// Sequence numbers of the next piece of a stream.
+  std::vector<std::int64_t> ids(const http::Response& response) {
+    const auto piece = a_.h.wait_for(response.stream());
+    EXPECT_TRUE(piece.has_value());
+    std::vector<std::int64_t> out;
+    std::istringstream in(*piece);
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with("id: ")) {
+        out.push_back(std::stoll(line.substr(4)));
+      }
+    }
+    return out;
+  }
+  ApiHarness a_;
+};
+
+TEST_F(ApiTest, ProblemsAreProblemDetailsWithAStableCode) {
+  const auto unknown = a_.call("GET", "/clusters/nowhere");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.headers.get("Content-Type"), "application/problem+json");
+  const auto body = ApiHarness::json_of(unknown);
+  EXPECT_EQ(body["type"], "urn:verger:problem:not_found");
+  EXPECT_EQ(body["status"], 404);
+  EXPECT_THAT(body["detail"].get<std::string>(), HasSubstr("there are: prod"));
+
+  EXPECT_EQ(ApiHarness::code_of(a_.call("GET", "/nothing")), "not_found");
+  EXPECT_EQ(a_.call("GET", "/other/thing").status, 404);
+  const auto method = a_.call("PATCH", "/runs");
+  EXPECT_EQ(method.status, 405);
+  EXPECT_EQ(method.headers.get("Allow"), "GET");
+  EXPECT_EQ(ApiHarness::code_of(a_.call("POST", "/clusters/prod/plans", "no json")), "bad_request");
+  const auto wrong = a_.call("POST", "/clusters/prod/plans",
+                             {{"operation", "scavenge"}, {"parameters", {{"thread", 2}}}});
+  EXPECT_THAT(ApiHarness::json_of(wrong)["detail"].get<std::string>(), HasSubstr("thread"));
+}
+
+TEST_F(ApiTest, ARefusedPlanTellsAllReasons) {
+  a_.h.cluster.node("n2").up = false;
+  a_.h.cluster.node("n3").agent_up = false;
+  const auto refused = a_.call("POST", "/clusters/prod/plans", {{"operation", "scavenge"}});
+  EXPECT_EQ(refused.status, 422);
+  const auto body = ApiHarness::json_of(refused);
+  EXPECT_EQ(body["code"], "plan_refused");
+  std::set<std::string> nodes;
+  for (const auto& refusal : body["refusals"]) {
+    nodes.insert(refusal["node"]);
+    EXPECT_FALSE(refusal["message"].get<std::string>().empty());
+  }
+  EXPECT_TRUE(nodes.contains("n2"));
+  EXPECT_TRUE(nodes.contains("n3"));
+}
+
+TEST_F(ApiTest, AStalePlanIsRefusedWithTheDifference) {
+  const auto hash = a_.planned();
+  a_.h.cluster.elect("n2");
+  const auto refused = a_.call("POST", "/plans/" + hash + "/apply");
+  EXPECT_EQ(refused.status, 409);
+  const auto body = ApiHarness::json_of(refused);
+  EXPECT_EQ(body["code"], "stale_plan");
+  EXPECT_THAT(body["differences"].dump(), HasSubstr("n2: role was follower, is leader"));
+}
+
+TEST_F(ApiTest, TheReportHoldsWhatWasSeen) {
+  const auto id = run_to_its_end();
+  const auto report = a_.get("/runs/" + id)["report"];
+  EXPECT_EQ(report["point"]["number"], 0);
+  EXPECT_EQ(report["planned_leader_moves"], 1);
+  EXPECT_EQ(report["unplanned_leader_moves"], 0);
+  ASSERT_THAT(report["nodes"], SizeIs(3));
+  EXPECT_EQ(report["nodes"][0]["name"], "n1");
+  EXPECT_EQ(report["nodes"][0]["logical_digest"], "aa");
+  EXPECT_EQ(report["digests_equal"], true);
+  EXPECT_EQ(report["readable_unchanged"], true);
+  EXPECT_TRUE(report["nodes"][0]["bytes_after"].is_null()) << "nobody told it";
+}
+
+TEST_F(ApiTest, TheReportNamesTheFirstDifferingChunkAndDoesNotCallItCorrupt) {
+  a_.h.cluster.node("n3").digest = "bb";
+  const auto report = a_.get("/runs/" + run_to_its_end())["report"];
+  EXPECT_EQ(report["digests_equal"], false);
+  EXPECT_THAT(report["notes"].dump(), HasSubstr("differ first in chunk 1"));
+  EXPECT_THAT(report["notes"].dump(), HasSubstr("may rightly differ"));
+}
+
+TEST_F(ApiTest, ThereIsNoReportBeforeTheEnd) {
+  a_.h.cluster.scavenge_takes = std::chrono::hours(1);
+  const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"));
+  EXPECT_TRUE(run["report"].is_null());
+  const auto again = a_.call("POST", "/plans/" + run["plan"].get<std::string>() + "/apply");
+  EXPECT_EQ(ApiHarness::code_of(again), "run_active");
+}
+
+TEST_F(ApiTest, ServerSentEventsGoOnAfterTheLastEventId) {
+  const auto id = run_to_its_end();
+  const http::Headers accept{{"Accept", "text/event-stream"}};
+  const auto all = a_.call("GET", "/events", nullptr, accept);
+  EXPECT_EQ(all.headers.get("Content-Type"), "text/event-stream");
+  const auto first = ids(all);
+  ASSERT_GT(first.size(), 10U);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    ASSERT_EQ(first[i], static_cast<std::int64_t>(i) + 1) << "the id is the journal's sequence";
+  }
+  auto resumed = accept;
+  resumed.set("Last-Event-ID", "7");
+  EXPECT_EQ(ids(a_.call("GET", "/events", nullptr, resumed)).front(), 8);
+  // The header is newer than the address that the client began with.
+  EXPECT_EQ(ids(a_.call("GET", "/events?after=2", nullptr, resumed)).front(), 8);
+  const auto of_run = ids(a_.call("GET", "/events?run=" + id, nullptr, resumed));
+  ASSERT_FALSE(of_run.empty());
+  EXPECT_GT(of_run.front(), 7);
+  auto wrong = accept;
+  wrong.set("Last-Event-ID", "seven");
+  EXPECT_EQ(a_.call("GET", "/events", nullptr, wrong).status, 400);
+}
+
+TEST_F(ApiTest, APieceOfTheStreamComesWhenSomethingHappens) {
+  const auto last = a_.h.journal->last_sequence()->value();
+  const http::Headers accept{{"Accept", "text/event-stream"},
+                             {"Last-Event-ID", std::to_string(last)}};
+  const auto stream = a_.call("GET", "/events", nullptr, accept);
+  const auto quiet = a_.h.wait_for(stream.stream());
+  EXPECT_THAT(*quiet, ::testing::StartsWith(":")) << "a comment keeps the connection alive";
+  ASSERT_TRUE(a_.h.registry->set_paused("prod", true, "audit").has_value());
+  EXPECT_THAT(*a_.h.wait_for(stream.stream()), HasSubstr("event: cluster-paused"));
+}
+
+TEST_F(ApiTest, PoliciesAreAppliedShownChangedAndDeleted) {
+  const std::string yaml =
+      "name: nightly\nclusters: [prod]\nschedule: [{cron: '0 2 * * *', zone: Europe/Berlin}]\n"
+      "windows: {allow: [{from: '02:00', to: '04:00', zone: Europe/Berlin}]}\n";
+  const auto valid = ApiHarness::json_of(a_.call("POST", "/policies/validate", {{"yaml", yaml}}));
+  EXPECT_THAT(valid["selected_now"], ElementsAre("prod"));
+  EXPECT_THAT(a_.get("/policies")["policies"], SizeIs(0)) << "validating changes nothing";
+  const auto invalid =
+      a_.call("POST", "/policies/validate", {{"yaml", "name: a\nclusters: [b]\ntreads: 2\n"}});
+  EXPECT_EQ(invalid.status, 422);
+  EXPECT_EQ(ApiHarness::json_of(invalid)["problems"][0]["line"], 3);
+
+  const auto applied = a_.call("PUT", "/policies/nightly", {{"yaml", yaml}});
+  EXPECT_EQ(applied.status, 200);
+  EXPECT_EQ(applied.headers.get("ETag"), "\"1\"");
+  EXPECT_EQ(a_.call("PUT", "/policies/other", {{"yaml", yaml}}).status, 400);
+  const auto diff =
+      ApiHarness::json_of(a_.call("POST", "/policies/diff", {{"yaml", yaml + "catch_up: skip\n"}}));
+  ASSERT_THAT(diff["changes"], SizeIs(1));
+  EXPECT_EQ(diff["changes"][0]["key"], "catch_up");
+  const auto late = a_.call("PUT", "/policies/nightly", {{"yaml", yaml + "catch_up: skip\n"}},
+                            {{"If-Match", "\"7\""}});
+  EXPECT_EQ(late.status, 412);
+  EXPECT_EQ(ApiHarness::code_of(late), "changed_meanwhile");
+  EXPECT_EQ(a_.call("PUT", "/policies/nightly", {{"yaml", yaml + "catch_up: skip\n"}},
+                    {{"If-Match", "\"1\""}})
+                .headers.get("ETag"),
+            "\"2\"");
+
+  const auto schedule = a_.get("/clusters/prod/schedule?zone=America/New_York");
+  ASSERT_THAT(schedule["times"], SizeIs(20));
+  // Virtual time begins at 2024-06-02T00:00:00Z, which is 02:00 in Berlin.
+  EXPECT_EQ(schedule["times"][0]["yours"], "Sat 2024-06-01 20:00 EDT");
+  EXPECT_EQ(schedule["times"][0]["policys"], "Sun 2024-06-02 02:00 CEST");
+  EXPECT_EQ(schedule["times"][0]["length_seconds"], 7200);
+  EXPECT_EQ(a_.call("GET", "/clusters/prod/schedule?zone=Mars").status, 400);
+
+  EXPECT_EQ(a_.call("DELETE", "/policies/nightly").status, 204);
+  EXPECT_EQ(a_.call("GET", "/policies/nightly").status, 404);
+}
+
+TEST_F(ApiTest, AClusterIsPausedUntilATimeAndResumed) {
+  const auto past = a_.call("POST", "/clusters/prod/pause", {{"until", "2020-01-01T00:00:00Z"}});
+  EXPECT_EQ(past.status, 400);
+  const auto paused = a_.call("POST", "/clusters/prod/pause",
+                              {{"until", "2024-06-03T00:00:00Z"}, {"reason", "audit"}});
+  EXPECT_EQ(paused.status, 202);
+  EXPECT_EQ(ApiHarness::json_of(paused)["pause_until"], "2024-06-03T00:00:00Z");
+  const auto refused = a_.call("POST", "/plans/" + a_.planned() + "/apply");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(ApiHarness::json_of(refused)["detail"].get<std::string>(), HasSubstr("audit"));
+  EXPECT_EQ(ApiHarness::json_of(a_.call("POST", "/clusters/prod/resume"))["paused"], false);
+  EXPECT_EQ(a_.call("POST", "/clusters/prod/pause", {{"mode", "soon"}}).status, 400);
+}
+
+}  // namespace
+}  // namespace verger::controller
