@@ -200,6 +200,15 @@ void nobody_scavenges(const Gate& gate, const ClusterSnapshot& snapshot, const N
   }
 }
 
+void others_idle(const Gate& gate, const ClusterSnapshot& snapshot, const NodeSnapshot* step_node,
+                 States& out) {
+  for (const auto& node : snapshot.nodes) {
+    if (&node != step_node) {
+      scavenge_free(gate, node, out);
+    }
+  }
+}
+
 void idle(const Gate& gate, const ClusterSnapshot&, const NodeSnapshot* step_node, States& out) {
   if (step_node != nullptr) {
     scavenge_free(gate, *step_node, out);
@@ -310,6 +319,7 @@ constexpr std::pair<std::string_view, Check> kChecks[] = {
     {"quorum-margin", quorum_margin},
     {"lag-below", lag_below},
     {"nobody-scavenges", nobody_scavenges},
+    {"others-idle", others_idle},
     {"idle", idle},
     {"auto-scavenge-off", auto_scavenge_off},
     {"disk", disk},

@@ -15,6 +15,7 @@
 ///   quorum-margin       without this node the others still make a quorum
 ///   lag-below           limit: bytes that any live node may lack
 ///   nobody-scavenges    no scavenge runs on any node (auto-scavenge included)
+///   others-idle         no scavenge runs on any other node; this one's is adopted
 ///   idle                no scavenge runs on this node
 ///   auto-scavenge-off   the server's own scavenging is absent, not configured or paused
 ///   disk                limit: bytes to keep free beyond the largest rewrite

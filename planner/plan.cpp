@@ -204,6 +204,9 @@ std::string_view to_string(ReplicaRule rule) {
   return rule == ReplicaRule::kInclude ? "include" : "skip";
 }
 std::string_view to_string(PauseRule rule) { return rule == PauseRule::kStop ? "stop" : "leave"; }
+std::string_view to_string(ForeignRule rule) {
+  return rule == ForeignRule::kWait ? "wait" : "adopt";
+}
 std::string_view to_string(LeaderRule rule) {
   return rule == LeaderRule::kResign ? "resign" : "in-place";
 }
@@ -244,6 +247,9 @@ Json to_json(const Policy& policy) {
   // Members that came later are there only where they say something: older plans keep their hash.
   if (s.on_close != PauseRule::kStop) {
     scavenge["onClose"] = to_string(s.on_close);
+  }
+  if (s.foreign != ForeignRule::kWait) {
+    scavenge["foreign"] = to_string(s.foreign);
   }
   const std::pair<const char*, std::int32_t> by_role[] = {
       {"leaderThreads", s.leader_threads},

@@ -26,6 +26,13 @@ enum class LeaderRule : std::uint8_t {
 };
 std::string_view to_string(LeaderRule rule);
 
+/// A scavenge that somebody else started on a node.
+enum class ForeignRule : std::uint8_t {
+  kWait,   ///< for its end
+  kAdopt,  ///< it is taken for the step's own, and recorded as adopted
+};
+std::string_view to_string(ForeignRule rule);
+
 /// What a person wants of a rolling scavenge. Times are milliseconds. All of it is part of the
 /// plan's hash.
 struct ScavengePolicy {
@@ -38,6 +45,7 @@ struct ScavengePolicy {
   PauseRule on_pause = PauseRule::kStop;
   /// The same at the start of a deny window, or at the end of an allow window.
   PauseRule on_close = PauseRule::kStop;
+  ForeignRule foreign = ForeignRule::kWait;
   /// 0: as the others. The threshold belongs to the point, so all nodes share it.
   std::int32_t leader_threads = 0;
   std::int32_t leader_throttle_percent = 0;

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr std::string_view kAnswerKept = "answer-kept";  ///< {request, status, type, body}
 
-json view(const Token& token) {
+json view_of(const Token& token) {
   return {{"id", token.id},
           {"name", token.name},
           {"role", to_string(token.role)},
@@ -37,7 +37,7 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
   if (request.method == "GET") {
     auto list = json::array();
     for (const auto& token : parts_.access.tokens()) {
-      list.push_back(view(token));
+      list.push_back(view_of(token));
     }
     return json_answer(200, {{"tokens", std::move(list)}});
   }
@@ -60,7 +60,7 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
   if (!created) {
     return problem_of(created.error());
   }
-  auto out = view(created->token);
+  auto out = view_of(created->token);
   out["token"] = created->secret;
   auto answer = json_answer(201, out);
   answer.headers.set("Cache-Control", "no-store");

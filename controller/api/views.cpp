@@ -137,6 +137,7 @@ json step_of_run(const planner::Step& step, const StepState& state) {
           {"state", to_string(state.status)},
           {"reason", state.reason},
           {"waiting_for", json::parse(state.gates, nullptr, false)},
+          {"outcomes", json::parse(state.outcomes, nullptr, false)},
           {"since", time_or_null(state.since)},
           {"started_at", time_or_null(state.started)},
           {"finished_at", time_or_null(state.ended)},

@@ -24,6 +24,7 @@ struct Controller::Parts {
   StepKinds kinds;
   PolicyBook book;
   Executor executor;
+  Notifier notifier;
   Scheduler scheduler;
   Access access;
   Api api;
@@ -54,6 +55,12 @@ struct Controller::Parts {
                   .epoch = epoch,
                   .options = options.executor,
                   .hours = &book}),
+        notifier({.executor = from.executor,
+                  .journal = *journal,
+                  .runs = executor,
+                  .book = book,
+                  .network = network,
+                  .run_command = from.run_command}),
         scheduler({.executor = from.executor,
                    .journal = *journal,
                    .registry = registry,
@@ -61,7 +68,8 @@ struct Controller::Parts {
                    .runs = executor,
                    .network = network,
                    .epoch = epoch,
-                   .tick = options.scheduler_tick}),
+                   .tick = options.scheduler_tick,
+                   .notifier = &notifier}),
         access(*journal, from.random, epoch),
         api({.executor = executor,
              .registry = registry,
@@ -91,6 +99,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
   VERGER_CHECK(parts->book.load());
   VERGER_CHECK(parts->scheduler.load());
   VERGER_CHECK(parts->access.load());
+  VERGER_CHECK(parts->notifier.load());
   return std::unique_ptr<Controller>(new Controller(std::move(parts)));
 }
 

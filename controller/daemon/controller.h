@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "controller/executor/executor.h"
+#include "controller/scheduler/notifier.h"
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
 #include "engine/base/random.h"
@@ -36,6 +37,7 @@ struct ControllerEnvironment {
   Log& log;
   /// See Network::clients_of.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
+  RunCommand run_command = {};  ///< for notifications; empty: none is run
 };
 
 /// The controller: everything on one executor. Destroying the executor's context in the middle is

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "controller/daemon/controller.h"
+#include "controller/daemon/spawn.h"
 #include "controller/daemon/trusted_clients.h"
 #include "engine/logging/spdlog_log.h"
 #include "engine/settings/settings.h"
@@ -151,7 +152,8 @@ int serve(const Options& options, Log& log) {
        .timers = http::system_timers(),
        .client = *standard->nodes,
        .log = log,
-       .clients_of = [&clients](const std::string& roots) { return (*clients)->trusting(roots); }});
+       .clients_of = [&clients](const std::string& roots) { return (*clients)->trusting(roots); },
+       .run_command = controller::spawn_command});
   if (!controller) {
     std::cerr << "vergerd: " << controller.error().message << '\n';
     return controller.error().code == Errc::kRefused ? kRefused : kFailed;

@@ -38,10 +38,10 @@ inline constexpr std::string_view kStepActed =
     "step-acted";  ///< {step, operation, answer, reason, memo}
 inline constexpr std::string_view kStepUnknown = "step-unknown";    ///< {step, reason}
 inline constexpr std::string_view kStepProgress = "step-progress";  ///< {step, progress, memo}
-inline constexpr std::string_view kStepRetry = "step-retry";        ///< {step, reason, counts}
+inline constexpr std::string_view kStepRetry = "step-retry";  ///< {step, reason, outcome, counts}
 inline constexpr std::string_view kStepInterrupting = "step-interrupting";  ///< {step, why}
 inline constexpr std::string_view kStepInterrupted =
-    "step-interrupted";                                           ///< {step, reason}: seen stopped
+    "step-interrupted";  ///< {step, reason, outcome}: seen stopped
 inline constexpr std::string_view kStepDone = "step-done";        ///< {step, result}
 inline constexpr std::string_view kStepFailed = "step-failed";    ///< {step, code, reason}
 inline constexpr std::string_view kStepSkipped = "step-skipped";  ///< {step, reason}

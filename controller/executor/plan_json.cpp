@@ -84,6 +84,8 @@ planner::Policy policy_of(const json& value) {
       one_of(from, "onPause", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_pause);
   s.on_close =
       one_of(from, "onClose", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_close);
+  s.foreign = one_of(from, "foreign", {planner::ForeignRule::kWait, planner::ForeignRule::kAdopt},
+                     s.foreign);
   read(from, "leaderThreads", s.leader_threads);
   read(from, "leaderThrottlePercent", s.leader_throttle_percent);
   read(from, "replicaThreads", s.replica_threads);

@@ -96,6 +96,17 @@ std::string merged(const std::string& base, const json& more) {
   return value.dump();
 }
 
+std::string with_outcome(const StepState& step, const json& data, Ticks at) {
+  auto list = json::parse(step.outcomes, nullptr, false);
+  if (const auto outcome = data.value("outcome", std::string()); !outcome.empty()) {
+    list.push_back({{"attempt", step.attempt},
+                    {"outcome", outcome},
+                    {"reason", data.value("reason", std::string())},
+                    {"at", format_ticks(at)}});
+  }
+  return list.dump();
+}
+
 /// A gate that was closed before keeps its "since".
 std::string closed_gates(const std::string& before, json now, Ticks at) {
   const auto known = json::parse(before, nullptr, false);
@@ -245,6 +256,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.memo = merged(step.memo, data.value("memo", json::object()));
     step.reason.clear();
   } else if (type == events::kStepRetry) {
+    step.outcomes = with_outcome(step, data, event.at);
     set_status(step, StepStatus::kPending, event.at);
     step.attempt -= data.value("counts", true) ? 0 : 1;
     step.interrupting = false;
@@ -252,6 +264,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
   } else if (type == events::kStepInterrupting) {
     step.interrupting = true;
   } else if (type == events::kStepInterrupted) {
+    step.outcomes = with_outcome(step, data, event.at);
     set_status(step, StepStatus::kPending, event.at);
     step.attempt -= 1;
     step.interrupting = false;
@@ -436,6 +449,7 @@ json to_json(const RunState& state) {
                          {"state", to_string(each.status)},
                          {"reason", each.reason},
                          {"gates", inner(each.gates)},
+                         {"outcomes", inner(each.outcomes)},
                          {"attempt", each.attempt},
                          {"operation", each.operation},
                          {"progress", inner(each.progress)},

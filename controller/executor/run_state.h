@@ -66,10 +66,12 @@ struct StepState {
   std::string result = "{}";    ///< JSON of a done step
   std::string progress = "{}";  ///< JSON of an acting step
   std::string reason;           ///< why it waits, is unknown, failed or was skipped
-  std::string gates = "[]";     ///< JSON: what a waiting step waits for; since when, for each
-  bool acted = false;           ///< the newest intent was answered
-  bool interrupting = false;    ///< we asked it to stop
-  bool undoing = false;         ///< its undo is intended and not yet seen done
+  std::string outcomes =
+      "[]";                   ///< JSON: how earlier attempts ended: {attempt, outcome, reason, at}
+  std::string gates = "[]";   ///< JSON: what a waiting step waits for; since when, for each
+  bool acted = false;         ///< the newest intent was answered
+  bool interrupting = false;  ///< we asked it to stop
+  bool undoing = false;       ///< its undo is intended and not yet seen done
   std::string undo_operation;
   std::int32_t undo_attempt = 0;
   std::optional<Ticks> since;  ///< start of the present state

@@ -64,6 +64,9 @@ struct Verdict {
   };
   Kind kind = Kind::kUnknown;
   std::string note;
+  /// How an attempt ended that was not the step's end, as a stable word: "errored",
+  /// "stopped-by-someone", "stopped-by-us", "interrupted", "other-point". Journaled with it.
+  std::string outcome;
   /// Values for later steps: name -> JSON text; journaled with a kDone or kRunning.
   std::map<std::string, std::string> values;
   /// Merged into the step's memo (JSON object), such as the id of a scavenge that was found.

@@ -50,12 +50,28 @@ class ScavengeStep final : public StepKind {
   [[nodiscard]] std::string_view name() const override { return "scavenge"; }
 
   net::awaitable<Readiness> prepare(StepContext context) override {
-    if (!bool_parameter(context.step, "agent", false)) {
-      co_return co_await prepare_without_agent(std::move(context));
+    auto readiness = bool_parameter(context.step, "agent", false)
+                         ? prepare_with_agent(context)
+                         : co_await prepare_without_agent(context);
+    if (readiness.kind == Readiness::Kind::kReady) {
+      // A scavenge that somebody else started is taken for this step's, where the policy says so.
+      auto memo = parsed_or_empty(readiness.note);
+      memo.erase("adopted");
+      const auto* node = context.node();
+      if (text_parameter(context.step, "foreign") == "adopt" && node != nullptr &&
+          node->scavenge_running.value_or(false) && !node->running.scavenge_id.empty()) {
+        memo["adopted"] = node->running.scavenge_id;
+        memo["scavengeId"] = node->running.scavenge_id;
+      }
+      readiness.note = memo.dump();
     }
+    co_return readiness;
+  }
+
+  static Readiness prepare_with_agent(const StepContext& context) {
     const auto* node = context.node();
     if (node == nullptr || !node->agent) {
-      co_return wait("its agent does not tell the state of its scavenge");
+      return wait("its agent does not tell the state of its scavenge");
     }
     const auto& facts = *node->agent;
     const auto target = text_parameter(context.step, "target");
@@ -69,7 +85,7 @@ class ScavengeStep final : public StepKind {
         const auto latest = context.snapshot.latest_point();
         memo["latestBefore"] = latest ? latest->number : -1;
       }
-      co_return prepare_new(context, facts, std::move(memo));
+      return prepare_new(context, facts, std::move(memo));
     }
     const auto point =
         target == "number" ? int_parameter(context.step, "point", -1) : shared_point(context);
@@ -79,28 +95,31 @@ class ScavengeStep final : public StepKind {
         const auto latest = context.snapshot.latest_point();
         if (latest) {
           memo["point"] = latest->number;
-          co_return reached(facts, latest->number)
-              ? not_needed({{"point", point_json(latest->number, latest->position)}})
-              : ready(memo);
+          return reached(facts, latest->number)
+                     ? not_needed({{"point", point_json(latest->number, latest->position)}})
+                     : ready(memo);
         }
       }
-      co_return impossible("there is no shared point: the node that was to create it did not");
+      return impossible("there is no shared point: the node that was to create it did not");
     }
     if (reached(facts, point)) {
       const auto position =
           facts.last_finished->number == point ? facts.last_finished->position : -1;
-      co_return not_needed({{"point", point_json(point, position)}, {"already", true}});
+      return not_needed({{"point", point_json(point, position)}, {"already", true}});
     }
     const bool visible = std::ranges::any_of(
         facts.points, [point](const auto& each) { return each.number == point; });
     if (!visible && !facts.unfinished) {
-      co_return wait(fmt::format("scavenge point {} has not reached it yet", point));
+      return wait(fmt::format("scavenge point {} has not reached it yet", point));
     }
     memo["point"] = point;
-    co_return ready(memo);
+    return ready(memo);
   }
 
   net::awaitable<ActAnswer> act(StepContext context) override {
+    if (!adopted(context).empty()) {
+      co_return ActAnswer{ActAnswer::Kind::kAccepted, "adopted", "{}"};
+    }
     if (!bool_parameter(context.step, "agent", false)) {
       co_return co_await start_without_agent(std::move(context));
     }
@@ -119,7 +138,11 @@ class ScavengeStep final : public StepKind {
     }
     // First the operation, then the node: what the node shows is newer than what the agent said.
     const auto operation = context.state.operation;
-    const auto news = co_await ask_agent(context, operation);
+    const bool is_adopted = !adopted(context).empty();
+    OperationNews news;  // an adopted scavenge is no operation of the agent's
+    if (!is_adopted) {
+      news = co_await ask_agent(context, operation);
+    }
     const auto node_name = context.step.node;
     const auto peers = context.peers;
     const auto fresh = co_await peers->facts(node_name);
@@ -129,6 +152,9 @@ class ScavengeStep final : public StepKind {
     }
     if (!fresh->node_running) {
       co_return verdict(Verdict::Kind::kUnknown, "the node is stopped");
+    }
+    if (is_adopted) {
+      co_return judge_adopted(context, *fresh);
     }
     co_return judge(context, news, *fresh);
   }
@@ -153,11 +179,48 @@ class ScavengeStep final : public StepKind {
     }
     const auto peers = context.peers;
     const auto node = context.step.node;
+    if (const auto id = adopted(context); !id.empty()) {
+      static_cast<void>(co_await peers->stop_scavenge(node, id));
+      co_return;
+    }
     const auto operation = context.state.operation;
     static_cast<void>(co_await peers->cancel_operation(node, operation));
   }
 
  private:
+  /// Id of the scavenge that this attempt took over; empty: it started its own.
+  static std::string adopted(const StepContext& context) {
+    return parsed_or_empty(context.state.memo).value("adopted", std::string());
+  }
+
+  /// By the node's state alone: whoever started it, the point is reached or it is not.
+  static Verdict judge_adopted(const StepContext& context, const api::NodeFacts& facts) {
+    const auto id = adopted(context);
+    const auto* node = context.node();
+    if (facts.running) {
+      return running(node != nullptr ? progress_of(*node) : json::object());
+    }
+    const auto point = point_of(context, facts);
+    const bool finished = point && point->number >= 0 && facts.last_finished_point &&
+                          facts.last_finished_point->number >= point->number;
+    if (finished) {
+      auto out = result_of({{"scavenge_id", id}},
+                           planner::Point{point->number, point->position, point->threshold, ""},
+                           parsed_or_empty(context.state.memo));
+      out["adopted"] = id;
+      auto ended = done(out);
+      if (text_parameter(context.step, "target") == "new") {
+        ended.values[kSharedPoint] = point_json(point->number, point->position).dump();
+      }
+      return ended;
+    }
+    if (context.state.interrupting) {
+      return verdict(Verdict::Kind::kStopped, "stopped-by-us", "the adopted scavenge was stopped");
+    }
+    return verdict(Verdict::Kind::kStopped, "adopted-ended",
+                   fmt::format("the adopted scavenge {} ended without reaching the point", id));
+  }
+
   static Readiness prepare_new(const StepContext& context, const planner::AgentFacts& facts,
                                json memo) {
     const auto before = memo.value("latestBefore", -1LL);
@@ -245,17 +308,20 @@ class ScavengeStep final : public StepKind {
         // It ended well, but at another point: an older one came first.
         return with_value(verdict(
             facts.last_finished_point ? Verdict::Kind::kStopped : Verdict::Kind::kNotHappened,
+            "other-point",
             fmt::format("it finished point {}, {} is still to come",
                         facts.last_finished_point ? facts.last_finished_point->number : -1,
                         point ? fmt::format("point {}", point->number) : "the new one")));
       case OperationNews::Kind::kFailed:
         if (news.code == "stopped" && context.state.interrupting) {
-          return with_value(verdict(Verdict::Kind::kStopped, "stopped as asked"));
+          return with_value(verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked"));
         }
-        return with_value(verdict(Verdict::Kind::kNotHappened,
-                                  news.code == "stopped"
-                                      ? std::string("somebody else stopped it")
-                                      : fmt::format("{}: {}", news.code, news.note)));
+        if (news.code == "stopped") {
+          return with_value(verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
+                                    "somebody else stopped it"));
+        }
+        return with_value(verdict(Verdict::Kind::kNotHappened, news.code,
+                                  fmt::format("{}: {}", news.code, news.note)));
     }
     return verdict(Verdict::Kind::kUnknown, "no news");
   }

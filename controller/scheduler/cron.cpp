@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
+#include <span>
 #include <vector>
 
 namespace verger::controller {

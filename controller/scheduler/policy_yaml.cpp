@@ -224,7 +224,7 @@ class PolicyReader {
                        fmt::format("{}days has \"{}\"; it takes mon, tue, wed, thu, fri, sat, sun, "
                                    "or a range as mon-fri",
                                    fields.prefix(), name));
-        return;
+        continue;
       }
       for (auto day = static_cast<std::size_t>(first - kNames.begin());; day = (day + 1) % 7) {
         out.weekdays.set(day);
@@ -268,7 +268,7 @@ class PolicyReader {
                                            std::chrono::month(static_cast<unsigned>(values[1])),
                                            std::chrono::day(static_cast<unsigned>(values[2]))};
     if (!good || at != end || (count != 3 && count != 5) || !date.ok() || values[0] < 1970 ||
-        values[3] > 23 || values[4] > 59) {
+        values[0] > 9999 || values[1] > 12 || values[2] > 31 || values[3] > 23 || values[4] > 59) {
       fields.problem(fields.get(key),
                      fmt::format("{}{} is \"{}\"; it takes a time as \"22:00\" every week, or once "
                                  "as \"2024-12-24T18:00\" or \"2024-12-24\"",
@@ -336,6 +336,8 @@ class PolicyReader {
                    {planner::LeaderRule::kResign, planner::LeaderRule::kInPlace});
     fields_.choice("on_pause", s.on_pause, {PauseRule::kStop, PauseRule::kLeave});
     fields_.choice("on_close", s.on_close, {PauseRule::kStop, PauseRule::kLeave});
+    fields_.choice("foreign_scavenge", s.foreign,
+                   {planner::ForeignRule::kWait, planner::ForeignRule::kAdopt});
     fields_.boolean("compare_digests", s.compare_digests);
     const auto node = fields_.get("retries");
     if (node.IsDefined()) {

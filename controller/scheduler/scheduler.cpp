@@ -248,6 +248,9 @@ struct Scheduler::Impl {
   }
 
   net::awaitable<void> tick() {
+    if (parts.notifier != nullptr) {
+      parts.notifier->look();
+    }
     if (slept_on != parts.book.version()) {
       slept_on = parts.book.version();
       sleeping.clear();

@@ -9,6 +9,7 @@
 
 #include "controller/executor/executor.h"
 #include "controller/scheduler/due.h"
+#include "controller/scheduler/notifier.h"
 #include "controller/scheduler/policy_book.h"
 
 namespace verger::controller {
@@ -41,6 +42,7 @@ struct SchedulerParts {
   Network network;
   ControllerEpoch epoch;
   std::chrono::milliseconds tick{1'000};
+  Notifier* notifier = nullptr;  ///< looks around with each tick
 };
 
 /// One line of `verger schedule next`.

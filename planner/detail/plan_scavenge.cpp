@@ -79,6 +79,9 @@ class Planning {
     for (const auto& [who, threads, throttle] :
          {std::tuple("leader", scavenge_.leader_threads, scavenge_.leader_throttle_percent),
           std::tuple("replica", scavenge_.replica_threads, scavenge_.replica_throttle_percent)}) {
+      if (threads == 0 && throttle == 0) {
+        continue;  // as the others
+      }
       const auto t = threads == 0 ? scavenge_.threads : threads;
       const auto p = throttle == 0 ? scavenge_.throttle_percent : throttle;
       if (threads < 0 || threads > 4 || throttle < 0 || throttle > 100 || (t > 1 && p != 100)) {
@@ -179,6 +182,9 @@ class Planning {
         {"right-cluster", 0},     {"agents-answer", 0},    {"voters-alive", 0},
         {"one-leader", 0},        {"quorum-margin", 0},    {"lag-below", scavenge_.lag_limit_bytes},
         {"auto-scavenge-off", 0}, {"nobody-scavenges", 0}, {"disk", scavenge_.disk_reserve_bytes}};
+    if (scavenge_.foreign == ForeignRule::kAdopt) {
+      std::ranges::find(gates, "nobody-scavenges", &Gate::name)->name = "others-idle";
+    }
     if (!node.read_only_replica && moves_leader()) {
       gates.push_back({"not-leader", 0});
     }
@@ -207,8 +213,9 @@ class Planning {
     const bool margin_everywhere = up > voters_ / 2 + 1;
     for (const auto* node : nodes) {
       for (const auto& gate : scavenge_gates(*node)) {
-        if (gate.name == "not-leader" ||  // the order takes care of it
-            gate.name == "hours" ||       // a plan may be made at any time
+        if (gate.name == "not-leader" ||   // the order takes care of it
+            gate.name == "hours" ||        // a plan may be made at any time
+            gate.name == "others-idle" ||  // what runs now is adopted at its turn
             (is_cluster_wide(gate) && node != nodes.front()) ||
             (gate.name == "quorum-margin" && margin_everywhere) ||
             (gate.name == "voters-alive" && node != nodes.front() && !node->read_only_replica)) {
@@ -309,6 +316,9 @@ class Planning {
     parameters.emplace("agent", node.has_agent());
     parameters.emplace("onPause", to_string(scavenge_.on_pause));
     parameters.emplace("onClose", to_string(scavenge_.on_close));
+    if (scavenge_.foreign == ForeignRule::kAdopt) {
+      parameters.emplace("foreign", to_string(scavenge_.foreign));
+    }
     if (point >= 0) {
       step.parameters["point"] = point;
     }
@@ -533,8 +543,8 @@ class Planning {
         for (auto& step : group) {
           // The others' scavenges are this run's own.
           for (auto& gate : step.gates) {
-            if (gate.name == "nobody-scavenges") {
-              gate.name = "idle";
+            if (gate.name == "nobody-scavenges" || gate.name == "others-idle") {
+              gate.name = scavenge_.foreign == ForeignRule::kAdopt ? "agents-answer" : "idle";
             }
           }
           std::erase_if(step.gates, [](const Gate& gate) { return gate.name == "not-leader"; });

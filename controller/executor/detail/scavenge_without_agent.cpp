@@ -153,10 +153,12 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
       }
       if (end->result == "Stopped") {
         co_return context.state.interrupting
-            ? verdict(Verdict::Kind::kStopped, "stopped as asked")
-            : verdict(Verdict::Kind::kNotHappened, "somebody else stopped it");
+            ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
+            : verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
+                      "somebody else stopped it");
       }
       co_return verdict(Verdict::Kind::kNotHappened,
+                        end->result == "Interrupted" ? "interrupted" : "errored",
                         fmt::format("it ended {}: {}", end->result, end->error));
     }
   }

@@ -483,12 +483,16 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
         co_await act(stage, step, std::move(context), true);
         break;
       case Verdict::Kind::kNotHappened:
-        add(events::kStepRetry, {{"step", step.id}, {"reason", verdict.note}, {"counts", true}});
+        add(events::kStepRetry, {{"step", step.id},
+                                 {"reason", verdict.note},
+                                 {"outcome", verdict.outcome},
+                                 {"counts", true}});
         record_all(std::move(news));
         co_await nap(poll());
         co_return std::nullopt;
       case Verdict::Kind::kStopped:
-        add(events::kStepInterrupted, {{"step", step.id}, {"reason", verdict.note}});
+        add(events::kStepInterrupted,
+            {{"step", step.id}, {"reason", verdict.note}, {"outcome", verdict.outcome}});
         record_all(std::move(news));
         co_return std::nullopt;
       case Verdict::Kind::kFailed:

@@ -46,6 +46,11 @@ Verdict verdict(Verdict::Kind kind, std::string note) {
   out.note = std::move(note);
   return out;
 }
+Verdict verdict(Verdict::Kind kind, std::string outcome, std::string note) {
+  auto out = verdict(kind, std::move(note));
+  out.outcome = std::move(outcome);
+  return out;
+}
 Verdict running(const json& progress) { return verdict(Verdict::Kind::kRunning, progress.dump()); }
 Verdict done(const json& result) { return verdict(Verdict::Kind::kDone, result.dump()); }
 

@@ -25,6 +25,7 @@ Readiness not_needed(const nlohmann::json& result);
 Readiness impossible(std::string reason);
 
 Verdict verdict(Verdict::Kind kind, std::string note);
+Verdict verdict(Verdict::Kind kind, std::string outcome, std::string note);
 Verdict running(const nlohmann::json& progress);
 Verdict done(const nlohmann::json& result);
 

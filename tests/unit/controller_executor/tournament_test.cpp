@@ -22,6 +22,7 @@ class TournamentCase : public ::testing::Test {
  protected:
   void SetUp() override {
     cluster().scavenge_takes = std::chrono::seconds(20);
+    h_.options.poll_interval = std::chrono::milliseconds(500);
     h_.boot();
     h_.register_cluster();
   }
@@ -90,10 +91,13 @@ TEST_F(TournamentCase, ScavengeEndsErrored) {
   node("n3").next_ends = {"Errored", "Errored"};
   const auto run = start();
   ASSERT_TRUE(h_.run_until([this] { return node("n3").next_ends.size() == 1; }));
-  pass(std::chrono::seconds(1));
   EXPECT_NE(step(run, "scavenge-n3").status, StepStatus::kDone) << "errored is never done";
   expect_done_and_true(run);
   EXPECT_EQ(step(run, "scavenge-n3").attempt, 3);
+  const auto outcomes = json::parse(step(run, "scavenge-n3").outcomes);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0]["outcome"], "errored");
+  EXPECT_EQ(outcomes[0]["attempt"], 1);
 }
 
 TEST_F(TournamentCase, ScavengeEndsErroredUntilTheBudgetIsUsedUp) {
@@ -111,17 +115,44 @@ TEST_F(TournamentCase, SomeoneStopsTheScavengeByHand) {
   cluster().stop_by_hand("n3");
   ASSERT_TRUE(h_.run_until([&] { return step(run, "scavenge-n3").attempt == 2; }));
   EXPECT_THAT(h_.events(run, "scavenge-n3"), Contains("step-retry"));
+  EXPECT_THAT(step(run, "scavenge-n3").outcomes, HasSubstr("stopped-by-someone"));
   expect_done_and_true(run);
 }
 
 TEST_F(TournamentCase, SomeoneElsesScavengeIsRunning) {
   const auto run = start();
   ASSERT_TRUE(scavenges("n2"));
+  cluster().scavenge_takes = std::chrono::seconds(60);
   const auto foreign = cluster().start_by_hand("n3");
   ASSERT_TRUE(
       h_.run_until([&] { return step(run, "scavenge-n3").status == StepStatus::kWaiting; }));
   EXPECT_THAT(step(run, "scavenge-n3").reason, HasSubstr(foreign));
   expect_done_and_true(run);
+}
+
+TEST_F(TournamentCase, SomeoneElsesScavengeIsRunningAndIsAdopted) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.foreign = planner::ForeignRule::kAdopt;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(scavenges("n2"));
+  cluster().scavenge_takes = std::chrono::seconds(60);
+  const auto foreign = cluster().start_by_hand("n3");
+  expect_done_and_true(run);
+  EXPECT_EQ(node("n3").scavenge_starts, 1) << "the one by hand";
+  EXPECT_EQ(json::parse(step(run, "scavenge-n3").result)["adopted"], foreign);
+}
+
+TEST_F(TournamentCase, AnAdoptedScavengeThatIsStoppedByHandIsFollowedByOurs) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.foreign = planner::ForeignRule::kAdopt;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(h_.run_until([this] { return node("n2").last_finished.has_value(); }));
+  cluster().start_by_hand("n3");
+  ASSERT_TRUE(h_.run_until([&] { return step(run, "scavenge-n3").attempt == 1; }));
+  pass(std::chrono::seconds(1));
+  cluster().stop_by_hand("n3");
+  expect_done_and_true(run);
+  EXPECT_THAT(step(run, "scavenge-n3").outcomes, HasSubstr("adopted-ended"));
 }
 
 TEST_F(TournamentCase, NodeRestartsMidScavenge) {
@@ -151,7 +182,7 @@ TEST_F(TournamentCase, NodeDownForDaysMidScavenge) {
   ASSERT_TRUE(scavenges("n3"));
   pass(std::chrono::seconds(3));
   down("n3");
-  h_.options.poll_interval = std::chrono::minutes(5);
+  h_.options.poll_interval = std::chrono::minutes(30);
   h_.crash();
   h_.boot();
   pass(std::chrono::hours(72));
@@ -161,7 +192,7 @@ TEST_F(TournamentCase, NodeDownForDaysMidScavenge) {
   EXPECT_EQ(cluster().total_resigns(), 0);
   up("n3");
   cluster().restart("n3");
-  h_.options.poll_interval = std::chrono::milliseconds(100);
+  h_.options.poll_interval = std::chrono::milliseconds(500);
   h_.crash();
   h_.boot();
   expect_done_and_true(run);

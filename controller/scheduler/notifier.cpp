@@ -1,0 +1,169 @@
+#include "controller/scheduler/notifier.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/events.h"
+#include "controller/scheduler/scheduler.h"
+#include "nodeagent/http/loopback.h"
+
+namespace verger::controller {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kAttempts = 3;
+constexpr std::chrono::seconds kBetween{5};
+constexpr std::size_t kPage = 500;
+
+struct Notice {
+  std::string moment;
+  std::string policy;
+  json body;
+};
+
+}  // namespace
+
+struct Notifier::Impl {
+  explicit Impl(NotifierParts p) : parts(std::move(p)) {}
+  NotifierParts parts;
+  Sequence seen{0};
+  std::size_t active = 0;
+  bool stopping = false;
+
+  [[nodiscard]] std::optional<Notice> notice_of(const JournalEvent& event) const {
+    const auto data = json::parse(event.data, nullptr, false);
+    if (!data.is_object()) {
+      return std::nullopt;
+    }
+    Notice out;
+    std::string cluster;
+    std::string run;
+    if (event.stream.starts_with("run/")) {
+      if (event.type == events::kRunStarted) {
+        out.moment = "started";
+      } else if (event.type == events::kRunEnded) {
+        out.moment = data.value("state", std::string());
+      } else if (event.type == events::kAlert) {
+        out.moment = "waiting";
+      } else {
+        return std::nullopt;
+      }
+      run = event.stream.substr(4);
+      const auto state = parts.runs.find_run(run);
+      if (!state) {
+        return std::nullopt;
+      }
+      cluster = (*state)->cluster;
+      out.policy = (*state)->plan->policy.name;
+    } else if (event.type == events::kScheduleSettled) {
+      const auto outcome = data.value("outcome", std::string());
+      if (outcome != "dropped" && outcome != "needs-approval") {
+        return std::nullopt;
+      }
+      out.moment = outcome == "dropped" ? "missed" : "waiting";
+      const auto slash = event.stream.find('/', 9);
+      out.policy = event.stream.substr(9, slash - 9);
+      cluster = event.stream.substr(slash + 1);
+    } else {
+      return std::nullopt;
+    }
+    out.body = {{"moment", out.moment},
+                {"policy", out.policy},
+                {"cluster", cluster},
+                {"run", run},
+                {"reason", data.value("reason", std::string())},
+                {"at", format_ticks(event.at)}};
+    return out;
+  }
+
+  static net::awaitable<void> deliver(std::shared_ptr<Impl> self, std::string url,
+                                      std::string body) {
+    const auto scheme = url.find("://");
+    const auto path = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
+    const auto endpoint = http::parse_endpoint(url.substr(0, path));
+    std::string problem = endpoint ? "" : endpoint.error().message;
+    const bool safe = endpoint && (endpoint->tls || http::is_loopback(endpoint->host));
+    if (endpoint && !safe) {
+      problem = "without TLS only loopback addresses are told";
+    }
+    for (int attempt = 1; safe && attempt <= kAttempts && !self->stopping; ++attempt) {
+      http::Request request;
+      request.method = "POST";
+      request.target = path == std::string::npos ? "/" : url.substr(path);
+      request.headers.set("Content-Type", "application/json");
+      request.body = body;
+      const auto answer = co_await self->parts.network.client.send(
+          *endpoint, std::move(request), self->parts.network.request_deadline);
+      if (answer && answer->status < 300) {
+        co_return;
+      }
+      problem = answer ? fmt::format("it answered {}", answer->status) : answer.error().message;
+      if (attempt < kAttempts) {
+        co_await self->parts.network.timers.sleep_for(kBetween * attempt);
+      }
+    }
+    if (!self->stopping) {
+      self->parts.network.log.warning("a notification was not delivered",
+                                      {{"webhook", url}, {"reason", problem}});
+    }
+  }
+
+  void send(const std::shared_ptr<Impl>& self, const Notification& to, const std::string& body) {
+    if (!to.webhook.empty()) {
+      ++active;
+      net::co_spawn(parts.executor, deliver(self, to.webhook, body),
+                    [self](std::exception_ptr) { --self->active; });
+      return;
+    }
+    const auto done = parts.run_command
+                          ? parts.run_command(to.command, body)
+                          : Result<void>(Error{Errc::kUnsupported, "commands are not run here"});
+    if (!done) {
+      parts.network.log.warning(
+          "a notification's command did not start",
+          {{"command", to.command.front()}, {"reason", done.error().message}});
+    }
+  }
+};
+
+Notifier::Notifier(NotifierParts parts) : impl_(std::make_shared<Impl>(std::move(parts))) {}
+Notifier::~Notifier() { impl_->stopping = true; }
+
+Result<void> Notifier::load() {
+  VERGER_TRY(impl_->seen, impl_->parts.journal.last_sequence());
+  return {};
+}
+
+void Notifier::look() {
+  for (;;) {
+    const auto events = impl_->parts.journal.read_all(impl_->seen, kPage);
+    if (!events || events->empty()) {
+      return;
+    }
+    impl_->seen = events->back().sequence;
+    for (const auto& event : *events) {
+      const auto notice = impl_->notice_of(event);
+      if (!notice) {
+        continue;
+      }
+      const auto policy = impl_->parts.book.find(notice->policy);
+      if (!policy) {
+        continue;
+      }
+      for (const auto& to : policy->policy.notifications) {
+        if (std::ranges::find(to.on, notice->moment) != to.on.end()) {
+          impl_->send(impl_, to, notice->body.dump());
+        }
+      }
+    }
+  }
+}
+
+std::size_t Notifier::active() const { return impl_->active; }
+
+}  // namespace verger::controller

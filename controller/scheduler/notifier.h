@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/executor/executor.h"
+#include "controller/scheduler/policy_book.h"
+
+namespace verger::controller {
+
+/// Starts a program with `input` on its standard input and does not wait for it.
+using RunCommand =
+    std::function<Result<void>(const std::vector<std::string>& command, const std::string& input)>;
+
+struct NotifierParts {
+  net::any_io_executor executor;
+  Journal& journal;
+  Executor& runs;
+  PolicyBook& book;
+  Network network;
+  RunCommand run_command;  ///< empty: commands are not run, and that is logged
+};
+
+/// Tells webhooks and commands what policies want told: {"moment", "policy", "cluster", "run",
+/// "reason", "at"} as JSON. At most once: what happened while the controller was down, or could not
+/// be delivered in three attempts, is not told again; the journal and the metrics still have it.
+/// One executor.
+class Notifier {
+ public:
+  explicit Notifier(NotifierParts parts);
+  ~Notifier();
+  /// What is in the journal by now is old news.
+  Result<void> load();
+  /// Looks at what has been journaled since, and begins to deliver.
+  void look();
+  /// Deliveries under way.
+  [[nodiscard]] std::size_t active() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace verger::controller

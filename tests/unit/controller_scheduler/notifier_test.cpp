@@ -1,0 +1,122 @@
+#include "controller/scheduler/notifier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/controller/controller_harness.h"
+#include "tests/unit/controller_scheduler/times.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using test::ControllerHarness;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+/// Answers as told, and keeps what it got.
+class Hook final : public http::Client {
+ public:
+  net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
+                                              std::chrono::milliseconds) override {
+    got.push_back(to.url() + request.target);
+    bodies.push_back(json::parse(request.body));
+    http::Response out;
+    out.status = fail-- > 0 ? 503 : 204;
+    co_return out;
+  }
+  int fail = 0;
+  std::vector<std::string> got;
+  std::vector<json> bodies;
+};
+
+class Notifications : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    h_.make_hours = [this](Journal& journal, ControllerEpoch epoch) {
+      book_ = std::make_unique<PolicyBook>(journal, epoch, ControllerHarness::quick_policy());
+      EXPECT_TRUE(book_->load().has_value());
+      return book_.get();
+    };
+    h_.boot();
+    h_.register_cluster();
+    notifier_ = std::make_unique<Notifier>(
+        NotifierParts{.executor = h_.context->get_executor(),
+                      .journal = *h_.journal,
+                      .runs = *h_.executor,
+                      .book = *book_,
+                      .network = {.client = hook_,
+                                  .timers = h_.time,
+                                  .clock = h_.time,
+                                  .credentials = no_credentials_,
+                                  .log = null_log()},
+                      .run_command = [this](const std::vector<std::string>& command,
+                                            const std::string& input) -> Result<void> {
+                        commands_.push_back(command.front() + " " +
+                                            json::parse(input).at("moment").get<std::string>());
+                        return {};
+                      }});
+  }
+  void TearDown() override {
+    notifier_.reset();
+    h_.crash();
+  }
+  void apply(const std::string& notifications) {
+    auto policy = book_->parse("name: nightly\nclusters: [prod]\nnotifications:\n" + notifications);
+    ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
+    ASSERT_TRUE(book_->apply(*std::move(policy), "me").has_value());
+    ASSERT_TRUE(notifier_->load().has_value());
+  }
+  void run_and_look() {
+    auto policy = book_->find("nightly").value().policy.plan;
+    const auto run = h_.start_scavenge(policy);
+    ASSERT_TRUE(h_.run_to_end(run));
+    notifier_->look();
+    h_.run_until([this] { return notifier_->active() == 0; }, std::chrono::minutes(2));
+  }
+  class NoCredentials final : public CredentialStore {
+   public:
+    Result<Credentials> find(std::string_view) override { return Credentials{"", ""}; }
+  };
+
+  Hook hook_;
+  NoCredentials no_credentials_;
+  std::vector<std::string> commands_;
+  std::unique_ptr<PolicyBook> book_;
+  std::unique_ptr<Notifier> notifier_;
+  ControllerHarness h_;
+};
+
+TEST_F(Notifications, TellWhatAPolicyWantsTold) {
+  apply(
+      "  - {on: done, webhook: 'http://127.0.0.1:9000/hook?x=1'}\n"
+      "  - {on: [started, failed], command: [notify, --loud]}\n");
+  run_and_look();
+  EXPECT_THAT(hook_.got, ElementsAre("http://127.0.0.1:9000/hook?x=1"));
+  EXPECT_EQ(hook_.bodies.at(0).at("moment"), "done");
+  EXPECT_EQ(hook_.bodies.at(0).at("cluster"), "prod");
+  EXPECT_THAT(commands_, ElementsAre("notify started"));
+  notifier_->look();
+  EXPECT_THAT(hook_.got, SizeIs(1)) << "once";
+}
+
+TEST_F(Notifications, AreTriedAgainAndGivenUp) {
+  apply("  - {on: done, webhook: 'http://127.0.0.1:9000/'}\n");
+  hook_.fail = 1;
+  run_and_look();
+  EXPECT_THAT(hook_.got, SizeIs(2));
+  hook_.fail = 10;
+  run_and_look();
+  EXPECT_THAT(hook_.got, SizeIs(5));
+}
+
+TEST_F(Notifications, GoNowhereElseWithoutTls) {
+  apply("  - {on: done, webhook: 'http://example.com/'}\n");
+  run_and_look();
+  EXPECT_THAT(hook_.got, SizeIs(0));
+}
+
+}  // namespace
+}  // namespace verger::controller
