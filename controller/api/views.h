@@ -18,8 +18,8 @@ nlohmann::json run(const RunState& run);
 /// What the run showed, from what its steps saw; null before it has ended.
 nlohmann::json report(const RunState& run);
 /// When a run will have ended: {"earliest", "latest"} from the plan's expected durations (this
-/// cluster's history, or an estimate the first time) and what is under way; null where a step has no
-/// expectation, or the run has ended, is paused or waits.
+/// cluster's history, or an estimate the first time) and what is under way; null where a step has
+/// no expectation, or the run has ended, is paused or waits.
 nlohmann::json expected_end(const RunState& run, Ticks now);
 nlohmann::json refusal(const planner::Refusal& refusal);
 

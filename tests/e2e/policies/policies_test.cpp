@@ -8,7 +8,8 @@
 #include "tests/support/processes/real_cluster.h"
 #include "tests/support/temp_directory.h"
 
-// Real processes: a freeze written as a policy holds a person's run, and lets it go when it is gone.
+// Real processes: a freeze written as a policy holds a person's run, and lets it go when it is
+// gone.
 namespace verger::test {
 namespace {
 
