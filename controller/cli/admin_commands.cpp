@@ -118,20 +118,23 @@ void collect(const CLI::App& app, const std::string& path,
 std::string bash_completion(const CLI::App& app) {
   std::vector<std::pair<std::string, std::string>> words;
   collect(app, "", words);
-  std::string out = R"(_verger() {
+  std::string out = R"sh(_verger() {
   local cur=${COMP_WORDS[COMP_CWORD]} path="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in -*) ;; *) case " $(_verger_words "$path") " in *" $word "*) path="${path:+$path }$word" ;; esac ;; esac
+    case $word in
+      -*) ;;
+      *) case " $(_verger_words "$path") " in *" $word "*) path="${path:+$path }$word" ;; esac ;;
+    esac
   done
   COMPREPLY=($(compgen -W "$(_verger_words "$path")" -- "$cur"))
 }
 _verger_words() {
   case "$1" in
-)";
+)sh";
   for (const auto& [path, list] : words) {
     out += fmt::format("    \"{}\") echo \"{}\" ;;\n", path, list);
   }
-    return out + "  esac\n}\ncomplete -F _verger verger\n";
+  return out + "  esac\n}\ncomplete -F _verger verger\n";
 }
 
 std::string fish_completion(const CLI::App& app) {
