@@ -82,6 +82,7 @@ TEST_F(PeakHours, StopTheScavengeAtTheirStartAndItResumesAtTheirEnd) {
   EXPECT_THAT(h_.state(run).reason, HasSubstr("office hours"));
   EXPECT_TRUE(h_.state(run).alerts.empty());
   hours_.open = true;
+  hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
   expect_done_once(run);
   EXPECT_EQ(h_.cluster.node("n2").scavenge_starts, 2);
@@ -97,6 +98,7 @@ TEST_F(PeakHours, StopItAlsoAfterTheControllerWasDown) {
   pass(std::chrono::seconds(2));
   EXPECT_FALSE(h_.cluster.node("n2").running.has_value());
   hours_.open = true;
+  hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
   expect_done_once(run);
 }
@@ -111,6 +113,7 @@ TEST_F(PeakHours, LeaveTheScavengeToEndWhereThePolicySaysSo) {
   EXPECT_EQ(h_.cluster.node("n2").finished.at(0), 1);
   EXPECT_FALSE(h_.cluster.node("n3").running.has_value());
   hours_.open = true;
+  hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
   expect_done_once(run);
   EXPECT_EQ(h_.cluster.node("n2").scavenge_starts, 1);
@@ -137,6 +140,7 @@ TEST_F(PeakHours, ThatBeginInTheMiddleOfAMoveRestoreThePriority) {
   EXPECT_EQ(h_.cluster.node("n1").priority, 0);
   EXPECT_EQ(h_.cluster.total_resigns(), 0);
   hours_.open = true;
+  hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
   expect_done_once(run);
 }
@@ -150,6 +154,7 @@ TEST_F(PeakHours, LetNoDeadlineRun) {
   hours_.open = false;
   pass(std::chrono::minutes(5));
   hours_.open = true;
+  hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
   expect_done_once(run);
   EXPECT_TRUE(h_.state(run).alerts.empty());
