@@ -103,6 +103,29 @@ TEST_P(ScavengeFixture, GoesOnFromWhereTheServerWasInterrupted) {
   EXPECT_THAT(found, testing::IsEmpty());
 }
 
+TEST_P(ScavengeFixture, HasTheServersRowsWhereItWasInterrupted) {
+  if (!fixture.has("interrupted")) {
+    GTEST_SKIP() << "the server was not interrupted";
+  }
+  const auto files = prepared(fixture, "after");
+  auto run = fixture.run();
+  run.options.stop_after = {.stage = Stage::kCalculating, .nth = 0};
+  const auto stopped = run_scavenge(*files, "/db", run);
+  ASSERT_FALSE(stopped);
+  ASSERT_EQ(stopped.error().code, Errc::kCancelled) << stopped.error().message;
+  auto ours = read_state(*files, "/db/index");
+  auto server = read_state(*fixture.unpack("interrupted"), "/db/index");
+  ASSERT_THAT(server["Checkpoint"], testing::ElementsAre(testing::HasSubstr("ExecutingChunks")));
+  // The server has executed some chunks by then: what weights it still has are ours.
+  EXPECT_THAT(ours["ChunkWeights"], testing::IsSupersetOf(server["ChunkWeights"]));
+  EXPECT_FALSE(server["ChunkWeights"].empty());
+  for (const auto* table : {"ChunkWeights", "Checkpoint"}) {
+    ours.erase(table);
+    server.erase(table);
+  }
+  EXPECT_THAT(state_differences(ours, server), testing::IsEmpty());
+}
+
 TEST_P(ScavengeFixture, GivesTheSameAfterAStopInAnyStage) {
   if (server_failed(fixture) || !fixture.point()) {
     GTEST_SKIP() << "nothing to compare";
