@@ -9,6 +9,7 @@
 #include "controller/executor/step_kind.h"
 #include "controller/journal/journal.h"
 #include "controller/scheduler/scheduler.h"
+#include "engine/base/directories.h"
 
 namespace verger::controller {
 
@@ -89,7 +90,7 @@ Controller::~Controller() = default;
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
                                                      ControllerEnvironment environment) {
-  VERGER_CHECK(environment.files.make_directories(options.data_directory));
+  VERGER_CHECK(make_directories_durably(environment.files, options.data_directory));
   VERGER_TRY(auto journal,
              open_sqlite_journal(environment.files, options.data_directory / "journal.db",
                                  environment.clock));
