@@ -65,6 +65,9 @@ Result<void> TransactionLog::receive_chunk(const Path& temporary) {
                     header.start_position(), header.end_position(), s.append_position)};
   };
   VERGER_CHECK(flush());
+  if (header.start_position().value() == s.append_position) {
+    VERGER_CHECK(s.guarded(s.complete_filled_chunk()));
+  }
   const bool behind = header.start_position().value() == s.append_position &&
                       !(s.active && s.active->data_size() > 0);
   if (!behind && (header.start_position().value() >= s.append_position ||

@@ -97,6 +97,14 @@ Result<void> TransactionLog::complete_replicated_chunk() {
   return s.guarded(s.roll(RollOrder::kWriterFirst, false));
 }
 
+Result<void> TransactionLog::State::complete_filled_chunk() {
+  if (active && active->data_size() > 0 &&
+      active->chunk()->end_position().value() == append_position) {
+    return roll(RollOrder::kWriterFirst, false);
+  }
+  return {};
+}
+
 Result<void> TransactionLog::start_replicated_chunk(const ChunkHeader& header) {
   State& s = *state_;
   VERGER_CHECK(s.check_writable());
@@ -106,6 +114,7 @@ Result<void> TransactionLog::start_replicated_chunk(const ChunkHeader& header) {
                              "record by record (chunk size here: {})",
                              header.start, header.end, header.chunk_size, s.chunk_size)};
   }
+  VERGER_CHECK(s.guarded(s.complete_filled_chunk()));
   if (header.start_position().value() != s.append_position ||
       (s.active && s.active->data_size() > 0)) {
     return Error{Errc::kConflict,

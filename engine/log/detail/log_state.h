@@ -80,6 +80,9 @@ struct TransactionLog::State {
   Result<void> flush();
   /// Completes the active chunk; writer.chk is at its end when this returns.
   Result<void> roll(RollOrder order, bool start_next);
+  /// A record may fill a chunk to its last byte. That the leader has a next chunk says that this
+  /// one was completed; nobody says so again after a link broke.
+  Result<void> complete_filled_chunk();
   Result<LogPosition> append_single(Record record);
 };
 

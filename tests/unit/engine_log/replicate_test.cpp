@@ -90,6 +90,35 @@ TEST(Replicate, GoesOnAfterTheFollowerWasReopened) {
   EXPECT_EQ(pair.follower_disk.positions(*pair.follower), pair.leader_disk.positions(*pair.leader));
 }
 
+TEST(Replicate, AChunkFilledToItsLastByteIsCompletedByTheNextOne) {
+  for (const bool reopened : {false, true}) {
+    SmallLog from;
+    SmallLog to;
+    auto leader = from.open();
+    auto follower = to.open();
+    value(leader->append_epoch(EpochNumber(0), from.random.uuid()));
+    const auto first = leader->chunk_at(LogPosition(0));
+    const auto room = first->end_position() - leader->append_position();
+    from.append_sized(*leader, static_cast<std::size_t>(room));
+    ok(leader->flush());
+    ASSERT_EQ(leader->end(), first->end_position());
+    // Everything has arrived, and the link broke.
+    follow(from, *leader, to, *follower);
+    ASSERT_EQ(follower->end(), leader->end());
+    if (reopened) {
+      follower.reset();
+      follower = to.open();
+    }
+    from.append_sized(*leader, 200);
+    ok(leader->flush());
+    follow(from, *leader, to, *follower);
+    EXPECT_EQ(follower->end(), leader->end());
+    EXPECT_EQ(to.positions(*follower), from.positions(*leader));
+    EXPECT_TRUE(follower->chunk_at(LogPosition(0))->completed());
+    ok(follower->chunk_at(LogPosition(0))->verify_md5());
+  }
+}
+
 TEST(Replicate, AScavengedChunkIsTakenWholeAndNumberedHere) {
   Pair pair;
   const auto first = pair.leader->chunks()[0];
