@@ -1,5 +1,6 @@
 #include "nodeagent/node/gossip.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -76,6 +77,13 @@ Result<Member> parse_member(const json& value) {
 
 void MemberTable::set_self(Member self) {
   self_ = node_id(self.http);
+  if (const auto known = members_.find(self_); known != members_.end()) {
+    newest_of_self_ = std::max(newest_of_self_, known->second.timestamp);
+  }
+  if (self.timestamp <= newest_of_self_) {
+    self.timestamp = Ticks(newest_of_self_.value() + 1);
+  }
+  newest_of_self_ = self.timestamp;
   self.alive = true;
   members_.insert_or_assign(self_, std::move(self));
 }
@@ -95,6 +103,7 @@ void MemberTable::add_seed(const http::Endpoint& endpoint, Ticks now) {
 void MemberTable::merge(const Member& member, bool direct, Monotonic now) {
   const auto id = node_id(member.http);
   if (id == self_) {
+    newest_of_self_ = std::max(newest_of_self_, member.timestamp);
     return;
   }
   const auto known = members_.find(id);

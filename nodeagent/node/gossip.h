@@ -41,10 +41,15 @@ Result<Member> parse_member(const nlohmann::json& json);
 
 /// Who is in the cluster. What a member says of itself comes by gossip and the newest wins;
 /// whether it is alive, every node judges by itself. No I/O.
+///
+/// A member's time stamps only grow, whatever its wall clock does: others would not believe an
+/// older one, and a node that was restarted after its clock had been set back would be a stranger
+/// to them, as their leader too, until that time had come again.
 class MemberTable {
  public:
   explicit MemberTable(std::chrono::milliseconds removal) : removal_(removal) {}
 
+  /// Its time stamp is raised above all that the others have seen of this node.
   void set_self(Member self);
   void add_seed(const http::Endpoint& endpoint, Ticks now);
   /// An entry another node passed on; `direct` when it is the sender's own.
@@ -68,6 +73,7 @@ class MemberTable {
  private:
   std::chrono::milliseconds removal_;
   NodeId self_;
+  Ticks newest_of_self_{0};  ///< that anybody had, also from the process before this one
   std::map<NodeId, Member> members_;
   std::map<NodeId, Monotonic> dead_since_;
   std::map<NodeId, http::Endpoint> seeds_;

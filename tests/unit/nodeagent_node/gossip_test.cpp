@@ -30,6 +30,28 @@ TEST(MemberTable, TheNewerOfTwoEntriesCounts) {
   EXPECT_EQ(table.find("b:2113")->priority, 5);
 }
 
+TEST(MemberTable, AClockThatIsSetBackMakesNoOldNews) {
+  // The others have seen "a" an hour ahead; it is restarted, and its clock is right now.
+  MemberTable other(1s);
+  other.set_self(member("b", 1));
+  other.merge(member("a", 3'600), true, 0ms);
+  MemberTable restarted(1s);
+  restarted.set_self(member("a", 10));
+  restarted.merge(*other.find("a:2113"), false, 0ms);
+  auto now = member("a", 11);
+  now.priority = 5;
+  restarted.set_self(now);
+  other.merge(*restarted.find("a:2113"), true, 1ms);
+  EXPECT_EQ(other.find("a:2113")->priority, 5);
+
+  // Set back while it runs.
+  now.timestamp = Ticks(2);
+  now.priority = 6;
+  restarted.set_self(now);
+  other.merge(*restarted.find("a:2113"), true, 2ms);
+  EXPECT_EQ(other.find("a:2113")->priority, 6);
+}
+
 TEST(MemberTable, ASeedIsAPlaceholderUntilItsNodeAnswers) {
   MemberTable table(1s);
   table.set_self(member("a", 1));
