@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/directories.h"
 #include "engine/base/failpoint.h"
 #include "nodeagent/api/problem.h"
 #include "nodeagent/http/router.h"
@@ -270,7 +271,7 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
 
   // --- The life of one operation
 
-  /// Stores the record; a journal that cannot be written ends what can still be ended safely.
+  /// False: the journal cannot be written now.
   bool store(const OperationRecord& record) {
     if (auto stored = journal_->update(record); !stored) {
       environment_.log.error("the agent's journal cannot be written",
@@ -280,65 +281,83 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     return true;
   }
 
-  void finish(OperationRecord& record, api::OperationState state, std::string code,
-              std::string text) {
-    record.status.state = state;
-    record.status.finished_at = format_ticks(environment_.clock.now());
+  void finish(const Record& record, api::OperationState state, std::string code, std::string text) {
+    record->status.state = state;
+    record->status.finished_at = format_ticks(environment_.clock.now());
     if (state == api::OperationState::kDone) {
-      record.status.result_json = std::move(text);
+      record->status.result_json = std::move(text);
     } else {
-      record.status.error_code = std::move(code);
-      record.status.error = std::move(text);
+      record->status.error_code = std::move(code);
+      record->status.error = std::move(text);
     }
-    if (store(record)) {
-      VERGER_FAILPOINT("agent.outcome.after-journal");
-      environment_.log.info("operation ended", {{"operation", record.request.id},
-                                                {"kind", record.request.kind},
-                                                {"state", std::string(api::to_string(state))},
-                                                {"error", record.status.error}});
+    if (!store_outcome(*record)) {
+      running_[record->request.id] = record;
+      tasks_.spawn(store_later(shared_from_this(), record));
     }
+  }
+
+  bool store_outcome(const OperationRecord& record) {
+    if (!store(record)) {
+      return false;
+    }
+    VERGER_FAILPOINT("agent.outcome.after-journal");
+    environment_.log.info("operation ended",
+                          {{"operation", record.request.id},
+                           {"kind", record.request.kind},
+                           {"state", std::string(api::to_string(record.status.state))},
+                           {"error", record.status.error}});
     running_.erase(record.request.id);
+    return true;
+  }
+
+  /// An outcome that is known but not stored (a full disk) is one that nobody may be told: whoever
+  /// asks would wait for ever if it were dropped.
+  static net::awaitable<void> store_later(std::shared_ptr<Impl> self, Record record) {
+    do {
+      co_await self->environment_.timers.sleep_for(self->options_.poll_interval);
+    } while (!self->stopping_ && !self->store_outcome(*record));
   }
 
   /// After a restart: what was only accepted was certainly not sent; the rest is looked at.
   void resume(Record record) {
     if (record->status.state == api::OperationState::kAccepted) {
-      finish(*record, api::OperationState::kFailed, "not_happened",
+      finish(record, api::OperationState::kFailed, "not_happened",
              "the agent was restarted before it acted; nothing was done");
       return;
     }
     running_[record->request.id] = record;
-    tasks_.spawn(watch(shared_from_this(), std::move(record)));
+    tasks_.spawn(watch(shared_from_this(), std::move(record), /*stored=*/true));
   }
 
   static net::awaitable<void> begin(std::shared_ptr<Impl> self, Record record) {
     auto& kind = *self->kinds_.at(record->request.kind);
     VERGER_FAILPOINT("agent.operation.accepted");
     if (auto looked = co_await self->last_look(kind, record); !looked) {
-      self->finish(*record, api::OperationState::kFailed,
+      self->finish(record, api::OperationState::kFailed,
                    std::string(to_string(looked.error().code)), looked.error().message);
       co_return;
     }
     // From here on the request may have been sent: this state has to be on disk before it is.
     record->status.state = api::OperationState::kActing;
     if (!self->store(*record)) {
-      self->running_.erase(record->request.id);
+      self->finish(record, api::OperationState::kFailed, "not_happened",
+                   "the agent could not write its journal before it acted; nothing was done");
       co_return;
     }
     VERGER_FAILPOINT("agent.operation.before-act");
     const auto acted = co_await kind.act(self->local_node(), *record);
     VERGER_FAILPOINT("agent.operation.after-act");
     if (!acted && acted.error().code != Errc::kUnknownOutcome) {
-      self->finish(*record, api::OperationState::kFailed,
-                   std::string(to_string(acted.error().code)), acted.error().message);
+      self->finish(record, api::OperationState::kFailed, std::string(to_string(acted.error().code)),
+                   acted.error().message);
       co_return;
     }
     if (!acted) {
       record->status.state = api::OperationState::kUnknown;
       record->status.error = acted.error().message;
     }
-    self->store(*record);
-    co_await watch(self, std::move(record));
+    const bool stored = self->store(*record);
+    co_await watch(self, std::move(record), stored);
   }
 
   net::awaitable<Result<void>> last_look(Operation& kind, Record record) {
@@ -356,30 +375,31 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     co_return co_await kind.look(local_node(), *record);
   }
 
-  static net::awaitable<void> watch(std::shared_ptr<Impl> self, Record record) {
+  /// `stored`: the record on disk is as in memory.
+  static net::awaitable<void> watch(std::shared_ptr<Impl> self, Record record, bool stored) {
     auto& kind = *self->kinds_.at(record->request.kind);
     while (!self->stopping_) {
       const auto memory = record->memory_json;
       const auto seen = co_await kind.observe(self->local_node(), *record);
       switch (seen.kind) {
         case Observation::Kind::kDone:
-          self->finish(*record, api::OperationState::kDone, {}, seen.text);
+          self->finish(record, api::OperationState::kDone, {}, seen.text);
           co_return;
         case Observation::Kind::kNotHappened:
-          self->finish(*record, api::OperationState::kFailed, "not_happened", seen.text);
+          self->finish(record, api::OperationState::kFailed, "not_happened", seen.text);
           co_return;
         case Observation::Kind::kFailed:
-          self->finish(*record, api::OperationState::kFailed, seen.code, seen.text);
+          self->finish(record, api::OperationState::kFailed, seen.code, seen.text);
           co_return;
         case Observation::Kind::kRunning:
         case Observation::Kind::kUnknown: {
           const auto state = seen.kind == Observation::Kind::kRunning
                                  ? api::OperationState::kActing
                                  : api::OperationState::kUnknown;
-          if (state != record->status.state || memory != record->memory_json) {
+          if (!stored || state != record->status.state || memory != record->memory_json) {
             record->status.state = state;
             record->status.error = seen.text;
-            self->store(*record);
+            stored = self->store(*record);
           }
           break;
         }
@@ -405,7 +425,7 @@ Agent::Agent(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Agent::~Agent() = default;
 
 Result<std::unique_ptr<Agent>> Agent::open(AgentOptions options, AgentEnvironment environment) {
-  VERGER_CHECK(environment.files.make_directories(options.journal.parent_path()));
+  VERGER_CHECK(make_directories_durably(environment.files, options.journal.parent_path()));
   VERGER_TRY(auto journal,
              OperationJournal::open(environment.files, options.journal, environment.clock));
   return std::unique_ptr<Agent>(new Agent(
