@@ -296,8 +296,8 @@ Result<Permit> parse_permit(std::string_view body) {
   if (permit.controller_epoch < 0) {
     fields.wrong("controllerEpoch", "must not be negative");
   }
-  if (permit.valid_for_ms <= 0 || permit.valid_for_ms > kPermitLongest) {
-    fields.wrong("validForMs", "must be from 1 to 86400000");
+  if (permit.valid_for_ms < 0 || permit.valid_for_ms > kPermitLongest) {
+    fields.wrong("validForMs", "must be from 0 (taken back) to 86400000");
   }
   VERGER_CHECK(fields.result());
   return permit;

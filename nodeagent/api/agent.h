@@ -88,7 +88,7 @@ struct NodeFacts {
 };
 
 /// From now on the agent refuses older controllers. It runs out `valid_for_ms` after arrival, on
-/// the agent's own monotonic clock.
+/// the agent's own monotonic clock; with 0 the permit of this step is taken back at once.
 struct Permit {
   std::int64_t controller_epoch = 0;
   std::string run{};

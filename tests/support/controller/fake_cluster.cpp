@@ -392,6 +392,9 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
   }
   if (path == "/agent/v1/permits") {
     const auto permit = api::parse_permit(request.body);
+    if (!permit) {
+      return problem(400, "invalid");
+    }
     if (permit->controller_epoch < node.highest_epoch) {
       return problem(409, "stale_epoch");
     }

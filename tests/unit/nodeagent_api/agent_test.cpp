@@ -114,7 +114,7 @@ TEST(AgentApi, RefusesPermitsWithoutASensibleEnd) {
   const Permit permit{.controller_epoch = 3, .run = "r", .step = "s", .valid_for_ms = 5000};
   EXPECT_EQ(to_json(*parse_permit(to_text(to_json(permit)))), to_json(permit));
   for (const std::string_view bad :
-       {"{}", "[]", "x", R"({"controllerEpoch":1,"validForMs":0})",
+       {"{}", "[]", "x", R"({"controllerEpoch":1,"validForMs":-1})",
         R"({"controllerEpoch":1,"validForMs":86400001})", R"({"controllerEpoch":-1})"}) {
     EXPECT_EQ(parse_permit(bad).error().code, Errc::kInvalidArgument) << bad;
   }

@@ -37,6 +37,17 @@ TEST(Permits, RunOutOnTheAgentsOwnClock) {
   EXPECT_EQ(late.error().code, Errc::kRefused);
 }
 
+TEST(Permits, AreTakenBackByOneThatLastsNoTime) {
+  test::ManualClock clock;
+  Permits permits(clock);
+  permits.grant(permit(1));
+  const auto back =
+      api::parse_permit(R"({"controllerEpoch":1,"run":"r","step":"s","validForMs":0})");
+  ASSERT_TRUE(back.has_value()) << back.error().message;
+  permits.grant(*back);
+  EXPECT_FALSE(permits.check(request(1)).has_value());
+}
+
 TEST(Permits, ANewerControllerEndsTheOlderOnes) {
   test::ManualClock clock;
   Permits permits(clock);
