@@ -13,6 +13,7 @@
 
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
+#include "controller/executor/mutations.h"
 #include "controller/executor/run_state.h"
 #include "controller/executor/step_kind.h"
 #include "controller/executor/working_hours.h"
@@ -29,6 +30,7 @@ struct ExecutorOptions {
   std::chrono::milliseconds permit_valid_for{60'000};
   /// At most one progress event per step in this time.
   std::chrono::milliseconds progress_interval{5'000};
+  Mutations mutations = {};
 };
 
 /// Everything it stands on; all of it outlives the executor's coroutines, or is never touched again

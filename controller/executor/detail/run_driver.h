@@ -88,6 +88,9 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   [[nodiscard]] bool is_skipped(const planner::Step& step) const {
     return !step.node.empty() && run_->state.skipped_nodes.contains(step.node);
   }
+  [[nodiscard]] Mutations broken() const {
+    return kMayBeBroken ? core_->parts.options.mutations : Mutations{};
+  }
   [[nodiscard]] Monotonic monotonic() const { return core_->parts.network.clock.monotonic(); }
   [[nodiscard]] std::chrono::milliseconds poll() const {
     return core_->parts.options.poll_interval;

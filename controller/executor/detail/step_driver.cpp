@@ -67,6 +67,10 @@ net::awaitable<StepEnd> RunDriver::drive_step(std::shared_ptr<RunDriver> self,
 
 net::awaitable<StepEnd> RunDriver::step_to_end(const planner::Stage& stage,
                                                const planner::Step& step) {
+  if (broken().repeat_after_crash && (state_of(step).status == StepStatus::kActing ||
+                                      state_of(step).status == StepStatus::kUnknown)) {
+    co_await act(stage, step, context_of(step, co_await look()), false);
+  }
   for (;;) {
     check();
     const auto status = state_of(step).status;
@@ -369,6 +373,10 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
     co_await nap(poll());
     co_return std::nullopt;
   }
+  if (broken().reply_is_deed && answer.kind == ActAnswer::Kind::kAccepted) {
+    record(events::kStepDone, {{"step", step.id}, {"result", parsed(answer.memo)}});
+    co_return StepEnd::kDone;
+  }
   if (!not_sent) {
     record(events::kStepActed, {{"step", step.id},
                                 {"operation", context.state.operation},
@@ -471,6 +479,10 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
         add(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.note)}});
         record_all(std::move(news));
         failpoint(step, "after-outcome");
+        if (broken().second_resign && step.cost.leader_move &&
+            context.snapshot.leader() != nullptr) {
+          static_cast<void>(co_await context.peers->resign(context.snapshot.leader()->name));
+        }
         co_return StepEnd::kDone;
       case Verdict::Kind::kNotArrived:
         if (cancelling() || is_skipped(step) || pausing()) {
