@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controller/daemon/controller.h"
+#include "nodeagent/node/inspection.h"
+#include "tests/simulation/full/base_disk.h"
+#include "tests/simulation/full/trace.h"
+#include "tests/support/cluster/sim_world.h"
+
+namespace verger::sim {
+
+/// The machines: three with an embedded node and its agent in one process, the controller's, and
+/// two that never fail: a person's and a writer's.
+inline constexpr std::array<std::string_view, 3> kNodes = {"n1", "n2", "n3"};
+inline constexpr std::string_view kController = "c";
+inline constexpr std::string_view kPerson = "p";
+inline constexpr std::string_view kWriter = "w";
+inline constexpr std::string_view kClusterName = "sim";
+
+inline constexpr std::uint16_t kNodePort = 2113;
+inline constexpr std::uint16_t kReplicationPort = 1112;
+inline constexpr std::uint16_t kAgentPort = 2114;
+inline constexpr std::uint16_t kControllerPort = 2115;
+http::Endpoint endpoint(std::string_view host, std::uint16_t port);
+
+/// What the end of a process leaves of what was not synced.
+enum class Power : std::uint8_t {
+  kStays,  ///< everything written
+  kCut,    ///< nothing of it
+  kTorn,   ///< each write by chance, or half of it
+};
+
+struct ClusterOptions {
+  StartingPoint start = StartingPoint::kNeverScavenged;
+  std::uint64_t seed = 1;
+  controller::ExecutorOptions executor;
+  planner::Policy policy;
+};
+
+/// Starts the real programs on simulated machines, and starts them again after they ended, as the
+/// service manager of a machine does.
+class Cluster {
+ public:
+  Cluster(testing::SimWorld& world, ClusterOptions options, Trace& trace);
+  ~Cluster();
+
+  /// Switches all machines on.
+  void start();
+  /// The process on `host` ends now; the next one starts after `pause`. From outside of the
+  /// process, or (at a failpoint, in a disk operation) from inside it. False: it was not up.
+  bool crash(std::string_view host, Power power, std::chrono::milliseconds pause);
+  /// Whatever is down starts now.
+  void start_what_is_down();
+
+  /// nullptr while the process, or the node in it, is down.
+  [[nodiscard]] node::NodeInspection* node(std::string_view host) const;
+  [[nodiscard]] controller::Controller* controller() const;
+  [[nodiscard]] bool everything_is_up() const;
+  /// How often the program on `host` was started.
+  [[nodiscard]] int boots(std::string_view host) const;
+  /// Called after each start of the controller, before it does anything.
+  std::function<void(controller::Controller&)> on_controller;
+
+  testing::SimWorld& world() { return world_; }
+  Trace& trace() { return trace_; }
+  /// Starts that failed, with the last reason.
+  int failed_starts = 0;
+  std::string last_failed_start;
+  /// Power cuts after which the disk was not what it had been.
+  std::uint64_t power_cuts_with_loss = 0;
+
+ private:
+  struct Machine;
+  struct NodeProgram;
+  struct ControllerProgram;
+
+  void boot(Machine& machine);
+  Result<void> boot_node(Machine& machine);
+  Result<void> boot_controller(Machine& machine);
+  void boot_later(Machine& machine, std::chrono::milliseconds pause);
+  void end_from_inside(const std::string& host, std::string reason);
+  Machine& machine(std::string_view host) const;
+
+  testing::SimWorld& world_;
+  ClusterOptions options_;
+  Trace& trace_;
+  std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
+};
+
+}  // namespace verger::sim

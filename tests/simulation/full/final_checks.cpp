@@ -1,0 +1,220 @@
+#include "tests/simulation/full/final_checks.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/digest.h"
+#include "engine/base/sqlite.h"
+#include "engine/streams/event_store.h"
+
+namespace verger::sim {
+
+using nlohmann::json;
+
+namespace {
+
+/// A node's database, opened read-only beside the running node.
+struct OpenedDatabase {
+  SeededRandom random{1};
+  std::unique_ptr<streams::Database> database;
+};
+
+Result<std::unique_ptr<OpenedDatabase>> open_database(testing::SimHost& host) {
+  auto opened = std::make_unique<OpenedDatabase>();
+  streams::DatabaseOptions options;
+  options.log.access = log::Access::kReadOnly;
+  options.log.assume_stopped = true;
+  options.index.read_only = true;
+  options.index.max_mem_table_size = 10'000;
+  options.index.stream_existence_filter_size = 10'000;
+  VERGER_TRY(opened->database,
+             streams::Database::open(host.disk(), "/db", options, /*commit_all=*/true, host.clock(),
+                                     opened->random, null_log()));
+  return opened;
+}
+
+struct Seen {
+  std::vector<streams::ScavengePoint> points;
+  std::string logical;
+  std::string readable;
+};
+
+Result<Seen> look(streams::Database& database) {
+  Seen seen;
+  VERGER_TRY(seen.points, streams::scavenge_points(database));
+  if (seen.points.empty()) {
+    return seen;
+  }
+  const auto& last = seen.points.back();
+  streams::DigestJob job(database, last.position, last.effective_now);
+  for (;;) {
+    VERGER_TRY(const auto outcome, job.step(Budget{.units = 100'000}));
+    if (outcome.kind == StepOutcome::Kind::kDone) {
+      break;
+    }
+  }
+  seen.logical = to_hex(job.digest().logical);
+  seen.readable = to_hex(job.digest().readable);
+  return seen;
+}
+
+void check_writes(streams::Database& database, std::string_view node, const Writer& writer,
+                  Watcher& watcher) {
+  std::map<std::string, std::vector<streams::Event>> read;
+  for (const auto& event : writer.acknowledged()) {
+    auto found = read.find(event.stream);
+    if (found == read.end()) {
+      auto slice = database.read_forward(event.stream, EventNumber(0), 10'000);
+      found = read.emplace(event.stream,
+                           slice ? std::move(slice->events) : std::vector<streams::Event>())
+                  .first;
+    }
+    const auto at = static_cast<std::size_t>(event.number);
+    if (at >= found->second.size() || found->second[at].id.to_string() != event.id) {
+      watcher.violation(fmt::format("{} lacks event {} of {}, which was acknowledged", node,
+                                    event.number, event.stream));
+      return;
+    }
+  }
+}
+
+void check_operations(Cluster& cluster, Watcher& watcher) {
+  for (const auto name : kNodes) {
+    // One request per operation id at most; an agent's own journal knows the ids.
+    const auto& history = watcher.node(name);
+    int scavenges = 0;
+    auto database = sqlite::Database::open_snapshot(cluster.world().host(std::string(name)).disk(),
+                                                    "/agent/journal.db");
+    if (!database) {
+      watcher.violation(fmt::format("{}: its agent's journal cannot be read: {}", name,
+                                    database.error().message));
+      continue;
+    }
+    auto statement = database->prepare("SELECT id, kind FROM operation");
+    if (!statement) {
+      watcher.violation(statement.error().message);
+      continue;
+    }
+    for (auto row = statement->step(); row && *row; row = statement->step()) {
+      const std::string id(statement->column_text(0));
+      if (!watcher.journal().operations.contains(id)) {
+        watcher.violation(
+            fmt::format("{}: operation {} was accepted, the journal has no intent", name, id));
+      }
+      scavenges += statement->column_text(1) == "scavenge" ? 1 : 0;
+    }
+    if (history.starts_asked > scavenges) {
+      watcher.violation(fmt::format("{} was asked {} times to scavenge by {} operations", name,
+                                    history.starts_asked, scavenges));
+    }
+  }
+}
+
+void check_report(const json& run, const std::map<std::string, Seen>& seen, Watcher& watcher) {
+  const auto report = run.value("report", json());
+  if (!report.is_object()) {
+    watcher.violation("the ended run has no report");
+    return;
+  }
+  const auto point = report.value("point", json());
+  if (!point.is_object()) {
+    watcher.violation("the run is done and its report has no point");
+    return;
+  }
+  const auto number = point.value("number", std::int64_t{-1});
+  std::set<std::string> reported;
+  for (const auto& node : report.value("nodes", json::array())) {
+    const auto name = node.value("name", std::string());
+    reported.insert(name);
+    if (!watcher.node(name).finished.contains(number)) {
+      watcher.violation(
+          fmt::format("the report says point {}, {} has not finished it", number, name));
+    }
+    const auto& truth = seen.at(name);
+    const auto member = [&node](const char* of) {
+      const auto& value = node.contains(of) ? node[of] : json();
+      return value.is_string() ? value.get<std::string>() : std::string();
+    };
+    if (member("logical_digest") != truth.logical) {
+      watcher.violation(fmt::format("the report's logical digest of {} is {}, the node's is {}",
+                                    name, member("logical_digest"), truth.logical));
+    }
+    if (member("readable_digest") != truth.readable) {
+      watcher.violation(fmt::format("the report's readable digest of {} is {}, the node's is {}",
+                                    name, member("readable_digest"), truth.readable));
+    }
+  }
+  for (const auto name : kNodes) {
+    if (!reported.contains(std::string(name))) {
+      watcher.violation(fmt::format("the report lacks {}", name));
+    }
+  }
+}
+
+}  // namespace
+
+void check_end(Cluster& cluster, Watcher& watcher, const Writer& writer, const Person& person,
+               bool faults) {
+  for (const auto& complaint : writer.complaints()) {
+    watcher.violation(complaint);
+  }
+  const auto& journal = watcher.journal();
+  if (auto* controller = cluster.controller()) {
+    if (const auto verified = controller->journal().verify(); !verified) {
+      watcher.violation("the journal: " + verified.error().message);
+    }
+  }
+  check_operations(cluster, watcher);
+
+  std::map<std::string, Seen> seen;
+  for (const auto name : kNodes) {
+    auto opened = open_database(cluster.world().host(std::string(name)));
+    if (!opened) {
+      watcher.violation(
+          fmt::format("{}: the database does not open: {}", name, opened.error().message));
+      continue;
+    }
+    check_writes(*(*opened)->database, name, writer, watcher);
+    auto looked = look(*(*opened)->database);
+    if (!looked) {
+      watcher.violation(fmt::format("{}: {}", name, looked.error().message));
+      continue;
+    }
+    seen.emplace(name, *std::move(looked));
+  }
+  if (seen.size() != kNodes.size()) {
+    return;
+  }
+  const auto& first = seen.begin()->second;
+  for (const auto& [name, other] : seen) {
+    if (other.points != first.points) {
+      watcher.violation(fmt::format("{} has {} scavenge points, {} has {}", name,
+                                    other.points.size(), seen.begin()->first, first.points.size()));
+    } else if (other.readable != first.readable) {
+      watcher.violation(
+          fmt::format("what {} lets read differs from {}", name, seen.begin()->first));
+    } else if (journal.run_state == "done" && other.logical != first.logical) {
+      watcher.violation(
+          fmt::format("the logical digest of {} differs from {}", name, seen.begin()->first));
+    }
+  }
+
+  if (journal.run_state == "done") {
+    const auto run = json::parse(person.run_view(), nullptr, false);
+    if (!run.is_object() || run.value("state", std::string()) != "done") {
+      watcher.violation("the journal says done, the API says: " + person.run_view());
+    } else {
+      check_report(run, seen, watcher);
+    }
+  } else if (journal.run_state.empty()) {
+    // It waits for a person, as the caller has seen.
+  } else if (!faults) {
+    watcher.violation(fmt::format("without any fault the run ended {}: {}", journal.run_state,
+                                  journal.run_reason));
+  } else if (journal.run_reason.empty()) {
+    watcher.violation(fmt::format("the run ended {} without a reason", journal.run_state));
+  }
+}
+
+}  // namespace verger::sim
