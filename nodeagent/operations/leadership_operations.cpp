@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/operations/operation.h"
+#include "nodeagent/operations/patience.h"
 
 namespace verger::agent {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 using nlohmann::json;
 
 /// A resignation to which no majority agrees has no effect, and nobody says so.
-constexpr std::int64_t kPatienceSeconds = 10;
+constexpr std::chrono::seconds kPatience{10};
 
 /// The node's own entry in its own gossip.
 net::awaitable<Result<api::GossipMember>> own_entry(LocalNode node) {
@@ -71,12 +72,9 @@ class ResignOperation final : public Operation {
                                          {"epoch", self->epoch_number}}
                                         .dump()};
     }
-    const auto now = node.clock.now().value();
-    if (!memory.contains("since")) {
-      memory["since"] = now;
-      record.memory_json = memory.dump();
-    }
-    if (now - memory.value("since", now) > kPatienceSeconds * kTicksPerSecond) {
+    const bool over = waited_longer_than(kPatience, node.clock.now(), memory);
+    record.memory_json = memory.dump();
+    if (over) {
       co_return Observation{.kind = Observation::Kind::kFailed,
                             .code = "no_effect",
                             .text = "the node still leads in the same epoch: no majority agreed"};
@@ -112,12 +110,12 @@ class PriorityOperation final : public Operation {
           .kind = Observation::Kind::kDone, .code = {}, .text = json{{"priority", *wanted}}.dump()};
     }
     auto memory = json::parse(record.memory_json, nullptr, false);
-    const auto now = node.clock.now().value();
-    if (!memory.is_object() || !memory.contains("since")) {
-      memory = {{"since", now}};
-      record.memory_json = memory.dump();
+    if (!memory.is_object()) {
+      memory = json::object();
     }
-    if (now - memory.value("since", now) > kPatienceSeconds * kTicksPerSecond) {
+    const bool over = waited_longer_than(kPatience, node.clock.now(), memory);
+    record.memory_json = memory.dump();
+    if (over) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/operations/operation.h"
+#include "nodeagent/operations/patience.h"
 
 namespace verger::agent {
 namespace {
@@ -11,7 +12,7 @@ using nlohmann::json;
 
 /// A reload that fails tells nobody but the log. The new certificate was served after half a second
 /// at most where it succeeded (node-interface.md, 4.5).
-constexpr std::int64_t kPatienceSeconds = 15;
+constexpr std::chrono::seconds kPatience{15};
 
 class ReloadOperation final : public Operation {
  public:
@@ -58,12 +59,9 @@ class ReloadOperation final : public Operation {
                                          {"serial_before", memory.value("before", std::string())}}
                                         .dump()};
     }
-    const auto now = node.clock.now().value();
-    if (!memory.contains("since")) {
-      memory["since"] = now;
-      record.memory_json = memory.dump();
-    }
-    if (now - memory.value("since", now) > kPatienceSeconds * kTicksPerSecond) {
+    const bool over = waited_longer_than(kPatience, node.clock.now(), memory);
+    record.memory_json = memory.dump();
+    if (over) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",
