@@ -9,10 +9,6 @@ namespace {
 /// How many runs a broken build gets to give itself away.
 constexpr std::uint64_t kRunsOfABrokenBuild = 40;
 
-/// Findings that are not understood yet (tests/simulation/README.md, "Open"): about two in 1,000
-/// seeds. One in a test of 125 is told; more are a failure.
-constexpr std::uint64_t kOpenFindings = 1;
-
 void report(std::uint64_t seed, const RunResult& result) {
   for (const auto& violation : result.violations) {
     ADD_FAILURE() << "seed " << seed << ": " << violation << "\nreplay: ./dev sim --runs 1 --seed "
@@ -38,7 +34,7 @@ TEST_P(FullSimulation, HoldsUnderFaults) {
                 << seed << " --trace\n";
     }
   }
-  EXPECT_LE(violating, kOpenFindings);
+  EXPECT_EQ(violating, 0U);
   summary.print(std::cout);
   EXPECT_GT(summary.outcomes["done"], summary.runs / 2) << "too few runs get through";
   EXPECT_GT(summary.acknowledged_writes, summary.runs);
