@@ -42,7 +42,7 @@ bool open_for_writing(const Path& fdinfo) {
   const std::string text = read_text(fdinfo);
   const auto at = text.find("flags:");
   if (at == std::string::npos) {
-    return true;  // gone, or hidden: rather refuse
+    return true;  // hidden: rather refuse
   }
   const auto flags = std::strtoul(text.c_str() + at + 6, nullptr, 8);
   return (flags & 3U) != 0;
@@ -61,8 +61,12 @@ std::optional<std::string> file_in_use(const Path& process, const std::string& d
        at.increment(unreadable)) {
     std::error_code gone;
     const auto target = fs::read_symlink(at->path(), gone).string();
-    if (!gone && lies_in(target, directory) &&
-        open_for_writing(process / "fdinfo" / at->path().filename())) {
+    if (gone || !lies_in(target, directory) ||
+        !open_for_writing(process / "fdinfo" / at->path().filename())) {
+      continue;
+    }
+    // Closed meanwhile, its flags were missing or another file's: a reader on its way.
+    if (fs::read_symlink(at->path(), gone).string() == target && !gone) {
       return target;
     }
   }
