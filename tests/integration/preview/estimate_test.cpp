@@ -120,17 +120,11 @@ class EstimateFixture : public PreviewFixture {
 };
 
 TEST_P(EstimateFixture, IsWhatTheScavengeThenDoes) {
-  if (!scavenges()) {
-    GTEST_SKIP() << "nothing is scavenged";
-  }
   const auto files = prepared();
   compare(*files);
 }
 
 TEST_P(EstimateFixture, GoesOnWithAnUnfinishedScavenge) {
-  if (!scavenges()) {
-    GTEST_SKIP() << "nothing is scavenged";
-  }
   for (int stage = 1; stage < static_cast<int>(scavenge::Stage::kCleaning); ++stage) {
     SCOPED_TRACE(scavenge::to_string(static_cast<scavenge::Stage>(stage)));
     const auto files = prepared();
@@ -144,9 +138,6 @@ TEST_P(EstimateFixture, GoesOnWithAnUnfinishedScavenge) {
 }
 
 TEST_P(EstimateFixture, ChangesNothing) {
-  if (!scavenges()) {
-    GTEST_SKIP() << "nothing is scavenged";
-  }
   const auto files = prepared();
   const auto before = files->clone();
   {
@@ -173,9 +164,6 @@ TEST_P(EstimateFixture, ChangesNothing) {
 }
 
 TEST_P(EstimateFixture, CopesWithANodeThatScavengesMeanwhile) {
-  if (!scavenges()) {
-    GTEST_SKIP() << "nothing is scavenged";
-  }
   const auto files = prepared();
   const auto undisturbed = preview_of(*files);
   ASSERT_TRUE(undisturbed) << undisturbed.error().message;
@@ -192,7 +180,7 @@ TEST_P(EstimateFixture, CopesWithANodeThatScavengesMeanwhile) {
   EXPECT_EQ(in_words(*estimate), in_words(*expected));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, EstimateFixture, testing::ValuesIn(scavenge_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, EstimateFixture, testing::ValuesIn(previewed_cases()), case_name);
 
 }  // namespace
 }  // namespace verger::test

@@ -23,9 +23,6 @@ std::map<std::int64_t, std::string> records_of(const DatabaseSnapshot& snapshot)
 class ExplainFixture : public PreviewFixture {};
 
 TEST_P(ExplainFixture, SaysOfEveryRecordWhatTheServerDid) {
-  if (!scavenges()) {
-    GTEST_SKIP() << "nothing is scavenged";
-  }
   const auto files = prepared();
   const auto opened = preview_of(*files);
   ASSERT_TRUE(opened) << opened.error().message;
@@ -55,9 +52,6 @@ TEST_P(ExplainFixture, SaysOfEveryRecordWhatTheServerDid) {
 }
 
 TEST_P(ExplainFixture, SaysOfEveryTableEntryWhatTheScavengeDoes) {
-  if (!scavenges()) {
-    GTEST_SKIP() << "nothing is scavenged";
-  }
   const auto files = prepared();
   Entries said;
   const auto before = take_snapshot(*files, "/db").entries;
@@ -95,9 +89,6 @@ TEST_P(ExplainFixture, SaysOfEveryTableEntryWhatTheScavengeDoes) {
 }
 
 TEST_P(ExplainFixture, FindsTheSameByStream) {
-  if (!scavenges()) {
-    GTEST_SKIP() << "nothing is scavenged";
-  }
   const auto files = prepared();
   const auto opened = preview_of(*files);
   ASSERT_TRUE(opened) << opened.error().message;
@@ -135,7 +126,7 @@ TEST_P(ExplainFixture, FindsTheSameByStream) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ExplainFixture, testing::ValuesIn(scavenge_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, ExplainFixture, testing::ValuesIn(previewed_cases()), case_name);
 
 }  // namespace
 }  // namespace verger::test

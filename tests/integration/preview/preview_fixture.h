@@ -57,17 +57,11 @@ class PreviewFixture : public testing::TestWithParam<std::string> {
     }
   }
 
-  bool scavenges() const {
-    return fixture.point().has_value() && !fixture.name().starts_with("fails-");
-  }
-
   FixtureCase fixture{GetParam()};
 };
 
-inline std::string case_name(const testing::TestParamInfo<std::string>& info) {
-  auto name = info.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
+inline std::vector<std::string> previewed_cases() {
+  return scavenge_cases_where([](const FixtureCase& one) { return one.server_scavenged(); });
 }
 
 }  // namespace verger::test

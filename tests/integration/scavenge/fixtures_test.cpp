@@ -13,8 +13,6 @@ namespace {
 
 using scavenge::Stage;
 
-bool server_failed(const FixtureCase& fixture) { return fixture.name().starts_with("fails-"); }
-
 /// `before` of the case, with the point in its log.
 std::unique_ptr<MemoryFileSystem> prepared(FixtureCase& fixture, const std::string& after,
                                            const std::string& archive = "before") {
@@ -43,15 +41,17 @@ std::vector<index::IndexEntry> entries_before(FixtureCase& fixture) {
   return entries;
 }
 
+/// All but the cases the server failed on: ScavengeDefect has those.
 class ScavengeFixture : public testing::TestWithParam<std::string> {
  protected:
   FixtureCase fixture{GetParam()};
 };
+/// Those in which there was something to scavenge.
+class ReachedPoint : public ScavengeFixture {};
+/// Those in which the server was stopped or killed on its way.
+class InterruptedServer : public ScavengeFixture {};
 
 TEST_P(ScavengeFixture, GivesTheServersResult) {
-  if (server_failed(fixture)) {
-    GTEST_SKIP() << "see ScavengeDefect";
-  }
   for (const auto& after : fixture.afters()) {
     SCOPED_TRACE(after);
     const auto files = prepared(fixture, after);
@@ -68,10 +68,7 @@ TEST_P(ScavengeFixture, GivesTheServersResult) {
   }
 }
 
-TEST_P(ScavengeFixture, DoesNotDependOnTheNumberOfThreads) {
-  if (server_failed(fixture) || !fixture.point()) {
-    GTEST_SKIP() << "nothing to compare";
-  }
+TEST_P(ReachedPoint, DoesNotDependOnTheNumberOfThreads) {
   const auto after = fixture.afters().front();
   for (const int threads : {1, 2, 4}) {
     SCOPED_TRACE(threads);
@@ -90,10 +87,7 @@ TEST_P(ScavengeFixture, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST_P(ScavengeFixture, GoesOnFromWhereTheServerWasInterrupted) {
-  if (!fixture.has("interrupted")) {
-    GTEST_SKIP() << "the server was not interrupted";
-  }
+TEST_P(InterruptedServer, IsContinuedByUs) {
   const auto files = prepared(fixture, "after", "interrupted");
   const auto result = run_scavenge(*files, "/db", fixture.run());
   ASSERT_TRUE(result) << result.error().message;
@@ -103,10 +97,7 @@ TEST_P(ScavengeFixture, GoesOnFromWhereTheServerWasInterrupted) {
   EXPECT_THAT(found, testing::IsEmpty());
 }
 
-TEST_P(ScavengeFixture, HasTheServersRowsWhereItWasInterrupted) {
-  if (!fixture.has("interrupted")) {
-    GTEST_SKIP() << "the server was not interrupted";
-  }
+TEST_P(InterruptedServer, HadOurRowsByThen) {
   const auto files = prepared(fixture, "after");
   auto run = fixture.run();
   run.options.stop_after = {.stage = Stage::kCalculating, .nth = 0};
@@ -126,10 +117,7 @@ TEST_P(ScavengeFixture, HasTheServersRowsWhereItWasInterrupted) {
   EXPECT_THAT(state_differences(ours, server), testing::IsEmpty());
 }
 
-TEST_P(ScavengeFixture, GivesTheSameAfterAStopInAnyStage) {
-  if (server_failed(fixture) || !fixture.point()) {
-    GTEST_SKIP() << "nothing to compare";
-  }
+TEST_P(ReachedPoint, GivesTheSameAfterAStopInAnyStage) {
   const auto after = fixture.afters().front();
   const auto start = prepared(fixture, after);
   const auto server = take_snapshot(*fixture.unpack(after), "/db");
@@ -159,12 +147,21 @@ TEST_P(ScavengeFixture, GivesTheSameAfterAStopInAnyStage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ScavengeFixture, testing::ValuesIn(scavenge_cases()),
-                         [](const testing::TestParamInfo<std::string>& info) {
-                           auto name = info.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Cases, ScavengeFixture,
+                         testing::ValuesIn(scavenge_cases_where([](const FixtureCase& one) {
+                           return !one.server_failed();
+                         })),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, ReachedPoint,
+                         testing::ValuesIn(scavenge_cases_where([](const FixtureCase& one) {
+                           return one.server_scavenged();
+                         })),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, InterruptedServer,
+                         testing::ValuesIn(scavenge_cases_where([](const FixtureCase& one) {
+                           return one.has("interrupted");
+                         })),
+                         case_name);
 
 }  // namespace
 }  // namespace verger::test

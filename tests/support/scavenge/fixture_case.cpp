@@ -1,5 +1,6 @@
 #include "tests/support/scavenge/fixture_case.h"
 
+#include <algorithm>
 #include <fstream>
 #include <stdexcept>
 
@@ -11,6 +12,22 @@ namespace verger::test {
 FixtureCase::FixtureCase(const std::string& name) : name_(name) {
   std::ifstream file(fixtures_directory() / "scavenge" / name / "case.json");
   json_ = nlohmann::json::parse(file);
+}
+
+std::vector<std::string> scavenge_cases_where(
+    const std::function<bool(const FixtureCase&)>& holds) {
+  auto names = scavenge_cases();
+  std::erase_if(names, [&](const auto& name) { return !holds(FixtureCase(name)); });
+  if (names.empty()) {
+    throw std::runtime_error("no case of tests/fixtures/scavenge is of the kind a test asks for");
+  }
+  return names;
+}
+
+std::string case_name(const testing::TestParamInfo<std::string>& info) {
+  auto name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 bool FixtureCase::has(const std::string& archive) const {

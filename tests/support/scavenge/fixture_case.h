@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +22,10 @@ class FixtureCase {
   const std::string& name() const { return name_; }
   const nlohmann::json& json() const { return json_; }
   bool has(const std::string& archive) const;
+  /// Its scavenge ended in an error, by one of its known defects.
+  bool server_failed() const { return name_.starts_with("fails-"); }
+  /// There was a point, and the server's scavenge reached it.
+  bool server_scavenged() const { return point().has_value() && !server_failed(); }
   /// The directory of "before", "after", "interrupted", "after-n1" …; a copy of its own.
   std::unique_ptr<MemoryFileSystem> unpack(const std::string& archive);
   /// Archives of finished nodes: "after", or "after-n1" ….
@@ -37,6 +43,13 @@ class FixtureCase {
   nlohmann::json json_;
   std::map<std::string, std::unique_ptr<MemoryFileSystem>> unpacked_;
 };
+
+/// Names of the cases that `holds` is true of: what a test is instantiated for. Throws where there
+/// is none, so that no test is left out in silence.
+std::vector<std::string> scavenge_cases_where(const std::function<bool(const FixtureCase&)>& holds);
+
+/// The case's name as a test's: for INSTANTIATE_TEST_SUITE_P.
+std::string case_name(const testing::TestParamInfo<std::string>& info);
 
 /// Appends to the database in `files` what `after` has from the end of `files`' log to the point,
 /// chunk borders included, as a follower would get it.

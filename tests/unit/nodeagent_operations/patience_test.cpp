@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 namespace verger::agent {
 namespace {
 
@@ -12,17 +10,24 @@ using std::chrono::seconds;
 Ticks at(std::int64_t second) { return Ticks(second * kTicksPerSecond); }
 
 TEST(Patience, BeginsWithTheFirstLookAndEndsOnce) {
-  auto memory = nlohmann::json::object();
-  EXPECT_FALSE(waited_longer_than(seconds(10), at(100), memory));
-  EXPECT_FALSE(waited_longer_than(seconds(10), at(110), memory));
-  EXPECT_TRUE(waited_longer_than(seconds(10), at(111), memory));
+  OperationRecord record;
+  EXPECT_FALSE(waited_longer_than(seconds(10), at(100), record));
+  EXPECT_FALSE(waited_longer_than(seconds(10), at(110), record));
+  EXPECT_TRUE(waited_longer_than(seconds(10), at(111), record));
 }
 
 TEST(Patience, BeginsAnewWhereTheClockWasSetBack) {
-  auto memory = nlohmann::json::object();
-  EXPECT_FALSE(waited_longer_than(seconds(10), at(5000), memory));
-  EXPECT_FALSE(waited_longer_than(seconds(10), at(100), memory));
-  EXPECT_TRUE(waited_longer_than(seconds(10), at(111), memory));
+  OperationRecord record;
+  EXPECT_FALSE(waited_longer_than(seconds(10), at(5000), record));
+  EXPECT_FALSE(waited_longer_than(seconds(10), at(100), record));
+  EXPECT_TRUE(waited_longer_than(seconds(10), at(111), record));
+}
+
+TEST(Patience, LeavesWhatTheOperationRemembers) {
+  OperationRecord record;
+  record.memory_json = R"({"epoch":7})";
+  EXPECT_FALSE(waited_longer_than(seconds(10), at(100), record));
+  EXPECT_NE(record.memory_json.find(R"("epoch":7)"), std::string::npos);
 }
 
 }  // namespace
