@@ -72,9 +72,7 @@ class ResignOperation final : public Operation {
                                          {"epoch", self->epoch_number}}
                                         .dump()};
     }
-    const bool over = waited_longer_than(kPatience, node.clock.now(), memory);
-    record.memory_json = memory.dump();
-    if (over) {
+    if (waited_longer_than(kPatience, node.clock.now(), record)) {
       co_return Observation{.kind = Observation::Kind::kFailed,
                             .code = "no_effect",
                             .text = "the node still leads in the same epoch: no majority agreed"};
@@ -109,13 +107,7 @@ class PriorityOperation final : public Operation {
       co_return Observation{
           .kind = Observation::Kind::kDone, .code = {}, .text = json{{"priority", *wanted}}.dump()};
     }
-    auto memory = json::parse(record.memory_json, nullptr, false);
-    if (!memory.is_object()) {
-      memory = json::object();
-    }
-    const bool over = waited_longer_than(kPatience, node.clock.now(), memory);
-    record.memory_json = memory.dump();
-    if (over) {
+    if (waited_longer_than(kPatience, node.clock.now(), record)) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",

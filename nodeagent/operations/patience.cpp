@@ -4,10 +4,15 @@
 
 namespace verger::agent {
 
-bool waited_longer_than(std::chrono::seconds patience, Ticks now, nlohmann::json& memory) {
+bool waited_longer_than(std::chrono::seconds patience, Ticks now, OperationRecord& record) {
+  auto memory = nlohmann::json::parse(record.memory_json, nullptr, false);
+  if (!memory.is_object()) {
+    memory = nlohmann::json::object();
+  }
   const auto since = memory.value("since", now.value());
   if (!memory.contains("since") || since > now.value()) {
     memory["since"] = now.value();
+    record.memory_json = memory.dump();
     return false;
   }
   return now.value() - since > patience.count() * kTicksPerSecond;

@@ -59,9 +59,7 @@ class ReloadOperation final : public Operation {
                                          {"serial_before", memory.value("before", std::string())}}
                                         .dump()};
     }
-    const bool over = waited_longer_than(kPatience, node.clock.now(), memory);
-    record.memory_json = memory.dump();
-    if (over) {
+    if (waited_longer_than(kPatience, node.clock.now(), record)) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",
