@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ struct StepContext {
   ControllerEpoch epoch;
   std::shared_ptr<Peers> peers;
   Ticks now;
+  /// Since the step took its present state: what waiting is measured by. Not by `now`, which may
+  /// be set back or forward at any time.
+  std::chrono::milliseconds in_state{};
 
   [[nodiscard]] const planner::NodeSnapshot* node() const { return snapshot.find(step.node); }
   /// What permits and operations call this attempt: a permit for one attempt is none for another,

@@ -87,8 +87,7 @@ class ResignStep final : public StepKind {
     // A resignation that no quorum agrees to leaves no trace. What was asked may still take
     // effect for as long as an election needs.
     const auto patience = hold + int_parameter(context.step, "settleMs", 10'000);
-    const auto since = context.state.since.value_or(context.now);
-    if ((context.now.value() - since.value()) / kTicksPerMillisecond < patience) {
+    if (context.in_state.count() < patience) {
       co_return running({{"leader", leader->name}});
     }
     co_return verdict(Verdict::Kind::kNotHappened, "it still leads, in the same epoch");

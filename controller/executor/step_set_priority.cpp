@@ -13,7 +13,7 @@ using namespace detail;
 using nlohmann::json;
 
 /// Gossip carries a priority to everybody within some seconds.
-constexpr std::int64_t kGossipGraceMs = 15'000;
+constexpr std::chrono::seconds kGossipGrace{15};
 
 class SetPriorityStep final : public StepKind {
  public:
@@ -118,10 +118,7 @@ class SetPriorityStep final : public StepKind {
           break;  // the node has lost it again, by a restart
       }
     }
-    const auto since = context.state.since.value_or(context.now);
-    const auto waited_ms = (context.now.value() - since.value()) / kTicksPerMillisecond;
-    // Negative: this clock was set back. To set a priority once more does no harm.
-    if (waited_ms >= 0 && waited_ms < kGossipGraceMs) {
+    if (context.in_state < kGossipGrace) {
       co_return running({{"waitingFor", "the node's gossip"}});
     }
     co_return verdict(Verdict::Kind::kNotHappened, "gossip does not show it");

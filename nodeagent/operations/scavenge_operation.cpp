@@ -152,7 +152,7 @@ class ScavengeOperation final : public Operation {
     // Neither running nor told to have ended. Events come late or never, so wait a while, then let
     // the state database tell.
     const auto now = node.clock.now().value();
-    if (memory.silent_since == 0) {
+    if (memory.silent_since == 0 || memory.silent_since > now) {  // later: the clock was set back
       memory.silent_since = now;
     }
     memory.write(record);

@@ -32,6 +32,12 @@ struct Run {
   /// Of stages under way, on the monotonic clock; longer by each pause.
   std::map<std::string, Monotonic> deadlines;
   std::map<std::string, Monotonic> progress_told;  ///< by step
+  /// When each step took its present state, on the clock that does not jump.
+  struct StateBegin {
+    std::optional<Ticks> since;  ///< as journaled: tells whether this is still that state
+    Monotonic at{};
+  };
+  std::map<std::string, StateBegin> state_began;
   std::map<std::string, Monotonic> waiting_since;  ///< by step
   std::vector<std::string> alerted;                ///< "step/what", so that each alert comes once
   bool in_trouble = false;                         ///< an event could not be journaled

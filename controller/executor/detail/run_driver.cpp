@@ -241,7 +241,20 @@ StepContext RunDriver::context_of(const planner::Step& step,
   context.epoch = core_->parts.epoch;
   context.peers = std::make_shared<Peers>(core_->parts.network, context.cluster);
   context.now = core_->parts.network.clock.now();
+  context.in_state = in_state(step, context.now);
   return context;
+}
+
+std::chrono::milliseconds RunDriver::in_state(const planner::Step& step, Ticks now) const {
+  const auto since = run_->state.steps.at(step.id).since;
+  auto& began = run_->state_began[step.id];
+  if (!began.since || began.since != since) {
+    // After a restart only the wall clock knows how long it has been; set back, it knows nothing.
+    const auto gone = since ? std::max<std::int64_t>(now.value() - since->value(), 0) : 0;
+    began = {.since = since,
+             .at = monotonic() - std::chrono::milliseconds(gone / kTicksPerMillisecond)};
+  }
+  return std::chrono::duration_cast<std::chrono::milliseconds>(monotonic() - began.at);
 }
 
 void RunDriver::begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms) {

@@ -72,6 +72,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   // common
   net::awaitable<planner::ClusterSnapshot> look();
   net::awaitable<void> nap(std::chrono::milliseconds duration);
+  /// How long the step has been in its present state, whatever was done to the wall clock.
+  std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;
   StepContext context_of(const planner::Step& step, planner::ClusterSnapshot snapshot) const;
   StepState& state_of(const planner::Step& step) { return run_->state.steps.at(step.id); }
   StepKind& kind_of(const planner::Step& step) const;

@@ -14,13 +14,7 @@ namespace {
 using nlohmann::json;
 
 /// Entries of $scavenges are written without waiting and may be late, or missing for ever.
-constexpr std::int64_t kLogGraceMs = 30'000;
-
-std::int64_t age_ms(const StepContext& context) {
-  return context.state.since
-             ? (context.now.value() - context.state.since->value()) / kTicksPerMillisecond
-             : 0;
-}
+constexpr std::chrono::seconds kLogGrace{30};
 
 /// Ids of this node's scavenges among the newest of the cluster.
 net::awaitable<Result<std::set<std::string>>> recent_ids(const StepContext& context) {
@@ -134,7 +128,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
     if (fresh != ids->end()) {
       co_return adopted(*fresh);
     }
-    co_return age_ms(context) < kLogGraceMs
+    co_return context.in_state < kLogGrace
         ? verdict(Verdict::Kind::kUnknown, "no trace of a start yet")
         : verdict(Verdict::Kind::kNotHappened, "it never started");
   }
@@ -165,7 +159,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
   if (context.state.interrupting) {
     co_return verdict(Verdict::Kind::kStopped, "it does not run any more, its log has no end");
   }
-  co_return age_ms(context) < kLogGraceMs
+  co_return context.in_state < kLogGrace
       ? verdict(Verdict::Kind::kUnknown, "it does not run any more, its log has no end yet")
       : verdict(Verdict::Kind::kNotHappened, "it does not run any more, its log has no end");
 }
