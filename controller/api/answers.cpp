@@ -1,5 +1,7 @@
 #include "controller/api/answers.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/api/problem.h"
@@ -58,6 +60,28 @@ http::Response problem_of(const Error& error) {
       return problem(500, "internal", error.message);
   }
   return problem(500, "internal", error.message);
+}
+
+http::Response no_route(const http::Request& request) {
+  return problem(404, "not_found",
+                 fmt::format("{} {}: no such route; docs/formats/controller-api.md lists them",
+                             request.method, request.target));
+}
+
+http::Response wrong_method(const http::Request& request, std::string_view allowed) {
+  auto response = problem(
+      405, "bad_request",
+      fmt::format("{} does not take {}; it takes {}", request.target, request.method, allowed));
+  response.headers.set("Allow", std::string(allowed));
+  return response;
+}
+
+Result<json> parse_body(const std::string& body) {
+  auto parsed = body.empty() ? json::object() : json::parse(body, nullptr, false);
+  if (!parsed.is_object()) {
+    return Error{Errc::kInvalidArgument, "the body is not a JSON object"};
+  }
+  return parsed;
 }
 
 }  // namespace verger::controller

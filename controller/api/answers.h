@@ -19,5 +19,10 @@ http::Response problem(int status, std::string_view code, std::string detail,
 
 /// The problem an Error of the executor, the registry or the journal is to a client.
 http::Response problem_of(const Error& error);
+http::Response no_route(const http::Request& request);
+http::Response wrong_method(const http::Request& request, std::string_view allowed);
+
+/// A JSON object; an empty body is an empty one. Error: kInvalidArgument.
+Result<nlohmann::json> parse_body(const std::string& body);
 
 }  // namespace verger::controller

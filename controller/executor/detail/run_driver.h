@@ -13,6 +13,9 @@ namespace verger::controller::detail {
 /// kClosed: its hours ended in the middle of a stage that must not stay half done.
 enum class StepEnd : std::uint8_t { kDone, kFailed, kSkipped, kPutOff, kLeft, kClosed };
 
+/// What was journaled as JSON text; an empty object where it is none.
+nlohmann::json parsed(const std::string& text);
+
 /// One life of a run's coroutines: from the journal's state to the end, a stop, or trouble with the
 /// journal. Knows no kind of step by name.
 class RunDriver : public std::enable_shared_from_this<RunDriver> {
@@ -24,33 +27,37 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> drive();
 
  private:
-  // run_driver.cpp: stages
+  // run_driver.cpp: forwards, stage by stage
   net::awaitable<bool> drive_stage(const planner::Stage& stage);
   net::awaitable<void> fail_stage(const planner::Stage& stage, std::string reason);
+  [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
+  /// The first step not ended whose kind this controller does not know.
+  [[nodiscard]] const planner::Step* unknown_step() const;
+
+  // run_undo.cpp: backwards
   net::awaitable<void> undo_stage(const planner::Stage& stage, std::string_view why);
   /// Half of a stage that undoes all must not stay through a pause: it is taken back, to be done
   /// again as a whole.
   net::awaitable<void> roll_back(const planner::Stage& stage, std::string_view why);
-  [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
-  /// The first step not ended whose kind this controller does not know.
-  [[nodiscard]] const planner::Step* unknown_step() const;
   net::awaitable<void> undo_step(const planner::Stage& stage, const planner::Step& step);
   net::awaitable<void> finish_cancelled();
-  void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
 
-  // step_driver.cpp: one step
+  // step_driver.cpp: one step from state to state
   static net::awaitable<StepEnd> drive_step(std::shared_ptr<RunDriver> self,
                                             const planner::Stage* stage, const planner::Step* step);
   net::awaitable<StepEnd> step_to_end(const planner::Stage& stage, const planner::Step& step);
+  net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context);
+  /// True when the deadline has passed and the stage's rule ends the step for it.
+  bool past_deadline(const planner::Stage& stage, const planner::Step& step,
+                     std::string_view doing);
+  net::awaitable<void> pause_point();
+
+  // step_begin.cpp: gates, permits, intent, act
   /// From gates to the answer of the act; nullopt: go on with what the step's state says.
   net::awaitable<std::optional<StepEnd>> start_step(const planner::Stage& stage,
                                                     const planner::Step& step);
   net::awaitable<std::optional<StepEnd>> act(const planner::Stage& stage, const planner::Step& step,
                                              StepContext context, bool again);
-  /// Looks until the intent is known to have ended one way or the other.
-  net::awaitable<std::optional<StepEnd>> watch_step(const planner::Stage& stage,
-                                                    const planner::Step& step);
-  net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context);
   net::awaitable<void> wait_for_gate(const planner::Stage& stage, const planner::Step& step,
                                      std::string reason,
                                      nlohmann::json gates = nlohmann::json::array(),
@@ -58,18 +65,19 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// Why a step that cannot be interrupted is not begun in what is left of its hours; or empty.
   [[nodiscard]] std::string does_not_fit(const planner::Stage& stage, const planner::Step& step,
                                          const StepContext& context) const;
-  /// True when the deadline has passed and the stage's rule ends the step for it.
-  bool past_deadline(const planner::Stage& stage, const planner::Step& step,
-                     std::string_view doing);
   /// For the attempt in the context's state; with a time of 0 it is taken back.
   net::awaitable<Result<void>> permit_everywhere(StepContext context,
                                                  std::chrono::milliseconds valid_for);
   /// The intent was never heard of; once no agent would let it in any more, it is given up.
   net::awaitable<bool> give_up_intent(const planner::Step& step, StepContext context,
                                       std::string reason, bool counts);
-  net::awaitable<void> pause_point();
 
-  // common
+  // step_watch.cpp: looks until the intent is known to have ended one way or the other
+  net::awaitable<std::optional<StepEnd>> watch_step(const planner::Stage& stage,
+                                                    const planner::Step& step);
+
+  // run_surroundings.cpp
+  void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
   net::awaitable<planner::ClusterSnapshot> look();
   net::awaitable<void> nap(std::chrono::milliseconds duration);
   /// How long the step has been in its present state, whatever was done to the wall clock.

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/answers.h"
+#include "controller/api/api.h"
+#include "controller/api/views.h"
+
+// /clusters, without their plans, pauses and schedules.
+namespace verger::controller {
+
+using nlohmann::json;
+
+net::awaitable<http::Response> Api::clusters(http::Request request, http::Target target,
+                                             std::string by) {
+  const auto& path = target.segments;
+  if (path.size() == 3) {
+    if (request.method == "POST") {
+      co_return co_await add_cluster(std::move(request.body));
+    }
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET, POST");
+    }
+    auto list = json::array();
+    for (const auto& config : parts_.registry.list()) {
+      list.push_back(views::cluster(config));
+    }
+    co_return json_answer(200, {{"clusters", std::move(list)}});
+  }
+  const auto& name = path[3];
+  if (path.size() == 4 && request.method == "DELETE") {
+    for (const auto& run : parts_.executor.runs(name)) {
+      if (!has_ended(run->status)) {
+        co_return problem(409, "run_active",
+                          fmt::format("cluster {} has run {}, which has not ended; cancel it first",
+                                      name, run->id));
+      }
+    }
+    if (auto removed = parts_.registry.remove(name); !removed) {
+      co_return problem_of(removed.error());
+    }
+    http::Response response;
+    response.status = 204;
+    co_return response;
+  }
+  if (path.size() == 4 && request.method == "GET") {
+    const auto config = parts_.registry.find(name);
+    if (!config) {
+      co_return problem_of(config.error());
+    }
+    const auto snapshot = co_await parts_.executor.observe(name);
+    if (!snapshot) {
+      co_return problem_of(snapshot.error());
+    }
+    auto body = views::cluster(*config);
+    body["snapshot"] = views::snapshot(*snapshot);
+    co_return json_answer(200, body);
+  }
+  if (path.size() == 4) {
+    co_return wrong_method(request, "GET, DELETE");
+  }
+  if (path.size() == 5 && path[4] == "schedule") {
+    co_return request.method == "GET" ? schedule(name, target) : wrong_method(request, "GET");
+  }
+  if (path.size() == 5 && (path[4] == "pause" || path[4] == "resume")) {
+    if (request.method != "POST") {
+      co_return wrong_method(request, "POST");
+    }
+    co_return co_await cluster_intent(name, path[4], std::move(request.body), std::move(by));
+  }
+  if (path.size() == 5 && path[4] == "plans") {
+    if (request.method == "POST") {
+      co_return co_await make_plan(name, std::move(request.body), std::move(by));
+    }
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET, POST");
+    }
+    if (const auto config = parts_.registry.find(name); !config) {
+      co_return problem_of(config.error());
+    }
+    auto list = json::array();
+    for (const auto& plan : parts_.executor.plans(name)) {
+      list.push_back(views::plan(plan));
+    }
+    co_return json_answer(200, {{"plans", std::move(list)}});
+  }
+  co_return no_route(request);
+}
+
+net::awaitable<http::Response> Api::add_cluster(std::string body) {
+  const auto parsed = parse_body(body);
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  ClusterConfig config;
+  config.name = parsed->value("name", std::string());
+  config.credentials = parsed->value("credentials", std::string());
+  config.trusted_roots =
+      parsed->value("trusted_roots", parsed->value("trustedRoots", std::string()));
+  config.labels = parsed->value("labels", std::map<std::string, std::string>());
+  const auto nodes = parsed->value("nodes", json::array());
+  for (const auto& node : nodes) {
+    if (!node.is_object() || !node.contains("node")) {
+      co_return problem(400, "bad_request",
+                        "each member of nodes must be an object with a member \"node\", the URL");
+    }
+    config.nodes.push_back({.name = node.value("name", std::string()),
+                            .url = node.value("node", std::string()),
+                            .agent_url = node.value("agent", std::string())});
+  }
+  auto checked = parts_.registry.check(std::move(config));
+  if (!checked) {
+    co_return checked.error().code == Errc::kConflict
+        ? problem(409, "cluster_exists", checked.error().message)
+        : problem_of(checked.error());
+  }
+  config = *std::move(checked);
+  const auto seen = co_await parts_.observer.take(config);
+  if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered) && !seen.nodes.empty()) {
+    co_return problem(
+        422, "cluster_unreachable",
+        fmt::format("no node of cluster {} answered ({}: {}); nothing was registered. "
+                    "Check the URLs and that the nodes run",
+                    config.name, seen.nodes.front().url, seen.nodes.front().problem));
+  }
+  if (!seen.wrong_cluster.empty()) {
+    co_return problem(422, "wrong_cluster", seen.wrong_cluster + "; nothing was registered");
+  }
+  const auto name = config.name;
+  if (auto added = parts_.registry.add(std::move(config)); !added) {
+    co_return added.error().code == Errc::kConflict
+        ? problem(409, "cluster_exists", added.error().message)
+        : problem_of(added.error());
+  }
+  const auto stored = parts_.registry.find(name);
+  if (!stored) {
+    co_return problem_of(stored.error());
+  }
+  auto answer = views::cluster(*stored);
+  answer["snapshot"] = views::snapshot(seen);
+  co_return json_answer(201, answer);
+}
+
+}  // namespace verger::controller

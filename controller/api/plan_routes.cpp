@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/answers.h"
+#include "controller/api/api.h"
+#include "controller/api/views.h"
+
+// /clusters/{name}/plans, /plans and their application.
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+/// The wire's names for what planner::Policy holds.
+Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
+  policy.operation = body.value("operation", std::string());
+  if (policy.operation != "scavenge") {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("operation \"{}\" is not known; known are: scavenge", policy.operation)};
+  }
+  const auto parameters = body.value("parameters", json::object());
+  auto& scavenge = policy.scavenge;
+  for (const auto& [name, value] : parameters.items()) {
+    const auto number = [&](std::int32_t& into) -> Result<void> {
+      if (!value.is_number_integer()) {
+        return Error{Errc::kInvalidArgument, fmt::format("parameter {} must be an integer", name)};
+      }
+      into = value.get<std::int32_t>();
+      return {};
+    };
+    if (name == "threads") {
+      VERGER_CHECK(number(scavenge.threads));
+    } else if (name == "threshold") {
+      VERGER_CHECK(number(scavenge.threshold));
+    } else if (name == "throttle_percent") {
+      VERGER_CHECK(number(scavenge.throttle_percent));
+    } else if (name == "strategy") {
+      const auto text = value.is_string() ? value.get<std::string>() : std::string();
+      if (text == to_string(planner::Strategy::kRolling)) {
+        scavenge.strategy = planner::Strategy::kRolling;
+      } else if (text == to_string(planner::Strategy::kFollowersOnly)) {
+        scavenge.strategy = planner::Strategy::kFollowersOnly;
+      } else if (text == to_string(planner::Strategy::kConcurrent)) {
+        scavenge.strategy = planner::Strategy::kConcurrent;
+      } else {
+        return Error{Errc::kInvalidArgument,
+                     fmt::format("strategy \"{}\" is not known; known are: {}, {}, {}", text,
+                                 to_string(planner::Strategy::kRolling),
+                                 to_string(planner::Strategy::kFollowersOnly),
+                                 to_string(planner::Strategy::kConcurrent))};
+      }
+    } else {
+      return Error{Errc::kInvalidArgument, fmt::format("parameter {} is not known", name)};
+    }
+  }
+  return policy;
+}
+
+}  // namespace
+
+net::awaitable<http::Response> Api::make_plan(std::string cluster, std::string body,
+                                              std::string by) {
+  const auto parsed = parse_body(body);
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  const auto policy = policy_of(*parsed, parts_.policy);
+  if (!policy) {
+    co_return problem_of(policy.error());
+  }
+  const auto made = co_await parts_.executor.make_plan(cluster, *policy, std::move(by));
+  if (!made) {
+    co_return problem_of(made.error());
+  }
+  if (!made->has_value()) {
+    auto refusals = json::array();
+    std::string detail = fmt::format("no plan for cluster {}:", cluster);
+    for (const auto& refusal : made->error().refusals) {
+      refusals.push_back(views::refusal(refusal));
+      detail += fmt::format("\n  {}{}{}{}", refusal.node, refusal.node.empty() ? "" : ": ",
+                            refusal.message, refusal.hint.empty() ? "" : "; " + refusal.hint);
+    }
+    co_return problem(422, "plan_refused", detail, {{"refusals", std::move(refusals)}});
+  }
+  co_return json_answer(201, views::plan(**made));
+}
+
+net::awaitable<http::Response> Api::plans(http::Request request, http::Target target,
+                                          std::string by) {
+  const auto& path = target.segments;
+  if (path.size() == 4) {
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET");
+    }
+    const auto plan = parts_.executor.find_plan(path[3]);
+    co_return plan ? json_answer(200, views::plan(*plan)) : problem_of(plan.error());
+  }
+  if (path.size() == 5 && path[4] == "apply") {
+    if (request.method != "POST") {
+      co_return wrong_method(request, "POST");
+    }
+    const auto run = co_await parts_.executor.apply(path[3], std::move(by));
+    if (!run) {
+      const auto& refused = run.error();
+      if (refused.error.code == Errc::kConflict) {
+        co_return problem(409, "stale_plan", refused.error.message,
+                          {{"differences", refused.differences}});
+      }
+      co_return problem_of(refused.error);
+    }
+    const auto state = parts_.executor.find_run(*run);
+    co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());
+  }
+  co_return no_route(request);
+}
+
+}  // namespace verger::controller

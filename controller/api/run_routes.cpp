@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/answers.h"
+#include "controller/api/api.h"
+#include "controller/api/views.h"
+
+// /runs and what people want of them.
+namespace verger::controller {
+
+using nlohmann::json;
+
+net::awaitable<http::Response> Api::runs(http::Request request, http::Target target,
+                                         std::string by) {
+  const auto& path = target.segments;
+  if (path.size() == 3 || path.size() == 4) {
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET");
+    }
+    if (path.size() == 4) {
+      const auto run = parts_.executor.find_run(path[3]);
+      if (!run) {
+        co_return problem_of(run.error());
+      }
+      auto body = views::run(**run);
+      body["expected_end"] = views::expected_end(**run, parts_.clock.now());
+      if (const auto config = parts_.registry.find((*run)->cluster)) {
+        const auto hours =
+            parts_.book.hours(*config, (*run)->plan->policy.name, parts_.clock.now());
+        body["hours"] =
+            hours ? json{{"open", hours->open},
+                         {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
+                  : json();
+      }
+      co_return json_answer(200, body);
+    }
+    const std::string cluster(target.parameter("cluster").value_or(""));
+    if (!cluster.empty()) {
+      if (const auto config = parts_.registry.find(cluster); !config) {
+        co_return problem_of(config.error());
+      }
+    }
+    auto list = json::array();
+    for (const auto& run : parts_.executor.runs(cluster)) {
+      list.push_back(views::run(*run));
+    }
+    co_return json_answer(200, {{"runs", std::move(list)}});
+  }
+  if (path.size() == 5) {
+    if (request.method != "POST") {
+      co_return wrong_method(request, "POST");
+    }
+    co_return co_await run_intent(path[3], path[4], std::move(request.body), std::move(by));
+  }
+  co_return no_route(request);
+}
+
+net::awaitable<http::Response> Api::run_intent(std::string id, std::string intent, std::string body,
+                                               std::string by) {
+  const auto parsed = parse_body(body);
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  const auto found = parts_.executor.find_run(id);
+  if (!found) {
+    co_return problem_of(found.error());
+  }
+  const auto run = (*found)->id;
+  const auto reason = parsed->value("reason", "asked by " + by);
+  Result<void> outcome;
+  if (intent == "pause") {
+    const auto mode = parse_pause_mode(parsed->value("mode", std::string("policy")));
+    if (!mode) {
+      co_return problem(400, "bad_request", "mode takes policy, drain, now");
+    }
+    outcome = parts_.executor.pause(run, by, reason, *mode);
+  } else if (intent == "cancel") {
+    outcome = parts_.executor.cancel(run, by, reason);
+  } else if (intent == "resume") {
+    outcome = co_await parts_.executor.resume(run, by);
+  } else if (intent == "skip") {
+    const auto node = parsed->value("node", std::string());
+    if (node.empty()) {
+      co_return problem(400, "bad_request", "the body needs a member \"node\"");
+    }
+    outcome = parts_.executor.skip_node(run, node, by, reason);
+  } else {
+    co_return problem(404, "not_found",
+                      fmt::format("a run takes pause, resume, cancel and skip, not {}", intent));
+  }
+  if (!outcome) {
+    co_return problem_of(outcome.error());
+  }
+  const auto state = parts_.executor.find_run(run);
+  co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());
+}
+
+}  // namespace verger::controller

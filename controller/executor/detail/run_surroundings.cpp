@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/run_driver.h"
+#include "controller/executor/detail/waker.h"
+#include "controller/executor/events.h"
+#include "engine/base/assert.h"
+#include "engine/base/failpoint.h"
+
+// What every part of a run's driver stands on: looking at the cluster, writing down, sleeping.
+namespace verger::controller::detail {
+
+using nlohmann::json;
+
+json parsed(const std::string& text) {
+  auto value = json::parse(text, nullptr, false);
+  return value.is_discarded() ? json::object() : value;
+}
+
+namespace {
+
+net::awaitable<void> woken(std::shared_ptr<Waker> waker) {
+  co_await waker->channel.async_receive(net::as_tuple(net::use_awaitable));
+}
+
+}  // namespace
+
+void RunDriver::check() const {
+  if (core_->stopping) {
+    throw Stopped{};
+  }
+  if (run_->in_trouble) {  // of a step beside this one
+    throw JournalTrouble{{Errc::kUnavailable, "the journal failed for another step"}};
+  }
+}
+
+void RunDriver::record_all(std::vector<NewEvent> new_events) {
+  check();
+  auto recorded = core_->record(*run_, std::move(new_events));
+  if (!recorded) {
+    check();
+    run_->in_trouble = true;
+    run_->wake();
+    throw JournalTrouble{recorded.error()};
+  }
+}
+
+void RunDriver::record(std::string_view type, const json& data) {
+  record_all({NewEvent{std::string(type), data.dump()}});
+}
+
+void RunDriver::failpoint([[maybe_unused]] const planner::Step& step,
+                          [[maybe_unused]] std::string_view where) const {
+  VERGER_FAILPOINT(fmt::format("controller.{}.{}", step.kind, where));
+}
+
+net::awaitable<void> RunDriver::nap(std::chrono::milliseconds duration) {
+  check();
+  using namespace net::experimental::awaitable_operators;
+  const auto waker = std::make_shared<Waker>(co_await net::this_coro::executor);
+  std::erase_if(run_->wakers, [](const auto& weak) { return weak.expired(); });
+  run_->wakers.push_back(waker);
+  co_await (core_->parts.network.timers.sleep_for(duration) || woken(waker));
+  check();
+}
+
+net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
+  check();
+  auto config = core_->parts.registry.find(run_->state.cluster);
+  if (!config) {
+    // Removed under a run: the nodes of the plan are still the ones to look at.
+    config = ClusterConfig{};
+    config->name = run_->state.cluster;
+    for (const auto& node : run_->state.plan->basis.nodes) {
+      config->nodes.push_back({node.name, node.url, node.agent_url});
+    }
+  }
+  auto snapshot = co_await core_->observer.take(*config);
+  check();
+  if (core_->parts.hours != nullptr) {
+    snapshot.hours = core_->parts.hours->hours(*config, run_->state.plan->policy.name,
+                                               core_->parts.network.clock.now());
+  }
+  track_leader(snapshot);
+  co_return snapshot;
+}
+
+void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
+  const auto* leader = snapshot.leader();
+  auto& state = run_->state;
+  if (leader == nullptr || snapshot.leader_stable_ms < state.plan->policy.scavenge.leader_hold_ms ||
+      leader->name == state.leader || has_ended(state.status)) {
+    return;
+  }
+  if (state.leader.empty()) {
+    record(events::kLeaderSeen, {{"node", leader->name}});
+    return;
+  }
+  // Planned is a move away from a node that a step of ours asked to give up the leadership.
+  bool planned = false;
+  for (const auto& stage : state.plan->stages) {
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        const auto& each = state.steps.at(step.id);
+        planned = planned ||
+                  (step.cost.leader_move && step.node == state.leader && !each.operation.empty() &&
+                   each.attempt > 0 && each.status != StepStatus::kDone);
+      }
+    }
+  }
+  record(events::kLeaderMoved,
+         {{"from", state.leader}, {"to", leader->name}, {"planned", planned}});
+}
+
+void RunDriver::alert_once(std::string_view step, std::string_view what, std::string reason) {
+  auto key = fmt::format("{}/{}", step, what);
+  if (std::ranges::find(run_->alerted, key) != run_->alerted.end()) {
+    return;
+  }
+  run_->alerted.push_back(std::move(key));
+  core_->parts.network.log.warning(reason, {{"run", run_->state.id}, {"step", std::string(step)}});
+  record(events::kAlert, {{"step", step}, {"reason", std::move(reason)}});
+}
+
+StepKind& RunDriver::kind_of(const planner::Step& step) const {
+  auto* kind = core_->parts.kinds.find(step.kind);
+  VERGER_ASSERT(kind != nullptr);  // drive() lets no run of unknown kinds begin a step
+  return *kind;
+}
+
+StepContext RunDriver::context_of(const planner::Step& step,
+                                  planner::ClusterSnapshot snapshot) const {
+  const auto& state = run_->state;
+  StepContext context;
+  context.cluster = core_->parts.registry.find(state.cluster).value_or(ClusterConfig{});
+  context.step = step;
+  context.state = state.steps.at(step.id);
+  context.snapshot = std::move(snapshot);
+  context.values = state.values;
+  context.moves = state.moves;
+  context.skipped_nodes = state.skipped_nodes;
+  context.policy = state.plan->policy;
+  context.run = state.id;
+  context.epoch = core_->parts.epoch;
+  context.peers = std::make_shared<Peers>(core_->parts.network, context.cluster);
+  context.now = core_->parts.network.clock.now();
+  context.in_state = in_state(step, context.now);
+  return context;
+}
+
+std::chrono::milliseconds RunDriver::in_state(const planner::Step& step, Ticks now) const {
+  const auto since = run_->state.steps.at(step.id).since;
+  auto& began = run_->state_began[step.id];
+  if (!began.since || began.since != since) {
+    // After a restart only the wall clock knows how long it has been; set back, it knows nothing.
+    const auto gone = since ? std::max<std::int64_t>(now.value() - since->value(), 0) : 0;
+    began = {.since = since,
+             .at = monotonic() - std::chrono::milliseconds(gone / kTicksPerMillisecond)};
+  }
+  return std::chrono::duration_cast<std::chrono::milliseconds>(monotonic() - began.at);
+}
+
+void RunDriver::begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms) {
+  // After a restart only the wall clock knows how long the stage has been under way.
+  const auto started = run_->state.stages.at(stage.id).started;
+  const auto now = core_->parts.network.clock.now();
+  const auto gone =
+      started ? std::max<std::int64_t>(now.value() - started->value(), 0) / kTicksPerMillisecond
+              : 0;
+  run_->deadlines[stage.id] =
+      monotonic() + std::chrono::milliseconds(std::max<std::int64_t>(deadline_ms - gone, 0));
+}
+
+}  // namespace verger::controller::detail

@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/cluster/gather.h"
+#include "controller/executor/detail/run_driver.h"
+#include "controller/executor/events.h"
+#include "engine/base/clock.h"
+#include "planner/gates.h"
+
+// The beginning of a step: gates -> permits -> intent -> act. What a crash leaves behind:
+//   before the intent       nothing was asked; the step starts over with its gates
+//   after the intent        it may have been asked: its node is looked at before anything else
+//   after the act           the same; the reply is not needed
+//   before the outcome      the node still shows it, and is looked at again
+namespace verger::controller::detail {
+
+using nlohmann::json;
+
+namespace {
+
+std::string_view to_string(ActAnswer::Kind kind) {
+  switch (kind) {
+    case ActAnswer::Kind::kAccepted:
+      return "accepted";
+    case ActAnswer::Kind::kRefused:
+      return "refused";
+    case ActAnswer::Kind::kNotSent:
+      return "not-sent";
+    case ActAnswer::Kind::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::string RunDriver::does_not_fit(const planner::Stage& stage, const planner::Step& step,
+                                    const StepContext& context) const {
+  const auto& hours = context.snapshot.hours;
+  if (!hours || !hours->open || !hours->until ||
+      std::ranges::find(step.gates, "hours", &planner::Gate::name) == step.gates.end() ||
+      kind_of(step).can_interrupt(context, Interrupt::kHours)) {
+    return "";
+  }
+  // A stage that undoes all is one piece of work: its first step needs room for the rest.
+  std::int64_t needs = 0;
+  bool from_here = false;
+  for (const auto& group : stage.groups) {
+    std::int64_t longest = 0;
+    for (const auto& each : group) {
+      from_here = from_here || &each == &step;
+      if (from_here && (&each == &step || stage.on_failure == planner::FailureRule::kUndoAll)) {
+        longest = std::max(longest, each.expected.high_ms);
+      }
+    }
+    needs += longest;
+  }
+  const auto left = (hours->until->value() - context.now.value()) / kTicksPerMillisecond;
+  if (needs <= left) {
+    return "";
+  }
+  return fmt::format("up to {} s are expected, it cannot be interrupted, and its hours end at {}",
+                     (needs + 999) / 1000, format_ticks(*hours->until));
+}
+
+net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
+                                              const planner::Step& step, std::string reason,
+                                              json gates, bool for_hours) {
+  const auto& state = state_of(step);
+  if (state.status != StepStatus::kWaiting || state.reason != reason) {
+    record(events::kStepWaiting,
+           {{"step", step.id}, {"reason", reason}, {"gates", std::move(gates)}});
+  }
+  if (for_hours) {
+    // Closed hours are no delay: no deadline runs while they last.
+    const auto began = monotonic();
+    run_->waiting_since.erase(step.id);
+    co_await nap(poll());
+    if (const auto deadline = run_->deadlines.find(stage.id); deadline != run_->deadlines.end()) {
+      deadline->second += monotonic() - began;
+    }
+    co_return;
+  }
+  const auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());
+  const auto limit = run_->state.plan->policy.scavenge.gate_deadline_ms;
+  if (monotonic() - since->second >= std::chrono::milliseconds(limit)) {
+    alert_once(step.id, "gate",
+               fmt::format("{} has waited for {} ms: {}; `verger run skip` leaves the node out",
+                           step.id, limit, reason));
+  }
+  if (past_deadline(stage, step, "waiting")) {
+    record(events::kStepFailed, {{"step", step.id},
+                                 {"code", "deadline"},
+                                 {"reason", fmt::format("deadline passed: {}", reason)}});
+    co_return;
+  }
+  co_await nap(poll());
+}
+
+net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
+                                                          std::chrono::milliseconds valid_for) {
+  struct Ask {
+    static net::awaitable<Result<void>> one(std::shared_ptr<Peers> peers, std::string node,
+                                            api::Permit permit) {
+      auto answer = co_await peers->permit(node, std::move(permit));
+      if (!answer) {
+        co_return answer.error().within(node);
+      }
+      co_return answer;
+    }
+  };
+  api::Permit permit;
+  permit.controller_epoch = core_->parts.epoch.value();
+  permit.run = context.run;
+  permit.step = context.attempt_name();
+  permit.valid_for_ms = valid_for.count();
+  std::vector<net::awaitable<Result<void>>> asks;
+  for (const auto& node : context.cluster.nodes) {
+    if (!node.agent_url.empty() && !context.skipped_nodes.contains(node.name)) {
+      asks.push_back(Ask::one(context.peers, node.name, permit));
+    }
+  }
+  const auto answers = co_await gather(std::move(asks));
+  check();
+  for (const auto& answer : answers) {
+    if (!answer) {
+      co_return answer.error();
+    }
+  }
+  co_return Result<void>{};
+}
+
+net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stage& stage,
+                                                             const planner::Step& step) {
+  auto context = context_of(step, co_await look());
+  const bool may_put_off =
+      run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
+  std::string reason;
+  auto gates = json::array();
+  bool only_hours = true;
+  for (const auto& gate : step.gates) {
+    for (const auto& state : planner::evaluate(gate, context.snapshot, step.node)) {
+      if (state.verdict == planner::GateVerdict::kOpen ||
+          context.skipped_nodes.contains(state.node)) {
+        continue;
+      }
+      if (state.verdict == planner::GateVerdict::kPutOff && may_put_off) {
+        co_return StepEnd::kPutOff;
+      }
+      reason += fmt::format("{}{}{}{}", reason.empty() ? "" : "; ", state.node,
+                            state.node.empty() ? "" : ": ", state.reason);
+      only_hours = only_hours && state.gate == "hours";
+      gates.push_back({{"gate", state.gate},
+                       {"code", state.code},
+                       {"node", state.node},
+                       {"reason", state.reason},
+                       {"value", state.value},
+                       {"limit", state.limit}});
+    }
+  }
+  if (reason.empty()) {
+    reason = does_not_fit(stage, step, context);
+    if (!reason.empty()) {
+      gates.push_back({{"gate", "hours"},
+                       {"code", "does-not-fit"},
+                       {"node", step.node},
+                       {"reason", reason},
+                       {"value", ""},
+                       {"limit", ""}});
+    }
+  }
+  if (!reason.empty()) {
+    if (only_hours && stage.on_failure == planner::FailureRule::kUndoAll && has_begun(stage)) {
+      co_return StepEnd::kClosed;
+    }
+    co_await wait_for_gate(stage, step, std::move(reason), std::move(gates), only_hours);
+    co_return std::nullopt;
+  }
+  auto& kind = kind_of(step);
+  const auto readiness = co_await kind.prepare(context);
+  check();
+  switch (readiness.kind) {
+    case Readiness::Kind::kReady:
+      break;
+    case Readiness::Kind::kWait:
+      co_await wait_for_gate(stage, step, readiness.note);
+      co_return std::nullopt;
+    case Readiness::Kind::kNotNeeded:
+      record(events::kStepDone, {{"step", step.id}, {"result", parsed(readiness.note)}});
+      co_return StepEnd::kDone;
+    case Readiness::Kind::kFail:
+      record(events::kStepFailed,
+             {{"step", step.id}, {"code", "not-possible"}, {"reason", readiness.note}});
+      co_return StepEnd::kFailed;
+  }
+  if (context.state.attempt - context.state.forgiven >= step.attempts) {
+    record(events::kStepFailed,
+           {{"step", step.id},
+            {"code", "attempts"},
+            {"reason",
+             fmt::format("{} attempts: {}", context.state.attempt,
+                         context.state.reason.empty() ? "no success" : context.state.reason)}});
+    co_return StepEnd::kFailed;
+  }
+  context.state.memo = readiness.note;
+  co_return co_await act(stage, step, std::move(context), false);
+}
+
+net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stage,
+                                                      const planner::Step& step,
+                                                      StepContext context, bool again) {
+  failpoint(step, "before-permit");
+  if (!again) {
+    ++context.state.attempt;
+  }
+  const auto permitted = co_await permit_everywhere(context, core_->parts.options.permit_valid_for);
+  if (!permitted) {
+    auto reason = fmt::format("an agent gives no permit: {}", permitted.error().message);
+    if (again) {
+      co_await nap(poll());  // the intent stands; watch_step says what it waits for
+    } else {
+      co_await wait_for_gate(stage, step, std::move(reason));
+    }
+    co_return std::nullopt;
+  }
+  if (cancelling() || is_skipped(step) || (pausing() && !again)) {
+    co_return std::nullopt;
+  }
+  failpoint(step, "before-intent");
+  if (!again) {
+    record(events::kStepIntended, {{"step", step.id},
+                                   {"operation", core_->parts.random.uuid().to_string()},
+                                   {"attempt", context.state.attempt},
+                                   {"memo", parsed(context.state.memo)}});
+    run_->waiting_since.erase(step.id);
+  }
+  failpoint(step, "after-intent");
+  context.state = state_of(step);
+  const auto answer = co_await kind_of(step).act(context);
+  check();
+  failpoint(step, "after-act");
+  const bool refused = answer.kind == ActAnswer::Kind::kRefused;
+  const bool not_sent = answer.kind == ActAnswer::Kind::kNotSent;
+  if (refused || (not_sent && !again)) {
+    // A refusal is one; that it was not sent costs no attempt.
+    co_await give_up_intent(step, context, answer.note, refused);
+    co_await nap(poll());
+    co_return std::nullopt;
+  }
+  if (broken().reply_is_deed && answer.kind == ActAnswer::Kind::kAccepted) {
+    record(events::kStepDone, {{"step", step.id}, {"result", parsed(answer.memo)}});
+    co_return StepEnd::kDone;
+  }
+  if (!not_sent) {
+    record(events::kStepActed, {{"step", step.id},
+                                {"operation", context.state.operation},
+                                {"answer", to_string(answer.kind)},
+                                {"reason", answer.note},
+                                {"memo", parsed(answer.memo)}});
+  } else {
+    co_await nap(poll());
+  }
+  co_return std::nullopt;
+}
+
+net::awaitable<bool> RunDriver::give_up_intent(const planner::Step& step, StepContext context,
+                                               std::string reason, bool counts) {
+  // Where it was sent before, it may still be under way: first the permit goes.
+  const auto revoked = co_await permit_everywhere(context, std::chrono::milliseconds(0));
+  if (!revoked) {
+    core_->parts.network.log.warning("a permit could not be taken back",
+                                     {{"step", step.id}, {"reason", revoked.error().message}});
+    co_return false;
+  }
+  record(events::kStepRetry,
+         {{"step", step.id}, {"reason", std::move(reason)}, {"counts", counts}});
+  co_return true;
+}
+
+}  // namespace verger::controller::detail

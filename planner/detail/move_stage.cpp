@@ -1,0 +1,86 @@
+#include "planner/detail/move_stage.h"
+
+#include <fmt/format.h>
+
+#include "planner/detail/stages.h"
+
+namespace verger::planner::detail {
+namespace {
+
+std::vector<Gate> move_gates(const ScavengeOrder& order) {
+  return {{"right-cluster", 0}, {"agents-answer", 0}, {"voters-alive", 0},
+          {"one-leader", 0},    {"quorum-margin", 0}, {"lag-below", order.policy.lag_limit_bytes},
+          {"hours", 0}};
+}
+
+}  // namespace
+
+Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::string if_put_off) {
+  Stage stage;
+  stage.id = fmt::format("move-{}", node.name);
+  stage.title = fmt::format("move the leadership away from {}", node.name);
+  stage.deadline_ms = order.policy.move_deadline_ms;
+  stage.undo_deadline_ms = order.policy.undo_deadline_ms;
+  stage.on_failure = FailureRule::kUndoAll;
+  stage.if_put_off = std::move(if_put_off);
+
+  // -1 is what an earlier run may have left behind; nobody wants it back.
+  const std::int32_t original = node.priority == -1 ? 0 : node.priority;
+  Step lower;
+  lower.id = fmt::format("lower-{}", node.name);
+  lower.kind = "set_priority";
+  lower.node = node.name;
+  lower.parameters.emplace("priority", -1);
+  lower.parameters.emplace("restore", original);
+  lower.parameters.emplace("onlyIfLeader", true);
+  lower.parameters.emplace("agent", node.has_agent());
+  lower.gates = move_gates(order);
+  lower.act = fmt::format("set the priority of {} to -1", node.name);
+  lower.observe = "gossip shows the priority";
+  lower.undo = fmt::format("set it back to {}", original);
+  lower.reason = "with equal priorities the node that resigns may win again";
+  lower.attempts = 3;
+  lower.expected = {1'000, 5'000};
+  lower.cost = StepCost{false, order.margin(node)};
+
+  Step resign;
+  resign.id = fmt::format("resign-{}", node.name);
+  resign.kind = "resign";
+  resign.node = node.name;
+  resign.parameters.emplace("holdMs", order.policy.leader_hold_ms);
+  resign.parameters.emplace("settleMs", order.policy.election_settle_ms);
+  resign.parameters.emplace("agent", node.has_agent());
+  resign.gates = move_gates(order);
+  resign.gates.push_back({"nobody-scavenges", 0});
+  resign.gates.push_back({"leader-settled", order.policy.election_settle_ms});
+  resign.act = fmt::format("make {} resign", node.name);
+  resign.observe = fmt::format("all voters show another leader, unchanged for {} ms",
+                               order.policy.leader_hold_ms);
+  resign.reason = "the node that serves the writes is not scavenged";
+  resign.attempts = order.policy.resign_attempts;
+  resign.expected = {order.policy.leader_hold_ms + 300, order.policy.leader_hold_ms + 60'000};
+  resign.cost = StepCost{true, order.margin(node)};
+
+  Step restore;
+  restore.id = fmt::format("restore-{}", node.name);
+  restore.kind = "set_priority";
+  restore.node = node.name;
+  restore.parameters.emplace("priority", original);
+  restore.parameters.emplace("restore", original);
+  restore.parameters.emplace("onlyIfLeader", false);
+  restore.parameters.emplace("agent", node.has_agent());
+  restore.gates = {{"right-cluster", 0}};
+  restore.act = fmt::format("set the priority of {} back to {}", node.name, original);
+  restore.observe = "gossip shows the priority";
+  restore.reason = "the run leaves the cluster as it was";
+  restore.attempts = 3;
+  restore.expected = {1'000, 5'000};
+
+  stage.groups.reserve(3);
+  stage.groups.push_back(alone(std::move(lower)));
+  stage.groups.push_back(alone(std::move(resign)));
+  stage.groups.push_back(alone(std::move(restore)));
+  return stage;
+}
+
+}  // namespace verger::planner::detail

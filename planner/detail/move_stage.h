@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "planner/detail/scavenge_order.h"
+
+namespace verger::planner::detail {
+
+/// Lowers the node's priority, makes it resign, restores the priority: all of it or nothing. With
+/// `if_put_off` it is done only before the second turn of the stage of that id.
+Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::string if_put_off);
+
+}  // namespace verger::planner::detail

@@ -1,0 +1,92 @@
+#include "planner/detail/scavenge_order.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+namespace verger::planner::detail {
+namespace {
+
+/// Followers whose lag is in the same bucket are ordered by name, so that a busy cluster gives the
+/// same plan twice.
+constexpr std::int64_t kLagBucket = std::int64_t{1} << 20U;
+
+std::int64_t lag_bucket(const NodeSnapshot* leader, const NodeSnapshot& node) {
+  if (leader == nullptr || leader->writer_checkpoint < 0 || node.writer_checkpoint < 0) {
+    return 0;
+  }
+  return std::max<std::int64_t>(leader->writer_checkpoint - node.writer_checkpoint, 0) / kLagBucket;
+}
+
+}  // namespace
+
+ScavengeOrder::ScavengeOrder(const ClusterSnapshot& seen, const ScavengePolicy& wanted)
+    : snapshot(seen), policy(wanted), latest(seen.latest_point()), voters(seen.voters()) {
+  const auto* head = snapshot.leader();
+  for (const auto& node : snapshot.nodes) {
+    if (node.read_only_replica) {
+      if (policy.read_only_replicas == ReplicaRule::kInclude) {
+        replicas.push_back(&node);
+      }
+    } else if (&node == head) {
+      leader = &node;
+    } else {
+      followers.push_back(&node);
+    }
+  }
+  const auto order = [head](const NodeSnapshot* a, const NodeSnapshot* b) {
+    return std::tuple(lag_bucket(head, *a), std::string_view(a->name)) <
+           std::tuple(lag_bucket(head, *b), std::string_view(b->name));
+  };
+  std::ranges::sort(followers, order);
+  std::ranges::sort(replicas, order);
+}
+
+bool ScavengeOrder::includes_leader() const {
+  return leader != nullptr && policy.strategy != Strategy::kFollowersOnly;
+}
+bool ScavengeOrder::moves_leader() const {
+  return includes_leader() && policy.leader == LeaderRule::kResign && !followers.empty();
+}
+
+std::vector<const NodeSnapshot*> ScavengeOrder::included() const {
+  auto out = followers;
+  out.insert(out.end(), replicas.begin(), replicas.end());
+  if (includes_leader()) {
+    out.push_back(leader);
+  }
+  return out;
+}
+
+bool ScavengeOrder::done_with_latest(const NodeSnapshot& node) const {
+  if (!node.agent || node.agent->unfinished) {
+    return false;
+  }
+  return !latest ||
+         (node.agent->last_finished && node.agent->last_finished->number >= latest->number);
+}
+
+void ScavengeOrder::choose_creator() {
+  auto& candidates = followers.empty() ? replicas : followers;
+  if (candidates.empty()) {
+    creator = leader;
+    return;
+  }
+  auto best =
+      std::ranges::find_if(candidates, [this](const auto* n) { return done_with_latest(*n); });
+  if (best == candidates.end()) {
+    best = std::ranges::find_if(candidates, [](const auto* n) { return n->agent.has_value(); });
+  }
+  if (best == candidates.end()) {
+    best = candidates.begin();
+  }
+  std::rotate(candidates.begin(), best, best + 1);
+  creator = candidates.front();
+}
+
+std::int32_t ScavengeOrder::margin(const NodeSnapshot& node) const {
+  const auto others = voters - (node.read_only_replica ? 0U : 1U);
+  return static_cast<std::int32_t>(others) - static_cast<std::int32_t>(voters / 2 + 1);
+}
+
+}  // namespace verger::planner::detail

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/snapshot.h"
+
+namespace verger::planner::detail {
+
+/// Who is scavenged, in which order, and who makes the point that all share. The pointers are into
+/// `snapshot`, whose nodes are sorted by name; it and `policy` outlive this.
+struct ScavengeOrder {
+  ScavengeOrder(const ClusterSnapshot& seen, const ScavengePolicy& wanted);
+
+  const ClusterSnapshot& snapshot;
+  const ScavengePolicy& policy;
+  std::optional<Point> latest;  ///< the log's newest point
+  std::size_t voters;
+  std::vector<const NodeSnapshot*> followers;  ///< voters; the most lagging last
+  std::vector<const NodeSnapshot*> replicas;   ///< as far as the policy includes them
+  const NodeSnapshot* leader = nullptr;
+  const NodeSnapshot* creator = nullptr;  ///< of the new point; nullptr before choose_creator()
+
+  /// Of those in whose turn it makes sense, somebody who may make the new point at once; he goes
+  /// first.
+  void choose_creator();
+  [[nodiscard]] bool includes_leader() const;
+  [[nodiscard]] bool moves_leader() const;
+  /// All that are scavenged, in order.
+  [[nodiscard]] std::vector<const NodeSnapshot*> included() const;
+  /// True where the node is seen to be done with the log's latest point, or where there is none.
+  [[nodiscard]] bool done_with_latest(const NodeSnapshot& node) const;
+  /// Voters that may be gone before the quorum is, while this node is worked on.
+  [[nodiscard]] std::int32_t margin(const NodeSnapshot& node) const;
+};
+
+}  // namespace verger::planner::detail

@@ -1,0 +1,163 @@
+#include "planner/detail/scavenge_refusals.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <set>
+#include <tuple>
+
+#include "planner/detail/scavenge_stage.h"
+#include "planner/gates.h"
+
+namespace verger::planner::detail {
+namespace {
+
+/// Gates that say the same of the cluster whichever node the step is about.
+bool is_cluster_wide(const Gate& gate) {
+  return gate.name != "quorum-margin" && gate.name != "disk" && gate.name != "voters-alive";
+}
+
+class Refusing {
+ public:
+  explicit Refusing(const ScavengeOrder& order) : order_(order) {}
+
+  std::vector<Refusal> all() {
+    check_policy();
+    check_nodes();
+    check_versions();
+    check_gates();
+    std::ranges::sort(refusals_, {},
+                      [](const Refusal& r) { return std::tie(r.node, r.code, r.message); });
+    const auto repeated = std::ranges::unique(refusals_);
+    refusals_.erase(repeated.begin(), repeated.end());
+    return std::move(refusals_);
+  }
+
+ private:
+  void refuse(std::string code, std::string node, std::string message, std::string hint) {
+    refusals_.push_back(
+        Refusal{std::move(code), std::move(node), std::move(message), std::move(hint)});
+  }
+
+  void check_policy() {
+    if (policy().threads < 1 || policy().threads > 4) {
+      refuse("policy-invalid", "", fmt::format("threads is {}", policy().threads),
+             "1 to 4; a server fails with more");
+    }
+    if (policy().throttle_percent < 1 || policy().throttle_percent > 100) {
+      refuse("policy-invalid", "", fmt::format("throttle percent is {}", policy().throttle_percent),
+             "1 to 100");
+    } else if (policy().throttle_percent != 100 && policy().threads > 1) {
+      refuse("policy-invalid", "", "a scavenge with several threads cannot be throttled",
+             "use one thread, or 100 percent");
+    }
+    for (const auto& [who, threads, throttle] :
+         {std::tuple("leader", policy().leader_threads, policy().leader_throttle_percent),
+          std::tuple("replica", policy().replica_threads, policy().replica_throttle_percent)}) {
+      if (threads == 0 && throttle == 0) {
+        continue;  // as the others
+      }
+      const auto t = threads == 0 ? policy().threads : threads;
+      const auto p = throttle == 0 ? policy().throttle_percent : throttle;
+      if (threads < 0 || threads > 4 || throttle < 0 || throttle > 100 || (t > 1 && p != 100)) {
+        refuse("policy-invalid", "",
+               fmt::format("parameters of the role {}: {} threads at {} percent", who, t, p),
+               "1 to 4 threads; several of them cannot be throttled");
+      }
+    }
+    if (policy().resign_attempts < 1 || policy().resign_attempts > 3) {
+      refuse("policy-invalid", "", fmt::format("resign attempts is {}", policy().resign_attempts),
+             "1 to 3");
+    }
+    if (policy().scavenge_attempts < 1) {
+      refuse("policy-invalid", "",
+             fmt::format("scavenge attempts is {}", policy().scavenge_attempts), "1 or more");
+    }
+    if (policy().lag_limit_bytes < 0 || policy().disk_reserve_bytes < 0 ||
+        policy().election_settle_ms < 0 || policy().leader_hold_ms < 0 ||
+        policy().scavenge_deadline_ms <= 0 || policy().move_deadline_ms <= 0 ||
+        policy().digest_deadline_ms <= 0 || policy().undo_deadline_ms <= 0 ||
+        policy().gate_deadline_ms <= 0) {
+      refuse("policy-invalid", "", "a limit is negative, or a deadline is not above 0",
+             "correct the policy");
+    }
+  }
+
+  void check_nodes() {
+    if (order_.snapshot.nodes.empty()) {
+      refuse("no-nodes", "", "the cluster has no nodes", "register it with its nodes");
+    }
+    if (policy().strategy == Strategy::kFollowersOnly && order_.followers.empty() &&
+        order_.leader != nullptr) {
+      refuse("no-followers", "", "the strategy is followers-only and there is no follower",
+             "use the strategy rolling");
+    }
+  }
+
+  void check_versions() {
+    for (const auto* node : order_.included()) {
+      int major = 0;
+      int minor = 0;
+      const char* end = node->version.data() + node->version.size();
+      const auto first = std::from_chars(node->version.data(), end, major);
+      const bool read = first.ec == std::errc() && first.ptr != end && *first.ptr == '.' &&
+                        std::from_chars(first.ptr + 1, end, minor).ec == std::errc();
+      if (!node->answered) {
+        continue;  // voters-alive says so
+      }
+      if (!read) {
+        refuse("version-unknown", node->name,
+               fmt::format("its version \"{}\" cannot be read", node->version),
+               "check that the URL is a node's");
+      } else if (std::tuple(major, minor) < std::tuple(22, 10)) {
+        refuse("version-too-old", node->name,
+               fmt::format("version {} has no scavenge points", node->version),
+               "22.10 or newer is needed for a scavenge of all nodes to one point");
+      }
+    }
+  }
+
+  void check_gates() {
+    std::set<std::tuple<std::string, std::string, std::string>> seen;
+    auto nodes = order_.included();
+    if (nodes.empty() && !order_.snapshot.nodes.empty()) {
+      nodes.push_back(&order_.snapshot.nodes.front());
+    }
+    // One voter may be missing everywhere if two more than the quorum need are up.
+    const auto up = static_cast<std::size_t>(
+        std::ranges::count_if(order_.snapshot.nodes, [](const NodeSnapshot& node) {
+          return !node.read_only_replica && node.answered && node.alive &&
+                 node.role != Role::kOther;
+        }));
+    const bool margin_everywhere = up > order_.voters / 2 + 1;
+    for (const auto* node : nodes) {
+      for (const auto& gate : scavenge_gates(order_, *node)) {
+        if (gate.name == "not-leader" ||   // the order takes care of it
+            gate.name == "hours" ||        // a plan may be made at any time
+            gate.name == "others-idle" ||  // what runs now is adopted at its turn
+            (is_cluster_wide(gate) && node != nodes.front()) ||
+            (gate.name == "quorum-margin" && margin_everywhere) ||
+            (gate.name == "voters-alive" && node != nodes.front() && !node->read_only_replica)) {
+          continue;
+        }
+        for (auto& state : evaluate(gate, order_.snapshot, node)) {
+          if (state.verdict != GateVerdict::kOpen &&
+              seen.emplace(state.code, state.node, state.reason).second) {
+            refuse(state.code, state.node, state.reason, state.hint);
+          }
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] const ScavengePolicy& policy() const { return order_.policy; }
+
+  const ScavengeOrder& order_;
+  std::vector<Refusal> refusals_;
+};
+
+}  // namespace
+
+std::vector<Refusal> scavenge_refusals(const ScavengeOrder& order) { return Refusing(order).all(); }
+
+}  // namespace verger::planner::detail

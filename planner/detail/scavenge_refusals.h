@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/detail/scavenge_order.h"
+
+namespace verger::planner::detail {
+
+/// Every reason why there can be no plan now, sorted; empty: there can.
+std::vector<Refusal> scavenge_refusals(const ScavengeOrder& order);
+
+}  // namespace verger::planner::detail
