@@ -198,19 +198,21 @@ bool BloomFilter::may_contain(StreamHash key) const {
                                          [this](std::uint64_t bit) { return bit_is_set(bit); });
 }
 
-Result<std::uint64_t> BloomFilter::count_corrupt_lines() const {
+Result<BloomFilter::DamagedLines> BloomFilter::damaged_lines() const {
   Bytes block(kBloomLineSize * 1024);
-  std::uint64_t corrupt = 0;
+  DamagedLines damaged;
   for (std::uint64_t at = kBloomLineSize; at < size_;) {
     const auto length = std::min<std::uint64_t>(block.size(), size_ - at);
     const auto lines = MutableBytes(block).first(length);
     VERGER_CHECK(file_->read_exact(at, lines));
     for (std::size_t line = 0; line < length; line += kBloomLineSize) {
-      corrupt += check_bloom_line(lines.subspan(line, kBloomLineSize)) ? 0U : 1U;
+      if (!check_bloom_line(lines.subspan(line, kBloomLineSize)) && damaged.count++ == 0) {
+        damaged.first_offset = at + line;
+      }
     }
     at += length;
   }
-  return corrupt;
+  return damaged;
 }
 
 }  // namespace verger::index

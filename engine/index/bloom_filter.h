@@ -75,8 +75,12 @@ class BloomFilter {
   /// lines say "may contain".
   bool may_contain(StreamHash key) const;
   std::uint64_t bit_count() const { return header_.bit_count; }
-  /// Damaged lines of the whole file; reads all of it. Errors: kIo.
-  Result<std::uint64_t> count_corrupt_lines() const;
+  struct DamagedLines {
+    std::uint64_t count = 0;
+    std::uint64_t first_offset = 0;  ///< in the file; means nothing when there is none
+  };
+  /// Looks at the whole file. Errors: kIo.
+  Result<DamagedLines> damaged_lines() const;
 
  private:
   BloomFilter(std::unique_ptr<File> file, BloomHeader header, std::uint64_t size);

@@ -117,7 +117,7 @@ void add_diff_command(CLI::App& program, Action& chosen) {
   command->add_option("--index-b", options->b.index_directory,
                       "Index directory of B (default: B/index)");
   command->add_option("--to", options->to, "Compare the records before this log position")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_not_negative);
   command->footer("Example:\n  verger-db diff /backup/node1 /var/lib/eventstore");
   command->callback([options, &chosen] {
     chosen = [options](ToolContext& tool) { return run(tool, *options); };

@@ -98,7 +98,7 @@ void add_digest_command(CLI::App& program, Action& chosen) {
   command
       ->add_option("--point", options->point,
                    "Up to this scavenge point (default: the whole log, as of its last record)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_not_negative);
   command->footer("Example:\n  verger-db digest /var/lib/eventstore --point 3");
   command->callback([options, &chosen] {
     chosen = [options](ToolContext& tool) { return run(tool, *options); };

@@ -40,11 +40,15 @@ Result<int> rebuild(ToolContext& tool, const DatabaseArguments& arguments,
                     .dump()
              << '\n';
   } else {
-    tool.out << fmt::format(
-        "index {} rebuilt: {} entries in {} tables; {} more are below the size of a table and are "
-        "read from the log at opening ({:.1f} s)\n",
-        index.directory().string(), human_count(entries), index.tables().size(),
-        human_count(index.memory_entry_count()), seconds);
+    tool.out << fmt::format("index {} rebuilt: {} entries in {} tables ({:.1f} s)\n",
+                            index.directory().string(), human_count(entries), index.tables().size(),
+                            seconds);
+    if (index.memory_entry_count() > 0) {
+      tool.out << fmt::format(
+          "{} more entries do not fill a table; they are read from the log at "
+          "opening\n",
+          human_count(index.memory_entry_count()));
+    }
   }
   return kExitDone;
 }

@@ -78,7 +78,7 @@ std::string to_text(const log::LogRecord& record) {
                         : committed ? std::to_string(prepare->event_number().value())
                                     : fmt::format("tx+{}", prepare->transaction_offset);
     return head + fmt::format("prepare  {:<22} {:>8} {}", printable(prepare->type, 22), number,
-                              printable(prepare->stream, 44));
+                              printable(prepare->stream, 35));
   }
   if (const auto* commit = std::get_if<log::Commit>(&record.record)) {
     return head + fmt::format("commit   of the transaction at {}, events from {}",
@@ -124,12 +124,12 @@ void add_records_command(CLI::App& program, Action& chosen) {
   auto options = std::make_shared<RecordsOptions>();
   auto* command = program.add_subcommand("records", "List the records of the log");
   add_database_arguments(*command, options->database, /*writes=*/false);
-  command->add_option("--from", options->from, "First log position")->check(CLI::NonNegativeNumber);
+  command->add_option("--from", options->from, "First log position")->check(check_not_negative);
   command->add_option("--to", options->to, "End: records at or after it are left out")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_not_negative);
   command->add_option("--stream", options->stream, "Only prepares of this stream");
   command->add_option("--limit", options->limit, "At most so many records")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_not_negative);
   command->footer("Example:\n  verger-db records /var/lib/eventstore --stream orders-7 -o json");
   command->callback([options, &chosen] {
     chosen = [options](ToolContext& tool) { return run(tool, *options); };

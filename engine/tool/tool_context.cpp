@@ -1,5 +1,7 @@
 #include "engine/tool/tool_context.h"
 
+#include <charconv>
+
 #include <CLI/CLI.hpp>
 
 namespace verger::tool {
@@ -29,6 +31,15 @@ int exit_code_of(const Error& error) {
   return kExitFailed;
 }
 
+std::string check_not_negative(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0) {
+    return "";
+  }
+  return "'" + text + "' is not a whole number of 0 or more";
+}
+
 void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, bool writes) {
   command.add_option("DIR", arguments.directory, "Database directory (chunk files and *.chk)")
       ->required();
@@ -54,10 +65,22 @@ void add_index_settings(CLI::App& command, IndexSettings& settings) {
       ->check(CLI::Range(8, 28));
 }
 
+Result<void> check_directory(ToolContext& tool, const Path& directory) {
+  const auto listed = tool.files.list(directory);
+  if (!listed) {
+    return Error{
+        listed.error().code,
+        listed.error().message + "; give the directory that holds the chunk files and writer.chk"};
+  }
+  return {};
+}
+
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
                                                          const DatabaseArguments& arguments,
                                                          log::Access access,
                                                          const IndexSettings& settings) {
+  const Path directory = arguments.directory;
+  VERGER_CHECK(check_directory(tool, directory));
   streams::DatabaseOptions options;
   options.log.access = access;
   options.log.chunk_size = arguments.chunk_size;
@@ -66,7 +89,7 @@ Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
   options.index.max_mem_table_size = settings.max_mem_table_size;
   options.index.cache_depth = settings.cache_depth;
   options.index_directory = arguments.index_directory;
-  return streams::Database::open(tool.files, arguments.directory, std::move(options),
+  return streams::Database::open(tool.files, directory, std::move(options),
                                  /*commit_all=*/true, tool.clock, tool.random, tool.log);
 }
 

@@ -47,6 +47,9 @@ using Action = std::function<Result<int>(ToolContext&)>;
 /// A command file has one function, `void add_NAME_command(CLI::App& program, Action& chosen)`. It
 /// declares the subcommand and its options, and sets `chosen` in the subcommand's callback.
 
+/// A check for CLI11: a whole number of 0 or more, with a message that says so.
+std::string check_not_negative(const std::string& text);
+
 /// The options that all commands on a database share.
 struct DatabaseArguments {
   std::string directory;
@@ -57,6 +60,9 @@ struct DatabaseArguments {
 
 /// Declares DIR, --index, --chunk-size, and for writing commands --assume-stopped.
 void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, bool writes);
+
+/// An error that says what DIR should be when it cannot be listed.
+Result<void> check_directory(ToolContext& tool, const Path& directory);
 
 /// How index tables are written, for commands that write some. Equal to the server's options.
 struct IndexSettings {

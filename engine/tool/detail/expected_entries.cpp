@@ -24,8 +24,6 @@ struct ExpectedEntries::Reader {
   const index::Index& index;
   Part& part;
   std::atomic<std::uint64_t>& done;
-  /// Hashes whose stream was looked up in the existence filter, by their low bits.
-  std::vector<std::uint64_t> seen = std::vector<std::uint64_t>(std::size_t{1} << 16U);
 
   Result<void> read(const std::shared_ptr<const log::Chunk>& chunk) {
     VERGER_TRY(auto scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
@@ -61,20 +59,7 @@ struct ExpectedEntries::Reader {
   }
 
   Result<void> add_event(const log::Prepare& prepare, EventNumber number) {
-    const auto hash = index.hash(prepare.stream);
-    // A tombstone alone may be missing there: the server itself leaves it out.
-    auto& last_seen = seen[hash.value() % seen.size()];
-    if (number != kDeletedStream && last_seen != hash.value()) {
-      last_seen = hash.value();
-      if (!index.may_exist(prepare.stream)) {
-        part.findings.damage_of_kind(
-            "stream missing in the existence filter",
-            index.directory() / "stream-existence" / "streamExistenceFilter.dat", std::nullopt,
-            fmt::format("stream '{}' is not in the existence filter: readers do not find it",
-                        prepare.stream));
-      }
-    }
-    return part.entries.add({hash, number, prepare.position});
+    return part.entries.add({index.hash(prepare.stream), number, prepare.position});
   }
 };
 

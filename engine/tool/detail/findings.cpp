@@ -10,15 +10,23 @@
 namespace verger::tool {
 
 namespace {
+
 constexpr std::uint64_t kListedOfKind = 10;
+
+/// Errors name their file, which stands before each finding anyway.
+std::string without_file(const Path& file, std::string text) {
+  const auto prefix = file.string() + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
+
+}  // namespace
 
 void Findings::damage(const Path& file, std::optional<std::uint64_t> offset, std::string text) {
   add({.damage = true,
        .kind = {},
        .file = file.string(),
        .offset = offset,
-       .text = std::move(text)});
+       .text = without_file(file, std::move(text))});
 }
 
 void Findings::note(const Path& file, std::string text) {

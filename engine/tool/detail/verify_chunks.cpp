@@ -317,7 +317,9 @@ class ChunkVerifier {
 
   void after_the_end(const ChunkFile& file) {
     if (file.name.start.value() == *writer_ / chunk_size_ + 1 && file.name.version == 0) {
-      findings_.note(file.path, "a chunk after writer.chk's; the next opening removes it");
+      findings_.note(file.path,
+                     "left from starting a new chunk; the next opening for writing removes it when "
+                     "it is empty");
     } else {
       findings_.damage(file.path, std::nullopt,
                        fmt::format("lies behind writer.chk ({}); is that checkpoint older than the "

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/tool/detail/parallel.h"
+#include "engine/tool/detail/verify_filters.h"
 #include "engine/tool/progress.h"
 
 namespace verger::tool {
@@ -88,6 +89,8 @@ class IndexVerifier {
     const auto slots = index_.tables();
     totals_.tables = slots.size();
     verify_sums(slots);
+    verify_table_filters(tool_.files, slots, findings_);
+    VERGER_TRY(existence_, ExistenceCheck::open(tool_.files, index_.directory(), findings_));
     VERGER_TRY(auto expected, ExpectedEntries::read(tool_, database, options_, findings_));
     totals_.events = expected.count();
     VERGER_CHECK(compare(slots, expected));
@@ -191,8 +194,11 @@ class IndexVerifier {
             "its bloom filter hides this entry: remove the filter file or rebuild the index");
       }
     }
-    return matched ? Result<void>{}
-                   : entry_against_log(*source.table, entry, source.number, expected);
+    if (matched) {
+      existence_.look_at(entry, findings_);
+      return {};
+    }
+    return entry_against_log(*source.table, entry, source.number, expected);
   }
 
   Result<void> verify_old_table(const std::shared_ptr<const index::PTable>& table,
@@ -282,6 +288,7 @@ class IndexVerifier {
   const VerifyOptions& options_;
   Findings& findings_;
   LogPosition complete_from_;
+  ExistenceCheck existence_;
   Bytes buffer_;
   IndexTotals totals_;
 };

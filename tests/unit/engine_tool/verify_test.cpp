@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "engine/base/memory_file_system.h"
+#include "engine/index/bloom_filter.h"
 #include "engine/log/chunk.h"
 #include "engine/tool/program.h"
 #include "engine/tool/workload.h"
@@ -76,6 +77,36 @@ TEST_F(Verify, NamesFileAndOffsetOfEveryDamage) {
   EXPECT_EQ(run("4"), kExitFailed);
   EXPECT_EQ(out.str().substr(out.str().rfind("damage found")),
             alone.substr(alone.rfind("damage found")));
+}
+
+TEST_F(Verify, LooksAtTheLinesOfFilters) {
+  auto bloom = table();
+  bloom += ".bloomfilter";
+  const Path existence = "/db/index/stream-existence/streamExistenceFilter.dat";
+  for (const auto& path : {bloom, existence}) {
+    auto file = disk.open(path, OpenMode::kReadWrite);
+    ASSERT_TRUE(file) << file.error().message;
+    ASSERT_TRUE((*file)->write_at(128, Bytes(64, std::byte{0x11})));
+  }
+  ASSERT_EQ(run("2"), kExitFailed);
+  for (const auto& path : {bloom, existence}) {
+    EXPECT_THAT(out.str(), HasSubstr("DAMAGE: " + path.string() +
+                                     " at 128: 1 of its lines do not match their checksum"));
+  }
+  EXPECT_THAT(out.str(), HasSubstr("damage found in 2 places"));
+}
+
+TEST_F(Verify, MissesStreamsInAnExistenceFilterThatSaysItHasThem) {
+  const Path directory = "/db/index/stream-existence";
+  index::BloomBuilder empty(20'000);
+  ASSERT_TRUE(write_file_durably(disk, directory / "streamExistenceFilter.dat", empty.finish()));
+  ASSERT_EQ(run("1"), kExitFailed);
+  EXPECT_THAT(out.str(), HasSubstr("to a server it does not exist"));
+  EXPECT_THAT(out.str(), HasSubstr("more of the kind \"stream missing in the existence filter\""));
+  // A server that starts with this checkpoint makes the filter anew.
+  ASSERT_TRUE(
+      write_file_durably(disk, directory / "streamExistenceFilter.chk", Bytes(8, std::byte{0xFF})));
+  EXPECT_EQ(run("1"), kExitDone) << out.str();
 }
 
 TEST_F(Verify, CountsWhatWouldFillPages) {
