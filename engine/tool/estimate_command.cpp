@@ -9,6 +9,7 @@
 #include "engine/scavenge/estimate.h"
 #include "engine/tool/detail/preview_setup.h"
 #include "engine/tool/progress.h"
+#include "engine/tool/stop_signals.h"
 #include "engine/tool/table.h"
 
 namespace verger::tool {
@@ -240,11 +241,13 @@ void print_tables(const Estimate& estimate, std::ostream& out) {
 Result<int> run(ToolContext& tool, const EstimateOptions& options) {
   auto arguments = options.preview;
   arguments.options.merge_chunks = !options.no_merge;
+  const StopSignals signals;
   VERGER_TRY(const auto opened, open_preview(tool, arguments));
   scavenge::EstimateJob job(*opened.preview, options.top);
   {
     Progress progress(tool, "estimate", job.bytes_total());
     for (;;) {
+      VERGER_CHECK(StopSignals::check());
       VERGER_TRY(const auto outcome, job.step({.units = 65'536}));
       if (outcome.kind == StepOutcome::Kind::kDone) {
         break;

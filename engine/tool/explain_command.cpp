@@ -7,6 +7,7 @@
 
 #include "engine/scavenge/explain.h"
 #include "engine/tool/detail/preview_setup.h"
+#include "engine/tool/stop_signals.h"
 #include "engine/tool/table.h"
 
 namespace verger::tool {
@@ -154,6 +155,7 @@ Result<int> run(ToolContext& tool, const ExplainOptions& options) {
     return Error{Errc::kInvalidArgument,
                  "which event? Give STREAM@NUMBER, STREAM, or --position POSITION"};
   }
+  const StopSignals signals;
   VERGER_TRY(const auto opened, open_preview(tool, options.preview));
   const auto& point = opened.preview->point();
   scavenge::Explainer explainer(*opened.preview);
@@ -177,6 +179,7 @@ Result<int> run(ToolContext& tool, const ExplainOptions& options) {
     }
   };
   for (const auto& text : options.events) {
+    VERGER_CHECK(StopSignals::check());
     const auto wanted = parse_wanted(text);
     VERGER_TRY(const auto events,
                explainer.stream(wanted.stream, wanted.from, wanted.to, options.limit));

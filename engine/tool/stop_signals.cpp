@@ -26,4 +26,11 @@ StopSignals::~StopSignals() {
 
 bool StopSignals::requested() { return stop_requested != 0; }
 
+Result<void> StopSignals::check() {
+  if (requested()) {
+    return Error{Errc::kCancelled, "stopped by a signal; nothing was changed"};
+  }
+  return {};
+}
+
 }  // namespace verger::tool

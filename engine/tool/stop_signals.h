@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "engine/base/result.h"
+
 namespace verger::tool {
 
 /// While it lives, SIGINT and SIGTERM ask the running command to stop instead of ending the
@@ -14,6 +16,8 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   static bool requested();
+  /// kCancelled once a stop was asked for, from a command that changes nothing.
+  static Result<void> check();
 
  private:
   struct sigaction old_interrupt_{};

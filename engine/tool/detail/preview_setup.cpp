@@ -6,6 +6,7 @@
 
 #include "engine/scavenge/start_decision.h"
 #include "engine/tool/progress.h"
+#include "engine/tool/stop_signals.h"
 
 namespace verger::tool {
 namespace {
@@ -82,6 +83,7 @@ Result<void> run(ToolContext& tool, scavenge::Preview& preview) {
   std::optional<Progress> progress;
   std::optional<Stage> shown;
   for (;;) {
+    VERGER_CHECK(StopSignals::check());
     VERGER_TRY(const auto outcome, preview.step(kBudget));
     if (outcome.kind == StepOutcome::Kind::kDone) {
       return {};

@@ -33,7 +33,9 @@ struct OpenedPreview {
   std::string assumed_because;
 };
 
-/// Opens read-only, chooses the point, accumulates and calculates with progress.
+/// Opens read-only, chooses the point, accumulates and calculates with progress. The caller holds
+/// StopSignals until the preview is destroyed, which removes its files. Errors: kCancelled (by such
+/// a signal), and others.
 Result<OpenedPreview> open_preview(ToolContext& tool, const PreviewArguments& arguments);
 
 /// "scavenge point 3 at log position 4096 of 2024-01-31T00:00:00Z, threshold 0", a line.

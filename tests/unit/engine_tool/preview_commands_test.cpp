@@ -1,4 +1,5 @@
 // `estimate` and `explain` in-process; that they are right is shown in tests/integration/preview.
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -142,6 +143,41 @@ TEST_F(PreviewCommands, ExplainSaysWhatItCannotFind) {
   EXPECT_THAT(err.str(), HasSubstr("the log holds no scavenge point"));
   EXPECT_EQ(run({"explain", "/db"}), kExitFailed);
   EXPECT_THAT(err.str(), HasSubstr("which event?"));
+}
+
+TEST_F(PreviewCommands, ASignalAtAnyWriteEndsThemWithoutATrace) {
+  builder.point();
+  builder.close();
+  for (const auto& arguments : {std::vector<const char*>{"estimate", "/db", "--rate", "1"},
+                                std::vector<const char*>{"explain", "/db", "free"}}) {
+    SCOPED_TRACE(arguments.front());
+    int stopped = 0;
+    for (std::uint64_t nth = 0;; ++nth) {
+      SCOPED_TRACE(nth);
+      bool raised = false;
+      disk.reset_count();
+      disk.set_fault_hook([&](const DiskOperation& operation) -> std::optional<Error> {
+        if (operation.number == nth) {
+          raised = true;
+          std::raise(SIGINT);
+        }
+        return std::nullopt;
+      });
+      const auto code = run(arguments);
+      disk.set_fault_hook({});
+      EXPECT_THAT(*disk.list("/tmp"), IsEmpty());
+      if (code == kExitStopped) {
+        EXPECT_THAT(err.str(), HasSubstr("nothing was changed"));
+        ++stopped;
+      } else {  // it came when all was done but the cleaning up
+        EXPECT_EQ(code, kExitDone) << err.str();
+      }
+      if (!raised) {
+        break;
+      }
+    }
+    EXPECT_GT(stopped, 5);
+  }
 }
 
 }  // namespace
