@@ -7,6 +7,7 @@
 
 #include "controller/cluster/gather.h"
 #include "controller/cluster/peers.h"
+#include "nodeagent/client/judge.h"
 
 namespace verger::controller {
 namespace {
@@ -74,37 +75,19 @@ planner::AgentFacts to_facts(const api::NodeFacts& facts) {
 struct Raw {
   NodeSnapshot node;
   std::optional<api::Gossip> gossip;
+  std::vector<std::string> names;  ///< "host:port" under which others may list it; sorted
   std::string database_id;
 };
 
-/// The answering node's own entry. Where a node shows clients another address than its own, the
-/// entry has that one: then it is the one that was asked for, or the only one.
-const api::GossipMember* self_of(const api::Gossip& gossip, const std::string& url) {
-  const auto find = [&](auto matches) {
-    const auto found = std::ranges::find_if(gossip.members, matches);
-    return found == gossip.members.end() ? nullptr : &*found;
-  };
-  if (const auto* named = find([&](const api::GossipMember& member) {
-        return (member.http_ip == gossip.server_ip && member.http_port == gossip.server_port) ||
-               (member.internal_http_ip == gossip.server_ip &&
-                member.internal_http_port == gossip.server_port);
-      })) {
-    return named;
-  }
-  if (gossip.members.size() == 1) {
-    return &gossip.members.front();
-  }
-  const auto asked = http::parse_endpoint(url);
-  return find([&](const api::GossipMember& member) {
-    return asked && member.http_ip == asked->host && member.http_port == asked->port;
-  });
-}
-
 void take_gossip(Raw& raw, api::Gossip gossip) {
   auto& node = raw.node;
-  const auto* self = self_of(gossip, node.url);
+  const auto asked = http::parse_endpoint(node.url);
+  const auto* self = client::answering_member(gossip, asked ? *asked : http::Endpoint{});
   if (self == nullptr) {
-    node.problem = "its gossip does not show itself";
+    node.problem = fmt::format(
+        "which of the {} members in its gossip it is cannot be told: it calls itself {}:{}; "
+        "register it by the address that it advertises",
+        gossip.members.size(), gossip.server_ip, gossip.server_port);
     return;
   }
   node.answered = true;
@@ -123,6 +106,7 @@ void take_gossip(Raw& raw, api::Gossip gossip) {
   node.writer_checkpoint = self->writer_checkpoint;
   node.chaser_checkpoint = self->chaser_checkpoint;
   node.last_commit_position = self->last_commit_position;
+  raw.names = client::own_names(gossip, asked ? *asked : http::Endpoint{});
   raw.gossip = std::move(gossip);
 }
 
@@ -261,7 +245,7 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
         raw.node.sees_dead.push_back(known->second);
       }
       if (member.is_alive && known == name_of.end() && member.state != api::NodeState::kManager) {
-        unknown_members.insert(fmt::format("{}:{}", member.http_ip, member.http_port));
+        unknown_members.insert(client::endpoint_name(member.http_ip, member.http_port));
       }
     }
     std::ranges::sort(raw.node.sees_dead);
@@ -271,9 +255,7 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
   // remember of them; a registered node that is silent may be any of the rest.
   std::set<std::string> own_endpoints;
   for (const auto& raw : raws) {
-    if (raw.gossip) {
-      own_endpoints.insert(fmt::format("{}:{}", raw.gossip->server_ip, raw.gossip->server_port));
-    }
+    own_endpoints.insert(raw.names.begin(), raw.names.end());
   }
   std::vector<std::string> strangers;
   std::ranges::set_difference(unknown_members, own_endpoints, std::back_inserter(strangers));
@@ -285,7 +267,6 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
     if (!raw.gossip || answered < 2) {
       continue;
     }
-    const auto endpoint = fmt::format("{}:{}", raw.gossip->server_ip, raw.gossip->server_port);
     std::size_t unheard = 0;
     for (const auto& other : raws) {
       if (&other == &raw || !other.gossip) {
@@ -293,7 +274,7 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
       }
       const bool heard = std::ranges::any_of(other.gossip->members, [&](const auto& member) {
         return member.instance_id == raw.node.instance_id ||
-               fmt::format("{}:{}", member.http_ip, member.http_port) == endpoint;
+               client::is_named(raw.names, fmt::format("{}:{}", member.http_ip, member.http_port));
       });
       unheard += heard ? 0U : 1U;
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "nodeagent/client/judge.h"
+
 namespace verger::controller {
 namespace {
 
@@ -100,6 +102,19 @@ net::awaitable<Result<api::Gossip>> Peers::gossip(std::string node) {
 net::awaitable<Result<api::NodeInfo>> Peers::info(std::string node) {
   VERGER_CO_TRY(const auto client, node_client(node));
   co_return client::to_result(co_await client.info());
+}
+
+net::awaitable<Result<std::vector<std::string>>> Peers::own_names(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  VERGER_CO_TRY(const auto gossip, client::to_result(co_await client.gossip()));
+  co_return client::own_names(gossip, client.node());
+}
+
+net::awaitable<Result<client::LastScavenge>> Peers::last_scavenge(std::string node,
+                                                                  std::string version) {
+  VERGER_CO_TRY(auto client, node_client(node));
+  client.set_dialect(client::NodeDialect::of_text(version).value_or(client.dialect()));
+  co_return client::to_result(co_await client.last_scavenge());
 }
 
 net::awaitable<Result<api::CurrentScavenge>> Peers::current_scavenge(std::string node) {

@@ -33,6 +33,8 @@ class Peers {
 
   net::awaitable<Result<api::Gossip>> gossip(std::string node);
   net::awaitable<Result<api::NodeInfo>> info(std::string node);
+  /// Under which names ("host:port") it may sign its entries in $scavenges; client::is_named().
+  net::awaitable<Result<std::vector<std::string>>> own_names(std::string node);
   net::awaitable<Result<api::CurrentScavenge>> current_scavenge(std::string node);
   /// The id the node gave.
   net::awaitable<Result<std::string>> start_scavenge(std::string node,
@@ -44,6 +46,8 @@ class Peers {
                                                                        std::string id);
   /// The newest entries of $scavenges, of all nodes.
   net::awaitable<Result<std::vector<api::ScavengeEvent>>> recent_scavenges(std::string node);
+  /// What the node remembers of its last scavenge, since it was started. kUnsupported before 24.10.
+  net::awaitable<Result<client::LastScavenge>> last_scavenge(std::string node, std::string version);
   net::awaitable<Result<void>> resign(std::string node);
   net::awaitable<Result<void>> set_priority(std::string node, std::int32_t priority);
   net::awaitable<Result<planner::AutoScavenge>> auto_scavenge(std::string node);

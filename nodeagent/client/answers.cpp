@@ -107,7 +107,7 @@ Outcome<Live> parse_answer_live(const http::Response& response) {
 }
 
 Outcome<StartedScavenge> parse_answer_start_scavenge(const http::Response& response,
-                                                     const NodeDialect& dialect) {
+                                                     const NodeDialect& /*dialect*/) {
   if (response.status == 200) {
     auto id = scavenge_id(response.body);
     if (id.empty()) {
@@ -127,12 +127,11 @@ Outcome<StartedScavenge> parse_answer_start_scavenge(const http::Response& respo
           "chunk_lock_held",
           "the chunk lock is held: by a redaction, or by a scavenge that is ending");
     }
-    if (dialect.running_id_in_refusal) {
-      if (auto id = scavenge_id(response.body); !id.empty()) {
-        auto why = "a scavenge is already running: " + id;
-        return refused<StartedScavenge>("already_running", std::move(why),
-                                        StartedScavenge{.id = std::move(id)});
-      }
+    // Up to 22.10 with the running one's id; no other version says anything of that form.
+    if (auto id = scavenge_id(response.body); !id.empty()) {
+      auto why = "a scavenge is already running: " + id;
+      return refused<StartedScavenge>("already_running", std::move(why),
+                                      StartedScavenge{.id = std::move(id)});
     }
   }
   return fail<StartedScavenge>(response);

@@ -1,15 +1,37 @@
 #include "nodeagent/client/judge.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace verger::client {
 namespace {
 
-bool is_answering(const api::Gossip& gossip, const api::GossipMember& member) {
-  // serverIp and serverPort are the real endpoint, http_* may be what is advertised to clients.
-  return (member.http_port == gossip.server_port && member.http_ip == gossip.server_ip) ||
-         (member.internal_http_port == gossip.server_port &&
-          member.internal_http_ip == gossip.server_ip);
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
+bool same_host(std::string_view a, std::string_view b) {
+  return !a.empty() && lower(a) == lower(b);
+}
+
+/// The one member that `matches`; nullptr where there are none or several.
+template <class Matches>
+const api::GossipMember* only_member(const api::Gossip& gossip, const Matches& matches) {
+  const api::GossipMember* found = nullptr;
+  for (const auto& member : gossip.members) {
+    if (!matches(member)) {
+      continue;
+    }
+    if (found != nullptr) {
+      return nullptr;
+    }
+    found = &member;
+  }
+  return found;
 }
 
 bool is_settled(const api::GossipMember& member) {
@@ -49,14 +71,64 @@ Outcome<api::GossipMember> about_itself(const api::GossipMember& member) {
 
 }  // namespace
 
-Outcome<api::GossipMember> own_entry(const api::Gossip& gossip) {
+const api::GossipMember* answering_member(const api::Gossip& gossip, const http::Endpoint& asked) {
+  // serverIp and serverPort are the real endpoint, http_* may be what is advertised to clients.
   for (const auto& member : gossip.members) {
-    if (is_answering(gossip, member)) {
-      return about_itself(member);
+    if ((member.http_port == gossip.server_port && same_host(member.http_ip, gossip.server_ip)) ||
+        (member.internal_http_port == gossip.server_port &&
+         same_host(member.internal_http_ip, gossip.server_ip))) {
+      return &member;
     }
   }
   if (gossip.members.size() == 1) {  // a single node behind an advertised address
-    return about_itself(gossip.members.front());
+    return &gossip.members.front();
+  }
+  if (const auto* found = only_member(gossip, [&](const api::GossipMember& member) {
+        return member.http_port == asked.port && same_host(member.http_ip, asked.host);
+      })) {
+    return found;
+  }
+  if (const auto* found = only_member(gossip, [&](const api::GossipMember& member) {
+        return same_host(member.internal_tcp_ip, gossip.server_ip);
+      })) {
+    return found;
+  }
+  return only_member(gossip, [&](const api::GossipMember& member) {
+    return asked.port != 0 && member.http_port == asked.port;
+  });
+}
+
+std::string endpoint_name(std::string_view host, std::int32_t port) {
+  return lower(fmt::format("{}:{}", host, port));
+}
+
+std::vector<std::string> own_names(const api::Gossip& gossip, const http::Endpoint& asked) {
+  std::vector<std::string> names;
+  const auto add = [&names](std::string_view host, std::int32_t port) {
+    if (!host.empty() && port != 0) {
+      names.push_back(endpoint_name(host, port));
+    }
+  };
+  add(gossip.server_ip, gossip.server_port);
+  if (const auto* self = answering_member(gossip, asked)) {
+    add(self->http_ip, self->http_port);
+    add(self->internal_http_ip, self->internal_http_port);
+    add(self->internal_tcp_ip, gossip.server_port);
+  }
+  add(asked.host, asked.port);
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  return names;
+}
+
+bool is_named(const std::vector<std::string>& names, std::string_view node_endpoint) {
+  return std::ranges::binary_search(names, lower(node_endpoint));
+}
+
+Outcome<api::GossipMember> own_entry(const api::Gossip& gossip, const http::Endpoint& asked) {
+  if (const auto* self = answering_member(gossip, asked)) {
+    return about_itself(*self);
   }
   return unknown<api::GossipMember>(
       "not_itself", fmt::format("the gossip of {}:{} does not list that node itself",
@@ -68,7 +140,7 @@ Outcome<api::GossipMember> entry_of(const api::Gossip& gossip, std::string_view 
     if (member.instance_id != instance_id) {
       continue;
     }
-    if (is_answering(gossip, member)) {
+    if (&member == answering_member(gossip)) {
       return about_itself(member);
     }
     return unknown<api::GossipMember>(

@@ -2,19 +2,37 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nodeagent/api/node.h"
 #include "nodeagent/client/dialect.h"
 #include "nodeagent/client/outcome.h"
+#include "nodeagent/http/client.h"
 
 /// What a read means where the answer is true and still misleads (node-interface.md, 8.2).
 namespace verger::client {
 
+/// The entry of the node that answered, whatever its state; nullptr where it cannot be told. A node
+/// may show clients other addresses than its own (AdvertiseHostToClientAs; host names beside IPs),
+/// so it is looked for by, in this order: its endpoint as it calls itself; the only member; the
+/// endpoint that was asked; the only member with its address between nodes; the only one with the
+/// port that was asked. `asked` may be empty.
+const api::GossipMember* answering_member(const api::Gossip& gossip,
+                                          const http::Endpoint& asked = {});
+
+/// "host:port" in lower case, for comparing.
+std::string endpoint_name(std::string_view host, std::int32_t port);
+/// Under which names ("host:port") the answering node may sign its entries in $scavenges: bound
+/// address up to 24.2, advertised since, and the one it was asked by. Sorted, in lower case.
+std::vector<std::string> own_names(const api::Gossip& gossip, const http::Endpoint& asked);
+/// Whether `node_endpoint` of an entry is one of `names`.
+bool is_named(const std::vector<std::string>& names, std::string_view node_endpoint);
+
 /// The answering node's own entry: only what a node says about itself counts.
 /// unknown: not_itself (it does not list itself), unsettled (not alive in its own view, a seed, or
 /// on its way out).
-Outcome<api::GossipMember> own_entry(const api::Gossip& gossip);
+Outcome<api::GossipMember> own_entry(const api::Gossip& gossip, const http::Endpoint& asked = {});
 
 /// What the answering node says about the member with `instance_id`. done only for itself, as
 /// own_entry; for others unknown (not_itself) with the entry: a node that is shutting down stays

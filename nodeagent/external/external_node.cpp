@@ -137,7 +137,7 @@ class ExternalNode::Impl final : public node::NodeInspection {
 
 net::awaitable<void> ExternalNode::Impl::look_at_routes() {
   auto gossip = client::to_result(co_await client.gossip());
-  auto own = gossip ? client::to_result(client::own_entry(*gossip))
+  auto own = gossip ? client::to_result(client::own_entry(*gossip, options.node))
                     : Result<api::GossipMember>(gossip.error());
   if (!own) {
     if (problem.empty()) {
@@ -155,9 +155,21 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
                                         {"state", std::string(api::to_string(own->state))}});
     const auto info = client::to_result(co_await client.info());
     version = info ? info->version : own->es_version;
+    if (const auto dialect = client::NodeDialect::of_text(version)) {
+      client.set_dialect(*dialect);
+    }
   }
   problem.clear();
   self = *std::move(own);
+  if (gossip->members.size() == 1 && client.dialect().stale_single_gossip) {
+    // A single node's gossip shows the positions of its last change of state.
+    if (const auto stats = client::to_result(co_await client.stats());
+        stats && stats->checksum > self->writer_checkpoint) {
+      self->writer_checkpoint = stats->checksum;
+      self->chaser_checkpoint = stats->checksum;
+      self->last_commit_position = stats->checksum;
+    }
+  }
   co_await look_at_scavenge();
 }
 

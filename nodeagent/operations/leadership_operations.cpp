@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/client/judge.h"
 #include "nodeagent/operations/operation.h"
 #include "nodeagent/operations/patience.h"
 
@@ -16,10 +17,8 @@ constexpr std::chrono::seconds kPatience{10};
 /// The node's own entry in its own gossip.
 net::awaitable<Result<api::GossipMember>> own_entry(LocalNode node) {
   VERGER_CO_TRY(const auto gossip, client::to_result(co_await node.client.gossip()));
-  for (const auto& member : gossip.members) {
-    if (member.http_ip == gossip.server_ip && member.http_port == gossip.server_port) {
-      co_return member;
-    }
+  if (const auto* self = client::answering_member(gossip, node.client.node())) {
+    co_return *self;
   }
   co_return Error{Errc::kCorruption, "the node does not name itself in its gossip"};
 }

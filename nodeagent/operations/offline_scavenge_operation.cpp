@@ -58,8 +58,9 @@ class OfflineScavengeOperation final : public Operation {
                       "the server does not answer, so nobody knows what it is at"};
     }
     const auto gossip = client::to_result(co_await node.client.gossip());
-    VERGER_CO_TRY(const auto self, gossip ? client::to_result(client::own_entry(*gossip))
-                                          : Result<api::GossipMember>(gossip.error()));
+    VERGER_CO_TRY(const auto self,
+                  gossip ? client::to_result(client::own_entry(*gossip, node.client.node()))
+                         : Result<api::GossipMember>(gossip.error()));
     if (self.state == api::NodeState::kLeader && gossip->members.size() > 1) {
       co_return Error{Errc::kConflict, "the node leads; it must resign before it is stopped"};
     }
@@ -103,7 +104,7 @@ class OfflineScavengeOperation final : public Operation {
       return Observation{.kind = Observation::Kind::kUnknown, .code = {}, .text = std::move(why)};
     };
     const auto gossip = client::to_result(co_await node.client.gossip());
-    const auto self = gossip ? client::to_result(client::own_entry(*gossip))
+    const auto self = gossip ? client::to_result(client::own_entry(*gossip, node.client.node()))
                              : Result<api::GossipMember>(gossip.error());
     const auto* inspection = node.inspection();
     if (!self || inspection == nullptr) {

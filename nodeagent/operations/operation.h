@@ -71,7 +71,8 @@ class Operation {
 
 /// scavenge {"threads", "threshold", "throttle_percent", "sync_only"}: starts one on the node and
 /// observes it to its end. Result: {"scavenge_id", "point" or null, "space_saved", "bytes_before",
-/// "bytes_after"}. Codes: "scavenge_running", "refused", "stopped", "interrupted".
+/// "bytes_after"}. Codes: "scavenge_running", "refused", "stopped", "interrupted" (by a
+/// restart), "errored".
 std::unique_ptr<Operation> make_scavenge_operation();
 /// resign {}: asks the node to resign; done once it was seen out of the leader's role, or in it
 /// with a newer epoch. Codes: "not_leader", "no_effect".

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/client/judge.h"
 #include "nodeagent/operations/operation.h"
 
 namespace verger::agent {
@@ -189,11 +190,14 @@ class ScavengeOperation final : public Operation {
     if (!history || inspection == nullptr) {
       co_return;
     }
-    const auto& endpoint = node.client.node();
-    const auto advertised = fmt::format("{}:{}", endpoint.host, endpoint.port);
+    const auto gossip = client::to_result(co_await node.client.gossip());
+    if (!gossip) {
+      co_return;
+    }
+    const auto names = client::own_names(*gossip, node.client.node());
     for (const auto& event : *history) {
       if (std::ranges::find(memory.before, event.scavenge_id) == memory.before.end() &&
-          event.node_endpoint == advertised) {
+          client::is_named(names, event.node_endpoint)) {
         memory.scavenge_id = event.scavenge_id;
       }
     }
@@ -201,7 +205,7 @@ class ScavengeOperation final : public Operation {
 
   static Observation ended(LocalNode node, const Memory& memory, const api::ScavengeEvent& event) {
     const auto* inspection = node.inspection();
-    if (event.result == "Success") {
+    if (event.result == "Success" && event.error.empty()) {
       json result = {{"scavenge_id", memory.scavenge_id},
                      {"space_saved", event.space_saved},
                      {"bytes_before", memory.bytes_before},
@@ -215,9 +219,12 @@ class ScavengeOperation final : public Operation {
       }
       return {.kind = Observation::Kind::kDone, .code = {}, .text = result.dump()};
     }
-    const bool stopped = event.result == "Stopped";
+    // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text tells.
+    const bool restarted = event.error == "The node was restarted.";
     return {.kind = Observation::Kind::kFailed,
-            .code = stopped ? "stopped" : "interrupted",
+            .code = event.result == "Stopped"          ? "stopped"
+                    : restarted || event.error.empty() ? "interrupted"
+                                                       : "errored",
             .text = event.error.empty() ? fmt::format("the scavenge ended: {}", event.result)
                                         : event.error};
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/step_support.h"
+#include "nodeagent/client/judge.h"
 
 namespace verger::controller::detail {
 namespace {
@@ -20,8 +21,10 @@ constexpr std::chrono::seconds kLogGrace{30};
 net::awaitable<Result<std::set<std::string>>> recent_ids(const StepContext& context) {
   const auto peers = context.peers;
   const auto name = context.step.node;
-  const auto* node = context.node();
-  const auto endpoint = node == nullptr ? std::string() : node->endpoint;
+  const auto names = co_await peers->own_names(name);
+  if (!names) {
+    co_return names.error();
+  }
   const auto recent = co_await peers->recent_scavenges(name);
   if (!recent) {
     if (recent.error().code == Errc::kNotFound) {
@@ -31,7 +34,7 @@ net::awaitable<Result<std::set<std::string>>> recent_ids(const StepContext& cont
   }
   std::set<std::string> ids;
   for (const auto& event : *recent) {
-    if (event.node_endpoint == endpoint) {
+    if (client::is_named(*names, event.node_endpoint)) {
       ids.insert(event.scavenge_id);
     }
   }
@@ -151,13 +154,33 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
             : verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
                       "somebody else stopped it");
       }
-      co_return verdict(Verdict::Kind::kNotHappened,
-                        end->result == "Interrupted" ? "interrupted" : "errored",
+      // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text tells.
+      const bool restarted = end->error.empty() || end->error == "The node was restarted.";
+      co_return verdict(Verdict::Kind::kNotHappened, restarted ? "interrupted" : "errored",
                         fmt::format("it ended {}: {}", end->result, end->error));
     }
   }
   if (context.state.interrupting) {
     co_return verdict(Verdict::Kind::kStopped, "it does not run any more, its log has no end");
+  }
+  // The entry may be lost for ever; from 24.10 the node itself remembers, until it is restarted.
+  const auto version = node->version;
+  const auto last = co_await peers->last_scavenge(name, version);
+  if (last && last->id == id) {
+    switch (last->result) {
+      case client::LastResult::kSuccess:
+        co_return claim_done(context, id, 0);
+      case client::LastResult::kStopped:
+        co_return verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
+                          "somebody else stopped it");
+      case client::LastResult::kErrored:
+        co_return verdict(Verdict::Kind::kNotHappened, "errored",
+                          "the node says that its last scavenge was this one, and Errored");
+      case client::LastResult::kInProgress:
+        co_return running({{"scavengeId", id}});
+      case client::LastResult::kUnknown:
+        break;
+    }
   }
   co_return context.in_state < kLogGrace
       ? verdict(Verdict::Kind::kUnknown, "it does not run any more, its log has no end yet")

@@ -15,6 +15,10 @@ CommonFailure failure(Verdict verdict, std::string code, std::string why) {
 std::string describe(const http::Response& response) {
   const std::string_view reason =
       response.reason.empty() ? http::standard_reason(response.status) : response.reason;
+  if (response.headers.get("Content-Type").value_or("").starts_with("text/html")) {
+    return fmt::format("{} {}, with an HTML page: something between here and the node answered",
+                       response.status, reason);
+  }
   std::string body = response.body.substr(0, kQuotedBytes);
   for (char& c : body) {
     if (static_cast<unsigned char>(c) < ' ') {
@@ -51,6 +55,10 @@ CommonFailure common_failure(const http::Response& response) {
       }
       return failure(Verdict::kRefused, "lacks_role",
                      "the user lacks the role for this, or no credentials were given: " + text);
+    case 403:
+      return failure(
+          Verdict::kRefused, "lacks_role",
+          "a node never answers 403, so something between here and it forbids this: " + text);
     case 404:
     case 405:
       return failure(Verdict::kRefused, "no_such_route",
@@ -87,6 +95,10 @@ CommonFailure common_failure(const http::Response& response) {
 }
 
 bool from_a_route(const http::Response& response) {
+  // A page of something between us and the node, such as a proxy.
+  if (response.headers.get("Content-Type").value_or("").starts_with("text/html")) {
+    return false;
+  }
   return response.headers.get("Content-Type").has_value() ||
          response.headers.get("Access-Control-Allow-Methods").has_value();
 }

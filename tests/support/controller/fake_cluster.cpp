@@ -459,6 +459,9 @@ net::awaitable<Result<http::Response>> FakeCluster::send(http::Endpoint to, http
   if (may_act && acted) {
     acted(*node, request);
   }
+  if (dress) {
+    dress(*node, request, response);
+  }
   co_await time_.sleep_for(what == Fate::kReplyLost ? deadline : std::chrono::milliseconds(1));
   if (what == Fate::kReplyLost) {
     co_return Error{Errc::kUnknownOutcome, fmt::format("{}: no answer", to.url())};

@@ -103,6 +103,8 @@ class FakeCluster final : public http::Client {
   std::chrono::milliseconds election_takes{300};
   /// Asked for each request that may act; nullopt = arrives.
   std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
+  /// Changes an answer into what another kind of server would say.
+  std::function<void(const FakeNode&, const http::Request&, http::Response&)> dress;
   /// Called when a request that may act has arrived and was carried out, before its answer.
   std::function<void(const FakeNode&, const http::Request&)> acted;
 

@@ -66,7 +66,8 @@ TEST(Answers, OfOldVersionsNameTheRunningScavenge) {
     EXPECT_EQ(outcome.code, "already_running");
     EXPECT_TRUE(outcome.refused());
     EXPECT_EQ(outcome.value->id, kId);
-    EXPECT_EQ(parse_answer_start_scavenge(answer(400, body), NodeDialect{}).code, "invalid");
+    EXPECT_EQ(parse_answer_start_scavenge(answer(400, body), NodeDialect{}).code,
+              "already_running");
   }
   const auto stopped =
       parse_answer_stop(answer(200, fmt::format("\"{}\"", kId)), NodeDialect::of({22, 10, 0}));
