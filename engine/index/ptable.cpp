@@ -381,9 +381,9 @@ PTableScanner::PTableScanner(PTableScanner&&) noexcept = default;
 PTableScanner& PTableScanner::operator=(PTableScanner&&) noexcept = default;
 PTableScanner::~PTableScanner() = default;
 
-Result<std::optional<IndexEntry>> PTableScanner::next() {
+Result<const IndexEntry*> PTableScanner::next() {
   VERGER_TRY(const bool more, state_->reader.advance());
-  return more ? std::optional(state_->reader.current()) : std::nullopt;
+  return more ? &state_->reader.current() : nullptr;
 }
 
 }  // namespace verger::index

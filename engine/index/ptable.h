@@ -75,8 +75,8 @@ class PTableScanner {
   PTableScanner(PTableScanner&&) noexcept;
   PTableScanner& operator=(PTableScanner&&) noexcept;
   ~PTableScanner();
-  /// nullopt behind the last entry. Errors: kCorruption (order), kIo.
-  Result<std::optional<IndexEntry>> next();
+  /// nullptr behind the last entry; valid until the next call. Errors: kCorruption (order), kIo.
+  Result<const IndexEntry*> next();
 
  private:
   struct State;

@@ -241,9 +241,9 @@ Result<bool> EstimateJob::State::count_table(std::uint32_t units, Estimate& esti
                                  .file_bytes_before = slot.table->file_size(),
                                  .file_bytes_after = slot.table->file_size()});
     }
-    VERGER_TRY(const auto entry, table->next());
+    VERGER_TRY(const auto* entry, table->next());
     auto& row = estimate.tables.back();
-    if (!entry) {
+    if (entry == nullptr) {
       cursor.reset();
       table.reset();
       const auto& old = *slots[next_table++].table;

@@ -53,14 +53,14 @@ Result<StepOutcome> IndexExecutor::run(Budget budget) {
       VERGER_CHECK(open_table());
     }
     if (table_->before_left > 0) {
-      VERGER_TRY(const auto earlier, table_->before->next());
-      VERGER_ASSERT(earlier.has_value());
+      VERGER_TRY(const auto* earlier, table_->before->next());
+      VERGER_ASSERT(earlier != nullptr);
       VERGER_CHECK(table_->writer->append(*earlier));
       --table_->before_left;
       continue;
     }
-    VERGER_TRY(const auto entry, table_->scanner.next());
-    if (!entry) {
+    VERGER_TRY(const auto* entry, table_->scanner.next());
+    if (entry == nullptr) {
       VERGER_CHECK(close_table());
       continue;
     }

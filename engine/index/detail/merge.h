@@ -74,13 +74,13 @@ class TableSource {
   explicit TableSource(std::shared_ptr<const PTable> table) : scanner_(std::move(table)) {}
   Result<bool> advance() {
     VERGER_TRY(current_, scanner_.next());
-    return current_.has_value();
+    return current_ != nullptr;
   }
   [[nodiscard]] const IndexEntry& current() const { return *current_; }
 
  private:
   PTableScanner scanner_;
-  std::optional<IndexEntry> current_;
+  const IndexEntry* current_ = nullptr;
 };
 
 }  // namespace verger::index::detail

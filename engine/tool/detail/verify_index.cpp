@@ -59,7 +59,7 @@ class TableEntries {
       source.entry.reset();
       return;
     }
-    source.entry = *entry;
+    source.entry = *entry == nullptr ? std::nullopt : std::optional(**entry);
     if (previous && source.entry && *previous < *source.entry) {
       findings.damage(source.table->path(), source.table->entry_offset(source.number),
                       fmt::format("entry {} is greater than the one before it", source.number));

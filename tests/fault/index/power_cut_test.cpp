@@ -102,7 +102,7 @@ class PowerCut : public testing::Test {
                                                    slot.table->count(), 8));
       PTableScanner scanner(slot.table);
       while (true) {
-        VERGER_TRY(const auto entry, scanner.next());
+        VERGER_TRY(const auto* entry, scanner.next());
         if (!entry) {
           break;
         }
