@@ -6,8 +6,16 @@
 namespace verger::index {
 namespace {
 
-/// Lines read and written together: 4 KiB.
+/// Lines are read and written in whole pages of 4 KiB, ...
 constexpr std::uint64_t kPageLines = 64;
+/// ... several at once, up to 1 MiB, where not more than 32 KiB between them are of no use.
+constexpr std::uint64_t kGapLines = 8 * kPageLines;
+constexpr std::uint64_t kMostLines = 256 * kPageLines;
+
+/// First line of the file's page that has the bit. Line 0 of a file is its header.
+std::uint64_t page_of(std::uint64_t bit) {
+  return (locate_bloom_bit(bit).line + 1) / kPageLines * kPageLines;
+}
 
 }  // namespace
 
@@ -54,10 +62,11 @@ Result<void> ExistenceFilter::add(std::vector<StreamHash> hashes, LogPosition ch
   filter.reset();
   VERGER_CHECK(files_.make_directories(directory_));
   VERGER_TRY(const auto file, files_.open(data_path(), OpenMode::kCreate));
+  const auto header = encode_bloom_header({0, bit_count});
   if (create) {
     VERGER_CHECK(file->resize(0));
     VERGER_CHECK(file->resize(bloom_file_size(bit_count / 8)));
-    VERGER_CHECK(file->write_at(0, encode_bloom_header({0, bit_count})));
+    VERGER_CHECK(file->write_at(0, header));
   }
   std::vector<std::uint64_t> bits;
   bits.reserve(hashes.size() * kBloomProbes);
@@ -67,18 +76,31 @@ Result<void> ExistenceFilter::add(std::vector<StreamHash> hashes, LogPosition ch
   }
   std::ranges::sort(bits);
   const auto line_count = bloom_file_size(bit_count / 8) / kBloomLineSize;
-  Bytes page;
+  Bytes lines;
   for (auto bit = bits.begin(); bit != bits.end();) {
-    const auto first = (locate_bloom_bit(*bit).line + 1) / kPageLines * kPageLines;
-    const auto end = std::min(first + kPageLines, line_count);
-    page.resize((end - first) * kBloomLineSize);
-    VERGER_CHECK(file->read_exact(first * kBloomLineSize, page));
-    while (bit != bits.end() && locate_bloom_bit(*bit).line + 1 < end) {
+    const auto first = page_of(*bit);
+    auto end = first;
+    auto behind = bit;
+    for (; behind != bits.end(); ++behind) {
+      const auto page = page_of(*behind);
+      if (page > end + kGapLines || page >= first + kMostLines) {
+        break;
+      }
+      end = page + kPageLines;
+    }
+    end = std::min(end, line_count);
+    lines.assign((end - first) * kBloomLineSize, std::byte{0});
+    if (!create) {
+      VERGER_CHECK(file->read_exact(first * kBloomLineSize, lines));
+    } else if (first == 0) {
+      std::ranges::copy(header, lines.begin());
+    }
+    while (bit != behind) {
       const auto line = locate_bloom_bit(*bit).line;
       const auto bytes =
-          MutableBytes(page).subspan((line + 1 - first) * kBloomLineSize, kBloomLineSize);
+          MutableBytes(lines).subspan((line + 1 - first) * kBloomLineSize, kBloomLineSize);
       const bool sound = check_bloom_line(bytes);
-      for (; bit != bits.end() && locate_bloom_bit(*bit).line == line; ++bit) {
+      for (; bit != behind && locate_bloom_bit(*bit).line == line; ++bit) {
         const auto at = locate_bloom_bit(*bit);
         bytes[at.byte] |= at.mask;
       }
@@ -86,7 +108,7 @@ Result<void> ExistenceFilter::add(std::vector<StreamHash> hashes, LogPosition ch
         seal_bloom_line(bytes);
       }
     }
-    VERGER_CHECK(file->write_at(first * kBloomLineSize, page));
+    VERGER_CHECK(file->write_at(first * kBloomLineSize, lines));
   }
   // The bits are on the disk before the checkpoint says so.
   VERGER_CHECK(file->sync());
