@@ -238,9 +238,9 @@ WriteResult Database::set_metadata(std::string_view stream, std::int64_t expecte
   return append(metastream_of(stream), expected_version, std::move(events));
 }
 
-WriteResult Database::soft_delete(std::string_view stream, std::int64_t expected_version) {
-  auto& state = *state_;
-  for (auto checked : {state.check_writable("deleting"), check_name(stream)}) {
+std::expected<EventNumber, WriteFailure> Database::State::decide_deletion(
+    std::string_view stream, std::int64_t expected_version, const Uuid& id) {
+  for (const auto& checked : {check_writable("deleting"), check_name(stream)}) {
     if (!checked) {
       return failure(checked.error());
     }
@@ -249,57 +249,53 @@ WriteResult Database::soft_delete(std::string_view stream, std::int64_t expected
     return failure(Error{Errc::kInvalidArgument,
                          fmt::format("'{}' is a metastream: it goes with its stream", stream)});
   }
+  auto decision = decide(stream, expected_version, {&id, 1});
+  if (!decision) {
+    return failure(decision.error());
+  }
+  if (decision->kind == Decision::Kind::kFailed) {
+    return failure(std::move(decision->error), decision->current);
+  }
+  return decision->current;
+}
+
+WriteResult Database::soft_delete(std::string_view stream, std::int64_t expected_version) {
+  auto& state = *state_;
   NewEvent event;
   event.id = state.random.uuid();
   event.type = kMetadataType;
   const auto json = as_bytes(R"({"$tb":9223372036854775807})");
   event.data.assign(json.begin(), json.end());
-  auto decision = state.decide(stream, expected_version, {&event.id, 1});
-  if (!decision) {
-    return failure(decision.error());
-  }
-  if (decision->kind == State::Decision::Kind::kFailed) {
-    return failure(std::move(decision->error), decision->current);
+  const auto current = state.decide_deletion(stream, expected_version, event.id);
+  if (!current) {
+    return std::unexpected(current.error());
   }
   const auto metastream = metastream_of(stream);
   auto last_metadata = state.last_event_number(metastream);
   if (!last_metadata) {
     return failure(last_metadata.error());
   }
-  if (decision->current.value() < 0 && last_metadata->value() < 0) {
-    return failure(detail::wrong_version(stream, kExpectStreamExists, decision->current),
-                   decision->current);
+  if (current->value() < 0 && last_metadata->value() < 0) {
+    return failure(detail::wrong_version(stream, kExpectStreamExists, *current), *current);
   }
   auto prepare = state.event_prepare(metastream, EventNumber(last_metadata->value() + 1), event,
                                      flags::kData | kSingleWrite);
-  return state.append_alone(prepare, decision->current);
+  return state.append_alone(prepare, *current);
 }
 
 WriteResult Database::hard_delete(std::string_view stream, std::int64_t expected_version) {
   auto& state = *state_;
-  for (auto checked : {state.check_writable("deleting"), check_name(stream)}) {
-    if (!checked) {
-      return failure(checked.error());
-    }
-  }
-  if (is_metastream(stream)) {
-    return failure(Error{Errc::kInvalidArgument,
-                         fmt::format("'{}' is a metastream: it goes with its stream", stream)});
-  }
   NewEvent event;
   event.id = state.random.uuid();
   event.type = kTombstoneType;
   event.is_json = false;
-  auto decision = state.decide(stream, expected_version, {&event.id, 1});
-  if (!decision) {
-    return failure(decision.error());
-  }
-  if (decision->kind == State::Decision::Kind::kFailed) {
-    return failure(std::move(decision->error), decision->current);
+  const auto current = state.decide_deletion(stream, expected_version, event.id);
+  if (!current) {
+    return std::unexpected(current.error());
   }
   auto prepare =
       state.event_prepare(stream, kDeletedStream, event, flags::kStreamDelete | kSingleWrite);
-  return state.append_alone(prepare, decision->current);
+  return state.append_alone(prepare, *current);
 }
 
 WriteResult Database::append_scavenge_point(std::int64_t expected_version, std::int32_t threshold) {

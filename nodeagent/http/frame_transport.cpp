@@ -311,15 +311,9 @@ FrameAcceptor::~FrameAcceptor() {
 Result<Endpoint> FrameAcceptor::listen() {
   VERGER_TRY(impl_->acceptor,
              listen_tcp(impl_->executor, impl_->options.host, impl_->options.port));
-  boost::system::error_code error;
-  const auto local = impl_->acceptor.local_endpoint(error);
-  if (error) {
-    return Error{Errc::kIo, fmt::format("cannot tell the listening port: {}", error.message())};
-  }
+  VERGER_TRY(auto where, local_endpoint(impl_->acceptor, impl_->options.tls != nullptr));
   impl_->tasks.spawn(Impl::accept(impl_));
-  return Endpoint{.tls = impl_->options.tls != nullptr,
-                  .host = local.address().to_string(),
-                  .port = local.port()};
+  return where;
 }
 
 net::awaitable<void> FrameAcceptor::stop(std::chrono::milliseconds grace) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <expected>
 
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
@@ -73,6 +74,10 @@ struct Database::State {
   };
   Result<Decision> decide(std::string_view stream, std::int64_t expected_version,
                           std::span<const Uuid> ids);
+  /// Whether the stream may be deleted; the number of its last event.
+  std::expected<EventNumber, WriteFailure> decide_deletion(std::string_view stream,
+                                                           std::int64_t expected_version,
+                                                           const Uuid& id);
   Result<std::optional<detail::WrittenEvent>> find_written(std::string_view stream,
                                                            EventNumber number, const Uuid& id);
   /// Appends prepares of one stream and notes them; not flushed.

@@ -264,4 +264,13 @@ Result<tcp::acceptor> listen_tcp(net::any_io_executor executor, const std::strin
   return acceptor;
 }
 
+Result<Endpoint> local_endpoint(const tcp::acceptor& acceptor, bool tls) {
+  boost::system::error_code error;
+  const auto local = acceptor.local_endpoint(error);
+  if (error) {
+    return Error{Errc::kIo, fmt::format("cannot tell the listening port: {}", error.message())};
+  }
+  return Endpoint{.tls = tls, .host = local.address().to_string(), .port = local.port()};
+}
+
 }  // namespace verger::http

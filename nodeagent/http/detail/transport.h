@@ -73,5 +73,7 @@ net::awaitable<Result<net::ip::tcp::socket>> connect_tcp(
 /// kInvalidArgument: no such address here; kUnauthorized: the system refuses; kIo.
 Result<net::ip::tcp::acceptor> listen_tcp(net::any_io_executor executor, const std::string& host,
                                           std::uint16_t port);
+/// Where it listens, with the port that was chosen for port 0. Error: kIo.
+Result<Endpoint> local_endpoint(const net::ip::tcp::acceptor& acceptor, bool tls);
 
 }  // namespace verger::http
