@@ -1,5 +1,8 @@
 #include "nodeagent/daemon/embedded_node.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "nodeagent/http/frame_transport.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/http/timers.h"
@@ -26,11 +29,23 @@ struct EmbeddedNode::State {
 
 namespace {
 
+/// A long poll's wait is no slowness of its handler; one that is too long to be meant is cut.
+milliseconds long_poll(const http::Request& request) {
+  int seconds = 0;
+  if (const auto text = request.headers.get("ES-LongPoll")) {
+    std::from_chars(text->data(), text->data() + text->size(), seconds);
+  }
+  return std::chrono::seconds(std::clamp(seconds, 0, 3600));
+}
+
 /// The routes between nodes are for nodes alone: whoever connects there shows a node's certificate.
 http::Handler only_nodes_between_nodes(http::Handler handler, Log& log) {
   return [handler = std::move(handler),
           &log](http::Request request) -> net::awaitable<http::Response> {
-    if (request.target.starts_with("/verger/") && !request.peer.certificate_is_node) {
+    // As the router reads it: an encoded letter makes no other route.
+    const auto target = http::parse_target(request.target);
+    const bool between = target && !target->segments.empty() && target->segments[0] == "verger";
+    if (between && !request.peer.certificate_is_node) {
       log.warning("a request of another node was refused: no node's certificate",
                   {{"peer", request.peer.address},
                    {"common name", request.peer.certificate_common_name.value_or("none")}});
@@ -80,6 +95,7 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
       http::ServerOptions{.host = options.node_ip,
                           .port = options.node_port,
                           .limits = {.handler = kHandlerTime},
+                          .more_time = long_poll,
                           .tls = tls == nullptr ? nullptr : tls->clients()},
       std::move(handler), log);
   state->acceptor = std::make_unique<http::FrameAcceptor>(

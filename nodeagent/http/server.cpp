@@ -229,7 +229,10 @@ net::awaitable<Response> Server::Impl::handle(std::shared_ptr<Impl> self, Reques
   if (self->options.limits.handler.count() == 0) {
     co_return co_await call(self, std::move(request));
   }
-  const auto answer = std::make_shared<LateAnswer>(self->executor, self->options.limits.handler);
+  const auto limit = self->options.limits.handler + (self->options.more_time == nullptr
+                                                         ? std::chrono::milliseconds(0)
+                                                         : self->options.more_time(request));
+  const auto answer = std::make_shared<LateAnswer>(self->executor, limit);
   self->tasks.spawn(call_late(self, answer, std::move(request)));
   if (!answer->response.has_value()) {
     co_await answer->done.async_wait(kTuple);

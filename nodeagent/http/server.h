@@ -36,6 +36,8 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: the system chooses
   ServerLimits limits{};
+  /// Time that a request may take beyond ServerLimits::handler; empty: none.
+  std::chrono::milliseconds (*more_time)(const Request&) = nullptr;
   /// Null: plain HTTP.
   std::shared_ptr<TlsContext> tls{};
   /// The answer after ServerLimits::handler.
