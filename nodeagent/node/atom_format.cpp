@@ -104,7 +104,8 @@ Feed stream_feed(const PageContext& context) {
 
 Feed all_feed(const PageContext& context) {
   Feed feed;
-  feed.id = context.base_url + "/streams/%24all";
+  feed.id =
+      context.base_url + "/streams/%24all" + context.stream.substr(std::string_view("$all").size());
   feed.title = "All events";
   feed.links.push_back(link(feed.id, "self"));
   feed.links.push_back(link(fmt::format("{}/head/backward/{}", feed.id, context.count), "first"));

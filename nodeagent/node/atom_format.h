@@ -26,7 +26,7 @@ ResolvedEvent resolve(const streams::Database& database, streams::Event event);
 
 struct PageContext {
   std::string base_url;  ///< "http://host:port"
-  std::string stream;
+  std::string stream;    ///< also "$all" and "$all/filtered"
   std::size_t count = 20;
   Embed embed = Embed::kNone;
 };

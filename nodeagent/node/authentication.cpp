@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/base/digest.h"
 #include "nodeagent/http/base64.h"
 #include "nodeagent/node/detail/core.h"
@@ -24,6 +26,44 @@ Response not_ready() {
   Response response{.status = 503};
   response.headers.set("Retry-After", "5");
   return response;
+}
+
+/// The rights that $settings gives to all user streams, or to all system streams, that have none of
+/// their own; nothing where it gives none. (Deprecated in the server, but kept.)
+std::optional<streams::StreamAcl> common_acl(const Core& core, bool system) {
+  constexpr std::string_view kSettings = "$settings";
+  const auto last = core.database->last_event_number(kSettings);
+  if (!last || *last == kNoStream || *last == kDeletedStream) {
+    return std::nullopt;
+  }
+  const auto slice = core.database->read_backward(kSettings, *last, 1);
+  if (!slice || slice->events.empty()) {
+    return std::nullopt;
+  }
+  const auto settings = nlohmann::json::parse(as_text(slice->events.front().data), nullptr, false);
+  const char* name = system ? "$systemStreamAcl" : "$userStreamAcl";
+  if (!settings.is_object() || !settings.contains(name) || !settings[name].is_object()) {
+    return std::nullopt;
+  }
+  const auto as_metadata = nlohmann::json({{"$acl", settings[name]}}).dump();
+  return streams::parse_metadata(as_bytes(as_metadata), 1).acl;
+}
+
+const std::optional<std::vector<std::string>>& roles_for(const streams::StreamAcl& acl,
+                                                         StreamAction action) {
+  switch (action) {
+    case StreamAction::kRead:
+      return acl.read;
+    case StreamAction::kWrite:
+      return acl.write;
+    case StreamAction::kDelete:
+      return acl.remove;
+    case StreamAction::kReadMetadata:
+      return acl.metadata_read;
+    case StreamAction::kWriteMetadata:
+      break;
+  }
+  return acl.metadata_write;
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
@@ -160,32 +200,22 @@ bool may(const Core& core, const Identity& identity, std::string_view stream, St
                        {{"stream", std::string(stream)}, {"reason", metadata.error().message}});
     return false;
   }
-  const std::optional<std::vector<std::string>>* roles = nullptr;
+  const auto allows = [&](const std::vector<std::string>& roles) {
+    return std::ranges::any_of(
+        roles, [&](const std::string& role) { return role == "$all" || identity.in(role); });
+  };
   if (metadata->acl) {
-    const auto& acl = *metadata->acl;
-    switch (action) {
-      case StreamAction::kRead:
-        roles = &acl.read;
-        break;
-      case StreamAction::kWrite:
-        roles = &acl.write;
-        break;
-      case StreamAction::kDelete:
-        roles = &acl.remove;
-        break;
-      case StreamAction::kReadMetadata:
-        roles = &acl.metadata_read;
-        break;
-      case StreamAction::kWriteMetadata:
-        roles = &acl.metadata_write;
-        break;
+    if (const auto& roles = roles_for(*metadata->acl, action)) {
+      return allows(*roles);
     }
   }
-  if (roles == nullptr || !roles->has_value()) {
-    return !stream.starts_with('$');
+  const bool system = stream.starts_with('$');
+  if (const auto common = common_acl(core, system)) {
+    if (const auto& roles = roles_for(*common, action)) {
+      return allows(*roles);
+    }
   }
-  return std::ranges::any_of(
-      **roles, [&](const std::string& role) { return role == "$all" || identity.in(role); });
+  return !system;
 }
 
 Response not_allowed() { return Response{.status = 401}; }

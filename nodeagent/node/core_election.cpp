@@ -64,6 +64,12 @@ void Core::start(NodeAddresses node_addresses) {
   election =
       std::make_unique<Election>(config, proposal, log_state(*this), last_epoch_leader(*this));
   started = true;
+  if (log().truncated_at_open()) {
+    VERGER_FAILPOINT("node.truncated-at-open");
+    if (options.misbehaviour.exits_to_truncate) {
+      env.on_shutdown();
+    }
+  }
   for (const auto& seed : options.gossip_seeds) {
     members.add_seed(seed, env.clock.now());
   }
@@ -199,10 +205,30 @@ void Core::apply(const Effects& effects) {
       }
       changed.notify();
       scavenger->state_changed(change->state);
-      if (change->state == api::NodeState::kLeader && !options.insecure) {
-        tasks->spawn(create_default_users(shared_from_this()));
+      if (change->state == api::NodeState::kLeader) {
+        misbehave_as_leader();
+        if (!options.insecure) {
+          tasks->spawn(create_default_users(shared_from_this()));
+        }
       }
     }
+  }
+}
+
+void Core::misbehave_as_leader() {
+  if (priority_after_election) {
+    election->set_priority(*std::exchange(priority_after_election, std::nullopt));
+    members.set_self(describe_self());
+  }
+  if (options.misbehaviour.short_leads > 0) {
+    --options.misbehaviour.short_leads;
+    const auto give_up = [](std::shared_ptr<Core> core) -> net::awaitable<void> {
+      co_await core->env.timers.sleep_for(core->options.misbehaviour.short_lead);
+      if (core->serving()) {
+        core->apply(core->election->resign(core->now()));
+      }
+    };
+    tasks->spawn(give_up(shared_from_this()));
   }
 }
 

@@ -12,17 +12,20 @@ struct MediaType {
   std::string_view name;
   Format format;
 };
-constexpr std::array<MediaType, 10> kMediaTypes = {{
+/// In the order in which a format's names are tried.
+constexpr std::array<MediaType, 12> kMediaTypes = {{
     {"application/json", Format::kJson},
     {"text/plain", Format::kText},
-    {"application/xml", Format::kXml},
     {"text/xml", Format::kXml},
+    {"application/xml", Format::kXml},
+    {"application/vnd.eventstore.streamdesc+json", Format::kDescription},
+    {"application/atom+xml", Format::kAtomXml},
     {"application/vnd.eventstore.atom+json", Format::kAtomJson},
+    {"application/vnd.eventstore.event+xml", Format::kEventXml},
     {"application/vnd.eventstore.event+json", Format::kEventJson},
+    {"application/vnd.eventstore.events+xml", Format::kEventsXml},
     {"application/vnd.eventstore.events+json", Format::kEventsJson},
-    {"application/vnd.eventstore.streamatom+json", Format::kAtomJson},
     {"application/octet-stream", Format::kBytes},
-    {"application/vnd.eventstore.eventatom+json", Format::kAtomJson},
 }};
 
 std::string_view trim(std::string_view text) {
@@ -78,42 +81,132 @@ std::vector<Wish> wishes(std::string_view accept) {
   return found;
 }
 
-bool contains(std::span<const Format> formats, Format format) {
-  return std::ranges::find(formats, format) != formats.end();
+bool fits(std::string_view wish, std::string_view name) {
+  const auto slash = wish.find('/');
+  if (slash == std::string_view::npos) {
+    return false;
+  }
+  const auto type = wish.substr(0, slash);
+  const auto subtype = wish.substr(slash + 1);
+  const auto own = name.find('/');
+  return type == "*" ||
+         (type == name.substr(0, own) && (subtype == "*" || subtype == name.substr(own + 1)));
+}
+
+std::optional<Negotiated> first_that_fits(std::string_view wish,
+                                          std::span<const Format> supported) {
+  for (const auto format : supported) {
+    for (const auto& type : kMediaTypes) {
+      if (type.format == format && fits(wish, type.name)) {
+        return Negotiated{format, std::string(type.name)};
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 Negotiation negotiate(const http::Request& request, const http::Target& target,
                       std::span<const Format> supported) {
-  if (const auto parameter = target.parameter("format")) {
+  if (const auto parameter = target.parameter("format"); parameter && !parameter->empty()) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNames = {
+        {{"json", "application/json"},
+         {"text", "text/plain"},
+         {"xml", "text/xml"},
+         {"atom", "application/atom+xml"},
+         {"atomxj", "application/vnd.eventstore.atom+json"},
+         {"atomsvc", "application/atomsvc+xml"},
+         {"atomsvcxj", "application/vnd.eventstore.atomsvc+json"}}};
     const auto name = lower(*parameter);
-    const std::optional<Format> format = name == "json"   ? std::optional(Format::kJson)
-                                         : name == "text" ? std::optional(Format::kText)
-                                         : name == "xml"  ? std::optional(Format::kXml)
-                                         : name == "atom" ? std::optional(Format::kAtomJson)
-                                                          : std::nullopt;
-    if (!format || !contains(supported, *format)) {
+    const auto* const known =
+        std::ranges::find(kNames, name, &std::pair<std::string_view, std::string_view>::first);
+    if (known == kNames.end()) {
       return {std::nullopt, true};
     }
-    return {Negotiated{*format,
-                       *format == Format::kXml ? "text/xml" : std::string(first_name(*format))}};
+    return {first_that_fits(known->second, supported)};
   }
   const auto accept = request.headers.get("Accept");
   if (!accept || trim(*accept).empty()) {
     return {Negotiated{supported.front(), std::string(first_name(supported.front()))}};
   }
   for (const auto& wish : wishes(*accept)) {
-    if (wish.type == "*/*") {
-      return {Negotiated{supported.front(), std::string(first_name(supported.front()))}};
-    }
-    for (const auto& type : kMediaTypes) {
-      if (type.name == wish.type && contains(supported, type.format)) {
-        return {Negotiated{type.format, std::string(type.name)}};
-      }
+    if (auto found = first_that_fits(wish.type, supported)) {
+      return {std::move(found)};
     }
   }
   return {};
+}
+
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  text = trim(text);
+  const bool plus = text.starts_with('+');
+  if (plus) {
+    text.remove_prefix(1);
+  }
+  T value{};
+  const auto* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  const bool whole = !text.empty() && read.ec == std::errc() && read.ptr == end;
+  return whole && !(plus && text.starts_with('-')) ? std::optional(value) : std::nullopt;
+}
+template std::optional<std::int32_t> parse_number(std::string_view text);
+template std::optional<std::int64_t> parse_number(std::string_view text);
+
+std::optional<bool> parse_boolean(std::string_view text) {
+  const auto name = lower(trim(text));
+  return name == "true"    ? std::optional(true)
+         : name == "false" ? std::optional(false)
+                           : std::nullopt;
+}
+
+std::optional<std::string> joined_parameter(const http::Target& target, std::string_view name) {
+  const auto wanted = lower(name);
+  std::optional<std::string> joined;
+  for (const auto& [key, value] : target.query) {
+    if (lower(key) == wanted) {
+      joined = joined ? *joined + "," + value : value;
+    }
+  }
+  return joined;
+}
+
+std::string xml_escaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        // Other control characters cannot stand in XML at all.
+        out += static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string xml_of(const std::string& type,
+                   std::span<const std::pair<std::string, std::string>> members) {
+  std::string out = "<?xml version=\"1.0\" encoding=\"utf-8\"?><" + type +
+                    " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+                    "xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\">";
+  for (const auto& [name, value] : members) {
+    out += value.empty() ? "<" + name + " />"
+                         : "<" + name + ">" + xml_escaped(value) + "</" + name + ">";
+  }
+  return out + "</" + type + ">";
 }
 
 std::optional<Format> content_format(const http::Request& request,
@@ -122,9 +215,16 @@ std::optional<Format> content_format(const http::Request& request,
   if (!header) {
     return std::nullopt;
   }
-  const auto name = lower(trim(header->substr(0, header->find(';'))));
+  const auto semicolon = header->find(';');
+  const auto name = trim(header->substr(0, semicolon));
+  const auto parameters =
+      semicolon == std::string_view::npos ? std::string() : lower(header->substr(semicolon));
+  if (const auto charset = parameters.find("charset=");
+      charset != std::string::npos && !parameters.substr(charset + 8).starts_with("utf-8")) {
+    return std::nullopt;
+  }
   for (const auto& type : kMediaTypes) {
-    if (type.name == name && contains(supported, type.format)) {
+    if (type.name == name && std::ranges::find(supported, type.format) != supported.end()) {
       return type.format;
     }
   }

@@ -1,7 +1,9 @@
 #include "nodeagent/node/node_api.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -18,7 +20,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kPost = "POST, OPTIONS";
 constexpr std::string_view kGet = "GET, OPTIONS";
-const std::vector<Format> kJsonFirst = {Format::kJson, Format::kText, Format::kXml};
+const std::vector<Format> kJsonFirst = {Format::kJson, Format::kXml, Format::kText};
 const std::vector<Format> kTextFirst = {Format::kText, Format::kJson, Format::kXml};
 constexpr std::string_view kNoCache = "max-age=0, no-cache, must-revalidate";
 
@@ -51,6 +53,11 @@ net::awaitable<Response> ping(std::shared_ptr<Core>, RoutedRequest request) {
   }
   if (format->format == Format::kText) {
     co_return formatted(*format, "Text: Ping request successfully handled", kGet);
+  }
+  if (format->format == Format::kXml) {
+    const std::array members = {
+        std::pair<std::string, std::string>("Text", "Ping request successfully handled")};
+    co_return formatted(*format, xml_of("TextMessage", members), kGet);
   }
   const ordered_json body = {
       {"text", "Ping request successfully handled"}, {"msgTypeId", 123}, {"label", "Http"}};
@@ -182,6 +189,11 @@ net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest reques
 net::awaitable<Response> resign(std::shared_ptr<Core> core, RoutedRequest) {
   if (core->state() == api::NodeState::kLeader) {
     core->env.log.info("resigning on request", {{"node", core->self}});
+    if (auto& wins = core->options.misbehaviour.wins_resignations; wins > 0) {
+      --wins;
+      core->priority_after_election = core->election->priority();
+      core->election->set_priority(std::numeric_limits<std::int32_t>::max());
+    }
     core->apply(core->election->resign(core->now()));
   } else {
     core->env.log.info("asked to resign, but this node does not lead: ignored",
@@ -191,18 +203,15 @@ net::awaitable<Response> resign(std::shared_ptr<Core> core, RoutedRequest) {
 }
 
 net::awaitable<Response> priority(std::shared_ptr<Core> core, RoutedRequest request) {
-  const auto text = request.parameter("n");
-  std::int32_t value = 0;
-  const auto* end = text.data() + text.size();
-  if (const auto read = std::from_chars(text.data(), end, value);
-      read.ec != std::errc() || read.ptr != end) {
+  const auto value = parse_number<std::int32_t>(request.parameter("n"));
+  if (!value) {
     co_return text_response(400, "nodePriority must be an integer.", kPost, false);
   }
   if (!core->options.read_only_replica) {
-    core->election->set_priority(value);
+    core->election->set_priority(*value);
     core->members.set_self(core->describe_self());
     core->env.log.info("node priority set",
-                       {{"node", core->self}, {"priority", std::to_string(value)}});
+                       {{"node", core->self}, {"priority", std::to_string(*value)}});
   }
   co_return empty_response(200, {}, kPost);
 }
@@ -245,6 +254,10 @@ net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest
   const auto id = core->env.random.uuid().to_string();
   if (const auto merged = core->db().stream_index().maintain(); !merged) {
     core->env.log.error("index not merged", {{"reason", merged.error().message}});
+  }
+  if (format->format == Format::kXml) {
+    const std::array members = {std::pair<std::string, std::string>("MergeIndexesId", id)};
+    co_return formatted(*format, xml_of("MergeIndexesResultDto", members), kPost);
   }
   co_return formatted(*format,
                       format->format == Format::kText ? "MergeIndexesId: " + id
@@ -296,13 +309,13 @@ void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::str
                if (!node || !node->serving()) {
                  return at_once(Response{.status = 503, .reason = "Server Is Not Ready"});
                }
+               if (!rule.bodies.empty() && !content_format(request.request, rule.bodies)) {
+                 return at_once(empty_response(415, "Invalid or missing Content-Type", {}));
+               }
                if (!rule.formats.empty()) {
                  if (auto format = choose_format(request, rule.formats); !format) {
                    return at_once(std::move(format).error());
                  }
-               }
-               if (!rule.bodies.empty() && !content_format(request.request, rule.bodies)) {
-                 return at_once(empty_response(415, "Invalid or missing Content-Type", {}));
                }
                if (!satisfies(identity_of(*node, request.request), rule.need)) {
                  return at_once(not_allowed());
@@ -365,11 +378,12 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
   r.no_method = [](const http::Request& request, const std::string& allow) {
     const auto path = std::string_view(request.target).substr(0, request.target.find('?'));
     Response response;
-    response.status = 404;
-    if (path == "/admin/scavenge" || path == "/admin/shutdown") {
+    const bool options = request.method == "OPTIONS";
+    response.status = options ? 200 : 404;
+    if (!options && (path == "/admin/scavenge" || path == "/admin/shutdown")) {
       return response;
     }
-    response.status = 405;
+    response.status = options ? 200 : 405;
     if (path != "/health/live") {
       std::vector<std::string> methods = {"OPTIONS"};
       for (std::size_t at = 0; at < allow.size();) {
@@ -381,7 +395,8 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
         methods.emplace_back("HEAD");
       }
       std::ranges::sort(methods);
-      response.headers.set("Allow", fmt::format("{}", fmt::join(methods, ", ")));
+      response.headers.set(options ? "Access-Control-Allow-Methods" : "Allow",
+                           fmt::format("{}", fmt::join(methods, ", ")));
     }
     return response;
   };

@@ -22,7 +22,14 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kGet = "GET, OPTIONS";
 constexpr std::string_view kGetTwice = "GET, GET, OPTIONS";
-const std::vector<Format> kJson = {Format::kJson};
+const std::vector<Format> kStatsFormats = {Format::kJson, Format::kXml};
+const std::vector<Format> kOptionsFormats = {Format::kJson, Format::kXml, Format::kText};
+
+/// JSON; as XML nothing: the server's writer gives up on its dictionaries and lists, and a success
+/// without a body is what is left (I).
+std::string stats_text(const Negotiated& format, const ordered_json& value) {
+  return format.format == Format::kXml ? std::string() : indented(value);
+}
 
 Response cached_for_a_second(Response response) {
   response.headers.set("Cache-Control", "max-age=1, public");
@@ -156,7 +163,7 @@ void flatten(const ordered_json& value, const std::string& name, ordered_json& o
 }
 
 net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto format = choose_format(routed, kJson);
+  const auto format = choose_format(routed, kStatsFormats);
   if (!format) {
     co_return format.error();
   }
@@ -182,11 +189,12 @@ net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed)
   if (!grouped) {
     flatten(all, {}, flat);
   }
-  co_return cached_for_a_second(formatted(*format, indented(grouped ? *chosen : flat), kGet));
+  co_return cached_for_a_second(
+      formatted(*format, stats_text(*format, grouped ? *chosen : flat), kGet));
 }
 
 net::awaitable<Response> replication_stats(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto format = choose_format(routed, kJson);
+  const auto format = choose_format(routed, kStatsFormats);
   if (!format) {
     co_return format.error();
   }
@@ -207,11 +215,11 @@ net::awaitable<Response> replication_stats(std::shared_ptr<Core> core, RoutedReq
          {"pendingReceivedBytes", 0},
          {"sendQueueSize", 0}});
   }
-  co_return cached_for_a_second(formatted(*format, indented(list), kGetTwice));
+  co_return cached_for_a_second(formatted(*format, stats_text(*format, list), kGetTwice));
 }
 
 net::awaitable<Response> tcp_stats(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto format = choose_format(routed, kJson);
+  const auto format = choose_format(routed, kStatsFormats);
   if (!format) {
     co_return format.error();
   }
@@ -242,7 +250,7 @@ net::awaitable<Response> tcp_stats(std::shared_ptr<Core> core, RoutedRequest rou
       add(*member, subscriber->instance, subscriber->bytes_sent, subscriber->bytes_received);
     }
   }
-  co_return cached_for_a_second(formatted(*format, indented(list), kGetTwice));
+  co_return cached_for_a_second(formatted(*format, stats_text(*format, list), kGetTwice));
 }
 
 // --- Options ---
@@ -282,7 +290,7 @@ std::vector<EffectiveOption> known_options(const NodeOptions& options) {
 }
 
 net::awaitable<Response> info_options(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto format = choose_format(routed, kJson);
+  const auto format = choose_format(routed, kOptionsFormats);
   if (!format) {
     co_return format.error();
   }
@@ -401,7 +409,7 @@ net::awaitable<Response> metrics_route(std::shared_ptr<Core> core, RoutedRequest
 void add_fact_routes(http::Router& router, const std::shared_ptr<Core>& core) {
   const auto need = core->options.allow_anonymous_endpoint_access ? Need::kNobody : Need::kUser;
   if (!core->options.disable_stats_on_http) {
-    const RouteRule rule{.need = need, .formats = kJson};
+    const RouteRule rule{.need = need, .formats = kStatsFormats};
     add_route(router, core, "GET", "/stats", rule, stats);
     add_route(router, core, "GET", "/stats/replication", rule, replication_stats);
     add_route(router, core, "GET", "/stats/tcp", rule, tcp_stats);
@@ -411,8 +419,8 @@ void add_fact_routes(http::Router& router, const std::shared_ptr<Core>& core) {
                 return metrics_route(std::move(node), std::move(routed), need);
               });
   }
-  add_route(router, core, "GET", "/info/options", {.need = Need::kOperator, .formats = kJson},
-            info_options);
+  add_route(router, core, "GET", "/info/options",
+            {.need = Need::kOperator, .formats = kOptionsFormats}, info_options);
 }
 
 }  // namespace verger::node

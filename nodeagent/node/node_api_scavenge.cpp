@@ -1,6 +1,5 @@
 // /admin/scavenge: node-interface.md §1.4 to §1.7.
 #include <array>
-#include <charconv>
 
 #include <nlohmann/json.hpp>
 
@@ -20,49 +19,33 @@ constexpr std::string_view kById = "DELETE, OPTIONS";
 const std::vector<Format> kFormats = {Format::kText, Format::kJson, Format::kXml};
 
 std::optional<std::int32_t> integer(std::string_view text) {
-  std::int32_t value = 0;
-  const auto* end = text.data() + text.size();
-  if (text.starts_with('+')) {
-    text.remove_prefix(1);
-  }
-  const auto read = std::from_chars(text.data(), end, value);
-  return !text.empty() && read.ec == std::errc() && read.ptr == end ? std::optional(value)
-                                                                    : std::nullopt;
-}
-
-std::optional<bool> boolean(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower == "true"    ? std::optional(true)
-         : lower == "false" ? std::optional(false)
-                            : std::nullopt;
+  return parse_number<std::int32_t>(text);
 }
 
 /// The checks in the server's order; the error is the answer's text.
 std::expected<ScavengeRequest, std::string> parse_request(const http::Target& target) {
   ScavengeRequest request;
-  if (const auto text = target.parameter("startFromChunk")) {
+  if (const auto text = joined_parameter(target, "startFromChunk")) {
     const auto value = integer(*text);
     if (!value || *value < 0) {
       return std::unexpected("startFromChunk must be a positive integer");
     }
   }
-  if (const auto text = target.parameter("threads")) {
+  if (const auto text = joined_parameter(target, "threads")) {
     const auto value = integer(*text);
     if (!value || *value < 1) {
       return std::unexpected("threads must be a 1 or above");
     }
     request.threads = *value;
   }
-  if (const auto text = target.parameter("threshold")) {
+  if (const auto text = joined_parameter(target, "threshold")) {
     const auto value = integer(*text);
     if (!value) {
       return std::unexpected("threshold must be an integer");
     }
     request.threshold = *value;
   }
-  if (const auto text = target.parameter("throttlePercent")) {
+  if (const auto text = joined_parameter(target, "throttlePercent")) {
     const auto value = integer(*text);
     if (!value || *value < 1 || *value > 100) {
       return std::unexpected("throttlePercent must be between 1 and 100 inclusive");
@@ -72,25 +55,14 @@ std::expected<ScavengeRequest, std::string> parse_request(const http::Target& ta
     }
     request.throttle_percent = *value;
   }
-  if (const auto text = target.parameter("syncOnly")) {
-    const auto value = boolean(*text);
+  if (const auto text = joined_parameter(target, "syncOnly")) {
+    const auto value = parse_boolean(*text);
     if (!value) {
       return std::unexpected("syncOnly must be a boolean");
     }
     request.sync_only = *value;
   }
   return request;
-}
-
-std::string xml_of(const std::string& type,
-                   std::span<const std::pair<std::string, std::string>> members) {
-  std::string out = "<?xml version=\"1.0\" encoding=\"utf-8\"?><" + type +
-                    " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
-                    "xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\">";
-  for (const auto& [name, value] : members) {
-    out += value.empty() ? fmt::format("<{} />", name) : fmt::format("<{0}>{1}</{0}>", name, value);
-  }
-  return out + "</" + type + ">";
 }
 
 net::awaitable<Response> start(std::shared_ptr<Core> core, RoutedRequest request) {
@@ -150,8 +122,13 @@ net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request)
   if (!stopped) {
     co_return text_response(404, "Scavenge Id does not exist", methods, true);
   }
-  co_return formatted(*format, format->format == Format::kText ? *stopped : "\"" + *stopped + "\"",
-                      methods);
+  co_return formatted(
+      *format,
+      format->format == Format::kText ? *stopped
+      : format->format == Format::kXml
+          ? fmt::format("<?xml version=\"1.0\" encoding=\"utf-8\"?><string>{}</string>", *stopped)
+          : "\"" + *stopped + "\"",
+      methods);
 }
 
 }  // namespace

@@ -61,10 +61,24 @@ struct EffectiveOption {
 struct NodeMisbehaviour {
   /// The DELETE of a scavenge stops it, and the answer never comes (1.7).
   bool lose_stop_answer = false;
+  /// For so long after the answer to a stop the run is still there, and not: `current` names it, a
+  /// start is refused as it runs, another stop as there is none (1.7).
+  std::chrono::milliseconds stop_lingers{0};
+  /// The chunk lock is held, as by a redaction: no scavenge starts (1.4).
+  bool chunk_lock_held = false;
   /// GET /gossip tells what was so long ago.
   std::chrono::milliseconds gossip_lag{0};
   /// A shutdown leaves the node answering, and alive to the others, for so long.
   std::chrono::milliseconds shutdown_delay{0};
+  /// So many times this node, once elected, gives the lead up again after `short_lead`: one
+  /// resignation then takes several epochs, and a leader looks settled before it changes (3.4).
+  int short_leads = 0;
+  std::chrono::milliseconds short_lead{1000};
+  /// So many of its own resignations end with itself elected again (3.4).
+  int wins_resignations = 0;
+  /// A log that has to be cut is cut as the server does it (3.8): the position is noted in
+  /// truncate.chk and the process ends with 0; the next start cuts, and ends once more with 0.
+  bool exits_to_truncate = false;
 };
 
 /// What a node is started with. Names as in docs/formats/node-interface.md, "Options that matter".

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/base/failpoint.h"
+#include "engine/log/pending_truncation.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/replication_messages.h"
 #include "nodeagent/node/replication_placement.h"
@@ -52,6 +53,11 @@ class Follower {
                            {{"node", core_->self},
                             {"from", std::to_string(core_->log().end().value())},
                             {"to", std::to_string(position.value())}});
+    if (core_->options.misbehaviour.exits_to_truncate) {
+      VERGER_CHECK(log::note_truncation(core_->env.files, core_->log().directory(), position));
+      core_->env.on_shutdown();
+      return Error{Errc::kCancelled, "the process ends in order to cut its log"};
+    }
     VERGER_CHECK(core_->db().truncate(position));
     VERGER_FAILPOINT("node.truncate.after");
     return {};

@@ -185,6 +185,9 @@ Result<std::string> Scavenger::start(ScavengeRequest request) {
   if (run_) {
     return Error{Errc::kConflict, "Scavenge is already running"};
   }
+  if (core_.options.misbehaviour.chunk_lock_held) {
+    return Error{Errc::kConflict, "Failed to acquire the chunk switch lock"};
+  }
   run_ = std::make_shared<Run>();
   run_->core = core_.shared_from_this();
   run_->executor = core_.env.executor;
@@ -215,7 +218,7 @@ net::awaitable<std::optional<std::string>> Scavenger::stop(std::shared_ptr<Core>
                                                            std::string id) {
   auto& scavenger = *core->scavenger;
   const auto run = scavenger.run_;
-  if (!run || (id != "current" && id != run->id)) {
+  if (!run || run->ended || (id != "current" && id != run->id)) {
     co_return std::nullopt;
   }
   scavenger.request_stop();
@@ -364,10 +367,16 @@ net::awaitable<void> Scavenger::run(std::shared_ptr<Core> core, std::shared_ptr<
   run->job.reset();
   run->parallel.reset();
   scavenger.read_checkpoint();
-  scavenger.run_.reset();
-  scavenger.current_.clear();
   run->ended = true;
   core->changed.notify();
+  if (stopped && core->options.misbehaviour.stop_lingers.count() > 0) {
+    co_await core->env.timers.sleep_for(core->options.misbehaviour.stop_lingers);
+    if (!core->serving()) {
+      co_return;
+    }
+  }
+  scavenger.run_.reset();
+  scavenger.current_.clear();
 }
 
 }  // namespace verger::node

@@ -133,6 +133,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::map<NodeId, std::string> gossip_problems;
   /// What GET /gossip would have said, where it is to lag (NodeMisbehaviour).
   std::deque<std::pair<Monotonic, std::vector<Member>>> gossip_past;
+  /// What it was before a resignation that this node is to win (NodeMisbehaviour).
+  std::optional<std::int32_t> priority_after_election;
 
   // Leading.
   EpochNumber leading_term{-1};  ///< -1: not leading
@@ -148,6 +150,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   void send(ElectionMessage message);
+  /// What NodeMisbehaviour does with an election that was won.
+  void misbehave_as_leader();
   static net::awaitable<void> post(std::shared_ptr<Core> core, ElectionMessage message);
   static net::awaitable<void> tick_loop(std::shared_ptr<Core> core);
 

@@ -89,6 +89,15 @@ Result<void> NodeCluster::boot(std::size_t i) {
                                     .frames = machine.frames(),
                                     .jobs = *slot.jobs,
                                     .log = *slot.log};
+  // As the program does: it ends by itself, with status 0.
+  environment.on_shutdown = [this, i] {
+    world.schedule(std::chrono::milliseconds(1), [this, i] {
+      if (host(i).up()) {
+        ++slots_[i].ended;
+        crash(i, false);
+      }
+    });
+  };
   environment.on_failure = [&slot](const Error&) { slot.failed = true; };
   auto opened = node::Node::open(slot.options, std::move(environment));
   if (!opened) {

@@ -60,6 +60,8 @@ class NodeCluster {
   node::Node* node(std::size_t i);
   [[nodiscard]] std::size_t size() const { return slots_.size(); }
   node::NodeOptions& options(std::size_t i) { return slots_[i].options; }
+  /// How often the process of node `i` has ended by itself.
+  [[nodiscard]] int times_ended(std::size_t i) const { return slots_[i].ended; }
 
   std::optional<std::size_t> leader();
   /// One leader, and everybody else who is up follows it.
@@ -88,6 +90,7 @@ class NodeCluster {
     std::unique_ptr<node::JobRunner> jobs;
     std::weak_ptr<node::Node> node;
     bool failed = false;
+    int ended = 0;
   };
   bool tls_;
   Budget job_budget_;

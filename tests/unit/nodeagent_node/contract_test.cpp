@@ -1,0 +1,64 @@
+// Rules of the maintenance contract that stand in no recording.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/nodes/node_cluster.h"
+
+namespace verger::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+json metadata_of(NodeCluster& cluster, const std::string& stream) {
+  http::Request request{.target = "/streams/" + stream + "/metadata"};
+  request.headers.set("Accept", "application/json");
+  const auto answer = cluster.request(0, std::move(request));
+  return answer ? json::parse(answer->body, nullptr, false) : json();
+}
+
+TEST(Contract, ScavengeHistoryIsKeptAsLongAsConfiguredAndReadByOperators) {
+  SimWorld world(1);
+  NodeClusterOptions options;
+  options.voters = 1;
+  options.node.scavenge_history_max_age_days = 7;
+  NodeCluster cluster(world, options);
+  cluster.boot_all();
+  ASSERT_TRUE(cluster.run_until_settled());
+  const auto started = json::parse(cluster.post(0, "/admin/scavenge?format=json")->body);
+  world.run_for(2s);
+  const json expected{{"$maxAge", 7 * 86'400}, {"$acl", {{"$r", "$ops"}}}};
+  for (const auto& stream :
+       {std::string("$scavenges"), "$scavenges-" + started["scavengeId"].get<std::string>()}) {
+    const auto metadata = metadata_of(cluster, stream);
+    EXPECT_EQ(metadata["$maxAge"], expected["$maxAge"]) << stream << metadata;
+    EXPECT_TRUE(metadata["$acl"]["$r"] == "$ops" || metadata["$acl"]["$r"] == json::array({"$ops"}))
+        << stream << metadata;
+  }
+}
+
+TEST(Contract, OfFiveVotersTwoFollowersConfirmEachWrite) {
+  SimWorld world(2);
+  NodeClusterOptions options;
+  options.voters = 5;
+  NodeCluster cluster(world, options);
+  cluster.boot_all();
+  ASSERT_TRUE(cluster.run_until_settled(10s));
+  const auto leader = *cluster.leader();
+  ASSERT_EQ(cluster.append(leader, "s", "{}"), 201);
+  std::vector<std::size_t> followers;
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    if (i != leader) {
+      followers.push_back(i);
+    }
+  }
+  cluster.crash(followers[0]);
+  cluster.crash(followers[1]);
+  EXPECT_EQ(cluster.append(leader, "s", R"({"with":"two"})"), 201);
+  cluster.crash(followers[2]);
+  EXPECT_NE(cluster.append(leader, "s", R"({"with":"one"})"), 201);
+}
+
+}  // namespace
+}  // namespace verger::testing

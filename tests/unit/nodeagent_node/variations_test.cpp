@@ -1,0 +1,370 @@
+// Requests that no recording holds: other parameters, headers, formats and users. What the answers
+// must be stands in node-interface.md §1.1 to §1.13; where it is silent, in the server's source.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/node/negotiation.h"
+#include "tests/support/nodes/node_cluster.h"
+
+namespace verger::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class Variations : public ::testing::Test {
+ protected:
+  Variations() : world_(1) {
+    NodeClusterOptions options;
+    options.voters = 1;
+    options.node.insecure = false;
+    cluster_ = std::make_unique<NodeCluster>(world_, options);
+    cluster_->boot_all();
+    EXPECT_TRUE(cluster_->run_until_settled());
+    world_.run_for(500ms);
+  }
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+  http::Response ask(const std::string& method, const std::string& target,
+                     const Headers& headers = {}, const std::string& body = {},
+                     const std::string& user = "admin") {
+    http::Request request{.method = method, .target = target, .body = body};
+    if (!user.empty()) {
+      request.headers.set("Authorization", http::basic_authorization(
+                                               user, user == "alice" ? "secret1" : "changeit"));
+    }
+    for (const auto& [name, value] : headers) {
+      request.headers.set(name, value);
+    }
+    auto answer = cluster_->request(0, std::move(request), 60s);
+    EXPECT_TRUE(answer.has_value());
+    return answer ? *std::move(answer) : http::Response{.status = 0};
+  }
+  http::Response start(const std::string& query) {
+    auto answer = ask("POST", "/admin/scavenge?" + query, {{"Accept", "application/json"}});
+    world_.run_until(
+        [&] { return !cluster_->node(0)->inspection().running_scavenge().has_value(); }, 20s);
+    world_.run_for(100ms);
+    return answer;
+  }
+  void append(const std::string& stream, const std::string& type, const std::string& data = "{}") {
+    const auto answer = ask("POST", "/streams/" + stream,
+                            {{"Content-Type", "application/json"},
+                             {"ES-EventType", type},
+                             {"ES-EventId", world_.random().uuid().to_string()}},
+                            data);
+    EXPECT_EQ(answer.status, 201) << answer.body;
+  }
+  void create_alice() {
+    EXPECT_EQ(ask("POST", "/users", {{"Content-Type", "application/json"}},
+                  R"({"loginName":"alice","fullName":"Alice","groups":[],"password":"secret1"})")
+                  .status,
+              201);
+  }
+
+  SimWorld world_;
+  std::unique_ptr<NodeCluster> cluster_;
+};
+
+TEST_F(Variations, ParametersOfAStartAreReadAsTheServerReadsThem) {
+  for (const char* good :
+       {"threads=%201", "threads=+1", "threshold=-5", "threshold=+7", "syncOnly=TRUE",
+        "syncOnly=%20true%20", "SYNCONLY=False", "throttlePercent=100&threads=2",
+        "throttlePercent=1", "startFromChunk=0", "unknown=1", "format=json"}) {
+    EXPECT_EQ(start(good).status, 200) << good;
+  }
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"threads=0&threads=2", "threads must be a 1 or above"},
+      {"threads=2&threads=2", "threads must be a 1 or above"},
+      {"threshold=1&THRESHOLD=1", "threshold must be an integer"},
+      {"threshold=", "threshold must be an integer"},
+      {"threshold=0x10", "threshold must be an integer"},
+      {"threshold=1e3", "threshold must be an integer"},
+      {"threads=1.0", "threads must be a 1 or above"},
+      {"threads=%2B-1", "threads must be a 1 or above"},
+      {"throttlePercent=99&threads=4", "throttlePercent must be 100 for a multi-threaded scavenge"},
+      {"throttlePercent=", "throttlePercent must be between 1 and 100 inclusive"},
+      {"syncOnly=", "syncOnly must be a boolean"},
+      {"syncOnly=true&syncOnly=true", "syncOnly must be a boolean"},
+      {"startFromChunk=-1&threads=0&threshold=x", "startFromChunk must be a positive integer"}};
+  for (const auto& [query, text] : bad) {
+    const auto answer = start(query);
+    EXPECT_EQ(answer.status, 400) << query;
+    EXPECT_EQ(answer.body, text) << query;
+    EXPECT_EQ(answer.headers.get("Content-Type"), "text/plain") << query;
+  }
+}
+
+TEST_F(Variations, APriorityIsAnyInteger) {
+  for (const char* good : {"-1", "+3", "%207", "2147483647", "-2147483648"}) {
+    EXPECT_EQ(ask("POST", std::string("/admin/node/priority/") + good).status, 200) << good;
+  }
+  for (const char* bad : {"x", "1.5", "2147483648", "--1"}) {
+    const auto answer = ask("POST", std::string("/admin/node/priority/") + bad);
+    EXPECT_EQ(answer.status, 400) << bad;
+    EXPECT_EQ(answer.body, "nodePriority must be an integer.") << bad;
+  }
+}
+
+TEST_F(Variations, TheFormatIsChosenAsTheServerChooses) {
+  const auto type = [&](const std::string& target, const std::string& accept) {
+    const auto answer = ask("GET", target, {{"Accept", accept}});
+    return fmt::format("{} {}", answer.status, answer.headers.get("Content-Type").value_or("-"));
+  };
+  const std::string current = "/admin/scavenge/current";
+  EXPECT_EQ(type(current, "*/*"), "200 text/plain; charset=utf-8");
+  EXPECT_EQ(type(current, "application/*"), "200 application/json; charset=utf-8");
+  EXPECT_EQ(type(current, "text/*"), "200 text/plain; charset=utf-8");
+  EXPECT_EQ(type(current, "text/xml"), "200 text/xml; charset=utf-8");
+  EXPECT_EQ(type(current, "application/xml"), "200 application/xml; charset=utf-8");
+  EXPECT_EQ(type(current, "application/pdf, application/json;q=0.5"),
+            "200 application/json; charset=utf-8");
+  EXPECT_EQ(type(current, "text/xml;q=0.1, application/json;q=0.9"),
+            "200 application/json; charset=utf-8");
+  EXPECT_EQ(type(current, "application/pdf"), "406 -");
+  EXPECT_EQ(type("/info", "text/*"), "200 text/xml; charset=utf-8");
+  EXPECT_EQ(type(current + "?format=", "application/json"), "200 application/json; charset=utf-8");
+  EXPECT_EQ(type(current + "?format=JSON", "text/plain"), "200 application/json; charset=utf-8");
+  EXPECT_EQ(type(current + "?format=xml", "text/plain"), "200 text/xml; charset=utf-8");
+  EXPECT_EQ(type(current + "?format=atom", "text/plain"), "406 -") << "known, not offered here";
+  EXPECT_EQ(type(current + "?format=yaml", "text/plain"), "500 -") << "not known";
+  EXPECT_EQ(type("/stats?format=text", "*/*"), "406 -");
+}
+
+TEST_F(Variations, AdminRoutesSpeakXml) {
+  const Headers xml = {{"Accept", "text/xml"}};
+  EXPECT_THAT(ask("GET", "/ping", xml).body,
+              AllOf(HasSubstr("<TextMessage "),
+                    HasSubstr("<Text>Ping request successfully handled</Text></TextMessage>")));
+  EXPECT_THAT(ask("POST", "/admin/mergeindexes", xml).body,
+              AllOf(HasSubstr("<MergeIndexesResultDto "), HasSubstr("<MergeIndexesId>")));
+  const auto stats = ask("GET", "/stats", xml);
+  EXPECT_EQ(stats.status, 200);
+  EXPECT_EQ(stats.body, "") << "its writer gives up on what the statistics are";
+  const auto started = ask("POST", "/admin/scavenge?throttlePercent=1", xml);
+  EXPECT_THAT(started.body, HasSubstr("<ScavengeResultDto "));
+  const auto at = started.body.find("<ScavengeId>") + 12;
+  const auto id = started.body.substr(at, 36);
+  const auto stopped = ask("DELETE", "/admin/scavenge/" + id, xml);
+  if (stopped.status == 200) {
+    EXPECT_THAT(stopped.body, HasSubstr("<string>" + id + "</string>"));
+  }
+  world_.run_for(1s);
+  const auto history = ask("GET", "/streams/$scavenges?embed=body", xml);
+  EXPECT_EQ(history.status, 200);
+  EXPECT_THAT(history.body,
+              AllOf(StartsWith("<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\""
+                               "http://www.w3.org/2005/Atom\"><title>Event stream '$scavenges'"),
+                    HasSubstr("<summary>$&gt;</summary>"), HasSubstr("</entry></feed>")));
+}
+
+TEST_F(Variations, AFeedInAnyFormIsADescription) {
+  append("orders", "placed", R"({"n":1})");
+  for (const char* target :
+       {"/streams/orders", "/streams/orders/head/backward/5", "/streams/orders/head/5"}) {
+    const auto any = ask("GET", target, {{"Accept", "*/*"}});
+    EXPECT_EQ(any.status, 406) << target;
+    EXPECT_EQ(any.reason, "Description Document") << target;
+    EXPECT_THAT(any.body, HasSubstr("Description document for 'orders'")) << target;
+    const auto asked =
+        ask("GET", target, {{"Accept", "application/vnd.eventstore.streamdesc+json"}});
+    EXPECT_EQ(asked.status, 200) << target;
+  }
+  const auto xml = ask("GET", "/streams/orders/0/forward/5", {{"Accept", "application/atom+xml"}});
+  EXPECT_EQ(xml.headers.get("Content-Type"), "application/atom+xml; charset=utf-8");
+  EXPECT_THAT(xml.body, HasSubstr("<title>0@orders</title>"));
+  EXPECT_EQ(ask("GET", "/streams/orders", {{"Accept", "text/plain"}}).status, 406);
+}
+
+TEST_F(Variations, AnEventComesInManyForms) {
+  append("orders", "placed", R"({"n":1,"list":["a<b",null],"of $":{"x":true}})");
+  const auto form = [&](const std::string& accept) {
+    return ask("GET", "/streams/orders/0", {{"Accept", accept}});
+  };
+  EXPECT_THAT(form("*/*").body,
+              AllOf(HasSubstr("<atom:entry xmlns:atom=\"http://www.w3.org/2005/Atom\">"),
+                    HasSubstr("<atom:content type=\"application/xml\">"),
+                    HasSubstr("<eventType>placed</eventType>"), HasSubstr("</atom:entry>")));
+  EXPECT_EQ(form("text/xml").body,
+            "<data><n>1</n><list>a&lt;b</list><list /><of_x0020__x0024_>"
+            "<x>true</x></of_x0020__x0024_></data>");
+  EXPECT_THAT(form("application/vnd.eventstore.event+xml").body,
+              StartsWith("<event><eventStreamId>orders</eventStreamId>"));
+  EXPECT_EQ(form("application/octet-stream").body,
+            R"({"n":1,"list":["a<b",null],"of $":{"x":true}})");
+  const auto missing = ask("GET", "/streams/orders/9", {{"Accept", "text/xml"}});
+  EXPECT_EQ(missing.status, 404);
+  EXPECT_EQ(missing.body, "");
+}
+
+TEST_F(Variations, HeadersInAWrongFormatAreNamed) {
+  append("orders", "placed");
+  const Headers feed = {{"Accept", "application/json"}};
+  const auto with = [&](const char* name, const char* value) {
+    auto headers = feed;
+    headers.emplace_back(name, value);
+    return headers;
+  };
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, const char*>>{{"ES-RequireLeader", "yes"},
+                                                        {"ES-LongPoll", "0"},
+                                                        {"ES-LongPoll", "soon"},
+                                                        {"ES-ResolveLinkTos", "1"}}) {
+    const auto answer = ask("GET", "/streams/orders/0/forward/5", with(name, value));
+    EXPECT_EQ(answer.status, 400) << name;
+    EXPECT_EQ(answer.body, fmt::format("{} header in wrong format.", name));
+  }
+  const auto write = [&](Headers headers) {
+    headers.emplace_back("Content-Type", "application/json");
+    return ask("POST", "/streams/orders", headers, "{}");
+  };
+  EXPECT_EQ(
+      write({{"ES-ExpectedVersion", "x"}}).body,
+      "Must include an event type with the request either in body or as ES-EventType header.");
+  EXPECT_EQ(write({{"ES-EventType", "t"}, {"ES-EventId", "no"}}).body,
+            "ES-EventId header in wrong format.");
+  EXPECT_EQ(write({{"ES-EventType", "t"}, {"ES-ExpectedVersion", "x"}}).status, 307)
+      << "where to post again comes before what is expected";
+  const auto id = world_.random().uuid().to_string();
+  EXPECT_EQ(write({{"ES-EventType", "t"}, {"ES-EventId", id}, {"ES-ExpectedVersion", "-5"}}).body,
+            "ES-ExpectedVersion header in wrong format.");
+  EXPECT_EQ(ask("DELETE", "/streams/orders", {{"ES-HardDelete", "1"}}).body,
+            "ES-HardDelete header in wrong format.");
+  EXPECT_EQ(ask("POST", "/streams/orders", {{"Content-Type", "text/plain"}}, "x").status, 415);
+  EXPECT_EQ(
+      ask("POST", "/streams/orders", {{"Content-Type", "application/json; charset=latin1"}}, "{}")
+          .status,
+      415);
+  EXPECT_EQ(ask("POST", "/streams/orders",
+                {{"Content-Type", "application/json"}, {"Accept", "application/pdf"}}, "{}")
+                .status,
+            406);
+}
+
+TEST_F(Variations, FormatsAreLookedAtBeforeRights) {
+  EXPECT_EQ(ask("POST", "/users", {{"Accept", "application/json"}}, "{}", "").status, 415);
+  EXPECT_EQ(ask("GET", "/streams/orders", {{"Accept", "application/pdf"}}, "", "").status, 406);
+  EXPECT_EQ(ask("GET", "/streams/orders", {{"Accept", "application/json"}}, "", "").status, 401);
+}
+
+TEST_F(Variations, ALongPollWaitsForTheNextEvent) {
+  append("orders", "placed");
+  const auto poll = [&](const std::string& target, const char* seconds) {
+    return ask("GET", target, {{"Accept", "application/json"}, {"ES-LongPoll", seconds}});
+  };
+  const auto before = world_.now();
+  const auto empty = poll("/streams/orders/1/forward/5", "3");
+  EXPECT_EQ(empty.status, 200);
+  EXPECT_TRUE(json::parse(empty.body)["entries"].empty());
+  EXPECT_GE(world_.now() - before, 3s);
+
+  world_.schedule(1s, [this] {
+    http::Request request{.method = "POST", .target = "/streams/orders"};
+    request.headers.set("Authorization", http::basic_authorization("admin", "changeit"));
+    request.headers.set("Content-Type", "application/json");
+    request.headers.set("ES-EventType", "placed");
+    request.headers.set("ES-EventId", world_.random().uuid().to_string());
+    request.body = "{}";
+    const auto send = [](http::Client& client, http::Request what) -> net::awaitable<void> {
+      static_cast<void>(
+          co_await client.send({false, "n1", NodeCluster::kHttpPort}, std::move(what), 5s));
+    };
+    world_.host("client").spawn(send(world_.host("client").client(), std::move(request)));
+  });
+  const auto start = world_.now();
+  const auto found = poll("/streams/orders/1/forward/5", "30");
+  EXPECT_EQ(json::parse(found.body)["entries"].size(), 1U);
+  EXPECT_GE(world_.now() - start, 1s);
+  EXPECT_LT(world_.now() - start, 5s);
+  EXPECT_EQ(poll("/streams/none-such/0/forward/5", "1").status, 404);
+  EXPECT_EQ(json::parse(poll("/streams/orders/0/forward/5", "30").body)["entries"].size(), 2U)
+      << "what is there is not waited for";
+}
+
+TEST_F(Variations, AllCanBeFiltered) {
+  append("orders-1", "placed");
+  append("orders-2", "paid");
+  append("bills-1", "placed");
+  const auto types = [&](const std::string& query) {
+    const auto answer = ask(
+        "GET",
+        "/streams/$all/filtered/00000000000000000000000000000000/forward/50?embed=rich&" + query,
+        {{"Accept", "application/json"}});
+    EXPECT_EQ(answer.status, 200) << query << answer.body;
+    std::vector<std::string> found;
+    for (const auto& entry : json::parse(answer.body)["entries"]) {
+      found.push_back(entry["streamId"].get<std::string>() + "/" +
+                      entry["eventType"].get<std::string>());
+    }
+    return found;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(types("context=streamid&type=prefix&data=orders-,none"),
+              ElementsAre("orders-2/paid", "orders-1/placed"));
+  EXPECT_THAT(types("context=EventType&type=Regex&data=^pla"),
+              ElementsAre("bills-1/placed", "orders-1/placed"));
+  EXPECT_THAT(types("exclude-system-events=true"),
+              AllOf(::testing::SizeIs(3), Not(::testing::Contains(StartsWith("$")))));
+  const auto refusal = [&](const std::string& query) {
+    const auto answer =
+        ask("GET", "/streams/%24all/filtered?" + query, {{"Accept", "application/json"}});
+    EXPECT_EQ(answer.status, 400) << query;
+    return answer.body;
+  };
+  EXPECT_EQ(refusal("context=foo"),
+            "Invalid context please provide one of the following: StreamId, EventType.");
+  EXPECT_EQ(refusal("context=streamid&type=foo"),
+            "Invalid type please provide one of the following: Regex, Prefix.");
+  EXPECT_THAT(refusal("context=streamid&type=prefix"), HasSubstr("comma delimited list"));
+  EXPECT_THAT(refusal("exclude-system-events=false"), HasSubstr("should have a value of true"));
+  EXPECT_EQ(ask("GET", "/streams/$all/filtered?exclude-system-events=true",
+                {{"Accept", "application/json"}}, "", "ops")
+                .status,
+            401)
+      << "as $all itself";
+}
+
+TEST_F(Variations, SettingsGiveRightsToStreamsWithoutTheirOwn) {
+  create_alice();
+  append("orders", "placed");
+  append("$notes", "noted");
+  const Headers feed = {{"Accept", "application/json"}};
+  EXPECT_EQ(ask("GET", "/streams/orders", feed, "", "alice").status, 200);
+  EXPECT_EQ(ask("GET", "/streams/$notes", feed, "", "alice").status, 401);
+  append("$settings", "$settings",
+         R"({"$userStreamAcl":{"$r":["$admins"]},"$systemStreamAcl":{"$r":["alice"]}})");
+  EXPECT_EQ(ask("GET", "/streams/orders", feed, "", "alice").status, 401);
+  EXPECT_EQ(ask("GET", "/streams/$notes", feed, "", "alice").status, 200);
+  EXPECT_EQ(ask("POST", "/streams/orders/metadata",
+                {{"Content-Type", "application/json"},
+                 {"ES-EventId", world_.random().uuid().to_string()}},
+                R"({"$acl":{"$r":"alice"}})")
+                .status,
+            201);
+  EXPECT_EQ(ask("GET", "/streams/orders", feed, "", "alice").status, 200) << "its own go first";
+}
+
+TEST_F(Variations, MetadataHasPagesToo) {
+  for (const char* data : {R"({"$maxCount":5})", R"({"$maxCount":7})"}) {
+    EXPECT_EQ(ask("POST", "/streams/orders/metadata",
+                  {{"Content-Type", "application/json"},
+                   {"ES-EventId", world_.random().uuid().to_string()}},
+                  data)
+                  .status,
+              201);
+  }
+  const Headers feed = {{"Accept", "application/json"}};
+  EXPECT_EQ(ask("GET", "/streams/orders/metadata/1", feed).body, R"({"$maxCount":7})");
+  EXPECT_EQ(ask("GET", "/streams/orders/metadata/0", feed).status, 404) << "only the newest counts";
+  const auto page = ask("GET", "/streams/orders/metadata/head/backward/5", feed);
+  EXPECT_EQ(json::parse(page.body)["entries"].size(), 1U);
+  EXPECT_EQ(ask("GET", "/streams/$$orders/metadata", feed).status, 400);
+}
+
+}  // namespace
+}  // namespace verger::testing
