@@ -1,5 +1,7 @@
 #include "tests/integration/replay/setting.h"
 
+#include <algorithm>
+#include <cstring>
 #include <gtest/gtest.h>
 
 namespace verger::testing {
@@ -92,6 +94,56 @@ void Setting::wait_until_idle(std::size_t i) {
   world.run_for(100ms);
 }
 
+void Setting::redact(std::size_t i, const std::string& stream, int n) {
+  cluster.crash(i, false);
+  constexpr std::uint64_t kHeader = 128;
+  constexpr std::size_t kFlags = 10;  // behind type, version and position
+  constexpr char kIsRedacted = 0x02;  // of the flags' second byte
+  auto& disk = cluster.host(i).disk();
+  int found = 0;
+  const auto entries = disk.list("/data");
+  ASSERT_TRUE(entries.has_value());
+  for (const auto& entry : *entries) {
+    if (!entry.name.starts_with("chunk-")) {
+      continue;
+    }
+    const Path path = Path("/data") / entry.name;
+    auto file = disk.open(path, OpenMode::kReadWrite);
+    const bool completed = !file.has_value();  // such files are read-only
+    if (completed) {
+      ASSERT_TRUE(disk.set_read_only(path, false).has_value());
+      file = disk.open(path, OpenMode::kReadWrite);
+    }
+    ASSERT_TRUE(file.has_value()) << file.error().message;
+    Bytes content(*(*file)->size());
+    ASSERT_TRUE((*file)->read_exact(0, content).has_value());
+    for (std::size_t at = kHeader; at + 4 < content.size();) {
+      std::uint32_t length = 0;
+      std::memcpy(&length, content.data() + at, sizeof length);
+      if (length == 0 || at + 8 + length > content.size()) {
+        break;
+      }
+      std::string record(as_text(ByteView(content).subspan(at + 4, length)));
+      const auto data = record.find(fmt::format("{{\n  \"n\": {},", n));
+      if (record.contains(stream) && data != std::string::npos) {
+        record[kFlags + 1] = static_cast<char>(record[kFlags + 1] | kIsRedacted);
+        std::fill(record.begin() + static_cast<std::ptrdiff_t>(data),
+                  record.begin() + static_cast<std::ptrdiff_t>(record.rfind('}')) + 1, '\xff');
+        EXPECT_TRUE((*file)->write_at(at + 4, as_bytes(record)).has_value());
+        ++found;
+      }
+      at += 8 + length;
+    }
+    if (completed) {
+      EXPECT_TRUE(disk.set_read_only(path, true).has_value());
+    }
+  }
+  EXPECT_EQ(found, 1) << stream << " " << n;
+  EXPECT_TRUE(cluster.boot(i).has_value());
+  EXPECT_TRUE(cluster.run_until_settled());
+  world.run_for(200ms);
+}
+
 void Setting::restart(std::size_t i) {
   cluster.crash(i, false);
   const auto booted = cluster.boot(i);
@@ -112,8 +164,9 @@ std::size_t Setting::follower() {
   return 0;
 }
 
-std::unique_ptr<Setting> single_node() {
+std::unique_ptr<Setting> single_node(const node::NodeMisbehaviour& misbehaviour) {
   auto options = base_options();
+  options.node.misbehaviour = misbehaviour;
   options.voters = 1;
   return std::make_unique<Setting>(options);
 }

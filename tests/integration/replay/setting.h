@@ -25,6 +25,8 @@ class Setting {
   void fill(int streams, int events, int keep = 8);
   /// Waits until no scavenge runs on node `i`, and what it tells of it is written.
   void wait_until_idle(std::size_t i);
+  /// What a redaction leaves of event `n` of `stream` as fill() wrote it: the flag, bytes of 0xFF.
+  void redact(std::size_t i, const std::string& stream, int n);
   void restart(std::size_t i);
   std::size_t leader();
   /// A voter that does not lead.
@@ -37,7 +39,7 @@ class Setting {
 };
 
 /// One insecure node; three voters that ask for credentials; three insecure voters and a replica.
-std::unique_ptr<Setting> single_node();
+std::unique_ptr<Setting> single_node(const node::NodeMisbehaviour& misbehaviour = {});
 std::unique_ptr<Setting> secure_cluster();
 std::unique_ptr<Setting> cluster_with_replica();
 
