@@ -12,6 +12,7 @@
 #include "nodeagent/daemon/embedded_node.h"
 #include "nodeagent/external/external_node.h"
 #include "nodeagent/external/offline_server.h"
+#include "nodeagent/external/truncation_watch.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/http/timers.h"
@@ -81,6 +82,7 @@ struct Program {
   std::unique_ptr<EmbeddedNode> node;
   std::unique_ptr<external::ExternalNode> external;  ///< role agent: the server beside it
   std::unique_ptr<external::OfflineServer> offline;
+  std::unique_ptr<external::TruncationWatch> truncation;
   std::unique_ptr<Agent> agent;
   [[nodiscard]] node::NodeInspection* inspection() const {
     return node ? node->inspection() : external ? external->inspection() : nullptr;
@@ -172,6 +174,16 @@ void look_at_server(Program& program, const http::Endpoint& endpoint,
         external::DatabasePlace{.database = options.node.database, .index = options.node.index},
         options.service, posix_file_system(), system_clock(), system_random(),
         http::system_timers(), program.jobs, log);
+    program.truncation = std::make_unique<external::TruncationWatch>(
+        options.node.database, options.service, milliseconds(options.agent_poll_interval_ms),
+        external::TruncationWatch::Environment{
+            .executor = program.context.get_executor(),
+            .files = posix_file_system(),
+            .timers = http::system_timers(),
+            .clock = system_clock(),
+            .log = log,
+            .answers = [&program] { return program.external->inspection() != nullptr; }});
+    program.truncation->start();
   }
 }
 

@@ -5,6 +5,7 @@
 #include "engine/base/sqlite.h"
 #include "engine/log/chunk.h"
 #include "engine/scavenge/scavenge_state.h"
+#include "nodeagent/external/read_through.h"
 
 namespace verger::external {
 namespace {
@@ -30,6 +31,35 @@ api::ScavengePoint to_api(const scavenge::ScavengePoint& point) {
           .position = point.position.value(),
           .effective_now = format_ticks(point.effective_now),
           .threshold = point.threshold};
+}
+
+constexpr std::string_view kCheckpoint = "SELECT value FROM Checkpoint WHERE key = 0";
+
+Result<std::optional<std::string>> checkpoint_of_copy(FileSystem& files, const Path& path) {
+  VERGER_TRY(auto state, sqlite::Database::open_snapshot(files, path));
+  return state.query_text(kCheckpoint);
+}
+
+/// One row of a file that is too large to be copied. The server has a -wal beside it while it
+/// scavenges, and only then writes to it.
+Result<std::optional<std::string>> checkpoint_in_place(FileSystem& files, const Path& path) {
+  const auto at_rest = [&]() -> Result<void> {
+    VERGER_TRY(const auto at_work, files.exists(Path(path.string() + "-wal")));
+    if (at_work) {
+      return Error{Errc::kUnavailable,
+                   fmt::format("{}: is large, and the server writes to it; it can be read once the "
+                               "scavenge has ended",
+                               path.string())};
+    }
+    return {};
+  };
+  VERGER_CHECK(at_rest());
+  ReadThrough through(files, path);
+  VERGER_TRY(auto state,
+             sqlite::Database::open(through, path, {.create = false, .own_state = false}));
+  VERGER_TRY(auto text, state.query_text(kCheckpoint));
+  VERGER_CHECK(at_rest());
+  return text;
 }
 
 }  // namespace
@@ -82,13 +112,8 @@ Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& i
     return out;
   }
   VERGER_TRY(const auto size, files.file_size(path));
-  if (size > size_limit) {
-    return Error{Errc::kUnsupported, fmt::format("{}: {} bytes are too many to look into while the "
-                                                 "server has it open",
-                                                 path.string(), size)};
-  }
-  VERGER_TRY(auto state, sqlite::Database::open_snapshot(files, path));
-  VERGER_TRY(const auto text, state.query_text("SELECT value FROM Checkpoint WHERE key = 0"));
+  VERGER_TRY(const auto text, size > size_limit ? checkpoint_in_place(files, path)
+                                                : checkpoint_of_copy(files, path));
   const auto checkpoint = text ? scavenge::decode_checkpoint(*text) : std::nullopt;
   if (!checkpoint) {
     return out;

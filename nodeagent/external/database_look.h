@@ -38,8 +38,8 @@ struct ScavengeProgress {
   std::optional<api::ScavengePoint> finished;
 };
 /// From scavenging.db, without locking it. Nothing where there is no such file. Errors:
-/// kUnsupported (larger than `size_limit`; it is read whole), kUnavailable (it changes too fast),
-/// kIo.
+/// kUnavailable (it changes too fast; or it is larger than `size_limit`, so that it is not copied,
+/// and a scavenge has it open), kIo.
 Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& index_directory,
                                                 std::uint64_t size_limit);
 

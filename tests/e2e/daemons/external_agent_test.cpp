@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -59,8 +60,9 @@ class ExternalAgent : public ::testing::Test {
         .command = server_command(), .environment = {}, .output = path("server.log")});
   }
   /// start.sh and stop.sh, with which an agent starts and stops the server.
-  void write_commands() const {
+  void write_commands(const std::string& environment = {}) const {
     std::ofstream start(path("start.sh"));
+    start << environment;
     for (const auto& word : server_command()) {
       start << "'" << word << "' ";
     }
@@ -244,6 +246,35 @@ TEST_F(ExternalAgent, ScavengesTheFilesOfAStoppedServer) {
   });
   EXPECT_EQ(after.at("lastFinishedPoint").at("number"), point);
   EXPECT_EQ(run({"/bin/sh", path("stop.sh")}).status, 0);
+}
+
+TEST_F(ExternalAgent, StartsAServerAgainThatEndedToCutItsLogAndNoOther) {
+  facts_when(complete);
+  agent_->signal(SIGTERM);
+  EXPECT_EQ(agent_->wait(seconds(10)), 0);
+  server_->signal(SIGTERM);
+  EXPECT_EQ(server_->wait(seconds(10)), 0);
+  // The start after the cut ends once more, as a server's does; here it is killed there.
+  write_commands("VERGER_FAILPOINT=node.truncated-at-open VERGER_FAILPOINT_LOG='" +
+                 path("reached") + "' ");
+  ASSERT_EQ(run({"/bin/sh", path("start.sh")}).status, 0);
+  start_agent({"--start-command", "/bin/sh " + path("start.sh"), "--stop-command",
+               "/bin/sh " + path("stop.sh")});
+  const auto before = facts_when(complete);
+  std::filesystem::copy_file(path("db") + "/chaser.chk", path("db") + "/truncate.chk",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(run({"/bin/sh", "-c", "kill -9 $(cat " + path("server.pid") + ")"}).status, 0);
+  const auto after = facts_when([&](const json& now) {
+    return complete(now) && now.at("nodeInstanceId") != before.at("nodeInstanceId");
+  });
+  EXPECT_NE(file_text(path("reached")).find("node.truncated-at-open"), std::string::npos);
+  EXPECT_NE(file_text(path("agent.log")).find("ended in order to cut its log"), std::string::npos);
+  // Somebody stops it, and then prepares a restore: that is his business.
+  EXPECT_EQ(run({"/bin/sh", path("stop.sh")}).status, 0);
+  facts_when([](const json& now) { return !now.value("nodeRunning", true); });
+  std::filesystem::copy_file(path("db") + "/chaser.chk", path("db") + "/truncate.chk",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_FALSE(eventually(seconds(1), [&] { return facts().value("nodeRunning", false); }));
 }
 
 TEST_F(ExternalAgent, OutlivesTheServerAndKnowsItAgain) {

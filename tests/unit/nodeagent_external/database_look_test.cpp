@@ -80,11 +80,20 @@ TEST_F(DatabaseLook, CountsOfEachChunkTheNewestVersionOnly) {
   EXPECT_EQ(second->total_bytes, first->total_bytes);
 }
 
-TEST_F(DatabaseLook, LeavesALargeStateDatabaseAlone) {
+TEST_F(DatabaseLook, ReadsALargeStateDatabaseInPlaceOnceTheServerHasClosedIt) {
   unpack("server-makes-point/after.tar.zst");
+  const auto before = test::tree_hash(place_.database);
+  const auto read = read_scavenge_progress(posix_file_system(), place_.index_directory(), 10);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_TRUE(read->finished.has_value());
+  EXPECT_EQ(read->finished->number,
+            read_scavenge_progress(posix_file_system(), place_.index_directory(), 1ULL << 30U)
+                ->finished->number);
+  EXPECT_EQ(test::tree_hash(place_.database), before) << "nothing is left beside it";
+  std::ofstream(place_.index_directory() / "scavenging" / "scavenging.db-wal") << "x";
   const auto refused = read_scavenge_progress(posix_file_system(), place_.index_directory(), 10);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, Errc::kUnsupported);
+  EXPECT_EQ(refused.error().code, Errc::kUnavailable);
 }
 
 }  // namespace
