@@ -73,11 +73,8 @@ Result<GossipMember> parse_member(const json& value, const std::string& where) {
   fields.read("isReadOnlyReplica", member.is_read_only_replica);
   fields.read("esVersion", member.es_version);
   VERGER_CHECK(fields.result());
-  auto known = parse_node_state(state);
-  if (!known.has_value()) {
-    return Error{Errc::kCorruption, fmt::format("{}.state: {}", where, known.error().message)};
-  }
-  member.state = *known;
+  // A state of a newer server makes this member one that is not settled; the others count.
+  member.state = parse_node_state(state).value_or(NodeState::kUnknown);
   return member;
 }
 

@@ -126,6 +126,27 @@ TEST_F(ObserverTest, DoesNotBelieveAnAgentOfAnotherNode) {
   EXPECT_THAT(snapshot.find("n1")->agent_problem, HasSubstr("looks after the instance"));
 }
 
+TEST_F(ObserverTest, NothingIsDoneBesideANodeInAnyStateButLeaderOrFollower) {
+  for (int i = 0; i <= static_cast<int>(api::NodeState::kResigningLeader); ++i) {
+    const auto state = static_cast<api::NodeState>(i);
+    if (state == api::NodeState::kLeader || state == api::NodeState::kFollower ||
+        state == api::NodeState::kReadOnlyReplica) {
+      continue;
+    }
+    cluster_.node("n3").state = state;
+    const auto name = std::string(api::to_string(state));
+    const auto snapshot = take();
+    EXPECT_EQ(snapshot.find("n3")->state, name);
+    const auto gates = planner::evaluate({"voters-alive", 0}, snapshot, "n2");
+    const auto closed = std::ranges::find(gates, "n3", &planner::GateState::node);
+    ASSERT_NE(closed, gates.end()) << name;
+    EXPECT_EQ(closed->verdict, planner::GateVerdict::kClosed) << name;
+    const bool leaving =
+        state == api::NodeState::kShuttingDown || state == api::NodeState::kShutdown;
+    EXPECT_EQ(closed->code, leaving ? "node-down" : "node-unsettled") << name;
+  }
+}
+
 /// Two clusters behind one client: n3's address leads into another one.
 class TwoClusters final : public http::Client {
  public:
