@@ -41,7 +41,8 @@ net::awaitable<Result<std::set<std::string>>> recent_ids(const StepContext& cont
   co_return ids;
 }
 
-Verdict claim_done(const StepContext& context, const std::string& id, std::int64_t space_saved) {
+/// `space_saved`: null where nobody told.
+Verdict claim_done(const StepContext& context, const std::string& id, const json& space_saved) {
   auto out = done({{"point", json()},
                    {"scavengeId", id},
                    {"spaceSaved", space_saved},
@@ -169,7 +170,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
   if (last && last->id == id) {
     switch (last->result) {
       case client::LastResult::kSuccess:
-        co_return claim_done(context, id, 0);
+        co_return claim_done(context, id, json());
       case client::LastResult::kStopped:
         co_return verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
                           "somebody else stopped it");
