@@ -45,6 +45,22 @@ TEST(TlsCluster, IsScavengedWithAgentsBesideServersOfTheirOwn) {
   }
 }
 
+TEST(TlsCluster, IsKnownByAnotherNameThanItAdvertises) {
+  RealCluster cluster({.atom = false, .with_agents = false, .role = "node", .tls = true});
+  cluster.start_all();
+  cluster.register_cluster();
+  ASSERT_EQ(cluster.verger({"cluster", "remove", "orders"}).status, 0);
+  std::vector<std::string> add{"cluster", "add", "orders", "--credentials", "orders"};
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    add.insert(add.end(), {"--node", "n" + std::to_string(i + 1) + "=https://localhost:" +
+                                         std::to_string(cluster.node_port(i))});
+  }
+  const auto added = cluster.verger(add);
+  ASSERT_EQ(added.status, 0) << added.err;
+  EXPECT_EQ(cluster.wait_until_settled(), "");
+  EXPECT_FALSE(cluster.plan_scavenge().empty());
+}
+
 TEST(TlsCluster, TellsWhichCertificateIsNotAcceptedAndWhatToDo) {
   RealCluster cluster({.with_agents = false, .role = "node", .tls = true});
   cluster.start_all();
@@ -80,7 +96,8 @@ TEST(TlsCluster, RoutesBetweenNodesAreClosedToOthers) {
   cluster.start_all();
   cluster.register_cluster();
   HttpsCaller operator_with_password(cluster.authority().root());
-  for (const auto* route : {"/verger/v1/gossip", "/verger/v1/election", "/verger/v1/write"}) {
+  for (const auto* route : {"/verger/v1/gossip", "/verger/v1/election", "/verger/v1/write",
+                            "/%76erger/v1/write", "/verger/v%31/write"}) {
     const auto answer = operator_with_password.post(cluster.node_url(0), route);
     ASSERT_TRUE(answer.has_value()) << answer.error().message;
     EXPECT_EQ(answer->status, 401) << route;
