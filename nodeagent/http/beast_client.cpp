@@ -33,7 +33,7 @@ struct BeastClient::Impl {
   std::atomic<std::size_t> repeated = 0;
 
   Impl(const net::any_io_executor& executor, BeastClientOptions with, Clock& time)
-      : strand(net::make_strand(executor)), options(with), clock(time) {}
+      : strand(net::make_strand(executor)), options(std::move(with)), clock(time) {}
 
   /// The newest usable connection; unusable ones are closed on the way.
   std::optional<Pooled> take(const Endpoint& to) {
@@ -99,7 +99,8 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
       }
       std::shared_ptr<Transport> fresh;
       if (to.tls) {
-        auto secured = co_await connect_tls(std::move(*socket), self->options.tls, to, limit);
+        auto secured = co_await connect_tls(std::move(*socket), self->options.tls, to, limit,
+                                            self->options.accept_peer);
         if (!secured.has_value()) {
           co_return secured.error().within(request.method + " " + request.target);
         }
@@ -159,7 +160,7 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
 }
 
 BeastClient::BeastClient(net::any_io_executor executor, BeastClientOptions options, Clock& clock)
-    : impl_(std::make_shared<Impl>(executor, options, clock)) {}
+    : impl_(std::make_shared<Impl>(executor, std::move(options), clock)) {}
 
 BeastClient::~BeastClient() { impl_->close_all(); }
 

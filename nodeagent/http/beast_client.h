@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -12,6 +13,7 @@
 namespace verger::http {
 
 class TlsContext;
+struct CertificateInfo;
 
 struct BeastClientOptions {
   /// Age at which a connection carries no new request. The server's nodes use ten minutes; until
@@ -23,6 +25,10 @@ struct BeastClientOptions {
   std::size_t response_bytes = 64 * 1024 * 1024;
   /// For https endpoints; null: they are unavailable.
   std::shared_ptr<TlsContext> tls{};
+  /// Asked about the certificate of each new connection, after TLS has accepted it: whether it is
+  /// that of the one who is meant. An error ends the connection before anything is sent, and the
+  /// request with kUnavailable.
+  std::function<Result<void>(const CertificateInfo&)> accept_peer{};
   /// Plain HTTP is spoken with this machine only: nothing, and no password, crosses a network
   /// unprotected. The programs set it.
   bool plain_to_loopback_only = false;

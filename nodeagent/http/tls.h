@@ -41,7 +41,8 @@ struct CertificateInfo {
   std::string serial{};       ///< upper-case hex
   std::string fingerprint{};  ///< SHA-256, lower-case hex
   std::vector<std::string> names{};
-  std::string not_before{};  ///< ISO 8601, UTC
+  std::vector<std::string> uris{};  ///< among the subject's alternative names
+  std::string not_before{};         ///< ISO 8601, UTC
   std::string not_after{};
 };
 

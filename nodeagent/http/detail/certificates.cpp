@@ -281,6 +281,8 @@ CertificateInfo describe(const X509* certificate) {
       out.names.push_back(text_of(name->d.dNSName));
     } else if (name->type == GEN_IPADD) {
       out.names.push_back(address_of(name->d.iPAddress));
+    } else if (name->type == GEN_URI) {
+      out.uris.push_back(text_of(name->d.uniformResourceIdentifier));
     }
   }
   return out;

@@ -99,6 +99,12 @@ class TlsTransport final : public Transport {
     co_return finish(error, 0);
   }
 
+  /// After a handshake: everything empty where none was shown.
+  CertificateInfo peer_certificate() {
+    const CertificateOwner certificate(SSL_get1_peer_certificate(stream_.native_handle()));
+    return certificate == nullptr ? CertificateInfo{} : describe(certificate.get());
+  }
+
   /// Why the other side's certificate was not accepted, or how the handshake failed else.
   std::string failure_text(const IoResult& shaken) {
     return refusal_ ? refusal_->text() : shaken.text();
@@ -182,13 +188,21 @@ net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
 
 net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
     tcp::socket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
-    std::chrono::steady_clock::time_point limit) {
+    std::chrono::steady_clock::time_point limit,
+    std::function<Result<void>(const CertificateInfo&)> accept) {
   const auto transport = std::make_shared<TlsTransport>(std::move(socket), tls->impl().current());
   transport->expires_at(limit);
   const auto shaken = co_await transport->shake_hands(net::ssl::stream_base::client, to.host);
   if (shaken.error) {
     co_return Error{Errc::kUnavailable, fmt::format("{}: TLS handshake: {}", to.url(),
                                                     transport->failure_text(shaken))};
+  }
+  if (accept) {
+    if (auto accepted = accept(transport->peer_certificate()); !accepted) {
+      transport->close();
+      co_return Error{Errc::kUnavailable,
+                      fmt::format("{}: {}", to.url(), accepted.error().message)};
+    }
   }
   co_return std::static_pointer_cast<Transport>(transport);
 }

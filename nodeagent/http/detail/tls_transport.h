@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,9 +44,11 @@ struct TlsContext::Impl {
 net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
     net::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls,
     std::chrono::steady_clock::duration limit);
-/// The handshake of a connection to `to`, whose certificate must fit to.host. Error: kUnavailable.
+/// The handshake of a connection to `to`, whose certificate must fit to.host, and `accept` where
+/// there is one. Error: kUnavailable.
 net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
     net::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
-    std::chrono::steady_clock::time_point limit);
+    std::chrono::steady_clock::time_point limit,
+    std::function<Result<void>(const CertificateInfo&)> accept = {});
 
 }  // namespace verger::http
