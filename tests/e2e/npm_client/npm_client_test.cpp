@@ -1,0 +1,77 @@
+#include <filesystem>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/processes/https_caller.h"
+#include "tests/support/processes/openssl_authority.h"
+#include "tests/support/processes/ports.h"
+#include "tests/support/processes/process.h"
+#include "tests/support/temp_directory.h"
+
+/// A client library which nobody here wrote, from the npm registry, against an embedded node.
+namespace verger::test {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+/// Puts what package-lock.json names into `directory`; empty, or why not.
+std::string install_packages(const fs::path& directory) {
+  if (run({"/bin/sh", "-c", "command -v npm && command -v node"}).status != 0) {
+    return "npm is not here; `./dev test` installs it (Debian packages nodejs and npm)";
+  }
+  fs::create_directories(directory);
+  for (const auto* file : {"package.json", "package-lock.json", "client.js"}) {
+    fs::copy_file(fs::path(VERGER_NPM_CLIENT) / file, directory / file);
+  }
+  const auto installed = run({"npm", "ci", "--prefix", directory.string(), "--omit=dev",
+                              "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"},
+                             {}, seconds(180));
+  return installed.status == 0
+             ? ""
+             : "npm ci failed; this test needs the npm registry (npm config get registry), is it "
+               "reachable?\n" +
+                   installed.out + installed.err;
+}
+
+TEST(NpmClient, AppendsToAndReadsStreamsOfTheEmbeddedNode) {
+  const TempDirectory directory;
+  const auto packages = directory.path() / "client";
+  if (const auto problem = install_packages(packages); !problem.empty()) {
+    FAIL() << problem;
+  }
+  const OpensslAuthority authority(directory.path() / "authority", "Verger test root");
+  authority.issue(directory.path() / "node", "verger-node", "IP:127.0.0.1");
+  const PortLease ports(2);
+  const auto base = (directory.path() / "node").string();
+  Process node(
+      {.command = {program("verger-agent"), "--role", "node", "--db",
+                   (directory.path() / "db").string(), "--node-port", std::to_string(ports[0]),
+                   "--replication-port", std::to_string(ports[1]), "--certificate-file",
+                   base + ".crt", "--certificate-private-key-file", base + ".key",
+                   "--trusted-root-certificates-path", authority.root().string(),
+                   "--enable-atom-pub-over-http", "--fast-timings", "--end-after-seconds", "200"},
+       .environment = {},
+       .output = directory.path() / "node.log"});
+  const auto url = fmt::format("https://127.0.0.1:{}", ports[0]);
+  HttpsCaller caller(authority.root());
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    const auto answer = caller.get(url, "/info");
+    return answer && answer->status == 200 && answer->body.contains("\"leader\"");
+  })) << file_text(directory.path() / "node.log");
+
+  const auto told =
+      run({"node", (packages / "client.js").string()},
+          {{"NODE_URL", url}, {"NODE_EXTRA_CA_CERTS", authority.root().string()}}, seconds(60));
+  EXPECT_EQ(told.status, 0) << told.out << told.err << file_text(directory.path() / "node.log");
+  EXPECT_THAT(told.out, HasSubstr("all good"));
+  // What it wrote is there for others too.
+  const auto head = caller.get(url, "/streams/orders-npm/head/backward/1");
+  ASSERT_TRUE(head.has_value());
+  EXPECT_THAT(head->body, HasSubstr("23@orders-npm"));
+}
+
+}  // namespace
+}  // namespace verger::test
