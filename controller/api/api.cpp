@@ -70,6 +70,10 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
   if (scrape) {
     co_return metrics_answer(parts_);
   }
+  if (route->id == "enrolAgent") {
+    // Whoever has no token must not be able to fill the journal: what succeeds records itself.
+    co_return enrol_agent(request);
+  }
   if (request.method == "GET" || route->id == "validatePolicy" || route->id == "diffPolicy") {
     co_return co_await dispatch(std::move(request), *target, principal.name);
   }
@@ -119,6 +123,9 @@ net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target
   }
   if (path[2] == "tokens") {
     co_return tokens(request, target, by);
+  }
+  if (path[2] == "agents") {
+    co_return agents(request, target, by);
   }
   if (path[2] == "audit") {
     co_return audit(target);

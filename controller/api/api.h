@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "controller/api/access.h"
+#include "controller/cluster/agent_book.h"
 #include "controller/cluster/observer.h"
 #include "controller/executor/executor.h"
 #include "controller/scheduler/scheduler.h"
@@ -28,6 +29,8 @@ struct ApiParts {
   Scheduler& scheduler;
   Clock& clock;
   Access& access;
+  /// Null: agents cannot enrol here.
+  AgentBook* agents = nullptr;
 };
 
 /// Answers /api/v1. All calls on the executor's thread.
@@ -59,6 +62,12 @@ class Api {
   net::awaitable<http::Response> cluster_intent(std::string cluster, std::string intent,
                                                 std::string body, std::string by);
   [[nodiscard]] nlohmann::json view(const StoredPolicy& stored) const;
+
+  // agent_routes.cpp
+  http::Response agents(const http::Request& request, const http::Target& target,
+                        const std::string& by);
+  http::Response create_agent_token(const std::string& body, const std::string& by);
+  http::Response enrol_agent(const http::Request& request);
 
   // access_routes.cpp
   http::Response tokens(const http::Request& request, const http::Target& target,

@@ -62,6 +62,14 @@ constexpr Route kRoutes[] = {
      "NewToken", "TokenSecret", ""},
     {"DELETE", "/tokens/{id}", kAdmin, "revokeToken", "A token that opens nothing any more", 204,
      "", "", ""},
+    {"GET", "/agents", kViewer, "listAgents", "The agents that have enrolled, and open tokens", 200,
+     "", "Agents", ""},
+    {"POST", "/agents/tokens", kAdmin, "createAgentToken",
+     "A one-time token for an agent to enrol; shown once", 201, "NewAgentToken", "AgentToken", ""},
+    {"POST", "/agents/enrol", kNobody, "enrolAgent", "A certificate for a one-time token", 200,
+     "AgentEnrolment", "AgentCertificate", ""},
+    {"DELETE", "/agents/{cluster}/{node}", kAdmin, "forgetAgent",
+     "Accept an agent's certificate no more", 204, "", "", ""},
     {"GET", "/openapi.json", kNobody, "getOpenApi", "This document", 200, "", "Any", ""},
     {"GET", "/health", kNobody, "getHealth", "Whether the controller answers", 200, "", "Health",
      ""},
@@ -180,6 +188,21 @@ json schema_of(std::string_view name) {
   }
   if (name == "Tokens") {
     return object({{"tokens", list}});
+  }
+  if (name == "Agents") {
+    return object({{"agents", list}, {"tokens", list}});
+  }
+  if (name == "NewAgentToken") {
+    return object({{"cluster", text}, {"node", text}});
+  }
+  if (name == "AgentToken") {
+    return object({{"id", text}, {"cluster", text}, {"node", text}, {"token", text}});
+  }
+  if (name == "AgentEnrolment") {
+    return object({{"token", text}, {"request", text}});
+  }
+  if (name == "AgentCertificate") {
+    return object({{"cluster", text}, {"node", text}, {"certificate", text}, {"authority", text}});
   }
   if (name == "Health") {
     return object({{"status", text}, {"version", text}, {"controller_epoch", number}});

@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/timers.h"
+#include "nodeagent/http/tls.h"
 
 namespace verger::cli {
 namespace {
@@ -23,7 +24,7 @@ int exit_code_of_problem(std::string_view code) {
   for (const std::string_view refused :
        {"cluster_exists", "wrong_cluster", "plan_refused", "stale_plan", "run_active",
         "wrong_state", "unauthorized", "forbidden", "policy_invalid", "changed_meanwhile",
-        "last_admin"}) {
+        "last_admin", "token_unknown", "token_used", "token_expired"}) {
     if (code == refused) {
       return kRefused;
     }
@@ -53,12 +54,14 @@ CallFailure failure_of(const http::Response& response) {
 }  // namespace
 
 struct ApiClient::State {
-  State(http::Endpoint to, std::string secret)
-      : controller(std::move(to)), token(std::move(secret)) {}
+  State(http::Endpoint to, std::string secret, std::shared_ptr<http::TlsContext> tls)
+      : controller(std::move(to)),
+        token(std::move(secret)),
+        client(context.get_executor(), {.tls = std::move(tls), .plain_to_loopback_only = true}) {}
   http::Endpoint controller;
   std::string token;
   boost::asio::io_context context{1};
-  http::BeastClient client{context.get_executor()};
+  http::BeastClient client;
 
   /// Runs one coroutine to its end on this thread.
   template <class T>
@@ -89,8 +92,9 @@ Result<std::string> token_of_environment() {
   return token;
 }
 
-ApiClient::ApiClient(http::Endpoint controller, std::string token)
-    : state_(std::make_unique<State>(std::move(controller), std::move(token))) {}
+ApiClient::ApiClient(http::Endpoint controller, std::string token,
+                     std::shared_ptr<http::TlsContext> tls)
+    : state_(std::make_unique<State>(std::move(controller), std::move(token), std::move(tls))) {}
 ApiClient::~ApiClient() = default;
 
 const http::Endpoint& ApiClient::controller() const { return state_->controller; }

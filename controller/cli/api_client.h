@@ -13,6 +13,10 @@
 #include "engine/base/result.h"
 #include "nodeagent/http/client.h"
 
+namespace verger::http {
+class TlsContext;
+}  // namespace verger::http
+
 namespace verger::cli {
 
 /// Exit codes of every command (docs/operations/command-line.md).
@@ -35,8 +39,9 @@ struct CallFailure {
 /// The controller's API, one call after the other; blocks.
 class ApiClient {
  public:
-  /// An empty token: none is sent.
-  explicit ApiClient(http::Endpoint controller, std::string token = {});
+  /// An empty token: none is sent. `tls`: for https; null: that is unavailable.
+  explicit ApiClient(http::Endpoint controller, std::string token = {},
+                     std::shared_ptr<http::TlsContext> tls = nullptr);
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;

@@ -19,6 +19,7 @@ void add_cluster_commands(CLI::App& app, Command& chosen);
 void add_plan_commands(CLI::App& app, Command& chosen);
 void add_run_commands(CLI::App& app, Command& chosen);
 void add_policy_commands(CLI::App& app, Command& chosen);
+void add_agent_commands(CLI::App& app, Command& chosen);
 /// token, audit, completion; last, so that the completion knows all commands.
 void add_admin_commands(CLI::App& app, Command& chosen);
 /// pause and resume, below `verger cluster`.

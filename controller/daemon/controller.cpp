@@ -28,6 +28,7 @@ struct Controller::Parts {
   Notifier notifier;
   Scheduler scheduler;
   Access access;
+  AgentBook agents;
   Api api;
 
   Parts(ControllerOptions options, const ControllerEnvironment& from,
@@ -72,6 +73,12 @@ struct Controller::Parts {
                    .tick = options.scheduler_tick,
                    .notifier = &notifier}),
         access(*journal, from.random, epoch),
+        agents({.journal = *journal,
+                .epoch = epoch,
+                .random = from.random,
+                .clock = from.clock,
+                .authority = from.authority,
+                .certificate_lifetime = options.agent_certificate_lifetime}),
         api({.executor = executor,
              .registry = registry,
              .journal = *journal,
@@ -82,7 +89,8 @@ struct Controller::Parts {
              .book = book,
              .scheduler = scheduler,
              .clock = from.clock,
-             .access = access}) {}
+             .access = access,
+             .agents = &agents}) {}
 };
 
 Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -100,6 +108,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
   VERGER_CHECK(parts->book.load());
   VERGER_CHECK(parts->scheduler.load());
   VERGER_CHECK(parts->access.load());
+  VERGER_CHECK(parts->agents.load());
   VERGER_CHECK(parts->notifier.load());
   return std::unique_ptr<Controller>(new Controller(std::move(parts)));
 }
@@ -119,6 +128,7 @@ http::Handler Controller::handler() { return parts_->api.handler(); }
 Executor& Controller::executor() { return parts_->executor; }
 Registry& Controller::registry() { return parts_->registry; }
 Journal& Controller::journal() { return *parts_->journal; }
+AgentBook& Controller::agents() { return parts_->agents; }
 ControllerEpoch Controller::epoch() const { return parts_->epoch; }
 
 }  // namespace verger::controller

@@ -5,6 +5,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "controller/cluster/agent_book.h"
 #include "controller/executor/executor.h"
 #include "controller/scheduler/notifier.h"
 #include "engine/base/file_system.h"
@@ -23,6 +24,7 @@ struct ControllerOptions {
   ExecutorOptions executor;
   std::chrono::milliseconds scheduler_tick{1'000};  ///< between two looks at what is due
   planner::Policy policy;  ///< for plans whose request does not say otherwise
+  std::chrono::seconds agent_certificate_lifetime = std::chrono::hours(24 * 90);
 };
 
 /// What comes from outside: real in vergerd, virtual in the simulation. All of it outlives the
@@ -38,6 +40,8 @@ struct ControllerEnvironment {
   /// See Network::clients_of.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
   RunCommand run_command = {};  ///< for notifications; empty: none is run
+  /// Issues the certificates of agents that enrol; null: none can.
+  const certificates::Authority* authority = nullptr;
 };
 
 /// The controller: everything on one executor. Destroying the executor's context in the middle is
@@ -59,6 +63,7 @@ class Controller {
   Executor& executor();
   Registry& registry();
   Journal& journal();
+  AgentBook& agents();
   ControllerEpoch epoch() const;
 
  private:

@@ -6,9 +6,12 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "controller/daemon/agent_renewal.h"
 #include "controller/daemon/controller.h"
+#include "controller/daemon/enrolled_agents.h"
 #include "controller/daemon/spawn.h"
 #include "controller/daemon/trusted_clients.h"
+#include "engine/base/directories.h"
 #include "engine/logging/spdlog_log.h"
 #include "engine/settings/settings.h"
 #include "nodeagent/http/loopback.h"
@@ -30,6 +33,10 @@ struct Options {
   std::uint16_t port = 2115;
   std::string port_file;
   controller::ClientTls tls;
+  http::TlsFiles api_tls;  ///< of the API; without a certificate it is plain, on loopback
+  std::string agents_ca_file;
+  std::int64_t agent_certificate_days = 90;
+  std::int64_t agent_certificate_seconds = 0;
   std::int64_t poll_interval_ms = 1000;
   std::int64_t request_deadline_ms = 15'000;
   std::int64_t permit_valid_ms = 60'000;
@@ -44,7 +51,8 @@ void add_options(settings::Settings& all, Options& options) {
   all.add("data", options.data, "Directory of the journal; made when missing");
   all.add("credentials", options.credentials,
           "Directory of credential files (default: DATA/credentials)");
-  all.add("host", options.host, "Address to listen on; loopback only");
+  all.add("host", options.host,
+          "Address to listen on; without --api-certificate-file loopback only");
   all.add("port", options.port, "Port of the API; 0 lets the system choose");
   all.add("port-file", options.port_file, "File to write the chosen port to");
   all.add("json-log", options.json_log, "Log lines as JSON");
@@ -56,8 +64,22 @@ void add_options(settings::Settings& all, Options& options) {
           "cluster may name its own (verger cluster add --ca)",
           {.group = "Certificates", .aliases = {"trusted-roots"}});
   all.add("certificate-file", options.tls.certificate,
-          "vergerd's own certificate, which agents ask for over https", tls);
+          "vergerd's own certificate for agents that have one of another authority", tls);
   all.add("certificate-private-key-file", options.tls.private_key, "Its key", tls);
+  all.add("api-certificate-file", options.api_tls.certificate,
+          "Certificate of the API, its intermediates behind it (PEM): the API is https", tls);
+  all.add("api-certificate-private-key-file", options.api_tls.private_key, "Its key", tls);
+  all.add(
+      "agents-ca-file", options.agents_ca_file,
+      "Key and root, in one file of mode 0600, of the authority that issues the certificates of "
+      "agents that enrol; made at the first start, never replaced (default: DATA/agents-ca.pem)",
+      tls);
+  all.add("agent-certificate-days", options.agent_certificate_days,
+          "How long such a certificate is valid; renewed when two thirds are over",
+          {.group = "Certificates", .unit = "d"});
+  all.add("agent-certificate-seconds", options.agent_certificate_seconds,
+          "The same in seconds, for tests (0: the days count)",
+          {.group = "Certificates", .unit = "s", .hidden = true});
   const settings::Traits times{.group = "Times", .unit = "ms"};
   all.add("poll-interval-ms", options.poll_interval_ms,
           "Between two looks at a node that acts, or at a closed gate", times);
@@ -94,12 +116,70 @@ net::awaitable<void> run_until_told(controller::Controller& controller, http::Se
   co_await controller.stop();
 }
 
-net::awaitable<void> reload_on_signal(controller::TrustedClients& clients, Log& log) {
+net::awaitable<void> reload_on_signal(controller::TrustedClients& clients,
+                                      std::shared_ptr<http::TlsContext> api, Log& log) {
   net::signal_set signals(co_await net::this_coro::executor, SIGHUP);
   while (true) {
     co_await signals.async_wait(net::use_awaitable);
     log.info("reading certificates and trusted roots again: SIGHUP has been received");
     clients.reload();
+    if (api == nullptr) {
+      continue;
+    }
+    if (auto loaded = api->reload(); !loaded) {
+      log.error("the API's certificate was not reloaded; the former one stays",
+                {{"error", loaded.error().message}, {"still served", api->certificate().serial}});
+    } else {
+      log.info(
+          "the API's certificate was reloaded",
+          {{"serial", api->certificate().serial}, {"valid until", api->certificate().not_after}});
+    }
+  }
+}
+
+/// The authority of vergerd's agents, and vergerd's own certificate of it.
+struct AgentsAuthority {
+  certificates::Authority authority;
+  Path own_certificate;
+  std::chrono::seconds lifetime;
+
+  static Result<AgentsAuthority> open(const Options& options) {
+    const Path data = options.data;
+    VERGER_CHECK(make_directories_durably(posix_file_system(), data));
+    VERGER_TRY(auto authority, certificates::Authority::open_or_make(
+                                   options.agents_ca_file.empty() ? data / "agents-ca.pem"
+                                                                  : Path(options.agents_ca_file),
+                                   system_clock().now()));
+    AgentsAuthority out{std::move(authority), data / "agents-client.pem",
+                        options.agent_certificate_seconds > 0
+                            ? std::chrono::seconds(options.agent_certificate_seconds)
+                            : std::chrono::hours(24 * options.agent_certificate_days)};
+    VERGER_TRY(const bool made, out.renew());
+    static_cast<void>(made);
+    return out;
+  }
+  [[nodiscard]] Result<bool> renew() const {
+    return controller::renew_own_certificate(authority, own_certificate, lifetime,
+                                             system_clock().now());
+  }
+  /// `root` is told by its file, which holds the key too; only certificates are read from it.
+  [[nodiscard]] http::TlsFiles tls(const std::string& root) const {
+    return {.certificate = own_certificate.string(),
+            .private_key = own_certificate.string(),
+            .trusted_roots = root};
+  }
+};
+
+/// An authority that is not the one agents enrolled with helps nobody, and nobody would notice.
+void warn_of_strangers(const controller::AgentBook& book, const certificates::Authority& authority,
+                       Log& log) {
+  for (const auto& agent : book.agents()) {
+    if (agent.authority != authority.fingerprint()) {
+      log.error("an agent has enrolled with an authority that is not there any more",
+                {{"cluster", agent.cluster},
+                 {"node", agent.node},
+                 {"do", "restore the file of --agents-ca-file, or enrol the agent again"}});
+    }
   }
 }
 
@@ -119,10 +199,27 @@ int serve(const Options& options, Log& log) {
   if (!options.tls.certificate.empty() && options.tls.trusted_roots.empty()) {
     log.info("no --ca: https works for clusters that name their own trusted roots");
   }
-  if (!http::is_loopback(options.host)) {
+  if (options.api_tls.certificate.empty() != options.api_tls.private_key.empty()) {
+    return usage(
+        "--api-certificate-file and --api-certificate-private-key-file belong together: give both "
+        "or none");
+  }
+  if (options.api_tls.certificate.empty() && !http::is_loopback(options.host)) {
     return usage("--host " + options.host +
-                 ": vergerd's own API has no TLS and no authentication yet, so it listens on "
-                 "loopback only");
+                 ": plain HTTP is for this machine alone; to listen on other addresses give "
+                 "--api-certificate-file and --api-certificate-private-key-file");
+  }
+  std::shared_ptr<http::TlsContext> api_tls;
+  if (!options.api_tls.certificate.empty()) {
+    auto loaded = http::TlsContext::server(options.api_tls, http::ClientCertificate::kNotAsked);
+    if (!loaded) {
+      std::cerr << "vergerd: " << loaded.error().message << '\n';
+      return kFailed;
+    }
+    api_tls = *std::move(loaded);
+    log.info("certificate of the API loaded", {{"subject", api_tls->certificate().subject},
+                                               {"serial", api_tls->certificate().serial},
+                                               {"valid until", api_tls->certificate().not_after}});
   }
   net::io_context context{1};
   const Path data = options.data;
@@ -131,6 +228,22 @@ int serve(const Options& options, Log& log) {
   if (!clients) {
     std::cerr << "vergerd: " << clients.error().message << '\n';
     return clients.error().code == Errc::kInvalidArgument ? kUsage : kFailed;
+  }
+  if (options.agent_certificate_days < 1) {
+    return usage("--agent-certificate-days must be at least 1");
+  }
+  const auto agents = AgentsAuthority::open(options);
+  if (!agents) {
+    std::cerr << "vergerd: " << agents.error().message << '\n';
+    return agents.error().code == Errc::kRefused ? kRefused : kFailed;
+  }
+  const auto agents_ca =
+      options.agents_ca_file.empty() ? (data / "agents-ca.pem").string() : options.agents_ca_file;
+  const auto enrolled =
+      controller::EnrolledAgents::make(context.get_executor(), agents->tls(agents_ca));
+  if (!enrolled) {
+    std::cerr << "vergerd: " << enrolled.error().message << '\n';
+    return kFailed;
   }
   const auto standard = (*clients)->trusting({});
   planner::Policy policy;
@@ -144,7 +257,8 @@ int serve(const Options& options, Log& log) {
        .request_deadline = milliseconds(options.request_deadline_ms),
        .executor = {.poll_interval = milliseconds(options.poll_interval_ms),
                     .permit_valid_for = milliseconds(options.permit_valid_ms)},
-       .policy = policy},
+       .policy = policy,
+       .agent_certificate_lifetime = agents->lifetime},
       {.executor = context.get_executor(),
        .files = posix_file_system(),
        .clock = system_clock(),
@@ -152,13 +266,21 @@ int serve(const Options& options, Log& log) {
        .timers = http::system_timers(),
        .client = *standard->nodes,
        .log = log,
-       .clients_of = [&clients](const std::string& roots) { return (*clients)->trusting(roots); },
-       .run_command = controller::spawn_command});
+       .clients_of = [&](const std::string& roots) -> Result<controller::ClusterClients> {
+         VERGER_TRY(auto both, (*clients)->trusting(roots));
+         both.agents = &(*enrolled)->routed(*both.agents);
+         return both;
+       },
+       .run_command = controller::spawn_command,
+       .authority = &agents->authority});
   if (!controller) {
     std::cerr << "vergerd: " << controller.error().message << '\n';
     return controller.error().code == Errc::kRefused ? kRefused : kFailed;
   }
-  http::Server server(context.get_executor(), {.host = options.host, .port = options.port},
+  (*enrolled)->attach((*controller)->registry(), (*controller)->agents());
+  warn_of_strangers((*controller)->agents(), agents->authority, log);
+  http::Server server(context.get_executor(),
+                      {.host = options.host, .port = options.port, .tls = api_tls},
                       (*controller)->handler(), log);
   const auto endpoint = server.listen();
   if (!endpoint) {
@@ -188,11 +310,36 @@ int serve(const Options& options, Log& log) {
                   }
                   context.stop();
                 });
-  net::co_spawn(context, reload_on_signal(**clients, log), [&](const std::exception_ptr& error) {
-    if (error) {
-      log.error("SIGHUP is not looked for any more");
-    }
-  });
+  net::co_spawn(context, reload_on_signal(**clients, api_tls, log),
+                [&](const std::exception_ptr& error) {
+                  if (error) {
+                    log.error("SIGHUP is not looked for any more");
+                  }
+                });
+  // Short-lived certificates of tests are looked at more often.
+  const auto look_every =
+      std::min<milliseconds>(std::chrono::hours(1), milliseconds(agents->lifetime) / 20);
+  net::co_spawn(context,
+                controller::AgentRenewal::run(
+                    {.book = (*controller)->agents(),
+                     .registry = (*controller)->registry(),
+                     .clock = system_clock(),
+                     .timers = http::system_timers(),
+                     .log = log,
+                     .client_of = [&](const controller::EnrolledAgent& agent) -> http::Client& {
+                       return (*enrolled)->client_of(agent);
+                     },
+                     .renew_own = [&]() -> Result<void> {
+                       VERGER_TRY(const bool renewed, agents->renew());
+                       return renewed ? (*enrolled)->reload() : Result<void>{};
+                     },
+                     .request_deadline = milliseconds(options.request_deadline_ms),
+                     .look_every = look_every}),
+                [&](const std::exception_ptr& error) {
+                  if (error) {
+                    log.error("agents' certificates are not renewed any more");
+                  }
+                });
   context.run();
   return status;
 }

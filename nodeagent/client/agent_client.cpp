@@ -69,6 +69,17 @@ Outcome<api::OperationStatus> parse_answer_operation(const http::Response& respo
              : fail<api::OperationStatus>(response);
 }
 
+Outcome<std::string> parse_answer_certificate_request(const http::Response& response) {
+  if (response.status != 200) {
+    return fail<std::string>(response);
+  }
+  const auto body = nlohmann::json::parse(response.body, nullptr, false);
+  if (!body.is_object() || !body.value("request", nlohmann::json()).is_string()) {
+    return unknown<std::string>("unexpected_answer", "the answer has no certificate request");
+  }
+  return done(body.at("request").get<std::string>());
+}
+
 Outcome<api::Digest> parse_answer_digest(const http::Response& response) {
   if (response.status == 202) {
     return unknown<api::Digest>("computing", "the agent is still computing it: ask again");
@@ -112,6 +123,21 @@ net::awaitable<Outcome<api::OperationStatus>> AgentClient::cancel(std::string id
                                                   .target = operation_target(id) + "/cancel",
                                                   .headers = {{"Accept", "application/json"}}},
                                     deadline_, &parse_answer_operation);
+}
+
+net::awaitable<Outcome<std::string>> AgentClient::certificate_request() const {
+  return call<std::string>(client_, agent_,
+                           http::Request{.method = "POST",
+                                         .target = "/agent/v1/certificate/request",
+                                         .headers = {{"Accept", "application/json"}}},
+                           deadline_, &parse_answer_certificate_request);
+}
+
+net::awaitable<Outcome<Nothing>> AgentClient::install_certificate(std::string pem) const {
+  return call<Nothing>(client_, agent_,
+                       json_request("PUT", "/agent/v1/certificate",
+                                    nlohmann::json{{"certificate", std::move(pem)}}.dump()),
+                       deadline_, &parse_answer_permit);
 }
 
 net::awaitable<Outcome<api::Digest>> AgentClient::digest(std::int64_t point) const {

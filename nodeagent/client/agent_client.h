@@ -29,6 +29,10 @@ class AgentClient {
   net::awaitable<Outcome<api::OperationStatus>> start(api::OperationRequest request) const;
   net::awaitable<Outcome<api::OperationStatus>> operation(std::string id) const;
   net::awaitable<Outcome<api::OperationStatus>> cancel(std::string id) const;
+  /// The request for a new certificate, PEM; of an enrolled agent.
+  net::awaitable<Outcome<std::string>> certificate_request() const;
+  /// done: the agent shows it from now on.
+  net::awaitable<Outcome<Nothing>> install_certificate(std::string pem) const;
   /// unknown (computing) while it is computed: ask again.
   net::awaitable<Outcome<api::Digest>> digest(std::int64_t point) const;
 
@@ -41,6 +45,7 @@ class AgentClient {
 Outcome<api::NodeFacts> parse_answer_facts(const http::Response& response);
 Outcome<Nothing> parse_answer_permit(const http::Response& response);
 Outcome<api::OperationStatus> parse_answer_operation(const http::Response& response);
+Outcome<std::string> parse_answer_certificate_request(const http::Response& response);
 Outcome<api::Digest> parse_answer_digest(const http::Response& response);
 
 }  // namespace verger::client

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "nodeagent/daemon/identity.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/loopback.h"
 
@@ -55,8 +56,8 @@ Result<void> check_reach(const ProgramOptions& options) {
   if (options.role != Role::kNode && !options.agent_has_tls() &&
       !http::is_loopback(options.agent_ip)) {
     return wrong(
-        fmt::format("--agent-ip {}: without TLS the agent listens on loopback only; give "
-                    "--agent-certificate-file and its key",
+        fmt::format("--agent-ip {}: without TLS the agent listens on loopback only; enrol "
+                    "it (verger-agent enrol --help), or give --agent-certificate-file and its key",
                     options.agent_ip));
   }
   return {};
@@ -320,7 +321,8 @@ void OptionParser::declare_agent() {
   settings_.add("agent-ip", o.agent_ip, "Address of the agent interface (default: --host)", agent);
   settings_.add("agent-port", o.agent_port, "Port of the agent interface", agent);
   settings_.add("agent-certificate-file", o.agent_tls.certificate,
-                "Of the agent interface (default: the node's)", agent);
+                "Of the agent interface (default: what it got by enrolling; else the node's)",
+                agent);
   settings_.add("agent-certificate-private-key-file", o.agent_tls.private_key, "Its key", agent);
   settings_.add("agent-trusted-roots", o.agent_tls.trusted_roots,
                 "Roots to which a controller's certificate must chain (default: the node's)",
@@ -380,6 +382,18 @@ Result<ProgramOptions> OptionParser::finish() {
       options.warnings.emplace_back(
           "a new database gets users with the well-known password 'changeit': fit for trying out "
           "on this machine only");
+    }
+  }
+  if (const auto identity = IdentityFiles::in(options.state_directory);
+      options.role != Role::kNode && !options.state_directory.empty() && identity.there()) {
+    if (options.agent_has_tls()) {
+      options.warnings.push_back(
+          fmt::format("--agent-certificate-file is given, so what this agent got by enrolling is "
+                      "not used ({})",
+                      identity.certificate.string()));
+    } else {
+      options.agent_tls = identity.tls();
+      options.agent_enrolled = true;
     }
   }
   if (options.role == Role::kBoth && !options.agent_has_tls() &&

@@ -35,6 +35,9 @@ struct ProgramOptions {
   http::TlsFiles node_tls;
   /// Of the agent interface; its roots say whose certificates controllers must have.
   http::TlsFiles agent_tls;
+  /// The agent has enrolled: `agent_tls` is its identity (identity.h), and nobody but its
+  /// controller gets through.
+  bool agent_enrolled = false;
   std::chrono::milliseconds connection_lifetime{std::chrono::minutes(10)};
 
   std::string state_directory;  ///< of the agent's journal

@@ -10,6 +10,8 @@
 #include "engine/logging/spdlog_log.h"
 #include "nodeagent/daemon/agent_options.h"
 #include "nodeagent/daemon/embedded_node.h"
+#include "nodeagent/daemon/enrol.h"
+#include "nodeagent/daemon/identity.h"
 #include "nodeagent/external/external_node.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/external/truncation_watch.h"
@@ -84,6 +86,7 @@ struct Program {
   std::unique_ptr<external::OfflineServer> offline;
   std::unique_ptr<external::TruncationWatch> truncation;
   std::unique_ptr<Agent> agent;
+  std::unique_ptr<Identity> identity;  ///< of an agent that has enrolled
   [[nodiscard]] node::NodeInspection* inspection() const {
     return node ? node->inspection() : external ? external->inspection() : nullptr;
   }
@@ -114,7 +117,9 @@ void reload(Program& program, Log& log) {
                 {{"of", std::string(what)}, {"error", loaded.error().message}});
     }
   };
-  if (tls.agent) {
+  if (tls.agent && options->agent_enrolled != program.options.agent_enrolled) {
+    log.warning("the agent has enrolled since it was started: restart it to use that");
+  } else if (tls.agent) {
     again("agent", tls.agent, options->agent_tls);
   }
   if (!tls.node && tls.calls) {
@@ -232,11 +237,18 @@ Result<void> start_agent(Program& program, Log& log) {
                           .password = credentials.second,
                           .poll_interval = milliseconds(options.agent_poll_interval_ms)},
                          std::move(environment)));
+  auto handler = program.agent->handler();
+  if (options.agent_enrolled) {
+    program.identity = std::make_unique<Identity>(
+        IdentityFiles::in(options.state_directory),
+        [&program] { return program.tls.agent->reload(); }, log);
+    handler = program.identity->guard(std::move(handler));
+  }
   program.agent_server = std::make_unique<http::Server>(
       program.context.get_executor(),
       http::ServerOptions{
           .host = options.agent_ip, .port = options.agent_port, .tls = program.tls.agent},
-      program.agent->handler(), log);
+      std::move(handler), log);
   VERGER_TRY(const auto served, program.agent_server->listen());
   program.agent->start();
   log.info("the agent serves", {{"url", served.url()}});
@@ -337,6 +349,9 @@ int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_o
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "enrol") {
+    return run_enrol(argc - 1, argv + 1, std::cout, std::cerr);
+  }
   const auto read_options = [argc, argv]() -> Result<ProgramOptions> {
     OptionParser parser;
     VERGER_CHECK(parser.parse(argc, argv));

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/api/answers.h"
+#include "controller/api/api.h"
+#include "nodeagent/http/client.h"
+
+// /agents: who has enrolled, one-time tokens, and enrolling itself.
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kTokenSeconds = 3600;
+
+json view_of(const EnrolledAgent& agent) {
+  return {{"cluster", agent.cluster},
+          {"node", agent.node},
+          {"serial", agent.serials.back()},
+          {"hosts", agent.hosts},
+          {"not_after", format_ticks(agent.not_after)},
+          {"renew_at", format_ticks(AgentBook::renew_at(agent))},
+          {"enrolled_at", format_ticks(agent.enrolled_at)},
+          {"authority", agent.authority}};
+}
+
+json view_of(const OpenAgentToken& token, Ticks now) {
+  return {{"cluster", token.cluster},
+          {"node", token.node},
+          {"id", token.id},
+          {"hosts", token.hosts},
+          {"created_by", token.created_by},
+          {"expires_at", format_ticks(token.expires_at)},
+          {"expired", now >= token.expires_at}};
+}
+
+/// An address in brackets, as a URL has it, goes into a certificate without.
+std::string bare(const std::string& host) {
+  return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+}
+
+}  // namespace
+
+http::Response Api::create_agent_token(const std::string& text, const std::string& by) {
+  const auto body = json::parse(text, nullptr, false);
+  const auto has_text = [&](const char* name) {
+    return body.contains(name) && body.at(name).is_string();
+  };
+  if (!body.is_object() || !has_text("cluster") || !has_text("node")) {
+    return problem(400, "bad_request", "the body must be {\"cluster\": ..., \"node\": ...}");
+  }
+  const auto cluster = body.at("cluster").get<std::string>();
+  const auto node = body.at("node").get<std::string>();
+  std::vector<std::string> hosts;
+  for (const auto& host : body.value("hosts", json::array())) {
+    if (!host.is_string()) {
+      return problem(400, "bad_request", "hosts must be an array of strings");
+    }
+    hosts.push_back(bare(host.get<std::string>()));
+  }
+  const auto seconds = body.value("valid_for_seconds", json(kTokenSeconds));
+  if (!seconds.is_number_integer()) {
+    return problem(400, "bad_request", "valid_for_seconds must be an integer");
+  }
+  // A cluster may be registered later, when its agents run; one that is there must have the node.
+  if (const auto config = parts_.registry.find(cluster)) {
+    const auto* found = config->find(node);
+    if (found == nullptr) {
+      return problem(404, "not_found",
+                     fmt::format("cluster {} has no node {}; see: verger cluster show {}", cluster,
+                                 node, cluster));
+    }
+    if (const auto url = http::parse_endpoint(found->agent_url)) {
+      const auto host = bare(url->host);
+      if (std::ranges::find(hosts, host) == hosts.end()) {
+        hosts.push_back(host);
+      }
+    }
+  }
+  const auto created = parts_.agents->create_token(
+      cluster, node, std::move(hosts), std::chrono::seconds(seconds.get<std::int64_t>()), by);
+  if (!created) {
+    return problem_of(created.error());
+  }
+  auto out = view_of(created->token, parts_.clock.now());
+  out["token"] = created->secret;
+  auto answer = json_answer(201, out);
+  answer.headers.set("Cache-Control", "no-store");
+  return answer;
+}
+
+http::Response Api::enrol_agent(const http::Request& request) {
+  const auto body = json::parse(request.body, nullptr, false);
+  if (!body.is_object() || !body.value("token", json()).is_string() ||
+      !body.value("request", json()).is_string()) {
+    return problem(400, "bad_request",
+                   "the body must be {\"token\": ..., \"request\": a PEM certificate request}");
+  }
+  if (parts_.agents == nullptr) {
+    return problem(503, "unavailable", "this controller has no authority for agents");
+  }
+  const auto enrolled = parts_.agents->enrol(body.at("token").get<std::string>(),
+                                             body.at("request").get<std::string>());
+  if (!enrolled) {
+    switch (enrolled.error().code) {
+      case Errc::kUnauthorized:
+        return problem(401, "token_unknown", enrolled.error().message);
+      case Errc::kConflict:
+        return problem(409, "token_used", enrolled.error().message);
+      case Errc::kTimeout:
+        return problem(403, "token_expired", enrolled.error().message);
+      default:
+        return problem_of(enrolled.error());
+    }
+  }
+  return json_answer(200, {{"cluster", enrolled->cluster},
+                           {"node", enrolled->node},
+                           {"certificate", enrolled->certificate},
+                           {"authority", enrolled->authority},
+                           {"not_after", format_ticks(enrolled->not_after)}});
+}
+
+http::Response Api::agents(const http::Request& request, const http::Target& target,
+                           const std::string& by) {
+  if (parts_.agents == nullptr) {
+    return request.method == "GET"
+               ? json_answer(200, {{"agents", json::array()}, {"tokens", json::array()}})
+               : problem(503, "unavailable", "this controller has no authority for agents");
+  }
+  if (request.method == "DELETE") {
+    if (auto forgotten = parts_.agents->forget(target.segments[3], target.segments[4], by);
+        !forgotten) {
+      return problem_of(forgotten.error());
+    }
+    http::Response response;
+    response.status = 204;
+    return response;
+  }
+  if (request.method == "POST") {
+    return create_agent_token(request.body, by);
+  }
+  auto agents = json::array();
+  for (const auto& agent : parts_.agents->agents()) {
+    agents.push_back(view_of(agent));
+  }
+  auto tokens = json::array();
+  for (const auto& token : parts_.agents->open_tokens()) {
+    tokens.push_back(view_of(token, parts_.clock.now()));
+  }
+  return json_answer(200, {{"agents", std::move(agents)}, {"tokens", std::move(tokens)}});
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/commands.h"
+#include "controller/cli/json_text.h"
+#include "controller/cli/table.h"
+
+// agent token | list | forget
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+
+struct TokenOptions {
+  std::string agent;
+  std::vector<std::string> hosts;
+  std::int64_t minutes = 60;
+  std::int64_t seconds = 0;
+};
+
+/// "orders/n1"
+std::optional<std::pair<std::string, std::string>> cluster_and_node(const std::string& text) {
+  const auto slash = text.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() ||
+      text.find('/', slash + 1) != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::pair(text.substr(0, slash), text.substr(slash + 1));
+}
+
+int not_an_agent(const CliContext& context, const std::string& text) {
+  context.err << fmt::format("verger: \"{}\": an agent is named CLUSTER/NODE, such as orders/n1\n",
+                             text);
+  return kUsage;
+}
+
+int make_token(const CliContext& context, const TokenOptions& options) {
+  const auto agent = cluster_and_node(options.agent);
+  if (!agent) {
+    return not_an_agent(context, options.agent);
+  }
+  const auto token = context.api.post(
+      "/agents/tokens",
+      {{"cluster", agent->first},
+       {"node", agent->second},
+       {"hosts", options.hosts},
+       {"valid_for_seconds", options.seconds > 0 ? options.seconds : options.minutes * 60}});
+  if (!token) {
+    return context.fail(token.error());
+  }
+  if (context.json) {
+    context.out << token->dump() << '\n';
+    return kDone;
+  }
+  // The secret alone on stdout, so that it can go straight into a file.
+  context.err << fmt::format(
+      "a token for the agent of {}, good once, until {}; it is shown this once. Beside the node: "
+      "verger-agent enrol --controller URL --state DIR --token-file FILE\n",
+      options.agent, text_of(*token, "expires_at").substr(0, 19));
+  context.out << text_of(*token, "token") << '\n';
+  return kDone;
+}
+
+int list_agents(const CliContext& context) {
+  const auto answer = context.api.get("/agents");
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  if (context.json) {
+    for (const auto* list : {"agents", "tokens"}) {
+      for (auto one : list_of(*answer, list)) {
+        one["state"] = std::string_view(list) == "agents" ? "enrolled"
+                       : one.value("expired", false)      ? "token expired"
+                                                          : "token open";
+        context.out << one.dump() << '\n';
+      }
+    }
+    return kDone;
+  }
+  Table table({{"agent"}, {"state"}, {"until"}, {"serial"}, {"hosts"}});
+  const auto add = [&](const json& one, const char* state, const char* until) {
+    std::string hosts;
+    for (const auto& host : list_of(one, "hosts")) {
+      hosts += (hosts.empty() ? "" : " ") + host.get<std::string>();
+    }
+    const auto serial = text_of(one, "serial");
+    table.add({text_of(one, "cluster") + "/" + text_of(one, "node"), state,
+               text_of(one, until).substr(0, 19), serial.empty() ? "-" : serial.substr(0, 12),
+               hosts});
+  };
+  for (const auto& agent : list_of(*answer, "agents")) {
+    add(agent, "enrolled", "not_after");
+  }
+  for (const auto& token : list_of(*answer, "tokens")) {
+    add(token, token.value("expired", false) ? "token expired" : "token open", "expires_at");
+  }
+  table.print(context.out);
+  return kDone;
+}
+
+int forget_agent(const CliContext& context, const std::string& text) {
+  const auto agent = cluster_and_node(text);
+  if (!agent) {
+    return not_an_agent(context, text);
+  }
+  const auto answer = context.api.remove(fmt::format(
+      "/agents/{}/{}", http::percent_encode(agent->first), http::percent_encode(agent->second)));
+  if (!answer) {
+    return context.fail(answer.error());
+  }
+  if (!context.json) {
+    context.out << fmt::format(
+        "the agent of {} is not believed any more; to let it in again: "
+        "verger agent token {}\n",
+        text, text);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_agent_commands(CLI::App& app, Command& chosen) {
+  auto* agent = app.add_subcommand("agent", "Agents with a certificate of vergerd's own");
+  agent->require_subcommand(1);
+  auto options = std::make_shared<TokenOptions>();
+  auto* token = agent->add_subcommand("token", "A one-time token with which an agent enrols");
+  token->footer("Example: verger agent token orders/n1 > n1.token");
+  token->add_option("CLUSTER/NODE", options->agent)->required();
+  token->add_option("--host", options->hosts,
+                    "Name or address in the agent's URL, where the cluster is not registered yet");
+  token->add_option("--valid-for-minutes", options->minutes)->check(CLI::Range(1, 7 * 24 * 60));
+  token->add_option("--valid-for-seconds", options->seconds, "For tests")->group("");
+  token->callback([options, &chosen] {
+    chosen = [options](const CliContext& context) { return make_token(context, *options); };
+  });
+  agent->add_subcommand("list", "Who has enrolled, and tokens nobody has used")
+      ->callback([&chosen] { chosen = list_agents; });
+  auto name = std::make_shared<std::string>();
+  auto* forget = agent->add_subcommand("forget", "Believe an agent's certificate no more");
+  forget->add_option("CLUSTER/NODE", *name)->required();
+  forget->callback([name, &chosen] {
+    chosen = [name](const CliContext& context) { return forget_agent(context, *name); };
+  });
+}
+
+}  // namespace verger::cli

@@ -1,0 +1,337 @@
+#include "controller/cluster/agent_book.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/digest.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+constexpr std::string_view kPrefix = "agent/";
+constexpr std::string_view kMark = "vergeragent_";
+constexpr std::size_t kRequestBytes = 16 * 1024;
+constexpr seconds kLongestToken = std::chrono::hours(24 * 7);
+
+std::string key_of(std::string_view cluster, std::string_view node) {
+  return fmt::format("{}/{}", cluster, node);
+}
+
+std::string hash_of(const std::string& salt, std::string_view secret) {
+  return to_hex(sha256(as_bytes(salt + std::string(secret))));
+}
+
+/// Both are digests of the same length; takes as long whatever differs.
+bool same_digest(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0U : 1U;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference |=
+        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+Ticks after(Ticks time, seconds duration) {
+  return Ticks(time.value() + duration.count() * kTicksPerSecond);
+}
+
+Result<Ticks> time_in(const json& data, const char* name) {
+  return parse_ticks(data.value(name, std::string()));
+}
+
+/// Cluster and node are parts of streams and identities.
+Result<void> check_name(std::string_view what, std::string_view name) {
+  const bool good = !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == ':';
+  });
+  if (!good) {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("{} \"{}\": 1 to 100 letters, digits, '-', '_', '.', ':'", what, name)};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> AgentBook::load() {
+  entries_.clear();
+  tokens_.clear();
+  VERGER_TRY(const auto streams, parts_.journal.streams(kPrefix));
+  for (const auto& stream : streams) {
+    VERGER_TRY(const auto events, parts_.journal.read(stream));
+    for (const auto& event : events) {
+      if (auto folded = fold(event); !folded) {
+        return folded.error().within(
+            fmt::format("journal, event {} of {}", event.sequence.value(), stream));
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> AgentBook::fold(const JournalEvent& event) {
+  const auto key = event.stream.substr(kPrefix.size());
+  const auto slash = key.find('/');
+  const auto cluster = key.substr(0, slash);
+  const auto node = slash == std::string::npos ? std::string() : key.substr(slash + 1);
+  auto& entry = entries_[key];
+  entry.revision = event.revision;
+  const auto data = json::parse(event.data, nullptr, false);
+  if (!data.is_object()) {
+    return Error{Errc::kCorruption, fmt::format("{} is no JSON object", event.type)};
+  }
+  const auto id = data.value("token", std::string());
+  if (event.type == events::kAgentTokenCreated || event.type == events::kAgentForgotten) {
+    for (auto& [other, token] : tokens_) {
+      if (token.open.cluster == cluster && token.open.node == node) {
+        token.replaced = token.replaced || token.used_with_key.empty();
+      }
+    }
+  }
+  if (event.type == events::kAgentForgotten) {
+    entry.agent.reset();
+  } else if (event.type == events::kAgentTokenCreated) {
+    Token token;
+    VERGER_TRY(const auto expires_at, time_in(data, "expires_at"));
+    token.open = {.cluster = cluster,
+                  .node = node,
+                  .id = id,
+                  .created_by = data.value("by", std::string()),
+                  .hosts = data.value("hosts", std::vector<std::string>()),
+                  .expires_at = expires_at};
+    token.salt = data.value("salt", std::string());
+    token.hash = data.value("hash", std::string());
+    tokens_[id] = std::move(token);
+  } else if (event.type == events::kAgentEnrolled) {
+    auto& token = tokens_[id];
+    token.used_with_key = data.value("key", std::string());
+    token.used_at = event.at;
+    token.certificate = data.value("certificate", std::string());
+    EnrolledAgent agent;
+    agent.cluster = cluster;
+    agent.node = node;
+    agent.serials = {data.value("serial", std::string())};
+    agent.authority = data.value("authority", std::string());
+    agent.hosts = data.value("hosts", std::vector<std::string>());
+    agent.enrolled_at = event.at;
+    VERGER_TRY(agent.not_before, time_in(data, "not_before"));
+    VERGER_TRY(agent.not_after, time_in(data, "not_after"));
+    entry.agent = std::move(agent);
+  } else if (event.type == events::kAgentRenewed && entry.agent) {
+    VERGER_TRY(entry.agent->not_before, time_in(data, "not_before"));
+    VERGER_TRY(entry.agent->not_after, time_in(data, "not_after"));
+    // A renewal whose certificate never arrived leaves the agent with the one before.
+    entry.agent->serials.push_back(data.value("serial", std::string()));
+    entry.agent->authority = data.value("authority", entry.agent->authority);
+  } else {
+    return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
+  }
+  return {};
+}
+
+Result<void> AgentBook::append(const std::string& cluster, const std::string& node,
+                               std::string_view type, std::string data) {
+  const auto key = key_of(cluster, node);
+  const auto found = entries_.find(key);
+  StreamWriter writer(parts_.journal, fmt::format("{}{}", kPrefix, key), parts_.epoch,
+                      found == entries_.end() ? Revision(0) : found->second.revision);
+  VERGER_CHECK(writer.append({NewEvent{std::string(type), data}}));
+  JournalEvent written;
+  written.stream = writer.stream();
+  written.revision = writer.revision();
+  written.type = std::string(type);
+  written.data = std::move(data);
+  written.at = parts_.clock.now();
+  return fold(written);
+}
+
+certificates::Subject AgentBook::subject_of(const std::string& cluster, const std::string& node,
+                                            std::vector<std::string> hosts) const {
+  return {.common_name = std::string(certificates::kAgentCommonName),
+          .identity = certificates::agent_identity(cluster, node),
+          .hosts = std::move(hosts),
+          .usage = certificates::Usage::kServer};
+}
+
+Result<AgentBook::NewToken> AgentBook::create_token(const std::string& cluster,
+                                                    const std::string& node,
+                                                    std::vector<std::string> hosts,
+                                                    seconds valid_for, const std::string& by) {
+  if (parts_.authority == nullptr) {
+    return Error{Errc::kUnsupported, "this controller has no authority for agents"};
+  }
+  VERGER_CHECK(check_name("cluster name", cluster));
+  VERGER_CHECK(check_name("node name", node));
+  if (valid_for < seconds(1) || valid_for > kLongestToken) {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("a token is valid for 1 second to 7 days, not for {} s", valid_for.count())};
+  }
+  if (hosts.empty()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}/{}: no host is known for its agent: register the cluster with "
+                             "--agent, or name the host by --host",
+                             cluster, node)};
+  }
+  // What cannot be put into a certificate is better refused now than at the agent.
+  VERGER_TRY(const auto trial, certificates::make_key_and_request());
+  VERGER_CHECK(parts_.authority->issue(trial.request, subject_of(cluster, node, hosts),
+                                       parts_.clock.now(), seconds(1)));
+  const auto random_text = [this] {
+    auto text = parts_.random.uuid().to_string() + parts_.random.uuid().to_string();
+    std::erase(text, '-');
+    return text;
+  };
+  const auto id = random_text().substr(0, 12);
+  const auto salt = random_text();
+  const auto secret = random_text();
+  const json data{{"token", id},
+                  {"salt", salt},
+                  {"hash", hash_of(salt, secret)},
+                  {"hosts", hosts},
+                  {"expires_at", format_ticks(after(parts_.clock.now(), valid_for))},
+                  {"by", by}};
+  VERGER_CHECK(append(cluster, node, events::kAgentTokenCreated, data.dump()));
+  return NewToken{tokens_.at(id).open,
+                  fmt::format("{}{}_{}_{}", kMark, id, secret, parts_.authority->fingerprint())};
+}
+
+Result<AgentBook::Enrolment> AgentBook::enrol(std::string_view text, std::string_view request) {
+  const Error unknown{Errc::kUnauthorized,
+                      "the token is not known here, or a newer one has taken its place; an admin "
+                      "makes one with: verger agent token CLUSTER/NODE"};
+  if (parts_.authority == nullptr || !text.starts_with(kMark)) {
+    return unknown;
+  }
+  text.remove_prefix(kMark.size());
+  const auto first = text.find('_');
+  const auto second = first == std::string_view::npos ? first : text.find('_', first + 1);
+  const auto found = tokens_.find(text.substr(0, first));
+  if (second == std::string_view::npos || found == tokens_.end()) {
+    return unknown;
+  }
+  const auto& token = found->second;
+  const auto secret = text.substr(first + 1, second - first - 1);
+  if (!same_digest(token.hash, hash_of(token.salt, secret)) || token.replaced) {
+    return unknown;
+  }
+  const auto cluster = token.open.cluster;
+  const auto node = token.open.node;
+  if (request.size() > kRequestBytes) {
+    return Error{Errc::kInvalidArgument, "the certificate request is too long"};
+  }
+  VERGER_TRY(const auto key, certificates::key_of_request(request));
+  const auto* agent = find(cluster, node);
+  if (!token.used_with_key.empty()) {
+    if (token.used_with_key != key || agent == nullptr) {
+      return Error{
+          Errc::kConflict,
+          fmt::format("the token of {}/{} was used already, at {}: it is good for one "
+                      "agent once. If that was not you, run: verger agent forget {}/{}. "
+                      "For a new one: verger agent token {}/{}",
+                      cluster, node, format_ticks(token.used_at), cluster, node, cluster, node)};
+    }
+    return Enrolment{cluster, node, token.certificate, parts_.authority->root(), agent->not_after};
+  }
+  if (parts_.clock.now() >= token.open.expires_at) {
+    return Error{Errc::kTimeout,
+                 fmt::format("the token of {}/{} has expired at {}; make a new one with: verger "
+                             "agent token {}/{}",
+                             cluster, node, format_ticks(token.open.expires_at), cluster, node)};
+  }
+  VERGER_TRY(const auto issued,
+             parts_.authority->issue(request, subject_of(cluster, node, token.open.hosts),
+                                     parts_.clock.now(), parts_.certificate_lifetime));
+  const json data{{"token", token.open.id},
+                  {"key", key},
+                  {"serial", issued.serial},
+                  {"not_before", format_ticks(issued.not_before)},
+                  {"not_after", format_ticks(issued.not_after)},
+                  {"hosts", token.open.hosts},
+                  {"authority", parts_.authority->fingerprint()},
+                  {"certificate", issued.certificate},
+                  {"by", fmt::format("token {} of {}", token.open.id, token.open.created_by)}};
+  VERGER_CHECK(append(cluster, node, events::kAgentEnrolled, data.dump()));
+  return Enrolment{cluster, node, issued.certificate, parts_.authority->root(), issued.not_after};
+}
+
+Result<certificates::Issued> AgentBook::renew(const std::string& cluster, const std::string& node,
+                                              std::string_view request) {
+  const auto* agent = find(cluster, node);
+  if (agent == nullptr || parts_.authority == nullptr) {
+    return Error{Errc::kNotFound, fmt::format("{}/{} has not enrolled", cluster, node)};
+  }
+  VERGER_TRY(auto issued, parts_.authority->issue(request, subject_of(cluster, node, agent->hosts),
+                                                  parts_.clock.now(), parts_.certificate_lifetime));
+  // Before the agent gets it: whichever of the two it shows after a crash is then accepted.
+  const json data{{"serial", issued.serial},
+                  {"not_before", format_ticks(issued.not_before)},
+                  {"not_after", format_ticks(issued.not_after)},
+                  {"authority", parts_.authority->fingerprint()},
+                  {"by", "vergerd"}};
+  VERGER_CHECK(append(cluster, node, events::kAgentRenewed, data.dump()));
+  return issued;
+}
+
+void AgentBook::has_newest(const std::string& cluster, const std::string& node) {
+  const auto found = entries_.find(key_of(cluster, node));
+  if (found != entries_.end() && found->second.agent) {
+    auto& serials = found->second.agent->serials;
+    serials.erase(serials.begin(), serials.end() - 1);
+  }
+}
+
+Result<void> AgentBook::forget(const std::string& cluster, const std::string& node,
+                               const std::string& by) {
+  const bool waiting = std::ranges::any_of(open_tokens(), [&](const OpenAgentToken& token) {
+    return token.cluster == cluster && token.node == node;
+  });
+  if (find(cluster, node) == nullptr && !waiting) {
+    return Error{Errc::kNotFound,
+                 fmt::format("{}/{} has not enrolled; see: verger agent list", cluster, node)};
+  }
+  return append(cluster, node, events::kAgentForgotten, json{{"by", by}}.dump());
+}
+
+std::vector<EnrolledAgent> AgentBook::agents() const {
+  std::vector<EnrolledAgent> out;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.agent) {
+      out.push_back(*entry.agent);
+    }
+  }
+  return out;
+}
+
+std::vector<OpenAgentToken> AgentBook::open_tokens() const {
+  std::vector<OpenAgentToken> out;
+  for (const auto& [id, token] : tokens_) {
+    if (!token.replaced && token.used_with_key.empty()) {
+      out.push_back(token.open);
+    }
+  }
+  std::ranges::sort(out, {},
+                    [](const OpenAgentToken& token) { return key_of(token.cluster, token.node); });
+  return out;
+}
+
+const EnrolledAgent* AgentBook::find(std::string_view cluster, std::string_view node) const {
+  const auto found = entries_.find(key_of(cluster, node));
+  return found == entries_.end() || !found->second.agent ? nullptr : &*found->second.agent;
+}
+
+Ticks AgentBook::renew_at(const EnrolledAgent& agent) {
+  const auto issued_at =
+      agent.not_before.value() + seconds(certificates::kClocksDiffer).count() * kTicksPerSecond;
+  const auto life = agent.not_after.value() - issued_at;
+  return Ticks(agent.not_after.value() - life / 3);
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,88 @@
+#include "controller/daemon/agent_renewal.h"
+
+#include "engine/base/private_file.h"
+#include "nodeagent/client/agent_client.h"
+
+namespace verger::controller {
+namespace {
+
+net::awaitable<Result<void>> renew(AgentRenewal& parts, EnrolledAgent enrolled) {
+  const auto& cluster = enrolled.cluster;
+  const auto& node = enrolled.node;
+  VERGER_CO_TRY(const auto config, parts.registry.find(cluster));
+  const auto* registered = config.find(node);
+  if (registered == nullptr || registered->agent_url.empty()) {
+    co_return Error{Errc::kNotFound, "it is not registered with an agent's URL"};
+  }
+  VERGER_CO_TRY(const auto endpoint, http::parse_endpoint(registered->agent_url));
+  if (!endpoint.tls) {
+    co_return Error{Errc::kUnavailable, registered->agent_url + " is not https"};
+  }
+  const client::AgentClient agent(parts.client_of(enrolled), endpoint, parts.request_deadline);
+  VERGER_CO_TRY(const auto request, client::to_result(co_await agent.certificate_request()));
+  VERGER_CO_TRY(const auto issued, parts.book.renew(cluster, node, request));
+  VERGER_CO_CHECK(client::to_result(co_await agent.install_certificate(issued.certificate)));
+  parts.book.has_newest(cluster, node);
+  parts.log.info("an agent's certificate was renewed",
+                 {{"cluster", cluster},
+                  {"node", node},
+                  {"serial", issued.serial},
+                  {"valid until", format_ticks(issued.not_after)}});
+  co_return Result<void>{};
+}
+
+constexpr std::uint64_t kFileBytes = 64U << 10U;
+
+/// Whether the file holds a certificate that is good for a while yet.
+bool still_good(const certificates::Authority& authority, const Path& path,
+                std::chrono::seconds lifetime, Ticks now) {
+  const auto bytes = read_file(posix_file_system(), path, kFileBytes);
+  if (!bytes || !check_private_file(path)) {
+    return false;
+  }
+  const auto text = as_text(*bytes);
+  const auto checked = certificates::check_issued(text, text, authority.root());
+  return checked &&
+         now.value() + lifetime.count() / 3 * kTicksPerSecond < checked->not_after.value();
+}
+
+}  // namespace
+
+Result<bool> renew_own_certificate(const certificates::Authority& authority, const Path& path,
+                                   std::chrono::seconds lifetime, Ticks now) {
+  if (still_good(authority, path, lifetime, now)) {
+    return false;
+  }
+  VERGER_TRY(const auto made, certificates::make_key_and_request());
+  VERGER_TRY(const auto issued,
+             authority.issue(made.request,
+                             {.common_name = std::string(certificates::kControllerCommonName),
+                              .usage = certificates::Usage::kClient},
+                             now, lifetime));
+  VERGER_CHECK(write_private_file(path, made.key + issued.certificate, IfThere::kReplace));
+  return true;
+}
+
+net::awaitable<void> AgentRenewal::run(AgentRenewal parts) {
+  while (true) {
+    co_await parts.timers.sleep_for(parts.look_every);
+    if (auto own = parts.renew_own(); !own) {
+      parts.log.error("vergerd's own certificate for agents was not renewed",
+                      {{"error", own.error().message}});
+    }
+    for (const auto& agent : parts.book.agents()) {
+      if (parts.clock.now() < AgentBook::renew_at(agent)) {
+        continue;
+      }
+      if (auto renewed = co_await renew(parts, agent); !renewed) {
+        parts.log.warning("an agent's certificate was not renewed; it will be tried again",
+                          {{"cluster", agent.cluster},
+                           {"node", agent.node},
+                           {"valid until", format_ticks(agent.not_after)},
+                           {"error", renewed.error().message}});
+      }
+    }
+  }
+}
+
+}  // namespace verger::controller
