@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/digest.h"
+#include "nodeagent/http/loopback.h"
 
 namespace verger::controller {
 namespace {
@@ -79,7 +80,12 @@ Result<void> Access::fold(const JournalEvent& event) {
 
 Result<Principal> Access::who(const http::Request& request) const {
   if (tokens_.empty()) {
-    return Principal{"local", ApiRole::kAdmin};
+    if (http::is_loopback(request.peer.address)) {
+      return Principal{"local", ApiRole::kAdmin};
+    }
+    return Error{Errc::kUnauthorized,
+                 "nobody has a token yet, and until then only vergerd's own machine may ask, over "
+                 "a loopback address: make an admin's there with `verger token create`"};
   }
   const auto header = request.headers.get("Authorization");
   if (!header || !header->starts_with(kBearer)) {

@@ -42,9 +42,9 @@ struct Token {
 
 /// Tokens, roles and the audit trail. One thread; the journal outlives it.
 ///
-/// There is no default secret. Until the first token is created, whoever reaches the (loopback)
-/// address is "local" and may do all; from then on nobody without a token may do anything but ask
-/// for health. The last admin's token cannot be revoked.
+/// There is no default secret. Until the first token is created, whoever asks from a loopback
+/// address is "local" and may do all, and nobody else anything; from then on nobody without a token
+/// may do anything but ask for health. The last admin's token cannot be revoked.
 class Access {
  public:
   Access(Journal& journal, Random& random, ControllerEpoch epoch)

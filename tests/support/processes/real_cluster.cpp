@@ -48,6 +48,7 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
     issue_for_node(i, *authority_);
   }
   authority_->issue(directory_.path() / "vergerd", "vergerd", "", "clientAuth");
+  authority_->issue(directory_.path() / "api", "vergerd", "IP:127.0.0.1", "serverAuth");
   std::filesystem::create_directories(controller_directory() / "credentials");
   std::ofstream(controller_directory() / "credentials" / "orders") << "admin\nchangeit\n";
 }
@@ -179,9 +180,11 @@ std::vector<std::string> RealCluster::controller_command() const {
                                    std::to_string(options_.life.count())};
   if (options_.tls) {
     const auto own = directory_.path() / "vergerd";
+    const auto api = (directory_.path() / "api").string();
     command.insert(command.end(), {"--ca", authority_->root().string(), "--certificate-file",
                                    own.string() + ".crt", "--certificate-private-key-file",
-                                   own.string() + ".key"});
+                                   own.string() + ".key", "--api-certificate-file", api + ".crt",
+                                   "--api-certificate-private-key-file", api + ".key"});
   }
   return command;
 }
@@ -278,8 +281,13 @@ std::string RealCluster::wait_until_settled() {
 
 Finished RealCluster::verger(std::vector<std::string> arguments) const {
   arguments.insert(arguments.begin(), program("verger"));
-  return run(arguments,
-             {{"VERGER_CONTROLLER", fmt::format("http://127.0.0.1:{}", controller_port())}});
+  Environment environment{
+      {"VERGER_CONTROLLER",
+       fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http", controller_port())}};
+  if (options_.tls) {
+    environment["VERGER_CA_FILE"] = authority_->root().string();
+  }
+  return run(arguments, environment);
 }
 
 json RealCluster::verger_json(std::vector<std::string> arguments) const {

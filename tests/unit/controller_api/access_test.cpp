@@ -63,6 +63,19 @@ TEST_F(AccessTest, ARoleMayWhatTheRolesBeforeItMay) {
   EXPECT_EQ(a_.call("GET", "/audit").status, 200);
 }
 
+TEST_F(AccessTest, BeforeTheFirstTokenOnlyTheControllersOwnMachineMayAsk) {
+  a_.from = "10.0.0.7";
+  const auto refused = a_.call("GET", "/clusters");
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_THAT(refused.body, HasSubstr("verger token create"));
+  EXPECT_EQ(a_.call("POST", "/tokens", {{"name", "eve"}, {"role", "admin"}}).status, 401);
+  EXPECT_EQ(a_.call("GET", "/health").status, 200);
+  a_.from = "127.0.0.1";
+  a_.token = create("ann", "admin");
+  a_.from = "10.0.0.7";
+  EXPECT_EQ(a_.call("GET", "/clusters").status, 200);
+}
+
 TEST_F(AccessTest, ARevokedTokenOpensNothingAndTheLastAdminsStays) {
   a_.token = create("ann", "admin");
   const auto worker = create("olga", "operator");

@@ -67,7 +67,7 @@ class ApiHarness {
     if (!token.empty()) {
       request.headers.set("Authorization", "Bearer " + token);
     }
-    request.peer.address = "127.0.0.1";
+    request.peer.address = from;
     if (!body.is_null()) {
       request.body = body.is_string() ? body.get<std::string>() : body.dump();
     }
@@ -92,6 +92,7 @@ class ApiHarness {
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Access> access;
   std::unique_ptr<Api> api;
+  std::string from = "127.0.0.1";  ///< the address that asks
   std::string token;
 };
 
