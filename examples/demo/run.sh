@@ -7,7 +7,7 @@ bin=${VERGER_BIN:-$root/build/bin}
 dir=$root/build/demo
 keep=no
 controller_port=2115
-export VERGER_CONTROLLER=http://127.0.0.1:$controller_port
+export VERGER_CONTROLLER=https://127.0.0.1:$controller_port
 nodes=(n1 n2 n3)
 declare -A node_port=([n1]=2111 [n2]=2112 [n3]=2113)
 declare -A replication_port=([n1]=1111 [n2]=1112 [n3]=1113)
@@ -63,9 +63,10 @@ touch "$dir/.verger-demo"
 free_kib=$(df -Pk "$dir" | awk 'NR == 2 {print $4}')
 [ "$free_kib" -ge 204800 ] || die "$dir has $((free_kib / 1024)) MiB of free disk; the demo needs 200"
 
-# Certificates of an authority made on the spot: one for each node (its agent shows the same), and
-# one that vergerd shows to the agents.
+# Certificates of an authority made on the spot: one for each node, and one for vergerd's API. The
+# agents get theirs of vergerd, for one-time tokens.
 tls=$dir/certificates
+export VERGER_CA_FILE=$tls/ca/ca.crt
 mkdir -p "$tls/ca"
 make_certificate() { # make_certificate NAME COMMON-NAME EXTENDED-USAGE [SUBJECT-ALT-NAMES]
   openssl req -x509 -CA "$tls/ca/ca.crt" -CAkey "$tls/ca.key" -days 7 \
@@ -82,39 +83,10 @@ openssl req -x509 -days 7 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
 for node in "${nodes[@]}"; do
   make_certificate "$node" verger-node serverAuth,clientAuth IP:127.0.0.1,DNS:localhost
 done
-make_certificate vergerd vergerd clientAuth
+make_certificate api vergerd serverAuth IP:127.0.0.1,DNS:localhost
 # The built-in user of a new database; on a real cluster, a user in $ops with a password of its own.
 mkdir -p "$dir/controller/credentials"
 (umask 077 && printf 'admin\nchangeit\n' >"$dir/controller/credentials/demo")
-
-printf 'Starting three embedded nodes (TLS) on a database written by a real 24.6 server, and the controller\n'
-for node in "${nodes[@]}"; do
-  mkdir -p "$dir/$node/db"
-  tar --zstd --no-same-owner -xf "$here/database.tar.zst" -C "$dir/$node/db" ||
-    die "the database could not be unpacked into $dir/$node/db"
-  seeds=
-  for other in "${nodes[@]}"; do
-    [ "$other" = "$node" ] || seeds+="${seeds:+,}127.0.0.1:${node_port[$other]}"
-  done
-  "$bin/verger-agent" --role both --db "$dir/$node/db" --state "$dir/$node/agent" \
-    --node-port "${node_port[$node]}" --replication-port "${replication_port[$node]}" \
-    --agent-port "${agent_port[$node]}" --cluster-size 3 --gossip-seed "$seeds" \
-    --certificate-file "$tls/$node.crt" --certificate-private-key-file "$tls/$node.key" \
-    --trusted-root-certificates-path "$tls/ca" \
-    --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds 1800 \
-    >"$dir/$node/agent.log" 2>&1 &
-  pids+=($!)
-done
-"$bin/vergerd" --data "$dir/controller" --port "$controller_port" --ca "$tls/ca/ca.crt" \
-  --certificate-file "$tls/vergerd.crt" --certificate-private-key-file "$tls/vergerd.key" \
-  --end-after-seconds 1800 \
-  >"$dir/controller.log" 2>&1 &
-pids+=($!)
-
-register=()
-for node in "${nodes[@]}"; do
-  register+=(--node "$node=https://127.0.0.1:${node_port[$node]}" --agent "https://127.0.0.1:${agent_port[$node]}")
-done
 
 # until_true SECONDS WHAT COMMAND...
 until_true() {
@@ -124,7 +96,7 @@ until_true() {
     local pid
     for pid in "${pids[@]}"; do
       kill -0 "$pid" 2>/dev/null || {
-        tail -n 3 "$dir"/*/agent.log "$dir/controller.log" >&2
+        tail -n 3 "$dir"/*/agent.log "$dir/controller.log" >&2 || true
         die "a process ended while waiting for $what; its log is in $dir"
       }
     done
@@ -132,12 +104,46 @@ until_true() {
     sleep 0.2
   done
 }
+
+printf 'Starting three embedded nodes (TLS) on a database written by a real 24.6 server, and the controller\n'
+"$bin/vergerd" --data "$dir/controller" --port "$controller_port" --ca "$tls/ca/ca.crt" \
+  --api-certificate-file "$tls/api.crt" --api-certificate-private-key-file "$tls/api.key" \
+  --end-after-seconds 1800 >"$dir/controller.log" 2>&1 &
+pids+=($!)
+until_true 30 "the controller's start" "$bin/verger" cluster list
+for node in "${nodes[@]}"; do
+  mkdir -p "$dir/$node/db"
+  tar --zstd --no-same-owner -xf "$here/database.tar.zst" -C "$dir/$node/db" ||
+    die "the database could not be unpacked into $dir/$node/db"
+  seeds=
+  for other in "${nodes[@]}"; do
+    [ "$other" = "$node" ] || seeds+="${seeds:+,}127.0.0.1:${node_port[$other]}"
+  done
+  (umask 077 && "$bin/verger" agent token "demo/$node" --host 127.0.0.1 >"$dir/$node/token" \
+    2>"$dir/$node/enrol.log") &&
+    "$bin/verger-agent" enrol --state "$dir/$node/agent" --token-file "$dir/$node/token" \
+      >>"$dir/$node/enrol.log" 2>&1 ||
+    die "the agent of $node could not enrol: $(tail -n 1 "$dir/$node/enrol.log")"
+  "$bin/verger-agent" --role both --db "$dir/$node/db" --state "$dir/$node/agent" \
+    --node-port "${node_port[$node]}" --replication-port "${replication_port[$node]}" \
+    --agent-port "${agent_port[$node]}" --cluster-size 3 --gossip-seed "$seeds" \
+    --certificate-file "$tls/$node.crt" --certificate-private-key-file "$tls/$node.key" \
+    --trusted-root-certificates-path "$tls/ca" \
+    --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds 1800 \
+    >"$dir/$node/agent.log" 2>&1 &
+  pids+=($!)
+done
+
+register=()
+for node in "${nodes[@]}"; do
+  register+=(--node "$node=https://127.0.0.1:${node_port[$node]}" --agent "https://127.0.0.1:${agent_port[$node]}")
+done
+
 leader_seen() {
   "$bin/verger" cluster show demo -o json | jq -e '
     .snapshot.leader != null and ([.snapshot.nodes[] | select(.state == "Leader")] | length == 1)
     and ([.snapshot.nodes[] | select(.state == "Follower" and .lag_bytes == 0)] | length == 2)'
 }
-until_true 30 "the controller's start" "$bin/verger" cluster list
 until_true 60 "the registration of the cluster" "$bin/verger" cluster add demo \
   --credentials demo "${register[@]}"
 until_true 60 "the election of a leader" leader_seen
@@ -181,5 +187,7 @@ run=$("$bin/verger" run list demo -o json | head -n 1 | jq -r .id)
   die "the run ended, but not everything it should show was seen; look with: verger run show $run"
 
 printf '\nTry next (with --keep the cluster stays):\n'
-printf '  %s\n' "examples/demo/run.sh --keep" "build/bin/verger run show $run" \
+printf '  %s\n' "examples/demo/run.sh --keep" \
+  "export VERGER_CONTROLLER=$VERGER_CONTROLLER VERGER_CA_FILE=${VERGER_CA_FILE#"$PWD"/}" \
+  "build/bin/verger run show $run" \
   "build/bin/verger-db verify ${dir#"$PWD"/}/n1/db"
