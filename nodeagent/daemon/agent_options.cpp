@@ -252,6 +252,14 @@ void OptionParser::declare_certificates() {
   settings_.add("allow-anonymous-stream-access", options_.node.allow_anonymous_stream_access,
                 "Streams whose rights allow it for everybody",
                 {.group = "ApplicationOptions", .prefix = kNode});
+  const Traits interface{.group = "InterfaceOptions", .prefix = kNode};
+  settings_.add("disable-admin-ui", options_.node.disable_admin_ui,
+                "No /admin routes, nor those of $scavenges: nobody can scavenge this node",
+                interface);
+  settings_.add("disable-stats-on-http", options_.node.disable_stats_on_http,
+                "No /stats and no /metrics", interface);
+  settings_.add("disable-gossip-on-http", options_.node.disable_gossip_on_http, "No GET /gossip",
+                interface);
   settings_.add("certificate-file", tls.certificate,
                 "PEM or DER: the node's certificate, then its intermediates", files);
   settings_.add("certificate-private-key-file", tls.private_key, "PEM: the certificate's key",

@@ -81,6 +81,18 @@ TEST(AgentOptions, TheAgentShowsTheNodesCertificateUnlessItHasItsOwn) {
   EXPECT_EQ(own->agent_tls.trusted_roots, "controllers");
 }
 
+TEST(AgentOptions, RoutesCanBeLeftOut) {
+  const auto none = options_of(node_with({}));
+  ASSERT_TRUE(none.has_value());
+  EXPECT_FALSE(none->node.disable_admin_ui || none->node.disable_stats_on_http ||
+               none->node.disable_gossip_on_http);
+  const auto all = options_of(node_with({"--disable-admin-ui", "--disable-gossip-on-http"}),
+                              {{"VERGER_NODE_DISABLE_STATS_ON_HTTP", "true"}});
+  ASSERT_TRUE(all.has_value()) << all.error().message;
+  EXPECT_TRUE(all->node.disable_admin_ui && all->node.disable_stats_on_http &&
+              all->node.disable_gossip_on_http);
+}
+
 TEST(AgentOptions, InsecureLeavesTheCertificatesAside) {
   const auto options = options_of(secure_node_with({"--insecure"}));
   ASSERT_TRUE(options.has_value());

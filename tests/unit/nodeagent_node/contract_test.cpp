@@ -38,6 +38,27 @@ TEST(Contract, ScavengeHistoryIsKeptAsLongAsConfiguredAndReadByOperators) {
   }
 }
 
+TEST(Contract, RoutesThatAnOptionRemovesAreNotThere) {
+  SimWorld world(3);
+  NodeClusterOptions options;
+  options.voters = 1;
+  options.node.enable_atom_pub = false;
+  options.node.disable_admin_ui = true;
+  options.node.disable_stats_on_http = true;
+  options.node.disable_gossip_on_http = true;
+  NodeCluster cluster(world, options);
+  cluster.boot_all();
+  ASSERT_TRUE(cluster.run_until_settled());
+  for (const auto* target :
+       {"/admin/scavenge/current", "/admin/login", "/streams/$scavenges", "/stats", "/stats/proc",
+        "/metrics", "/gossip", "/streams/orders", "/streams/$all"}) {
+    EXPECT_EQ(cluster.get(0, target)->status, 404) << target;
+  }
+  EXPECT_EQ(cluster.post(0, "/admin/scavenge")->status, 404);
+  EXPECT_EQ(cluster.get(0, "/info")->status, 200);
+  EXPECT_EQ(cluster.get(0, "/health/live")->status, 204);
+}
+
 TEST(Contract, OfFiveVotersTwoFollowersConfirmEachWrite) {
   SimWorld world(2);
   NodeClusterOptions options;
