@@ -181,6 +181,32 @@ TEST(OtherServers, GossipMayLagByFourSeconds) {
   }
 }
 
+TEST(OtherServers, AStopWhoseAnswerIsLostIsSeenAllTheSame) {
+  ControllerHarness harness(3, false);
+  harness.cluster.scavenge_takes = std::chrono::minutes(10);
+  int lost = 0;
+  harness.cluster.fate = [&](const FakeNode&, const http::Request& request) {
+    if (request.method != "DELETE") {
+      return std::optional<Fate>();
+    }
+    ++lost;
+    return std::optional(Fate::kReplyLost);
+  };
+  harness.boot();
+  harness.register_cluster();
+  const auto run = harness.start_scavenge(ControllerHarness::quick_policy());
+  const auto busy = [&] {
+    return std::ranges::any_of(harness.cluster.nodes,
+                               [](const FakeNode& node) { return node.running.has_value(); });
+  };
+  ASSERT_TRUE(harness.run_until(busy));
+  ASSERT_TRUE(harness.executor->pause(run, "me", "").has_value());
+  ASSERT_TRUE(harness.run_until(
+      [&] { return harness.state(run).status == controller::RunStatus::kPaused; }));
+  EXPECT_FALSE(busy());
+  EXPECT_GE(lost, 1);
+}
+
 TEST(OtherServers, OneThatIsTooOldIsRefusedWithItsVersion) {
   ControllerHarness harness(3, false);
   harness.cluster.node("n3").version = "21.10.11.0";
