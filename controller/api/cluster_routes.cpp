@@ -6,6 +6,7 @@
 #include "controller/api/answers.h"
 #include "controller/api/api.h"
 #include "controller/api/views.h"
+#include "controller/cluster/identity.h"
 
 // /clusters, without their plans, pauses and schedules.
 namespace verger::controller {
@@ -128,6 +129,7 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
     co_return problem(422, "wrong_cluster", seen.wrong_cluster + "; nothing was registered");
   }
   const auto name = config.name;
+  config.identity = identity_of(seen);
   if (auto added = parts_.registry.add(std::move(config)); !added) {
     co_return added.error().code == Errc::kConflict
         ? problem(409, "cluster_exists", added.error().message)

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/cluster/identity.h"
 #include "controller/executor/detail/core.h"
 #include "controller/executor/events.h"
 #include "controller/executor/plan_json.h"
@@ -137,17 +137,9 @@ struct Executor::Impl {
     if (!config.identity.empty()) {
       return {};
     }
-    std::set<std::string> ids;
-    for (const auto& node : snapshot.nodes) {
-      if (!node.agent || node.agent->database_id.empty()) {
-        return {};
-      }
-      ids.insert(node.agent->database_id);
-    }
-    if (ids.size() != 1) {
-      return {};
-    }
-    return core->parts.registry.set_identity(config.name, *ids.begin());
+    auto identity = identity_of(snapshot);
+    return identity.empty() ? Result<void>()
+                            : core->parts.registry.set_identity(config.name, std::move(identity));
   }
 };
 

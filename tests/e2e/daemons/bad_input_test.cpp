@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fstream>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
 #include "tests/support/temp_directory.h"
+#include "tests/support/tree_hash.h"
 
 /// What a person gets to see who starts the daemons in a wrong way: one sentence, and the exit code
 /// that says what kind of fault it is.
@@ -141,6 +143,86 @@ TEST_F(Daemons, ADatabaseThatARunningNodeHoldsIsRefused) {
   const auto second = start(node_command("db", 2));
   EXPECT_EQ(second.status, 2);
   EXPECT_THAT(sentence_of(second, "verger-agent"), HasSubstr(path("db")));
+}
+
+TEST_F(Daemons, ADamagedDatabaseIsRefusedAndLeftAsItIs) {
+  const std::filesystem::path database = path("db");
+  const auto change = [&](const char* name, std::int64_t offset, char value) {
+    std::fstream file(database / name, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offset, offset < 0 ? std::ios::end : std::ios::beg);
+    file.put(value);
+    ASSERT_TRUE(file.flush()) << name;
+  };
+  struct Case {
+    const char* what;
+    std::function<void()> damage;
+    std::vector<std::string> words;
+    const char* chunk_size = "1048576";
+  };
+  const char* const chunk = "chunk-000001.000000";
+  const std::vector<Case> cases{
+      {"truncated chunk",
+       [&] { std::filesystem::resize_file(database / chunk, 5000); },
+       {chunk, "restore"}},
+      {"missing chunk", [&] { std::filesystem::remove(database / chunk); }, {"1"}},
+      {"damaged header", [&] { change(chunk, 4, '\x77'); }, {chunk}},
+      {"damaged footer", [&] { change(chunk, -120, '\x77'); }, {chunk}},
+      {"newer chunk format", [&] { change(chunk, 1, '\x09'); }, {chunk, "9"}},
+      {"other chunk size", [] {}, {"262144", "1048576"}, "262144"},
+      {"old writer.chk", [&] { change("writer.chk", 2, '\0'); }, {"writer.chk"}},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.what);
+    std::filesystem::remove_all(database);
+    unpack_fixture("scavenge/basic-limits/before.tar.zst", database);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(database)) {
+      std::filesystem::permissions(entry.path(), std::filesystem::perms::owner_write,
+                                   std::filesystem::perm_options::add);
+    }
+    each.damage();
+    const auto before = tree_hash(database);
+    auto command = node_command("db", 0);
+    *(std::ranges::find(command, "--chunk-size") + 1) = each.chunk_size;
+    const auto node = start(command);
+    EXPECT_EQ(node.status, 1);
+    for (const auto& word : each.words) {
+      EXPECT_THAT(sentence_of(node, "verger-agent"), HasSubstr(word));
+    }
+    EXPECT_EQ(tree_hash(database), before);
+  }
+}
+
+TEST_F(Daemons, ANodeThatIsNotTheOneRegisteredIsLeftAlone) {
+  const auto command = [&](const std::string& database) {
+    auto both = node_command(database, 0);
+    both[2] = "both";
+    both.insert(both.end(), {"--state", path(database + "-agent"), "--agent-port", port(2)});
+    return both;
+  };
+  auto registered = running(command("db"));
+  const Process controller({.command = {program("vergerd"), "--data", path("c"), "--port", port(4),
+                                        "--end-after-seconds", "60"},
+                            .environment = {},
+                            .output = path("controller-log")});
+  ASSERT_TRUE(eventually(seconds(30), [&] { return verger({"cluster", "list"}, 4).status == 0; }));
+  const auto added = verger({"cluster", "add", "orders", "--node", "http://127.0.0.1:" + port(0),
+                             "--agent", "http://127.0.0.1:" + port(2)},
+                            4);
+  ASSERT_EQ(added.status, 0) << added.err;
+  Finished plan;
+  ASSERT_TRUE(eventually(seconds(30), [&] {  // it leads, and so its database has an identity
+    plan = verger({"plan", "scavenge", "orders"}, 4);
+    return plan.status == 0;
+  })) << plan.err;
+  registered.kill();
+  std::filesystem::rename(path("log"), path("first-log"));
+  const auto other = running(command("other"));
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    plan = verger({"plan", "scavenge", "orders"}, 4);
+    return plan.err.find("registered was") != std::string::npos;
+  })) << plan.err;
+  EXPECT_EQ(plan.status, 2);
+  EXPECT_THAT(plan.err, HasSubstr("add it with the right URLs"));
 }
 
 TEST_F(Daemons, ClustersThatCannotBeRegisteredAreRefused) {
