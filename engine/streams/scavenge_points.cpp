@@ -1,36 +1,45 @@
 #include <nlohmann/json.hpp>
 
+#include "engine/streams/detail/scavenge_point_json.h"
 #include "engine/streams/event_store.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams {
 
-namespace {
+namespace detail {
 
-Result<std::int32_t> threshold_of(const Event& event) {
-  const auto json = nlohmann::json::parse(as_text(event.data), nullptr, false);
-  const auto damaged = [&] {
-    return Error{
-        Errc::kCorruption,
-        fmt::format("scavenge point {} at log position {}: its data is not the JSON object "
-                    "of a scavenge point",
-                    event.number, event.prepare_position)};
-  };
+std::optional<std::int32_t> parse_point_threshold(ByteView data) {
+  const auto json = nlohmann::json::parse(as_text(data), nullptr, false);
   if (!json.is_object()) {
-    return damaged();
+    return std::nullopt;
   }
   const auto threshold = json.find("threshold");
   if (threshold == json.end()) {
     return 0;
   }
   if (!threshold->is_number_integer()) {
-    return damaged();
+    return std::nullopt;
   }
   const auto value = threshold->get<std::int64_t>();
   if (value != static_cast<std::int32_t>(value)) {
-    return damaged();
+    return std::nullopt;
   }
   return static_cast<std::int32_t>(value);
+}
+
+}  // namespace detail
+
+namespace {
+
+Result<std::int32_t> threshold_of(const Event& event) {
+  const auto threshold = detail::parse_point_threshold(event.data);
+  if (!threshold) {
+    return Error{Errc::kCorruption,
+                 fmt::format("scavenge point {} at log position {}: its data is not the JSON "
+                             "object of a scavenge point",
+                             event.number, event.prepare_position)};
+  }
+  return *threshold;
 }
 
 }  // namespace
