@@ -56,9 +56,11 @@ Result<IndexMap::Line> parse_table_line(std::string_view line) {
   const auto level = parse_number<int>(line.substr(0, first));
   const auto position = parse_number<int>(line.substr(first + 1, second - first - 1));
   const auto file = line.substr(second + 1);
-  // A name that leads out of the directory is not one a server writes.
-  const bool plain = !file.empty() && file.find('/') == std::string_view::npos && file != "." &&
-                     file != ".." && file.find('\0') == std::string_view::npos;
+  // A name that leads out of the directory, or that would be read back otherwise than it was
+  // written, is not one a server writes.
+  const bool plain =
+      !file.empty() && file != "." && file != ".." &&
+      std::ranges::none_of(file, [](char c) { return c == '/' || (c >= 0 && c < ' '); });
   if (!level || !position || *level < 0 || *position < 0 || !plain) {
     return corrupt(fmt::format("'{}' is not level,position,file", line));
   }

@@ -83,6 +83,8 @@ TEST(IndexMap, WithAnythingWrongIsCorrupt) {
       with_hash("\n2\n7/9\n5\n0,0\n"),
       with_hash("\n2\n7/9\n5\n-1,0,a\n"),
       with_hash("\n2\n7/9\n5\n0,0,../a\n"),
+      with_hash("\n2\n7/9\n5\n0,0,a\r\r\n"),  // the name would lose its last character
+      with_hash("\n2\n7/9\n5\n0,0,a\tb\n"),
   };
   for (const auto& text : texts) {
     const auto map = parse_index_map(text);
