@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_depth.h"
 #include "nodeagent/api/problem.h"
 
 namespace verger::controller {
@@ -77,6 +78,10 @@ http::Response wrong_method(const http::Request& request, std::string_view allow
 }
 
 Result<json> parse_body(const std::string& body) {
+  if (json_depth(body) > kMaxJsonDepth) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("the body is nested deeper than {} levels", kMaxJsonDepth)};
+  }
   auto parsed = body.empty() ? json::object() : json::parse(body, nullptr, false);
   if (!parsed.is_object()) {
     return Error{Errc::kInvalidArgument, "the body is not a JSON object"};

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_depth.h"
 #include "engine/tool/table.h"
 
 namespace verger::tool {
@@ -64,7 +65,9 @@ ordered_json to_json(const log::LogRecord& record) {
   } else if (const auto* system = std::get_if<log::SystemRecord>(&record.record)) {
     line["kind"] = "epoch";
     line["time"] = format_ticks(system->timestamp);
-    line["epoch"] = ordered_json::parse(as_text(system->json), nullptr, false);
+    const auto text = as_text(system->json);
+    line["epoch"] = json_depth(text) > kMaxJsonDepth ? ordered_json()
+                                                     : ordered_json::parse(text, nullptr, false);
   }
   return line;
 }

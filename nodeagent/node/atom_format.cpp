@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_depth.h"
+
 namespace verger::node::atom {
 namespace {
 
@@ -23,6 +25,9 @@ ordered_json link(std::string uri, std::string_view relation) {
 ordered_json author() { return {{"name", "EventStore"}}; }
 
 std::optional<ordered_json> parsed(const Bytes& bytes) {
+  if (json_depth(as_text(bytes)) > kMaxJsonDepth) {
+    return std::nullopt;
+  }
   auto value = ordered_json::parse(as_text(bytes), nullptr, false);
   return value.is_discarded() ? std::nullopt : std::optional(std::move(value));
 }
@@ -282,6 +287,9 @@ std::optional<streams::AllPosition> parse_position(std::string_view text) {
 std::expected<std::vector<streams::NewEvent>, std::string> parse_events(const std::string& body,
                                                                         bool metadata) {
   constexpr auto invalid = "Write request body invalid.";
+  if (json_depth(body) > kMaxJsonDepth) {
+    return std::unexpected(invalid);
+  }
   const auto list = ordered_json::parse(body, nullptr, false);
   if (!list.is_array() || list.empty()) {
     return std::unexpected(invalid);

@@ -2,10 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_depth.h"
+
 namespace verger::streams::detail {
 
 Bytes undelete_json(ByteView metadata, EventNumber first) {
-  auto json = nlohmann::ordered_json::parse(as_text(metadata), nullptr, /*allow_exceptions=*/false);
+  auto json = nlohmann::ordered_json::object();
+  if (json_depth(as_text(metadata)) <= kMaxJsonDepth) {
+    json = nlohmann::ordered_json::parse(as_text(metadata), nullptr, /*allow_exceptions=*/false);
+  }
   if (!json.is_object()) {
     // Nothing that could be kept is readable here (the server's reader is more lenient).
     json = nlohmann::ordered_json::object();

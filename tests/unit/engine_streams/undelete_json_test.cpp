@@ -1,5 +1,6 @@
 #include "engine/streams/detail/undelete_json.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/streams/detail/utf8.h"
@@ -25,6 +26,15 @@ TEST(UndeleteJson, KeepsOtherKeysAndTheirOrder) {
 TEST(UndeleteJson, BeginsAnewWhereNothingCanBeKept) {
   EXPECT_EQ(undelete("", 1), R"({"$tb":1})");
   EXPECT_EQ(undelete("[1]", 1), R"({"$tb":1})");
+}
+
+TEST(UndeleteJson, BeginsAnewWhereNestingWouldCostTheStack) {
+  const auto nested = [](std::size_t levels) {
+    return R"({"a":)" + std::string(levels - 1, '[') + std::string(levels - 1, ']') + "}";
+  };
+  EXPECT_THAT(undelete(nested(64), 1), testing::StartsWith(R"({"a":[[[)"));
+  EXPECT_EQ(undelete(nested(65), 1), R"({"$tb":1})");
+  EXPECT_EQ(undelete(nested(1'000'000), 1), R"({"$tb":1})");
 }
 
 TEST(Utf8, AcceptsTextAndRefusesTheRest) {
