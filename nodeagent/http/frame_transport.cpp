@@ -15,31 +15,9 @@ namespace {
 
 using tcp = net::ip::tcp;
 constexpr auto kTuple = net::as_tuple(net::use_awaitable);
-constexpr std::string_view kMagic = "VGRFRAME";
 constexpr std::string_view kNotOurs =
     "Verger: this port speaks Verger's replication protocol and nothing else. A cluster of Verger "
     "nodes cannot be mixed with other servers; HTTP is on the node's HTTP port.\r\n";
-
-/// How the start of a foreign protocol looks to a person.
-std::string describe(ByteView bytes) {
-  const auto text = as_text(bytes);
-  for (const std::string_view http : {"HTTP/", "GET ", "POST ", "HEAD ", "PUT "}) {
-    if (text.starts_with(http)) {
-      return "HTTP";
-    }
-  }
-  if (bytes.size() >= 3 && bytes[0] == std::byte{0x16} && bytes[1] == std::byte{3}) {
-    return "TLS";
-  }
-  if (text.starts_with("PRI * ")) {
-    return "HTTP/2";
-  }
-  std::string out = "bytes";
-  for (const auto byte : bytes.first(std::min<std::size_t>(bytes.size(), FrameHello::kSize))) {
-    out += fmt::format(" {:02x}", static_cast<unsigned>(byte));
-  }
-  return out;
-}
 
 /// Fills `into`; false in `whole` where the connection ended before its first byte.
 net::awaitable<IoResult> read_all(std::shared_ptr<Transport> transport, MutableBytes into) {
@@ -115,25 +93,6 @@ class TcpFrames final : public FrameConnection {
 };
 
 }  // namespace
-
-Bytes encode_hello(const FrameHello& hello) {
-  Bytes out;
-  append_bytes(out, as_bytes(kMagic));
-  append_le(out, hello.version);
-  append_le(out, hello.status);
-  return out;
-}
-
-Result<FrameHello> decode_hello(ByteView bytes) {
-  if (bytes.size() < FrameHello::kSize || !same_bytes(bytes.first(8), as_bytes(kMagic))) {
-    return Error{Errc::kUnsupported,
-                 fmt::format("this is not Verger's replication protocol but {}; a cluster of "
-                             "Verger nodes cannot be mixed with other servers",
-                             describe(bytes))};
-  }
-  return FrameHello{.version = load_le<std::uint16_t>(bytes.data() + 8),
-                    .status = load_le<std::uint16_t>(bytes.data() + 10)};
-}
 
 TcpFrameTransport::TcpFrameTransport(net::any_io_executor executor, std::shared_ptr<TlsContext> tls)
     : executor_(std::move(executor)), tls_(std::move(tls)) {}
