@@ -32,7 +32,12 @@ constexpr int kFailed = 1;
 constexpr milliseconds kLookInterval{50};
 
 int fail(const Error& error) {
-  std::cerr << "verger-agent: " << error.message << '\n';
+  std::cerr << "verger-agent: " << error.message;
+  if (error.code == Errc::kCorruption) {
+    std::cerr << "; `verger-db verify` lists all damage, and chunk files come back from another "
+                 "node or a backup";
+  }
+  std::cerr << '\n';
   switch (error.code) {
     case Errc::kInvalidArgument:
       return kUsage;
