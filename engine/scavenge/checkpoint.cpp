@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
+#include "engine/base/json_number.h"
 #include "engine/scavenge/types.h"
 
 namespace verger::scavenge {
@@ -39,18 +40,18 @@ Checkpoint decode(std::string_view text) {
   const auto json = nlohmann::json::parse(text);
   const auto& point = json.at("scavengePoint");
   Checkpoint result;
-  result.point.position = LogPosition(point.value("position", std::int64_t{0}));
-  result.point.number = EventNumber(point.value("eventNumber", std::int64_t{0}));
+  result.point.position = LogPosition(json_integer_or<std::int64_t>(point, "position", 0));
+  result.point.number = EventNumber(json_integer_or<std::int64_t>(point, "eventNumber", 0));
   const auto now = parse_ticks(point.at("effectiveNow").get<std::string>());
   const auto stage = stage_from_string(json.at("checkpointStage").get<std::string>());
   if (!now || !stage) {
     throw std::out_of_range("checkpoint");
   }
   result.point.effective_now = *now;
-  result.point.threshold = point.value("threshold", std::int32_t{0});
+  result.point.threshold = json_integer_or<std::int32_t>(point, "threshold", 0);
   result.stage = *stage;
   if (const auto done = json.find("doneLogicalChunkNumber"); done != json.end()) {
-    result.done_chunk = done->get<std::int32_t>();
+    result.done_chunk = json_integer<std::int32_t>(*done);
   }
   if (const auto done = json.find("doneStreamHandle"); done != json.end()) {
     const auto kind = done->at("kind").get<std::string>();
@@ -58,7 +59,7 @@ Checkpoint decode(std::string_view text) {
     if (kind == "Id") {
       handle.name = done->at("streamId").get<std::string>();
     } else {
-      handle.hash = StreamHash(done->value("streamHash", std::uint64_t{0}));
+      handle.hash = StreamHash(json_integer_or<std::uint64_t>(*done, "streamHash", 0));
     }
     result.done_stream = handle;
   }

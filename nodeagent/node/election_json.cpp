@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_number.h"
+
 namespace verger::node {
 namespace {
 
@@ -18,15 +20,15 @@ Uuid uuid_of(const json& value) {
   return *parsed;
 }
 
-EpochNumber term_of(const json& value) { return EpochNumber(value.get<std::int32_t>()); }
+EpochNumber term_of(const json& value) { return EpochNumber(json_integer<std::int32_t>(value)); }
 
 LogState log_of(const json& value) {
   LogState log;
   log.last_epoch = term_of(value.at("epoch"));
-  log.epoch_position = LogPosition(value.at("epochPosition").get<std::int64_t>());
+  log.epoch_position = LogPosition(json_integer<std::int64_t>(value.at("epochPosition")));
   log.epoch_id = uuid_of(value.at("epochId"));
-  log.writer = LogPosition(value.at("writer").get<std::int64_t>());
-  log.chaser = LogPosition(value.at("chaser").get<std::int64_t>());
+  log.writer = LogPosition(json_integer<std::int64_t>(value.at("writer")));
+  log.chaser = LogPosition(json_integer<std::int64_t>(value.at("chaser")));
   return log;
 }
 
@@ -87,15 +89,15 @@ struct Encoder {
 ElectionPayload payload_of(const json& value) {
   const auto kind = value.at("kind").get<std::string>();
   if (kind == "probe") {
-    return message::Probe{value.at("round").get<std::uint64_t>()};
+    return message::Probe{json_integer<std::uint64_t>(value.at("round"))};
   }
   if (kind == "probeReply") {
     message::ProbeReply reply;
-    reply.round = value.at("round").get<std::uint64_t>();
+    reply.round = json_integer<std::uint64_t>(value.at("round"));
     reply.instance = uuid_of(value.at("instance"));
     reply.log = log_of(value.at("log"));
     reply.term = term_of(value.at("term"));
-    reply.priority = value.at("priority").get<std::int32_t>();
+    reply.priority = json_integer<std::int32_t>(value.at("priority"));
     reply.read_only = value.at("readOnly").get<bool>();
     reply.resigning = value.at("resigning").get<bool>();
     reply.last_epoch_leader = uuid_of(value.at("lastEpochLeader"));

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_number.h"
+
 namespace verger::node {
 namespace {
 
@@ -16,7 +18,7 @@ json endpoint_json(const http::Endpoint& endpoint) {
 
 http::Endpoint endpoint_of(const json& value) {
   return {value.at("tls").get<bool>(), value.at("host").get<std::string>(),
-          value.at("port").get<std::uint16_t>()};
+          json_integer<std::uint16_t>(value.at("port"))};
 }
 
 Uuid uuid_of(const json& value) {
@@ -55,17 +57,17 @@ Result<Member> parse_member(const json& value) {
   try {
     Member member;
     member.instance = uuid_of(value.at("instance"));
-    member.timestamp = Ticks(value.at("timestamp").get<std::int64_t>());
+    member.timestamp = Ticks(json_integer<std::int64_t>(value.at("timestamp")));
     VERGER_TRY(member.state, api::parse_node_state(value.at("state").get<std::string>()));
     member.http = endpoint_of(value.at("http"));
     member.replication = endpoint_of(value.at("replication"));
-    member.committed = LogPosition(value.at("committed").get<std::int64_t>());
-    member.log.last_epoch = EpochNumber(value.at("epoch").get<std::int32_t>());
-    member.log.epoch_position = LogPosition(value.at("epochPosition").get<std::int64_t>());
+    member.committed = LogPosition(json_integer<std::int64_t>(value.at("committed")));
+    member.log.last_epoch = EpochNumber(json_integer<std::int32_t>(value.at("epoch")));
+    member.log.epoch_position = LogPosition(json_integer<std::int64_t>(value.at("epochPosition")));
     member.log.epoch_id = uuid_of(value.at("epochId"));
-    member.log.writer = LogPosition(value.at("writer").get<std::int64_t>());
-    member.log.chaser = LogPosition(value.at("chaser").get<std::int64_t>());
-    member.priority = value.at("priority").get<std::int32_t>();
+    member.log.writer = LogPosition(json_integer<std::int64_t>(value.at("writer")));
+    member.log.chaser = LogPosition(json_integer<std::int64_t>(value.at("chaser")));
+    member.priority = json_integer<std::int32_t>(value.at("priority"));
     member.read_only = value.at("readOnly").get<bool>();
     member.version = value.at("version").get<std::string>();
     member.alive = value.at("alive").get<bool>();

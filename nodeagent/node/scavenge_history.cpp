@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_number.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/scavenger.h"
 
@@ -21,6 +22,21 @@ std::string history_of(const std::string& id) { return "$scavenges-" + id; }
 Bytes bytes_of(std::string_view text) {
   const auto view = as_bytes(text);
   return {view.begin(), view.end()};
+}
+
+// Somebody else may have written to these streams: what is not as it should be counts as missing.
+std::string text_of(const nlohmann::json& data, const char* key) {
+  const auto found = data.find(key);
+  return found != data.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+template <class T>
+T number(const nlohmann::json& data, const char* key) {
+  try {
+    return json_integer_or<T>(data, key, 0);
+  } catch (const std::out_of_range&) {
+    return 0;
+  }
 }
 
 WriteRequest metadata_of_history(Core& core, std::string stream) {
@@ -116,10 +132,10 @@ class OpenRuns {
     }
     const auto& event = slice.events.front();
     const auto data = nlohmann::json::parse(as_text(event.data), nullptr, false);
-    if (!data.is_object() || data.value("nodeEndpoint", "") != core_.self) {
+    if (!data.is_object() || text_of(data, "nodeEndpoint") != core_.self) {
       return {};
     }
-    const auto id = data.value("scavengeId", "");
+    const auto id = text_of(data, "scavengeId");
     if (event.type == "$scavengeCompleted") {
       completed_.insert(id);
     } else if (event.type == "$scavengeStarted" && !completed_.contains(id) && id != running_) {
@@ -135,9 +151,9 @@ class OpenRuns {
       for (const auto& event : slice.events) {
         const auto data = nlohmann::json::parse(as_text(event.data), nullptr, false);
         if (data.is_object()) {
-          run.ticks += ticks_of_duration(data.value("timeTaken", ""));
-          run.space_saved += data.value("spaceSaved", std::int64_t{0});
-          run.max_chunk = std::max(run.max_chunk, data.value("chunkEndNumber", 0));
+          run.ticks += ticks_of_duration(text_of(data, "timeTaken"));
+          run.space_saved += number<std::int64_t>(data, "spaceSaved");
+          run.max_chunk = std::max(run.max_chunk, number<std::int32_t>(data, "chunkEndNumber"));
         }
       }
       more = slice.status == streams::StreamStatus::kSuccess && !slice.end_of_stream &&

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_number.h"
 #include "nodeagent/http/base64.h"
 #include "nodeagent/node/detail/core.h"
 
@@ -54,8 +55,8 @@ Result<WriteRequest> decode_request(const std::string& body) {
     }
     request.kind = static_cast<WriteRequest::Kind>(found - kKinds.begin());
     request.stream = value.at("stream").get<std::string>();
-    request.expected_version = value.at("expectedVersion").get<std::int64_t>();
-    request.threshold = value.at("threshold").get<std::int32_t>();
+    request.expected_version = json_integer<std::int64_t>(value.at("expectedVersion"));
+    request.threshold = json_integer<std::int32_t>(value.at("threshold"));
     for (const auto& entry : value.at("events")) {
       streams::NewEvent event;
       VERGER_TRY(event.id, Uuid::parse(entry.at("id").get<std::string>()));
@@ -92,15 +93,15 @@ WriteReply decode_reply(const std::string& body) {
   try {
     const auto value = json::parse(body);
     WriteReply reply;
-    const auto status = value.at("status").get<int>();
+    const auto status = json_integer<int>(value.at("status"));
     if (status < 0 || status > static_cast<int>(WriteStatus::kTimeout)) {
       return unknown_outcome("the leader's answer makes no sense");
     }
     reply.status = static_cast<WriteStatus>(status);
-    reply.first = EventNumber(value.at("first").get<std::int64_t>());
-    reply.last = EventNumber(value.at("last").get<std::int64_t>());
-    reply.current_version = EventNumber(value.at("currentVersion").get<std::int64_t>());
-    reply.position = LogPosition(value.at("position").get<std::int64_t>());
+    reply.first = EventNumber(json_integer<std::int64_t>(value.at("first")));
+    reply.last = EventNumber(json_integer<std::int64_t>(value.at("last")));
+    reply.current_version = EventNumber(json_integer<std::int64_t>(value.at("currentVersion")));
+    reply.position = LogPosition(json_integer<std::int64_t>(value.at("position")));
     reply.message = value.at("message").get<std::string>();
     return reply;
   } catch (const std::exception& e) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
+#include "engine/base/json_number.h"
 
 namespace verger::tool {
 namespace {
@@ -38,15 +39,15 @@ Result<streams::ScavengePoint> read_point_file(FileSystem& files, const Path& pa
       return wrong(now.error().message);
     }
     streams::ScavengePoint point;
-    point.position = LogPosition(json.at("position").get<std::int64_t>());
-    point.number = EventNumber(json.at("eventNumber").get<std::int64_t>());
+    point.position = LogPosition(json_integer<std::int64_t>(json.at("position")));
+    point.number = EventNumber(json_integer<std::int64_t>(json.at("eventNumber")));
     point.effective_now = *now;
-    point.threshold = json.value("threshold", std::int32_t{0});
+    point.threshold = json_integer_or<std::int32_t>(json, "threshold", 0);
     if (point.position.value() < 0 || point.number.value() < 0) {
       return wrong("position and eventNumber cannot be negative");
     }
     return point;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const std::exception& error) {
     return wrong(error.what());
   }
 }

@@ -107,6 +107,11 @@ TEST(MemberTable, AMembersJsonIsReadAsItWasWritten) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(to_json(*read), to_json(m));
   EXPECT_FALSE(parse_member(nlohmann::json::array()).has_value());
+  auto json = to_json(m);
+  for (const auto& wrong : {nlohmann::json(1e300), nlohmann::json(0.5), nlohmann::json("1")}) {
+    json["timestamp"] = wrong;
+    EXPECT_FALSE(parse_member(json).has_value()) << wrong;
+  }
 }
 
 }  // namespace
