@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -21,8 +22,8 @@ extern const std::vector<Format> kFeedFormats;
 /// Of the answer to a write; it is empty, but a wish that cannot be met is refused all the same.
 extern const std::vector<Format> kWriteAnswerFormats;
 
-constexpr std::size_t kDefaultCount = 20;
-constexpr std::int64_t kMostCount = 4096;
+inline constexpr std::size_t kDefaultCount = 20;
+inline constexpr std::int64_t kMostCount = 4096;
 
 http::Response empty_text(int status, std::string reason, std::string_view methods);
 
