@@ -12,14 +12,21 @@
 ///   right-cluster       every node is the one that was registered
 ///   voters-alive        every voter answers, is alive, and is in a settled state
 ///   one-leader          exactly one leader, and all voters take it for that
-///   quorum-margin       without this node the others still make a quorum
+///   quorum-margin       without this node the others still make a quorum; limit 1: also where
+///                       there are only one or two voters, because this one will be down
 ///   lag-below           limit: bytes that any live node may lack
+///   lag-falling         no live node falls behind further; a lag below a megabyte is none
 ///   nobody-scavenges    no scavenge runs on any node (auto-scavenge included)
 ///   others-idle         no scavenge runs on any other node; this one's is adopted
 ///   idle                no scavenge runs on this node
 ///   auto-scavenge-off   the server's own scavenging is absent, not configured or paused
 ///   disk                limit: bytes to keep free beyond the largest rewrite
-///   agents-answer       each agent answers
+///   agents-answer       each agent answers, and is not too old for this controller
+///   no-other-work       no agent is at a backup, a restore or a redaction
+///   index-idle          no index is merged on this node
+///   clocks              limit: milliseconds that a node's clock may be off the controller's
+///   certificates        limit: milliseconds that certificates are to be valid after the step
+///   queries             the policy's Prometheus queries keep to their bounds
 ///   leader-settled      limit: milliseconds since the last election
 ///   hours               the policies' windows are open
 ///   not-leader          this node does not lead (else the stage is put off)
@@ -43,11 +50,11 @@ struct GateState {
 };
 
 /// All causes that keep the gate closed; one open state when there is none. An unknown gate is
-/// closed and says so.
+/// closed and says so. `lasts_ms`: how long the step may take.
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
-                                std::string_view node);
+                                std::string_view node, std::int64_t lasts_ms = 0);
 /// The same for a member of `snapshot`; nullptr: a step on the cluster.
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
-                                const NodeSnapshot* node);
+                                const NodeSnapshot* node, std::int64_t lasts_ms = 0);
 
 }  // namespace verger::planner

@@ -196,6 +196,8 @@ std::string_view to_string(Strategy strategy) {
       return "followers-only";
     case Strategy::kConcurrent:
       return "concurrent";
+    case Strategy::kOffline:
+      return "offline";
   }
   return "rolling";
 }
@@ -251,6 +253,24 @@ Json to_json(const Policy& policy) {
   if (s.foreign != ForeignRule::kWait) {
     scavenge["foreign"] = to_string(s.foreign);
   }
+  const ScavengePolicy defaults;
+  if (s.clock_skew_limit_ms != defaults.clock_skew_limit_ms) {
+    scavenge["clockSkewLimitMs"] = s.clock_skew_limit_ms;
+  }
+  if (s.certificate_margin_ms != defaults.certificate_margin_ms) {
+    scavenge["certificateMarginMs"] = s.certificate_margin_ms;
+  }
+  if (!s.queries.empty()) {
+    Json::Array queries;
+    for (const auto& each : s.queries) {
+      queries.push_back(Json::Object{{"atLeast", each.at_least},
+                                     {"atMost", each.at_most},
+                                     {"name", each.name},
+                                     {"query", each.query},
+                                     {"url", each.url}});
+    }
+    scavenge["queries"] = std::move(queries);
+  }
   const std::pair<const char*, std::int32_t> by_role[] = {
       {"leaderThreads", s.leader_threads},
       {"leaderThrottlePercent", s.leader_throttle_percent},
@@ -297,13 +317,17 @@ std::string hash_of(const Plan& plan) { return to_hex(sha256(as_bytes(hashed_tex
 Basis basis_of(const ClusterSnapshot& snapshot) {
   Basis basis;
   for (const auto& node : snapshot.nodes) {
+    std::vector<std::string> serials;
+    for (const auto& certificate : node.certificates) {
+      serials.push_back(certificate.of + ":" + certificate.serial);
+    }
     basis.nodes.push_back(BasisNode{.name = node.name,
                                     .url = node.url,
                                     .agent_url = node.agent_url,
                                     .role = std::string(to_string(node.role)),
                                     .version = node.version,
                                     .instance_id = node.instance_id,
-                                    .certificates = {}});
+                                    .certificates = std::move(serials)});
   }
   std::ranges::sort(basis.nodes, {}, &BasisNode::name);
   return basis;
@@ -329,7 +353,9 @@ std::vector<std::string> diff_basis(const Basis& planned, const Basis& now) {
     changed(old.name, "role", old.role, found->role);
     changed(old.name, "version", old.version, found->version);
     changed(old.name, "instance (it restarted)", old.instance_id, found->instance_id);
-    if (old.certificates != found->certificates) {
+    // A certificate that nobody looked at, or could see, is no other one.
+    if (!old.certificates.empty() && !found->certificates.empty() &&
+        old.certificates != found->certificates) {
       out.push_back(fmt::format("{}: other certificates", old.name));
     }
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace verger::planner {
 
@@ -10,6 +11,9 @@ enum class Strategy : std::uint8_t {
   kRolling,        ///< followers, read-only replicas, the leader after it resigned
   kFollowersOnly,  ///< the leader is left out
   kConcurrent,     ///< one follower makes the point, then all others at once, then the leader
+  /// One node at a time is stopped, its agent scavenges the files, and it starts again; the leader
+  /// last, after it resigned. Much faster, and each node is away meanwhile.
+  kOffline,
 };
 std::string_view to_string(Strategy strategy);
 
@@ -32,6 +36,17 @@ enum class ForeignRule : std::uint8_t {
   kAdopt,  ///< it is taken for the step's own, and recorded as adopted
 };
 std::string_view to_string(ForeignRule rule);
+
+/// An instant query of a Prometheus server that holds work back. Bounds are decimal numbers as they
+/// were written ("0.5"), an empty one is none; every value of the answer must keep to both.
+struct QueryBlocker {
+  std::string name;   ///< "write-latency"
+  std::string url;    ///< "https://prometheus.example.com:9090"
+  std::string query;  ///< PromQL
+  std::string at_least;
+  std::string at_most;
+  friend bool operator==(const QueryBlocker&, const QueryBlocker&) = default;
+};
 
 /// What a person wants of a rolling scavenge. Times are milliseconds. All of it is part of the
 /// plan's hash.
@@ -56,6 +71,10 @@ struct ScavengePolicy {
   std::int64_t lag_limit_bytes = std::int64_t{16} << 20U;
   /// Disk that must stay free beyond the largest rewrite.
   std::int64_t disk_reserve_bytes = std::int64_t{256} << 20U;
+  std::int64_t clock_skew_limit_ms = 60'000;  ///< between a node's clock and the controller's
+  /// A certificate must be valid for so long after the expected end of the step.
+  std::int64_t certificate_margin_ms = std::int64_t{24} * 3'600'000;
+  std::vector<QueryBlocker> queries;
 
   std::int64_t election_settle_ms = 10'000;  ///< no resignation sooner after an election
   std::int64_t leader_hold_ms = 5'000;       ///< a move counts once it held this long

@@ -32,11 +32,20 @@ struct Unfinished {
   friend bool operator==(const Unfinished&, const Unfinished&) = default;
 };
 
+/// Work that an agent is at, of its own journal.
+struct AgentWork {
+  std::string id;
+  std::string kind;  ///< "scavenge", "backup", "redaction", ...
+  friend bool operator==(const AgentWork&, const AgentWork&) = default;
+};
+
 /// What only an agent can tell of its node.
 struct AgentFacts {
   std::string version;
-  std::string database_id;    ///< empty: not known
-  std::vector<Point> points;  ///< of the committed log, oldest first
+  bool service_control = false;  ///< it can stop and start its server
+  std::vector<AgentWork> work;   ///< not ended
+  std::string database_id;       ///< empty: not known
+  std::vector<Point> points;     ///< of the committed log, oldest first
   std::optional<Point> last_finished;
   std::optional<Unfinished> unfinished;
   std::int64_t disk_total = -1;
@@ -46,7 +55,14 @@ struct AgentFacts {
   std::int64_t chunk_files = -1;
   std::int64_t largest_chunk = -1;
   std::int64_t chunk_size = -1;
+  std::int64_t writer_checkpoint = -1;
   std::int64_t highest_controller_epoch = 0;
+
+  /// True where the node has the chunk with this position, and has completed it.
+  [[nodiscard]] bool chunk_is_complete(std::int64_t position) const {
+    return chunk_size > 0 && writer_checkpoint >= 0 && position >= 0 &&
+           position / chunk_size < writer_checkpoint / chunk_size;
+  }
 };
 
 /// The server's own scavenging by schedule (24.10 and later).
@@ -67,6 +83,21 @@ struct Running {
   std::int64_t chunks_done = -1;
   std::int64_t chunks_total = -1;
   std::int64_t bytes_saved = -1;
+};
+
+/// A clock, as its owner told it. Ahead is positive.
+struct ClockSkew {
+  std::int64_t ahead_ms = 0;  ///< of the controller's clock
+  std::int64_t error_ms = 0;  ///< how far off that may be: the question takes time
+  friend bool operator==(const ClockSkew&, const ClockSkew&) = default;
+};
+
+/// A certificate, as a new connection was shown it.
+struct ServedCertificate {
+  std::string serial;
+  std::string of;  ///< "node" or "agent"
+  Ticks not_after;
+  friend bool operator==(const ServedCertificate&, const ServedCertificate&) = default;
 };
 
 /// One registered node, as it spoke of itself.
@@ -103,6 +134,12 @@ struct NodeSnapshot {
   std::optional<bool> scavenge_running;
   Running running;  ///< meaningful while scavenge_running is true
   AutoScavenge auto_scavenge = AutoScavenge::kUnknown;
+  std::optional<bool> index_merging;            ///< nullopt: not asked, or it does not tell
+  std::optional<ClockSkew> clock;               ///< nullopt: it tells no time
+  std::vector<ServedCertificate> certificates;  ///< without TLS, or not seen: none
+  /// The lag some seconds ago, where it was seen then; -1: not known.
+  std::int64_t lag_before = -1;
+  std::int64_t lag_before_ms = 0;  ///< how long ago that was
 
   bool agent_answered = false;  ///< false also where there is no agent
   std::string agent_problem;
@@ -120,6 +157,16 @@ struct Hours {
   friend bool operator==(const Hours&, const Hours&) = default;
 };
 
+/// What became of a policy's QueryBlocker.
+struct QueryResult {
+  std::string name;
+  std::string value;    ///< the worst of the answer's; empty: there is none
+  std::string limit;    ///< "at most 0.5"
+  std::string problem;  ///< why there is no value
+  bool holds = false;
+  friend bool operator==(const QueryResult&, const QueryResult&) = default;
+};
+
 /// All members of one cluster. Everything in it is of about `taken_at`, each node's part of its own
 /// `taken_at`.
 struct ClusterSnapshot {
@@ -135,6 +182,8 @@ struct ClusterSnapshot {
   std::int64_t leader_stable_ms = -1;
   /// nullopt: no window limits the work.
   std::optional<Hours> hours;
+  /// Of the policy's queries, as far as they were asked.
+  std::vector<QueryResult> queries;
 
   [[nodiscard]] const NodeSnapshot* find(std::string_view name) const;
   /// The only live leader; nullptr when there is none, or several.

@@ -1,16 +1,20 @@
 #include "planner/detail/move_stage.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
+#include "planner/detail/scavenge_stage.h"
 #include "planner/detail/stages.h"
 
 namespace verger::planner::detail {
 namespace {
 
 std::vector<Gate> move_gates(const ScavengeOrder& order) {
-  return {{"right-cluster", 0}, {"agents-answer", 0}, {"voters-alive", 0},
-          {"one-leader", 0},    {"quorum-margin", 0}, {"lag-below", order.policy.lag_limit_bytes},
-          {"hours", 0}};
+  auto gates = cluster_gates(order);
+  // The node that resigns stays up.
+  std::ranges::find(gates, "quorum-margin", &Gate::name)->limit = 0;
+  gates.push_back({"hours", 0});
+  return gates;
 }
 
 }  // namespace

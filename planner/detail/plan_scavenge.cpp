@@ -6,6 +6,7 @@
 #include "engine/base/clock.h"
 #include "planner/detail/digest_stages.h"
 #include "planner/detail/move_stage.h"
+#include "planner/detail/offline_stages.h"
 #include "planner/detail/scavenge_order.h"
 #include "planner/detail/scavenge_refusals.h"
 #include "planner/detail/scavenge_stage.h"
@@ -25,6 +26,10 @@ class Strategies {
     plan_.policy = policy_;
     if (order_.policy.strategy == Strategy::kConcurrent) {
       build_concurrent();
+    } else if (order_.policy.strategy == Strategy::kOffline) {
+      plan_.stages.push_back(point_stage(order_));
+      add(record_stage(order_));
+      build_one_by_one();
     } else {
       build_one_by_one();
     }
@@ -46,7 +51,9 @@ class Strategies {
     }
   }
   void add_node(const NodeSnapshot& node) {
-    auto one = scavenge_stage(order_, history_, node);
+    auto one = policy_.scavenge.strategy == Strategy::kOffline
+                   ? offline_stage(order_, history_, node)
+                   : scavenge_stage(order_, history_, node);
     plan_.stages.push_back(std::move(one.stage));
     plan_.forecast.push_back(std::move(one.forecast));
   }
@@ -70,6 +77,12 @@ class Strategies {
       plan_.notes.push_back("the leader is scavenged while it leads, as the policy says");
     } else if (order_.followers.empty()) {
       plan_.notes.push_back("a single voter is scavenged while it leads");
+    }
+    if (order_.policy.strategy == Strategy::kOffline) {
+      plan_.notes.push_back(
+          "each node is stopped while its files are scavenged: clients connected to it go "
+          "elsewhere, "
+          "and until it is back another voter must not fail");
     }
     if (order_.snapshot.hours && !order_.snapshot.hours->open) {
       plan_.notes.push_back(
@@ -134,13 +147,13 @@ class Strategies {
         plan_.stages.push_back(move_stage(order_, *node, fmt::format("scavenge-{}", node->name)));
       }
       add_node(*node);
-      if (node == order_.creator) {
+      if (node == order_.creator && order_.policy.strategy != Strategy::kOffline) {
         add(record_stage(order_));
       }
     }
     for (const auto* node : order_.replicas) {
       add_node(*node);
-      if (node == order_.creator) {
+      if (node == order_.creator && order_.policy.strategy != Strategy::kOffline) {
         add(record_stage(order_));
       }
     }
@@ -158,7 +171,7 @@ std::expected<Plan, std::vector<Refusal>> plan_scavenge(const ClusterSnapshot& s
                                                         const Policy& policy,
                                                         const History& history) {
   ScavengeOrder order(snapshot, policy.scavenge);
-  if (auto refusals = scavenge_refusals(order); !refusals.empty()) {
+  if (auto refusals = scavenge_refusals(order, history); !refusals.empty()) {
     return std::unexpected(std::move(refusals));
   }
   order.choose_creator();

@@ -74,6 +74,18 @@ void ScavengeOrder::choose_creator() {
   }
   auto best =
       std::ranges::find_if(candidates, [this](const auto* n) { return done_with_latest(*n); });
+  if (policy.strategy == Strategy::kOffline) {
+    // The point is made before anybody's turn, by whoever can; then the order is as it was.
+    if (best != candidates.end()) {
+      creator = *best;
+    } else {
+      const auto all = included();
+      const auto any =
+          std::ranges::find_if(all, [this](const auto* n) { return done_with_latest(*n); });
+      creator = any == all.end() ? candidates.front() : *any;
+    }
+    return;
+  }
   if (best == candidates.end()) {
     best = std::ranges::find_if(candidates, [](const auto* n) { return n->agent.has_value(); });
   }

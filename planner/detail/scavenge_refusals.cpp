@@ -14,17 +14,21 @@ namespace {
 
 /// Gates that say the same of the cluster whichever node the step is about.
 bool is_cluster_wide(const Gate& gate) {
-  return gate.name != "quorum-margin" && gate.name != "disk" && gate.name != "voters-alive";
+  return gate.name != "quorum-margin" && gate.name != "disk" && gate.name != "voters-alive" &&
+         gate.name != "index-idle";
 }
 
 class Refusing {
  public:
-  explicit Refusing(const ScavengeOrder& order) : order_(order) {}
+  Refusing(const ScavengeOrder& order, const History& history) : order_(order), history_(history) {}
 
   std::vector<Refusal> all() {
     check_policy();
     check_nodes();
     check_versions();
+    if (policy().strategy == Strategy::kOffline) {
+      check_offline();
+    }
     check_gates();
     std::ranges::sort(refusals_, {},
                       [](const Refusal& r) { return std::tie(r.node, r.code, r.message); });
@@ -77,7 +81,8 @@ class Refusing {
         policy().election_settle_ms < 0 || policy().leader_hold_ms < 0 ||
         policy().scavenge_deadline_ms <= 0 || policy().move_deadline_ms <= 0 ||
         policy().digest_deadline_ms <= 0 || policy().undo_deadline_ms <= 0 ||
-        policy().gate_deadline_ms <= 0) {
+        policy().gate_deadline_ms <= 0 || policy().clock_skew_limit_ms < 0 ||
+        policy().certificate_margin_ms < 0) {
       refuse("policy-invalid", "", "a limit is negative, or a deadline is not above 0",
              "correct the policy");
     }
@@ -90,6 +95,32 @@ class Refusing {
     if (policy().strategy == Strategy::kFollowersOnly && order_.followers.empty() &&
         order_.leader != nullptr) {
       refuse("no-followers", "", "the strategy is followers-only and there is no follower",
+             "use the strategy rolling");
+    }
+  }
+
+  /// What cannot be had without an agent that may stop its server.
+  void check_offline() {
+    for (const auto* node : order_.included()) {
+      if (!node->has_agent()) {
+        refuse("offline-needs-agent", node->name,
+               "the strategy is offline, and nobody is there to stop it and scavenge its files",
+               "install verger-agent on that machine, or use the strategy rolling");
+      } else if (node->agent && !node->agent->service_control) {
+        refuse("offline-needs-service-control", node->name,
+               "its agent was not told how to stop and start the server",
+               "give it --service-unit, or --start-command and --stop-command");
+      }
+    }
+    if (policy().leader == LeaderRule::kInPlace) {
+      refuse("policy-invalid", "", "the strategy is offline and the leader is not to resign",
+             "a leader is not stopped: say leader: resign");
+    }
+    if (order_.voters < 3) {
+      refuse("quorum-margin", "",
+             fmt::format("the strategy is offline and there are {} voters: the cluster would be "
+                         "down with the one that is stopped",
+                         order_.voters),
              "use the strategy rolling");
     }
   }
@@ -130,6 +161,10 @@ class Refusing {
                  node.role != Role::kOther;
         }));
     const bool margin_everywhere = up > order_.voters / 2 + 1;
+    std::int64_t longest = 0;
+    for (const auto* node : nodes) {
+      longest = std::max(longest, expected_scavenge(history_, *node).high_ms);
+    }
     for (const auto* node : nodes) {
       for (const auto& gate : scavenge_gates(order_, *node)) {
         if (gate.name == "not-leader" ||   // the order takes care of it
@@ -140,7 +175,7 @@ class Refusing {
             (gate.name == "voters-alive" && node != nodes.front() && !node->read_only_replica)) {
           continue;
         }
-        for (auto& state : evaluate(gate, order_.snapshot, node)) {
+        for (auto& state : evaluate(gate, order_.snapshot, node, longest)) {
           if (state.verdict != GateVerdict::kOpen &&
               seen.emplace(state.code, state.node, state.reason).second) {
             refuse(state.code, state.node, state.reason, state.hint);
@@ -153,11 +188,14 @@ class Refusing {
   [[nodiscard]] const ScavengePolicy& policy() const { return order_.policy; }
 
   const ScavengeOrder& order_;
+  const History& history_;
   std::vector<Refusal> refusals_;
 };
 
 }  // namespace
 
-std::vector<Refusal> scavenge_refusals(const ScavengeOrder& order) { return Refusing(order).all(); }
+std::vector<Refusal> scavenge_refusals(const ScavengeOrder& order, const History& history) {
+  return Refusing(order, history).all();
+}
 
 }  // namespace verger::planner::detail

@@ -7,19 +7,38 @@
 
 namespace verger::planner::detail {
 
-std::vector<Gate> scavenge_gates(const ScavengeOrder& order, const NodeSnapshot& node) {
+std::vector<Gate> cluster_gates(const ScavengeOrder& order) {
+  const auto& policy = order.policy;
   std::vector<Gate> gates{{"right-cluster", 0},
                           {"agents-answer", 0},
                           {"voters-alive", 0},
                           {"one-leader", 0},
-                          {"quorum-margin", 0},
-                          {"lag-below", order.policy.lag_limit_bytes},
-                          {"auto-scavenge-off", 0},
-                          {"nobody-scavenges", 0},
-                          {"disk", order.policy.disk_reserve_bytes}};
-  if (order.policy.foreign == ForeignRule::kAdopt) {
-    std::ranges::find(gates, "nobody-scavenges", &Gate::name)->name = "others-idle";
+                          {"quorum-margin", policy.strategy == Strategy::kOffline ? 1 : 0},
+                          {"lag-below", policy.lag_limit_bytes},
+                          {"lag-falling", 0},
+                          {"clocks", policy.clock_skew_limit_ms}};
+  const auto& nodes = order.snapshot.nodes;
+  if (std::ranges::any_of(nodes, &NodeSnapshot::has_agent)) {
+    gates.push_back({"no-other-work", 0});
   }
+  if (std::ranges::any_of(nodes, [](const NodeSnapshot& node) {
+        return node.url.starts_with("https") || node.agent_url.starts_with("https");
+      })) {
+    gates.push_back({"certificates", policy.certificate_margin_ms});
+  }
+  if (!policy.queries.empty()) {
+    gates.push_back({"queries", 0});
+  }
+  return gates;
+}
+
+std::vector<Gate> scavenge_gates(const ScavengeOrder& order, const NodeSnapshot& node) {
+  auto gates = cluster_gates(order);
+  gates.push_back({"auto-scavenge-off", 0});
+  gates.push_back(
+      {order.policy.foreign == ForeignRule::kAdopt ? "others-idle" : "nobody-scavenges", 0});
+  gates.push_back({"index-idle", 0});
+  gates.push_back({"disk", order.policy.disk_reserve_bytes});
   if (!node.read_only_replica && order.moves_leader()) {
     gates.push_back({"not-leader", 0});
   }
@@ -27,11 +46,12 @@ std::vector<Gate> scavenge_gates(const ScavengeOrder& order, const NodeSnapshot&
   return gates;
 }
 
-DurationRange expected_scavenge(const History& history, const NodeSnapshot& node) {
+DurationRange expected_scavenge(const History& history, const NodeSnapshot& node,
+                                std::string_view kind, std::int64_t slow_bytes_per_ms) {
   DurationRange range;
   std::vector<std::int64_t> times;
   for (const auto& past : history.durations) {
-    if (past.kind == "scavenge" && past.node == node.name && past.duration_ms > 0) {
+    if (past.kind == kind && past.node == node.name && past.duration_ms > 0) {
       times.push_back(past.duration_ms);
     }
   }
@@ -42,9 +62,9 @@ DurationRange expected_scavenge(const History& history, const NodeSnapshot& node
     range.high_ms =
         times.size() >= 20 ? times[(times.size() * 95 - 1) / 100] : times.back() + times.back() / 4;
   } else if (node.agent && node.agent->database_bytes > 0) {
-    // Without a history: between reading everything at 200 MB/s and rewriting it at 5 MB/s.
+    // Without a history: between reading everything at 200 MB/s and rewriting it slowly.
     range.low_ms = node.agent->database_bytes / 200'000;
-    range.high_ms = node.agent->database_bytes / 5'000;
+    range.high_ms = node.agent->database_bytes / slow_bytes_per_ms;
   }
   return range;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "planner/detail/scavenge_order.h"
@@ -13,10 +14,15 @@ struct NodeStage {
   NodeForecast forecast;
 };
 
+/// What must hold of the cluster before anything that costs a node or its leadership.
+std::vector<Gate> cluster_gates(const ScavengeOrder& order);
 /// What must hold before a node is scavenged.
 std::vector<Gate> scavenge_gates(const ScavengeOrder& order, const NodeSnapshot& node);
-/// From this node's own history, or from the size of its database the first time.
-DurationRange expected_scavenge(const History& history, const NodeSnapshot& node);
+/// From this node's own history of steps of that kind, or from the size of its database and the
+/// bytes that are rewritten per millisecond the first time.
+DurationRange expected_scavenge(const History& history, const NodeSnapshot& node,
+                                std::string_view kind = "scavenge",
+                                std::int64_t slow_bytes_per_ms = 5'000);
 /// The node serves on meanwhile. An unfinished or unreached older point gets a step of its own.
 NodeStage scavenge_stage(const ScavengeOrder& order, const History& history,
                          const NodeSnapshot& node);

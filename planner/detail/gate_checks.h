@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/gates.h"
+
+/// The single gates; planner/gates.h says what each is. A check adds what keeps its gate closed.
+namespace verger::planner::detail {
+
+using States = std::vector<GateState>;
+
+struct Look {
+  const Gate& gate;
+  const ClusterSnapshot& snapshot;
+  const NodeSnapshot* node;  ///< the step's; nullptr: a step on the cluster
+  std::int64_t lasts_ms;     ///< how long the step may take
+};
+
+GateState closed(std::string_view gate, std::string code, std::string node, std::string reason,
+                 std::string hint);
+GateState measured(GateState state, std::string value, std::string limit);
+/// Up enough to count for the quorum.
+inline bool is_up(const NodeSnapshot& node) { return node.answered && node.alive; }
+/// major * 100 + minor of "24.10.3"; nullopt for anything else.
+std::optional<int> version_number(std::string_view text);
+
+// gates_of_members.cpp: who is there, who leads, who is behind
+void right_cluster(const Look& look, States& out);
+void voters_alive(const Look& look, States& out);
+void one_leader(const Look& look, States& out);
+void quorum_margin(const Look& look, States& out);
+void lag_below(const Look& look, States& out);
+void lag_falling(const Look& look, States& out);
+void agents_answer(const Look& look, States& out);
+void leader_settled(const Look& look, States& out);
+void not_leader(const Look& look, States& out);
+
+// gates_of_work.cpp: what else is under way, and room for it
+void nobody_scavenges(const Look& look, States& out);
+void others_idle(const Look& look, States& out);
+void idle(const Look& look, States& out);
+void auto_scavenge_off(const Look& look, States& out);
+void no_other_work(const Look& look, States& out);
+void index_idle(const Look& look, States& out);
+void disk(const Look& look, States& out);
+
+// gates_of_surroundings.cpp: time, and what a person asked to be watched
+void clocks(const Look& look, States& out);
+void certificates(const Look& look, States& out);
+void queries(const Look& look, States& out);
+void hours(const Look& look, States& out);
+
+}  // namespace verger::planner::detail

@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "planner/detail/gate_checks.h"
+
+namespace verger::planner::detail {
+namespace {
+
+constexpr int kLeastAgentVersion = 1;  // 0.1
+constexpr std::int64_t kLagNoise = std::int64_t{1} << 20U;
+
+bool is_settled(const NodeSnapshot& node) {
+  return node.role == Role::kLeader || node.role == Role::kFollower ||
+         node.role == Role::kReadOnlyReplica;
+}
+
+}  // namespace
+
+void right_cluster(const Look& look, States& out) {
+  if (!look.snapshot.wrong_cluster.empty()) {
+    out.push_back(
+        closed(look.gate.name, "wrong-cluster", "", look.snapshot.wrong_cluster,
+               "check the URLs with `verger cluster show`, or register the cluster again"));
+  }
+  for (const auto& node : look.snapshot.nodes) {
+    if (node.wrong_identity) {
+      out.push_back(
+          closed(look.gate.name, "wrong-node", node.name,
+                 node.problem.empty() ? "it is not the node that was registered" : node.problem,
+                 "nothing is done to it; remove the cluster and add it with the right URLs"));
+    }
+  }
+  for (const auto& stranger : look.snapshot.strangers) {
+    out.push_back(closed(look.gate.name, "unregistered-member", "",
+                         fmt::format("{} is a live member that is not registered", stranger),
+                         "register the cluster again with all its nodes"));
+  }
+}
+
+void voters_alive(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    if (node.read_only_replica && &node != look.node) {
+      continue;
+    }
+    if (!is_up(node)) {
+      out.push_back(measured(closed(look.gate.name, "node-down", node.name,
+                                    node.problem.empty() ? "it does not answer" : node.problem,
+                                    "start the node, or wait until it is back"),
+                             "down", "up"));
+    } else if (!is_settled(node)) {
+      out.push_back(measured(closed(look.gate.name, "node-unsettled", node.name,
+                                    fmt::format("it is in state {}", node.state),
+                                    "wait until it is a leader or follower"),
+                             node.state, "settled"));
+    }
+  }
+  for (const auto& witness : look.snapshot.nodes) {
+    for (const auto& dead : witness.sees_dead) {
+      const auto* node = look.snapshot.find(dead);
+      if (node != nullptr && !node->read_only_replica && is_up(*node)) {
+        out.push_back(closed(look.gate.name, "node-down", dead,
+                             fmt::format("it answers, but {} calls it dead", witness.name),
+                             "check the network between the nodes"));
+      }
+    }
+  }
+}
+
+void one_leader(const Look& look, States& out) {
+  const auto leads = [](const NodeSnapshot& node) {
+    return is_up(node) && node.role == Role::kLeader;
+  };
+  const auto count = std::ranges::count_if(look.snapshot.nodes, leads);
+  if (count == 0) {
+    out.push_back(
+        measured(closed(look.gate.name, "no-leader", "", "no node leads", "wait for the election"),
+                 "0 leaders", "1 leader"));
+    return;
+  }
+  if (count > 1) {
+    out.push_back(measured(closed(look.gate.name, "several-leaders", "",
+                                  fmt::format("{} nodes say that they lead", count),
+                                  "wait until one of them gives up"),
+                           fmt::format("{} leaders", count), "1 leader"));
+    return;
+  }
+  const auto* leader = look.snapshot.leader();
+  for (const auto& node : look.snapshot.nodes) {
+    if (!node.read_only_replica && is_up(node) && node.sees_leader != leader->instance_id) {
+      out.push_back(closed(look.gate.name, "leader-disputed", node.name,
+                           fmt::format("it does not take {} for the leader", leader->name),
+                           "wait until gossip has settled"));
+    }
+  }
+}
+
+void quorum_margin(const Look& look, States& out) {
+  const auto others =
+      static_cast<std::size_t>(std::ranges::count_if(look.snapshot.nodes, [&](const auto& node) {
+        return !node.read_only_replica && &node != look.node && is_up(node) && is_settled(node);
+      }));
+  const bool votes = look.node != nullptr && !look.node->read_only_replica;
+  // One or two voters have no margin at all; there the other one must at least be up, unless this
+  // one will be down.
+  const bool may_do_without = votes && look.gate.limit == 0;
+  const auto needed = may_do_without ? std::min(look.snapshot.quorum(), look.snapshot.voters() - 1)
+                                     : look.snapshot.quorum();
+  if (others < needed) {
+    out.push_back(measured(
+        closed(look.gate.name, "quorum-margin", look.node == nullptr ? "" : look.node->name,
+               fmt::format("without it {} voters are up, {} are needed", others, needed),
+               "bring the other voters up first"),
+        fmt::format("{} voters", others), fmt::format("{} voters", needed)));
+  }
+}
+
+void lag_below(const Look& look, States& out) {
+  const auto* leader = look.snapshot.leader();
+  if (leader == nullptr) {
+    return;  // one-leader says so
+  }
+  for (const auto& node : look.snapshot.nodes) {
+    if (&node == leader || !is_up(node)) {
+      continue;
+    }
+    const bool known = leader->writer_checkpoint >= 0 && node.writer_checkpoint >= 0;
+    const auto lag =
+        known ? std::max<std::int64_t>(0, leader->writer_checkpoint - node.writer_checkpoint) : -1;
+    if (lag < 0) {
+      out.push_back(closed(look.gate.name, "lag-unknown", node.name, "its position is not known",
+                           "wait until gossip has its checkpoints"));
+    } else if (lag > look.gate.limit) {
+      out.push_back(measured(closed(look.gate.name, "lag", node.name,
+                                    fmt::format("it lags {} bytes behind {}, the limit is {}", lag,
+                                                leader->name, look.gate.limit),
+                                    "wait until it has caught up, or raise the policy's limit"),
+                             fmt::format("{} bytes", lag),
+                             fmt::format("{} bytes", look.gate.limit)));
+    } else if (node.epoch_number != leader->epoch_number) {
+      out.push_back(closed(look.gate.name, "epoch-differs", node.name,
+                           fmt::format("it is in epoch {}, the leader in {}", node.epoch_number,
+                                       leader->epoch_number),
+                           "wait until it has joined the leader"));
+    }
+  }
+}
+
+void lag_falling(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    const auto lag = look.snapshot.lag(node);
+    // Positions are asked for one after the other: a busy leader is always a little ahead.
+    if (!is_up(node) || lag <= kLagNoise || node.lag_before < 0 || lag < node.lag_before) {
+      continue;
+    }
+    out.push_back(measured(
+        closed(look.gate.name, "lag-not-falling", node.name,
+               fmt::format("it lags {} bytes behind the leader, and lagged {} bytes {} ms ago", lag,
+                           node.lag_before, node.lag_before_ms),
+               "wait until it catches up; see what keeps it busy"),
+        fmt::format("{} bytes", lag), fmt::format("below {} bytes", node.lag_before)));
+  }
+}
+
+void agents_answer(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    if (!node.has_agent()) {
+      continue;
+    }
+    if (!node.agent_answered) {
+      out.push_back(measured(
+          closed(look.gate.name, "agent-gone", node.name,
+                 node.agent_problem.empty() ? "its agent does not answer" : node.agent_problem,
+                 "start verger-agent on that machine"),
+          "silent", "answers"));
+    } else if (node.agent) {
+      const auto version = version_number(node.agent->version);
+      if (version && *version < kLeastAgentVersion) {
+        out.push_back(measured(
+            closed(look.gate.name, "agent-too-old", node.name,
+                   fmt::format("its agent says that it is version {}, which this controller cannot "
+                               "rely on",
+                               node.agent->version),
+                   "install the controller's version of verger-agent there"),
+            node.agent->version,
+            fmt::format("{}.{}", kLeastAgentVersion / 100, kLeastAgentVersion % 100)));
+      }
+    }
+  }
+}
+
+void leader_settled(const Look& look, States& out) {
+  if (look.snapshot.leader_stable_ms < look.gate.limit) {
+    const auto stable = std::max<std::int64_t>(look.snapshot.leader_stable_ms, 0);
+    out.push_back(
+        measured(closed(look.gate.name, "election-recent", "",
+                        fmt::format("the leader has been the same for {} ms, {} are asked for",
+                                    stable, look.gate.limit),
+                        "wait"),
+                 fmt::format("{} ms", stable), fmt::format("{} ms", look.gate.limit)));
+  }
+}
+
+void not_leader(const Look& look, States& out) {
+  const auto* node = look.node;
+  if (node != nullptr && is_up(*node) && node->role == Role::kLeader) {
+    auto state = closed(look.gate.name, "is-leader", node->name, "it leads the cluster",
+                        "the leader's turn is the last");
+    state.verdict = GateVerdict::kPutOff;
+    out.push_back(std::move(state));
+  }
+}
+
+}  // namespace verger::planner::detail

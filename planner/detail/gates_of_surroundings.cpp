@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+
+#include "engine/base/clock.h"
+#include "planner/detail/gate_checks.h"
+
+namespace verger::planner::detail {
+
+void clocks(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    if (!node.clock || !is_up(node)) {
+      continue;
+    }
+    // What the question itself may have cost is not held against the clock.
+    const auto ahead = node.clock->ahead_ms;
+    const auto off = std::max<std::int64_t>(std::abs(ahead) - node.clock->error_ms, 0);
+    if (off > look.gate.limit) {
+      out.push_back(measured(closed(look.gate.name, "clock-skew", node.name,
+                                    fmt::format("its clock is {} ms {} the controller's",
+                                                std::abs(ahead), ahead > 0 ? "ahead of" : "behind"),
+                                    "set both clocks by NTP; windows and certificates go by them"),
+                             fmt::format("{} ms", std::abs(ahead)),
+                             fmt::format("{} ms", look.gate.limit)));
+    }
+  }
+}
+
+void certificates(const Look& look, States& out) {
+  const auto needed =
+      look.snapshot.taken_at.value() + (look.lasts_ms + look.gate.limit) * kTicksPerMillisecond;
+  for (const auto& node : look.snapshot.nodes) {
+    for (const auto& certificate : node.certificates) {
+      if (certificate.not_after.value() >= needed) {
+        continue;
+      }
+      const bool over = certificate.not_after < look.snapshot.taken_at;
+      out.push_back(measured(
+          closed(look.gate.name, over ? "certificate-expired" : "certificate-expires", node.name,
+                 fmt::format("the certificate of its {} {} at {}; it is needed until {}",
+                             certificate.of, over ? "expired" : "expires",
+                             format_ticks(certificate.not_after), format_ticks(Ticks(needed))),
+                 "renew it and reload, then go on"),
+          "until " + format_ticks(certificate.not_after), "until " + format_ticks(Ticks(needed))));
+    }
+  }
+}
+
+void queries(const Look& look, States& out) {
+  for (const auto& query : look.snapshot.queries) {
+    if (query.holds) {
+      continue;
+    }
+    const bool unknown = query.value.empty();
+    out.push_back(measured(closed(fmt::format("{}:{}", look.gate.name, query.name),
+                                  unknown ? "query-unknown" : "query-out-of-bounds", "",
+                                  unknown ? fmt::format("query {}: {}", query.name, query.problem)
+                                          : fmt::format("query {} gives {}, the limit is {}",
+                                                        query.name, query.value, query.limit),
+                                  unknown ? "check the query and the Prometheus server" : "wait"),
+                           unknown ? "unknown" : query.value, query.limit));
+  }
+}
+
+void hours(const Look& look, States& out) {
+  if (!look.snapshot.hours || look.snapshot.hours->open) {
+    return;
+  }
+  const auto& now = *look.snapshot.hours;
+  const auto until = now.until ? format_ticks(*now.until) : std::string("further notice");
+  out.push_back(measured(closed(look.gate.name, "outside-hours", "",
+                                fmt::format("{}; closed until {}", now.reason, until),
+                                "it goes on by itself when its hours begin"),
+                         "closed since " + format_ticks(now.since), "open from " + until));
+}
+
+}  // namespace verger::planner::detail

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "planner/detail/gate_checks.h"
+
+namespace verger::planner::detail {
+namespace {
+
+/// Kinds that are gated by what the node itself shows, or harm nobody.
+bool is_other_work(const AgentWork& work) {
+  constexpr std::string_view kOurs[] = {"scavenge",     "scavenge_point", "offline_scavenge",
+                                        "resign",       "set_priority",   "reload",
+                                        "start_service"};
+  return std::ranges::find(kOurs, work.kind) == std::end(kOurs);
+}
+
+void scavenge_free(const Gate& gate, const NodeSnapshot& node, States& out) {
+  if (!is_up(node)) {
+    return;
+  }
+  if (!node.scavenge_running) {
+    out.push_back(closed(gate.name, "scavenge-unknown", node.name,
+                         "whether a scavenge runs there cannot be seen",
+                         "check the credentials and that its admin routes are on"));
+  } else if (*node.scavenge_running) {
+    out.push_back(measured(closed(gate.name, "scavenge-running", node.name,
+                                  fmt::format("scavenge {} runs there", node.running.scavenge_id),
+                                  "wait until it ends, or stop it"),
+                           "1 scavenge", "none"));
+  }
+}
+
+}  // namespace
+
+void nobody_scavenges(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    scavenge_free(look.gate, node, out);
+  }
+}
+
+void others_idle(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    if (&node != look.node) {
+      scavenge_free(look.gate, node, out);
+    }
+  }
+}
+
+void idle(const Look& look, States& out) {
+  if (look.node != nullptr) {
+    scavenge_free(look.gate, *look.node, out);
+  }
+}
+
+void auto_scavenge_off(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    bool off = false;
+    switch (node.auto_scavenge) {
+      case AutoScavenge::kAbsent:
+      case AutoScavenge::kNotConfigured:
+      case AutoScavenge::kPaused:
+        off = true;
+        break;
+      case AutoScavenge::kUnknown:
+        // It came with 24.10; older servers cannot have it.
+        off = !is_up(node) || version_number(node.version).value_or(0) < 2410;
+        break;
+      case AutoScavenge::kWaiting:
+      case AutoScavenge::kInProgress:
+      case AutoScavenge::kPausing:
+        off = false;
+        break;
+    }
+    if (!off) {
+      out.push_back(measured(
+          closed(look.gate.name, "auto-scavenge-active", node.name,
+                 fmt::format("the server's own auto-scavenge is {}", to_string(node.auto_scavenge)),
+                 "pause it (POST /auto-scavenge/pause) for the time of the run"),
+          std::string(to_string(node.auto_scavenge)), "off"));
+    }
+  }
+}
+
+void no_other_work(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    if (!node.agent) {
+      continue;
+    }
+    for (const auto& work : node.agent->work) {
+      if (is_other_work(work)) {
+        out.push_back(measured(closed(look.gate.name, work.kind + "-running", node.name,
+                                      fmt::format("its agent is at a {} ({})", work.kind, work.id),
+                                      "wait until it ends"),
+                               work.kind, "none"));
+      }
+    }
+  }
+}
+
+void index_idle(const Look& look, States& out) {
+  const auto* node = look.node;
+  if (node != nullptr && is_up(*node) && node->index_merging.value_or(false)) {
+    out.push_back(measured(closed(look.gate.name, "index-merging", node->name,
+                                  "its index is being merged", "wait until it ends"),
+                           "merging", "idle"));
+  }
+}
+
+void disk(const Look& look, States& out) {
+  const auto* node = look.node;
+  if (node == nullptr || !node->agent || node->agent->disk_free < 0) {
+    return;  // cannot be seen, so nothing is claimed
+  }
+  const auto& facts = *node->agent;
+  // A rewritten chunk needs the size of the largest file beside it, a merged one a whole chunk.
+  const auto rewrite = std::max({facts.largest_chunk, facts.chunk_size, std::int64_t{0}});
+  if (facts.disk_free < rewrite + look.gate.limit) {
+    out.push_back(measured(
+        closed(look.gate.name, "disk", node->name,
+               fmt::format("{} bytes are free; the largest rewrite needs {} and {} must stay free",
+                           facts.disk_free, rewrite, look.gate.limit),
+               "make room on the node's disk"),
+        fmt::format("{} bytes free", facts.disk_free),
+        fmt::format("{} bytes", rewrite + look.gate.limit)));
+  }
+}
+
+}  // namespace verger::planner::detail

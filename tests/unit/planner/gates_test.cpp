@@ -1,0 +1,168 @@
+#include "planner/gates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/planner/clusters.h"
+
+namespace verger::planner {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Ticks later(const ClusterSnapshot& snapshot, std::int64_t hours) {
+  return Ticks(snapshot.taken_at.value() + hours * 3'600 * kTicksPerSecond);
+}
+
+/// A gate that is closed, with what it measured.
+struct Case {
+  std::string name;
+  Gate gate;
+  void (*spoil)(ClusterSnapshot&);
+  std::string code;
+  std::string value;
+  std::string limit;
+};
+
+class ClosedGate : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ClosedGate, TellsValueAndLimit) {
+  auto snapshot = cluster();
+  const auto open = evaluate(GetParam().gate, snapshot, "n2", 3'600'000);
+  ASSERT_EQ(open.size(), 1U);
+  EXPECT_EQ(open.front().verdict, GateVerdict::kOpen) << open.front().reason;
+  GetParam().spoil(snapshot);
+  const auto states = evaluate(GetParam().gate, snapshot, "n2", 3'600'000);
+  ASSERT_EQ(states.size(), 1U);
+  EXPECT_EQ(states.front().verdict, GateVerdict::kClosed);
+  EXPECT_EQ(states.front().code, GetParam().code);
+  EXPECT_THAT(states.front().value, HasSubstr(GetParam().value));
+  EXPECT_THAT(states.front().limit, HasSubstr(GetParam().limit));
+  EXPECT_FALSE(states.front().reason.empty());
+  EXPECT_FALSE(states.front().hint.empty());
+}
+
+const Case kCases[] = {
+    {"ClockAhead",
+     {"clocks", 60'000},
+     [](ClusterSnapshot& s) { s.nodes[1].clock = ClockSkew{90'000, 200}; },
+     "clock-skew",
+     "90000 ms",
+     "60000 ms"},
+    {"ClockBehind",
+     {"clocks", 60'000},
+     [](ClusterSnapshot& s) { s.nodes[2].clock = ClockSkew{-3'600'000, 5'000}; },
+     "clock-skew",
+     "3600000 ms",
+     "60000 ms"},
+    {"CertificateEndsInTheMiddleOfTheStep",
+     {"certificates", 0},
+     [](ClusterSnapshot& s) {
+       s.nodes[1].certificates = {{"0A", "node", Ticks(s.taken_at.value() + kTicksPerSecond)}};
+     },
+     "certificate-expires",
+     "until ",
+     "until "},
+    {"CertificateEndsWithinTheMargin",
+     {"certificates", 24 * 3'600'000},
+     [](ClusterSnapshot& s) { s.nodes[1].certificates = {{"0A", "agent", later(s, 24)}}; },
+     "certificate-expires",
+     "until ",
+     "until "},
+    {"CertificateIsOver",
+     {"certificates", 0},
+     [](ClusterSnapshot& s) { s.nodes[1].certificates = {{"0A", "node", later(s, -1)}}; },
+     "certificate-expired",
+     "until ",
+     "until "},
+    {"LagGrows",
+     {"lag-falling", 0},
+     [](ClusterSnapshot& s) {
+       s.nodes[0].writer_checkpoint += 8 << 20U;
+       for (auto& each : s.nodes) {
+         each.lag_before = each.name == "n3" ? 4 << 20U : 9 << 20U;
+         each.lag_before_ms = 5'000;
+       }
+     },
+     "lag-not-falling",
+     "8388608 bytes",
+     "below 4194304 bytes"},
+    {"SomebodyBacksUp",
+     {"no-other-work", 0},
+     [](ClusterSnapshot& s) {
+       s.nodes[2].agent->work = {{"b-1", "backup"}, {"o-1", "set_priority"}};
+     },
+     "backup-running",
+     "backup",
+     "none"},
+    {"IndexIsMerged",
+     {"index-idle", 0},
+     [](ClusterSnapshot& s) { s.nodes[1].index_merging = true; },
+     "index-merging",
+     "merging",
+     "idle"},
+    {"AgentIsTooOld",
+     {"agents-answer", 0},
+     [](ClusterSnapshot& s) { s.nodes[1].agent->version = "0.0.9"; },
+     "agent-too-old",
+     "0.0.9",
+     "0.1"},
+    {"QueryIsOutOfBounds",
+     {"queries", 0},
+     [](ClusterSnapshot& s) { s.queries = {{"latency", "0.9", "at most 0.5", "", false}}; },
+     "query-out-of-bounds",
+     "0.9",
+     "at most 0.5"},
+    {"QueryIsNotAnswered",
+     {"queries", 0},
+     [](ClusterSnapshot& s) { s.queries = {{"latency", "", "at most 0.5", "refused", false}}; },
+     "query-unknown",
+     "unknown",
+     "at most 0.5"},
+    {"TwoVotersCannotLoseOne",
+     {"quorum-margin", 1},
+     [](ClusterSnapshot& s) { s.nodes[2].alive = false; },
+     "quorum-margin",
+     "1 voters",
+     "2 voters"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, ClosedGate, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Gates, ALagThatFallsOrIsNoiseIsNone) {
+  auto snapshot = cluster();
+  snapshot.nodes[0].writer_checkpoint += 8 << 20U;
+  for (auto& node : snapshot.nodes) {
+    node.lag_before = 9 << 20U;
+  }
+  EXPECT_EQ(evaluate({"lag-falling", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+  snapshot = cluster();
+  snapshot.nodes[0].writer_checkpoint += 500'000;
+  snapshot.nodes[1].lag_before = 0;
+  EXPECT_EQ(evaluate({"lag-falling", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+}
+
+TEST(Gates, WhatAQuestionMayHaveCostIsNotHeldAgainstAClock) {
+  auto snapshot = cluster();
+  snapshot.nodes[1].clock = ClockSkew{62'000, 5'000};
+  EXPECT_EQ(evaluate({"clocks", 60'000}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+}
+
+TEST(Gates, RefuseAPlanToo) {
+  auto snapshot = cluster();
+  snapshot.nodes[1].clock = ClockSkew{600'000, 10};
+  snapshot.nodes[2].agent->work = {{"b-1", "backup"}};
+  snapshot.queries = {{"latency", "0.9", "at most 0.5", "", false}};
+  Policy policy;
+  policy.scavenge.queries = {{"latency", "http://127.0.0.1:9090", "q", "", "0.5"}};
+  const auto plan = make_plan(snapshot, policy);
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_THAT(codes(plan.error()),
+              ElementsAre("query-out-of-bounds", "n2:clock-skew", "n3:backup-running"));
+}
+
+}  // namespace
+}  // namespace verger::planner

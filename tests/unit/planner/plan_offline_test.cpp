@@ -1,0 +1,90 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/planner/clusters.h"
+
+namespace verger::planner {
+namespace {
+
+using namespace testing;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ClusterSnapshot stoppable(int voters = 3) {
+  auto out = cluster(voters);
+  for (auto& node : out.nodes) {
+    node.agent->service_control = true;
+  }
+  return out;
+}
+
+Policy offline() {
+  Policy out;
+  out.scavenge.strategy = Strategy::kOffline;
+  return out;
+}
+
+TEST(PlanOffline, MakesThePointFirstAndStopsOneNodeAtATimeTheLeaderLast) {
+  const auto plan = make_plan(stoppable(), offline());
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(outline(*plan),
+            "point-n2 | record-n1 | offline-n2 | offline-n3 | lower-n1, resign-n1, restore-n1 | "
+            "offline-n1 | compare-digests");
+  EXPECT_EQ(*plan->find_step("point-n2")->parameters.at("point").as_int(), -1);
+  const auto* step = plan->find_step("offline-n2");
+  EXPECT_THAT(step->gates, Contains(Gate{"quorum-margin", 1}));
+  EXPECT_THAT(step->undo, HasSubstr("start n2"));
+  for (const auto& stage : plan->stages) {
+    if (stage.id.starts_with("scavenge-")) {
+      EXPECT_EQ(stage.on_failure, FailureRule::kUndoAll) << "a node must not stay stopped";
+      EXPECT_EQ(stage.groups.size(), 1U);
+      EXPECT_EQ(stage.groups.front().size(), 1U);
+    }
+  }
+}
+
+TEST(PlanOffline, TakesAPointThatNobodyHasReached) {
+  auto snapshot = stoppable();
+  with_points(snapshot, 2, {1, 1, -1});
+  const auto plan = make_plan(snapshot, offline());
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(*plan->find_step("point-n2")->parameters.at("point").as_int(), 2);
+}
+
+TEST(PlanOffline, LetsSomebodyWhoIsDoneWithTheLatestPointMakeTheNext) {
+  auto snapshot = stoppable();
+  with_points(snapshot, 2, {2, 1, 1});
+  const auto plan = make_plan(snapshot, offline());
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(outline(*plan).substr(0, 8), "point-n1") << "the leader, for nobody is stopped for it";
+  EXPECT_EQ(*plan->find_step("point-n1")->parameters.at("point").as_int(), -1);
+}
+
+TEST(PlanOffline, RefusesWhatAnAgentWouldBeNeededFor) {
+  auto snapshot = stoppable();
+  snapshot.nodes[1].agent->service_control = false;
+  snapshot.nodes[2].agent_url.clear();
+  snapshot.nodes[2].agent.reset();
+  snapshot.nodes[2].agent_answered = false;
+  const auto plan = make_plan(snapshot, offline());
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_THAT(codes(plan.error()),
+              ElementsAre("n2:offline-needs-service-control", "n3:offline-needs-agent"));
+}
+
+TEST(PlanOffline, RefusesToTakeAClusterDown) {
+  for (const int voters : {1, 2}) {
+    const auto plan = make_plan(stoppable(voters), offline());
+    ASSERT_FALSE(plan.has_value()) << voters;
+    EXPECT_THAT(codes(plan.error()), Contains(HasSubstr("quorum-margin"))) << voters;
+  }
+  auto policy = offline();
+  policy.scavenge.leader = LeaderRule::kInPlace;
+  const auto plan = make_plan(stoppable(), policy);
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_THAT(codes(plan.error()), Contains("policy-invalid"));
+}
+
+}  // namespace
+}  // namespace verger::planner
