@@ -54,9 +54,9 @@ std::string operation_target(std::string_view id) {
 
 }  // namespace
 
-Outcome<api::NodeFacts> parse_answer_facts(const http::Response& response) {
-  return response.status == 200 ? from(api::parse_node_facts(response.body))
-                                : fail<api::NodeFacts>(response);
+Outcome<api::AgentFacts> parse_answer_facts(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_agent_facts(response.body))
+                                : fail<api::AgentFacts>(response);
 }
 
 Outcome<Nothing> parse_answer_permit(const http::Response& response) {
@@ -92,9 +92,9 @@ AgentClient::AgentClient(http::Client& client, http::Endpoint agent,
                          std::chrono::milliseconds deadline)
     : client_(&client), agent_(std::move(agent)), deadline_(deadline) {}
 
-net::awaitable<Outcome<api::NodeFacts>> AgentClient::facts() const {
-  return call<api::NodeFacts>(client_, agent_, get("/agent/v1/facts"), deadline_,
-                              &parse_answer_facts);
+net::awaitable<Outcome<api::AgentFacts>> AgentClient::facts() const {
+  return call<api::AgentFacts>(client_, agent_, get("/agent/v1/facts"), deadline_,
+                               &parse_answer_facts);
 }
 
 net::awaitable<Outcome<Nothing>> AgentClient::permit(api::Permit permit) const {

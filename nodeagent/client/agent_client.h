@@ -6,7 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "nodeagent/api/agent.h"
+#include "nodeagent/api/agent_facts.h"
 #include "nodeagent/client/outcome.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/message.h"
@@ -23,7 +23,7 @@ class AgentClient {
               std::chrono::milliseconds deadline = std::chrono::seconds(15));
   [[nodiscard]] const http::Endpoint& agent() const { return agent_; }
 
-  net::awaitable<Outcome<api::NodeFacts>> facts() const;
+  net::awaitable<Outcome<api::AgentFacts>> facts() const;
   net::awaitable<Outcome<Nothing>> permit(api::Permit permit) const;
   /// done: the agent has it; how far it is says the state.
   net::awaitable<Outcome<api::OperationStatus>> start(api::OperationRequest request) const;
@@ -42,7 +42,7 @@ class AgentClient {
   std::chrono::milliseconds deadline_;
 };
 
-Outcome<api::NodeFacts> parse_answer_facts(const http::Response& response);
+Outcome<api::AgentFacts> parse_answer_facts(const http::Response& response);
 Outcome<Nothing> parse_answer_permit(const http::Response& response);
 Outcome<api::OperationStatus> parse_answer_operation(const http::Response& response);
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response);

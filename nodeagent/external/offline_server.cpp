@@ -24,6 +24,7 @@ struct OfflineServer::Parts {
   http::Timers& timers;
   node::JobRunner& jobs;
   Log& log;
+  std::shared_ptr<node::StopFlag> stop_scavenge = std::make_shared<node::StopFlag>();
 
   Result<std::unique_ptr<streams::Database>> open() const {
     streams::DatabaseOptions with;
@@ -136,20 +137,28 @@ OfflineServer::~OfflineServer() = default;
 
 bool OfflineServer::configured() const { return parts_->service.configured(); }
 
+net::awaitable<Result<bool>> OfflineServer::files_are_free() {
+  const auto parts = parts_;
+  const auto free =
+      co_await parts->jobs.run(std::make_shared<FilesAreFree>([parts] { return parts->open(); }),
+                               std::make_shared<node::StopFlag>());
+  if (!free && free.error().code != Errc::kRefused) {
+    co_return free.error();
+  }
+  co_return free.has_value();
+}
+
 net::awaitable<Result<void>> OfflineServer::stop() {
   const auto parts = parts_;
   parts->log.info("stopping the server");
   VERGER_CO_CHECK(co_await parts->service.stop());
-  const auto open = [parts] { return parts->open(); };
   for (milliseconds waited{0};; waited += kLook) {
-    const auto free = co_await parts->jobs.run(std::make_shared<FilesAreFree>(open),
-                                               std::make_shared<node::StopFlag>());
-    if (free || free.error().code != Errc::kRefused) {
-      co_return free;
+    VERGER_CO_TRY(const auto free, co_await files_are_free());
+    if (free) {
+      co_return Result<void>();
     }
     if (waited >= parts->options.limit) {
-      co_return Error{Errc::kTimeout,
-                      "the server still has its files open: " + free.error().message};
+      co_return Error{Errc::kTimeout, "the server still has its files open"};
     }
     co_await parts->timers.sleep_for(kLook);
   }
@@ -161,12 +170,15 @@ net::awaitable<Result<void>> OfflineServer::start() {
   co_return co_await parts->service.start();
 }
 
+void OfflineServer::interrupt() { parts_->stop_scavenge->request(); }
+
 net::awaitable<Result<void>> OfflineServer::scavenge(std::int64_t point, std::int32_t threads) {
   const auto parts = parts_;
+  parts->stop_scavenge = std::make_shared<node::StopFlag>();
   co_return co_await parts->jobs.run(
       std::make_shared<OfflineScavenge>([parts] { return parts->open(); }, parts->files,
                                         parts->clock, parts->random, parts->log, point, threads),
-      std::make_shared<node::StopFlag>());
+      parts->stop_scavenge);
 }
 
 }  // namespace verger::external

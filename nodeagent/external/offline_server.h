@@ -25,7 +25,12 @@ class OfflineServer {
   /// Scavenges up to the point with this number, which is in the log, or goes on with an unfinished
   /// one; nothing where it is reached. The server must be stopped: kRefused while a process has the
   /// files open. Other errors: the engine's.
+  /// kCancelled after interrupt().
   net::awaitable<Result<void>> scavenge(std::int64_t point, std::int32_t threads);
+  /// Stops a scavenge between two steps; it goes on there the next time.
+  void interrupt();
+  /// False while a process has the database open.
+  net::awaitable<Result<bool>> files_are_free();
 
  private:
   struct Parts;

@@ -9,10 +9,12 @@
 #include "engine/base/directories.h"
 #include "engine/base/failpoint.h"
 #include "nodeagent/api/problem.h"
+#include "nodeagent/external/offline_server.h"
 #include "nodeagent/http/router.h"
 #include "nodeagent/http/task_group.h"
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/facts.h"
+#include "nodeagent/operations/last_look.h"
 #include "nodeagent/operations/permits.h"
 
 namespace verger::agent {
@@ -78,6 +80,8 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     add_kind(make_priority_operation());
     add_kind(make_reload_operation());
     add_kind(make_offline_scavenge_operation());
+    add_kind(make_scavenge_point_operation());
+    add_kind(make_start_service_operation());
     add_routes();
   }
 
@@ -157,6 +161,7 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
       }
     }
     auto body = api::to_json(facts);
+    body["serviceControl"] = environment_.offline != nullptr && environment_.offline->configured();
     if (environment_.complete_facts) {
       environment_.complete_facts(body);
     }
@@ -332,6 +337,17 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
   static net::awaitable<void> begin(std::shared_ptr<Impl> self, Record record) {
     auto& kind = *self->kinds_.at(record->request.kind);
     VERGER_FAILPOINT("agent.operation.accepted");
+    if (const auto other = self->in_the_way(*record); !other.empty()) {
+      self->finish(record, api::OperationState::kFailed, "gate_closed",
+                   fmt::format("operation {} works on the node's files", other));
+      co_return;
+    }
+    if (const auto closed = co_await closed_gates(self->local_node(), self->environment_.files,
+                                                  record->request.parameters_json);
+        !closed.empty()) {
+      self->finish(record, api::OperationState::kFailed, "gate_closed", closed);
+      co_return;
+    }
     if (auto looked = co_await self->last_look(kind, record); !looked) {
       self->finish(record, api::OperationState::kFailed,
                    std::string(to_string(looked.error().code)), looked.error().message);
@@ -358,6 +374,19 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     }
     const bool stored = self->store(*record);
     co_await watch(self, std::move(record), stored);
+  }
+
+  /// Id of another operation that works on the files; empty: there is none, or this one does not.
+  [[nodiscard]] std::string in_the_way(const OperationRecord& record) const {
+    if (kinds_.at(record.request.kind)->works_on_files()) {
+      for (const auto& [id, other] : running_) {
+        if (id != record.request.id && kinds_.contains(other->request.kind) &&
+            kinds_.at(other->request.kind)->works_on_files()) {
+          return id;
+        }
+      }
+    }
+    return {};
   }
 
   net::awaitable<Result<void>> last_look(Operation& kind, Record record) {

@@ -44,6 +44,7 @@ json memory_of(const OperationRecord& record) {
 class OfflineScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "offline_scavenge"; }
+  [[nodiscard]] bool works_on_files() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto parameters, parse(record));
@@ -77,6 +78,13 @@ class OfflineScavengeOperation final : public Operation {
                       fmt::format("scavenge point {} is not in the committed log of this node",
                                   parameters.point)};
     }
+    const auto chunk_size = inspection->chunks().chunk_size;
+    if (chunk_size > 0 && point->position.value() / chunk_size >=
+                              inspection->positions().writer.value() / chunk_size) {
+      co_return Error{Errc::kConflict,
+                      fmt::format("the chunk with scavenge point {} is not complete on this node",
+                                  parameters.point)};
+    }
     record.memory_json =
         json{{"bytes_before", inspection->chunks().total_bytes}, {"act", "begun"}}.dump();
     co_return Result<void>();
@@ -93,9 +101,18 @@ class OfflineScavengeOperation final : public Operation {
     memory["act"] = started ? "ended" : "begun";
     if (!worked) {
       memory["error"] = worked.error().message;
+      memory["code"] = worked.error().code == Errc::kCancelled ? "stopped" : "interrupted";
     }
     record.memory_json = memory.dump();
     co_return Result<void>();
+  }
+
+  /// The engine stops between two steps; then the server is started as after a whole scavenge.
+  net::awaitable<bool> cancel(LocalNode node, OperationRecord& /*record*/) override {
+    if (node.offline != nullptr) {
+      node.offline->interrupt();
+    }
+    co_return node.offline != nullptr;
   }
 
   net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) override {
@@ -137,7 +154,7 @@ class OfflineScavengeOperation final : public Operation {
     }
     co_return Observation{
         .kind = Observation::Kind::kFailed,
-        .code = "interrupted",
+        .code = memory.value("code", std::string("interrupted")),
         .text =
             memory.value("error", std::string("the agent ended in the middle; the scavenge goes "
                                               "on where it stopped when it is asked for again"))};

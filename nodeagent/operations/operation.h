@@ -65,6 +65,8 @@ class Operation {
   virtual net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) = 0;
   /// Looks at the node; never acts.
   virtual net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) = 0;
+  /// True for work on the node's files: an agent is at one such operation at a time.
+  [[nodiscard]] virtual bool works_on_files() const { return false; }
   /// Asks the node to stop what was begun; observe() then tells. False: it cannot be stopped.
   virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
 };
@@ -86,6 +88,12 @@ std::unique_ptr<Operation> make_reload_operation();
 /// offline_scavenge {"point", "threads"}: stops the server, scavenges its files up to a point that
 /// is in its log, starts it, waits until it has caught up. Refused on a leader. Result: {"point",
 /// "bytes_before", "bytes_after"}. Code: "interrupted".
+/// It can be stopped: then the code is "stopped".
 std::unique_ptr<Operation> make_offline_scavenge_operation();
+/// scavenge_point {"threshold"}: starts a scavenge that writes a point and stops it as soon as the
+/// point is in the node's scavenge state. Result: {"point"}. Code: "no_point".
+std::unique_ptr<Operation> make_scavenge_point_operation();
+/// start_service {}: starts the server unless it runs; done once it answers. Code: "no_answer".
+std::unique_ptr<Operation> make_start_service_operation();
 
 }  // namespace verger::agent

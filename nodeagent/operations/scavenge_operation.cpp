@@ -85,6 +85,7 @@ Result<client::ScavengeParameters> parse_parameters(const OperationRecord& recor
 class ScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "scavenge"; }
+  [[nodiscard]] bool works_on_files() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY([[maybe_unused]] const auto parameters, parse_parameters(record));

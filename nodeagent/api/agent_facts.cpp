@@ -1,0 +1,57 @@
+#include "nodeagent/api/agent_facts.h"
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/api/detail/fields.h"
+#include "nodeagent/api/json_text.h"
+
+namespace verger::api {
+
+using nlohmann::json;
+
+json to_json(const AgentFacts& facts) {
+  auto out = to_json(static_cast<const NodeFacts&>(facts));
+  out["serviceControl"] = facts.service_control;
+  return out;
+}
+
+Result<AgentFacts> parse_agent_facts(std::string_view body) {
+  AgentFacts out;
+  VERGER_TRY(static_cast<NodeFacts&>(out), parse_node_facts(body));
+  VERGER_TRY(const auto value, parse_json(body, "facts"));
+  Fields fields(value, "facts");
+  fields.read("serviceControl", out.service_control);
+  VERGER_CHECK(fields.result());
+  return out;
+}
+
+json to_json(const std::vector<GateLimit>& gates) {
+  auto out = json::array();
+  for (const auto& gate : gates) {
+    out.push_back({{"name", gate.name}, {"limit", gate.limit}});
+  }
+  return out;
+}
+
+Result<std::vector<GateLimit>> parse_gates(std::string_view parameters_json) {
+  const auto value = parse_json(parameters_json, "parameters");
+  if (!value) {
+    return Error{Errc::kInvalidArgument, value.error().message};
+  }
+  std::vector<GateLimit> out;
+  Fields fields(*value, "parameters", Errc::kInvalidArgument);
+  fields.each("gates", [&](const json& element, const std::string& where) -> Result<void> {
+    GateLimit gate;
+    Fields inner(element, where, Errc::kInvalidArgument);
+    inner.require("name");
+    inner.read("name", gate.name);
+    inner.read("limit", gate.limit);
+    VERGER_CHECK(inner.result());
+    out.push_back(std::move(gate));
+    return {};
+  });
+  VERGER_CHECK(fields.result());
+  return out;
+}
+
+}  // namespace verger::api

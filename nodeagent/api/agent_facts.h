@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "nodeagent/api/agent.h"
+
+namespace verger::api {
+
+/// The facts of an agent: its node's, and what it can do itself.
+struct AgentFacts : NodeFacts {
+  bool service_control = false;  ///< it can stop and start its server
+};
+nlohmann::json to_json(const AgentFacts& facts);
+Result<AgentFacts> parse_agent_facts(std::string_view body);
+
+/// A condition for acting, in the member "gates" of any operation's parameters
+/// (docs/formats/agent-interface.md, "The last look").
+struct GateLimit {
+  std::string name{};
+  std::int64_t limit = 0;
+  friend bool operator==(const GateLimit&, const GateLimit&) = default;
+};
+nlohmann::json to_json(const std::vector<GateLimit>& gates);
+/// Of an operation's parameters. Error: kInvalidArgument.
+Result<std::vector<GateLimit>> parse_gates(std::string_view parameters_json);
+
+}  // namespace verger::api

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "nodeagent/operations/operation.h"
+
+namespace verger::agent {
+
+/// The agent's own look at the gates in an operation's parameters, right before it acts: with its
+/// node's gossip and its own disk. The controller looked as well, but some time ago and from
+/// elsewhere. Empty: all that can be told from here is open; else what is closed. Known are
+///   voters-alive   limit: voters that must be up and settled, this one included
+///   quorum-margin  limit: voters that must be up without this one
+///   one-leader, not-leader, nobody-scavenges and idle (of this node)
+///   lag-below      limit: bytes that any live member may lack
+///   disk           limit: bytes to keep free beyond the largest rewrite
+/// Other names are the controller's business alone.
+net::awaitable<std::string> closed_gates(LocalNode node, FileSystem& files,
+                                         std::string parameters_json);
+
+}  // namespace verger::agent

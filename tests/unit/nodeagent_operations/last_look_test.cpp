@@ -1,0 +1,117 @@
+#include "nodeagent/operations/last_look.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/api/agent_facts.h"
+#include "nodeagent/api/node.h"
+#include "tests/support/cluster/sim_world.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+/// A node on a machine of its own that answers with the gossip and the scavenge it is given.
+class LastLook : public ::testing::Test {
+ protected:
+  LastLook() : host_(world_.add_host("n1")), asker_(world_.add_host("p")) {
+    host_.boot();
+    asker_.boot();
+    host_.serve_http(2113, [this](http::Request request) -> net::awaitable<http::Response> {
+      http::Response out;
+      out.headers.set("Content-Type", "application/json");
+      out.body = request.target.starts_with("/gossip")
+                     ? api::to_json(gossip_).dump()
+                     : json{{"scavengeId", running_}, {"scavengeLink", ""}}.dump();
+      co_return out;
+    });
+    gossip_.server_ip = "10.0.0.1";
+    gossip_.server_port = 2113;
+    for (int i = 1; i <= 3; ++i) {
+      api::GossipMember member;
+      member.instance_id = fmt::format("00000000-0000-0000-0000-00000000000{}", i);
+      member.state = i == 2 ? api::NodeState::kLeader : api::NodeState::kFollower;
+      member.is_alive = true;
+      member.http_ip = fmt::format("10.0.0.{}", i);
+      member.http_port = 2113;
+      member.writer_checkpoint = 1'000;
+      gossip_.members.push_back(std::move(member));
+    }
+  }
+  std::string closed(std::vector<api::GateLimit> gates) {
+    const json parameters{{"gates", api::to_json(gates)}};
+    std::optional<std::string> out;
+    client_.emplace(asker_.client(), http::Endpoint{.tls = false, .host = "n1", .port = 2113},
+                    std::nullopt, client::NodeDialect{}, milliseconds(500));
+    asker_.spawn([](LastLook& self, std::string text,
+                    std::optional<std::string>& into) -> net::awaitable<void> {
+      const LocalNode node{.client = *self.client_,
+                           .inspection = []() -> node::NodeInspection* { return nullptr; },
+                           .timers = self.asker_.timers(),
+                           .clock = self.asker_.clock(),
+                           .log = null_log()};
+      into = co_await closed_gates(node, self.asker_.disk(), std::move(text));
+    }(*this, parameters.dump(), out));
+    EXPECT_TRUE(world_.run_until([&] { return out.has_value(); }, milliseconds(5'000)));
+    return out.value_or("no answer");
+  }
+
+  testing::SimWorld world_{1};
+  testing::SimHost& host_;
+  testing::SimHost& asker_;
+  std::optional<client::NodeClient> client_;
+  api::Gossip gossip_;
+  std::string running_;
+};
+
+const std::vector<api::GateLimit> kAll{{"voters-alive", 3}, {"quorum-margin", 2}, {"one-leader", 0},
+                                       {"lag-below", 100},  {"not-leader", 0},    {"idle", 0},
+                                       {"hours", 0}};
+
+TEST_F(LastLook, IsOpenWhereAllIsWellAndPassesOverWhatItDoesNotKnow) {
+  EXPECT_EQ(closed(kAll), "");
+  EXPECT_EQ(closed({}), "");
+}
+
+TEST_F(LastLook, SeesAVoterThatHasDiedSinceTheControllerLooked) {
+  gossip_.members[2].is_alive = false;
+  EXPECT_THAT(closed(kAll), HasSubstr("voters-alive: 2 voters are up and settled, 3 are needed"));
+  EXPECT_THAT(closed({{"quorum-margin", 2}}), HasSubstr("1 voters are up, 2 are needed"));
+}
+
+TEST_F(LastLook, DoesNotMindAGhostThatNobodyRegistered) {
+  auto ghost = gossip_.members[2];
+  ghost.instance_id = "00000000-0000-0000-0000-000000000009";
+  ghost.http_ip = "10.0.0.9";
+  ghost.is_alive = false;
+  gossip_.members.push_back(ghost);
+  EXPECT_EQ(closed(kAll), "");
+}
+
+TEST_F(LastLook, SeesThatItsNodeHasComeToLead) {
+  gossip_.members[0].state = api::NodeState::kLeader;
+  gossip_.members[1].state = api::NodeState::kFollower;
+  EXPECT_THAT(closed({{"not-leader", 0}}), HasSubstr("it leads"));
+  gossip_.members[1].state = api::NodeState::kLeader;
+  EXPECT_THAT(closed({{"one-leader", 0}}), HasSubstr("2 nodes lead"));
+}
+
+TEST_F(LastLook, SeesALagAndAScavengeThatSomebodyStarted) {
+  gossip_.members[2].writer_checkpoint = 10;
+  EXPECT_THAT(closed({{"lag-below", 100}}), HasSubstr("lags 990 bytes, the limit is 100"));
+  running_ = "b3b1";
+  EXPECT_THAT(closed({{"nobody-scavenges", 0}}), HasSubstr("scavenge b3b1 runs here"));
+}
+
+TEST_F(LastLook, ClosesWhereTheNodeDoesNotTellItsState) {
+  gossip_.server_ip = "10.0.0.77";
+  EXPECT_THAT(closed({{"one-leader", 0}}), HasSubstr("does not tell its own state"));
+}
+
+}  // namespace
+}  // namespace verger::agent
