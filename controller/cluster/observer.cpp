@@ -6,6 +6,7 @@
 #include <set>
 
 #include "controller/cluster/gather.h"
+#include "controller/cluster/memory.h"
 #include "controller/cluster/peers.h"
 #include "nodeagent/client/judge.h"
 
@@ -46,7 +47,7 @@ planner::Point to_point(const api::ScavengePoint& point) {
   return {point.number, point.position, point.threshold, point.effective_now};
 }
 
-planner::AgentFacts to_facts(const api::NodeFacts& facts) {
+planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   planner::AgentFacts out;
   out.version = facts.agent_version;
   out.database_id = facts.database_id;
@@ -67,6 +68,14 @@ planner::AgentFacts to_facts(const api::NodeFacts& facts) {
   out.chunk_files = facts.chunk_file_count;
   out.largest_chunk = facts.largest_chunk_bytes;
   out.chunk_size = facts.chunk_size;
+  out.writer_checkpoint = facts.writer_checkpoint;
+  out.service_control = facts.service_control;
+  for (const auto& operation : facts.operations) {
+    if (operation.state != api::OperationState::kDone &&
+        operation.state != api::OperationState::kFailed) {
+      out.work.push_back({operation.id, operation.kind});
+    }
+  }
   out.highest_controller_epoch = facts.highest_controller_epoch;
   return out;
 }
@@ -79,7 +88,24 @@ struct Raw {
   std::string database_id;
 };
 
-void take_gossip(Raw& raw, api::Gossip gossip) {
+/// What a clock was behind or ahead when it was asked between two looks at ours; nullopt where it
+/// told no time. `grain`: the answer may be older by as much.
+std::optional<planner::ClockSkew> skew_of(std::string_view told, Ticks before, Ticks after,
+                                          std::chrono::milliseconds grain) {
+  const auto theirs = parse_ticks(std::string(told));
+  if (!theirs) {
+    return std::nullopt;
+  }
+  const auto middle = before.value() + (after.value() - before.value()) / 2;
+  return planner::ClockSkew{
+      .ahead_ms = (theirs->value() - middle) / kTicksPerMillisecond,
+      .error_ms = (after.value() - before.value()) / 2 / kTicksPerMillisecond + grain.count()};
+}
+
+/// A node stamps its own entry each time it gossips.
+constexpr std::chrono::seconds kGossipGrain{5};
+
+void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
   auto& node = raw.node;
   const auto asked = http::parse_endpoint(node.url);
   const auto* self = client::answering_member(gossip, asked ? *asked : http::Endpoint{});
@@ -106,23 +132,26 @@ void take_gossip(Raw& raw, api::Gossip gossip) {
   node.writer_checkpoint = self->writer_checkpoint;
   node.chaser_checkpoint = self->chaser_checkpoint;
   node.last_commit_position = self->last_commit_position;
+  node.clock = skew_of(self->time_stamp, before, node.taken_at, kGossipGrain);
   raw.names = client::own_names(gossip, asked ? *asked : http::Endpoint{});
   raw.gossip = std::move(gossip);
 }
 
-net::awaitable<Raw> ask_node(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock) {
+net::awaitable<Raw> ask_node(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
+                             Depth depth) {
   Raw raw;
   auto& node = raw.node;
   node.name = config.name;
   node.url = config.url;
   node.agent_url = config.agent_url;
 
+  const auto before = clock->now();
   auto gossip = co_await peers->gossip(config.name);
   node.taken_at = clock->now();
   if (!gossip) {
     node.problem = gossip.error().message;
   } else {
-    take_gossip(raw, std::move(*gossip));
+    take_gossip(raw, std::move(*gossip), before);
   }
   if (node.answered) {
     if (!api::parse_version(node.version)) {
@@ -147,18 +176,27 @@ net::awaitable<Raw> ask_node(std::shared_ptr<Peers> peers, ClusterNode config, C
       const auto own = co_await peers->auto_scavenge(config.name);
       node.auto_scavenge = own ? *own : planner::AutoScavenge::kUnknown;
     }
+    if (depth == Depth::kThorough) {
+      const auto index = co_await peers->index_status(config.name);
+      if (index && !index->empty()) {
+        node.index_merging = *index != "Idle";
+      }
+    }
   }
   co_return raw;
 }
 
-net::awaitable<Raw> ask_agent(std::shared_ptr<Peers> peers, ClusterNode config) {
+net::awaitable<Raw> ask_agent(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock) {
   Raw raw;
+  const auto before = clock->now();
   const auto facts = co_await peers->facts(config.name);
   if (!facts) {
     raw.node.agent_problem = facts.error().message;
     co_return raw;
   }
   raw.node.agent_answered = true;
+  raw.node.clock = skew_of(facts->taken_at, before, clock->now(), std::chrono::milliseconds(0));
+  raw.node.version = facts->node_version;
   raw.node.instance_id = facts->node_instance_id;
   if (facts->node_running) {
     raw.node.agent = to_facts(*facts);
@@ -174,12 +212,20 @@ net::awaitable<Raw> ask_agent(std::shared_ptr<Peers> peers, ClusterNode config) 
   co_return raw;
 }
 
+/// Two versions, both of which can be read.
+bool differ(const std::string& a, const std::string& b) {
+  const auto first = api::parse_version(a);
+  const auto second = api::parse_version(b);
+  return first && second && *first != *second;
+}
+
 /// Node and agent side by side, then one picture.
-net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock) {
+net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
+                        Depth depth) {
   std::vector<net::awaitable<Raw>> questions;
-  questions.push_back(ask_node(peers, config, clock));
+  questions.push_back(ask_node(peers, config, clock, depth));
   if (!config.agent_url.empty()) {
-    questions.push_back(ask_agent(peers, config));
+    questions.push_back(ask_agent(peers, config, clock));
   }
   auto answers = co_await gather(std::move(questions));
   Raw raw = std::move(answers[0]);
@@ -189,6 +235,9 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
     raw.node.agent_problem = std::move(agent.node.agent_problem);
     raw.node.agent = std::move(agent.node.agent);
     raw.database_id = std::move(agent.database_id);
+    if (agent.node.clock) {
+      raw.node.clock = agent.node.clock;  // told at once, where gossip's may be older
+    }
     if (agent.node.scavenge_running.value_or(false) && raw.node.answered) {
       raw.node.scavenge_running = true;
       const auto id = raw.node.running.scavenge_id;
@@ -204,6 +253,13 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
       raw.node.agent.reset();
       raw.node.agent_problem = fmt::format("its agent looks after the instance {}, the node is {}",
                                            agent.node.instance_id, raw.node.instance_id);
+    } else if (raw.node.answered && agent.node.agent_answered &&
+               differ(agent.node.version, raw.node.version)) {
+      raw.node.agent_answered = false;
+      raw.node.agent.reset();
+      raw.node.agent_problem =
+          fmt::format("its agent says that the node is version {}, the node says {}",
+                      agent.node.version, raw.node.version);
     }
   }
   co_return raw;
@@ -309,7 +365,7 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
   return raws;
 }
 
-net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config) {
+net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, Depth depth) {
   if (!config.credentials.empty()) {
     const auto found = network.credentials.find(config.credentials);
     if (!found) {
@@ -320,7 +376,7 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config) 
   auto* clock = &network.clock;
   std::vector<net::awaitable<Raw>> questions;
   for (const auto& node : config.nodes) {
-    questions.push_back(ask(peers, node, clock));
+    questions.push_back(ask(peers, node, clock, depth));
   }
   co_return co_await gather(std::move(questions));
 }
@@ -328,38 +384,40 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config) 
 }  // namespace
 
 struct Observer::State {
-  explicit State(Network n) : network(n) {}
+  explicit State(Network n) : network(std::move(n)) {}
   Network network;
-  struct Watch {
-    std::string leader;
-    std::int32_t epoch = -1;
-    Monotonic since{};
-  };
-  std::map<std::string, Watch> watches;
-
-  void watch(ClusterSnapshot& snapshot) {
-    const auto* leader = snapshot.leader();
-    if (leader == nullptr) {
-      watches.erase(snapshot.cluster);
-      return;
-    }
-    const auto now = network.clock.monotonic();
-    auto& watch = watches[snapshot.cluster];
-    if (watch.leader != leader->instance_id || watch.epoch != leader->epoch_number) {
-      watch = Watch{leader->instance_id, leader->epoch_number, now};
-    }
-    snapshot.leader_stable_ms =
-        std::chrono::duration_cast<std::chrono::milliseconds>(now - watch.since).count();
-  }
+  Memory memory;
 };
 
-Observer::Observer(Network network) : state_(std::make_shared<State>(network)) {}
+namespace {
+
+struct Seen {
+  std::size_t node = 0;  ///< index in the snapshot
+  std::string url;
+  std::optional<planner::ServedCertificate> certificate;
+};
+
+net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string of) {
+  const auto endpoint = http::parse_endpoint(what.url);
+  if (endpoint && endpoint->tls) {
+    const auto shown = co_await network.served_certificate(*endpoint);
+    const auto not_after = shown ? parse_ticks(shown->not_after) : Result<Ticks>(shown.error());
+    if (not_after) {
+      what.certificate = planner::ServedCertificate{shown->serial, std::move(of), *not_after};
+    }
+  }
+  co_return what;
+}
+
+}  // namespace
+
+Observer::Observer(Network network) : state_(std::make_shared<State>(std::move(network))) {}
 Observer::~Observer() = default;
 
-net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config) {
+net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth) {
   // The coroutine may outlive the observer.
   const auto state = state_;
-  auto raws = co_await ask_all(state->network, config);
+  auto raws = co_await ask_all(state->network, config, depth);
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
@@ -367,13 +425,43 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config) {
   for (auto& raw : raws) {
     snapshot.nodes.push_back(std::move(raw.node));
   }
-  state->watch(snapshot);
+  state->memory.compare(snapshot, state->network.clock.monotonic());
+  if (depth == Depth::kQuick || !state->network.served_certificate) {
+    co_return snapshot;
+  }
+  std::vector<net::awaitable<Seen>> looks;
+  for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
+    auto& node = snapshot.nodes[i];
+    for (const auto& [url, of] :
+         {std::pair(node.url, "node"), std::pair(node.agent_url, "agent")}) {
+      if (!url.starts_with("https")) {
+        continue;
+      }
+      if (const auto* known = state->memory.certificate(url, state->network.clock.monotonic())) {
+        if (*known) {
+          node.certificates.push_back(**known);
+        }
+      } else {
+        looks.push_back(look_at_certificate(state->network, Seen{i, url, {}}, of));
+      }
+    }
+  }
+  for (auto& seen : co_await gather(std::move(looks))) {
+    if (seen.certificate) {
+      snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
+    }
+    state->memory.keep_certificate(seen.url, std::move(seen.certificate),
+                                   state->network.clock.monotonic());
+  }
+  for (auto& node : snapshot.nodes) {
+    std::ranges::sort(node.certificates, {}, &planner::ServedCertificate::of);
+  }
   co_return snapshot;
 }
 
 net::awaitable<std::string> Observer::identity(ClusterConfig config) {
   const auto state = state_;
-  const auto raws = co_await ask_all(state->network, std::move(config));
+  const auto raws = co_await ask_all(state->network, std::move(config), Depth::kQuick);
   std::set<std::string> ids;
   for (const auto& raw : raws) {
     if (!raw.database_id.empty()) {

@@ -14,6 +14,7 @@
 #include "engine/base/log.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/timers.h"
+#include "nodeagent/http/tls.h"
 #include "planner/snapshot.h"
 
 namespace verger::controller {
@@ -37,9 +38,16 @@ struct Network {
   Log& log;
   /// Each request to a peer; an answer that comes later counts as unknown.
   std::chrono::milliseconds request_deadline{15'000};
+  /// The certificate that a server shows to new connections; empty: nobody looks.
+  std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
   /// The clients of one cluster by its trusted roots (ClusterConfig::trusted_roots). Errors: those
   /// of http::TlsContext. Empty: `client` is for all clusters and everybody.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
+};
+
+enum class Depth : std::uint8_t {
+  kQuick,     ///< what tells how far things are
+  kThorough,  ///< all that gates look at: before something is planned or done
 };
 
 /// Takes snapshots: asks every member about itself, side by side, each with a deadline. It
@@ -51,7 +59,8 @@ class Observer {
   ~Observer();
 
   /// Never fails: what did not answer is in the snapshot as such.
-  net::awaitable<planner::ClusterSnapshot> take(ClusterConfig config);
+  net::awaitable<planner::ClusterSnapshot> take(ClusterConfig config,
+                                                Depth depth = Depth::kThorough);
   /// The database's identity as all members tell it; empty where it cannot be had.
   net::awaitable<std::string> identity(ClusterConfig config);
 

@@ -198,7 +198,13 @@ net::awaitable<Result<planner::AutoScavenge>> Peers::auto_scavenge(std::string n
   co_return error_of(outcome);
 }
 
-net::awaitable<Result<api::NodeFacts>> Peers::facts(std::string node) {
+net::awaitable<Result<std::string>> Peers::index_status(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  VERGER_CO_TRY(const auto lines, client::to_result(co_await client.metrics()));
+  co_return lines.index;
+}
+
+net::awaitable<Result<api::AgentFacts>> Peers::facts(std::string node) {
   VERGER_CO_TRY(const auto client, agent_client(node));
   co_return client::to_result(co_await client.facts());
 }

@@ -9,7 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "controller/cluster/observer.h"
-#include "nodeagent/api/agent.h"
+#include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/client/agent_client.h"
 #include "nodeagent/client/node_client.h"
@@ -51,8 +51,10 @@ class Peers {
   net::awaitable<Result<void>> resign(std::string node);
   net::awaitable<Result<void>> set_priority(std::string node, std::int32_t priority);
   net::awaitable<Result<planner::AutoScavenge>> auto_scavenge(std::string node);
+  /// "Idle", "Merging"; empty where the node's metrics do not tell.
+  net::awaitable<Result<std::string>> index_status(std::string node);
 
-  net::awaitable<Result<api::NodeFacts>> facts(std::string node);
+  net::awaitable<Result<api::AgentFacts>> facts(std::string node);
   /// kConflict: the agent knows a newer controller.
   net::awaitable<Result<void>> permit(std::string node, api::Permit permit);
   net::awaitable<Result<api::OperationStatus>> start_operation(std::string node,

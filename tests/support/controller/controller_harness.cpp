@@ -63,7 +63,8 @@ Network ControllerHarness::network() {
           .clock = time,
           .credentials = credentials_,
           .log = null_log(),
-          .request_deadline = std::chrono::seconds(2)};
+          .request_deadline = std::chrono::seconds(2),
+          .served_certificate = served_certificate};
 }
 
 void ControllerHarness::crash() {
@@ -79,8 +80,9 @@ void ControllerHarness::register_cluster() {
   config.name = "prod";
   config.credentials = "prod";
   for (const auto& node : cluster.nodes) {
-    config.nodes.push_back({node.name, fmt::format("http://10.0.0.{}:2113", node.index),
-                            with_agents ? fmt::format("http://10.0.0.{}:2114", node.index) : ""});
+    config.nodes.push_back(
+        {node.name, fmt::format("{}://10.0.0.{}:2113", scheme, node.index),
+         with_agents ? fmt::format("{}://10.0.0.{}:2114", scheme, node.index) : ""});
   }
   must(registry->add(std::move(config)));
 }

@@ -65,6 +65,9 @@ class ControllerHarness {
       make_hours;
   [[nodiscard]] controller::Network network();
   controller::ControllerEpoch epoch;
+  /// Set before boot(), with `scheme` "https": who looks at certificates.
+  std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
+  std::string scheme = "http";
   /// Set before boot(): more kinds, for the tests.
   std::function<void(controller::StepKinds&)> more_kinds;
 

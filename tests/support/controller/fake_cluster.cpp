@@ -150,7 +150,35 @@ void FakeCluster::pass_time() {
       }
       end_scavenge(each, result);
     }
+    if (each.offline && each.agent_up && now >= each.offline->ends) {
+      end_offline(each, true);
+    }
   }
+}
+
+void FakeCluster::begin_offline(FakeNode& node, const std::string& operation, std::int64_t point) {
+  ++node.stops;
+  node.up = false;
+  node.offline = FakeNode::Offline{operation, point, time_.monotonic() + scavenge_takes};
+  most_stopped = std::max(most_stopped, static_cast<int>(std::ranges::count_if(
+                                            nodes, [](const FakeNode& each) { return !each.up; })));
+}
+
+void FakeCluster::end_offline(FakeNode& node, bool finished) {
+  auto& status = node.operations.at(node.offline->operation).status;
+  status.state = finished ? api::OperationState::kDone : api::OperationState::kFailed;
+  status.error_code = finished ? "" : "stopped";
+  status.result_json = json{{"bytes_after", 900'000}}.dump();
+  if (finished) {
+    node.last_finished = node.offline->point;
+    node.unfinished.reset();
+    ++node.finished[node.offline->point];
+  } else {
+    node.unfinished = node.offline->point;
+  }
+  node.offline.reset();
+  node.up = true;
+  restart(node.name);
 }
 
 std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
@@ -218,7 +246,7 @@ api::Gossip FakeCluster::gossip_of(const FakeNode& asked) const {
   for (const auto& each : nodes) {
     api::GossipMember member;
     member.instance_id = each.instance;
-    member.time_stamp = "2024-06-02T00:00:00Z";
+    member.time_stamp = format_ticks(now_at(each));
     member.state = each.state;
     member.is_alive = each.up || each.ghost;
     member.http_ip = fmt::format("10.0.0.{}", each.index);
@@ -236,16 +264,26 @@ api::Gossip FakeCluster::gossip_of(const FakeNode& asked) const {
   return out;
 }
 
-api::NodeFacts FakeCluster::facts_of(const FakeNode& node) const {
+Ticks FakeCluster::now_at(const FakeNode& node) const {
+  return Ticks(time_.now().value() + node.clock_ahead.count() * kTicksPerMillisecond);
+}
+
+api::AgentFacts FakeCluster::facts_of(const FakeNode& node) const {
   const auto point_at = [this](std::int64_t number) {
     return api::ScavengePoint{number, points.at(static_cast<std::size_t>(number)),
                               "2024-06-02T00:00:00Z", 0};
   };
-  api::NodeFacts out;
-  out.agent_version = "test";
+  api::AgentFacts out;
+  out.agent_version = node.agent_version;
+  out.taken_at = format_ticks(now_at(node));
+  out.service_control = node.service_control;
+  for (const auto& [id, operation] : node.operations) {
+    out.operations.push_back(operation.status);
+  }
   out.node_running = node.up;
   out.node_instance_id = node.up ? node.instance : "";
-  out.node_version = node.version;
+  out.node_version = node.agent_says_version.empty() ? node.version : node.agent_says_version;
+  out.writer_checkpoint = std::int64_t{1} << 40U;
   out.database_id = node.database;
   out.disk_total_bytes = std::int64_t{1} << 40U;
   out.disk_free_bytes = node.disk_free;
@@ -274,6 +312,10 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
   const auto& path = target.path;
   if (path == "/gossip") {
     return answer(200, api::to_json(gossip_of(node)));
+  }
+  if (path == "/metrics") {
+    return plain(200, fmt::format("eventstore_statuses{{name=\"Index\",status=\"{}\"}} 1\n",
+                                  node.index_merging ? "Merging" : "Idle"));
   }
   if (path == "/info") {
     return answer(200, {{"esVersion", node.version},
@@ -352,7 +394,7 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
   if (permit == node.permits.end() || permit->second <= time_.monotonic()) {
     return problem(409, "no_permit");
   }
-  if (parsed->expected_instance_id != node.instance) {
+  if (parsed->expected_instance_id != node.instance && node.up) {
     return problem(409, "wrong_node");
   }
   FakeOperation operation;
@@ -363,7 +405,34 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
   operation.status.accepted_at = "2024-06-02T00:00:00Z";
   operation.since = time_.monotonic();
   const auto parameters = json::parse(parsed->parameters_json);
-  if (parsed->kind == "scavenge") {
+  if (node.closed_at_last_look > 0) {
+    --node.closed_at_last_look;
+    operation.status.state = api::OperationState::kFailed;
+    operation.status.error_code = "gate_closed";
+    operation.status.error = "voters-alive: 2 voters are up and settled, 3 are needed";
+  } else if (parsed->kind == "scavenge_point") {
+    start_scavenge(node, false);
+    const auto point = node.running->point;
+    end_scavenge(node, "Stopped");
+    operation.status.state = api::OperationState::kDone;
+    operation.status.result_json =
+        json{{"point",
+              {{"number", point}, {"position", points.at(static_cast<std::size_t>(point))}}}}
+            .dump();
+  } else if (parsed->kind == "start_service") {
+    if (!node.up) {
+      if (node.offline) {
+        end_offline(node, false);
+      }
+      node.up = true;
+    }
+    operation.status.state = api::OperationState::kDone;
+  } else if (parsed->kind == "offline_scavenge") {
+    if (node.state == api::NodeState::kLeader) {
+      operation.status.state = api::OperationState::kFailed;
+      operation.status.error_code = "conflict";
+    }
+  } else if (parsed->kind == "scavenge") {
     if (node.running) {
       operation.status.state = api::OperationState::kFailed;
       operation.status.error_code = "scavenge_running";
@@ -380,7 +449,12 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     return problem(400, "unknown_kind");
   }
   const auto status = api::to_json(operation.status);
+  const bool stops =
+      parsed->kind == "offline_scavenge" && operation.status.state == api::OperationState::kActing;
   node.operations[parsed->id] = std::move(operation);
+  if (stops) {
+    begin_offline(node, parsed->id, parameters.at("point").get<std::int64_t>());
+  }
   return answer(202, status);
 }
 
@@ -413,6 +487,9 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     const auto found = node.operations.find(target.segments[3]);
     if (found == node.operations.end()) {
       return problem(404, "not_found");
+    }
+    if (path.ends_with("/cancel") && node.offline && node.offline->operation == found->first) {
+      end_offline(node, false);
     }
     if (path.ends_with("/cancel") && node.running &&
         node.running->id == found->second.scavenge_id) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nodeagent/api/agent.h"
+#include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/http/client.h"
 #include "tests/support/controller/virtual_time.h"
@@ -56,6 +56,20 @@ struct FakeNode {
   std::string digest = "aa";
   bool ghost = false;  ///< the others' gossip calls it alive though it is down
   std::int64_t disk_free = std::int64_t{1} << 39U;
+  std::chrono::milliseconds clock_ahead{0};
+  std::string agent_version = "0.1.0";
+  std::string agent_says_version;  ///< of the node; empty: the truth
+  bool service_control = true;     ///< the agent can stop and start it
+  bool index_merging = false;
+  /// Scavenged while it is stopped, by the operation with this id.
+  struct Offline {
+    std::string operation;
+    std::int64_t point = 0;
+    Monotonic ends{};
+  };
+  std::optional<Offline> offline;
+  /// The agent's last look finds a gate closed, as often as this says.
+  int closed_at_last_look = 0;
   /// How its next scavenges end, instead of "Success"; what did not end well stays unfinished.
   std::vector<std::string> next_ends;
   /// Points that its log has; all where not set.
@@ -70,6 +84,7 @@ struct FakeNode {
   std::map<std::int64_t, int> finished;  ///< point -> times
   int resigns = 0;
   int scavenge_starts = 0;
+  int stops = 0;  ///< of its service
 };
 
 /// Three or more nodes "n1"... with agents, that answer the node interface on port 2113 and the
@@ -107,6 +122,8 @@ class FakeCluster final : public http::Client {
   std::function<void(const FakeNode&, const http::Request&, http::Response&)> dress;
   /// Called when a request that may act has arrived and was carried out, before its answer.
   std::function<void(const FakeNode&, const http::Request&)> acted;
+  /// Largest count of voters that were down at the same time because an agent stopped them.
+  int most_stopped = 0;
 
  private:
   void pass_time();
@@ -115,9 +132,13 @@ class FakeCluster final : public http::Client {
   http::Response agent_answer(FakeNode& node, const http::Request& request);
   http::Response start_operation(FakeNode& node, const http::Request& request);
   api::Gossip gossip_of(const FakeNode& node) const;
-  api::NodeFacts facts_of(const FakeNode& node) const;
+  api::AgentFacts facts_of(const FakeNode& node) const;
+  Ticks now_at(const FakeNode& node) const;
   std::string start_scavenge(FakeNode& node, bool sync_only);
   void end_scavenge(FakeNode& node, const std::string& result);
+  void begin_offline(FakeNode& node, const std::string& operation, std::int64_t point);
+  /// The service starts again, with the point reached or not.
+  void end_offline(FakeNode& node, bool finished);
   void resign(FakeNode& node);
 
   VirtualTime& time_;

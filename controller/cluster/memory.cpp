@@ -1,0 +1,62 @@
+#include "controller/cluster/memory.h"
+
+namespace verger::controller {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kLagAge{5};  ///< two lags nearer than this are not compared
+constexpr seconds kLagForgotten{60};
+constexpr seconds kCertificateAge{60};
+constexpr seconds kFailureAge{10};
+
+}  // namespace
+
+void Memory::compare(planner::ClusterSnapshot& snapshot, Monotonic now) {
+  const auto* leader = snapshot.leader();
+  if (leader == nullptr) {
+    clusters_.erase(snapshot.cluster);
+    return;
+  }
+  auto& cluster = clusters_[snapshot.cluster];
+  if (cluster.leader != leader->instance_id || cluster.epoch != leader->epoch_number) {
+    cluster = Cluster{leader->instance_id, leader->epoch_number, now, {}};
+  }
+  snapshot.leader_stable_ms = duration_cast<milliseconds>(now - cluster.since).count();
+  for (auto& node : snapshot.nodes) {
+    const auto lag = snapshot.lag(node);
+    auto& lags = cluster.lags[node.name];
+    while (!lags.empty() && now - lags.front().at > kLagForgotten) {
+      lags.pop_front();
+    }
+    // The newest that is old enough: what was before it says less about now.
+    for (const auto& each : lags) {
+      if (now - each.at >= kLagAge) {
+        node.lag_before = each.bytes;
+        node.lag_before_ms = duration_cast<milliseconds>(now - each.at).count();
+      }
+    }
+    if (lag >= 0 && (lags.empty() || now - lags.back().at >= seconds(1))) {
+      lags.push_back({now, lag});
+    }
+  }
+}
+
+const std::optional<planner::ServedCertificate>* Memory::certificate(const std::string& url,
+                                                                     Monotonic now) const {
+  const auto found = certificates_.find(url);
+  if (found == certificates_.end() ||
+      now - found->second.at >= (found->second.seen ? kCertificateAge : kFailureAge)) {
+    return nullptr;
+  }
+  return &found->second.seen;
+}
+
+void Memory::keep_certificate(const std::string& url,
+                              std::optional<planner::ServedCertificate> seen, Monotonic now) {
+  certificates_[url] = {std::move(seen), now};
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+
+#include "controller/cluster/observer.h"
+
+namespace verger::controller {
+
+/// What an observer remembers of clusters between two looks, and adds to the next snapshot: how
+/// long the leader has been the same, how large lags were, and certificates that were looked at
+/// lately.
+class Memory {
+ public:
+  /// How long the leader has been the same, and the lags of some seconds ago.
+  void compare(planner::ClusterSnapshot& snapshot, Monotonic now);
+  /// Of a URL; nullptr: nobody has looked for a minute (after a failure: ten seconds).
+  [[nodiscard]] const std::optional<planner::ServedCertificate>* certificate(const std::string& url,
+                                                                             Monotonic now) const;
+  void keep_certificate(const std::string& url, std::optional<planner::ServedCertificate> seen,
+                        Monotonic now);
+
+ private:
+  struct Lag {
+    Monotonic at{};
+    std::int64_t bytes = 0;
+  };
+  struct Cluster {
+    std::string leader;
+    std::int32_t epoch = -1;
+    Monotonic since{};
+    std::map<std::string, std::deque<Lag>> lags;  ///< by node, oldest first
+  };
+  struct Certificate {
+    std::optional<planner::ServedCertificate> seen;
+    Monotonic at{};
+  };
+  std::map<std::string, Cluster> clusters_;
+  std::map<std::string, Certificate> certificates_;
+};
+
+}  // namespace verger::controller
