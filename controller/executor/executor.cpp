@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/identity.h"
+#include "controller/cluster/prometheus.h"
 #include "controller/executor/detail/core.h"
 #include "controller/executor/events.h"
 #include "controller/executor/plan_json.h"
@@ -183,6 +184,7 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
   if (const auto* hours = impl->core->parts.hours) {
     snapshot.hours = hours->hours(config, policy.name, snapshot.taken_at);
   }
+  snapshot.queries = co_await ask_queries(impl->core->parts.network, policy.scavenge.queries);
   VERGER_CO_CHECK(impl->learn_identity(config, snapshot));
   auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
   if (!plan) {

@@ -73,7 +73,7 @@ planner::Policy policy_of(const json& value) {
   auto& s = out.scavenge;
   s.strategy = one_of(from, "strategy",
                       {planner::Strategy::kRolling, planner::Strategy::kFollowersOnly,
-                       planner::Strategy::kConcurrent},
+                       planner::Strategy::kConcurrent, planner::Strategy::kOffline},
                       s.strategy);
   s.read_only_replicas =
       one_of(from, "readOnlyReplicas",
@@ -105,6 +105,13 @@ planner::Policy policy_of(const json& value) {
   read(from, "digestDeadlineMs", s.digest_deadline_ms);
   read(from, "undoDeadlineMs", s.undo_deadline_ms);
   read(from, "gateDeadlineMs", s.gate_deadline_ms);
+  read(from, "clockSkewLimitMs", s.clock_skew_limit_ms);
+  read(from, "certificateMarginMs", s.certificate_margin_ms);
+  for (const auto& each : from.value("queries", json::array())) {
+    s.queries.push_back({each.at("name").get<std::string>(), each.at("url").get<std::string>(),
+                         each.at("query").get<std::string>(), each.at("atLeast").get<std::string>(),
+                         each.at("atMost").get<std::string>()});
+  }
   return out;
 }
 

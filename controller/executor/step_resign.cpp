@@ -79,8 +79,12 @@ class ResignStep final : public StepKind {
           co_return running({{"leader", leader->name}});
         case OperationNews::Kind::kUnknown:
           co_return verdict(Verdict::Kind::kUnknown, news.note);
-        case OperationNews::Kind::kDone:
         case OperationNews::Kind::kFailed:
+          if (news.code == "gate_closed") {
+            co_return judge_failed(news);
+          }
+          break;
+        case OperationNews::Kind::kDone:
           break;
       }
     }

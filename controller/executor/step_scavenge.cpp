@@ -142,6 +142,9 @@ class ScavengeStep final : public StepKind {
     OperationNews news;  // an adopted scavenge is no operation of the agent's
     if (!is_adopted) {
       news = co_await ask_agent(context, operation);
+      if (news.kind == OperationNews::Kind::kFailed && news.code == "gate_closed") {
+        co_return judge_failed(news);  // whatever became of the node: nothing was done to it
+      }
     }
     const auto node_name = context.step.node;
     const auto peers = context.peers;
@@ -320,8 +323,7 @@ class ScavengeStep final : public StepKind {
           return with_value(verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
                                     "somebody else stopped it"));
         }
-        return with_value(verdict(Verdict::Kind::kNotHappened, news.code,
-                                  fmt::format("{}: {}", news.code, news.note)));
+        return with_value(judge_failed(news));
     }
     return verdict(Verdict::Kind::kUnknown, "no news");
   }

@@ -112,8 +112,7 @@ class SetPriorityStep final : public StepKind {
         case OperationNews::Kind::kUnknown:
           co_return verdict(Verdict::Kind::kUnknown, news.note);
         case OperationNews::Kind::kFailed:
-          co_return verdict(Verdict::Kind::kNotHappened,
-                            fmt::format("{}: {}", news.code, news.note));
+          co_return judge_failed(news);
         case OperationNews::Kind::kDone:
           break;  // the node has lost it again, by a restart
       }

@@ -78,7 +78,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
 
   // run_surroundings.cpp
   void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
-  net::awaitable<planner::ClusterSnapshot> look();
+  net::awaitable<planner::ClusterSnapshot> look(Depth depth = Depth::kQuick);
   net::awaitable<void> nap(std::chrono::milliseconds duration);
   /// How long the step has been in its present state, whatever was done to the wall clock.
   std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/cluster/prometheus.h"
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/detail/waker.h"
 #include "controller/executor/events.h"
@@ -70,7 +71,7 @@ net::awaitable<void> RunDriver::nap(std::chrono::milliseconds duration) {
   check();
 }
 
-net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
+net::awaitable<planner::ClusterSnapshot> RunDriver::look(Depth depth) {
   check();
   auto config = core_->parts.registry.find(run_->state.cluster);
   if (!config) {
@@ -81,8 +82,13 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
       config->nodes.push_back({node.name, node.url, node.agent_url});
     }
   }
-  auto snapshot = co_await core_->observer.take(*config);
+  auto snapshot = co_await core_->observer.take(*config, depth);
   check();
+  if (const auto& queries = run_->state.plan->policy.scavenge.queries;
+      depth == Depth::kThorough && !queries.empty()) {
+    snapshot.queries = co_await ask_queries(core_->parts.network, queries);
+    check();
+  }
   if (core_->parts.hours != nullptr) {
     snapshot.hours = core_->parts.hours->hours(*config, run_->state.plan->policy.name,
                                                core_->parts.network.clock.now());

@@ -134,14 +134,15 @@ net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
 
 net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stage& stage,
                                                              const planner::Step& step) {
-  auto context = context_of(step, co_await look());
+  auto context = context_of(step, co_await look(Depth::kThorough));
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
   std::string reason;
   auto gates = json::array();
   bool only_hours = true;
   for (const auto& gate : step.gates) {
-    for (const auto& state : planner::evaluate(gate, context.snapshot, step.node)) {
+    for (const auto& state :
+         planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms)) {
       if (state.verdict == planner::GateVerdict::kOpen ||
           context.skipped_nodes.contains(state.node)) {
         continue;

@@ -1,5 +1,7 @@
 #include "controller/executor/detail/step_support.h"
 
+#include <algorithm>
+#include <fmt/format.h>
 #include <utility>
 
 namespace verger::controller::detail {
@@ -54,6 +56,41 @@ Verdict verdict(Verdict::Kind kind, std::string outcome, std::string note) {
 Verdict running(const json& progress) { return verdict(Verdict::Kind::kRunning, progress.dump()); }
 Verdict done(const json& result) { return verdict(Verdict::Kind::kDone, result.dump()); }
 
+Verdict judge_failed(const OperationNews& news) {
+  if (news.code == "gate_closed") {
+    // Nothing was done: the step goes back to its gates, at no cost.
+    return verdict(Verdict::Kind::kStopped, news.code, news.note);
+  }
+  return verdict(Verdict::Kind::kNotHappened, news.code,
+                 fmt::format("{}: {}", news.code, news.note));
+}
+
+/// What the agent looks at once more. It does not know who is registered, nor who is skipped, so it
+/// is told counts.
+std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {
+  std::vector<api::GateLimit> out;
+  const auto& snapshot = context.snapshot;
+  const auto* node = context.node();
+  const bool votes = node != nullptr && !node->read_only_replica;
+  for (const auto& gate : context.step.gates) {
+    auto limit = gate.limit;
+    if (gate.name == "voters-alive") {
+      limit = std::ranges::count_if(snapshot.nodes, [&](const auto& each) {
+        return !each.read_only_replica && !context.skipped_nodes.contains(each.name);
+      });
+    } else if (gate.name == "quorum-margin") {
+      const auto needed = votes && gate.limit == 0
+                              ? std::min(snapshot.quorum(), snapshot.voters() - 1)
+                              : snapshot.quorum();
+      limit = static_cast<std::int64_t>(needed);
+    } else if (gate.name == "lag-below" && !context.skipped_nodes.empty()) {
+      continue;
+    }
+    out.push_back({gate.name, limit});
+  }
+  return out;
+}
+
 net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::string kind,
                                             json parameters) {
   api::OperationRequest request;
@@ -62,6 +99,9 @@ net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::str
   request.step = context.attempt_name();
   request.controller_epoch = context.epoch.value();
   request.kind = std::move(kind);
+  if (!context.state.undoing) {
+    parameters["gates"] = api::to_json(gates_for_agent(context));
+  }
   request.parameters_json = parameters.dump();
   if (const auto* node = context.node()) {
     request.expected_instance_id = node->instance_id;

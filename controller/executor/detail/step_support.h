@@ -59,6 +59,8 @@ struct OperationNews {
   std::string note;
   nlohmann::json result = nlohmann::json::object();
 };
+/// What a failed operation means that did not do its work: to be asked again, as a new attempt.
+Verdict judge_failed(const OperationNews& news);
 net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation);
 
 }  // namespace verger::controller::detail
