@@ -4,6 +4,7 @@
 
 #include "controller/scheduler/detail/yaml_fields.h"
 #include "controller/scheduler/schedule_policy.h"
+#include "nodeagent/http/client.h"
 
 namespace verger::controller {
 namespace {
@@ -329,7 +330,7 @@ class PolicyReader {
     auto& s = scavenge();
     fields_.choice("strategy", s.strategy,
                    {planner::Strategy::kRolling, planner::Strategy::kConcurrent,
-                    planner::Strategy::kFollowersOnly});
+                    planner::Strategy::kFollowersOnly, planner::Strategy::kOffline});
     fields_.choice("read_only_replicas", s.read_only_replicas,
                    {planner::ReplicaRule::kInclude, planner::ReplicaRule::kSkip});
     fields_.choice("leader", s.leader,
@@ -359,7 +360,54 @@ class PolicyReader {
     fields.size("disk_reserve", s.disk_reserve_bytes);
     fields.length_ms("election_settle", s.election_settle_ms);
     fields.length_ms("leader_hold", s.leader_hold_ms);
+    fields.length_ms("clock_skew", s.clock_skew_limit_ms);
+    fields.length_ms("certificate_margin", s.certificate_margin_ms);
+    read_queries(fields);
     fields.refuse_unknown_keys();
+  }
+
+  void read_queries(YamlFields& parent) {
+    const auto list = parent.get("queries");
+    if (!list.IsDefined()) {
+      return;
+    }
+    if (!list.IsSequence()) {
+      parent.problem(list, "gates.queries must be a list of {name, url, query, at_most}");
+      return;
+    }
+    scavenge().queries.clear();
+    for (const auto& each : list) {
+      YamlFields fields(each, "gates.queries", problems_);
+      planner::QueryBlocker out;
+      fields.text("name", out.name);
+      fields.text("url", out.url);
+      fields.text("query", out.query);
+      const auto bound = [&fields](const char* key, std::string& into) {
+        double value = 0;
+        if (fields.text(key, into)) {
+          const char* const end = into.data() + into.size();
+          const auto [at, error] = std::from_chars(into.data(), end, value);
+          if (error != std::errc() || at != end) {
+            fields.problem(fields.get(key), fmt::format("{}{} is \"{}\"; it takes a number",
+                                                        fields.prefix(), key, into));
+          }
+        }
+      };
+      bound("at_least", out.at_least);
+      bound("at_most", out.at_most);
+      fields.refuse_unknown_keys();
+      if (out.name.empty() || out.query.empty() || (out.at_least.empty() && out.at_most.empty())) {
+        problems_.push_back(
+            {line_of(each), "a query needs name, url, query, and at_least, at_most or both"});
+      }
+      if (!http::parse_endpoint(out.url)) {
+        fields.problem(fields.get("url"),
+                       fmt::format("gates.queries.url is \"{}\"; it takes the address of a "
+                                   "Prometheus server, such as http://127.0.0.1:9090",
+                                   out.url));
+      }
+      scavenge().queries.push_back(std::move(out));
+    }
   }
 
   void read_deadlines() {

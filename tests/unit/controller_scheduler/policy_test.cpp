@@ -59,6 +59,47 @@ TEST(PolicyYaml, IsReadWhole) {
   EXPECT_TRUE(admit(policy, at("2024-06-01 00:00")).has_value());
 }
 
+TEST(PolicyYaml, ReadsTheGatesOfClocksCertificatesAndQueries) {
+  const auto policy = parse_schedule_policy(R"yaml(name: careful
+clusters: [prod]
+strategy: offline
+gates:
+  clock_skew: 5s
+  certificate_margin: 7d
+  queries:
+    - {name: latency, url: "http://127.0.0.1:9090", query: "max(latency)", at_most: 0.5}
+    - {name: replicas, url: "https://prometheus:9090", query: "count(up)", at_least: 3, at_most: 5}
+)yaml");
+  ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
+  const auto& scavenge = policy->plan.scavenge;
+  EXPECT_EQ(scavenge.strategy, planner::Strategy::kOffline);
+  EXPECT_EQ(scavenge.clock_skew_limit_ms, 5'000);
+  EXPECT_EQ(scavenge.certificate_margin_ms, 7 * 86'400'000LL);
+  ASSERT_EQ(scavenge.queries.size(), 2U);
+  EXPECT_EQ(scavenge.queries[0],
+            (planner::QueryBlocker{"latency", "http://127.0.0.1:9090", "max(latency)", "", "0.5"}));
+  EXPECT_EQ(scavenge.queries[1].at_least, "3");
+}
+
+TEST(PolicyYaml, SaysWhatIsWrongWithAQuery) {
+  const auto policy = parse_schedule_policy(R"yaml(name: careful
+clusters: [prod]
+gates:
+  queries:
+    - {name: a, url: "127.0.0.1:9090", query: "up", at_most: many}
+    - {name: b, url: "http://127.0.0.1:9090", query: "up"}
+)yaml");
+  ASSERT_FALSE(policy.has_value());
+  const auto text = to_text(policy.error());
+  EXPECT_NE(text.find("line 5: gates.queries.at_most is \"many\"; it takes a number"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("line 6: a query needs name, url, query, and at_least, at_most or both"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("it takes the address of a Prometheus server"), std::string::npos) << text;
+}
+
 TEST(PolicyYaml, NamesTheNearestKeyAndItsLine) {
   EXPECT_EQ(problems("name: a\nclusters: [b]\nshedule:\n  - {cron: '0 0 * * *', zone: UTC}\n"),
             "line 3: shedule is not a key here; did you mean schedule?");
