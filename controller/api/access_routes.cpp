@@ -35,11 +35,13 @@ std::string print_of(const http::Request& request) {
 http::Response Api::tokens(const http::Request& request, const http::Target& target,
                            const std::string& by) {
   if (request.method == "GET") {
-    auto list = json::array();
-    for (const auto& token : parts_.access.tokens()) {
-      list.push_back(view_of(token));
+    const auto list = parts_.access.tokens();
+    std::vector<std::string> keys;
+    for (const auto& token : list) {
+      keys.push_back(token.id);
     }
-    return json_answer(200, {{"tokens", std::move(list)}});
+    return paged_answer("tokens", keys, target,
+                        [&list](std::size_t i) { return view_of(list[i]); });
   }
   if (request.method == "DELETE") {
     if (auto revoked = parts_.access.revoke(target.segments[3], by); !revoked) {

@@ -1,9 +1,12 @@
 #include "controller/api/answers.h"
 
+#include <algorithm>
+#include <charconv>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/digest.h"
 #include "engine/base/json_depth.h"
 #include "nodeagent/api/problem.h"
 
@@ -75,6 +78,52 @@ http::Response wrong_method(const http::Request& request, std::string_view allow
       fmt::format("{} does not take {}; it takes {}", request.target, request.method, allowed));
   response.headers.set("Allow", std::string(allowed));
   return response;
+}
+
+http::Response paged_answer(std::string_view member, const std::vector<std::string>& keys,
+                            const http::Target& target,
+                            const std::function<json(std::size_t)>& item) {
+  constexpr std::size_t kUsual = 500;
+  constexpr std::size_t kMost = 1'000;
+  auto limit = kUsual;
+  if (const auto text = target.parameter("limit")) {
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
+    if (error != std::errc() || end != text->data() + text->size() || limit < 1 || limit > kMost) {
+      return problem(400, "bad_request", "limit takes 1 to 1000");
+    }
+  }
+  std::size_t begin = 0;
+  if (const auto cursor = target.parameter("cursor")) {
+    const auto found = std::ranges::find(keys, *cursor);
+    if (found == keys.end()) {
+      return problem(400, "bad_cursor",
+                     "the cursor is none of this list, or its item is gone; begin without one");
+    }
+    begin = static_cast<std::size_t>(found - keys.begin()) + 1;
+  }
+  const auto end = std::min(keys.size(), begin + limit);
+  auto list = json::array();
+  for (auto i = begin; i < end; ++i) {
+    list.push_back(item(i));
+  }
+  return json_answer(200, {{std::string(member), std::move(list)},
+                           {"next_cursor", end < keys.size() ? json(keys[end - 1]) : json()}});
+}
+
+void answer_conditionally(const http::Request& request, http::Response& response) {
+  if (request.method != "GET" || response.status != 200 || response.stream) {
+    return;
+  }
+  auto tag = std::string(response.headers.get("ETag").value_or(""));
+  if (tag.empty()) {
+    tag = fmt::format("\"{}\"", to_hex(sha256(as_bytes(response.body))).substr(0, 32));
+    response.headers.set("ETag", tag);
+  }
+  const auto known = request.headers.get("If-None-Match");
+  if (known && (*known == "*" || known->find(tag) != std::string_view::npos)) {
+    response.status = 304;
+    response.body.clear();
+  }
 }
 
 Result<json> parse_body(const std::string& body) {

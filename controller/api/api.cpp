@@ -68,14 +68,18 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
     }
   }
   if (scrape) {
-    co_return metrics_answer(parts_);
+    co_return co_await metrics_answer(parts_);
   }
   if (route->id == "enrolAgent") {
     // Whoever has no token must not be able to fill the journal: what succeeds records itself.
     co_return enrol_agent(request);
   }
   if (request.method == "GET" || route->id == "validatePolicy" || route->id == "diffPolicy") {
-    co_return co_await dispatch(std::move(request), *target, principal.name);
+    const http::Request asked{
+        .method = request.method, .target = request.target, .headers = request.headers};
+    auto response = co_await dispatch(std::move(request), *target, principal.name);
+    answer_conditionally(asked, response);
+    co_return response;
   }
   std::string key_stream;
   if (const auto key = request.headers.get("Idempotency-Key"); key && request.method == "POST") {

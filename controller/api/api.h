@@ -10,6 +10,7 @@
 #include "controller/cluster/agent_book.h"
 #include "controller/cluster/observer.h"
 #include "controller/executor/executor.h"
+#include "controller/journal/timed_journal.h"
 #include "controller/scheduler/scheduler.h"
 #include "nodeagent/http/message.h"
 
@@ -31,6 +32,7 @@ struct ApiParts {
   Access& access;
   /// Null: agents cannot enrol here.
   AgentBook* agents = nullptr;
+  const CommitTimes* commits = nullptr;  ///< nullptr: not measured
 };
 
 /// Answers /api/v1. All calls on the executor's thread.

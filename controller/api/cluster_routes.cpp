@@ -23,11 +23,13 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     if (request.method != "GET") {
       co_return wrong_method(request, "GET, POST");
     }
-    auto list = json::array();
-    for (const auto& config : parts_.registry.list()) {
-      list.push_back(views::cluster(config));
+    const auto list = parts_.registry.list();
+    std::vector<std::string> keys;
+    for (const auto& config : list) {
+      keys.push_back(config.name);
     }
-    co_return json_answer(200, {{"clusters", std::move(list)}});
+    co_return paged_answer("clusters", keys, target,
+                           [&list](std::size_t i) { return views::cluster(list[i]); });
   }
   const auto& name = path[3];
   if (path.size() == 4 && request.method == "DELETE") {
@@ -80,11 +82,13 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     if (const auto config = parts_.registry.find(name); !config) {
       co_return problem_of(config.error());
     }
-    auto list = json::array();
-    for (const auto& plan : parts_.executor.plans(name)) {
-      list.push_back(views::plan(plan));
+    const auto list = parts_.executor.plans(name);
+    std::vector<std::string> keys;
+    for (const auto& stored : list) {
+      keys.push_back(stored.plan->hash);
     }
-    co_return json_answer(200, {{"plans", std::move(list)}});
+    co_return paged_answer("plans", keys, target,
+                           [&list](std::size_t i) { return views::plan(list[i]); });
   }
   co_return no_route(request);
 }

@@ -1,6 +1,7 @@
 #include "controller/api/metrics.h"
 
 #include <map>
+#include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/api.h"
+#include "controller/cluster/gather.h"
 
 namespace verger::controller {
 namespace {
@@ -24,12 +26,14 @@ double unix_seconds(Ticks at) {
 
 class Scrape {
  public:
-  explicit Scrape(const ApiParts& parts) : parts_(parts), now_(parts.clock.now()) {}
+  Scrape(const ApiParts& parts, std::vector<planner::ClusterSnapshot> seen)
+      : parts_(parts), seen_(std::move(seen)), now_(parts.clock.now()) {}
 
   std::string text() {
     runs();
     waiting();
     clusters();
+    members();
     controller();
     return prometheus::TextSerializer().Serialize(registry_.Collect());
   }
@@ -131,7 +135,63 @@ class Scrape {
     }
   }
 
+  void members() {
+    auto& nodes = family("verger_node_up", "1 while a node answers for itself");
+    auto& agents = family("verger_agent_up", "1 while a node's agent answers");
+    auto& lags = family("verger_node_lag_bytes", "Bytes of the log that a node lacks");
+    auto& clocks = family("verger_node_clock_skew_seconds",
+                          "How far a node's clock is ahead of the controller's");
+    auto& ends = family("verger_certificate_not_after_timestamp_seconds",
+                        "End of the certificate that a node or an agent serves");
+    for (const auto& snapshot : seen_) {
+      for (const auto& node : snapshot.nodes) {
+        const Labels labels{{"cluster", snapshot.cluster}, {"node", node.name}};
+        nodes.Add(labels).Set(node.answered && node.alive ? 1 : 0);
+        if (node.has_agent()) {
+          agents.Add(labels).Set(node.agent_answered ? 1 : 0);
+        }
+        if (const auto lag = snapshot.lag(node); lag >= 0) {
+          lags.Add(labels).Set(static_cast<double>(lag));
+        }
+        if (node.clock) {
+          clocks.Add(labels).Set(static_cast<double>(node.clock->ahead_ms) / 1000);
+        }
+        for (const auto& certificate : node.certificates) {
+          ends.Add(Labels{{"cluster", snapshot.cluster},
+                          {"node", node.name},
+                          {"of", certificate.of},
+                          {"serial", certificate.serial}})
+              .Set(unix_seconds(certificate.not_after));
+        }
+      }
+    }
+  }
+
+  void commits(const CommitTimes& times) {
+    const auto seconds = [](std::chrono::nanoseconds time) {
+      return std::chrono::duration<double>(time).count();
+    };
+    prometheus::BuildCounter()
+        .Name("verger_journal_commits_total")
+        .Help("Appends to the journal since this controller started")
+        .Register(registry_)
+        .Add({})
+        .Increment(static_cast<double>(times.count));
+    prometheus::BuildCounter()
+        .Name("verger_journal_commit_seconds_total")
+        .Help("Time that these appends took, until they were on disk")
+        .Register(registry_)
+        .Add({})
+        .Increment(seconds(times.total));
+    family("verger_journal_commit_seconds_max", "The longest of them")
+        .Add({})
+        .Set(seconds(times.longest));
+  }
+
   void controller() {
+    if (parts_.commits != nullptr) {
+      commits(*parts_.commits);
+    }
     family("verger_controller_epoch", "The term of this controller")
         .Add({})
         .Set(static_cast<double>(parts_.epoch.value()));
@@ -143,17 +203,23 @@ class Scrape {
   }
 
   const ApiParts& parts_;
+  std::vector<planner::ClusterSnapshot> seen_;
   Ticks now_;
   prometheus::Registry registry_;
 };
 
 }  // namespace
 
-http::Response metrics_answer(const ApiParts& parts) {
+net::awaitable<http::Response> metrics_answer(const ApiParts& parts) {
+  std::vector<net::awaitable<planner::ClusterSnapshot>> looks;
+  for (const auto& cluster : parts.registry.list()) {
+    looks.push_back(parts.observer.take(cluster));
+  }
+  auto seen = co_await gather(std::move(looks));
   http::Response out;
   out.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-  out.body = Scrape(parts).text();
-  return out;
+  out.body = Scrape(parts, std::move(seen)).text();
+  co_return out;
 }
 
 }  // namespace verger::controller

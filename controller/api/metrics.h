@@ -1,13 +1,18 @@
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
+
 #include "nodeagent/http/message.h"
 
 namespace verger::controller {
 
+namespace net = boost::asio;
+
 struct ApiParts;
 
-/// Prometheus' text format; what it says comes from the journal's state at this moment.
-/// docs/operations/metrics.md lists the metrics, examples/prometheus the alert rules.
-http::Response metrics_answer(const ApiParts& parts);
+/// Prometheus' text format: the journal's state at this moment, and a look at each cluster for what
+/// no journal knows (agents, certificates). docs/operations/metrics.md lists the metrics,
+/// examples/prometheus the alert rules.
+net::awaitable<http::Response> metrics_answer(const ApiParts& parts);
 
 }  // namespace verger::controller

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -39,19 +40,21 @@ Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
       VERGER_CHECK(number(scavenge.throttle_percent));
     } else if (name == "strategy") {
       const auto text = value.is_string() ? value.get<std::string>() : std::string();
-      if (text == to_string(planner::Strategy::kRolling)) {
-        scavenge.strategy = planner::Strategy::kRolling;
-      } else if (text == to_string(planner::Strategy::kFollowersOnly)) {
-        scavenge.strategy = planner::Strategy::kFollowersOnly;
-      } else if (text == to_string(planner::Strategy::kConcurrent)) {
-        scavenge.strategy = planner::Strategy::kConcurrent;
-      } else {
+      static constexpr std::array kKnown{
+          planner::Strategy::kRolling, planner::Strategy::kFollowersOnly,
+          planner::Strategy::kConcurrent, planner::Strategy::kOffline};
+      const auto* const found =
+          std::ranges::find_if(kKnown, [&](const auto each) { return text == to_string(each); });
+      if (found == kKnown.end()) {
+        std::vector<std::string_view> names;
+        for (const auto each : kKnown) {
+          names.push_back(to_string(each));
+        }
         return Error{Errc::kInvalidArgument,
-                     fmt::format("strategy \"{}\" is not known; known are: {}, {}, {}", text,
-                                 to_string(planner::Strategy::kRolling),
-                                 to_string(planner::Strategy::kFollowersOnly),
-                                 to_string(planner::Strategy::kConcurrent))};
+                     fmt::format("strategy \"{}\" is not known; known are: {}", text,
+                                 fmt::join(names, ", "))};
       }
+      scavenge.strategy = *found;
     } else {
       return Error{Errc::kInvalidArgument, fmt::format("parameter {} is not known", name)};
     }

@@ -94,11 +94,13 @@ http::Response Api::policies(const http::Request& request, const http::Target& t
   const auto& path = target.segments;
   if (path.size() == 3) {
     if (request.method == "GET") {
-      auto list = json::array();
-      for (const auto& stored : parts_.book.list()) {
-        list.push_back(view(stored));
+      const auto list = parts_.book.list();
+      std::vector<std::string> keys;
+      for (const auto& stored : list) {
+        keys.push_back(stored.policy.name);
       }
-      return json_answer(200, {{"policies", std::move(list)}});
+      return paged_answer("policies", keys, target,
+                          [this, &list](std::size_t i) { return view(list[i]); });
     }
     return problem(405, "bad_request", "/policies takes GET; PUT a policy to /policies/{name}");
   }

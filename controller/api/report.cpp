@@ -48,7 +48,7 @@ struct Seen {
           continue;
         }
         const auto result = parsed(state->second.result);
-        if (step.kind == "scavenge") {
+        if (step.kind == "scavenge" || step.kind == "offline_scavenge") {
           auto& node = nodes[step.node];
           if (node.bytes_before.is_null()) {
             node.bytes_before = member(result, "bytesBefore");

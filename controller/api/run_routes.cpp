@@ -12,6 +12,13 @@ namespace verger::controller {
 
 using nlohmann::json;
 
+namespace {
+
+/// A run is what its events add up to.
+std::string etag_of(const RunState& run) { return fmt::format("\"{}\"", run.revision.value()); }
+
+}  // namespace
+
 net::awaitable<http::Response> Api::runs(http::Request request, http::Target target,
                                          std::string by) {
   const auto& path = target.segments;
@@ -34,7 +41,9 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
                          {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
                   : json();
       }
-      co_return json_answer(200, body);
+      auto answer = json_answer(200, body);
+      answer.headers.set("ETag", etag_of(**run));
+      co_return answer;
     }
     const std::string cluster(target.parameter("cluster").value_or(""));
     if (!cluster.empty()) {
@@ -42,15 +51,26 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
         co_return problem_of(config.error());
       }
     }
-    auto list = json::array();
-    for (const auto& run : parts_.executor.runs(cluster)) {
-      list.push_back(views::run(*run));
+    const auto list = parts_.executor.runs(cluster);
+    std::vector<std::string> keys;
+    for (const auto& run : list) {
+      keys.push_back(run->id);
     }
-    co_return json_answer(200, {{"runs", std::move(list)}});
+    co_return paged_answer("runs", keys, target,
+                           [&list](std::size_t i) { return views::run(*list[i]); });
   }
   if (path.size() == 5) {
     if (request.method != "POST") {
       co_return wrong_method(request, "POST");
+    }
+    // With If-Match an intent is for the run as somebody saw it, and for no later state.
+    if (const auto expected = request.headers.get("If-Match"); expected && *expected != "*") {
+      const auto run = parts_.executor.find_run(path[3]);
+      if (run && etag_of(**run) != *expected) {
+        co_return problem(412, "changed_meanwhile",
+                          fmt::format("run {} is {} now, and another than {}; look at it again",
+                                      (*run)->id, to_string((*run)->status), *expected));
+      }
     }
     co_return co_await run_intent(path[3], path[4], std::move(request.body), std::move(by));
   }

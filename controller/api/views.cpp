@@ -274,7 +274,8 @@ json expected_end(const RunState& run, Ticks now) {
         if (state.status == StepStatus::kDone || state.status == StepStatus::kSkipped) {
           continue;
         }
-        if (step.kind == "scavenge" && step.expected.high_ms == 0) {
+        if ((step.kind == "scavenge" || step.kind == "offline_scavenge") &&
+            step.expected.high_ms == 0) {
           return nullptr;
         }
         const bool acting = state.status == StepStatus::kActing && state.since;

@@ -33,7 +33,7 @@ int create_token(const CliContext& context, const std::string& name, const std::
 }
 
 int list_tokens(const CliContext& context) {
-  const auto answer = context.api.get("/tokens");
+  const auto answer = context.api.get_all("/tokens", "tokens");
   if (!answer) {
     return context.fail(answer.error());
   }

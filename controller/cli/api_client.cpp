@@ -149,6 +149,28 @@ std::expected<json, CallFailure> ApiClient::get(const std::string& path,
   return call("GET", path, nullptr, deadline);
 }
 
+std::expected<json, CallFailure> ApiClient::get_all(const std::string& path,
+                                                    const std::string& member) {
+  auto all = get(path);
+  auto* page = all ? &*all : nullptr;
+  std::expected<json, CallFailure> more;
+  while (page != nullptr && page->is_object() && page->contains("next_cursor") &&
+         (*page)["next_cursor"].is_string()) {
+    const auto cursor = (*page)["next_cursor"].get<std::string>();
+    more = get(path + (path.find('?') == std::string::npos ? "?" : "&") +
+               "cursor=" + http::percent_encode(cursor));
+    if (!more) {
+      return more;
+    }
+    page = &*more;
+    auto& items = (*all)[member];
+    for (auto& item : (*page)[member]) {
+      items.push_back(std::move(item));
+    }
+  }
+  return all;
+}
+
 std::expected<json, CallFailure> ApiClient::post(const std::string& path, const json& body) {
   return call("POST", path, &body, std::chrono::seconds(120));
 }

@@ -49,6 +49,9 @@ class ApiClient {
   /// `path` begins after "/api/v1". The answer's JSON; null for an answer without body.
   std::expected<nlohmann::json, CallFailure> get(
       const std::string& path, std::chrono::seconds deadline = std::chrono::seconds(30));
+  /// The same for a list: all its pages, as the first one with all items in `member`.
+  std::expected<nlohmann::json, CallFailure> get_all(const std::string& path,
+                                                     const std::string& member);
   std::expected<nlohmann::json, CallFailure> post(const std::string& path,
                                                   const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> put(const std::string& path,

@@ -134,7 +134,7 @@ int add_cluster(const CliContext& context, const AddOptions& options) {
 }
 
 int list_clusters(const CliContext& context) {
-  const auto answer = context.api.get("/clusters");
+  const auto answer = context.api.get_all("/clusters", "clusters");
   if (!answer) {
     return context.fail(answer.error());
   }

@@ -88,7 +88,8 @@ int show_plan(const CliContext& context, const std::string& hash) {
 }
 
 int list_plans(const CliContext& context, const std::string& cluster) {
-  const auto answer = context.api.get("/clusters/" + http::percent_encode(cluster) + "/plans");
+  const auto answer =
+      context.api.get_all("/clusters/" + http::percent_encode(cluster) + "/plans", "plans");
   if (!answer) {
     return context.fail(answer.error());
   }
@@ -155,7 +156,7 @@ void add_plan_commands(CLI::App& app, Command& chosen) {
                    "Share of the time spent working; needs --threads 1")
       ->check(CLI::Range(1, 100));
   scavenge->add_option("--strategy", options->strategy)
-      ->check(CLI::IsMember({"rolling", "followers-only", "concurrent"}));
+      ->check(CLI::IsMember({"rolling", "followers-only", "concurrent", "offline"}));
   scavenge->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return plan_scavenge(context, *options); };
   });

@@ -128,7 +128,7 @@ int diff_policy(const CliContext& context, const std::string& file) {
 }
 
 int list_policies(const CliContext& context) {
-  const auto answer = context.api.get("/policies");
+  const auto answer = context.api.get_all("/policies", "policies");
   if (!answer) {
     return context.fail(answer.error());
   }

@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 
 int list_runs(const CliContext& context, const std::string& cluster) {
-  const auto answer =
-      context.api.get(cluster.empty() ? "/runs" : "/runs?cluster=" + http::percent_encode(cluster));
+  const auto answer = context.api.get_all(
+      cluster.empty() ? "/runs" : "/runs?cluster=" + http::percent_encode(cluster), "runs");
   if (!answer) {
     return context.fail(answer.error());
   }

@@ -1,5 +1,8 @@
+#include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <ostream>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 
@@ -12,8 +15,25 @@ namespace {
 
 constexpr const char* kDefaultController = "http://127.0.0.1:2115";
 
+/// Shows the same again and again, each time from the top of the screen, until it fails or somebody
+/// has seen enough.
+int watch(const Command& chosen, const CliContext& context, std::chrono::milliseconds interval,
+          int times) {
+  for (int shown = 1;; ++shown) {
+    std::ostringstream screen;
+    const int status = chosen(
+        CliContext{.api = context.api, .out = screen, .err = context.err, .json = context.json});
+    context.out << (context.json ? "" : "\033[H\033[2J") << screen.str() << std::flush;
+    if (status != kDone || shown == times) {
+      return status;
+    }
+    context.api.wait(interval);
+  }
+}
+
 int run_chosen(const Command& chosen, const std::string& url, const std::string& ca_file,
-               bool as_json, std::ostream& out, std::ostream& err) {
+               bool as_json, std::optional<double> watch_seconds, int watch_times,
+               std::ostream& out, std::ostream& err) {
   const auto controller = http::parse_endpoint(url);
   if (!controller) {
     err << "verger: --controller " << url << ": " << controller.error().message << '\n';
@@ -44,7 +64,20 @@ int run_chosen(const Command& chosen, const std::string& url, const std::string&
     return kUsage;
   }
   ApiClient api(*controller, *token, std::move(tls));
-  return chosen(CliContext{.api = api, .out = out, .err = err, .json = as_json});
+  const CliContext context{.api = api, .out = out, .err = err, .json = as_json};
+  return watch_seconds ? watch(chosen, context,
+                               std::chrono::milliseconds(static_cast<int>(*watch_seconds * 1000)),
+                               watch_times)
+                       : chosen(context);
+}
+
+/// What only shows: to do anything else again and again would be no watching.
+bool only_shows(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  const auto* noun = parsed.empty() ? nullptr : parsed.front();
+  const auto below = noun == nullptr ? std::vector<CLI::App*>() : noun->get_subcommands();
+  const auto verb = below.empty() ? std::string() : below.front()->get_name();
+  return verb == "list" || verb == "show" || verb == "next";
 }
 
 }  // namespace
@@ -62,6 +95,14 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   std::string format = "table";
   app.add_option("-o,--output", format, "table, or json: one object, or one a line for lists")
       ->check(CLI::IsMember({"table", "json"}));
+  std::optional<double> watch_seconds;
+  auto* watching = app.add_option("--watch", watch_seconds,
+                                  "With list, show and next: again every so many seconds (2)")
+                       ->expected(0, 1)
+                       ->default_str("2")
+                       ->check(CLI::Range(0.1, 86'400.0));
+  int watch_times = 0;
+  app.add_option("--watch-times", watch_times, "End after so many times (0: never)")->group("");
   app.set_version_flag("--version", std::string("verger ") + VERGER_VERSION);
 
   Command chosen;
@@ -76,7 +117,15 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   } catch (const CLI::ParseError& error) {
     return app.exit(error, out, err) == 0 ? kDone : kUsage;
   }
-  return run_chosen(chosen, url, ca_file, format == "json", out, err);
+  if (watching->count() > 0 && !watch_seconds) {
+    watch_seconds = 2;
+  }
+  if (watch_seconds && !only_shows(app)) {
+    err << "verger: --watch goes with list, show and next; a run is followed by `verger run "
+           "watch`\n";
+    return kUsage;
+  }
+  return run_chosen(chosen, url, ca_file, format == "json", watch_seconds, watch_times, out, err);
 }
 
 }  // namespace verger::cli

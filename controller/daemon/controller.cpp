@@ -7,7 +7,7 @@
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
 #include "controller/executor/step_kind.h"
-#include "controller/journal/journal.h"
+#include "controller/journal/timed_journal.h"
 #include "controller/scheduler/scheduler.h"
 #include "engine/base/directories.h"
 
@@ -17,7 +17,7 @@ namespace verger::controller {
 struct Controller::Parts {
   ControllerEnvironment environment;
   CredentialDirectory credentials;
-  std::unique_ptr<Journal> journal;
+  std::unique_ptr<TimedJournal> journal;
   ControllerEpoch epoch;
   Registry registry;
   Network network;
@@ -32,7 +32,7 @@ struct Controller::Parts {
   Api api;
 
   Parts(ControllerOptions options, const ControllerEnvironment& from,
-        std::unique_ptr<Journal> opened, ControllerEpoch taken)
+        std::unique_ptr<TimedJournal> opened, ControllerEpoch taken)
       : environment(from),
         credentials(from.files, options.credentials_directory),
         journal(std::move(opened)),
@@ -44,6 +44,7 @@ struct Controller::Parts {
                 .credentials = credentials,
                 .log = from.log,
                 .request_deadline = options.request_deadline,
+                .served_certificate = from.served_certificate,
                 .clients_of = from.clients_of},
         observer(network),
         kinds(standard_step_kinds()),
@@ -90,7 +91,8 @@ struct Controller::Parts {
              .scheduler = scheduler,
              .clock = from.clock,
              .access = access,
-             .agents = &agents}) {}
+             .agents = &agents,
+             .commits = &journal->times()}) {}
 };
 
 Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -99,9 +101,10 @@ Controller::~Controller() = default;
 Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
                                                      ControllerEnvironment environment) {
   VERGER_CHECK(make_directories_durably(environment.files, options.data_directory));
-  VERGER_TRY(auto journal,
+  VERGER_TRY(auto opened,
              open_sqlite_journal(environment.files, options.data_directory / "journal.db",
                                  environment.clock));
+  auto journal = std::make_unique<TimedJournal>(std::move(opened), environment.clock);
   VERGER_TRY(const auto epoch, journal->begin_epoch(environment.random.uuid().to_string()));
   auto parts = std::make_unique<Parts>(std::move(options), environment, std::move(journal), epoch);
   VERGER_CHECK(parts->registry.load());

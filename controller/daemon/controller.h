@@ -42,6 +42,8 @@ struct ControllerEnvironment {
   RunCommand run_command = {};  ///< for notifications; empty: none is run
   /// Issues the certificates of agents that enrol; null: none can.
   const certificates::Authority* authority = nullptr;
+  /// See Network::served_certificate.
+  std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
 };
 
 /// The controller: everything on one executor. Destroying the executor's context in the middle is

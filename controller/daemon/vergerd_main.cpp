@@ -272,7 +272,12 @@ int serve(const Options& options, Log& log) {
          return both;
        },
        .run_command = controller::spawn_command,
-       .authority = &agents->authority});
+       .authority = &agents->authority,
+       .served_certificate =
+           [executor = context.get_executor(),
+            deadline = milliseconds(options.request_deadline_ms)](http::Endpoint of) {
+             return http::served_certificate(executor, std::move(of), deadline);
+           }});
   if (!controller) {
     std::cerr << "vergerd: " << controller.error().message << '\n';
     return controller.error().code == Errc::kRefused ? kRefused : kFailed;

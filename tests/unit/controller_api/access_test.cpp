@@ -220,6 +220,8 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
   EXPECT_THAT(waiting, HasSubstr("verger_runs{cluster=\"prod\",outcome=\"active\"} 1"));
   EXPECT_THAT(waiting,
               HasSubstr("verger_step_waiting_seconds{cluster=\"prod\",gate=\"voters-alive\"}"));
+  EXPECT_THAT(waiting, HasSubstr("verger_node_up{cluster=\"prod\",node=\"n3\"} 0"));
+  EXPECT_THAT(waiting, HasSubstr("verger_agent_up{cluster=\"prod\",node=\"n3\"} 1"));
   a_.h.cluster.node("n3").up = true;
   ASSERT_TRUE(a_.h.run_to_end(id));
   const auto done = a_.call("GET", "/metrics");

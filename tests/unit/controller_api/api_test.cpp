@@ -201,5 +201,57 @@ TEST_F(ApiTest, AClusterIsPausedUntilATimeAndResumed) {
   EXPECT_EQ(a_.call("POST", "/clusters/prod/pause", {{"mode", "soon"}}).status, 400);
 }
 
+TEST_F(ApiTest, ListsComeInPagesAndNothingComesTwice) {
+  for (int i = 0; i < 5; ++i) {
+    const auto name = fmt::format("p{}", i);
+    ASSERT_EQ(a_.call("PUT", "/policies/" + name,
+                      {{"yaml", fmt::format("name: {}\nclusters: [prod]\n", name)}})
+                  .status,
+              200);
+  }
+  std::vector<std::string> seen;
+  std::string cursor;
+  int page = 0;
+  do {
+    const auto answer = a_.get("/policies?limit=2" + (cursor.empty() ? "" : "&cursor=" + cursor));
+    for (const auto& policy : answer["policies"]) {
+      seen.push_back(policy["name"]);
+    }
+    if (page++ == 0) {
+      // What comes before the cursor, or goes after it, moves nothing else.
+      a_.call("PUT", "/policies/a0", {{"yaml", "name: a0\nclusters: [prod]\n"}});
+      a_.call("DELETE", "/policies/p4");
+    }
+    cursor = answer["next_cursor"].is_string() ? answer["next_cursor"].get<std::string>() : "";
+  } while (!cursor.empty() && page < 5);
+  EXPECT_EQ(page, 2);
+  EXPECT_THAT(seen, ::testing::ElementsAre("p0", "p1", "p2", "p3"));
+  EXPECT_EQ(ApiHarness::code_of(a_.call("GET", "/policies?cursor=gone")), "bad_cursor");
+  EXPECT_EQ(a_.call("GET", "/runs?limit=0").status, 400);
+}
+
+TEST_F(ApiTest, AnEtagSparesTheBodyAndGuardsAnIntent) {
+  const auto started = a_.call("POST", "/plans/" + a_.planned() + "/apply");
+  const auto path = "/runs/" + ApiHarness::json_of(started)["id"].get<std::string>();
+  const auto first = a_.call("GET", path);
+  const std::string tag(first.headers.get("ETag").value_or(""));
+  ASSERT_FALSE(tag.empty());
+  http::Headers known;
+  known.set("If-None-Match", tag);
+  const auto again = a_.call("GET", path, nullptr, known);
+  EXPECT_EQ(again.status, 304);
+  EXPECT_TRUE(again.body.empty());
+  ASSERT_TRUE(a_.h.run_until([this] { return a_.h.cluster.node("n2").running.has_value(); }));
+  EXPECT_EQ(a_.call("GET", path, nullptr, known).status, 200) << "it has changed";
+  http::Headers stale;
+  stale.set("If-Match", tag);
+  const auto refused = a_.call("POST", path + "/cancel", json::object(), stale);
+  EXPECT_EQ(refused.status, 412);
+  EXPECT_EQ(ApiHarness::code_of(refused), "changed_meanwhile");
+  http::Headers fresh;
+  fresh.set("If-Match", std::string(a_.call("GET", path).headers.get("ETag").value_or("")));
+  EXPECT_EQ(a_.call("POST", path + "/cancel", json::object(), fresh).status, 202);
+}
+
 }  // namespace
 }  // namespace verger::controller
