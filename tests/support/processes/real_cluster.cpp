@@ -53,7 +53,31 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
   std::ofstream(controller_directory() / "credentials" / "orders") << "admin\nchangeit\n";
 }
 
-RealCluster::~RealCluster() = default;
+RealCluster::~RealCluster() {
+  // Agents and controller first: nobody starts a service again.
+  controller_.reset();
+  for (auto& agent : agents_) {
+    agent.reset();
+  }
+  for (std::size_t i = 0; options_.services && i < kNodes; ++i) {
+    run({"/bin/sh", "-c", fmt::format("kill -9 $(cat {}.pid)", script(i, "start").string())});
+  }
+}
+
+std::filesystem::path RealCluster::script(std::size_t index, const std::string& verb) const {
+  return directory_.path() / fmt::format("n{}", index + 1) / (verb + ".sh");
+}
+
+void RealCluster::write_scripts(std::size_t index) const {
+  const auto pid = script(index, "start").string() + ".pid";
+  std::ofstream start(script(index, "start"));
+  for (const auto& word : node_command(index)) {
+    start << "'" << word << "' ";
+  }
+  start << ">> " << log_of(fmt::format("n{}", index + 1)).string() << " 2>&1 &\necho $! > " << pid
+        << '\n';
+  std::ofstream(script(index, "stop")) << "kill $(cat " << pid << ")\n";
+}
 
 std::filesystem::path RealCluster::node_directory(std::size_t index) const {
   return directory_.path() / fmt::format("n{}", index + 1) / "db";
@@ -147,6 +171,10 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
       "50",
       "--end-after-seconds",
       std::to_string(options_.life.count())};
+  if (options_.services) {
+    command.insert(command.end(), {"--start-command", "/bin/sh " + script(index, "start").string(),
+                                   "--stop-command", "/bin/sh " + script(index, "stop").string()});
+  }
   if (options_.tls) {
     const auto files = certificates_of(index);
     const auto roots = (files / "roots").string();
@@ -190,6 +218,11 @@ std::vector<std::string> RealCluster::controller_command() const {
 }
 
 void RealCluster::start_node(std::size_t index, const Environment& environment) {
+  if (options_.services) {
+    write_scripts(index);
+    run({"/bin/sh", script(index, "start").string()}, environment);
+    return;
+  }
   nodes_.at(index).emplace(Process::Options{.command = node_command(index),
                                             .environment = environment,
                                             .output = log_of(fmt::format("n{}", index + 1))});
@@ -296,10 +329,12 @@ json RealCluster::verger_json(std::vector<std::string> arguments) const {
   return finished.status == 0 ? last_line(finished.out) : json();
 }
 
-std::string RealCluster::plan_scavenge() {
+std::string RealCluster::plan_scavenge(const std::vector<std::string>& more) {
   Finished planned;
+  std::vector<std::string> arguments{"plan", "scavenge", "orders", "-o", "json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
   if (!eventually(seconds(20), [&] {
-        planned = verger({"plan", "scavenge", "orders", "-o", "json"});
+        planned = verger(arguments);
         return planned.status == 0;
       })) {
     throw std::runtime_error("plan: " + planned.err + logs());
@@ -307,8 +342,8 @@ std::string RealCluster::plan_scavenge() {
   return last_line(planned.out).at("hash").get<std::string>();
 }
 
-std::string RealCluster::start_scavenge_run() {
-  const auto hash = plan_scavenge();
+std::string RealCluster::start_scavenge_run(const std::vector<std::string>& more) {
+  const auto hash = plan_scavenge(more);
   const auto applied = verger({"apply", hash, "-o", "json"});
   if (applied.status == 0) {
     return last_line(applied.out).at("id").get<std::string>();

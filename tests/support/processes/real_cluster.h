@@ -33,6 +33,9 @@ class RealCluster {
     std::string role = "both";  ///< of the verger-agents; "node": no agents at all
     /// https everywhere, with certificates of an authority of this cluster's own, and credentials.
     bool tls = false;
+    /// The nodes are started and stopped by commands, which their agents know; with
+    /// separate_agents and the role "node".
+    bool services = false;
     std::vector<std::string> agent_arguments{};
     std::chrono::seconds life{300};  ///< every process ends by itself after this
   };
@@ -62,9 +65,9 @@ class RealCluster {
   /// The same with -o json: the last line, parsed; null when it failed.
   nlohmann::json verger_json(std::vector<std::string> arguments) const;
   /// Plans a scavenge, again while the cluster is still settling; the plan's hash.
-  std::string plan_scavenge();
+  std::string plan_scavenge(const std::vector<std::string>& more = {});
   /// Plans a scavenge and applies it without waiting; the run's id.
-  std::string start_scavenge_run();
+  std::string start_scavenge_run(const std::vector<std::string>& more = {});
   /// Follows a run until it has ended, restarting whatever dies. The run as JSON; null after
   /// `limit`.
   nlohmann::json wait_for_run(const std::string& id, std::chrono::seconds limit);
@@ -88,6 +91,9 @@ class RealCluster {
   std::vector<std::string> node_command(std::size_t index) const;
   std::vector<std::string> agent_command(std::size_t index) const;
   void start_agent(std::size_t index);
+  /// start.sh and stop.sh of a node that is a service.
+  std::filesystem::path script(std::size_t index, const std::string& verb) const;
+  void write_scripts(std::size_t index) const;
   std::vector<std::string> controller_command() const;
   std::filesystem::path log_of(const std::string& name) const;
 
