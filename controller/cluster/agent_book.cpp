@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 constexpr std::string_view kPrefix = "agent/";
 constexpr std::string_view kMark = "vergeragent_";
-constexpr std::size_t kRequestBytes = 16 * 1024;
+constexpr std::size_t kRequestBytes = std::size_t{16} * 1024;
 constexpr seconds kLongestToken = std::chrono::hours(24 * 7);
 
 std::string key_of(std::string_view cluster, std::string_view node) {
@@ -282,9 +282,11 @@ Result<certificates::Issued> AgentBook::renew(const std::string& cluster, const 
 
 void AgentBook::has_newest(const std::string& cluster, const std::string& node) {
   const auto found = entries_.find(key_of(cluster, node));
-  if (found != entries_.end() && found->second.agent) {
-    auto& serials = found->second.agent->serials;
-    serials.erase(serials.begin(), serials.end() - 1);
+  if (found == entries_.end()) {
+    return;
+  }
+  if (auto& agent = found->second.agent; agent) {
+    agent->serials.erase(agent->serials.begin(), agent->serials.end() - 1);
   }
 }
 
@@ -324,7 +326,11 @@ std::vector<OpenAgentToken> AgentBook::open_tokens() const {
 
 const EnrolledAgent* AgentBook::find(std::string_view cluster, std::string_view node) const {
   const auto found = entries_.find(key_of(cluster, node));
-  return found == entries_.end() || !found->second.agent ? nullptr : &*found->second.agent;
+  if (found == entries_.end()) {
+    return nullptr;
+  }
+  const auto& agent = found->second.agent;
+  return agent ? &*agent : nullptr;
 }
 
 Ticks AgentBook::renew_at(const EnrolledAgent& agent) {
