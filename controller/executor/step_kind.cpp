@@ -8,7 +8,7 @@ namespace verger::controller {
 
 std::string StepContext::attempt_name() const {
   return state.undoing ? fmt::format("{}/undo-{}", step.id, state.undo_attempt)
-                       : fmt::format("{}/{}", step.id, state.attempt);
+                       : fmt::format("{}/{}/{}", step.id, state.attempt, state.operation);
 }
 
 bool StepKind::can_interrupt(const StepContext&, Interrupt) const { return false; }

@@ -215,6 +215,9 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
   failpoint(step, "before-permit");
   if (!again) {
     ++context.state.attempt;
+    // Chosen before the permit, which is for this operation and no other: an intent that was given
+    // up may leave a message under way, and the next one can have the same number.
+    context.state.operation = core_->parts.random.uuid().to_string();
   }
   const auto permitted = co_await permit_everywhere(context, core_->parts.options.permit_valid_for);
   if (!permitted) {
@@ -232,7 +235,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
   failpoint(step, "before-intent");
   if (!again) {
     record(events::kStepIntended, {{"step", step.id},
-                                   {"operation", core_->parts.random.uuid().to_string()},
+                                   {"operation", context.state.operation},
                                    {"attempt", context.state.attempt},
                                    {"memo", parsed(context.state.memo)}});
     run_->waiting_since.erase(step.id);

@@ -65,6 +65,32 @@ TEST_F(Intents, APauseStopsTheScavengeAndResumeGoesOnAtTheSamePoint) {
   EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "being stopped costs no attempt";
 }
 
+TEST_F(Intents, AMessageOfAnIntentThatWasGivenUpFindsNoPermit) {
+  std::optional<http::Request> late;
+  h_.cluster.fate = [&late](const test::FakeNode& node,
+                            const http::Request& request) -> std::optional<Fate> {
+    if (late || node.name != "n2" || request.target != "/agent/v1/operations") {
+      return std::nullopt;
+    }
+    late = request;
+    return Fate::kLost;
+  };
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&late] { return late.has_value(); }));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(scavenges("n2"));
+  EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "what was never asked costs none";
+
+  const auto answer = h_.wait_for(h_.cluster.send({.tls = false, .host = "10.0.0.2", .port = 2114},
+                                                  *late, std::chrono::seconds(2)));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->status, 409) << answer->body;
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
 TEST_F(Intents, APauseLeavesTheScavengeToEndWhereThePolicySaysSo) {
   auto policy = ControllerHarness::quick_policy();
   policy.scavenge.on_pause = planner::PauseRule::kLeave;
