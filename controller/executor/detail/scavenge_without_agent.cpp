@@ -41,6 +41,23 @@ net::awaitable<Result<std::set<std::string>>> recent_ids(const StepContext& cont
   co_return ids;
 }
 
+constexpr const char* kNothingToDo = "nothing-to-do";
+
+/// How the attempt before this one ended.
+std::string last_outcome(const StepContext& context) {
+  const auto outcomes = json::parse(context.state.outcomes, nullptr, false);
+  return outcomes.is_array() && !outcomes.empty() ? outcomes.back().value("outcome", std::string())
+                                                  : std::string();
+}
+
+/// A run that reached a point told of chunks, merges or index tables; one that found no point at
+/// all only of its start and its end.
+bool did_work(const std::vector<api::ScavengeEvent>& log) {
+  return std::ranges::any_of(log, [](const api::ScavengeEvent& event) {
+    return event.type != "$scavengeStarted" && event.type != "$scavengeCompleted";
+  });
+}
+
 /// `space_saved`: null where nobody told.
 Verdict claim_done(const StepContext& context, const std::string& id, const json& space_saved) {
   auto out = done({{"point", json()},
@@ -73,8 +90,9 @@ net::awaitable<Readiness> prepare_without_agent(StepContext context) {
     co_return impossible("there is no shared point: the node that was to create it did not");
   }
   if (target == "new" && memo.contains("scavengeId")) {
-    // An earlier attempt began; the point may be there, and a second one must not be.
-    memo["syncOnly"] = true;
+    // An earlier attempt began; the point may be there, and a second one must not be. Unless the
+    // last attempt has looked for it: it found nothing to do.
+    memo["syncOnly"] = last_outcome(context) != kNothingToDo;
   }
   memo.erase("scavengeId");
   memo["known"] = *ids;
@@ -147,6 +165,11 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
         std::ranges::find(*log, std::string("$scavengeCompleted"), &api::ScavengeEvent::type);
     if (end != log->end()) {
       if (end->result == "Success" && end->error.empty()) {
+        if (memo.value("syncOnly", false) && text_parameter(context.step, "target") == "new" &&
+            !did_work(*log)) {
+          co_return verdict(Verdict::Kind::kNotHappened, kNothingToDo,
+                            "there is no new point: the attempt before ended without making one");
+        }
         co_return claim_done(context, id, end->space_saved);
       }
       if (end->result == "Stopped") {

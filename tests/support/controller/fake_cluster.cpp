@@ -210,6 +210,13 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
 }
 
 void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
+  if (result == "Success" && node.running->point >= 0) {
+    api::ScavengeEvent table;  // a run that works tells of what it rewrote
+    table.type = "$scavengeIndexCompleted";
+    table.scavenge_id = node.running->id;
+    table.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
+    node.log.push_back(table);
+  }
   api::ScavengeEvent end;
   end.type = "$scavengeCompleted";
   end.scavenge_id = node.running->id;
