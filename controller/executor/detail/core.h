@@ -31,7 +31,8 @@ struct Run {
   std::vector<std::weak_ptr<Waker>> wakers;
   /// Of stages under way, on the monotonic clock; longer by each pause.
   std::map<std::string, Monotonic> deadlines;
-  std::map<std::string, Monotonic> progress_told;  ///< by step
+  std::map<std::string, std::optional<Ticks>> deadline_of;  ///< which start of a stage it is for
+  std::map<std::string, Monotonic> progress_told;           ///< by step
   /// When each step took its present state, on the clock that does not jump.
   struct StateBegin {
     std::optional<Ticks> since;  ///< as journaled: tells whether this is still that state

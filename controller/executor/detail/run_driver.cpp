@@ -150,6 +150,20 @@ net::awaitable<bool> RunDriver::drive_stage(const planner::Stage& stage) {
   co_return true;
 }
 
+std::string RunDriver::why_undone(const planner::Stage& stage) const {
+  std::string reason;
+  for (const auto& group : stage.groups) {
+    for (const auto& step : group) {
+      const auto& state = run_->state.steps.at(step.id);
+      if (state.status == StepStatus::kFailed ||
+          (state.status == StepStatus::kUndone && !state.reason.empty() && reason.empty())) {
+        reason = fmt::format("{}: {}", step.id, state.reason);
+      }
+    }
+  }
+  return reason.empty() ? fmt::format("a step of {} failed; its events say why", stage.id) : reason;
+}
+
 net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::string reason) {
   switch (stage.on_failure) {
     case planner::FailureRule::kStop:
@@ -183,12 +197,7 @@ net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::str
     case planner::FailureRule::kUndoAll:
       co_await undo_stage(stage, "failure");
       if (reason.empty()) {
-        // After a restart in the middle of the undo: the failed step still knows why.
-        for (const auto& [id, step] : run_->state.steps) {
-          if (step.status == StepStatus::kFailed) {
-            reason = fmt::format("{}: {}", id, step.reason);
-          }
-        }
+        reason = why_undone(stage);
       }
       // A cancelled run is ended by its own path.
       if (cancelling()) {

@@ -35,6 +35,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   [[nodiscard]] const planner::Step* unknown_step() const;
 
   // run_undo.cpp: backwards
+  /// After a restart in the middle of the undo: the step that failed still knows.
+  [[nodiscard]] std::string why_undone(const planner::Stage& stage) const;
   net::awaitable<void> undo_stage(const planner::Stage& stage, std::string_view why);
   /// Half of a stage that undoes all must not stay through a pause: it is taken back, to be done
   /// again as a whole.

@@ -175,6 +175,10 @@ std::chrono::milliseconds RunDriver::in_state(const planner::Step& step, Ticks n
 void RunDriver::begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms) {
   // After a restart only the wall clock knows how long the stage has been under way.
   const auto started = run_->state.stages.at(stage.id).started;
+  if (run_->deadlines.contains(stage.id) && run_->deadline_of[stage.id] == started) {
+    return;  // the run starts over in this process: nothing is asked of the wall clock
+  }
+  run_->deadline_of[stage.id] = started;
   const auto now = core_->parts.network.clock.now();
   const auto gone =
       started ? std::max<std::int64_t>(now.value() - started->value(), 0) / kTicksPerMillisecond
