@@ -72,8 +72,9 @@ struct ScavengePolicy {
   /// Disk that must stay free beyond the largest rewrite.
   std::int64_t disk_reserve_bytes = std::int64_t{256} << 20U;
   std::int64_t clock_skew_limit_ms = 60'000;  ///< between a node's clock and the controller's
-  /// A certificate must be valid for so long after the expected end of the step.
-  std::int64_t certificate_margin_ms = std::int64_t{24} * 3'600'000;
+  /// A certificate must be valid for so long after the expected end of the step. No longer than an
+  /// hour by itself: certificates that are renewed by a machine may live for a day only.
+  std::int64_t certificate_margin_ms = 3'600'000;
   std::vector<QueryBlocker> queries;
 
   std::int64_t election_settle_ms = 10'000;  ///< no resignation sooner after an election
