@@ -49,7 +49,9 @@ class TruncationWatch::Impl {
     if (std::exchange(answered_, false)) {
       const auto pending = log::pending_truncation(env_.files, database_);
       if (!pending || pending->value() < 0) {
-        co_return;  // it has ended for another reason, or it only does not answer
+        env_.log.info("the server does not answer; it did not end in order to cut its log",
+                      {{"database", database_.string()}});
+        co_return;
       }
       starts_left_ = kMostStarts;
       next_start_ = Monotonic{};

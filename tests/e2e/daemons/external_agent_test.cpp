@@ -271,7 +271,10 @@ TEST_F(ExternalAgent, StartsAServerAgainThatEndedToCutItsLogAndNoOther) {
   EXPECT_NE(file_text(path("agent.log")).find("ended in order to cut its log"), std::string::npos);
   // Somebody stops it, and then prepares a restore: that is his business.
   EXPECT_EQ(run({"/bin/sh", path("stop.sh")}).status, 0);
-  facts_when([](const json& now) { return !now.value("nodeRunning", true); });
+  ASSERT_TRUE(eventually(seconds(10), [&] {
+    return file_text(path("agent.log")).find("did not end in order to cut its log") !=
+           std::string::npos;
+  }));
   std::filesystem::copy_file(path("db") + "/chaser.chk", path("db") + "/truncate.chk",
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_FALSE(eventually(seconds(1), [&] { return facts().value("nodeRunning", false); }));
