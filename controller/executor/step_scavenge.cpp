@@ -163,16 +163,7 @@ class ScavengeStep final : public StepKind {
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
-    switch (why) {
-      case Interrupt::kPause:
-        return text_parameter(context.step, "onPause") != "leave";
-      case Interrupt::kHours:
-        return text_parameter(context.step, "onClose") != "leave";
-      case Interrupt::kCancel:
-      case Interrupt::kSkip:
-        break;
-    }
-    return true;
+    return policy_lets_stop(context.step, why);
   }
 
   net::awaitable<void> interrupt(StepContext context) override {

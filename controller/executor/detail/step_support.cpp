@@ -32,6 +32,19 @@ std::string text_parameter(const planner::Step& step, std::string_view name) {
   return value == nullptr ? std::string() : *value;
 }
 
+bool policy_lets_stop(const planner::Step& step, Interrupt why) {
+  switch (why) {
+    case Interrupt::kPause:
+      return text_parameter(step, "onPause") != "leave";
+    case Interrupt::kHours:
+      return text_parameter(step, "onClose") != "leave";
+    case Interrupt::kCancel:
+    case Interrupt::kSkip:
+      break;
+  }
+  return true;
+}
+
 std::int64_t shared_point(const StepContext& context) {
   const auto found = context.values.find("shared_point");
   return found == context.values.end() ? -1 : parsed_or_empty(found->second).value("number", -1LL);

@@ -16,6 +16,9 @@ std::int64_t int_parameter(const planner::Step& step, std::string_view name, std
 bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback);
 std::string text_parameter(const planner::Step& step, std::string_view name);
 
+/// False where the plan's policy leaves such a step to end: parameters "onPause" and "onClose".
+bool policy_lets_stop(const planner::Step& step, Interrupt why);
+
 /// Number of the point the run is about; -1 where nobody saw it.
 std::int64_t shared_point(const StepContext& context);
 
