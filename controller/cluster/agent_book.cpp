@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/cluster/names.h"
 #include "engine/base/digest.h"
 
 namespace verger::controller {
@@ -42,20 +43,6 @@ Ticks after(Ticks time, seconds duration) {
 
 Result<Ticks> time_in(const json& data, const char* name) {
   return parse_ticks(data.value(name, std::string()));
-}
-
-/// Cluster and node are parts of streams and identities.
-Result<void> check_name(std::string_view what, std::string_view name) {
-  const bool good = !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.' || c == ':';
-  });
-  if (!good) {
-    return Error{
-        Errc::kInvalidArgument,
-        fmt::format("{} \"{}\": 1 to 100 letters, digits, '-', '_', '.', ':'", what, name)};
-  }
-  return {};
 }
 
 }  // namespace

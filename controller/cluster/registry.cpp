@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/cluster_events.h"
+#include "controller/cluster/names.h"
 #include "nodeagent/http/client.h"
 
 namespace verger::controller {
@@ -15,20 +16,6 @@ namespace {
 constexpr std::string_view kPrefix = "cluster/";
 
 std::string stream_of(std::string_view name) { return fmt::format("{}{}", kPrefix, name); }
-
-/// Names become parts of URLs and of stream names.
-Result<void> check_name(std::string_view what, std::string_view name) {
-  const bool good = !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.' || c == ':';
-  });
-  if (!good) {
-    return Error{
-        Errc::kInvalidArgument,
-        fmt::format("{} \"{}\": 1 to 100 letters, digits, '-', '_', '.', ':'", what, name)};
-  }
-  return {};
-}
 
 }  // namespace
 
