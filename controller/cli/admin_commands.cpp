@@ -19,17 +19,11 @@ int create_token(const CliContext& context, const std::string& name, const std::
   if (!token) {
     return context.fail(token.error());
   }
-  if (context.json) {
-    context.out << token->dump() << '\n';
-    return kDone;
-  }
-  // The secret alone on stdout, so that it can go straight into a file.
-  context.err << fmt::format(
+  const auto about = fmt::format(
       "token {} of {} ({}); it is shown this once. Keep it in a file that only you can read, and "
       "name the file in VERGER_TOKEN_FILE\n",
       text_of(*token, "id"), text_of(*token, "name"), text_of(*token, "role"));
-  context.out << text_of(*token, "token") << '\n';
-  return kDone;
+  return context.show_secret(*token, about);
 }
 
 int list_tokens(const CliContext& context) {

@@ -51,17 +51,11 @@ int make_token(const CliContext& context, const TokenOptions& options) {
   if (!token) {
     return context.fail(token.error());
   }
-  if (context.json) {
-    context.out << token->dump() << '\n';
-    return kDone;
-  }
-  // The secret alone on stdout, so that it can go straight into a file.
-  context.err << fmt::format(
+  const auto about = fmt::format(
       "a token for the agent of {}, good once, until {}; it is shown this once. Beside the node: "
       "verger-agent enrol --controller URL --state DIR --token-file FILE\n",
       options.agent, text_of(*token, "expires_at").substr(0, 19));
-  context.out << text_of(*token, "token") << '\n';
-  return kDone;
+  return context.show_secret(*token, about);
 }
 
 int list_agents(const CliContext& context) {

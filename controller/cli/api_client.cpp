@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "controller/cli/json_text.h"
 #include "engine/base/clock.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/timers.h"
@@ -188,6 +189,16 @@ void ApiClient::wait(std::chrono::milliseconds duration) {
     co_await http::system_timers().sleep_for(time);
     co_return true;
   }(duration));
+}
+
+int CliContext::show_secret(const nlohmann::json& answer, std::string_view about) const {
+  if (json) {
+    out << answer.dump() << '\n';
+    return kDone;
+  }
+  err << about;
+  out << text_of(answer, "token") << '\n';
+  return kDone;
 }
 
 int CliContext::fail(const CallFailure& failure) const {

@@ -83,6 +83,9 @@ struct CliContext {
 
   /// Prints the failure and gives its exit code.
   int fail(const CallFailure& failure) const;
+  /// Prints an answer that has a token, which is shown this once: the secret alone goes to `out`,
+  /// so that it can go straight into a file, and `about` to `err`. Gives the exit code.
+  int show_secret(const nlohmann::json& answer, std::string_view about) const;
 };
 
 }  // namespace verger::cli
