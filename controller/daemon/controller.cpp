@@ -102,8 +102,10 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
                                                      ControllerEnvironment environment) {
   VERGER_CHECK(make_directories_durably(environment.files, options.data_directory));
   VERGER_TRY(auto opened,
-             open_sqlite_journal(environment.files, options.data_directory / "journal.db",
-                                 environment.clock));
+             environment.open_journal
+                 ? environment.open_journal()
+                 : open_sqlite_journal(environment.files, options.data_directory / "journal.db",
+                                       environment.clock));
   auto journal = std::make_unique<TimedJournal>(std::move(opened), environment.clock);
   VERGER_TRY(const auto epoch, journal->begin_epoch(environment.random.uuid().to_string()));
   auto parts = std::make_unique<Parts>(std::move(options), environment, std::move(journal), epoch);

@@ -44,6 +44,8 @@ struct ControllerEnvironment {
   const certificates::Authority* authority = nullptr;
   /// See Network::served_certificate.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
+  /// Empty: SQLite in the data directory.
+  std::function<Result<std::unique_ptr<Journal>>()> open_journal = {};
 };
 
 /// The controller: everything on one executor. Destroying the executor's context in the middle is

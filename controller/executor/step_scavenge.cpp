@@ -3,6 +3,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/broken.h"
 #include "controller/executor/detail/scavenge_without_agent.h"
 #include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
@@ -309,6 +310,10 @@ class ScavengeStep final : public StepKind {
       case OperationNews::Kind::kFailed:
         if (news.code == "stopped" && context.state.interrupting) {
           return with_value(verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked"));
+        }
+        if (news.code == "errored" && is_broken("errored-is-done")) {
+          return with_value(done(
+              result_of(news.result, planner::Point{point ? point->number : -1, -1, 0, ""}, memo)));
         }
         if (news.code == "stopped") {
           return with_value(verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",

@@ -21,6 +21,9 @@ struct AgentOptions {
   std::string password{};
   std::chrono::milliseconds request_deadline{15'000};
   std::chrono::milliseconds poll_interval{500};
+  /// Broken on purpose, so that the simulation can show that it would notice: whoever asks may act.
+  /// Without failpoints compiled in (releases) it has no effect.
+  bool ignore_permits = false;
 };
 
 /// What comes from outside: real in verger-agent, virtual in the simulation.
@@ -40,6 +43,8 @@ struct AgentEnvironment {
   std::function<net::awaitable<Result<std::string>>()> served_serial{};
   std::function<Result<std::string>()> serial_on_disk{};
   external::OfflineServer* offline = nullptr;
+  /// Empty: SQLite in AgentOptions::journal.
+  std::function<Result<std::unique_ptr<OperationJournal>>()> open_journal{};
 };
 
 /// The agent: facts, permits, operations by id, digests. Destroying it at any moment is a crash as

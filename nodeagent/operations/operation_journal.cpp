@@ -75,21 +75,30 @@ Result<std::vector<OperationRecord>> read_rows(sqlite::Statement statement) {
   }
 }
 
+class SqliteOperationJournal final : public OperationJournal {
+ public:
+  SqliteOperationJournal(sqlite::Database database, Clock& clock, std::int64_t highest_epoch)
+      : database_(std::move(database)), clock_(clock), highest_epoch_(highest_epoch) {}
+  Result<Accepted> accept(const api::OperationRequest& request) override;
+  Result<std::optional<OperationRecord>> find(const std::string& id) override;
+  Result<void> update(const OperationRecord& record) override;
+  Result<std::vector<OperationRecord>> unfinished() override;
+  Result<std::vector<OperationRecord>> newest_ended(int count) override;
+  [[nodiscard]] std::int64_t highest_epoch() const override { return highest_epoch_; }
+  Result<void> raise_epoch(std::int64_t epoch) override;
+
+ private:
+  sqlite::Database database_;
+  Clock& clock_;
+  std::int64_t highest_epoch_ = 0;
+};
+
+}  // namespace
+
 bool same_request(const api::OperationRequest& a, const api::OperationRequest& b) {
   return a.run == b.run && a.step == b.step && a.kind == b.kind &&
          a.parameters_json == b.parameters_json;
 }
-
-}  // namespace
-
-struct OperationJournal::State {
-  sqlite::Database database;
-  Clock& clock;
-  std::int64_t highest_epoch = 0;
-};
-
-OperationJournal::OperationJournal(std::unique_ptr<State> state) : state_(std::move(state)) {}
-OperationJournal::~OperationJournal() = default;
 
 Result<std::unique_ptr<OperationJournal>> OperationJournal::open(FileSystem& files,
                                                                  const Path& path, Clock& clock) {
@@ -107,11 +116,11 @@ Result<std::unique_ptr<OperationJournal>> OperationJournal::open(FileSystem& fil
     VERGER_CHECK(transaction.commit());
   }
   VERGER_TRY(const auto epoch, database.query_int("SELECT highest_epoch FROM controller"));
-  return std::unique_ptr<OperationJournal>(new OperationJournal(std::unique_ptr<State>(
-      new State{.database = std::move(database), .clock = clock, .highest_epoch = epoch})));
+  return std::make_unique<SqliteOperationJournal>(std::move(database), clock, epoch);
 }
 
-Result<OperationJournal::Accepted> OperationJournal::accept(const api::OperationRequest& request) {
+Result<OperationJournal::Accepted> SqliteOperationJournal::accept(
+    const api::OperationRequest& request) {
   VERGER_TRY(auto known, find(request.id));
   if (known) {
     if (!same_request(known->request, request)) {
@@ -126,9 +135,9 @@ Result<OperationJournal::Accepted> OperationJournal::accept(const api::Operation
   record.request = request;
   record.status.id = request.id;
   record.status.kind = request.kind;
-  record.status.accepted_at = format_ticks(state_->clock.now());
+  record.status.accepted_at = format_ticks(clock_.now());
   VERGER_TRY(auto insert,
-             state_->database.prepare(fmt::format(
+             database_.prepare(fmt::format(
                  "INSERT INTO operation ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", kColumns)));
   insert.bind(1, std::string_view(request.id))
       .bind(2, std::string_view(request.run))
@@ -148,18 +157,18 @@ Result<OperationJournal::Accepted> OperationJournal::accept(const api::Operation
   return Accepted{.record = std::move(record), .is_new = true};
 }
 
-Result<std::optional<OperationRecord>> OperationJournal::find(const std::string& id) {
-  VERGER_TRY(auto select, state_->database.prepare(
-                              fmt::format("SELECT {} FROM operation WHERE id = ?", kColumns)));
+Result<std::optional<OperationRecord>> SqliteOperationJournal::find(const std::string& id) {
+  VERGER_TRY(auto select,
+             database_.prepare(fmt::format("SELECT {} FROM operation WHERE id = ?", kColumns)));
   select.bind(1, std::string_view(id));
   VERGER_TRY(auto rows, read_rows(std::move(select)));
   return rows.empty() ? std::nullopt : std::optional(std::move(rows.front()));
 }
 
-Result<void> OperationJournal::update(const OperationRecord& record) {
+Result<void> SqliteOperationJournal::update(const OperationRecord& record) {
   VERGER_TRY(auto update,
-             state_->database.prepare("UPDATE operation SET state = ?, error_code = ?, error = ?, "
-                                      "result = ?, memory = ?, finished_at = ? WHERE id = ?"));
+             database_.prepare("UPDATE operation SET state = ?, error_code = ?, error = ?, "
+                               "result = ?, memory = ?, finished_at = ? WHERE id = ?"));
   update.bind(1, api::to_string(record.status.state))
       .bind(2, std::string_view(record.status.error_code))
       .bind(3, std::string_view(record.status.error))
@@ -171,39 +180,37 @@ Result<void> OperationJournal::update(const OperationRecord& record) {
   return {};
 }
 
-Result<std::vector<OperationRecord>> OperationJournal::unfinished() {
-  VERGER_TRY(auto select, state_->database.prepare(fmt::format(
+Result<std::vector<OperationRecord>> SqliteOperationJournal::unfinished() {
+  VERGER_TRY(auto select, database_.prepare(fmt::format(
                               "SELECT {} FROM operation WHERE state IN ('accepted', 'acting', "
                               "'unknown') ORDER BY sequence",
                               kColumns)));
   return read_rows(std::move(select));
 }
 
-Result<std::vector<OperationRecord>> OperationJournal::newest_ended(int count) {
-  VERGER_TRY(auto select, state_->database.prepare(
-                              fmt::format("SELECT {} FROM operation WHERE state IN ('done', "
-                                          "'failed') ORDER BY sequence DESC LIMIT ?",
-                                          kColumns)));
+Result<std::vector<OperationRecord>> SqliteOperationJournal::newest_ended(int count) {
+  VERGER_TRY(auto select,
+             database_.prepare(fmt::format("SELECT {} FROM operation WHERE state IN ('done', "
+                                           "'failed') ORDER BY sequence DESC LIMIT ?",
+                                           kColumns)));
   select.bind(1, std::int64_t{count});
   return read_rows(std::move(select));
 }
 
-std::int64_t OperationJournal::highest_epoch() const { return state_->highest_epoch; }
-
-Result<void> OperationJournal::raise_epoch(std::int64_t epoch) {
-  if (epoch < state_->highest_epoch) {
+Result<void> SqliteOperationJournal::raise_epoch(std::int64_t epoch) {
+  if (epoch < highest_epoch_) {
     return Error{Errc::kRefused,
                  fmt::format("controller epoch {} is older than {}, which this agent has seen; "
                              "another controller has taken over",
-                             epoch, state_->highest_epoch)};
+                             epoch, highest_epoch_)};
   }
-  if (epoch == state_->highest_epoch) {
+  if (epoch == highest_epoch_) {
     return {};
   }
-  VERGER_TRY(auto update, state_->database.prepare("UPDATE controller SET highest_epoch = ?"));
+  VERGER_TRY(auto update, database_.prepare("UPDATE controller SET highest_epoch = ?"));
   update.bind(1, epoch);
   VERGER_CHECK(update.run());
-  state_->highest_epoch = epoch;
+  highest_epoch_ = epoch;
   return {};
 }
 

@@ -25,11 +25,11 @@ struct OperationRecord {
 /// durable when it returns. One thread. Schema: docs/formats/agent-journal.md.
 class OperationJournal {
  public:
-  /// Creates the file when missing. Errors: kCorruption, kUnsupported (newer schema), kIo,
-  /// kNoSpace.
+  /// In SQLite. Creates the file when missing. Errors: kCorruption, kUnsupported (newer schema),
+  /// kIo, kNoSpace.
   static Result<std::unique_ptr<OperationJournal>> open(FileSystem& files, const Path& path,
                                                         Clock& clock);
-  ~OperationJournal();
+  virtual ~OperationJournal() = default;
 
   /// Stores a new operation as accepted. When the id is known already, gives the stored record and
   /// changes nothing; kConflict when the same id was sent with other content.
@@ -37,23 +37,21 @@ class OperationJournal {
     OperationRecord record;
     bool is_new = false;
   };
-  Result<Accepted> accept(const api::OperationRequest& request);
-  Result<std::optional<OperationRecord>> find(const std::string& id);
+  virtual Result<Accepted> accept(const api::OperationRequest& request) = 0;
+  virtual Result<std::optional<OperationRecord>> find(const std::string& id) = 0;
   /// State, and what the kind remembers; written before the act and after each thing learned.
-  Result<void> update(const OperationRecord& record);
+  virtual Result<void> update(const OperationRecord& record) = 0;
   /// Accepted, acting or unknown ones, oldest first.
-  Result<std::vector<OperationRecord>> unfinished();
+  virtual Result<std::vector<OperationRecord>> unfinished() = 0;
   /// The newest `count` ended ones, newest first.
-  Result<std::vector<OperationRecord>> newest_ended(int count);
+  virtual Result<std::vector<OperationRecord>> newest_ended(int count) = 0;
 
-  std::int64_t highest_epoch() const;
+  [[nodiscard]] virtual std::int64_t highest_epoch() const = 0;
   /// kRefused when `epoch` is older than one already seen.
-  Result<void> raise_epoch(std::int64_t epoch);
-
- private:
-  struct State;
-  explicit OperationJournal(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  virtual Result<void> raise_epoch(std::int64_t epoch) = 0;
 };
+
+/// The same request again, or another one under a known id?
+bool same_request(const api::OperationRequest& a, const api::OperationRequest& b);
 
 }  // namespace verger::agent

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/prometheus.h"
+#include "controller/executor/broken.h"
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/detail/waker.h"
 #include "controller/executor/events.h"
@@ -89,7 +90,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::look(Depth depth) {
     snapshot.queries = co_await ask_queries(core_->parts.network, queries);
     check();
   }
-  if (core_->parts.hours != nullptr) {
+  if (core_->parts.hours != nullptr && !is_broken("hours-ignored")) {
     snapshot.hours = core_->parts.hours->hours(*config, run_->state.plan->policy.name,
                                                core_->parts.network.clock.now());
   }
