@@ -55,7 +55,7 @@ struct SimTransport::Answering {
     if (!answer) {
       return;
     }
-    const bool local = call->from == host.name();
+    const bool local = world.machine_of(call->from) == host.machine;
     if (!local && world.random_.below(1000) < world.faults.lose_response) {
       ++world.counts.responses_lost;
       return;
@@ -110,7 +110,7 @@ net::awaitable<Result<http::Response>> SimTransport::send(http::Endpoint to, htt
                                                 .from_incarnation = incarnation_,
                                                 .waiting = waiting});
   if (!host_.dying()) {
-    const bool local = call->to.host == host_.name();
+    const bool local = world_.machine_of(call->to.host) == host_.machine;
     auto& faults = world_.faults;
     world_.schedule(deadline, [weak = std::weak_ptr(waiting), to = call->to] {
       if (const auto late = weak.lock()) {

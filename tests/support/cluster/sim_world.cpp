@@ -13,9 +13,6 @@ namespace verger::testing {
 
 namespace {
 
-/// 2024-01-02T00:00:00Z, a day after the time of built databases.
-constexpr Ticks kStart{638'397'504'000'000'000};
-
 std::pair<std::string, std::string> pair_of(const std::string& a, const std::string& b) {
   return a < b ? std::pair(a, b) : std::pair(b, a);
 }
@@ -52,7 +49,7 @@ SimHost& SimWorld::host(const std::string& name) {
   return *found;
 }
 
-Ticks SimWorld::wall() const { return Ticks(kStart.value() + now_.count() / 100); }
+Ticks SimWorld::wall() const { return Ticks(start.value() + now_.count() / 100); }
 
 std::chrono::nanoseconds SimWorld::delay() {
   const std::chrono::nanoseconds longest =
@@ -66,7 +63,7 @@ std::chrono::nanoseconds SimWorld::delay() {
 }
 
 void SimWorld::cut(const std::string& a, const std::string& b) {
-  cuts_.insert(pair_of(a, b));
+  cuts_.insert(pair_of(machine_of(a), machine_of(b)));
   std::erase_if(links_, [](const auto& link) { return link.expired(); });
   for (const auto& weak : std::vector(links_)) {
     if (const auto link = weak.lock(); link && link->joins(a, b)) {
@@ -78,7 +75,7 @@ void SimWorld::cut(const std::string& a, const std::string& b) {
 
 void SimWorld::isolate(const std::string& name) {
   for (const auto& [other, host] : hosts_) {
-    if (other != name) {
+    if (host->machine != machine_of(name)) {
       cut(name, other);
     }
   }
@@ -87,7 +84,17 @@ void SimWorld::isolate(const std::string& name) {
 void SimWorld::heal() { cuts_.clear(); }
 
 bool SimWorld::connected(const std::string& a, const std::string& b) const {
-  return a == b || !cuts_.contains(pair_of(a, b));
+  if (cuts_.empty() || a == b) {
+    return true;
+  }
+  const auto& from = machine_of(a);
+  const auto& to = machine_of(b);
+  return from == to || !cuts_.contains(pair_of(from, to));
+}
+
+const std::string& SimWorld::machine_of(const std::string& host) const {
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() ? host : found->second->machine;
 }
 
 void SimWorld::schedule(std::chrono::nanoseconds delay, std::function<void()> action) {
@@ -154,7 +161,10 @@ bool SimWorld::run_until(const std::function<bool()>& done, std::chrono::millise
 // --- hosts
 
 SimHost::SimHost(SimWorld& world, std::string name)
-    : world_(world), name_(std::move(name)), disk_(std::make_unique<MemoryFileSystem>()) {}
+    : machine(name),
+      world_(world),
+      name_(std::move(name)),
+      disk_(std::make_unique<MemoryFileSystem>()) {}
 
 SimHost::~SimHost() = default;
 

@@ -65,6 +65,9 @@ class SimHost;
 class SimTransport;
 struct SimLink;
 
+/// 2024-01-02T00:00:00Z, a day after the time of built databases.
+inline constexpr Ticks kStart{638'397'504'000'000'000};
+
 /// Virtual time and the network. Not safe from several threads; nothing here starts one.
 class SimWorld {
  public:
@@ -79,11 +82,14 @@ class SimWorld {
 
   [[nodiscard]] Monotonic now() const { return now_; }
   [[nodiscard]] Ticks wall() const;
+  /// The wall clock at now() = 0. Before anything runs.
+  Ticks start = kStart;
   SeededRandom& random() { return random_; }
   NetworkFaults faults;
   FaultCounts counts;
 
   /// No messages between the two until heal(); links between them break.
+  /// Names of hosts; all processes of their machines are meant.
   void cut(const std::string& a, const std::string& b);
   void isolate(const std::string& name);
   void heal();
@@ -129,6 +135,7 @@ class SimWorld {
     }
   }
   SimHost* find(const std::string& name);
+  [[nodiscard]] const std::string& machine_of(const std::string& host) const;
   std::chrono::nanoseconds delay();
 
   Monotonic now_{0};
@@ -143,11 +150,14 @@ class SimWorld {
   std::vector<std::weak_ptr<SimLink>> links_;
 };
 
-/// One machine. The disk stays; everything else belongs to the process and goes with it.
+/// One program on its machine. The disk stays; everything else belongs to the process and goes with
+/// it.
 class SimHost {
  public:
   ~SimHost();
   [[nodiscard]] const std::string& name() const { return name_; }
+  /// Programs on one machine reach each other whatever the network does. Its name, by default.
+  std::string machine;
   [[nodiscard]] bool up() const { return process_ != nullptr; }
   MemoryFileSystem& disk() { return *disk_; }
   /// Replaces the disk by a copy of another one; only while switched off.
