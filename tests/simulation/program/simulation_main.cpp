@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <iostream>
 
-#include "tests/simulation/full/simulation.h"
+#include "tests/simulation/control/simulation.h"
 
 namespace {
 
@@ -15,18 +15,29 @@ struct Arguments {
   std::uint64_t seed = 1;
   bool trace = false;
   bool no_faults = false;
-  std::string broken;
+  bool control = false;
+  std::string broken{};
+
+  [[nodiscard]] std::vector<std::string_view> broken_builds() const {
+    return control ? sim::broken_control_builds() : sim::broken_builds();
+  }
 };
 
 constexpr int kUsage = 64;
 
 void usage(std::ostream& out) {
-  out << "usage: simulation [--runs N] [--seed S] [--trace] [--no-faults] [--broken NAME]\n"
-         "Runs N simulated clusters with the seeds S, S+1, ... Names of broken builds:";
-  for (const auto name : sim::broken_builds()) {
-    out << ' ' << name;
+  out << "usage: simulation [--runs N] [--seed S] [--kind full|control] [--trace] [--no-faults]\n"
+         "                  [--broken NAME]\n"
+         "Runs N simulated clusters with the seeds S, S+1, ...\n"
+         "  full     (default) controller, agents and embedded nodes\n"
+         "  control  controllers and agents over models of nodes\n";
+  for (const bool control : {false, true}) {
+    out << "Names of broken builds, " << (control ? "control:" : "full:");
+    for (const auto name : Arguments{.control = control}.broken_builds()) {
+      out << ' ' << name;
+    }
+    out << '\n';
   }
-  out << '\n';
 }
 
 bool parse_number(const char* text, std::uint64_t& into) {
@@ -35,9 +46,9 @@ bool parse_number(const char* text, std::uint64_t& into) {
   return error == std::errc() && end == view.data() + view.size();
 }
 
-bool is_broken_build(std::string_view name) {
-  const auto names = sim::broken_builds();
-  return std::ranges::find(names, name) != names.end();
+bool is_broken_build(const Arguments& arguments) {
+  const auto names = arguments.broken_builds();
+  return arguments.broken.empty() || std::ranges::find(names, arguments.broken) != names.end();
 }
 
 /// nullopt: usage was shown.
@@ -54,13 +65,21 @@ std::optional<Arguments> parse(int argc, char** argv) {
       ++i;
     } else if (name == "--seed" && value != nullptr && parse_number(value, arguments.seed)) {
       ++i;
-    } else if (name == "--broken" && value != nullptr && is_broken_build(value)) {
+    } else if (name == "--broken" && value != nullptr) {
       arguments.broken = value;
+      ++i;
+    } else if (name == "--kind" && value != nullptr &&
+               (std::string_view(value) == "full" || std::string_view(value) == "control")) {
+      arguments.control = std::string_view(value) == "control";
       ++i;
     } else {
       std::cerr << "simulation: " << name << ": not an option, or its value is missing or wrong\n";
       return std::nullopt;
     }
+  }
+  if (!is_broken_build(arguments)) {
+    std::cerr << "simulation: --broken " << arguments.broken << ": no such build\n";
+    return std::nullopt;
   }
   return arguments;
 }
@@ -70,10 +89,11 @@ int run(const Arguments& arguments) {
   const auto started = std::chrono::steady_clock::now();
   for (std::uint64_t i = 0; i < arguments.runs; ++i) {
     const auto seed = arguments.seed + i;
-    const auto result = sim::simulate({.seed = seed,
-                                       .faults = !arguments.no_faults,
-                                       .broken = arguments.broken,
-                                       .trace = arguments.trace ? &std::cout : nullptr});
+    const sim::RunOptions options{.seed = seed,
+                                  .faults = !arguments.no_faults,
+                                  .broken = arguments.broken,
+                                  .trace = arguments.trace ? &std::cout : nullptr};
+    const auto result = arguments.control ? sim::simulate_control(options) : sim::simulate(options);
     summary.add(result);
     if (arguments.trace) {
       std::cout << fmt::format(
@@ -85,8 +105,9 @@ int run(const Arguments& arguments) {
       std::cout << fmt::format("seed {}: VIOLATION: {}\n", seed, violation);
     }
     if (!result.violations.empty()) {
-      std::cout << fmt::format("seed {}: replay: ./dev sim --runs 1 --seed {} --trace{}{}\n", seed,
-                               seed, arguments.no_faults ? " --no-faults" : "",
+      std::cout << fmt::format("seed {}: replay: ./dev sim --runs 1 --seed {}{} --trace{}{}\n",
+                               seed, seed, arguments.control ? " --kind control" : "",
+                               arguments.no_faults ? " --no-faults" : "",
                                arguments.broken.empty() ? "" : " --broken " + arguments.broken)
                 << std::flush;
     }

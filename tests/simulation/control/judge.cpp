@@ -1,0 +1,282 @@
+#include "tests/simulation/control/judge.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/cluster/cluster_events.h"
+#include "controller/executor/events.h"
+
+namespace verger::sim {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+namespace events = controller::events;
+
+namespace {
+
+/// A step acts on what was seen this long ago at most: looks, permits and messages take their time.
+constexpr milliseconds kStale{35'000};
+/// A healthy controller notices the end of its hours and has what runs stopped.
+constexpr milliseconds kStopsWithin{60'000};
+
+std::string node_of(const std::string& step) {
+  const auto dash = step.rfind('-');
+  return dash == std::string::npos ? "" : step.substr(dash + 1);
+}
+
+bool is_scavenge(const std::string& step) {
+  return step.starts_with("scavenge-") || step.starts_with("adopt-") || step.starts_with("finish-");
+}
+
+}  // namespace
+
+Judge::Judge(Site& site, const Scenario& scenario) : site_(site), scenario_(scenario) {
+  site_.on_journal = [this](const controller::JournalEvent& event) { journaled(event); };
+  site_.on_operation = [this](const std::string& node, const agent::OperationRecord& record) {
+    operation(node, record);
+  };
+  auto& model = site_.model();
+  model.on_start = [this](std::string_view node, bool foreign) {
+    started(std::string(node), foreign);
+  };
+  model.on_finished = [this](std::string_view node, std::int64_t point) {
+    const auto& finished = site_.model().database(node).finished;
+    if (const auto times = finished.at(point); times > 1) {
+      violation(fmt::format("{} finished point {} {} times", node, point, times));
+    }
+  };
+  model.on_resign = [this](std::string_view node) { resigned(std::string(node)); };
+}
+
+void Judge::violation(std::string text) {
+  if (said_.insert(text).second) {
+    site_.trace().add(site_.world().now(), "", "VIOLATION " + text);
+    violations_.push_back(std::move(text));
+  }
+}
+
+bool Judge::denied_for(milliseconds duration) const {
+  const auto now = site_.world().wall();
+  const Ticks before(now.value() - duration.count() * kTicksPerMillisecond);
+  const Ticks between(now.value() - duration.count() / 2 * kTicksPerMillisecond);
+  return scenario_.denied(now) && scenario_.denied(before) && scenario_.denied(between);
+}
+
+// --- what is claimed
+
+void Judge::journaled(const controller::JournalEvent& event) {
+  auto& trace = site_.trace();
+  trace.add(site_.world().now(), event.stream, event.type);
+  if (trace.printing()) {
+    trace.note(site_.world().now(), "",
+               fmt::format("JOURNAL {} {} {}", event.stream, event.type, event.data));
+  }
+  if (event.stream.starts_with("run/")) {
+    run_event(event);
+  } else if (event.type == events::kClusterPaused) {
+    cluster_paused_ = true;
+  } else if (event.type == events::kClusterResumed) {
+    cluster_paused_ = false;
+  }
+}
+
+void Judge::close(const std::string& step, bool skipped) {
+  const auto open = open_steps_.find(step);
+  if (open != open_steps_.end()) {
+    auto& intention = intentions_[open->second];
+    intention.open = false;
+    intention.skipped = skipped;
+    open_steps_.erase(open);
+  }
+}
+
+void Judge::run_event(const controller::JournalEvent& event) {
+  const auto data = json::parse(event.data, nullptr, false);
+  const auto text = [&data](const char* name) { return data.value(name, std::string()); };
+  const auto& type = event.type;
+  if (type == events::kStepIntended || type == events::kUndoIntended) {
+    const auto step = text("step");
+    const auto operation = text("operation");
+    if (!intentions_.emplace(operation, Intention{.step = step}).second) {
+      violation(fmt::format("operation {} is intended twice", operation));
+    }
+    if (type == events::kUndoIntended) {
+      return;  // an undo is asked for until it is seen; it stays open
+    }
+    if (const auto open = open_steps_.find(step); open != open_steps_.end()) {
+      violation(fmt::format("step {} is intended again while the outcome of {} is not known", step,
+                            open->second));
+    }
+    open_steps_[step] = operation;
+    if (on_intended) {
+      on_intended();
+    }
+  } else if (type == events::kStepRetry || type == events::kStepInterrupted ||
+             type == events::kStepFailed || type == events::kStepUndone) {
+    close(text("step"), /*skipped=*/false);
+  } else if (type == events::kStepSkipped) {
+    close(text("step"), /*skipped=*/true);
+  } else if (type == events::kStepDone) {
+    const auto step = text("step");
+    step_done(step, data.value("result", json()).dump());
+    close(step, /*skipped=*/false);
+  } else if (type == events::kNodeSkipped) {
+    skipped_nodes_.insert(text("node"));
+  } else if (type == events::kLeaderMoved) {
+    if (data.value("planned", false) && ++planned_moves_ > 1) {
+      violation("the journal has a second planned move of the leader");
+    }
+  } else if (type == events::kRunPausing || type == events::kRunPaused) {
+    paused_ = true;
+  } else if (type == events::kRunResumed) {
+    paused_ = false;
+  } else if (type == events::kStepWaiting) {
+    if (text("reason").empty()) {
+      violation(fmt::format("{} waits without a reason", text("step")));
+    }
+  } else if (type == events::kRunEnded) {
+    run_state_ = text("state");
+    run_reason_ = text("reason");
+    if (run_state_ != "done" && run_state_ != "cancelled" && run_reason_.empty()) {
+      violation(fmt::format("the run ended {} without a reason", run_state_));
+    }
+  }
+}
+
+void Judge::step_done(const std::string& step, const std::string& result) {
+  if (!is_scavenge(step)) {
+    return;
+  }
+  const auto node = node_of(step);
+  const auto& database = site_.model().database(node);
+  const auto parsed = json::parse(result, nullptr, false);
+  const auto point = parsed.is_object() ? parsed.value("point", json()) : json();
+  if (point.is_object()) {
+    const auto number = point.value("number", std::int64_t{-1});
+    // A later point covers it.
+    if (database.finished.lower_bound(number) == database.finished.end() &&
+        !replaced_.contains(node)) {
+      violation(
+          fmt::format("{} is reported done, but {} has not finished point {}", step, node, number));
+    }
+    return;
+  }
+  if (site_.has_agents()) {
+    violation(fmt::format("{} is done without a point: {}", step, result));
+  } else if (step.starts_with("scavenge-") && database.finished.empty() &&
+             !replaced_.contains(node)) {
+    // Which point cannot be told without an agent, but one it must be.
+    violation(fmt::format("{} is reported done, but {} has finished nothing", step, node));
+  }
+}
+
+// --- what happens
+
+void Judge::operation(const std::string& node, const agent::OperationRecord& record) {
+  const auto& request = record.request;
+  // Stored as acting right before the one request to the node.
+  if (record.status.state != api::OperationState::kActing || !acted_.insert(request.id).second) {
+    return;
+  }
+  scavenges_acted_[node] += request.kind == "scavenge" ? 1 : 0;
+  resigns_acted_[node] += request.kind == "resign" ? 1 : 0;
+  const auto found = intentions_.find(request.id);
+  if (found == intentions_.end()) {
+    violation(fmt::format("{}: operation {} acts, the journal has no intent", node, request.id));
+    return;
+  }
+  if (!found->second.open && !found->second.skipped) {
+    violation(fmt::format("{}: operation {} acts after its intent ({}) was given up", node,
+                          request.id, found->second.step));
+  }
+  if (request.kind == "scavenge" || request.kind == "resign") {
+    check_quorum(node, request.kind);
+    if (!clock_was_wrong_ && denied_for(kStale)) {
+      violation(fmt::format("{}: a {} begins in denied hours", node, request.kind));
+    }
+  }
+}
+
+void Judge::check_quorum(const std::string& node, std::string_view what) {
+  const auto now = site_.world().now();
+  for (const auto& other : site_.model().hosts()) {
+    if (!site_.model().is_voter(other) || skipped_nodes_.contains(other)) {
+      continue;
+    }
+    const auto settled = site_.model().last_settled(other);
+    if (now - settled > kStale) {
+      violation(fmt::format("{}: a {} begins while {} has been away for {} ms", node, what, other,
+                            std::chrono::duration_cast<milliseconds>(now - settled).count()));
+    }
+  }
+}
+
+void Judge::started(const std::string& node, bool foreign) {
+  site_.trace().add(site_.world().now(), node, foreign ? "foreign scavenge" : "scavenge");
+  if (foreign) {
+    return;
+  }
+  ++scavenges_begun_[node];
+  if (site_.has_agents() && scavenges_begun_[node] > scavenges_acted_[node]) {
+    violation(fmt::format("{} was asked {} times to scavenge by {} operations", node,
+                          scavenges_begun_[node], scavenges_acted_[node]));
+  }
+  if (scenario_.site.policy.scavenge.strategy == planner::Strategy::kConcurrent) {
+    return;
+  }
+  for (const auto& other : site_.model().hosts()) {
+    const auto* process = site_.model().node(other);
+    if (other != node && process != nullptr && process->running() && !process->running()->foreign &&
+        !skipped_nodes_.contains(other) && site_.has_agents()) {
+      violation(fmt::format("{} and {} are scavenged at the same time", other, node));
+    }
+  }
+}
+
+void Judge::resigned(const std::string& node) {
+  site_.trace().add(site_.world().now(), node, "asked to resign");
+  ++resigns_seen_[node];
+  if (planned_moves_ > 0) {
+    violation(fmt::format("{} is asked to resign after the planned move", node));
+  }
+  if (site_.has_agents() && resigns_seen_[node] > resigns_acted_[node]) {
+    violation(fmt::format("{} was asked {} times to resign by {} operations", node,
+                          resigns_seen_[node], resigns_acted_[node]));
+  }
+}
+
+void Judge::look() {
+  const auto now = site_.world().now();
+  if (!healed_at_ || now - *healed_at_ < 2 * kStopsWithin || !denied_for(kStopsWithin) ||
+      scenario_.site.policy.scavenge.on_close != planner::PauseRule::kStop) {
+    return;
+  }
+  for (const auto& host : site_.model().hosts()) {
+    const auto* process = site_.model().node(host);
+    if (process != nullptr && process->running() && !process->running()->foreign &&
+        !skipped_nodes_.contains(host) && site_.has_agents()) {
+      violation(fmt::format("{} is still scavenged {} s after its hours ended", host,
+                            kStopsWithin.count() / 1'000));
+    }
+  }
+}
+
+void Judge::at_the_end() {
+  const auto& strategy = scenario_.site.policy.scavenge.strategy;
+  if (run_state_ != "done" || strategy == planner::Strategy::kFollowersOnly) {
+    return;
+  }
+  for (const auto& host : site_.model().hosts()) {
+    if (skipped_nodes_.contains(host) || replaced_.contains(host)) {
+      continue;
+    }
+    const auto& finished = site_.model().database(host).finished;
+    if (finished.empty()) {
+      violation(fmt::format("the run is done, {} has finished nothing", host));
+    }
+  }
+}
+
+}  // namespace verger::sim

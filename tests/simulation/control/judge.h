@@ -1,0 +1,79 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/control/scenario.h"
+
+namespace verger::sim {
+
+/// Compares what the journal claims with what the model shows, as it happens.
+class Judge {
+ public:
+  Judge(Site& site, const Scenario& scenario);
+
+  void violation(std::string text);
+  [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
+
+  /// Looks at what should have ended by now: from time to time.
+  void look();
+  /// From now on nothing fails any more.
+  void healed() { healed_at_ = site_.world().now(); }
+  /// The controller's clock is not the right one.
+  void clock_stepped() { clock_was_wrong_ = true; }
+  /// By the fault injector: what happens there is not the programs' doing.
+  void replaced(const std::string& node) { replaced_.insert(node); }
+  void at_the_end();
+
+  /// A step's intent has just been stored: what it asks is sent next.
+  std::function<void()> on_intended;
+
+  [[nodiscard]] const std::string& run_state() const { return run_state_; }
+  [[nodiscard]] const std::string& run_reason() const { return run_reason_; }
+  [[nodiscard]] bool paused() const { return paused_; }
+  [[nodiscard]] std::uint64_t operations() const { return acted_.size(); }
+  [[nodiscard]] bool cluster_paused() const { return cluster_paused_; }
+
+ private:
+  struct Intention {
+    std::string step;
+    bool open = true;
+    bool skipped = false;  ///< closed by a person without knowing its outcome
+  };
+  void journaled(const controller::JournalEvent& event);
+  void run_event(const controller::JournalEvent& event);
+  void operation(const std::string& node, const agent::OperationRecord& record);
+  void started(const std::string& node, bool foreign);
+  void resigned(const std::string& node);
+  void step_done(const std::string& step, const std::string& result);
+  void close(const std::string& step, bool skipped);
+  void check_quorum(const std::string& node, std::string_view what);
+  [[nodiscard]] bool denied_for(std::chrono::milliseconds duration) const;
+
+  Site& site_;
+  const Scenario& scenario_;
+  std::vector<std::string> violations_;
+  std::set<std::string> said_;
+  std::optional<Monotonic> healed_at_;
+  bool clock_was_wrong_ = false;
+  std::set<std::string> replaced_;
+
+  std::map<std::string, Intention> intentions_;    ///< by operation
+  std::map<std::string, std::string> open_steps_;  ///< step -> operation
+  std::set<std::string> acted_;
+  std::map<std::string, int> scavenges_acted_;  ///< by node
+  std::map<std::string, int> scavenges_begun_;
+  std::map<std::string, int> resigns_acted_;
+  std::map<std::string, int> resigns_seen_;
+  std::set<std::string> skipped_nodes_;
+  int planned_moves_ = 0;
+  bool paused_ = false;
+  bool cluster_paused_ = false;
+  std::string run_state_;
+  std::string run_reason_;
+};
+
+}  // namespace verger::sim

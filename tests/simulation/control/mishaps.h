@@ -1,0 +1,69 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/simulation/control/judge.h"
+#include "tests/simulation/full/faults.h"
+
+namespace verger::sim {
+
+/// Chooses for one run which kinds of faults there are, makes them happen, and counts those that
+/// took effect.
+class Mishaps {
+ public:
+  Mishaps(Site& site, Judge& judge, std::uint64_t seed);
+
+  /// From now on, for a time of its own choice.
+  void begin();
+  /// Everything is whole again.
+  void heal();
+  [[nodiscard]] bool over() const { return over_; }
+  [[nodiscard]] FaultTally tally() const;
+  [[nodiscard]] std::string describe() const;
+
+  /// Somebody asks for the run to be paused.
+  std::function<void()> pause_run;
+
+  /// At each failpoint that a program passes, and before each event.
+  void failpoint(std::string_view name);
+  void before_event();
+
+ private:
+  void choose();
+  void next();
+  void carry_out();
+  void network(const std::string& kind);
+  void hold_operation();
+  void cluster(const std::string& kind);
+  void later(std::uint64_t longest_ms, std::function<void()> action);
+  WriteFate write(const std::string& host, bool written);
+  void crash(const std::string& host, bool power, std::string_view where);
+  void count(const std::string& kind) { ++tally_[kind]; }
+  std::string any_program();
+  std::string any_node();
+  std::string any_machine();
+
+  Site& site_;
+  Judge& judge_;
+  testing::SimWorld& world_;
+  SeededRandom random_;
+  FaultTally tally_;
+  std::vector<std::string> kinds_;
+  std::chrono::milliseconds mean_gap_{5'000};
+  std::chrono::milliseconds duration_{0};
+  bool over_ = true;
+  int generation_ = 0;
+
+  std::string failpoint_host_;
+  std::uint64_t failpoint_countdown_ = 0;
+  std::uint64_t event_countdown_ = 0;
+  std::string write_host_;  ///< whose journal fails next
+  std::uint64_t write_countdown_ = 0;
+  bool crash_after_write_ = false;
+  std::string full_disk_;
+  std::uint64_t unknown_writes_ = 0;
+  bool hold_next_operation_ = false;
+};
+
+}  // namespace verger::sim

@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/clock.h"
+#include "nodeagent/http/message.h"
+#include "tests/simulation/control/model.h"
+
+// The node interface of the model, as docs/formats/node-interface.md has it.
+namespace verger::sim {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr std::int64_t kFirstPosition = 10'000;
+constexpr std::int64_t kEntrySize = 500;
+constexpr std::size_t kPage = 20;
+
+http::Response json_answer(std::string body) {
+  http::Response out;
+  out.status = 200;
+  out.headers.set("Content-Type", "application/json; charset=utf-8");
+  out.body = std::move(body);
+  return out;
+}
+
+http::Response text_answer(int status, std::string body) {
+  http::Response out;
+  out.status = status;
+  out.headers.set("Content-Type", "text/plain; charset=utf-8");
+  out.headers.set("Access-Control-Allow-Methods", "GET, OPTIONS");  // a route said so
+  out.body = std::move(body);
+  return out;
+}
+
+api::ScavengePoint to_api(const streams::ScavengePoint& point) {
+  return {.number = point.number.value(),
+          .position = point.position.value(),
+          .effective_now = format_ticks(point.effective_now),
+          .threshold = point.threshold};
+}
+
+std::string_view phase_of(scavenge::Stage stage) {
+  switch (stage) {
+    case scavenge::Stage::kAccumulating:
+      return "Accumulation Phase";
+    case scavenge::Stage::kCalculating:
+      return "Calculation Phase";
+    case scavenge::Stage::kExecutingChunks:
+      return "Chunk execution Phase";
+    case scavenge::Stage::kMergingChunks:
+      return "Chunk merging Phase";
+    case scavenge::Stage::kExecutingIndex:
+      return "Index execution Phase";
+    case scavenge::Stage::kCleaning:
+      return "Cleaning Phase";
+    case scavenge::Stage::kDone:
+      break;
+  }
+  return "Idle";
+}
+
+}  // namespace
+
+ModelNode::ModelNode(ModelCluster& cluster, std::size_t index)
+    : cluster_(cluster),
+      index_(index),
+      instance_(cluster.random_.uuid().to_string()),
+      seen_(cluster.members_.size()) {}
+
+ModelNode::~ModelNode() {
+  auto& member = cluster_.members_[index_];
+  if (member.process == this) {
+    member.process = nullptr;
+  }
+}
+
+std::int64_t ModelNode::position() const {
+  return kFirstPosition +
+         kEntrySize * static_cast<std::int64_t>(cluster_.members_[index_].disk.length);
+}
+
+ModelNode::Seen ModelNode::as_seen() const {
+  return {.instance = instance_,
+          .state = state_,
+          .alive = true,
+          .position = position(),
+          .epoch = epoch_,
+          .priority = priority_};
+}
+
+void ModelNode::tell(api::ScavengeEvent event) {
+  event.node_endpoint = fmt::format("{}:{}", cluster_.members_[index_].host, kModelNodePort);
+  outbox_.push_back(std::move(event));
+}
+
+void ModelNode::close_dead_runs() {
+  const auto self = fmt::format("{}:{}", cluster_.members_[index_].host, kModelNodePort);
+  std::vector<std::string> open;
+  for (std::size_t i = 0; i < cluster_.visible(cluster_.members_[index_]); ++i) {
+    const auto& event = cluster_.log_[i].event;
+    if (!event || event->node_endpoint != self) {
+      continue;
+    }
+    if (event->type == "$scavengeStarted") {
+      open.push_back(event->scavenge_id);
+    } else if (event->type == "$scavengeCompleted") {
+      std::erase(open, event->scavenge_id);
+    }
+  }
+  for (const auto& id : open) {
+    if (!running_ || id != running_->id) {
+      tell({.type = "$scavengeCompleted",
+            .scavenge_id = id,
+            .result = "Interrupted",
+            .error = "The node was restarted.",
+            .time_taken = "00:00:00"});
+    }
+  }
+}
+
+void ModelNode::end_run(std::string_view result, std::string error) {
+  tell({.type = "$scavengeCompleted",
+        .scavenge_id = running_->id,
+        .result = std::string(result),
+        .error = std::move(error),
+        .time_taken = "00:00:02",
+        .space_saved = 100,
+        .max_chunk_scavenged = 3});
+  running_.reset();
+}
+
+// --- what a look at its files tells
+
+node::NodePositions ModelNode::positions() const {
+  return {.writer = LogPosition(position()),
+          .chaser = LogPosition(position()),
+          .committed = LogPosition(position()),
+          .epoch_number = EpochNumber(epoch_),
+          .epoch_position = LogPosition(kFirstPosition)};
+}
+
+std::string ModelNode::database_id() const { return cluster_.database_; }
+
+node::ChunkInventory ModelNode::chunks() const {
+  return {.file_count = 4,
+          .total_bytes = cluster_.members_[index_].disk.bytes,
+          .largest_bytes = 262'144,
+          .chunk_size = 262'144};
+}
+
+const Path& ModelNode::database_directory() const {
+  static const Path kDirectory = "/";
+  return kDirectory;
+}
+const Path& ModelNode::index_directory() const { return database_directory(); }
+
+Result<std::vector<streams::ScavengePoint>> ModelNode::scavenge_points() const {
+  std::vector<streams::ScavengePoint> points;
+  const auto end = cluster_.visible(cluster_.members_[index_]);
+  for (std::size_t i = 0; i < end; ++i) {
+    if (cluster_.log_[i].point) {
+      points.push_back(*cluster_.log_[i].point);
+    }
+  }
+  return points;
+}
+
+std::optional<api::UnfinishedScavenge> ModelNode::unfinished_scavenge() const {
+  const auto& checkpoint = cluster_.members_[index_].disk.checkpoint;
+  if (!checkpoint || checkpoint->stage == scavenge::Stage::kDone) {
+    return std::nullopt;
+  }
+  return api::UnfinishedScavenge{to_api(checkpoint->point),
+                                 std::string(scavenge::to_string(checkpoint->stage))};
+}
+
+std::optional<api::ScavengePoint> ModelNode::last_finished_point() const {
+  const auto& checkpoint = cluster_.members_[index_].disk.checkpoint;
+  if (!checkpoint || checkpoint->stage != scavenge::Stage::kDone) {
+    return std::nullopt;
+  }
+  return to_api(checkpoint->point);
+}
+
+std::optional<api::RunningScavenge> ModelNode::running_scavenge() const {
+  if (!running_) {
+    return std::nullopt;
+  }
+  const auto& checkpoint = cluster_.members_[index_].disk.checkpoint;
+  const auto stage =
+      running_->has_point && checkpoint ? checkpoint->stage : scavenge::Stage::kAccumulating;
+  return api::RunningScavenge{.id = running_->id,
+                              .phase = std::string(phase_of(stage)),
+                              .chunks_done = static_cast<std::int64_t>(stage),
+                              .chunks_total = 7,
+                              .bytes_saved = 0};
+}
+
+Result<std::shared_ptr<streams::DigestJob>> ModelNode::make_digest_job(
+    std::int64_t /*point_number*/) const {
+  return Error{Errc::kUnsupported, "a model has nothing to digest"};
+}
+
+// --- requests
+
+http::Handler ModelNode::handler() {
+  return [this](http::Request request) { return answer(std::move(request)); };
+}
+
+net::awaitable<http::Response> ModelNode::answer(http::Request request) {
+  const auto target = http::parse_target(request.target);
+  if (!target) {
+    co_return text_answer(400, target.error().message);
+  }
+  const auto& path = target->segments;
+  const bool get = request.method == "GET";
+  if (target->path == "/gossip") {
+    co_return gossip();
+  }
+  if (target->path == "/info") {
+    co_return json_answer(api::to_json(api::NodeInfo{.version = cluster_.options_.version,
+                                                     .state = std::string(api::to_string(state_)),
+                                                     .user_management = true,
+                                                     .authentication_type = "internal"})
+                              .dump());
+  }
+  if (target->path == "/admin/scavenge" && request.method == "POST") {
+    co_return start(*target);
+  }
+  if (target->path == "/admin/scavenge/current" && get) {
+    const auto id = running_ ? running_->id : std::string();
+    co_return json_answer(fmt::format(R"({{"scavengeId":"{}","scavengeLink":"{}{}"}})", id,
+                                      id.empty() ? "" : "/admin/scavenge/", id));
+  }
+  if (path.size() == 3 && path[1] == "scavenge" && request.method == "DELETE") {
+    co_return co_await stop(path[2]);
+  }
+  if (target->path == "/admin/node/resign" && request.method == "POST") {
+    if (cluster_.on_resign) {
+      cluster_.on_resign(cluster_.members_[index_].host);
+    }
+    if (state_ == api::NodeState::kLeader) {
+      state_ = api::NodeState::kResigningLeader;
+      gossip_.clear();
+    }
+    co_return text_answer(200, "");
+  }
+  if (path.size() == 4 && path[2] == "priority" && request.method == "POST") {
+    const auto& text = path[3];
+    std::from_chars(text.data(), text.data() + text.size(), priority_);
+    gossip_.clear();
+    co_return text_answer(200, "");
+  }
+  if (path.size() >= 2 && path[0] == "streams" && path[1] == "$scavenges" && get) {
+    std::size_t count = kPage;
+    if (path.size() == 5) {
+      std::from_chars(path[4].data(), path[4].data() + path[4].size(), count);
+    }
+    co_return history(path.size() > 2 ? std::string_view(path[2]) : std::string_view(), count);
+  }
+  http::Response unknown;
+  unknown.status = 404;
+  co_return unknown;
+}
+
+http::Response ModelNode::start(const http::Target& target) {
+  const auto sync_only = target.parameter("syncOnly");
+  if (running_) {
+    return text_answer(400, "Scavenge is already running");
+  }
+  auto& member = cluster_.members_[index_];
+  running_ = ModelScavenge{.id = cluster_.random_.uuid().to_string(),
+                           .sync_only = sync_only && *sync_only == "true"};
+  tell({.type = "$scavengeStarted", .scavenge_id = running_->id});
+  if (cluster_.on_start) {
+    cluster_.on_start(member.host, /*foreign=*/false);
+  }
+  return json_answer(fmt::format(R"({{"scavengeId":"{}"}})", running_->id));
+}
+
+net::awaitable<http::Response> ModelNode::stop(std::string id) {
+  if (!running_ || (id != "current" && id != running_->id)) {
+    co_return text_answer(404, "Scavenge Id does not exist");
+  }
+  const auto stopped = running_->id;
+  running_->stopping = true;
+  auto& timers = cluster_.world_.host(cluster_.members_[index_].host).timers();
+  while (running_ && running_->id == stopped) {
+    co_await timers.sleep_for(cluster_.options_.tick);
+  }
+  co_return json_answer("\"" + stopped + "\"");
+}
+
+http::Response ModelNode::gossip() {
+  if (gossip_.empty()) {
+    api::Gossip out;
+    const auto& members = cluster_.members_;
+    out.server_ip = members[index_].host;
+    out.server_port = kModelNodePort;
+    seen_[index_] = as_seen();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const auto& seen = seen_[i];
+      if (seen.instance.empty()) {
+        continue;  // never heard of
+      }
+      api::GossipMember entry;
+      entry.instance_id = seen.instance;
+      entry.time_stamp = format_ticks(cluster_.world_.wall());
+      entry.state = seen.state;
+      entry.is_alive = seen.alive;
+      entry.http_ip = members[i].host;
+      entry.http_port = kModelNodePort;
+      entry.last_commit_position = entry.writer_checkpoint = entry.chaser_checkpoint =
+          seen.position;
+      entry.epoch_position = kFirstPosition;
+      entry.epoch_number = seen.epoch;
+      entry.epoch_id = cluster_.epoch_id_;
+      entry.node_priority = seen.priority;
+      entry.is_read_only_replica = !members[i].votes;
+      entry.es_version = cluster_.options_.version;
+      out.members.push_back(std::move(entry));
+    }
+    gossip_ = api::to_json(out).dump();
+  }
+  return json_answer(gossip_);
+}
+
+http::Response ModelNode::history(std::string_view id, std::size_t count) const {
+  auto entries = json::array();
+  const auto end = cluster_.visible(cluster_.members_[index_]);
+  bool any = false;
+  for (auto i = end; i > 0 && entries.size() < count; --i) {
+    const auto& event = cluster_.log_[i - 1].event;
+    if (!event || (!id.empty() && event->scavenge_id != id)) {
+      continue;
+    }
+    any = true;
+    const json data{{"scavengeId", event->scavenge_id},
+                    {"nodeEndpoint", event->node_endpoint},
+                    {"result", event->result},
+                    {"error", event->error.empty() ? json() : json(event->error)},
+                    {"timeTaken", event->time_taken},
+                    {"spaceSaved", event->space_saved},
+                    {"maxChunkScavenged", event->max_chunk_scavenged}};
+    entries.push_back({{"eventType", event->type},
+                       {"eventNumber", i - 1},
+                       {"positionEventNumber", i - 1},
+                       {"data", data.dump()}});
+  }
+  if (!any) {
+    return text_answer(404, "");
+  }
+  return json_answer(json{{"entries", std::move(entries)}}.dump());
+}
+
+}  // namespace verger::sim

@@ -1,0 +1,118 @@
+#include "tests/simulation/control/person.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace verger::sim {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds kDeadline{12'000};
+constexpr milliseconds kAgain{1'500};
+
+net::awaitable<Result<http::Response>> call(Site& site, std::string method, std::string path,
+                                            std::string body) {
+  http::Request request;
+  request.method = std::move(method);
+  request.target = "/api/v1" + path;
+  request.headers.set("Content-Type", "application/json");
+  request.body = std::move(body);
+  auto& host = site.world().host("p");
+  const auto* acting = site.acting_controller();
+  const auto* to = acting != nullptr && acting == site.controller("d") ? "d" : "c";
+  co_return co_await host.client().send({.tls = false, .host = to, .port = kModelControllerPort},
+                                        std::move(request), kDeadline);
+}
+
+std::string text_of(const Result<http::Response>& answer) {
+  return answer ? fmt::format("{} {}", answer->status, answer->body) : answer.error().message;
+}
+
+std::string member(const std::string& body, const char* name) {
+  const auto parsed = json::parse(body, nullptr, false);
+  return parsed.is_object() ? parsed.value(name, std::string()) : std::string();
+}
+
+std::string cluster_json(Site& site) {
+  auto nodes = json::array();
+  for (const auto& name : site.model().hosts()) {
+    json node{{"name", name}, {"node", fmt::format("http://{}:{}", name, kModelNodePort)}};
+    if (site.has_agents()) {
+      node["agent"] = fmt::format("http://{}:{}", Site::agent_of(name), kModelAgentPort);
+    }
+    nodes.push_back(std::move(node));
+  }
+  return json{{"name", "sim"}, {"nodes", nodes}, {"credentials", ""}}.dump();
+}
+
+}  // namespace
+
+Operator::Operator(Site& site, const Scenario& scenario)
+    : site_(site), scenario_(scenario), state_(std::make_shared<State>()) {}
+
+void Operator::begin() { site_.world().host("p").spawn(work(site_, scenario_, state_)); }
+
+net::awaitable<void> Operator::work(Site& site, const Scenario& scenario,
+                                    std::shared_ptr<State> state) {
+  auto& timers = site.world().host("p").timers();
+  for (;;) {
+    const auto added = co_await call(site, "POST", "/clusters", cluster_json(site));
+    if (added && (added->status == 201 || member(added->body, "code") == "cluster_exists")) {
+      break;
+    }
+    state->obstacle = "cluster not registered: " + text_of(added);
+    co_await timers.sleep_for(kAgain);
+  }
+  while (!scenario.policy_yaml.empty()) {
+    const auto applied =
+        co_await call(site, "PUT", "/policies/hours", json{{"yaml", scenario.policy_yaml}}.dump());
+    if (applied && (applied->status == 200 || applied->status == 201)) {
+      break;
+    }
+    state->obstacle = "policy not applied: " + text_of(applied);
+    co_await timers.sleep_for(kAgain);
+  }
+  for (;;) {
+    const auto runs = co_await call(site, "GET", "/runs?cluster=sim", {});
+    if (!runs || runs->status != 200) {
+      state->obstacle = "runs not listed: " + text_of(runs);
+      co_await timers.sleep_for(kAgain);
+      continue;
+    }
+    const auto listed = json::parse(runs->body, nullptr, false);
+    if (listed.is_object() && !listed["runs"].empty()) {
+      state->run = listed["runs"].back().value("id", std::string());
+      co_return;
+    }
+    if (scenario.scheduled && !state->by_hand) {
+      state->obstacle = "the schedule has not started a run";
+      co_await timers.sleep_for(milliseconds(5'000));
+      continue;
+    }
+    const auto plan = co_await call(site, "POST", "/clusters/sim/plans",
+                                    R"({"operation":"scavenge","parameters":{}})");
+    if (plan && plan->status == 201) {
+      const auto applied = co_await call(
+          site, "POST", fmt::format("/plans/{}/apply", member(plan->body, "hash")), "{}");
+      state->obstacle = "not applied: " + text_of(applied);
+    } else {
+      state->obstacle = "not planned: " + text_of(plan);
+    }
+    co_await timers.sleep_for(kAgain);
+  }
+}
+
+void Operator::send(const Intent& intent) {
+  const auto path = intent.path.empty() ? fmt::format("/clusters/sim/{}", intent.what)
+                                        : fmt::format("/runs/{}/{}", state_->run, intent.what);
+  site_.world().host("p").spawn(
+      [](Site& site, std::string to, std::string body) -> net::awaitable<void> {
+        static_cast<void>(co_await call(site, "POST", std::move(to), std::move(body)));
+      }(site_, path, intent.body));
+}
+
+}  // namespace verger::sim

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tests/simulation/control/scenario.h"
+
+namespace verger::sim {
+
+/// Registers the cluster and the policy, starts the run where no schedule does, and has intents.
+/// Asks whichever controller acts, by HTTP.
+class Operator {
+ public:
+  Operator(Site& site, const Scenario& scenario);
+  /// Goes on until a run has started.
+  void begin();
+  /// Without waiting for the schedule any longer.
+  void start_by_hand() { state_->by_hand = true; }
+  [[nodiscard]] const std::string& run() const { return state_->run; }
+  [[nodiscard]] const std::string& obstacle() const { return state_->obstacle; }
+  /// POST, once; the answer is not waited for.
+  void send(const Intent& intent);
+
+ private:
+  struct State {
+    std::string run;
+    std::string obstacle = "not yet asked";
+    bool by_hand = false;
+  };
+  static net::awaitable<void> work(Site& site, const Scenario& scenario,
+                                   std::shared_ptr<State> state);
+  Site& site_;
+  const Scenario& scenario_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace verger::sim

@@ -1,0 +1,192 @@
+#include "tests/simulation/control/scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace verger::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr std::array<std::string_view, 12> kZones = {
+    "UTC",           "Europe/Berlin",    "America/New_York",  "Australia/Lord_Howe",
+    "Asia/Kolkata",  "America/St_Johns", "Africa/Casablanca", "Pacific/Chatham",
+    "Europe/London", "America/Santiago", "Asia/Kathmandu",    "Africa/Cairo"};
+constexpr std::int64_t kFirstStart = 1'706'000'000;  // January 2024
+constexpr std::int64_t kYears = 11LL * 365 * 86'400;
+constexpr int kMinutesOfADay = 24 * 60;
+
+planner::Policy base_policy(Random& random) {
+  planner::Policy policy;
+  auto& scavenge = policy.scavenge;
+  scavenge.election_settle_ms = 6'000;
+  scavenge.leader_hold_ms = 4'000;
+  scavenge.lag_limit_bytes = 1'200;
+  scavenge.disk_reserve_bytes = 1 << 20;
+  scavenge.compare_digests = false;  // the full simulation does
+  // Faults may stop one scavenge more often than an operator would let them.
+  scavenge.scavenge_attempts = 30;
+  switch (random.below(8)) {
+    case 0:
+      scavenge.strategy = planner::Strategy::kConcurrent;
+      break;
+    case 1:
+      scavenge.strategy = planner::Strategy::kFollowersOnly;
+      break;
+    case 2:
+      scavenge.leader = planner::LeaderRule::kInPlace;
+      break;
+    default:
+      break;
+  }
+  scavenge.on_pause = random.below(3) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
+  scavenge.on_close = random.below(4) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
+  scavenge.foreign =
+      random.below(3) == 0 ? planner::ForeignRule::kAdopt : planner::ForeignRule::kWait;
+  return policy;
+}
+
+void choose_cluster(SiteOptions& site, Random& random) {
+  const auto kind = random.below(20);
+  const std::size_t voters = kind < 15 ? 3 : kind < 18 ? 5 : kind < 19 ? 4 : 1;
+  for (std::size_t i = 1; i <= voters; ++i) {
+    site.model.voters.push_back(fmt::format("n{}", i));
+  }
+  if (random.below(10) == 0) {
+    site.model.replicas.push_back(fmt::format("n{}", voters + 1));
+  }
+  site.model.version = random.below(4) == 0 ? "24.10.4" : "24.6.0";
+  site.agents = random.below(10) != 0;
+  site.sqlite = random.below(40) == 0;
+  site.second_controller = !site.sqlite && site.agents && random.below(4) == 0;
+}
+
+/// A schedule is due in the first of two equal hours only, and at the end of a gap.
+bool clock_changes_near(const WallTime& zone, Ticks start) {
+  constexpr std::int64_t kHour = 3'600 * kTicksPerSecond;
+  const auto before = zone.at(Ticks(start.value() - 3 * kHour));
+  const auto after = zone.at(Ticks(start.value() + kHour));
+  return (after.day - before.day) * kMinutesOfADay + after.minute - before.minute != 4 * 60;
+}
+
+/// Some minutes around `minute`, so that the run meets its beginning or end.
+DenyWindow window_near(const std::string& zone, int minute, int weekday, Random& random) {
+  DenyWindow window{.zone = zone};
+  const auto begins = static_cast<int>(random.below(6)) - 2;  // already open, or in some minutes
+  const auto lasts = 1 + static_cast<int>(random.below(5));
+  window.from = (minute + begins + kMinutesOfADay) % kMinutesOfADay;
+  window.to = (window.from + lasts) % kMinutesOfADay;
+  if (random.below(3) == 0) {
+    window.days = 1U << static_cast<unsigned>(weekday);
+  }
+  return window;
+}
+
+}  // namespace
+
+bool Scenario::denied(Ticks time) const {
+  return std::ranges::any_of(deny, [time](const DenyWindow& window) { return window.holds(time); });
+}
+
+std::string Scenario::describe() const {
+  const auto& scavenge = site.policy.scavenge;
+  std::string text = fmt::format(
+      "{} voters, {} replicas, {}, {}{}{}, {}, {}, from {}", site.model.voters.size(),
+      site.model.replicas.size(), site.model.version, site.agents ? "agents" : "no agents",
+      site.sqlite ? ", SQLite" : "", site.second_controller ? ", two controllers" : "",
+      planner::to_string(scavenge.strategy), planner::to_string(scavenge.leader),
+      format_ticks(start));
+  for (const auto& window : deny) {
+    text += "; deny " + window.yaml();
+  }
+  for (const auto& intent : intents) {
+    text += fmt::format("; {} {} after {} ms", intent.what, intent.path.empty() ? "cluster" : "run",
+                        intent.after.count());
+  }
+  return text;
+}
+
+Scenario make_scenario(std::uint64_t seed) {
+  SeededRandom random(seed * 7'919 + 1);
+  Scenario scenario;
+  auto& site = scenario.site;
+  site.seed = random.below(1'000'000'000);
+  choose_cluster(site, random);
+  site.policy = base_policy(random);
+  site.executor.poll_interval = milliseconds(2'500);
+  site.executor.permit_valid_for = seconds(10);
+  site.executor.progress_interval = milliseconds(5'000);
+
+  const std::string zone(kZones.at(random.below(kZones.size())));
+  auto at = kFirstStart + static_cast<std::int64_t>(random.below(kYears));
+  const auto* transition = WallTime::of(zone).any_transition(random);
+  if (transition != nullptr && random.below(2) == 0) {
+    at = *transition - 400 + static_cast<std::int64_t>(random.below(500));
+    // A repeated hour: half of these runs begin in its second half.
+    at += random.below(2) == 0 ? 0 : 3'000;
+  }
+  scenario.start = ticks_of_unix(at);
+  const auto wall = WallTime::of(zone).at(scenario.start);
+  if (site.model.voters.size() == 1) {
+    site.policy.scavenge.strategy = planner::Strategy::kRolling;
+  }
+  scenario.clock_changes = clock_changes_near(WallTime::of(zone), scenario.start);
+  const auto windows = random.below(2) == 0 ? 0U : 1U + random.below(2);
+  for (std::uint64_t i = 0; i < windows; ++i) {
+    scenario.deny.push_back(window_near(zone, wall.minute, wall.weekday, random));
+  }
+  scenario.scheduled = random.below(4) == 0;
+  if (scenario.scheduled || !scenario.deny.empty()) {
+    auto yaml = fmt::format("name: hours\nclusters: [sim]\n");
+    if (scenario.scheduled) {
+      const auto due = (wall.minute + 2 + static_cast<int>(random.below(2))) % kMinutesOfADay;
+      yaml += fmt::format(
+          "schedule:\n  - {{cron: \"{} {} * * *\", zone: {}}}\ncatch_up: {}\n", due % 60, due / 60,
+          zone, scenario.deny.empty() && random.below(2) == 0 ? "run-if-in-window" : "run");
+    }
+    if (!scenario.deny.empty()) {
+      yaml += "windows:\n  deny:\n";
+      for (const auto& window : scenario.deny) {
+        yaml += "    - " + window.yaml() + "\n";
+      }
+    }
+    yaml += "on_close: ";
+    yaml += planner::to_string(site.policy.scavenge.on_close);
+    yaml += "\n";
+    scenario.policy_yaml = std::move(yaml);
+  }
+  for (auto intents = random.below(5) < 3 ? 0U : 1U + random.below(3); intents > 0; --intents) {
+    Intent intent;
+    intent.after = milliseconds(500 + random.below(60'000));
+    switch (random.below(8)) {
+      case 0:
+        intent = {intent.after, "run", "cancel"};
+        break;
+      case 1:
+        intent = {intent.after, "run", "skip",
+                  fmt::format(R"({{"node":"{}"}})",
+                              site.model.voters.at(random.below(site.model.voters.size())))};
+        break;
+      case 2:
+        intent = {intent.after, "", "pause"};
+        break;
+      case 3:
+        intent = {intent.after, "run", "pause", R"({"mode":"now"})"};
+        break;
+      case 4:
+        intent = {intent.after, "run", "pause", R"({"mode":"drain"})"};
+        break;
+      default:
+        intent = {intent.after, "run", random.below(2) == 0 ? "pause" : "resume"};
+        break;
+    }
+    scenario.intents.push_back(std::move(intent));
+  }
+  std::ranges::sort(scenario.intents, {}, &Intent::after);
+  return scenario;
+}
+
+}  // namespace verger::sim

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/policy.h"
+#include "tests/simulation/control/site.h"
+#include "tests/simulation/control/wall_time.h"
+
+namespace verger::sim {
+
+/// Something a person does while the run is under way.
+struct Intent {
+  std::chrono::milliseconds after{0};  ///< the start of the run
+  std::string path;                    ///< below /runs/ID, or "" for the whole cluster
+  std::string what;                    ///< "pause", "resume", "cancel", "skip"
+  std::string body = "{}";
+};
+
+/// What is to happen in one run, but for the faults.
+struct Scenario {
+  SiteOptions site;
+  Ticks start;
+  std::vector<DenyWindow> deny;
+  std::string policy_yaml{};   ///< empty: none
+  bool scheduled = false;      ///< the policy starts the run; else a person does
+  bool clock_changes = false;  ///< of the wall, about the time of the start
+  std::vector<Intent> intents{};
+
+  [[nodiscard]] bool denied(Ticks time) const;
+  [[nodiscard]] std::string describe() const;
+};
+
+/// Everything follows from the seed.
+Scenario make_scenario(std::uint64_t seed);
+
+}  // namespace verger::sim
