@@ -79,6 +79,7 @@ Result<GossipMember> parse_member(const json& value, const std::string& where) {
 }
 
 /// The event inside a feed's entry: JSON in a string, or an object where the server unpacked it.
+/// Errors: it is not an entry about a scavenge.
 Result<ScavengeEvent> parse_entry(const json& value, const std::string& where) {
   ScavengeEvent event;
   Fields entry(value, where);
@@ -248,8 +249,11 @@ Result<std::vector<ScavengeEvent>> parse_scavenge_feed(std::string_view body) {
   Fields fields(value, "feed");
   fields.require("entries");
   fields.each("entries", [&](const json& element, const std::string& where) -> Result<void> {
-    VERGER_TRY(auto event, parse_entry(element, where));
-    events.push_back(std::move(event));
+    // The stream is an ordinary one: what somebody else wrote to it, or the link to an event that
+    // is gone, does not make the page unreadable.
+    if (auto event = parse_entry(element, where)) {
+      events.push_back(*std::move(event));
+    }
     return {};
   });
   VERGER_CHECK(fields.result());

@@ -110,7 +110,8 @@ Result<Gossip> parse_gossip(std::string_view body);
 Result<NodeInfo> parse_info(std::string_view body);
 Result<CurrentScavenge> parse_current_scavenge(std::string_view body);
 /// A page of an Atom feed in JSON with embedded bodies, in the feed's order: newest first. `number`
-/// is the event's own, also in $scavenges, which holds links.
+/// is the event's own, also in $scavenges, which holds links. Entries that are not as a server
+/// writes them about a scavenge (no type, data that is no JSON) are passed over.
 Result<std::vector<ScavengeEvent>> parse_scavenge_feed(std::string_view body);
 
 /// The leading dotted numbers of a version text; nullopt for placeholders.
