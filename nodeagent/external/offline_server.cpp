@@ -150,6 +150,7 @@ net::awaitable<Result<bool>> OfflineServer::files_are_free() {
 
 net::awaitable<Result<void>> OfflineServer::stop() {
   const auto parts = parts_;
+  parts->stop_scavenge = std::make_shared<node::StopFlag>();
   parts->log.info("stopping the server");
   VERGER_CO_CHECK(co_await parts->service.stop());
   for (milliseconds waited{0};; waited += kLook) {
@@ -174,7 +175,6 @@ void OfflineServer::interrupt() { parts_->stop_scavenge->request(); }
 
 net::awaitable<Result<void>> OfflineServer::scavenge(std::int64_t point, std::int32_t threads) {
   const auto parts = parts_;
-  parts->stop_scavenge = std::make_shared<node::StopFlag>();
   co_return co_await parts->jobs.run(
       std::make_shared<OfflineScavenge>([parts] { return parts->open(); }, parts->files,
                                         parts->clock, parts->random, parts->log, point, threads),

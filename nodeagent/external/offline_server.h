@@ -27,7 +27,8 @@ class OfflineServer {
   /// files open. Other errors: the engine's.
   /// kCancelled after interrupt().
   net::awaitable<Result<void>> scavenge(std::int64_t point, std::int32_t threads);
-  /// Stops a scavenge between two steps; it goes on there the next time.
+  /// Stops a scavenge between two steps; it goes on there the next time. One that has not begun
+  /// since the last stop() does not begin.
   void interrupt();
   /// False while a process has the database open.
   net::awaitable<Result<bool>> files_are_free();

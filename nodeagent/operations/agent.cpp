@@ -1,17 +1,20 @@
 #include "nodeagent/operations/agent.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/base/directories.h"
 #include "engine/base/failpoint.h"
-#include "nodeagent/api/problem.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/http/router.h"
 #include "nodeagent/http/task_group.h"
+#include "nodeagent/operations/answers.h"
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/facts.h"
 #include "nodeagent/operations/last_look.h"
@@ -23,35 +26,27 @@ namespace {
 using nlohmann::json;
 
 constexpr int kEndedTold = 20;
+constexpr std::chrono::milliseconds kStopLook{20};
 
-http::Response json_answer(int status, const json& body) {
-  http::Response response;
-  response.status = status;
-  response.headers.set("Content-Type", "application/json");
-  response.body = body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  return response;
-}
-
-http::Response problem(int status, std::string_view code, std::string detail) {
-  auto response =
-      json_answer(status, api::to_json(api::make_problem(status, code, std::move(detail))));
-  response.headers.set("Content-Type", std::string(api::kProblemContentType));
-  return response;
-}
-
-http::Response problem_of(const Error& error) {
-  switch (error.code) {
-    case Errc::kInvalidArgument:
-      return problem(400, "bad_request", error.message);
-    case Errc::kNotFound:
-      return problem(404, "not_found", error.message);
-    case Errc::kRefused:
-      return problem(409, "refused", error.message);
-    case Errc::kConflict:
-      return problem(409, "conflict", error.message);
-    default:
-      return problem(503, "unavailable", error.message);
+/// Says of parameters that the kind does not have that they are not known: an agent that passed
+/// over a misspelt one would do something else than was asked.
+Result<void> check_parameters(const Operation& kind, const std::string& text) {
+  const auto parameters = json::parse(text, nullptr, false);
+  if (!parameters.is_object()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("parameters of {}: not a JSON object", kind.kind())};
   }
+  const auto known = kind.parameters();
+  for (const auto& [name, value] : parameters.items()) {
+    if (name != kGatesParameter && std::ranges::find(known, name) == known.end()) {
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format(
+              "parameters of {}: \"{}\" is not known; it has: {}", kind.kind(), name,
+              known.empty() ? std::string("none") : fmt::format("{}", fmt::join(known, ", ")))};
+    }
+  }
+  return {};
 }
 
 std::optional<client::Credentials> credentials_of(const AgentOptions& options) {
@@ -99,8 +94,37 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
 
   net::awaitable<void> stop() {
     stopping_ = true;
+    digests_.stop();
+    // A copy: act() may return while another one is asked to.
+    for (const auto& record : std::set<Record>(torn_by_a_stop_)) {
+      environment_.log.info("waiting for an operation before the agent ends",
+                            {{"operation", record->request.id}, {"kind", record->request.kind}});
+      static_cast<void>(co_await kinds_.at(record->request.kind)->cancel(local_node(), *record));
+    }
+    for (std::chrono::milliseconds waited{0};
+         !torn_by_a_stop_.empty() && waited < options_.stop_limit; waited += kStopLook) {
+      co_await environment_.timers.sleep_for(kStopLook);
+    }
+    for (const auto& record : torn_by_a_stop_) {
+      environment_.log.error(
+          "the agent ends in the middle of an operation; the server may be stopped until the "
+          "agent is started again",
+          {{"operation", record->request.id}, {"kind", record->request.kind}});
+    }
     co_await tasks_.stop(std::chrono::milliseconds(0));
   }
+
+  /// As a crash: whatever resumes after this ends at its next step, and neither asks the
+  /// environment nor looks into the journal.
+  void abandon() {
+    stopping_ = true;
+    gone_ = true;
+    digests_.stop();
+    tasks_.cancel();
+    journal_.reset();  // the next agent may open it
+  }
+
+  [[nodiscard]] bool gone() const { return gone_; }
 
   net::awaitable<http::Response> answer(http::Request request) {
     return router_.answer(std::move(request));
@@ -135,7 +159,10 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
 
   LocalNode local_node() {
     return {.client = client_,
-            .inspection = environment_.inspection,
+            .inspection = [weak = weak_from_this()]() -> node::NodeInspection* {
+              const auto self = weak.lock();
+              return self && !self->gone_ ? self->environment_.inspection() : nullptr;
+            },
             .timers = environment_.timers,
             .clock = environment_.clock,
             .log = environment_.log,
@@ -212,6 +239,10 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
       }
       if (auto permitted = permitted_now(*asked); !permitted) {
         co_return problem_of(permitted.error());
+      }
+      if (auto checked = check_parameters(*kinds_.at(asked->kind), asked->parameters_json);
+          !checked) {
+        co_return problem_of(checked.error());
       }
       if (stopping_) {
         co_return problem(503, "unavailable", "the agent is stopping");
@@ -353,13 +384,24 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (const auto closed = co_await closed_gates(self->local_node(), self->environment_.files,
                                                   record->request.parameters_json);
-        !closed.empty()) {
+        !self->gone_ && !closed.empty()) {
       self->finish(record, api::OperationState::kFailed, "gate_closed", closed);
       co_return;
     }
-    if (auto looked = co_await self->last_look(kind, record); !looked) {
+    if (self->gone_) {
+      co_return;
+    }
+    if (auto looked = co_await self->last_look(kind, record); !self->gone_ && !looked) {
       self->finish(record, api::OperationState::kFailed,
                    std::string(to_string(looked.error().code)), looked.error().message);
+      co_return;
+    }
+    if (self->gone_) {
+      co_return;
+    }
+    if (self->stopping_) {
+      self->finish(record, api::OperationState::kFailed, "not_happened",
+                   "the agent was stopped before it acted; nothing was done");
       co_return;
     }
     // From here on the request may have been sent: this state has to be on disk before it is.
@@ -370,7 +412,10 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
       co_return;
     }
     VERGER_FAILPOINT("agent.operation.before-act");
-    const auto acted = co_await kind.act(self->local_node(), *record);
+    const auto acted = co_await act(self, kind, record);
+    if (self->gone_) {
+      co_return;
+    }
     VERGER_FAILPOINT("agent.operation.after-act");
     if (!acted && acted.error().code != Errc::kUnknownOutcome) {
       self->finish(record, api::OperationState::kFailed, std::string(to_string(acted.error().code)),
@@ -383,6 +428,21 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     }
     const bool stored = self->store(*record);
     co_await watch(self, std::move(record), stored);
+  }
+
+  static net::awaitable<Result<void>> act(std::shared_ptr<Impl> self, Operation& kind,
+                                          Record record) {
+    struct Entry {
+      std::set<Record>& set;
+      const Record& record;
+      ~Entry() { set.erase(record); }
+    };
+    std::optional<Entry> entry;
+    if (kind.torn_by_a_stop()) {
+      self->torn_by_a_stop_.insert(record);
+      entry.emplace(self->torn_by_a_stop_, record);
+    }
+    co_return co_await kind.act(self->local_node(), *record);
   }
 
   /// Id of another operation that works on the files; empty: there is none, or this one does not.
@@ -419,6 +479,9 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
     while (!self->stopping_) {
       const auto memory = record->memory_json;
       const auto seen = co_await kind.observe(self->local_node(), *record);
+      if (self->gone_) {
+        co_return;
+      }
       switch (seen.kind) {
         case Observation::Kind::kDone:
           self->finish(record, api::OperationState::kDone, {}, seen.text);
@@ -455,12 +518,15 @@ class Agent::Impl : public std::enable_shared_from_this<Impl> {
   client::NodeClient client_;
   std::map<std::string, std::unique_ptr<Operation>> kinds_;
   std::map<std::string, Record> running_;
+  /// Operations within an act() that must return before the agent ends.
+  std::set<Record> torn_by_a_stop_;
   http::Router router_;
   bool stopping_ = false;
+  bool gone_ = false;
 };
 
 Agent::Agent(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Agent::~Agent() = default;
+Agent::~Agent() { impl_->abandon(); }
 
 Result<std::unique_ptr<Agent>> Agent::open(AgentOptions options, AgentEnvironment environment) {
   VERGER_CHECK(make_directories_durably(environment.files, options.journal.parent_path()));
@@ -478,7 +544,7 @@ net::awaitable<void> Agent::stop() { return impl_->stop(); }
 http::Handler Agent::handler() {
   return [weak = std::weak_ptr(impl_)](http::Request request) -> net::awaitable<http::Response> {
     const auto self = weak.lock();
-    if (!self) {
+    if (!self || self->gone()) {
       co_return problem(503, "unavailable", "the agent has stopped");
     }
     co_return co_await self->answer(std::move(request));

@@ -24,9 +24,13 @@ struct AgentOptions {
   /// Broken on purpose, so that the simulation can show that it would notice: whoever asks may act.
   /// Without failpoints compiled in (releases) it has no effect.
   bool ignore_permits = false;
+  /// How long stop() waits for an operation that has its server stopped.
+  std::chrono::milliseconds stop_limit{300'000};
 };
 
-/// What comes from outside: real in verger-agent, virtual in the simulation.
+/// What comes from outside: real in verger-agent, virtual in the simulation. The references and
+/// `offline` go only when `executor` runs no more; the functions are not called any more once the
+/// agent is destroyed.
 struct AgentEnvironment {
   net::any_io_executor executor;  ///< single-threaded
   FileSystem& files;
@@ -58,7 +62,9 @@ class Agent {
 
   /// Goes on observing the operations that have not ended.
   void start();
-  /// Stops observing; nothing is acted on any more. Operations go on at the next start.
+  /// Stops observing; nothing is acted on any more. Operations go on at the next start. An offline
+  /// scavenge is interrupted first, and its server started: that is waited for, at most
+  /// AgentOptions::stop_limit.
   net::awaitable<void> stop();
   /// Answers /agent/v1. Answers 503 once the agent is gone.
   http::Handler handler();

@@ -68,6 +68,12 @@ Result<std::optional<api::Digest>> Digests::ask(node::NodeInspection& node, std:
   return std::nullopt;
 }
 
+void Digests::stop() {
+  if (work_) {
+    work_->stop->request();
+  }
+}
+
 net::awaitable<void> Digests::compute(std::shared_ptr<Work> work, node::JobRunner& jobs) {
   work->outcome = co_await jobs.run(work->job, work->stop);
   if (work->outcome) {

@@ -22,6 +22,8 @@ class Digests {
   /// kNotFound (no such point in this node's log), kRefused (another one is being computed), the
   /// job's own errors, once.
   Result<std::optional<api::Digest>> ask(node::NodeInspection& node, std::int64_t point);
+  /// Ends what is being computed, between two of its steps.
+  void stop();
 
  private:
   struct Work;

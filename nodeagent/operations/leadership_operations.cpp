@@ -34,6 +34,7 @@ Result<void> queued(const client::Outcome<client::Nothing>& answer) {
 class ResignOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "resign"; }
+  [[nodiscard]] std::vector<std::string_view> parameters() const override { return {}; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto self, co_await own_entry(node));
@@ -83,6 +84,7 @@ class ResignOperation final : public Operation {
 class PriorityOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "set_priority"; }
+  [[nodiscard]] std::vector<std::string_view> parameters() const override { return {"priority"}; }
 
   net::awaitable<Result<void>> look(LocalNode /*node*/, OperationRecord& record) override {
     VERGER_CO_TRY([[maybe_unused]] const auto priority, parse_priority(record));

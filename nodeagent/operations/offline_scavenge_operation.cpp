@@ -44,7 +44,11 @@ json memory_of(const OperationRecord& record) {
 class OfflineScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "offline_scavenge"; }
+  [[nodiscard]] std::vector<std::string_view> parameters() const override {
+    return {"point", "threads"};
+  }
   [[nodiscard]] bool works_on_files() const override { return true; }
+  [[nodiscard]] bool torn_by_a_stop() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto parameters, parse(record));

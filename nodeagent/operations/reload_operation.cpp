@@ -17,6 +17,7 @@ constexpr std::chrono::seconds kPatience{15};
 class ReloadOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "reload"; }
+  [[nodiscard]] std::vector<std::string_view> parameters() const override { return {}; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     if (!node.served_serial || !node.serial_on_disk) {

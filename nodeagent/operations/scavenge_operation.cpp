@@ -85,6 +85,9 @@ Result<client::ScavengeParameters> parse_parameters(const OperationRecord& recor
 class ScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "scavenge"; }
+  [[nodiscard]] std::vector<std::string_view> parameters() const override {
+    return {"threads", "threshold", "throttle_percent", "sync_only"};
+  }
   [[nodiscard]] bool works_on_files() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
@@ -94,11 +97,12 @@ class ScavengeOperation final : public Operation {
       co_return Error{Errc::kConflict,
                       fmt::format("scavenge {} is running on this node already", current.id)};
     }
+    // Without it the end of a former run could be taken for that of ours, should the answer to the
+    // start be lost.
+    VERGER_CO_TRY(const auto history, client::to_result(co_await node.client.scavenges()));
     Memory memory;
-    if (const auto history = client::to_result(co_await node.client.scavenges())) {
-      for (const auto& event : *history) {
-        memory.before.push_back(event.scavenge_id);
-      }
+    for (const auto& event : history) {
+      memory.before.push_back(event.scavenge_id);
     }
     if (const auto* inspection = node.inspection()) {
       memory.finished_before = point_number(inspection->last_finished_point());

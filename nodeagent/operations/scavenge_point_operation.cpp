@@ -34,9 +34,11 @@ std::optional<api::ScavengePoint> newest_of_state(const node::NodeInspection& in
 class ScavengePointOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "scavenge_point"; }
+  [[nodiscard]] std::vector<std::string_view> parameters() const override { return {"threshold"}; }
   [[nodiscard]] bool works_on_files() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
+    VERGER_CO_TRY([[maybe_unused]] const auto threshold, threshold_of(record));
     const auto* inspection = node.inspection();
     if (inspection == nullptr) {
       co_return Error{Errc::kUnavailable, "the node does not answer"};
@@ -64,9 +66,8 @@ class ScavengePointOperation final : public Operation {
   }
 
   net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
-    const auto asked = json::parse(record.request.parameters_json, nullptr, false);
     client::ScavengeParameters parameters;
-    parameters.threshold = asked.is_object() ? asked.value("threshold", 0) : 0;
+    VERGER_CO_TRY(parameters.threshold, threshold_of(record));
     parameters.sync_only = false;
     const auto answer = co_await node.client.start_scavenge(parameters);
     if (answer.refused()) {
@@ -114,6 +115,17 @@ class ScavengePointOperation final : public Operation {
                             .text = "no scavenge runs, and no new point is in its state"};
     }
     co_return unknown("the node does not show the point yet");
+  }
+
+ private:
+  static Result<std::int32_t> threshold_of(const OperationRecord& record) {
+    const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+    const auto threshold = asked.is_object() ? asked.value("threshold", json(0)) : json(0);
+    if (!threshold.is_number_integer()) {
+      return Error{Errc::kInvalidArgument,
+                   "parameters of scavenge_point: \"threshold\" must be a whole number"};
+    }
+    return threshold.get<std::int32_t>();
   }
 };
 

@@ -16,6 +16,7 @@ constexpr std::chrono::minutes kPatience{10};
 class StartServiceOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "start_service"; }
+  [[nodiscard]] std::vector<std::string_view> parameters() const override { return {}; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& /*record*/) override {
     if (node.offline == nullptr || !node.offline->configured()) {

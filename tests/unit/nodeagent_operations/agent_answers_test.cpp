@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/operations/agent.h"
+#include "nodeagent/operations/answers.h"
+#include "tests/support/cluster/sim_world.h"
+
+/// The status and the code of each refusal, as docs/formats/agent-interface.md has them.
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+class AgentAnswers : public ::testing::Test {
+ protected:
+  AgentAnswers() : host_(world_.add_host("n1")) {
+    host_.boot();
+    host_.serve_http(2113, [this](http::Request request) -> net::awaitable<http::Response> {
+      posts_ += request.method == "POST" ? 1 : 0;
+      http::Response out{.status = request.target.starts_with("/streams/") ? history_status_ : 200};
+      out.headers.set("Content-Type", "application/json");
+      out.body = R"({"scavengeId":"","scavengeLink":""})";
+      co_return out;
+    });
+    runner_ = std::make_unique<node::InlineJobRunner>(host_.timers());
+    auto opened = Agent::open({.journal = "/agent/journal.db",
+                               .node = {.tls = false, .host = "n1", .port = 2113},
+                               .poll_interval = milliseconds(100)},
+                              {.executor = host_.executor(),
+                               .files = host_.disk(),
+                               .clock = host_.clock(),
+                               .timers = host_.timers(),
+                               .client = host_.client(),
+                               .jobs = *runner_,
+                               .log = null_log(),
+                               .inspection = []() -> node::NodeInspection* { return nullptr; }});
+    EXPECT_TRUE(opened);
+    agent_ = std::move(*opened);
+    agent_->start();
+  }
+
+  /// "204", or "409 refused".
+  std::string ask(std::string method, std::string target, const json& body = {}) {
+    answer_ = {};
+    std::optional<http::Response> got;
+    host_.spawn(
+        [](http::Handler handler, http::Request request, std::optional<http::Response>& into)
+            -> net::awaitable<void> {
+          into = co_await handler(std::move(request));
+        }(agent_->handler(),
+            {.method = std::move(method), .target = std::move(target), .body = body.dump()}, got));
+    EXPECT_TRUE(world_.run_until([&] { return got.has_value(); }, milliseconds(5'000)));
+    answer_ = json::parse(got->body, nullptr, false);
+    const auto code = answer_.is_object() ? answer_.value("code", "") : "";
+    return std::to_string(got->status) + (code.empty() ? "" : " " + code);
+  }
+  std::string permit(std::int64_t epoch) {
+    return ask("POST", "/agent/v1/permits",
+               {{"controllerEpoch", epoch}, {"run", "r"}, {"step", "s"}, {"validForMs", 60'000}});
+  }
+  std::string operate(const std::string& id, const std::string& kind, const json& parameters,
+                      std::int64_t epoch = 4) {
+    return ask("POST", "/agent/v1/operations",
+               {{"id", id},
+                {"run", "r"},
+                {"step", "s"},
+                {"controllerEpoch", epoch},
+                {"kind", kind},
+                {"parameters", parameters}});
+  }
+  json ended(const std::string& id) {
+    for (int looks = 0; looks < 100; ++looks) {
+      EXPECT_EQ(ask("GET", "/agent/v1/operations/" + id), "200");
+      if (answer_.value("state", "") == "failed" || answer_.value("state", "") == "done") {
+        break;
+      }
+      world_.run_for(milliseconds(100));
+    }
+    return answer_;
+  }
+
+  testing::SimWorld world_{1};
+  testing::SimHost& host_;
+  std::unique_ptr<node::JobRunner> runner_;
+  std::unique_ptr<Agent> agent_;
+  json answer_;
+  int posts_ = 0;
+  int history_status_ = 200;
+};
+
+TEST_F(AgentAnswers, RefuseAnOlderControllerAndOneWithoutAPermit) {
+  EXPECT_EQ(permit(4), "204");
+  EXPECT_EQ(permit(3), "409 refused");
+  EXPECT_EQ(operate("o1", "resign", json::object(), 3), "409 refused");
+  EXPECT_EQ(operate("o1", "resign", json::object(), 5), "409 refused");
+}
+
+TEST_F(AgentAnswers, NameWhatIsWrongWithARequest) {
+  ASSERT_EQ(permit(4), "204");
+  EXPECT_EQ(operate("o1", "polish", json::object()), "400 bad_request");
+  EXPECT_EQ(ask("POST", "/agent/v1/permits", {{"run", "r"}}), "400 bad_request");
+  EXPECT_EQ(ask("GET", "/agent/v1/digest?point=x"), "400 bad_request");
+  EXPECT_EQ(ask("GET", "/agent/v1/digest?point=1"), "503 unavailable");
+  EXPECT_EQ(ask("GET", "/agent/v1/operations/none"), "404 not_found");
+  EXPECT_EQ(ask("POST", "/agent/v1/operations/none/cancel"), "404 not_found");
+  EXPECT_EQ(ask("GET", "/agent/v1/nothing"), "404 not_found");
+}
+
+TEST_F(AgentAnswers, RefuseParametersThatTheKindDoesNotHave) {
+  ASSERT_EQ(permit(4), "204");
+  EXPECT_EQ(operate("o1", "scavenge", {{"throttlePercent", 50}}), "400 bad_request");
+  EXPECT_NE(answer_.value("detail", "").find("throttle_percent"), std::string::npos) << answer_;
+  EXPECT_EQ(operate("o1", "scavenge", {{"syncOnly", true}}), "400 bad_request");
+  EXPECT_EQ(operate("o1", "resign", {{"priority", 1}}), "400 bad_request");
+  EXPECT_EQ(operate("o1", "set_priority", {{"priority", 1}, {"gates", json::array()}}), "202");
+  EXPECT_EQ(operate("o1", "set_priority", {{"priority", 2}}), "409 conflict") << "a known id";
+  EXPECT_EQ(ask("POST", "/agent/v1/operations/o1/cancel"), "409 conflict");
+}
+
+TEST_F(AgentAnswers, TellThatAScavengeWasNotBegunWhereTheHistoryOfTheNodeCannotBeRead) {
+  ASSERT_EQ(permit(4), "204");
+  history_status_ = 500;
+  EXPECT_EQ(operate("o1", "scavenge", {{"threads", 1}}), "202");
+  EXPECT_EQ(ended("o1").value("state", ""), "failed");
+  EXPECT_EQ(posts_, 0) << "nothing was started";
+}
+
+TEST(AgentAnswer, HasACodeForEachError) {
+  const auto code = [](Errc errc) {
+    return json::parse(problem_of(Error{errc, "x"}).body).at("code").get<std::string>();
+  };
+  EXPECT_EQ(code(Errc::kInvalidArgument), "bad_request");
+  EXPECT_EQ(code(Errc::kNotFound), "not_found");
+  EXPECT_EQ(code(Errc::kRefused), "refused");
+  EXPECT_EQ(code(Errc::kConflict), "conflict");
+  EXPECT_EQ(code(Errc::kNoSpace), "unavailable");
+}
+
+}  // namespace
+}  // namespace verger::agent
