@@ -1,5 +1,6 @@
-# Four headers are precompiled, once for the whole tree, instead of one for each target:
-#   std, std_net (+ Asio and JSON), test (+ GoogleTest), test_net (both)
+# Six headers are precompiled, once for the whole tree, instead of one for each target:
+#   std, std_net (+ Asio and JSON), std_cli (+ CLI11 and JSON), std_net_cli (+ all three),
+#   test (+ GoogleTest), test_net (+ GoogleTest, Asio and JSON)
 function(verger_precompile family)
   cmake_parse_arguments(ARG "" "" "HEADERS;LIBS" ${ARGN})
   set(name precompiled_${family})
@@ -17,6 +18,10 @@ set(net_libs verger_boost nlohmann_json::nlohmann_json)
 
 verger_precompile(std HEADERS ${std})
 verger_precompile(std_net HEADERS ${std} ${net} LIBS ${net_libs})
+set(cli <nlohmann/json.hpp> <CLI/CLI.hpp>)
+set(cli_libs CLI11::CLI11 nlohmann_json::nlohmann_json)
+verger_precompile(std_cli HEADERS ${std} ${cli} LIBS ${cli_libs})
+verger_precompile(std_net_cli HEADERS ${std} ${net} ${cli} LIBS ${net_libs} ${cli_libs})
 if(VERGER_TESTS)
   set(test <gtest/gtest.h> <gmock/gmock.h>)
   verger_precompile(test HEADERS ${std} ${test} LIBS GTest::gmock)

@@ -1,8 +1,10 @@
-# verger_library(NAME [NET] DEPENDS ... LIBS ...)   the folder's *.cpp and *.h are the target NAME
+# verger_library(NAME [NET] [CLI] DEPENDS ... LIBS ...)   the folder's *.cpp and *.h are the target
+#   NAME
 # verger_program(NAME [NET] MAIN file.cpp DEPENDS ...)
 # verger_test(NAME [NET] DEPENDS ... [LIBS ...] [LABEL unit|integration|e2e|fault|simulation]
 #   [TIMEOUT s])
-# NET: the precompiled header with Asio and JSON (cmake/PrecompiledHeaders.cmake)
+# NET: the precompiled header with Asio and JSON (cmake/PrecompiledHeaders.cmake); CLI: with CLI11
+#   and JSON
 #   every *.cpp below the folder is one GoogleTest binary; each of its tests is a ctest test of its own
 include(GNUInstallDirs)
 
@@ -49,16 +51,20 @@ function(verger_reject_leftovers name)
   endif()
 endfunction()
 
-# family: std, or test (with GoogleTest); net: TRUE where the target uses Asio and JSON
-function(verger_reuse_precompiled name family net)
+# family: std, or test (with GoogleTest); net: TRUE where the target uses Asio and JSON; cli: TRUE
+# where it uses CLI11
+function(verger_reuse_precompiled name family net cli)
   if(net)
     set(family ${family}_net)
+  endif()
+  if(cli)
+    set(family ${family}_cli)
   endif()
   target_precompile_headers(${name} REUSE_FROM precompiled_${family})
 endfunction()
 
 function(verger_library name)
-  cmake_parse_arguments(ARG "NET" "" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "NET;CLI" "" "DEPENDS;LIBS" ${ARGN})
   verger_reject_leftovers(${name} ${ARG_UNPARSED_ARGUMENTS})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp detail/*.cpp)
   file(GLOB headers CONFIGURE_DEPENDS *.h detail/*.h)
@@ -75,7 +81,7 @@ function(verger_library name)
     VERIFY_INTERFACE_HEADER_SETS ${VERGER_CHECK_HEADERS})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBS} fmt::fmt)
-  verger_reuse_precompiled(${name} std "${ARG_NET}")
+  verger_reuse_precompiled(${name} std "${ARG_NET}" "${ARG_CLI}")
 endfunction()
 
 function(verger_program name)
@@ -84,7 +90,7 @@ function(verger_program name)
   add_executable(${name} ${ARG_MAIN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBS})
-  verger_reuse_precompiled(${name} std "${ARG_NET}")
+  verger_reuse_precompiled(${name} std "${ARG_NET}" FALSE)
 endfunction()
 
 include(GoogleTest OPTIONAL)
@@ -108,7 +114,7 @@ function(verger_test name)
   target_compile_definitions(${name} PRIVATE
     VERGER_TEST_FIXTURES="${PROJECT_SOURCE_DIR}/tests/fixtures"
     VERGER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  verger_reuse_precompiled(${name} test "${ARG_NET}")
+  verger_reuse_precompiled(${name} test "${ARG_NET}" FALSE)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
