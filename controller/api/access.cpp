@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/journal/append_and_fold.h"
 #include "engine/base/digest.h"
 #include "nodeagent/http/loopback.h"
 
@@ -139,13 +140,15 @@ Result<Access::Created> Access::create(std::string name, std::string_view role, 
                   {"salt", token.salt},
                   {"hash", hash_of(token.salt, secret)},
                   {"by", std::move(by)}};
-  StreamWriter writer(journal_, fmt::format("{}{}", kPrefix, token.id), epoch_, Revision(0));
-  VERGER_CHECK(writer.append({NewEvent{std::string(events::kTokenCreated), data.dump()}}));
-  VERGER_TRY(const auto written, journal_.read(writer.stream()));
-  for (const auto& event : written) {
-    VERGER_CHECK(fold(event));
-  }
+  VERGER_CHECK(append(token.id, Revision(0), events::kTokenCreated, data.dump()));
   return Created{tokens_.at(token.id), fmt::format("{}{}_{}", kMark, token.id, secret)};
+}
+
+Result<void> Access::append(const std::string& id, Revision folded, std::string_view type,
+                            std::string data) {
+  return append_and_fold(journal_, fmt::format("{}{}", kPrefix, id), epoch_, folded,
+                         {NewEvent{std::string(type), std::move(data)}},
+                         [this](const auto& event) { return fold(event); });
 }
 
 Result<void> Access::revoke(std::string_view id, std::string by) {
@@ -160,11 +163,8 @@ Result<void> Access::revoke(std::string_view id, std::string by) {
     return Error{Errc::kRefused,
                  "it is the last admin's token: nobody could make another; create one first"};
   }
-  StreamWriter writer(journal_, fmt::format("{}{}", kPrefix, id), epoch_, Revision(1));
-  VERGER_CHECK(writer.append(
-      {NewEvent{std::string(events::kTokenRevoked), json{{"by", std::move(by)}}.dump()}}));
-  found->second.revoked = true;
-  return {};
+  return append(found->first, Revision(1), events::kTokenRevoked,
+                json{{"by", std::move(by)}}.dump());
 }
 
 std::vector<Token> Access::tokens() const {
@@ -193,9 +193,10 @@ Result<Sequence> Access::asked(const Principal& principal, const http::Request& 
   if (target && target->segments.size() == 5 && target->segments[2] == "plans") {
     data["plan"] = target->segments[3];
   }
-  VERGER_CHECK(journal_.append(kAuditStream, kAnyRevision,
-                               {NewEvent{std::string(events::kAuditAsked), data.dump()}}, epoch_));
-  return journal_.last_sequence();
+  VERGER_TRY(const auto written,
+             journal_.append(kAuditStream, kAnyRevision,
+                             {NewEvent{std::string(events::kAuditAsked), data.dump()}}, epoch_));
+  return written.back().sequence;
 }
 
 void Access::answered(Sequence asked, int status) {

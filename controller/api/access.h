@@ -73,6 +73,8 @@ class Access {
   void answered(Sequence asked, int status);
 
  private:
+  Result<void> append(const std::string& id, Revision folded, std::string_view type,
+                      std::string data);
   Result<void> fold(const JournalEvent& event);
 
   Journal& journal_;

@@ -82,7 +82,7 @@ http::Response wrong_method(const http::Request& request, std::string_view allow
 
 http::Response paged_answer(std::string_view member, const std::vector<std::string>& keys,
                             const http::Target& target,
-                            const std::function<json(std::size_t)>& item) {
+                            const std::function<Result<json>(std::size_t)>& item) {
   constexpr std::size_t kUsual = 500;
   constexpr std::size_t kMost = 1'000;
   auto limit = kUsual;
@@ -104,7 +104,11 @@ http::Response paged_answer(std::string_view member, const std::vector<std::stri
   const auto end = std::min(keys.size(), begin + limit);
   auto list = json::array();
   for (auto i = begin; i < end; ++i) {
-    list.push_back(item(i));
+    auto shown = item(i);
+    if (!shown) {
+      return problem_of(shown.error());
+    }
+    list.push_back(std::move(*shown));
   }
   return json_answer(200, {{std::string(member), std::move(list)},
                            {"next_cursor", end < keys.size() ? json(keys[end - 1]) : json()}});

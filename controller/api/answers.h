@@ -26,10 +26,11 @@ http::Response wrong_method(const http::Request& request, std::string_view allow
 
 /// A page of a list: at most `limit` (1 to 1000, else 500) of the items whose keys come after that
 /// of the query's `cursor`. The answer is {member: items, "next_cursor": TEXT or null}. Keys are
-/// unique; an item that came or went between two pages makes no other come twice or not at all.
+/// unique; an item that came or went between two pages makes no other come twice or not at all. An
+/// item's error becomes the answer.
 http::Response paged_answer(std::string_view member, const std::vector<std::string>& keys,
                             const http::Target& target,
-                            const std::function<nlohmann::json(std::size_t)>& item);
+                            const std::function<Result<nlohmann::json>(std::size_t)>& item);
 
 /// Gives a good answer to a GET an ETag, where it has none, and makes it 304 where If-None-Match
 /// names that.

@@ -29,16 +29,14 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
       keys.push_back(config.name);
     }
     co_return paged_answer("clusters", keys, target,
-                           [&list](std::size_t i) { return views::cluster(list[i]); });
+                           [&](std::size_t i) { return views::cluster(list[i]); });
   }
   const auto& name = path[3];
   if (path.size() == 4 && request.method == "DELETE") {
-    for (const auto& run : parts_.executor.runs(name)) {
-      if (!has_ended(run->status)) {
-        co_return problem(409, "run_active",
-                          fmt::format("cluster {} has run {}, which has not ended; cancel it first",
-                                      name, run->id));
-      }
+    for (const auto& run : parts_.executor.active_runs(name)) {
+      co_return problem(409, "run_active",
+                        fmt::format("cluster {} has run {}, which has not ended; cancel it first",
+                                    name, run->id));
     }
     if (auto removed = parts_.registry.remove(name); !removed) {
       co_return problem_of(removed.error());
@@ -85,10 +83,12 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     const auto list = parts_.executor.plans(name);
     std::vector<std::string> keys;
     for (const auto& stored : list) {
-      keys.push_back(stored.plan->hash);
+      keys.push_back(stored.hash);
     }
-    co_return paged_answer("plans", keys, target,
-                           [&list](std::size_t i) { return views::plan(list[i]); });
+    co_return paged_answer("plans", keys, target, [&](std::size_t i) -> Result<json> {
+      VERGER_TRY(const auto plan, parts_.executor.find_plan(keys[i]));
+      return views::plan(plan);
+    });
   }
   co_return no_route(request);
 }

@@ -55,12 +55,12 @@ class Scrape {
       const bool ended = has_ended(run->status);
       ++counts[{run->cluster, ended ? std::string(to_string(run->status)) : "active"}];
       if (run->status == RunStatus::kDone && run->ended_at) {
-        auto& at = latest[{run->cluster, run->plan->policy.operation}];
+        auto& at = latest[{run->cluster, run->operation}];
         at = std::max(at, unix_seconds(*run->ended_at));
       }
-      if (!ended) {
-        told[run->cluster] += run->alerts.size();
-      }
+    }
+    for (const auto& run : parts_.executor.active_runs("")) {
+      told[run->cluster] += run->alerts.size();
     }
     for (const auto& [key, value] : counts) {
       count.Add(Labels{{"cluster", key.first}, {"outcome", key.second}}).Set(value);
@@ -80,10 +80,7 @@ class Scrape {
         family("verger_step_unknown_seconds", "How long the outcome of a step has not been known");
     std::map<std::pair<std::string, std::string>, double> longest;
     std::map<std::string, double> unknowns;
-    for (const auto& run : parts_.executor.runs("")) {
-      if (has_ended(run->status)) {
-        continue;
-      }
+    for (const auto& run : parts_.executor.active_runs("")) {
       for (const auto& [id, step] : run->steps) {
         const auto age = step.since ? unix_seconds(now_) - unix_seconds(*step.since) : 0.0;
         if (step.status == StepStatus::kUnknown) {

@@ -56,8 +56,10 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
     for (const auto& run : list) {
       keys.push_back(run->id);
     }
-    co_return paged_answer("runs", keys, target,
-                           [&list](std::size_t i) { return views::run(*list[i]); });
+    co_return paged_answer("runs", keys, target, [&](std::size_t i) -> Result<json> {
+      VERGER_TRY(const auto run, parts_.executor.find_run(keys[i]));
+      return views::run(*run);
+    });
   }
   if (path.size() == 5) {
     if (request.method != "POST") {

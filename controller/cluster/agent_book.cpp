@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/names.h"
+#include "controller/journal/append_and_fold.h"
 #include "engine/base/digest.h"
 
 namespace verger::controller {
@@ -127,16 +128,10 @@ Result<void> AgentBook::append(const std::string& cluster, const std::string& no
                                std::string_view type, std::string data) {
   const auto key = key_of(cluster, node);
   const auto found = entries_.find(key);
-  StreamWriter writer(parts_.journal, fmt::format("{}{}", kPrefix, key), parts_.epoch,
-                      found == entries_.end() ? Revision(0) : found->second.revision);
-  VERGER_CHECK(writer.append({NewEvent{std::string(type), data}}));
-  JournalEvent written;
-  written.stream = writer.stream();
-  written.revision = writer.revision();
-  written.type = std::string(type);
-  written.data = std::move(data);
-  written.at = parts_.clock.now();
-  return fold(written);
+  return append_and_fold(parts_.journal, fmt::format("{}{}", kPrefix, key), parts_.epoch,
+                         found == entries_.end() ? Revision(0) : found->second.revision,
+                         {NewEvent{std::string(type), std::move(data)}},
+                         [this](const auto& event) { return fold(event); });
 }
 
 certificates::Subject AgentBook::subject_of(const std::string& cluster, const std::string& node,

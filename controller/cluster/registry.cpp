@@ -8,6 +8,7 @@
 
 #include "controller/cluster/cluster_events.h"
 #include "controller/cluster/names.h"
+#include "controller/journal/append_and_fold.h"
 #include "nodeagent/http/client.h"
 
 namespace verger::controller {
@@ -113,15 +114,10 @@ Result<void> Registry::apply(const JournalEvent& event) {
 
 Result<void> Registry::append(std::string_view name, NewEvent event) {
   const auto found = entries_.find(name);
-  StreamWriter writer(journal_, stream_of(name), epoch_,
-                      found == entries_.end() ? Revision(0) : found->second.revision);
-  VERGER_CHECK(writer.append({event}));
-  JournalEvent written;
-  written.stream = writer.stream();
-  written.revision = writer.revision();
-  written.type = event.type;
-  written.data = event.data;
-  return apply(written);
+  return append_and_fold(journal_, stream_of(name), epoch_,
+                         found == entries_.end() ? Revision(0) : found->second.revision,
+                         {std::move(event)},
+                         [this](const auto& written) { return apply(written); });
 }
 
 Result<ClusterConfig> Registry::check(ClusterConfig config) const {

@@ -8,6 +8,7 @@
 
 #include "controller/cluster/identity.h"
 #include "controller/cluster/prometheus.h"
+#include "controller/executor/detail/by_prefix.h"
 #include "controller/executor/detail/core.h"
 #include "controller/executor/events.h"
 #include "controller/executor/plan_json.h"
@@ -16,14 +17,32 @@ namespace verger::controller {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr std::string_view kRuns = "run/";  ///< streams, by id
+
+}  // namespace
+
 struct Executor::Impl {
   explicit Impl(ExecutorParts parts) : core(std::make_shared<detail::Core>(std::move(parts))) {}
   std::shared_ptr<detail::Core> core;
 
   void launch(std::shared_ptr<detail::Run> run) {
     ++core->active;
-    net::co_spawn(core->parts.executor, detail::drive_run(core, std::move(run)),
-                  [core = core](std::exception_ptr) { --core->active; });
+    net::co_spawn(core->parts.executor, detail::drive_run(core, run),
+                  [core = core, run](std::exception_ptr) {
+                    --core->active;
+                    retire(*core, *run);
+                  });
+  }
+
+  /// Of a run that has ended, memory keeps the summary.
+  static void retire(detail::Core& core, const detail::Run& run) {
+    if (has_ended(run.state.status)) {
+      const auto id = run.state.id;
+      core.ended[id] = std::make_shared<const RunSummary>(summary_of(run.state));
+      core.runs.erase(id);
+    }
   }
 
   [[nodiscard]] std::shared_ptr<detail::Run> active_run(std::string_view cluster) const {
@@ -35,12 +54,24 @@ struct Executor::Impl {
     return nullptr;
   }
 
+  /// A run that can be told something. Errors: kNotFound, kConflict (it has ended).
   [[nodiscard]] Result<std::shared_ptr<detail::Run>> find(std::string_view id) const {
     const auto found = core->runs.find(id);
-    if (found == core->runs.end()) {
-      return Error{Errc::kNotFound, fmt::format("there is no run {}", id)};
+    if (found != core->runs.end() && !has_ended(found->second->state.status)) {
+      return found->second;
     }
-    return found->second;
+    VERGER_TRY(const auto status, status_of(id));
+    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(status))};
+  }
+
+  [[nodiscard]] Result<RunStatus> status_of(std::string_view id) const {
+    if (const auto found = core->runs.find(id); found != core->runs.end()) {
+      return found->second->state.status;
+    }
+    if (const auto found = core->ended.find(id); found != core->ended.end()) {
+      return found->second->status;
+    }
+    return Error{Errc::kNotFound, fmt::format("there is no run {}", id)};
   }
 
   Result<void> record(detail::Run& run, std::string_view type, const json& data) {
@@ -74,60 +105,44 @@ struct Executor::Impl {
     return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
   }
 
-  Result<void> load_plans() {
-    VERGER_TRY(const auto streams, core->parts.journal.streams("plan/"));
-    for (const auto& stream : streams) {
-      VERGER_TRY(const auto events, core->parts.journal.read(stream));
-      for (const auto& event : events) {
-        const auto data = json::parse(event.data, nullptr, false);
-        if (event.type != events::kPlanMade || !data.is_object()) {
-          return Error{Errc::kCorruption,
-                       fmt::format("{}: nobody knows the event {}", stream, event.type)};
-        }
-        VERGER_TRY(auto plan, parse_plan(data.value("plan", json::object()).dump()));
-        keep(std::move(plan), data.value("by", std::string()), event.at);
+  Result<void> load_runs() {
+    VERGER_TRY(const auto kept, core->parts.journal.current_snapshots(kRuns));
+    for (const auto& snapshot : kept) {
+      auto summary = parse_summary(snapshot);
+      if (summary && has_ended(summary->status)) {
+        core->ended[summary->id] = std::make_shared<const RunSummary>(*summary);
       }
     }
-    return {};
-  }
-
-  StoredPlan keep(planner::Plan plan, std::string by, Ticks at) {
-    auto hash = plan.hash;
-    StoredPlan stored{std::make_shared<const planner::Plan>(std::move(plan)), std::move(by), at};
-    core->plans[std::move(hash)] = stored;
-    return stored;
-  }
-
-  Result<void> load_runs() {
-    VERGER_TRY(const auto streams, core->parts.journal.streams("run/"));
+    VERGER_TRY(const auto streams, core->parts.journal.streams(kRuns));
     for (const auto& stream : streams) {
-      const auto id = stream.substr(std::string_view("run/").size());
+      const auto id = stream.substr(kRuns.size());
+      if (core->ended.contains(id)) {
+        continue;
+      }
       auto run = std::make_shared<detail::Run>(core->parts.journal, id, core->parts.epoch);
       VERGER_CHECK(core->reload(*run));
       core->runs[id] = run;
+      if (has_ended(run->state.status)) {
+        core->keep_snapshot(*run);
+        retire(*core, *run);
+      }
     }
     return {};
   }
 
-  /// Durations of scavenges that this cluster's runs have seen.
+  /// Durations of steps that this cluster's runs have seen.
   [[nodiscard]] planner::History history(std::string_view cluster) const {
     planner::History out;
+    const auto add = [&](const RunSummary& run) {
+      if (run.cluster == cluster) {
+        out.durations.insert(out.durations.end(), run.durations.begin(), run.durations.end());
+      }
+    };
+    for (const auto& [id, run] : core->ended) {
+      add(*run);
+    }
     for (const auto& [id, run] : core->runs) {
-      if (run->state.cluster != cluster) {
-        continue;
-      }
-      for (const auto& stage : run->state.plan->stages) {
-        for (const auto& group : stage.groups) {
-          for (const auto& step : group) {
-            const auto& state = run->state.steps.at(step.id);
-            if (state.status == StepStatus::kDone && state.started && state.ended) {
-              out.durations.push_back(
-                  {step.node, step.kind,
-                   (state.ended->value() - state.started->value()) / kTicksPerMillisecond, 0});
-            }
-          }
-        }
-      }
+      add(summary_of(run->state));
     }
     return out;
   }
@@ -149,7 +164,7 @@ Executor::Executor(ExecutorParts parts) : impl_(std::make_shared<Impl>(std::move
 Executor::~Executor() { impl_->core->stopping = true; }
 
 Result<void> Executor::start() {
-  VERGER_CHECK(impl_->load_plans());
+  VERGER_CHECK(impl_->core->plans.load());
   VERGER_CHECK(impl_->load_runs());
   for (const auto& [id, run] : impl_->core->runs) {
     if (!has_ended(run->state.status)) {
@@ -191,51 +206,17 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
     co_return std::expected<StoredPlan, PlanRefused>(
         std::unexpected(PlanRefused{std::move(plan.error())}));
   }
-  if (const auto known = impl->core->plans.find(plan->hash); known != impl->core->plans.end()) {
-    // The same plan again; its estimates may be newer.
-    co_return std::expected<StoredPlan, PlanRefused>(
-        impl->keep(std::move(*plan), known->second.made_by, known->second.made_at));
-  }
-  StreamWriter writer(impl->core->parts.journal, "plan/" + plan->hash, impl->core->parts.epoch,
-                      Revision(0));
-  const auto text =
-      fmt::format(R"({{"by":{},"plan":{}}})", json(by).dump(), planner::to_json(*plan).text());
-  VERGER_CO_CHECK(writer.append({{std::string(events::kPlanMade), text}}));
-  co_return std::expected<StoredPlan, PlanRefused>(
-      impl->keep(std::move(*plan), std::move(by), impl->core->parts.network.clock.now()));
+  VERGER_CO_TRY(auto stored, impl->core->plans.add(std::move(*plan), std::move(by),
+                                                   impl->core->parts.network.clock.now()));
+  co_return std::expected<StoredPlan, PlanRefused>(std::move(stored));
 }
 
 Result<StoredPlan> Executor::find_plan(std::string_view hash) const {
-  const auto& plans = impl_->core->plans;
-  if (const auto exact = plans.find(hash); exact != plans.end()) {
-    return exact->second;
-  }
-  const StoredPlan* found = nullptr;
-  for (auto each = plans.lower_bound(hash); each != plans.end() && each->first.starts_with(hash);
-       ++each) {
-    if (hash.size() < 8 || found != nullptr) {
-      return Error{Errc::kConflict,
-                   fmt::format("{} is too short to name one plan; give more digits", hash)};
-    }
-    found = &each->second;
-  }
-  if (found == nullptr) {
-    return Error{Errc::kNotFound, fmt::format("there is no plan {}", hash)};
-  }
-  return *found;
+  return impl_->core->plans.find(hash);
 }
 
-std::vector<StoredPlan> Executor::plans(std::string_view cluster) const {
-  std::vector<StoredPlan> out;
-  for (const auto& [hash, plan] : impl_->core->plans) {
-    if (cluster.empty() || plan.plan->cluster == cluster) {
-      out.push_back(plan);
-    }
-  }
-  std::ranges::sort(out, std::greater<>(), [](const StoredPlan& each) {
-    return std::pair(each.made_at, std::string_view(each.plan->hash));
-  });
-  return out;
+std::vector<PlanSummary> Executor::plans(std::string_view cluster) const {
+  return impl_->core->plans.list(cluster);
 }
 
 net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::string hash,
@@ -311,12 +292,18 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
   co_return id;
 }
 
-std::vector<std::shared_ptr<const RunState>> Executor::runs(std::string_view cluster) const {
-  std::vector<std::shared_ptr<const RunState>> out;
-  for (const auto& [id, run] : impl_->core->runs) {
-    if (cluster.empty() || run->state.cluster == cluster) {
-      out.push_back(std::make_shared<const RunState>(run->state));
+std::vector<std::shared_ptr<const RunSummary>> Executor::runs(std::string_view cluster) const {
+  std::vector<std::shared_ptr<const RunSummary>> out;
+  const auto add = [&](const std::shared_ptr<const RunSummary>& run) {
+    if (cluster.empty() || run->cluster == cluster) {
+      out.push_back(run);
     }
+  };
+  for (const auto& [id, run] : impl_->core->runs) {
+    add(std::make_shared<const RunSummary>(summary_of(run->state)));
+  }
+  for (const auto& [id, run] : impl_->core->ended) {
+    add(run);
   }
   std::ranges::sort(out, std::greater<>(), [](const auto& run) {
     return std::pair(run->started_at, std::string_view(run->id));
@@ -324,9 +311,24 @@ std::vector<std::shared_ptr<const RunState>> Executor::runs(std::string_view clu
   return out;
 }
 
+std::vector<std::shared_ptr<const RunState>> Executor::active_runs(std::string_view cluster) const {
+  std::vector<std::shared_ptr<const RunState>> out;
+  for (const auto& [id, run] : impl_->core->runs) {
+    if (!has_ended(run->state.status) && (cluster.empty() || run->state.cluster == cluster)) {
+      out.push_back(std::make_shared<const RunState>(run->state));
+    }
+  }
+  return out;
+}
+
 Result<std::shared_ptr<const RunState>> Executor::find_run(std::string_view id) const {
-  VERGER_TRY(const auto run, impl_->find(id));
-  return std::make_shared<const RunState>(run->state);
+  const auto& core = *impl_->core;
+  VERGER_TRY(const auto key, detail::find_by_prefix("run", id, core.runs, core.ended));
+  if (const auto found = core.runs.find(key); found != core.runs.end()) {
+    return std::make_shared<const RunState>(found->second->state);
+  }
+  VERGER_TRY(auto state, replay_run(core.parts.journal, std::string(kRuns) + key));
+  return std::make_shared<const RunState>(std::move(state));
 }
 
 Result<void> Executor::pause(std::string_view id, std::string by, std::string reason,
@@ -362,13 +364,11 @@ net::awaitable<Result<void>> Executor::resume_cluster(std::string cluster, std::
 }
 
 Result<void> Executor::cancel(std::string_view id, std::string by, std::string reason) {
-  VERGER_TRY(const auto run, impl_->find(id));
-  if (run->state.status == RunStatus::kCancelling || run->state.status == RunStatus::kCancelled) {
+  VERGER_TRY(const auto status, impl_->status_of(id));
+  if (status == RunStatus::kCancelling || status == RunStatus::kCancelled) {
     return {};
   }
-  if (has_ended(run->state.status)) {
-    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
-  }
+  VERGER_TRY(const auto run, impl_->find(id));
   return impl_->record(*run, events::kRunCancelling,
                        {{"by", std::move(by)}, {"reason", std::move(reason)}});
 }
@@ -376,9 +376,6 @@ Result<void> Executor::cancel(std::string_view id, std::string by, std::string r
 Result<void> Executor::skip_node(std::string_view id, std::string_view node, std::string by,
                                  std::string reason) {
   VERGER_TRY(const auto run, impl_->find(id));
-  if (has_ended(run->state.status)) {
-    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
-  }
   const auto& nodes = run->state.plan->basis.nodes;
   if (std::ranges::find(nodes, node, &planner::BasisNode::name) == nodes.end()) {
     return Error{Errc::kNotFound, fmt::format("run {} knows no node {}", id, node)};

@@ -14,6 +14,8 @@
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
 #include "controller/executor/mutations.h"
+#include "controller/executor/plan_book.h"
+#include "controller/executor/run_snapshot.h"
 #include "controller/executor/run_state.h"
 #include "controller/executor/step_kind.h"
 #include "controller/executor/working_hours.h"
@@ -30,6 +32,8 @@ struct ExecutorOptions {
   std::chrono::milliseconds permit_valid_for{60'000};
   /// At most one progress event per step in this time.
   std::chrono::milliseconds progress_interval{5'000};
+  /// A start reads fewer events than this of each run that has not ended; 1,000 take some 10 ms.
+  std::int64_t events_between_snapshots = 1'000;
   Mutations mutations = {};
 };
 
@@ -49,12 +53,6 @@ struct ExecutorParts {
 
 struct PlanRefused {
   std::vector<planner::Refusal> refusals;
-};
-
-struct StoredPlan {
-  std::shared_ptr<const planner::Plan> plan;
-  std::string made_by;
-  Ticks made_at;
 };
 
 /// A stale plan: nothing was started.
@@ -86,18 +84,22 @@ class Executor {
   net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> make_plan(std::string cluster,
                                                                            planner::Policy policy,
                                                                            std::string by);
-  [[nodiscard]] Result<StoredPlan> find_plan(
-      std::string_view hash) const;  ///< a unique prefix of 8 digits will do
-  [[nodiscard]] std::vector<StoredPlan> plans(
-      std::string_view cluster) const;  ///< newest first; empty name: all
+  /// As PlanBook has them.
+  [[nodiscard]] Result<StoredPlan> find_plan(std::string_view hash) const;
+  [[nodiscard]] std::vector<PlanSummary> plans(std::string_view cluster) const;
   net::awaitable<Result<planner::ClusterSnapshot>> observe(std::string cluster);
 
   // --- runs
   /// Takes a snapshot and starts the plan if its basis still holds. Errors: kNotFound, kConflict
   /// (stale, with the differences), kRefused (another run of this cluster, the cluster is paused).
   net::awaitable<std::expected<std::string, StartRefused>> apply(std::string hash, std::string by);
-  [[nodiscard]] std::vector<std::shared_ptr<const RunState>> runs(
-      std::string_view cluster) const;  ///< newest first
+  [[nodiscard]] std::vector<std::shared_ptr<const RunSummary>> runs(
+      std::string_view cluster) const;  ///< newest first; empty name: all
+  /// Those not ended.
+  [[nodiscard]] std::vector<std::shared_ptr<const RunState>> active_runs(
+      std::string_view cluster) const;
+  /// A unique prefix of 8 digits will do. Errors: kNotFound, kConflict (the prefix does not name
+  /// one run); the journal's, which has the runs that ended.
   [[nodiscard]] Result<std::shared_ptr<const RunState>> find_run(std::string_view id) const;
 
   /// Intents: journaled, then true at once; effects follow as events. Errors: kNotFound, kConflict

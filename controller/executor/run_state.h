@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "controller/journal/journal.h"
 #include "engine/base/result.h"
 #include "planner/plan.h"
@@ -124,7 +122,5 @@ struct RunState {
 
 /// Folds one event in. Errors: kCorruption (an event that no run of ours writes).
 Result<void> apply(RunState& state, const JournalEvent& event);
-/// For the API: all of it, the plan by its hash only.
-nlohmann::json to_json(const RunState& state);
 
 }  // namespace verger::controller

@@ -1,15 +1,7 @@
-#include <algorithm>
-
-#include <nlohmann/json.hpp>
-
 #include "controller/executor/run_state.h"
-#include "engine/base/clock.h"
 
-// A run's state as others see it: the names of its values, and its JSON. How events change it is in
-// run_state.cpp.
+// The names of a run's states. How events change them is in run_state.cpp.
 namespace verger::controller {
-
-using nlohmann::json;
 
 std::string_view to_string(RunStatus status) {
   switch (status) {
@@ -94,73 +86,6 @@ std::string_view to_string(StageStatus status) {
       return "undone";
   }
   return "";
-}
-
-json to_json(const RunState& state) {
-  const auto time = [](const std::optional<Ticks>& at) {
-    return at ? json(format_ticks(*at)) : json();
-  };
-  const auto inner = [](const std::string& text) { return json::parse(text, nullptr, false); };
-  auto stages = json::array();
-  for (const auto& stage : state.plan->stages) {
-    const auto& seen = state.stages.at(stage.id);
-    auto steps = json::array();
-    for (const auto& group : stage.groups) {
-      for (const auto& step : group) {
-        const auto& each = state.steps.at(step.id);
-        steps.push_back({{"id", step.id},
-                         {"kind", step.kind},
-                         {"node", step.node},
-                         {"state", to_string(each.status)},
-                         {"reason", each.reason},
-                         {"gates", inner(each.gates)},
-                         {"outcomes", inner(each.outcomes)},
-                         {"attempt", each.attempt},
-                         {"operation", each.operation},
-                         {"progress", inner(each.progress)},
-                         {"result", inner(each.result)},
-                         {"since", time(each.since)},
-                         {"started", time(each.started)},
-                         {"ended", time(each.ended)}});
-      }
-    }
-    stages.push_back({{"id", stage.id},
-                      {"title", stage.title},
-                      {"state", to_string(seen.status)},
-                      {"contingency", !stage.if_put_off.empty()},
-                      {"putOff", seen.put_off},
-                      {"started", time(seen.started)},
-                      {"deadlineMs", stage.deadline_ms},
-                      {"steps", std::move(steps)}});
-  }
-  auto moves = json::array();
-  for (const auto& move : state.moves) {
-    moves.push_back({{"from", move.from},
-                     {"to", move.to},
-                     {"planned", move.planned},
-                     {"at", format_ticks(move.at)}});
-  }
-  auto values = json::object();
-  for (const auto& [name, value] : state.values) {
-    values[name] = inner(value);
-  }
-  return {{"id", state.id},
-          {"cluster", state.cluster},
-          {"plan", state.plan->hash},
-          {"startedBy", state.started_by},
-          {"state", to_string(state.status)},
-          {"reason", state.reason},
-          {"order", state.order},
-          {"stages", std::move(stages)},
-          {"values", std::move(values)},
-          {"skippedNodes", state.skipped_nodes},
-          {"leader", state.leader},
-          {"leaderMoves", std::move(moves)},
-          {"plannedLeaderMoves", state.planned_moves()},
-          {"alerts", state.alerts},
-          {"revision", state.revision.value()},
-          {"startedAt", format_ticks(state.started_at)},
-          {"endedAt", time(state.ended_at)}};
 }
 
 }  // namespace verger::controller

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,28 +44,48 @@ struct JournalEvent {
   std::string hash;  ///< hex; covers this event and the hash before it
 };
 
+/// What a reader made of a stream's events up to `revision`, kept so that it need not read those
+/// again. It is no part of the history: it may be missing, and the events alone decide.
+struct Snapshot {
+  std::string stream;
+  Revision revision;
+  std::string summary;  ///< JSON, small: what a list of streams shows
+  std::string state;    ///< JSON: all of it
+};
+
 /// The controller's only durable state: an append-only list of events in streams. One thread.
 class Journal {
  public:
   virtual ~Journal() = default;
 
-  /// All events or none; durable when it returns. Errors: kConflict (the stream is at another
-  /// revision), kRefused (`epoch` is not the newest: another controller has taken over),
-  /// kUnknownOutcome (it may be written: read the stream before anything else), kNoSpace.
-  /// After kNoSpace and kUnknownOutcome the journal can still be read.
-  virtual Result<Revision> append(std::string_view stream, Revision expected,
-                                  std::vector<NewEvent> events, ControllerEpoch epoch) = 0;
-  /// Events of `stream` with a revision above `after`, oldest first. A stream that is not there
-  /// has none.
-  virtual Result<std::vector<JournalEvent>> read(std::string_view stream,
-                                                 Revision after = Revision(0),
-                                                 std::size_t limit = 100'000) = 0;
+  /// All events or none; durable when it returns: then these are they. Errors: kConflict (the
+  /// stream is at another revision), kRefused (`epoch` is not the newest: another controller has
+  /// taken over), kUnknownOutcome (it may be written: read the stream before anything else),
+  /// kNoSpace. After kNoSpace and kUnknownOutcome the journal can still be read.
+  virtual Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
+                                                   std::vector<NewEvent> events,
+                                                   ControllerEpoch epoch) = 0;
+  /// Events of `stream` with a revision above `after`, oldest first, `limit` of them at most. A
+  /// stream that is not there has none.
+  virtual Result<std::vector<JournalEvent>> read(
+      std::string_view stream, Revision after = Revision(0),
+      std::size_t limit = std::numeric_limits<std::int64_t>::max()) = 0;
   /// Events of all streams with a sequence above `after`, oldest first.
   virtual Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit = 1'000) = 0;
   virtual Result<Revision> revision(std::string_view stream) = 0;
   virtual Result<Sequence> last_sequence() = 0;
   /// Names of streams that begin with `prefix`, sorted.
   virtual Result<std::vector<std::string>> streams(std::string_view prefix) = 0;
+
+  /// Keeps it in place of the stream's last one. Errors: kConflict (the stream is not at its
+  /// revision), kRefused (the epoch, as in append), kNoSpace, kIo; then the last one may be kept.
+  virtual Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) = 0;
+  /// Nothing where none is kept, or where the event at its revision is not the one it was made
+  /// with.
+  virtual Result<std::optional<Snapshot>> snapshot(std::string_view stream) = 0;
+  /// Those of streams that begin with `prefix` and have no event above their revision, without
+  /// `state`, sorted by stream.
+  virtual Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) = 0;
 
   /// Takes the next epoch: every append with an older one is refused from now on.
   virtual Result<ControllerEpoch> begin_epoch(std::string_view owner) = 0;
@@ -91,10 +112,10 @@ class StreamWriter {
  public:
   StreamWriter(Journal& journal, std::string stream, ControllerEpoch epoch, Revision revision)
       : journal_(&journal), stream_(std::move(stream)), epoch_(epoch), revision_(revision) {}
-  /// After kUnknownOutcome the stream was read: either the events are there, or the error is
-  /// kUnavailable and they certainly are not, or it stays kUnknownOutcome because the journal
-  /// cannot be read either.
-  Result<void> append(std::vector<NewEvent> events);
+  /// The events as the journal has them. After kUnknownOutcome the stream was read: either the
+  /// events are there, or the error is kUnavailable and they certainly are not, or it stays
+  /// kUnknownOutcome because the journal cannot be read either.
+  Result<std::vector<JournalEvent>> append(std::vector<NewEvent> events);
   [[nodiscard]] const std::string& stream() const { return stream_; }
   [[nodiscard]] Revision revision() const { return revision_; }
 

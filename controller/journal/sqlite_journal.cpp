@@ -10,7 +10,7 @@
 namespace verger::controller {
 namespace {
 
-constexpr std::int64_t kSchemaVersion = 1;
+constexpr std::int64_t kSchemaVersion = 2;
 constexpr std::string_view kSchema = R"(
 CREATE TABLE events (
   sequence INTEGER PRIMARY KEY,
@@ -32,6 +32,16 @@ CREATE TABLE epochs (
   owner TEXT NOT NULL,
   at    INTEGER NOT NULL
 ) STRICT;
+)";
+/// Since schema 2. `hash` is that of the event at `revision`.
+constexpr std::string_view kSnapshotSchema = R"(
+CREATE TABLE snapshots (
+  stream   TEXT PRIMARY KEY,
+  revision INTEGER NOT NULL,
+  hash     BLOB NOT NULL,
+  summary  TEXT NOT NULL,
+  state    TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 )";
 constexpr std::string_view kColumns =
     "SELECT sequence, stream, revision, type, data, at, epoch, hash FROM events ";
@@ -75,38 +85,37 @@ class SqliteJournal final : public Journal {
                                "newer program",
                                path_.string(), version, kSchemaVersion)};
     }
-    if (version == 0) {
+    if (version < kSchemaVersion) {
       VERGER_TRY(auto transaction, sqlite::Transaction::begin(*database_));
-      VERGER_CHECK(database_->execute(kSchema));
+      if (version == 0) {
+        VERGER_CHECK(database_->execute(kSchema));
+      }
+      VERGER_CHECK(database_->execute(kSnapshotSchema));
       VERGER_CHECK(database_->execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
       VERGER_CHECK(transaction.commit());
     }
     return load_head();
   }
 
-  Result<Revision> append(std::string_view stream, Revision expected, std::vector<NewEvent> events,
-                          ControllerEpoch epoch) override {
+  Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
+                                           std::vector<NewEvent> events,
+                                           ControllerEpoch epoch) override {
     VERGER_CHECK(ready());
-    if (epoch != head_.epoch) {
-      return Error{Errc::kRefused,
-                   fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
-                               "taken over",
-                               stream, epoch.value(), head_.epoch.value())};
-    }
+    VERGER_CHECK(check_epoch(stream, epoch));
     VERGER_TRY(const auto current, revision(stream));
     if (expected != kAnyRevision && expected != current) {
       return Error{Errc::kConflict, fmt::format("{}: expected revision {}, it is at {}", stream,
                                                 expected.value(), current.value())};
     }
     if (events.empty()) {
-      return current;
+      return std::vector<JournalEvent>();
     }
     auto head = head_;
     auto begun = sqlite::Transaction::begin(*database_);
     if (!begun) {
       return failed(begun.error(), stream, false);
     }
-    auto written = write(stream, current, events, epoch, head);
+    auto written = write(stream, current, std::move(events), epoch, head);
     if (!written) {
       return failed(written.error(), stream, false);
     }
@@ -117,7 +126,7 @@ class SqliteJournal final : public Journal {
     }
     head_ = std::move(head);
     tell_listeners();
-    return Revision(current.value() + static_cast<std::int64_t>(events.size()));
+    return written;
   }
 
   Result<std::vector<JournalEvent>> read(std::string_view stream, Revision after,
@@ -163,6 +172,72 @@ class SqliteJournal final : public Journal {
         return out;
       }
       out.emplace_back(statement.column_text(0));
+    }
+  }
+
+  Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) override {
+    VERGER_CHECK(ready());
+    VERGER_CHECK(check_epoch(snapshot.stream, epoch));
+    auto saved = [&]() -> Result<bool> {
+      VERGER_TRY(auto statement,
+                 database_->prepare(
+                     "INSERT OR REPLACE INTO snapshots (stream, revision, hash, summary, state) "
+                     "SELECT e.stream, e.revision, e.hash, ?, ? FROM events e JOIN streams s ON "
+                     "s.stream = e.stream AND s.revision = e.revision WHERE e.stream = ? AND "
+                     "e.revision = ?"));
+      statement.bind(1, std::string_view(snapshot.summary))
+          .bind(2, std::string_view(snapshot.state))
+          .bind(3, std::string_view(snapshot.stream))
+          .bind(4, snapshot.revision.value());
+      VERGER_CHECK(statement.run());
+      return database_->changes() > 0;
+    }();
+    if (!saved) {
+      return failed(saved.error(), snapshot.stream, false);
+    }
+    if (!*saved) {
+      return Error{Errc::kConflict, fmt::format("{}: a snapshot of revision {}, which is not its "
+                                                "last",
+                                                snapshot.stream, snapshot.revision.value())};
+    }
+    return {};
+  }
+
+  Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(auto statement,
+               database_->prepare("SELECT n.revision, n.summary, n.state FROM snapshots n JOIN "
+                                  "events e ON e.stream = n.stream AND e.revision = n.revision AND "
+                                  "e.hash = n.hash WHERE n.stream = ?"));
+    statement.bind(1, stream);
+    VERGER_TRY(const bool there, statement.step());
+    if (!there) {
+      return std::optional<Snapshot>();
+    }
+    return std::optional(Snapshot{std::string(stream), Revision(statement.column_int(0)),
+                                  std::string(statement.column_text(1)),
+                                  std::string(statement.column_text(2))});
+  }
+
+  Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(auto statement,
+               database_->prepare("SELECT n.stream, n.revision, n.summary FROM snapshots n JOIN "
+                                  "streams s ON s.stream = n.stream AND s.revision = n.revision "
+                                  "JOIN events e ON e.stream = n.stream AND e.revision = "
+                                  "n.revision AND e.hash = n.hash WHERE n.stream >= ? "
+                                  "ORDER BY n.stream"));
+    statement.bind(1, prefix);
+    std::vector<Snapshot> out;
+    for (;;) {
+      VERGER_TRY(const bool more, statement.step());
+      if (!more || !statement.column_text(0).starts_with(prefix)) {
+        return out;
+      }
+      out.push_back(Snapshot{std::string(statement.column_text(0)),
+                             Revision(statement.column_int(1)),
+                             std::string(statement.column_text(2)),
+                             {}});
     }
   }
 
@@ -240,6 +315,16 @@ class SqliteJournal final : public Journal {
     return {};
   }
 
+  Result<void> check_epoch(std::string_view stream, ControllerEpoch epoch) const {
+    if (epoch == head_.epoch) {
+      return {};
+    }
+    return Error{Errc::kRefused,
+                 fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
+                             "taken over",
+                             stream, epoch.value(), head_.epoch.value())};
+  }
+
   Error failed(const Error& error, std::string_view stream, bool may_be_written) {
     in_doubt_ = may_be_written || error.code == Errc::kIo;
     if (may_be_written) {
@@ -264,23 +349,21 @@ class SqliteJournal final : public Journal {
     return {};
   }
 
-  Result<void> write(std::string_view stream, Revision current, const std::vector<NewEvent>& events,
-                     ControllerEpoch epoch, Head& head) {
+  Result<std::vector<JournalEvent>> write(std::string_view stream, Revision current,
+                                          std::vector<NewEvent> events, ControllerEpoch epoch,
+                                          Head& head) {
+    std::vector<JournalEvent> out;
     VERGER_TRY(auto insert,
                database_->prepare("INSERT INTO events (sequence, stream, revision, type, data, at, "
                                   "epoch, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
     auto revision = current;
-    for (const auto& event : events) {
+    for (auto& event : events) {
       revision = Revision(revision.value() + 1);
-      JournalEvent row{Sequence(head.sequence.value() + 1),
-                       std::string(stream),
-                       revision,
-                       event.type,
-                       event.data,
-                       clock_.now(),
-                       epoch,
-                       ""};
+      auto& row = out.emplace_back(
+          JournalEvent{Sequence(head.sequence.value() + 1), std::string(stream), revision,
+                       std::move(event.type), std::move(event.data), clock_.now(), epoch, ""});
       const auto hash = chain(head.hash, row);
+      row.hash = to_hex(hash);
       insert.bind(1, row.sequence.value())
           .bind(2, stream)
           .bind(3, revision.value())
@@ -297,7 +380,8 @@ class SqliteJournal final : public Journal {
                                                "?) ON CONFLICT (stream) DO UPDATE SET revision = "
                                                "excluded.revision"));
     update.bind(1, stream).bind(2, revision.value());
-    return update.run();
+    VERGER_CHECK(update.run());
+    return out;
   }
 
   static Result<std::vector<JournalEvent>> rows(sqlite::Statement& statement) {

@@ -1,14 +1,15 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "controller/journal/journal.h"
 
 namespace verger::controller {
 
-Result<void> StreamWriter::append(std::vector<NewEvent> events) {
+Result<std::vector<JournalEvent>> StreamWriter::append(std::vector<NewEvent> events) {
   auto appended = journal_->append(stream_, revision_, events, epoch_);
   if (appended) {
-    revision_ = *appended;
-    return {};
+    revision_ = appended->empty() ? revision_ : appended->back().revision;
+    return appended;
   }
   if (appended.error().code != Errc::kUnknownOutcome) {
     return appended.error();
@@ -30,7 +31,7 @@ Result<void> StreamWriter::append(std::vector<NewEvent> events) {
     return Error{Errc::kConflict, fmt::format("{}: somebody else wrote to it", stream_)};
   }
   revision_ = found->back().revision;
-  return {};
+  return found;
 }
 
 }  // namespace verger::controller

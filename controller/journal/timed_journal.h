@@ -23,8 +23,9 @@ class TimedJournal final : public Journal {
       : inner_(std::move(inner)), clock_(clock) {}
   [[nodiscard]] const CommitTimes& times() const { return times_; }
 
-  Result<Revision> append(std::string_view stream, Revision expected, std::vector<NewEvent> events,
-                          ControllerEpoch epoch) override {
+  Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
+                                           std::vector<NewEvent> events,
+                                           ControllerEpoch epoch) override {
     const auto began = clock_.monotonic();
     auto appended = inner_->append(stream, expected, std::move(events), epoch);
     const std::chrono::nanoseconds took = clock_.monotonic() - began;
@@ -44,6 +45,15 @@ class TimedJournal final : public Journal {
   Result<Sequence> last_sequence() override { return inner_->last_sequence(); }
   Result<std::vector<std::string>> streams(std::string_view prefix) override {
     return inner_->streams(prefix);
+  }
+  Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) override {
+    return inner_->save_snapshot(snapshot, epoch);
+  }
+  Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
+    return inner_->snapshot(stream);
+  }
+  Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
+    return inner_->current_snapshots(prefix);
   }
   Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
     return inner_->begin_epoch(owner);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/journal/append_and_fold.h"
 namespace verger::controller {
 namespace {
 
@@ -72,14 +73,8 @@ Result<void> PolicyBook::append(std::string_view name, NewEvent event,
                              "again with `verger policy show {}`",
                              name, revision.value(), expected->value(), name)};
   }
-  StreamWriter writer(journal_, stream_of(name), epoch_, revision);
-  VERGER_CHECK(writer.append({event}));
-  // The journal gave the event its time; what is folded in is what a restart would read.
-  VERGER_TRY(const auto written, journal_.read(writer.stream(), revision));
-  for (const auto& each : written) {
-    VERGER_CHECK(fold(each));
-  }
-  return {};
+  return append_and_fold(journal_, stream_of(name), epoch_, revision, {std::move(event)},
+                         [this](const auto& written) { return fold(written); });
 }
 
 Result<StoredPolicy> PolicyBook::apply(SchedulePolicy policy, std::string by,

@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/journal/append_and_fold.h"
 namespace verger::controller {
 
 using nlohmann::json;
@@ -90,15 +91,9 @@ struct Scheduler::Impl {
 
   Result<void> record(const Key& key, std::string_view type, const json& data) {
     auto& state = states[key];
-    const auto stream = fmt::format("{}{}/{}", kPrefix, key.first, key.second);
-    StreamWriter writer(parts.journal, stream, parts.epoch, state.revision);
-    VERGER_CHECK(writer.append({NewEvent{std::string(type), data.dump()}}));
-    JournalEvent written;
-    written.stream = stream;
-    written.revision = writer.revision();
-    written.type = std::string(type);
-    written.data = data.dump();
-    return fold(state, written);
+    return append_and_fold(parts.journal, fmt::format("{}{}/{}", kPrefix, key.first, key.second),
+                           parts.epoch, state.revision, {NewEvent{std::string(type), data.dump()}},
+                           [&state](const auto& event) { return fold(state, event); });
   }
 
   void settle(const Key& key, Instant due, json data) {
@@ -134,10 +129,7 @@ struct Scheduler::Impl {
 
   [[nodiscard]] DueBlock block(const Key& key, const ClusterConfig& cluster) const {
     DueBlock out;
-    for (const auto& run : parts.runs.runs(cluster.name)) {
-      if (has_ended(run->status)) {
-        continue;
-      }
+    for (const auto& run : parts.runs.active_runs(cluster.name)) {
       out.reason = fmt::format("run {} of policy {} is {}", run->id.substr(0, 12),
                                run->plan->policy.name, to_string(run->status));
       out.own_run_at_work = run->plan->policy.name == key.first;
@@ -156,7 +148,7 @@ struct Scheduler::Impl {
   }
 
   /// A run that an earlier life started for this due time and did not come to say so.
-  [[nodiscard]] std::shared_ptr<const RunState> run_since(const Key& key, Instant due) const {
+  [[nodiscard]] std::shared_ptr<const RunSummary> run_since(const Key& key, Instant due) const {
     for (const auto& run : parts.runs.runs(key.second)) {
       if (run->started_by == started_by(key.first) && run->started_at >= to_ticks(due)) {
         return run;
@@ -181,8 +173,7 @@ struct Scheduler::Impl {
     using Action = DueDecision::Action;
     if (decision.action != Action::kNothing) {
       if (const auto run = run_since(key, decision.due)) {
-        settle(key, decision.due,
-               {{"outcome", "started"}, {"run", run->id}, {"plan", run->plan->hash}});
+        settle(key, decision.due, {{"outcome", "started"}, {"run", run->id}, {"plan", run->plan}});
         co_return;
       }
     }

@@ -1,5 +1,6 @@
 #include "controller/executor/detail/core.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <boost/system/system_error.hpp>
@@ -11,7 +12,6 @@
 // A run's life: events into the journal and into its state, and starting over from the journal
 // whenever that failed.
 namespace verger::controller::detail {
-
 void Run::wake() {
   for (const auto& weak : std::exchange(wakers, {})) {
     if (const auto waker = weak.lock()) {
@@ -20,42 +20,52 @@ void Run::wake() {
   }
 }
 
+void Run::stop_deadlines(Monotonic begin, Monotonic end) {
+  const auto counted = std::max(begin, deadlines_stopped_until);
+  if (end <= counted) {
+    return;
+  }
+  deadlines_stopped_until = end;
+  for (auto& [stage, deadline] : deadlines) {
+    deadline += end - counted;
+  }
+}
+
 Result<void> Core::record(Run& run, std::vector<NewEvent> new_events) {
-  auto appended = run.writer.append(new_events);
-  if (!appended) {
-    if (appended.error().code == Errc::kRefused) {
+  auto written = run.writer.append(std::move(new_events));
+  if (!written) {
+    if (written.error().code == Errc::kRefused) {
       stopping = true;
       parts.network.log.error("another controller has taken over; nothing is done any more",
                               {{"epoch", std::to_string(parts.epoch.value())}});
     }
-    return appended.error();
+    return written.error();
   }
-  auto revision = run.writer.revision().value() - static_cast<std::int64_t>(new_events.size());
-  for (auto& event : new_events) {
-    JournalEvent written;
-    written.stream = run.writer.stream();
-    written.revision = Revision(++revision);
-    written.type = std::move(event.type);
-    written.data = std::move(event.data);
-    written.at = parts.network.clock.now();
-    written.epoch = parts.epoch;
-    const auto applied = apply(run.state, written);
+  for (const auto& event : *written) {
+    const auto applied = apply(run.state, event);
     VERGER_ASSERT(applied.has_value());
+  }
+  if (has_ended(run.state.status) || run.state.revision.value() - run.snapshot_tried.value() >=
+                                         parts.options.events_between_snapshots) {
+    keep_snapshot(run);
   }
   return {};
 }
 
+void Core::keep_snapshot(Run& run) {
+  run.snapshot_tried = run.state.revision;
+  const auto kept = parts.journal.save_snapshot(snapshot_of(run.state), parts.epoch);
+  if (!kept) {
+    parts.network.log.warning("no snapshot of the run is kept; the next start reads its events",
+                              {{"run", run.state.id}, {"reason", kept.error().message}});
+  }
+}
+
 Result<void> Core::reload(Run& run) {
-  VERGER_TRY(const auto events, parts.journal.read(run.writer.stream()));
-  RunState state;
-  for (const auto& event : events) {
-    VERGER_CHECK(apply(state, event));
-  }
-  if (!state.plan) {
-    return Error{Errc::kCorruption, fmt::format("{}: it never started", run.writer.stream())};
-  }
+  VERGER_TRY(auto state, replay_run(parts.journal, run.writer.stream()));
   run.writer = StreamWriter(parts.journal, run.writer.stream(), parts.epoch, state.revision);
   run.state = std::move(state);
+  run.snapshot_tried = run.state.revision;
   run.group_failed = false;
   run.in_trouble = false;
   return {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controller/executor/executor.h"
+#include "controller/executor/run_snapshot.h"
 
 namespace verger::controller::detail {
 
@@ -28,6 +29,7 @@ struct Run {
       : writer(journal, "run/" + id, epoch, Revision(0)) {}
   RunState state;
   StreamWriter writer;
+  Revision snapshot_tried{0};  ///< the last revision at which a snapshot was to be kept
   std::vector<std::weak_ptr<Waker>> wakers;
   /// Of stages under way, on the monotonic clock; longer by each pause.
   std::map<std::string, Monotonic> deadlines;
@@ -44,24 +46,36 @@ struct Run {
   bool in_trouble = false;                         ///< an event could not be journaled
   bool group_failed = false;                       ///< steps beside it must not start
 
+  Monotonic deadlines_stopped_until{};  ///< end of the last time in which none ran
+
   /// Lets all sleeping coroutines of the run look around now.
   void wake();
+  /// No deadline runs from `begin` to `end`: the run was paused, or its hours closed. Each of
+  /// several steps that waited may say so; the time counts once.
+  void stop_deadlines(Monotonic begin, Monotonic end);
 };
 
 /// What the executor and its run coroutines share. The coroutines keep it alive.
 struct Core {
-  explicit Core(ExecutorParts p) : parts(std::move(p)), observer(parts.network) {}
+  explicit Core(ExecutorParts p)
+      : parts(std::move(p)),
+        observer(parts.network),
+        plans(parts.journal, parts.epoch, parts.network.log) {}
   ExecutorParts parts;
   Observer observer;
   bool stopping = false;
-  std::size_t active = 0;  ///< run coroutines
-  std::map<std::string, std::shared_ptr<Run>, std::less<>> runs;
-  std::map<std::string, StoredPlan, std::less<>> plans;
+  std::size_t active = 0;                                         ///< run coroutines
+  std::map<std::string, std::shared_ptr<Run>, std::less<>> runs;  ///< those not ended
+  std::map<std::string, std::shared_ptr<const RunSummary>, std::less<>> ended;
+  PlanBook plans;
 
   /// Journals and folds in. Errors: the journal's; kRefused also sets `stopping`.
   Result<void> record(Run& run, std::vector<NewEvent> events);
   /// The run's state as the journal has it, into a fresh Run's members.
   Result<void> reload(Run& run);
+  /// Lets the journal keep what the run's events add up to now. A failure is logged: it costs time
+  /// at the next start, no more.
+  void keep_snapshot(Run& run);
 };
 
 /// Drives a run to its end, or until the executor stops. Never throws.

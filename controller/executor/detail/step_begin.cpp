@@ -74,13 +74,11 @@ net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
            {{"step", step.id}, {"reason", reason}, {"gates", std::move(gates)}});
   }
   if (for_hours) {
-    // Closed hours are no delay: no deadline runs while they last.
+    // Closed hours are no delay.
     const auto began = monotonic();
     run_->waiting_since.erase(step.id);
     co_await nap(poll());
-    if (const auto deadline = run_->deadlines.find(stage.id); deadline != run_->deadlines.end()) {
-      deadline->second += monotonic() - began;
-    }
+    run_->stop_deadlines(began, monotonic());
     co_return;
   }
   const auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());

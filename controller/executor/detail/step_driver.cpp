@@ -109,11 +109,7 @@ net::awaitable<void> RunDriver::pause_point() {
     co_await nap(poll());
   }
   if (paused) {
-    // Deadlines do not run while the run is paused.
-    const auto gone = monotonic() - began;
-    for (auto& [id, deadline] : run_->deadlines) {
-      deadline += gone;
-    }
+    run_->stop_deadlines(began, monotonic());
     run_->waiting_since.clear();
   }
 }

@@ -66,6 +66,10 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
           break;
         }
         co_await act(stage, step, std::move(context), true);
+        if (const auto status = state_of(step).status;
+            status != StepStatus::kActing && status != StepStatus::kUnknown) {
+          co_return std::nullopt;  // refused: the intent is given up, the step begins anew
+        }
         break;
       case Verdict::Kind::kNotHappened:
         add(events::kStepRetry, {{"step", step.id},

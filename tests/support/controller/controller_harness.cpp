@@ -29,6 +29,7 @@ ControllerHarness::ControllerHarness(int voters, bool agents)
   must(disk.make_directories("/state"));
   must(disk.sync_directory("/"));
   options.poll_interval = std::chrono::milliseconds(100);
+  options.events_between_snapshots = 3;  // so that each restart goes through some
 }
 
 ControllerHarness::~ControllerHarness() { crash(); }

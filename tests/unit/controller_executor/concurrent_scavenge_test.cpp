@@ -57,6 +57,26 @@ TEST_F(ConcurrentScavenge, OneMakesThePointThenAllOthersAtOnceThenTheLeader) {
   EXPECT_EQ(cluster.total_resigns(), 1);
 }
 
+TEST_F(ConcurrentScavenge, APauseMovesTheDeadlineOnceForAllOfThem) {
+  boot(5);
+  auto& cluster = harness_->cluster;
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.strategy = planner::Strategy::kConcurrent;
+  policy.scavenge.scavenge_deadline_ms = 100'000;
+  const auto run = harness_->start_scavenge(policy);
+  ASSERT_TRUE(harness_->run_until([&] {
+    return cluster.node("n3").running && cluster.node("n4").running && cluster.node("n5").running;
+  }));
+  ASSERT_TRUE(harness_->executor->pause(run, "me", "").has_value());
+  harness_->run_until([] { return false; }, std::chrono::seconds(200));
+  EXPECT_TRUE(harness_->state(run).alerts.empty());
+  cluster.scavenge_takes = std::chrono::hours(1);
+  ASSERT_TRUE(harness_->wait_for(harness_->executor->resume(run, "me")).has_value());
+  harness_->run_until([] { return false; }, std::chrono::seconds(110));
+  ASSERT_FALSE(harness_->state(run).alerts.empty()) << "three pauses of 200 s were counted";
+  EXPECT_THAT(harness_->state(run).alerts[0], ::testing::HasSubstr("deadline"));
+}
+
 TEST_F(ConcurrentScavenge, APauseStopsAllOfThemAndEachGoesOn) {
   boot(5);
   auto& cluster = harness_->cluster;

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/support/controller/controller_harness.h"
 
 namespace verger::controller {
@@ -46,7 +44,7 @@ bool run_with_crash(ControllerHarness& h, const std::function<bool()>& now) {
   if (crashed) {
     h.crash();
     h.boot();
-    EXPECT_TRUE(h.run_to_end(run, std::chrono::minutes(30))) << to_json(h.state(run)).dump(1);
+    EXPECT_TRUE(h.run_to_end(run, std::chrono::minutes(30))) << snapshot_of(h.state(run)).state;
   }
   expect_right_end(h, run);
   return crashed;
@@ -166,12 +164,88 @@ TEST(ControllerCrash, ReplayGivesTheSameStateAsLiving) {
   h.register_cluster();
   const auto run = h.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h.run_to_end(run));
-  auto before = to_json(h.state(run));
+  const auto before = snapshot_of(h.state(run));
   h.crash();
   h.boot();
-  auto after = to_json(h.state(run));
-  EXPECT_EQ(before["stages"], after["stages"]);
-  EXPECT_EQ(before, after);
+  const auto after = snapshot_of(h.state(run));
+  EXPECT_EQ(before.state, after.state);
+  EXPECT_EQ(before.revision, after.revision);
+}
+
+TEST(ControllerCrash, ASnapshotAtAnyEventGivesTheSameStateAsAllEvents) {
+  ControllerHarness h;
+  h.boot();
+  h.register_cluster();
+  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h.run_to_end(run));
+  const auto stream = "run/" + run;
+  const auto events = h.journal->read(stream).value();
+  ASSERT_GT(events.size(), 20U);
+
+  auto copy = open_sqlite_journal(h.disk, "/state/copy.db", h.time).value();
+  const auto epoch = copy->begin_epoch("test").value();
+  RunState told;
+  for (const auto& event : events) {
+    ASSERT_TRUE(
+        copy->append(stream, kAnyRevision, {NewEvent{event.type, event.data}}, epoch).has_value());
+    ASSERT_TRUE(apply(told, copy->read(stream, told.revision).value().at(0)).has_value());
+    // The state of the snapshot before this event, and this event.
+    const auto replayed = replay_run(*copy, stream);
+    ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
+    ASSERT_EQ(snapshot_of(*replayed).state, snapshot_of(told).state) << event.type;
+    ASSERT_TRUE(copy->save_snapshot(snapshot_of(told), epoch).has_value());
+    ASSERT_EQ(snapshot_of(replay_run(*copy, stream).value()).state, snapshot_of(told).state);
+  }
+  const auto summary = parse_summary(copy->current_snapshots("run/").value().at(0));
+  ASSERT_TRUE(summary.has_value()) << summary.error().message;
+  EXPECT_EQ(summary->status, RunStatus::kDone);
+  EXPECT_EQ(summary->durations.size(), summary_of(told).durations.size());
+  EXPECT_GT(summary->durations.size(), 3U);
+}
+
+TEST(ControllerCrash, ASnapshotOfAnotherFormatIsReadAround) {
+  ControllerHarness h;
+  h.boot();
+  h.register_cluster();
+  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h.run_to_end(run));
+  const auto before = snapshot_of(h.state(run));
+  for (const std::string text : {R"({"format":99})", "{}", "no JSON", R"({"format":1})"}) {
+    ASSERT_TRUE(h.journal->save_snapshot({before.stream, before.revision, text, text}, h.epoch)
+                    .has_value());
+    h.crash();
+    h.boot();
+    EXPECT_EQ(snapshot_of(h.state(run)).state, before.state) << text;
+    ASSERT_EQ(h.executor->runs("prod").size(), 1U);
+    EXPECT_EQ(h.executor->runs("prod")[0]->status, RunStatus::kDone);
+  }
+}
+
+TEST(ControllerCrash, PlansAndEndedRunsAreThereAfterARestart) {
+  ControllerHarness h;
+  h.boot();
+  h.register_cluster();
+  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h.run_to_end(run));
+  const auto hash = h.state(run).plan->hash;
+  h.crash();
+  h.boot();
+  ASSERT_EQ(h.executor->plans("prod").size(), 1U);
+  ASSERT_EQ(h.executor->runs("prod").size(), 1U);
+  EXPECT_EQ(h.executor->runs("prod")[0]->id, run);
+  EXPECT_EQ(h.executor->plans("prod")[0].made_by, "test");
+  EXPECT_TRUE(h.executor->plans("another").empty());
+  const auto plan = h.executor->find_plan(hash.substr(0, 8));
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(plan->plan->hash, hash);
+  EXPECT_EQ(h.executor->find_plan(hash.substr(0, 7)).error().code, Errc::kConflict);
+  EXPECT_EQ(h.executor->find_plan("00000000").error().code, Errc::kNotFound);
+  EXPECT_EQ(h.executor->find_run(run.substr(0, 12)).value()->id, run);
+  EXPECT_EQ(h.executor->find_run(run.substr(0, 7)).error().code, Errc::kConflict);
+  EXPECT_EQ(h.executor->find_run("").error().code, Errc::kNotFound);
+  EXPECT_TRUE(h.executor->active_runs("").empty());
+  EXPECT_EQ(h.executor->pause(run, "test", "").error().code, Errc::kConflict);
+  EXPECT_EQ(h.executor->pause("none", "test", "").error().code, Errc::kNotFound);
 }
 
 }  // namespace

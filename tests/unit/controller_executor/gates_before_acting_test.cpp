@@ -43,7 +43,7 @@ class GatesBeforeActing : public ::testing::Test {
     EXPECT_FALSE(gates[0]["since"].get<std::string>().empty());
   }
   void expect_done(const std::string& run) {
-    ASSERT_TRUE(h_.run_to_end(run)) << to_json(h_.state(run)).dump(1);
+    ASSERT_TRUE(h_.run_to_end(run)) << snapshot_of(h_.state(run)).state;
     EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
   }
   ControllerHarness h_;

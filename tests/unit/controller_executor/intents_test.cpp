@@ -91,6 +91,37 @@ TEST_F(Intents, AMessageOfAnIntentThatWasGivenUpFindsNoPermit) {
   expect_done_once(run);
 }
 
+TEST_F(Intents, AnIntentThatIsRefusedWhenItIsSentAgainBeginsAnew) {
+  bool lost = false;
+  bool forgot = false;
+  h_.cluster.fate = [&lost](const test::FakeNode& node,
+                            const http::Request& request) -> std::optional<Fate> {
+    if (lost || node.name != "n2" || request.target != "/agent/v1/operations") {
+      return std::nullopt;
+    }
+    lost = true;
+    return Fate::kLost;
+  };
+  // The agent restarts between the second permit and the second message.
+  h_.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
+    if (lost && !forgot && node.name == "n2" && request.target.ends_with("/permits")) {
+      forgot = true;
+      h_.cluster.node("n2").permits.clear();
+    }
+  };
+  const auto run = start();
+  ASSERT_TRUE(h_.run_to_end(run));
+  ASSERT_TRUE(forgot);
+  expect_done_once(run);
+  const auto events = h_.events(run, "scavenge-n2");
+  EXPECT_EQ(std::ranges::count(events, "step-intended"), 2);
+  // Nothing is asked that was not intended: between the refusal and the next intent it is pending.
+  const auto retry = std::ranges::find(events, "step-retry");
+  ASSERT_NE(retry, events.end());
+  const auto intended = std::find(retry, events.end(), "step-intended");
+  EXPECT_EQ(std::count(retry, intended, "step-acted"), 0);
+}
+
 TEST_F(Intents, APauseLeavesTheScavengeToEndWhereThePolicySaysSo) {
   auto policy = ControllerHarness::quick_policy();
   policy.scavenge.on_pause = planner::PauseRule::kLeave;

@@ -35,7 +35,7 @@ class OfflineScavenge : public ::testing::Test {
     h_.run_until([] { return false; }, time);
   }
   void expect_all_done(const std::string& run) {
-    ASSERT_TRUE(h_.run_to_end(run)) << to_json(h_.state(run)).dump(1);
+    ASSERT_TRUE(h_.run_to_end(run)) << snapshot_of(h_.state(run)).state;
     EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
     for (const auto& each : h_.cluster.nodes) {
       EXPECT_TRUE(each.up) << each.name;

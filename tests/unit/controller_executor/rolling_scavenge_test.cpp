@@ -29,7 +29,7 @@ class RollingScavenge : public ::testing::Test {
   /// Order in which nodes finished the point.
   std::string run(const planner::Policy& policy = ControllerHarness::quick_policy()) {
     const auto id = h().start_scavenge(policy);
-    EXPECT_TRUE(h().run_to_end(id)) << to_json(h().state(id)).dump(2);
+    EXPECT_TRUE(h().run_to_end(id)) << snapshot_of(h().state(id)).state;
     return id;
   }
   void expect_all_done(const std::string& id, std::int64_t point) {

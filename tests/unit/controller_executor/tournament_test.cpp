@@ -44,7 +44,7 @@ class TournamentCase : public ::testing::Test {
 
   /// The run says done, and it is: each node finished the point once, nothing is left behind.
   void expect_done_and_true(const std::string& run, std::int64_t point = 0) {
-    ASSERT_TRUE(h_.run_to_end(run)) << to_json(h_.state(run)).dump(1);
+    ASSERT_TRUE(h_.run_to_end(run)) << snapshot_of(h_.state(run)).state;
     EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
     for (const auto& each : cluster().nodes) {
       EXPECT_EQ(each.last_finished, point) << each.name;

@@ -35,7 +35,9 @@ class JournalTest : public ::testing::Test {
   }
   Result<Revision> add(std::string_view stream, std::string type,
                        Revision expected = kAnyRevision) {
-    return journal_->append(stream, expected, {{std::move(type), "{\"a\":1}"}}, epoch_);
+    VERGER_TRY(const auto written,
+               journal_->append(stream, expected, {{std::move(type), "{\"a\":1}"}}, epoch_));
+    return written.back().revision;
   }
   std::vector<std::string> types(std::string_view stream) {
     std::vector<std::string> out;
@@ -60,7 +62,16 @@ TEST_F(JournalTest, GivesBackWhatWasAppendedInOrder) {
   ASSERT_EQ(add("run/1", "started", Revision(0)).value(), Revision(1));
   ASSERT_EQ(add("run/2", "started").value(), Revision(1));
   const auto two = journal_->append("run/1", Revision(1), {{"b", "{}"}, {"c", "{}"}}, epoch_);
-  ASSERT_EQ(two.value(), Revision(3));
+  ASSERT_EQ(two.value().size(), 2U);
+  EXPECT_EQ(two->back().revision, Revision(3));
+  // What an append tells is what a reader finds.
+  const auto read = journal_->read("run/1", Revision(1)).value();
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*two)[i].type, read[i].type);
+    EXPECT_EQ((*two)[i].at, read[i].at);
+    EXPECT_EQ((*two)[i].hash, read[i].hash);
+    EXPECT_EQ((*two)[i].sequence, read[i].sequence);
+  }
   EXPECT_THAT(types("run/1"), ElementsAre("started", "b", "c"));
   const auto all = journal_->read_all(Sequence(1));
   ASSERT_EQ(all->size(), 3U);
@@ -131,6 +142,69 @@ TEST_F(JournalTest, RefusesANewerSchema) {
   const auto opened = open_sqlite_journal(disk_, "/state/journal.db", clock_);
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(opened.error().code, Errc::kUnsupported);
+}
+
+TEST_F(JournalTest, KeepsTheNewestSnapshotOfAStream) {
+  EXPECT_FALSE(journal_->snapshot("run/1").value().has_value());
+  ASSERT_TRUE(add("run/1", "a").has_value());
+  ASSERT_TRUE(add("run/2", "a").has_value());
+  ASSERT_TRUE(journal_->save_snapshot({"run/1", Revision(1), "one", "1"}, epoch_).has_value());
+  ASSERT_TRUE(journal_->save_snapshot({"run/2", Revision(1), "two", "2"}, epoch_).has_value());
+  ASSERT_TRUE(add("run/1", "b").has_value());
+  journal_.reset();
+  open();
+  const auto kept = journal_->snapshot("run/1").value();
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ(kept->revision, Revision(1));
+  EXPECT_EQ(kept->state, "1");
+  // Of the first there is a newer event.
+  const auto current = journal_->current_snapshots("run/").value();
+  ASSERT_EQ(current.size(), 1U);
+  EXPECT_EQ(current[0].stream, "run/2");
+  EXPECT_EQ(current[0].summary, "two");
+  EXPECT_TRUE(journal_->current_snapshots("plan/").value().empty());
+  ASSERT_TRUE(journal_->save_snapshot({"run/1", Revision(2), "one", "12"}, epoch_).has_value());
+  EXPECT_EQ(journal_->snapshot("run/1").value()->state, "12");
+  EXPECT_EQ(journal_->current_snapshots("run/").value().size(), 2U);
+  EXPECT_TRUE(journal_->verify().has_value());
+}
+
+TEST_F(JournalTest, RefusesASnapshotOfAnotherRevisionOrEpoch) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  for (const auto wrong : {Revision(0), Revision(2)}) {
+    EXPECT_EQ(journal_->save_snapshot({"s", wrong, "", ""}, epoch_).error().code, Errc::kConflict);
+  }
+  EXPECT_EQ(journal_->save_snapshot({"none", Revision(1), "", ""}, epoch_).error().code,
+            Errc::kConflict);
+  const auto old = epoch_;
+  ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
+  EXPECT_EQ(journal_->save_snapshot({"s", Revision(1), "", ""}, old).error().code, Errc::kRefused);
+}
+
+TEST_F(JournalTest, ASnapshotOfOtherEventsCountsAsNone) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  ASSERT_TRUE(journal_->save_snapshot({"s", Revision(1), "x", "y"}, epoch_).has_value());
+  journal_.reset();
+  {
+    auto database = sqlite::Database::open(disk_, "/state/journal.db");
+    ASSERT_TRUE(database->execute("UPDATE events SET hash = x'00'").has_value());
+  }
+  open();
+  EXPECT_FALSE(journal_->snapshot("s").value().has_value());
+  EXPECT_TRUE(journal_->current_snapshots("").value().empty());
+}
+
+TEST_F(JournalTest, OpensAJournalOfSchemaOne) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  journal_.reset();
+  {
+    auto database = sqlite::Database::open(disk_, "/state/journal.db");
+    ASSERT_TRUE(database->execute("DROP TABLE snapshots; PRAGMA user_version = 1").has_value());
+  }
+  open();
+  EXPECT_THAT(types("s"), ElementsAre("a"));
+  EXPECT_TRUE(journal_->save_snapshot({"s", Revision(1), "x", "y"}, epoch_).has_value());
+  EXPECT_EQ(journal_->snapshot("s").value()->state, "y");
 }
 
 TEST_F(JournalTest, AcknowledgedEventsSurviveAPowerCutAtAnyDiskOperation) {

@@ -93,7 +93,7 @@ TEST_F(Schedules, StartWhatIsDueInsideItsWindow) {
   EXPECT_EQ(newest(), RunStatus::kDone);
   const auto run = h_.executor->runs("prod").front();
   EXPECT_EQ(run->started_by, "policy/nightly");
-  EXPECT_EQ(run->plan->policy.name, "nightly");
+  EXPECT_EQ(h_.state(run->id).plan->policy.name, "nightly");
   EXPECT_EQ(scheduler_->state("nightly", "prod").outcome, "started");
   until("2024-06-03 01:59");
   EXPECT_THAT(starts(), SizeIs(1));
@@ -172,7 +172,7 @@ TEST_F(Schedules, PolicyChangedMidRun) {
   apply(kNightly);
   until("2024-06-02 02:05");
   ASSERT_THAT(starts(), SizeIs(1));
-  const auto hash = h_.executor->runs("prod").front()->plan->hash;
+  const auto hash = h_.executor->runs("prod").front()->plan;
   // A freeze, from now on: it holds at once; the plan that runs stays what it was.
   apply(R"(name: nightly
 clusters: [prod]
@@ -184,14 +184,14 @@ parameters: {threads: 4}
 )");
   until("2024-06-02 03:59");
   EXPECT_EQ(newest(), RunStatus::kWaiting);
-  EXPECT_THAT(h_.executor->runs("prod").front()->reason, HasSubstr("freeze"));
+  EXPECT_THAT(h_.executor->active_runs("prod").front()->reason, HasSubstr("freeze"));
   for (const auto& node : h_.cluster.nodes) {
     EXPECT_FALSE(node.running.has_value());
   }
   until("2024-06-04 03:59");
   EXPECT_THAT(starts(), SizeIs(1));
   EXPECT_EQ(newest(), RunStatus::kDone);
-  EXPECT_EQ(h_.executor->runs("prod").front()->plan->hash, hash);
+  EXPECT_EQ(h_.executor->runs("prod").front()->plan, hash);
 }
 
 TEST_F(Schedules, DstRepeatsTheDueHourAndNothingWorksOutsideTheWindow) {

@@ -1,0 +1,301 @@
+#include "controller/executor/run_snapshot.h"
+
+#include <fmt/format.h>
+#include <type_traits>
+
+#include <nlohmann/json.hpp>
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFormat = 1;
+constexpr std::size_t kPage = 1'000;
+
+// The members of each part, named once for writing and for reading. The plan, and what follows from
+// it at once, come from the stream's first event.
+template <class Archive, class Step>
+  requires std::is_same_v<std::remove_const_t<Step>, StepState>
+void members(Archive& archive, Step& step) {
+  archive("status", step.status);
+  archive("attempt", step.attempt);
+  archive("forgiven", step.forgiven);
+  archive("operation", step.operation);
+  archive("memo", step.memo);
+  archive("result", step.result);
+  archive("progress", step.progress);
+  archive("reason", step.reason);
+  archive("outcomes", step.outcomes);
+  archive("gates", step.gates);
+  archive("acted", step.acted);
+  archive("interrupting", step.interrupting);
+  archive("undoing", step.undoing);
+  archive("undo_operation", step.undo_operation);
+  archive("undo_attempt", step.undo_attempt);
+  archive("since", step.since);
+  archive("started", step.started);
+  archive("ended", step.ended);
+}
+
+template <class Archive, class Stage>
+  requires std::is_same_v<std::remove_const_t<Stage>, StageState>
+void members(Archive& archive, Stage& stage) {
+  archive("status", stage.status);
+  archive("started", stage.started);
+  archive("put_off", stage.put_off);
+  archive("rolling_back", stage.rolling_back);
+}
+
+template <class Archive, class Move>
+  requires std::is_same_v<std::remove_const_t<Move>, LeaderMove>
+void members(Archive& archive, Move& move) {
+  archive("from", move.from);
+  archive("to", move.to);
+  archive("planned", move.planned);
+  archive("at", move.at);
+}
+
+template <class Archive, class State>
+  requires std::is_same_v<std::remove_const_t<State>, RunState>
+void members(Archive& archive, State& run) {
+  archive("status", run.status);
+  archive("reason", run.reason);
+  archive("pause_mode", run.pause_mode);
+  archive("paused_with_cluster", run.paused_with_cluster);
+  archive("steps", run.steps);
+  archive("stages", run.stages);
+  archive("order", run.order);
+  archive("values", run.values);
+  archive("skipped_nodes", run.skipped_nodes);
+  archive("moves", run.moves);
+  archive("alerts", run.alerts);
+  archive("leader", run.leader);
+  archive("ended_at", run.ended_at);
+}
+
+template <class Archive, class Duration>
+  requires std::is_same_v<std::remove_const_t<Duration>, planner::PastDuration>
+void members(Archive& archive, Duration& past) {
+  archive("node", past.node);
+  archive("kind", past.kind);
+  archive("duration_ms", past.duration_ms);
+  archive("database_bytes", past.database_bytes);
+}
+
+template <class Archive, class Summary>
+  requires std::is_same_v<std::remove_const_t<Summary>, RunSummary>
+void members(Archive& archive, Summary& run) {
+  archive("id", run.id);
+  archive("cluster", run.cluster);
+  archive("operation", run.operation);
+  archive("plan", run.plan);
+  archive("started_by", run.started_by);
+  archive("status", run.status);
+  archive("started_at", run.started_at);
+  archive("ended_at", run.ended_at);
+  archive("durations", run.durations);
+}
+
+class Writer {
+ public:
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    out_[name] = written(value);
+  }
+
+  template <class T>
+  static std::string text_of(const T& value) {
+    Writer writer;
+    writer.out_["format"] = kFormat;
+    members(writer, value);
+    return writer.out_.dump();
+  }
+
+ private:
+  template <class T>
+  static json written(const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      return to_string(value);
+    } else if constexpr (std::is_same_v<T, Ticks>) {
+      return value.value();
+    } else if constexpr (requires { json(value); }) {
+      return value;
+    } else {
+      Writer writer;
+      members(writer, value);
+      return std::move(writer.out_);
+    }
+  }
+  template <class T>
+  static json written(const std::optional<T>& value) {
+    return value ? written(*value) : json();
+  }
+  template <class T>
+  static json written(const std::vector<T>& values) {
+    auto out = json::array();
+    for (const auto& value : values) {
+      out.push_back(written(value));
+    }
+    return out;
+  }
+  template <class T>
+  static json written(const std::map<std::string, T>& values) {
+    auto out = json::object();
+    for (const auto& [name, value] : values) {
+      out[name] = written(value);
+    }
+    return out;
+  }
+
+  json out_ = json::object();
+};
+
+/// Throws what the JSON library does where a member is missing or of another type.
+class Reader {
+ public:
+  explicit Reader(const json& in) : in_(in) {}
+  template <class T>
+  void operator()(const char* name, T& into) {
+    read(in_.at(name), into);
+  }
+
+ private:
+  template <class T>
+  static void read(const json& from, T& into) {
+    if constexpr (std::is_enum_v<T>) {
+      read_enumerator(from.get_ref<const std::string&>(), into);
+    } else if constexpr (std::is_same_v<T, Ticks>) {
+      into = Ticks(from.get<std::int64_t>());
+    } else if constexpr (requires { from.get<T>(); }) {
+      from.get_to(into);
+    } else {
+      Reader reader(from);
+      members(reader, into);
+    }
+  }
+  template <class T>
+  static void read(const json& from, std::optional<T>& into) {
+    into.reset();
+    if (!from.is_null()) {
+      read(from, into.emplace());
+    }
+  }
+  template <class T>
+  static void read(const json& from, std::vector<T>& into) {
+    into.clear();
+    for (const auto& value : from) {
+      read(value, into.emplace_back());
+    }
+  }
+  template <class T>
+  static void read(const json& from, std::map<std::string, T>& into) {
+    into.clear();
+    for (const auto& [name, value] : from.items()) {
+      read(value, into[name]);
+    }
+  }
+  template <class T>
+  static void read_enumerator(const std::string& name, T& into) {
+    // Names beyond the last enumerator are empty.
+    for (std::underlying_type_t<T> i = 0; !to_string(static_cast<T>(i)).empty(); ++i) {
+      if (to_string(static_cast<T>(i)) == name) {
+        into = static_cast<T>(i);
+        return;
+      }
+    }
+    throw std::invalid_argument(fmt::format("\"{}\" is no value here", name));
+  }
+
+  const json& in_;
+};
+
+template <class T>
+Result<void> read_text(const std::string& stream, const std::string& text, T& into) {
+  try {
+    const auto value = json::parse(text);
+    if (value.value("format", 0) != kFormat) {
+      return Error{Errc::kUnsupported, fmt::format("{}: a snapshot of another format", stream)};
+    }
+    Reader reader(value);
+    members(reader, into);
+    return {};
+  } catch (const std::exception& error) {
+    return Error{Errc::kCorruption, fmt::format("{}: snapshot: {}", stream, error.what())};
+  }
+}
+
+/// Nothing where the journal has none that can be used.
+Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::string& stream) {
+  VERGER_TRY(const auto snapshot, journal.snapshot(stream));
+  if (!snapshot) {
+    return std::optional<RunState>();
+  }
+  VERGER_TRY(const auto first, journal.read(stream, Revision(0), 1));
+  RunState state;
+  for (const auto& event : first) {
+    VERGER_CHECK(apply(state, event));
+  }
+  if (!state.plan || !read_text(stream, snapshot->state, state)) {
+    return std::optional<RunState>();
+  }
+  state.revision = snapshot->revision;
+  return std::optional(std::move(state));
+}
+
+}  // namespace
+
+RunSummary summary_of(const RunState& run) {
+  RunSummary out{.id = run.id,
+                 .cluster = run.cluster,
+                 .operation = run.plan->policy.operation,
+                 .plan = run.plan->hash,
+                 .started_by = run.started_by,
+                 .status = run.status,
+                 .started_at = run.started_at,
+                 .ended_at = run.ended_at,
+                 .durations = {}};
+  for (const auto& stage : run.plan->stages) {
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        const auto& state = run.steps.at(step.id);
+        if (state.status == StepStatus::kDone && state.started && state.ended) {
+          out.durations.push_back(
+              {step.node, step.kind,
+               (state.ended->value() - state.started->value()) / kTicksPerMillisecond, 0});
+        }
+      }
+    }
+  }
+  return out;
+}
+
+Snapshot snapshot_of(const RunState& run) {
+  return {"run/" + run.id, run.revision, Writer::text_of(summary_of(run)), Writer::text_of(run)};
+}
+
+Result<RunSummary> parse_summary(const Snapshot& snapshot) {
+  RunSummary out;
+  VERGER_CHECK(read_text(snapshot.stream, snapshot.summary, out));
+  return out;
+}
+
+Result<RunState> replay_run(Journal& journal, const std::string& stream) {
+  VERGER_TRY(auto kept, from_snapshot(journal, stream));
+  auto state = std::move(kept).value_or(RunState());
+  for (;;) {
+    VERGER_TRY(const auto events, journal.read(stream, state.revision, kPage));
+    if (events.empty()) {
+      break;
+    }
+    for (const auto& event : events) {
+      VERGER_CHECK(apply(state, event));
+    }
+  }
+  if (!state.plan) {
+    return Error{Errc::kCorruption, fmt::format("{}: it never started", stream)};
+  }
+  return state;
+}
+
+}  // namespace verger::controller
