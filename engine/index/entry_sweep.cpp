@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "engine/index/detail/entry_reader.h"
 #include "engine/index/detail/index_state.h"
@@ -15,13 +16,45 @@ namespace {
 constexpr std::uint64_t kFirstWindow = 256;
 constexpr std::uint64_t kLargestWindow = 8192;
 
+std::uint64_t midpoints_of(const PTable& table, int cache_depth) {
+  detail::PTableLayout layout{.version = table.version(), .count = table.count()};
+  if (layout.version == detail::kNewestPTableVersion) {
+    // What the file has beyond its other parts.
+    const auto end = layout.midpoint_offset(0) + detail::kPTableFooterSize + detail::kPTableMd5Size;
+    layout.midpoint_count = (table.file_size() - end) / detail::kMidpointSize;
+  }
+  return detail::search_midpoints(layout, cache_depth);
+}
+
+Result<std::optional<IndexEntry>> latest_in(const EntrySweep::Part& part,
+                                            std::span<const IndexEntry> entries, LogPosition limit,
+                                            const EntryFilter& is_of_stream) {
+  if (detail::positions_descend([&](std::uint64_t i) { return entries[i]; }, 0, entries.size())) {
+    const auto last = std::ranges::partition_point(
+        entries, [limit](const IndexEntry& entry) { return entry.position >= limit; });
+    return last == entries.end() ? std::nullopt : std::optional(*last);
+  }
+  if (!part.in_table) {
+    const auto ascending = [&](std::uint64_t i) { return entries[entries.size() - 1 - i]; };
+    return detail::find_latest_in_memory(ascending, entries.size(), limit, is_of_stream);
+  }
+  const detail::TableRun run{.first = part.first,
+                             .end = part.first + entries.size(),
+                             .entries = part.table_entries,
+                             .midpoints = part.midpoints};
+  const auto at = [&](std::uint64_t i) -> Result<IndexEntry> { return entries[i - part.first]; };
+  return detail::find_latest_in_table(at, run, limit, is_of_stream);
+}
+
 }  // namespace
 
 /// A window of one table's entries that moves towards its front.
 struct EntrySweep::Table {
-  explicit Table(std::shared_ptr<const PTable> opened) : table(std::move(opened)) {}
+  Table(std::shared_ptr<const PTable> opened, int cache_depth)
+      : table(std::move(opened)), midpoints(midpoints_of(*table, cache_depth)) {}
 
   std::shared_ptr<const PTable> table;
+  std::uint64_t midpoints;
   std::uint64_t start = 0;  ///< number of the window's first entry
   std::vector<IndexEntry> window;
   std::vector<IndexEntry> piece;
@@ -50,7 +83,9 @@ struct EntrySweep::Table {
     return table->read(start, last - start, window);
   }
 
-  Result<bool> find(StreamHash hash, std::size_t limit, std::vector<IndexEntry>& out) {
+  /// `first` becomes the number of the run's first entry.
+  Result<bool> find(StreamHash hash, std::size_t limit, std::vector<IndexEntry>& out,
+                    std::uint64_t& first) {
     if (table->count() == 0) {
       return true;
     }
@@ -82,6 +117,7 @@ struct EntrySweep::Table {
       }
       if (run.empty() || run.begin() != window.begin() || start == 0) {
         out.insert(out.end(), run.begin(), run.end());
+        first = start + static_cast<std::uint64_t>(run.begin() - window.begin());
         return true;
       }
       VERGER_CHECK(extend(run.size()));
@@ -91,7 +127,7 @@ struct EntrySweep::Table {
 
 EntrySweep::EntrySweep(const Index& index) : state_(index.state_.get()), view_(state_->view()) {
   for (const auto& table : view_->newest_first) {
-    tables_.push_back(std::make_unique<Table>(table));
+    tables_.push_back(std::make_unique<Table>(table, index.options().cache_depth));
   }
 }
 
@@ -104,35 +140,40 @@ Result<bool> EntrySweep::find(StreamHash hash, std::size_t limit, Found& found) 
 
 Result<bool> EntrySweep::collect(StreamHash hash, std::size_t limit, Found& found) {
   found.entries.clear();
-  found.ends.clear();
+  found.parts.clear();
   view_->memory->range(hash, detail::kSmallestNumber, detail::kGreatestNumber,
                        std::numeric_limits<std::size_t>::max(), found.entries);
   if (found.entries.size() > limit) {
     return false;
   }
-  found.ends.push_back(found.entries.size());
+  found.parts.push_back({.end = found.entries.size()});
   for (const auto& table : tables_) {
     if (table->table->version() == 1) {
       return false;
     }
-    VERGER_TRY(const bool complete, table->find(hash, limit, found.entries));
+    auto& part = found.parts.emplace_back();
+    part.in_table = true;
+    part.table_entries = table->table->count();
+    part.midpoints = table->midpoints;
+    VERGER_TRY(const bool complete, table->find(hash, limit, found.entries, part.first));
     if (!complete) {
       return false;
     }
-    found.ends.push_back(found.entries.size());
+    part.end = found.entries.size();
   }
   return true;
 }
 
-Result<std::optional<IndexEntry>> EntrySweep::latest_before(const Found& found, LogPosition limit) {
-  const auto at = [&](std::uint64_t i) -> Result<IndexEntry> { return found.entries[i]; };
+Result<std::optional<IndexEntry>> EntrySweep::latest_before(const Found& found, LogPosition limit,
+                                                            const EntryFilter& is_of_stream) {
   std::size_t begin = 0;
-  for (const auto end : found.ends) {
-    VERGER_TRY(const auto last, detail::find_latest_before(at, begin, end, limit, nullptr));
+  for (const auto& part : found.parts) {
+    const auto entries = std::span(found.entries).subspan(begin, part.end - begin);
+    begin = part.end;
+    VERGER_TRY(const auto last, latest_in(part, entries, limit, is_of_stream));
     if (last) {
       return last;
     }
-    begin = end;
   }
   return std::optional<IndexEntry>();
 }

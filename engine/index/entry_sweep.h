@@ -21,17 +21,26 @@ class EntrySweep {
   EntrySweep(const EntrySweep&) = delete;
   EntrySweep& operator=(const EntrySweep&) = delete;
 
-  /// The entries of one hash, as they lie: by table, each part descending.
+  /// The entries of one hash in memory or in one table, descending, and where they lie there.
+  struct Part {
+    std::size_t end = 0;  ///< in Found::entries; it begins where the part before it ends
+    bool in_table = false;
+    std::uint64_t first = 0;          ///< number of its first entry in the table
+    std::uint64_t table_entries = 0;  ///< of all streams
+    std::uint64_t midpoints = 0;      ///< of the table
+  };
+  /// The entries of one hash, as they lie.
   struct Found {
     std::vector<IndexEntry> entries;
-    /// Where each part ends: the memory entries' first, then the tables', newest to oldest.
-    std::vector<std::size_t> ends;
+    std::vector<Part> parts;  ///< the memory's, then the tables', newest to oldest
   };
   /// False when there are more than `limit` of them in one part, or a table is of version 1: then
   /// the stream is to be looked up in the Index. Errors: kCorruption (order), kIo.
   Result<bool> find(StreamHash hash, std::size_t limit, Found& found);
-  /// As Index::latest_before on the hash path, of what was found.
-  static Result<std::optional<IndexEntry>> latest_before(const Found& found, LogPosition limit);
+  /// As Index::latest_before, of what was found. `is_of_stream` has to accept every entry below
+  /// `limit`; it is only asked where the order of positions leaves a doubt.
+  static Result<std::optional<IndexEntry>> latest_before(const Found& found, LogPosition limit,
+                                                         const EntryFilter& is_of_stream);
 
  private:
   struct Table;

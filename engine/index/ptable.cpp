@@ -41,6 +41,7 @@ struct PTable::State {
   std::unique_ptr<File> file;
   std::uint64_t file_size = 0;
   detail::PTableLayout layout;
+  std::uint64_t search_midpoints = 0;
   std::vector<Midpoint> midpoints;
   std::unique_ptr<BloomFilter> bloom;
 
@@ -189,7 +190,8 @@ class Search {
 
 }  // namespace
 
-Result<std::shared_ptr<const PTable>> PTable::open(FileSystem& files, const Path& path, int) {
+Result<std::shared_ptr<const PTable>> PTable::open(FileSystem& files, const Path& path,
+                                                   int cache_depth) {
   auto state = std::make_unique<State>();
   state->path = path;
   VERGER_TRY(state->file, files.open(path, OpenMode::kRead));
@@ -214,6 +216,7 @@ Result<std::shared_ptr<const PTable>> PTable::open(FileSystem& files, const Path
     return layout.error().within(path.string());
   }
   state->layout = *layout;
+  state->search_midpoints = detail::search_midpoints(*layout, cache_depth);
   VERGER_CHECK(state->load_midpoints());
   auto bloom_path = path;
   bloom_path += ".bloomfilter";
@@ -311,14 +314,15 @@ Result<std::optional<IndexEntry>> PTable::latest_before(StreamHash hash, LogPosi
   }
   const auto stored = state_->stored_hash(hash);
   Search search(state_->path, *state_->file, state_->layout, state_->midpoints);
-  VERGER_TRY(const auto low, search.first_not_above({stored, kGreatestNumber, kGreatestPosition}));
-  VERGER_TRY(const auto end, search.first_not_above({stored, kSmallestNumber, kSmallestPosition}));
+  detail::TableRun run{.entries = count(), .midpoints = state_->search_midpoints};
+  VERGER_TRY(run.first, search.first_not_above({stored, kGreatestNumber, kGreatestPosition}));
+  VERGER_TRY(run.end, search.first_not_above({stored, kSmallestNumber, kSmallestPosition}));
   const auto at = [&](std::uint64_t n) -> Result<IndexEntry> {
     VERGER_TRY(auto entry, search.at(n));
     entry.hash = hash;
     return entry;
   };
-  return detail::find_latest_before(at, low, end, limit, is_of_stream);
+  return detail::find_latest_in_table(at, run, limit, is_of_stream);
 }
 
 Result<IndexEntry> PTable::entry(std::uint64_t n) const {

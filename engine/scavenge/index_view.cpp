@@ -34,9 +34,9 @@ Result<void> IndexView::forward(const StreamHandle& stream, std::int64_t from, s
   if (loaded) {
     out.clear();
     // From the oldest table to the newest, each from its end: mostly ascending as it is.
-    for (auto end = found_.ends.size(); end-- > 0;) {
-      const auto begin = end == 0 ? 0 : found_.ends[end - 1];
-      for (auto i = found_.ends[end]; i-- > begin;) {
+    for (auto part = found_.parts.size(); part-- > 0;) {
+      const auto begin = part == 0 ? 0 : found_.parts[part - 1].end;
+      for (auto i = found_.parts[part].end; i-- > begin;) {
         const auto& entry = found_.entries[i];
         if (entry.number.value() >= from && entry.number.value() <= to && entry.position < point_) {
           out.push_back(entry);
@@ -72,9 +72,9 @@ Result<std::optional<EventNumber>> IndexView::next(const StreamHandle& stream, E
     VERGER_TRY(const auto entry, index_->next(stream.hash, number));
     return entry ? std::optional(entry->number) : std::nullopt;
   }
-  for (auto end = found_.ends.size(); end-- > 0;) {
-    const auto begin = end == 0 ? 0 : found_.ends[end - 1];
-    for (auto i = found_.ends[end]; i-- > begin;) {
+  for (auto part = found_.parts.size(); part-- > 0;) {
+    const auto begin = part == 0 ? 0 : found_.parts[part - 1].end;
+    for (auto i = found_.parts[part].end; i-- > begin;) {
       if (found_.entries[i].number > number) {
         return std::optional(found_.entries[i].number);
       }
@@ -86,7 +86,7 @@ Result<std::optional<EventNumber>> IndexView::next(const StreamHandle& stream, E
 Result<EventNumber> IndexView::last_number(const StreamHandle& stream) {
   VERGER_TRY(const bool loaded, load(stream));
   if (loaded) {
-    VERGER_TRY(const auto last, index::EntrySweep::latest_before(found_, point_));
+    VERGER_TRY(const auto last, index::EntrySweep::latest_before(found_, point_, nullptr));
     return last ? last->number : kNoStream;
   }
   index::Index::EntryFilter filter;

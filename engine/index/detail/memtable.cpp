@@ -130,9 +130,9 @@ std::optional<IndexEntry> Memtable::next(StreamHash hash, EventNumber number) co
 Result<std::optional<IndexEntry>> Memtable::latest_before(StreamHash hash, LogPosition limit,
                                                           const EntryFilter& is_of_stream) const {
   Run entries;
-  range(hash, kSmallestNumber, kGreatestNumber, count_, entries);
-  const auto at = [&](std::uint64_t n) -> Result<IndexEntry> { return entries[n]; };
-  return find_latest_before(at, 0, entries.size(), limit, is_of_stream);
+  range_forward(hash, kSmallestNumber, kGreatestNumber, count_, entries);
+  const auto at = [&](std::uint64_t n) { return entries[n]; };
+  return find_latest_in_memory(at, entries.size(), limit, is_of_stream);
 }
 
 }  // namespace verger::index::detail

@@ -32,6 +32,11 @@ std::uint64_t required_midpoints(std::uint64_t count, int cache_depth) {
   return std::max<std::uint64_t>(2, std::min(wanted, count));
 }
 
+std::uint64_t search_midpoints(const PTableLayout& layout, int cache_depth) {
+  return layout.midpoint_count > 0 ? layout.midpoint_count
+                                   : required_midpoints(layout.count, cache_depth);
+}
+
 std::uint64_t midpoint_entry(std::uint64_t k, std::uint64_t count, std::uint64_t midpoints) {
   // floor(k * (count - 1) / (midpoints - 1)) without a product beyond 64 bits.
   const auto span = count - 1;

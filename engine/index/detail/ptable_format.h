@@ -66,6 +66,8 @@ struct PTableLayout {
 
 /// Number of midpoints a version-4 table of `count` entries has at this cache depth.
 std::uint64_t required_midpoints(std::uint64_t count, int cache_depth);
+/// How many midpoints a server with this cache depth has of a table in memory.
+std::uint64_t search_midpoints(const PTableLayout& layout, int cache_depth);
 /// The entry that midpoint `k` of `midpoints` copies; count >= 1, midpoints >= 2.
 std::uint64_t midpoint_entry(std::uint64_t k, std::uint64_t count, std::uint64_t midpoints);
 
