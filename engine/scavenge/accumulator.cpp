@@ -269,7 +269,9 @@ Result<void> Accumulator::apply_to_metastream(detail::PendingRecord& record) {
                                 state.is_collision(name) ? std::string(name) : std::string()};
   if (record.tombstone) {
     VERGER_CHECK(state.set_metastream_tombstone(metastream));
-    VERGER_TRY(const auto last, index_.last_number(metastream));
+    VERGER_TRY(const auto last, index_.last_number(metastream, [name]() -> Result<std::string> {
+      return std::string(name);
+    }));
     if (last != kNoStream) {
       VERGER_CHECK(index_.forward(metastream, last.value(), 1, infos_));
       if (!infos_.empty()) {

@@ -83,17 +83,24 @@ Result<std::optional<EventNumber>> IndexView::next(const StreamHandle& stream, E
   return std::optional<EventNumber>();
 }
 
-Result<EventNumber> IndexView::last_number(const StreamHandle& stream) {
+Result<EventNumber> IndexView::last_number(const StreamHandle& stream, const NameOf& name_of) {
+  std::optional<std::string> name;
+  const index::EntryFilter filter = [&](const index::IndexEntry& entry) -> Result<bool> {
+    if (stream.by_name()) {
+      return belongs(entry, stream.name);
+    }
+    if (entry.position < point_) {
+      return true;
+    }
+    if (!name) {
+      VERGER_TRY(name, name_of());
+    }
+    return belongs(entry, *name);
+  };
   VERGER_TRY(const bool loaded, load(stream));
   if (loaded) {
-    VERGER_TRY(const auto last, index::EntrySweep::latest_before(found_, point_, nullptr));
+    VERGER_TRY(const auto last, index::EntrySweep::latest_before(found_, point_, filter));
     return last ? last->number : kNoStream;
-  }
-  index::Index::EntryFilter filter;
-  if (stream.by_name()) {
-    filter = [this, &stream](const index::IndexEntry& entry) {
-      return belongs(entry, stream.name);
-    };
   }
   VERGER_TRY(const auto last, index_->latest_before(stream.hash, point_, filter));
   return last ? last->number : kNoStream;

@@ -78,7 +78,10 @@ Result<RemovalRule> RemovalRules::of(const log::Prepare& prepare, bool is_metast
       // than the rest.
       found.last = kDeletedStream;
       if (found.original->truncate_before || found.original->max_age_seconds) {
-        VERGER_TRY(found.last, index_.last_number(handle));
+        const auto name_of = [&prepare]() -> Result<std::string> {
+          return std::string(prepare.stream);
+        };
+        VERGER_TRY(found.last, index_.last_number(handle, name_of));
       }
     }
     facts = &facts_.put(prepare.stream, found);

@@ -206,6 +206,11 @@ Result<std::optional<std::string>> ScavengeState::Impl::user_of(StreamHash strea
   return user;
 }
 
+Result<std::string> ScavengeState::hash_user(StreamHash hash) {
+  VERGER_TRY(auto user, impl_->user_of(hash));
+  return std::move(user).value_or(std::string());
+}
+
 Result<bool> ScavengeState::note_streams(std::span<NamedHash> streams,
                                          const std::function<Result<void>()>& pause) {
   constexpr std::size_t kBetweenPauses = 1024;

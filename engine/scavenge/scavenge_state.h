@@ -98,6 +98,8 @@ class ScavengeState {
   /// By name for colliding streams, otherwise by hash.
   StreamHandle handle_of(std::string_view name) const;
   StreamHash hash(std::string_view name) const;
+  /// The first stream that was noted with this hash; empty when there is none.
+  Result<std::string> hash_user(StreamHash hash);
 
   // --- Accumulating ---
   /// Replaces the limits, the stream becomes active; tombstone and discard points stay.

@@ -22,7 +22,9 @@ StreamWalker::StreamWalker(const index::Index& index, const log::TransactionLog&
 
 Result<void> StreamWalker::start(const OriginalRow& row) {
   row_ = row;
-  VERGER_TRY(last_, index_.last_number(row_.handle));
+  VERGER_TRY(last_, index_.last_number(row_.handle, [this]() -> Result<std::string> {
+    return state_.hash_user(row_.handle.hash);
+  }));
   cutoff_.reset();
   if (row_.data.max_age_seconds) {
     cutoff_ = cutoff_of(effective_now_, *row_.data.max_age_seconds);

@@ -109,7 +109,9 @@ Result<StreamStory> read_story(Preview& preview, std::string_view name) {
   VERGER_TRY(const auto limits, state.limits_of(name));
   story.limits = limits.value_or(StreamLimits{});
   IndexView index(parts.index, parts.log, preview.point().position);
-  VERGER_TRY(story.last, index.last_number(story.handle));
+  VERGER_TRY(story.last, index.last_number(story.handle, [name]() -> Result<std::string> {
+    return std::string(name);
+  }));
   if (story.last != kNoStream) {
     std::vector<index::IndexEntry> entries;
     VERGER_CHECK(index.forward(story.handle, story.last.value(), 1, entries));

@@ -54,7 +54,7 @@ ModelOutcome ScavengeModel::scavenge(const ModelInput& input, const streams::Sca
     calculate(row, known, known.empty() ? Number{-1} : known.back().first);
   }
   for (auto& [hash, row] : originals_.by_hash) {
-    const auto last = input.last_of_hash(StreamHash(static_cast<std::uint64_t>(hash)));
+    const auto last = input.last_of(users_.at(hash));
     calculate(row, infos(hash, nullptr), last.value_or(-1));
   }
   // Execute chunks.
@@ -287,9 +287,7 @@ void ScavengeModel::add_tombstone(const Record& record, const ModelInput& input)
   if (known.empty()) {
     return;
   }
-  const auto last = collisions_.contains(meta)
-                        ? known.back().first
-                        : input.last_of_hash(StreamHash(static_cast<std::uint64_t>(key(meta))));
+  const auto last = collisions_.contains(meta) ? known.back().first : input.last_of(meta);
   const auto found = std::ranges::find(known, last.value_or(-1), &Info::first);
   if (found != known.end()) {
     weights_[chunk_of(found->second)] += 2;

@@ -18,10 +18,9 @@ struct ModelInput {
   /// Of all tables and of the memory.
   std::vector<index::IndexEntry> entries;
   std::vector<index::IndexEntry> in_tables = {};
-  /// The index's own answer to "the last number of this hash before the point": a binary search,
-  /// as the server's, which entries behind the point of another stream with this hash can lead to a
-  /// smaller number. That keeps more, never less.
-  std::function<std::optional<std::int64_t>(StreamHash)> last_of_hash;
+  /// The index's own answer to "the last number before the point" of a stream kept by hash. Where
+  /// numbers are out of order it depends on where a binary search looks.
+  std::function<std::optional<std::int64_t>(const std::string&)> last_of;
 };
 
 /// What it has to leave.

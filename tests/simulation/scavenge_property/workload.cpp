@@ -230,8 +230,14 @@ ModelInput Workload::input(const streams::ScavengePoint& point) {
   }
   input.in_tables = std::move(snapshot.entries);
   input.chunks = std::move(snapshot.chunks);
-  input.last_of_hash = [&index, point](StreamHash hash) -> std::optional<std::int64_t> {
-    const auto entry = value(index.latest_before(hash, point.position, {}));
+  const auto& log = builder_->database().transaction_log();
+  input.last_of = [&, point](const std::string& stream) -> std::optional<std::int64_t> {
+    const auto is_of_stream = [&](const index::IndexEntry& entry) -> Result<bool> {
+      Bytes buffer;
+      return entry.position < point.position ||
+             value(log.read(entry.position, buffer)).prepare()->stream == stream;
+    };
+    const auto entry = value(index.latest_before(index.hash(stream), point.position, is_of_stream));
     return entry ? std::optional(entry->number.value()) : std::nullopt;
   };
   return input;

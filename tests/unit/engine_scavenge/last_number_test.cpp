@@ -1,0 +1,87 @@
+// The last event number of a stream that is kept by its hash, when another stream has the same one
+// but no record before the scavenge point.
+#include <gtest/gtest.h>
+
+#include "engine/scavenge/index_view.h"
+#include "tests/support/database/database_builder.h"
+#include "tests/support/scavenge/run.h"
+#include "tests/support/scavenge/snapshot.h"
+
+namespace verger::test {
+namespace {
+
+/// Two streams with one hash, and two metastreams.
+StreamHash colliding_hash(std::string_view name) {
+  return index::hash_stream(name == "late" ? "kept" : name == "late-too" ? "$$gone" : name);
+}
+
+class LastNumber : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  void build(const std::function<void(DatabaseBuilder&)>& write) {
+    BuilderOptions options;
+    options.chunk_size = kChunkSize;
+    options.max_mem_table_size = GetParam();
+    options.hash = &colliding_hash;
+    DatabaseBuilder builder(files_, "/db", options);
+    write(builder);
+    tables_ = builder.database().stream_index().tables().size();
+    run_.chunk_size = kChunkSize;
+    run_.max_mem_table_size = 1000;
+    run_.hash = options.hash;
+  }
+  bool has_record(const streams::WriteOutcome& write) {
+    const auto database = open_database(files_, "/db", run_, log::Access::kReadOnly).value();
+    return database->transaction_log().has_record_at(write.position).value();
+  }
+
+  static constexpr std::int32_t kChunkSize = 4096;
+  MemoryFileSystem files_;
+  ScavengeRun run_;
+  std::size_t tables_ = 0;
+};
+
+TEST_P(LastNumber, IsNotHiddenByAStreamThatBeginsBehindThePoint) {
+  std::vector<streams::WriteOutcome> kept;
+  build([&](DatabaseBuilder& builder) {
+    builder.metadata("kept", R"({"$maxCount":1})");
+    for (int n = 0; n < 3; ++n) {
+      kept.push_back(builder.write("kept"));
+    }
+    run_.point = builder.point();
+    builder.write("late", 2);
+    builder.write("late", 2);
+  });
+  ASSERT_EQ(tables_, GetParam() == 9 ? 1U : 0U);
+  const auto result = run_scavenge(files_, "/db", run_);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_FALSE(has_record(kept[0]));
+  EXPECT_FALSE(has_record(kept[1]));
+  EXPECT_TRUE(has_record(kept[2]));
+}
+
+TEST_P(LastNumber, OfADeletedStreamsMetadataIsFoundAllTheSame) {
+  streams::WriteOutcome last{};
+  build([&](DatabaseBuilder& builder) {
+    builder.metadata("gone", R"({"$maxCount":5})");
+    builder.metadata("gone", R"({"$maxCount":6})");
+    last = builder.metadata("gone", R"({"$maxCount":7})");
+    while (last.position < LogPosition(kChunkSize)) {
+      builder.write("filler");  // so that the last record has a chunk of its own
+      last = builder.metadata("gone", R"({"$maxCount":7})");
+    }
+    builder.hard_delete("gone");
+    run_.point = builder.point();
+    builder.write("late-too", 30);
+  });
+  run_.options.stop_after = scavenge::StopAfter{.stage = scavenge::Stage::kAccumulating, .nth = 0};
+  ASSERT_EQ(run_scavenge(files_, "/db", run_).error().code, Errc::kCancelled);
+  const auto weights = read_state(files_, "/db/index").at("ChunkWeights");
+  ASSERT_EQ(weights.size(), 2U);
+  EXPECT_EQ(weights.back(), "1 | 2.0") << "the last metadata record's chunk";
+}
+
+// In memory, and in one table that is written with the last event (of the first test).
+INSTANTIATE_TEST_SUITE_P(Index, LastNumber, testing::Values(1000U, 9U));
+
+}  // namespace
+}  // namespace verger::test
