@@ -45,6 +45,7 @@ struct AgentFacts {
   bool service_control = false;  ///< it can stop and start its server
   std::vector<AgentWork> work;   ///< not ended
   std::string database_id;       ///< empty: not known
+  std::string files_problem;     ///< why it cannot read its node's files: points, state, index
   std::vector<Point> points;     ///< of the committed log, oldest first
   std::optional<Point> last_finished;
   std::optional<Unfinished> unfinished;
@@ -139,7 +140,8 @@ struct NodeSnapshot {
   std::vector<ServedCertificate> certificates;  ///< without TLS, or not seen: none
   /// The lag some seconds ago, where it was seen then; -1: not known.
   std::int64_t lag_before = -1;
-  std::int64_t lag_before_ms = 0;  ///< how long ago that was
+  std::int64_t lag_before_ms = 0;   ///< how long ago that was
+  std::int64_t leader_before = -1;  ///< where the leader's log ended then
 
   bool agent_answered = false;  ///< false also where there is no agent
   std::string agent_problem;
@@ -175,6 +177,9 @@ struct ClusterSnapshot {
   std::vector<NodeSnapshot> nodes;
   /// Endpoints in gossip that nobody registered, and that are alive.
   std::vector<std::string> strangers;
+  /// Members in gossip that nobody registered, that vote and do not answer: left by a replaced
+  /// node, or a voter that was never registered.
+  std::size_t silent_strangers = 0;
   /// Set where the members contradict the registration: another database, a foreign cluster.
   std::string wrong_cluster;
   /// How long the same single leader has been seen with the same epoch, by the observer's monotonic
@@ -190,7 +195,12 @@ struct ClusterSnapshot {
   [[nodiscard]] const NodeSnapshot* leader() const;
   /// Registered nodes that vote.
   [[nodiscard]] std::size_t voters() const;
-  [[nodiscard]] std::size_t quorum() const { return voters() / 2 + 1; }
+  /// Of all voters the cluster has. Clusters have an odd number of them: where an even number is
+  /// registered and gossip has one more, that one is a voter too.
+  [[nodiscard]] std::size_t quorum() const {
+    const bool one_missing = voters() % 2 == 0 && silent_strangers > 0;
+    return (voters() + (one_missing ? 1 : 0)) / 2 + 1;
+  }
   /// Bytes of the log that `node` lacks of what the leader had; -1 when it cannot be told.
   [[nodiscard]] std::int64_t lag(const NodeSnapshot& node) const;
   /// The newest point that any node has in its log.

@@ -35,11 +35,12 @@ void Memory::compare(planner::ClusterSnapshot& snapshot, Monotonic now) {
     for (const auto& each : lags) {
       if (now - each.at >= kLagAge) {
         node.lag_before = each.bytes;
+        node.leader_before = each.leader;
         node.lag_before_ms = duration_cast<milliseconds>(now - each.at).count();
       }
     }
     if (lag >= 0 && (lags.empty() || now - lags.back().at >= seconds(1))) {
-      lags.push_back({now, lag});
+      lags.push_back({now, lag, leader->writer_checkpoint});
     }
   }
 }

@@ -25,6 +25,7 @@ class Memory {
   struct Lag {
     Monotonic at{};
     std::int64_t bytes = 0;
+    std::int64_t leader = -1;  ///< where the leader's log ended
   };
   struct Cluster {
     std::string leader;

@@ -51,6 +51,7 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   planner::AgentFacts out;
   out.version = facts.agent_version;
   out.database_id = facts.database_id;
+  out.files_problem = facts.files_problem;
   for (const auto& point : facts.points) {
     out.points.push_back(to_point(point));
   }
@@ -132,7 +133,12 @@ void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
   node.writer_checkpoint = self->writer_checkpoint;
   node.chaser_checkpoint = self->chaser_checkpoint;
   node.last_commit_position = self->last_commit_position;
-  node.clock = skew_of(self->time_stamp, before, node.taken_at, kGossipGrain);
+  // A single node of some versions never refreshes its own entry: its time is no clock.
+  const auto dialect = client::NodeDialect::of_text(node.version);
+  const bool refreshed = gossip.members.size() > 1 || (dialect && !dialect->stale_single_gossip);
+  if (refreshed) {
+    node.clock = skew_of(self->time_stamp, before, node.taken_at, kGossipGrain);
+  }
   raw.names = client::own_names(gossip, asked ? *asked : http::Endpoint{});
   raw.gossip = std::move(gossip);
 }
@@ -265,6 +271,27 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
   co_return raw;
 }
 
+/// Of a node that does not answer only the others' gossip says whether it votes.
+void tell_silent_replicas(std::vector<Raw>& raws) {
+  for (auto& raw : raws) {
+    const auto endpoint = http::parse_endpoint(raw.node.url);
+    if (raw.node.answered || !endpoint) {
+      continue;
+    }
+    const auto name = client::endpoint_name(endpoint->host, endpoint->port);
+    for (const auto& other : raws) {
+      if (!other.gossip) {
+        continue;
+      }
+      for (const auto& member : other.gossip->members) {
+        if (client::endpoint_name(member.http_ip, member.http_port) == name) {
+          raw.node.read_only_replica = member.is_read_only_replica;
+        }
+      }
+    }
+  }
+}
+
 /// What the members say of each other.
 void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapshot& snapshot) {
   std::map<std::string, std::string> name_of;  // instance id -> registered name
@@ -281,7 +308,9 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
   const auto answered = static_cast<std::size_t>(
       std::ranges::count_if(raws, [](const Raw& raw) { return raw.node.answered; }));
   const auto silent = raws.size() - answered;
+  tell_silent_replicas(raws);
   std::set<std::string> unknown_members;
+  std::set<std::string> silent_members;
   for (auto& raw : raws) {
     if (!raw.gossip) {
       continue;
@@ -300,8 +329,13 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
       if (!member.is_alive && known != name_of.end()) {
         raw.node.sees_dead.push_back(known->second);
       }
-      if (member.is_alive && known == name_of.end() && member.state != api::NodeState::kManager) {
-        unknown_members.insert(client::endpoint_name(member.http_ip, member.http_port));
+      if (known == name_of.end() && member.state != api::NodeState::kManager) {
+        const auto name = client::endpoint_name(member.http_ip, member.http_port);
+        if (member.is_alive) {
+          unknown_members.insert(name);
+        } else if (!member.is_read_only_replica) {
+          silent_members.insert(name);
+        }
       }
     }
     std::ranges::sort(raw.node.sees_dead);
@@ -317,6 +351,11 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapsho
   std::ranges::set_difference(unknown_members, own_endpoints, std::back_inserter(strangers));
   if (strangers.size() > silent) {
     snapshot.strangers = std::move(strangers);
+  }
+  std::vector<std::string> missing;
+  std::ranges::set_difference(silent_members, own_endpoints, std::back_inserter(missing));
+  if (missing.size() > silent) {
+    snapshot.silent_strangers = missing.size() - silent;
   }
   // A node that most others have never heard of is none of this cluster's.
   for (auto& raw : raws) {

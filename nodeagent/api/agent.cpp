@@ -203,6 +203,7 @@ Result<NodeFacts> parse_node_facts(std::string_view body) {
   fields.read("chunkSize", facts.chunk_size);
   fields.read("highestControllerEpoch", facts.highest_controller_epoch);
   fields.read("takenAt", facts.taken_at);
+  fields.read("filesProblem", facts.files_problem);
   fields.each("points", [&](const json& element, const std::string& where) -> Result<void> {
     VERGER_TRY(auto point, parse_point(element, where));
     facts.points.push_back(std::move(point));

@@ -60,6 +60,7 @@ struct OperationStatus {
 /// What an agent knows of its node without changing anything.
 struct NodeFacts {
   std::string agent_version{};
+  std::string files_problem{};  ///< why it cannot read the node's log, state or index
   /// Empty while the node does not answer.
   std::string node_instance_id{};
   bool node_running = false;

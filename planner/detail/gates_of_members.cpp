@@ -152,6 +152,9 @@ void lag_falling(const Look& look, States& out) {
     if (!is_up(node) || lag <= kLagNoise || node.lag_before < 0 || lag < node.lag_before) {
       continue;
     }
+    if (node.leader_before >= 0 && node.writer_checkpoint >= node.leader_before) {
+      continue;  // it keeps up: it has all that the leader had then
+    }
     out.push_back(measured(
         closed(look.gate.name, "lag-not-falling", node.name,
                fmt::format("it lags {} bytes behind the leader, and lagged {} bytes {} ms ago", lag,
@@ -164,6 +167,16 @@ void lag_falling(const Look& look, States& out) {
 void agents_answer(const Look& look, States& out) {
   for (const auto& node : look.snapshot.nodes) {
     if (!node.has_agent()) {
+      continue;
+    }
+    if (node.agent && !node.agent->files_problem.empty()) {
+      out.push_back(measured(
+          closed(
+              look.gate.name, "agent-blind", node.name,
+              fmt::format("its agent cannot read the node's files: {}", node.agent->files_problem),
+              "check the agent's user and its db and index directories; just started, it needs "
+              "a moment"),
+          node.agent->files_problem, "reads them"));
       continue;
     }
     if (!node.agent_answered) {

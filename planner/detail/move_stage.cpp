@@ -28,18 +28,26 @@ Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::stri
   stage.on_failure = FailureRule::kUndoAll;
   stage.if_put_off = std::move(if_put_off);
 
-  // -1 is what an earlier run may have left behind; nobody wants it back.
-  const std::int32_t original = node.priority == -1 ? 0 : node.priority;
+  // Below all others, so that each of them wins before it.
+  std::int32_t lowest = -1;
+  for (const auto& other : order.snapshot.nodes) {
+    if (!other.read_only_replica && other.name != node.name) {
+      lowest = std::min(lowest, other.priority - 1);
+    }
+  }
+  // That is what an earlier run may have left behind; nobody wants it back.
+  const bool left_behind = node.priority == lowest || node.priority == -1;
+  const std::int32_t original = left_behind ? 0 : node.priority;
   Step lower;
   lower.id = fmt::format("lower-{}", node.name);
   lower.kind = "set_priority";
   lower.node = node.name;
-  lower.parameters.emplace("priority", -1);
+  lower.parameters.emplace("priority", lowest);
   lower.parameters.emplace("restore", original);
   lower.parameters.emplace("onlyIfLeader", true);
   lower.parameters.emplace("agent", node.has_agent());
   lower.gates = move_gates(order);
-  lower.act = fmt::format("set the priority of {} to -1", node.name);
+  lower.act = fmt::format("set the priority of {} to {}", node.name, lowest);
   lower.observe = "gossip shows the priority";
   lower.undo = fmt::format("set it back to {}", original);
   lower.reason = "with equal priorities the node that resigns may win again";

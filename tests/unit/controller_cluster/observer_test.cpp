@@ -102,6 +102,35 @@ TEST_F(ObserverTest, NoticesAMemberThatNobodyRegistered) {
   EXPECT_THAT(snapshot.strangers, ElementsAre("10.0.0.4:2113"));
 }
 
+TEST_F(ObserverTest, NoticesAVoterThatNobodyRegisteredAndThatIsDown) {
+  config_.nodes.pop_back();
+  cluster_.node("n3").up = false;
+  const auto snapshot = take();
+  EXPECT_THAT(snapshot.strangers, IsEmpty());
+  EXPECT_EQ(snapshot.silent_strangers, 1U);
+  EXPECT_EQ(snapshot.quorum(), 2U);
+}
+
+TEST_F(ObserverTest, AReplicaThatIsDownIsNoVoter) {
+  cluster_.add_replica();
+  config_.nodes.push_back({"n4", "http://10.0.0.4:2113", "http://10.0.0.4:2114"});
+  cluster_.node("n4").up = false;
+  const auto snapshot = take();
+  EXPECT_FALSE(snapshot.find("n4")->answered);
+  EXPECT_TRUE(snapshot.find("n4")->read_only_replica);
+  EXPECT_EQ(snapshot.voters(), 3U);
+}
+
+TEST_F(ObserverTest, TheEntryOfASingleOldServerIsNoClock) {
+  config_.nodes.resize(1);
+  config_.nodes[0].agent_url.clear();
+  cluster_.nodes.resize(1);
+  cluster_.node("n1").clock_ahead = std::chrono::hours(-9);  // its last change of state
+  EXPECT_FALSE(take().nodes[0].clock.has_value());
+  cluster_.node("n1").version = "24.10.0";
+  EXPECT_TRUE(take().nodes[0].clock.has_value());
+}
+
 TEST_F(ObserverTest, NoticesOneNodeUnderTwoAddresses) {
   config_.nodes[2].url = config_.nodes[1].url;
   EXPECT_THAT(take().wrong_cluster, HasSubstr("n2 and n3 are the same node"));

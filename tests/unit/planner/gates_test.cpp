@@ -45,6 +45,12 @@ TEST_P(ClosedGate, TellsValueAndLimit) {
 }
 
 const Case kCases[] = {
+    {"AgentThatCannotReadItsFiles",
+     {"agents-answer", 0},
+     [](ClusterSnapshot& s) { s.nodes[1].agent->files_problem = "/db: permission denied"; },
+     "agent-blind",
+     "permission denied",
+     "reads them"},
     {"ClockAhead",
      {"clocks", 60'000},
      [](ClusterSnapshot& s) { s.nodes[1].clock = ClockSkew{90'000, 200}; },
@@ -143,6 +149,24 @@ TEST(Gates, ALagThatFallsOrIsNoiseIsNone) {
   snapshot.nodes[0].writer_checkpoint += 500'000;
   snapshot.nodes[1].lag_before = 0;
   EXPECT_EQ(evaluate({"lag-falling", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+  // Beside a leader that writes a lot: as far behind as before, with all that the leader had then.
+  snapshot = cluster();
+  snapshot.nodes[0].writer_checkpoint += 8 << 20U;
+  snapshot.nodes[1].lag_before = 8 << 20U;
+  EXPECT_EQ(evaluate({"lag-falling", 0}, snapshot, "n2").front().verdict, GateVerdict::kClosed);
+  snapshot.nodes[1].leader_before = snapshot.nodes[1].writer_checkpoint;
+  EXPECT_EQ(evaluate({"lag-falling", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+}
+
+TEST(Gates, AVoterThatNobodyRegisteredCountsForTheQuorum) {
+  auto snapshot = cluster(2);
+  EXPECT_EQ(evaluate({"quorum-margin", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+  snapshot.silent_strangers = 1;
+  EXPECT_EQ(snapshot.quorum(), 2U);
+  snapshot = cluster(3);
+  snapshot.silent_strangers = 1;  // left over by a node that was replaced
+  EXPECT_EQ(snapshot.quorum(), 2U);
+  EXPECT_EQ(evaluate({"quorum-margin", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
 }
 
 TEST(Gates, WhatAQuestionMayHaveCostIsNotHeldAgainstAClock) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
+#include "engine/base/digest.h"
 #include "engine/base/random.h"
 #include "tests/unit/planner/clusters.h"
 
@@ -62,6 +63,8 @@ Policy random_policy(Random& random) {
 }
 
 void check_plan(const ClusterSnapshot& snapshot, const Policy& policy, const Plan& plan) {
+  ASSERT_EQ(to_hex(sha256(as_bytes(hashed_json(plan).text()))), plan.hash)
+      << "the text that is hashed is not the plan's JSON";
   const auto leader = snapshot.leader()->name;
   std::set<std::string> ids;
   std::vector<std::string> mains;

@@ -69,6 +69,15 @@ TEST(PlanScavenge, LetsAFollowerThatIsDoneWithTheLatestPointCreateTheNewOne) {
   EXPECT_THAT(row_of(*plan, "n2"), HasSubstr("row 5"));
 }
 
+TEST(PlanScavenge, LowersTheLeaderBelowEveryOtherVoter) {
+  auto snapshot = cluster();
+  snapshot.nodes[2].priority = -5;
+  const auto plan = make_plan(snapshot, Policy{});
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(*plan->find_step("lower-n1")->parameters.at("priority").as_int(), -6);
+  EXPECT_EQ(*plan->find_step("restore-n1")->parameters.at("priority").as_int(), 0);
+}
+
 TEST(PlanScavenge, FinishesOlderPointsAsStepsOfTheirOwn) {
   auto snapshot = cluster();
   with_points(snapshot, 4, {4, 2, 4});
