@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ struct StepContext {
   /// Since the step took its present state: what waiting is measured by. Not by `now`, which may
   /// be set back or forward at any time.
   std::chrono::milliseconds in_state{};
+  /// Since the step has had its present reason, as far as this process saw it.
+  std::chrono::milliseconds in_reason{};
 
   [[nodiscard]] const planner::NodeSnapshot* node() const { return snapshot.find(step.node); }
   /// What permits and operations call this attempt: a permit for one attempt is none for another,
@@ -53,6 +56,7 @@ struct Readiness {
   };
   Kind kind = Kind::kReady;
   std::string note = "{}";
+  std::map<std::string, std::string> values{};  ///< as Verdict's; journaled with a kNotNeeded
 };
 
 /// What the node was seen to have done about the newest intent.

@@ -30,7 +30,7 @@ class ResignStep final : public StepKind {
     if (std::ranges::any_of(context.moves, &LeaderMove::planned)) {
       co_return impossible("the run's one planned move of the leader is used up");
     }
-    // Acknowledged writes must be on the candidates, so that one of them can win.
+    // Between equals the node that resigns may win again; below it nobody else does.
     for (const auto& node : context.snapshot.nodes) {
       if (!node.read_only_replica && node.answered && node.priority < leader->priority) {
         co_return wait(fmt::format("{} has the priority {}, the leader {}: it would win again",

@@ -76,22 +76,32 @@ class ScavengeStep final : public StepKind {
     }
     const auto& facts = *node->agent;
     const auto target = text_parameter(context.step, "target");
+    const bool makes = makes_point(context);
     auto memo = parsed_or_empty(context.state.memo);
+    memo["makesPoint"] = makes;
+    // One that was to make the point, and finds it made, takes it; and the other way round.
+    memo["syncOnly"] = target == "new" || target == "shared"
+                           ? !makes
+                           : bool_parameter(context.step, "syncOnly", true);
     // Of the first attempt: one that resumes finds the chunks rewritten already.
     if (!memo.contains("bytesBefore")) {
       memo["bytesBefore"] = facts.database_bytes;
     }
-    if (target == "new") {
+    if (makes) {
       if (!memo.contains("latestBefore")) {
         const auto latest = context.snapshot.latest_point();
-        memo["latestBefore"] = latest ? latest->number : -1;
+        const auto reached_by_itself = facts.last_finished ? facts.last_finished->number : -1;
+        // In another's place: what that one may have made without saying so is the point.
+        memo["latestBefore"] = target == "shared" ? reached_by_itself
+                               : latest           ? latest->number
+                                                  : -1;
       }
       return prepare_new(context, facts, std::move(memo));
     }
     const auto point =
         target == "number" ? int_parameter(context.step, "point", -1) : shared_point(context);
     if (point < 0) {
-      if (target == "shared" && context.values.contains(kSharedPoint)) {
+      if (target != "number" && context.values.contains(kSharedPoint)) {
         // The point was made by a node without an agent: it is there, but nobody saw its number.
         const auto latest = context.snapshot.latest_point();
         if (latest) {
@@ -204,7 +214,7 @@ class ScavengeStep final : public StepKind {
                            parsed_or_empty(context.state.memo));
       out["adopted"] = id;
       auto ended = done(out);
-      if (text_parameter(context.step, "target") == "new") {
+      if (makes_point(context)) {
         ended.values[kSharedPoint] = point_json(point->number, point->position).dump();
       }
       return ended;
@@ -231,9 +241,10 @@ class ScavengeStep final : public StepKind {
       }
     }
     if (facts.last_finished && facts.last_finished->number > before) {
-      return not_needed(
-          {{"point", point_json(facts.last_finished->number, facts.last_finished->position)},
-           {"already", true}});
+      const auto point = point_json(facts.last_finished->number, facts.last_finished->position);
+      auto out = not_needed({{"point", point}, {"already", true}});
+      out.values[kSharedPoint] = point.dump();
+      return out;
     }
     return ready(memo);
   }
@@ -242,7 +253,7 @@ class ScavengeStep final : public StepKind {
   static std::optional<api::ScavengePoint> point_of(const StepContext& context,
                                                     const api::NodeFacts& facts) {
     const auto memo = parsed_or_empty(context.state.memo);
-    if (text_parameter(context.step, "target") == "new") {
+    if (makes_point(context)) {
       const auto before = memo.value("latestBefore", -1LL);
       if (facts.unfinished && facts.unfinished->point.number > before) {
         return facts.unfinished->point;
@@ -267,12 +278,12 @@ class ScavengeStep final : public StepKind {
                        const api::NodeFacts& facts) {
     const auto point = point_of(context, facts);
     const auto memo = parsed_or_empty(context.state.memo);
-    const bool makes_point = text_parameter(context.step, "target") == "new";
+    const bool makes = makes_point(context);
     const bool finished = point && facts.last_finished_point &&
                           facts.last_finished_point->number >= point->number &&
                           !(facts.unfinished && facts.unfinished->point.number <= point->number);
     const auto with_value = [&](Verdict out) {
-      if (makes_point && point) {
+      if (makes && point) {
         out.values[kSharedPoint] = point_json(point->number, point->position).dump();
       }
       return out;

@@ -18,10 +18,11 @@ std::string_view to_string(Verdict verdict) {
 }
 
 Error to_error(Verdict verdict, std::string_view code, std::string_view why) {
-  constexpr std::array<std::pair<std::string_view, Errc>, 15> kCodes = {{
+  constexpr std::array<std::pair<std::string_view, Errc>, 16> kCodes = {{
       {"unreachable", Errc::kUnavailable},
       {"not_ready", Errc::kUnavailable},
       {"too_busy", Errc::kUnavailable},
+      {"chunk_lock_held", Errc::kUnavailable},
       {"bad_credentials", Errc::kUnauthorized},
       {"lacks_role", Errc::kUnauthorized},
       {"no_such_route", Errc::kUnsupported},

@@ -41,6 +41,17 @@ struct Run {
     Monotonic at{};
   };
   std::map<std::string, StateBegin> state_began;
+  struct ReasonBegin {
+    std::string reason;
+    Monotonic at{};
+  };
+  std::map<std::string, ReasonBegin> reason_began;  ///< by step
+  /// Attempts of a step that came to nothing; the next one waits longer each time.
+  struct BackOff {
+    int failures = 0;
+    Monotonic until{};
+  };
+  std::map<std::string, BackOff> back_off;         ///< by step
   std::map<std::string, Monotonic> waiting_since;  ///< by step
   std::vector<std::string> alerted;                ///< "step/what", so that each alert comes once
   bool in_trouble = false;                         ///< an event could not be journaled

@@ -84,6 +84,13 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> nap(std::chrono::milliseconds duration);
   /// How long the step has been in its present state, whatever was done to the wall clock.
   std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;
+  std::chrono::milliseconds in_reason(const planner::Step& step) const;
+  /// Events for those that the run does not have yet.
+  [[nodiscard]] std::vector<NewEvent> new_values(
+      const std::map<std::string, std::string>& values) const;
+  /// An attempt came to nothing: the next one begins later, twice as late each time, up to half a
+  /// minute. A person is told when that goes on.
+  void back_off(const planner::Step& step, const std::string& reason);
   StepContext context_of(const planner::Step& step, planner::ClusterSnapshot snapshot) const;
   StepState& state_of(const planner::Step& step) { return run_->state.steps.at(step.id); }
   StepKind& kind_of(const planner::Step& step) const;

@@ -158,7 +158,44 @@ StepContext RunDriver::context_of(const planner::Step& step,
   context.peers = std::make_shared<Peers>(core_->parts.network, context.cluster);
   context.now = core_->parts.network.clock.now();
   context.in_state = in_state(step, context.now);
+  context.in_reason = in_reason(step);
   return context;
+}
+
+std::chrono::milliseconds RunDriver::in_reason(const planner::Step& step) const {
+  const auto& reason = run_->state.steps.at(step.id).reason;
+  auto& began = run_->reason_began[step.id];
+  if (began.reason != reason || began.at == Monotonic{}) {
+    began = {.reason = reason, .at = monotonic()};
+  }
+  return std::chrono::duration_cast<std::chrono::milliseconds>(monotonic() - began.at);
+}
+
+std::vector<NewEvent> RunDriver::new_values(
+    const std::map<std::string, std::string>& values) const {
+  std::vector<NewEvent> out;
+  for (const auto& [name, value] : values) {
+    const auto known = run_->state.values.find(name);
+    if (known == run_->state.values.end() || parsed(known->second) != parsed(value)) {
+      out.push_back(
+          {std::string(events::kRunValue), json{{"name", name}, {"value", parsed(value)}}.dump()});
+    }
+  }
+  return out;
+}
+
+void RunDriver::back_off(const planner::Step& step, const std::string& reason) {
+  constexpr std::chrono::milliseconds kLongest{30'000};
+  constexpr int kFailuresToTell = 20;  // some ten minutes
+  auto& each = run_->back_off[step.id];
+  ++each.failures;
+  each.until = monotonic() + std::min(poll() * (1 << std::min(each.failures, 10)), kLongest);
+  if (each.failures == kFailuresToTell) {
+    alert_once(step.id, "back-off",
+               fmt::format("{} has come to nothing {} times: {}; `verger run skip` leaves the node "
+                           "out",
+                           step.id, each.failures, reason));
+  }
 }
 
 std::chrono::milliseconds RunDriver::in_state(const planner::Step& step, Ticks now) const {

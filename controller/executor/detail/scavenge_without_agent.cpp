@@ -16,6 +16,15 @@ using nlohmann::json;
 
 /// Entries of $scavenges are written without waiting and may be late, or missing for ever.
 constexpr std::chrono::seconds kLogGrace{30};
+constexpr const char* kNoStart = "no trace of a start yet";
+constexpr const char* kNoEnd = "it does not run any more, its log has no end yet";
+
+/// The node has been seen like this for as long as entries may take. Not measured from the start of
+/// the step: a scavenge of hours leaves its last entry as late as any other.
+bool was_patient(const StepContext& context, std::string_view reason) {
+  return context.state.status == StepStatus::kUnknown && context.state.reason == reason &&
+         context.in_reason >= kLogGrace;
+}
 
 /// Ids of this node's scavenges among the newest of the cluster.
 net::awaitable<Result<std::set<std::string>>> recent_ids(const StepContext& context) {
@@ -58,13 +67,29 @@ bool did_work(const std::vector<api::ScavengeEvent>& log) {
   });
 }
 
+/// A run that resumes may end with no entries of its own: the one before it had reached the point.
+net::awaitable<bool> earlier_did_work(const StepContext& context) {
+  const auto memo = parsed_or_empty(context.state.memo);
+  const auto peers = context.peers;
+  const auto name = context.step.node;
+  if (memo.contains("earlier")) {
+    for (const auto& id : memo["earlier"]) {
+      const auto log = co_await peers->scavenge_log(name, id.get<std::string>());
+      if (log && did_work(*log)) {
+        co_return true;
+      }
+    }
+  }
+  co_return false;
+}
+
 /// `space_saved`: null where nobody told.
 Verdict claim_done(const StepContext& context, const std::string& id, const json& space_saved) {
   auto out = done({{"point", json()},
                    {"scavengeId", id},
                    {"spaceSaved", space_saved},
                    {"seen", "the run's log ended in Success; the point cannot be seen"}});
-  if (text_parameter(context.step, "target") == "new") {
+  if (makes_point(context)) {
     out.values["shared_point"] = json{{"number", -1}, {"position", -1}}.dump();
   }
   return out;
@@ -86,15 +111,21 @@ net::awaitable<Readiness> prepare_without_agent(StepContext context) {
     co_return wait(fmt::format("its scavenge log cannot be read: {}", ids.error().message));
   }
   const auto target = text_parameter(context.step, "target");
-  if (target == "shared" && !context.values.contains("shared_point")) {
+  const bool makes = makes_point(context);
+  if (target == "shared" && !makes && !context.values.contains("shared_point")) {
     co_return impossible("there is no shared point: the node that was to create it did not");
   }
-  if (target == "new" && memo.contains("scavengeId")) {
-    // An earlier attempt began; the point may be there, and a second one must not be. Unless the
-    // last attempt has looked for it: it found nothing to do.
-    memo["syncOnly"] = last_outcome(context) != kNothingToDo;
+  memo["makesPoint"] = makes;
+  if (target == "new" || target == "shared") {
+    // Where an earlier attempt began, the point may be there, and a second one must not be. Unless
+    // the last attempt has looked for it: it found nothing to do.
+    const bool may_be_there = memo.contains("scavengeId") || memo.contains("earlier");
+    memo["syncOnly"] = !makes || (may_be_there && last_outcome(context) != kNothingToDo);
   }
-  memo.erase("scavengeId");
+  if (memo.contains("scavengeId")) {
+    memo["earlier"].push_back(memo["scavengeId"]);
+    memo.erase("scavengeId");
+  }
   memo["known"] = *ids;
   co_return ready(memo);
 }
@@ -150,9 +181,9 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
     if (fresh != ids->end()) {
       co_return adopted(*fresh);
     }
-    co_return context.in_state < kLogGrace
-        ? verdict(Verdict::Kind::kUnknown, "no trace of a start yet")
-        : verdict(Verdict::Kind::kNotHappened, "it never started");
+    co_return was_patient(context, kNoStart)
+        ? verdict(Verdict::Kind::kNotHappened, "it never started")
+        : verdict(Verdict::Kind::kUnknown, kNoStart);
   }
   const auto peers = context.peers;
   const auto name = context.step.node;
@@ -165,8 +196,8 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
         std::ranges::find(*log, std::string("$scavengeCompleted"), &api::ScavengeEvent::type);
     if (end != log->end()) {
       if (end->result == "Success" && end->error.empty()) {
-        if (memo.value("syncOnly", false) && text_parameter(context.step, "target") == "new" &&
-            !did_work(*log)) {
+        if (memo.value("syncOnly", false) && makes_point(context) && !did_work(*log) &&
+            !co_await earlier_did_work(context)) {
           co_return verdict(Verdict::Kind::kNotHappened, kNothingToDo,
                             "there is no new point: the attempt before ended without making one");
         }
@@ -206,9 +237,9 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
         break;
     }
   }
-  co_return context.in_state < kLogGrace
-      ? verdict(Verdict::Kind::kUnknown, "it does not run any more, its log has no end yet")
-      : verdict(Verdict::Kind::kNotHappened, "it does not run any more, its log has no end");
+  co_return was_patient(context, kNoEnd) ? verdict(Verdict::Kind::kNotHappened, "no-end",
+                                                   "it does not run any more, its log has no end")
+                                         : verdict(Verdict::Kind::kUnknown, kNoEnd);
 }
 
 net::awaitable<void> stop_without_agent(StepContext context) {

@@ -132,6 +132,11 @@ net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
 
 net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stage& stage,
                                                              const planner::Step& step) {
+  if (const auto found = run_->back_off.find(step.id);
+      found != run_->back_off.end() && monotonic() < found->second.until) {
+    co_await nap(poll());
+    co_return std::nullopt;
+  }
   auto context = context_of(step, co_await look(Depth::kThorough));
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
@@ -147,6 +152,13 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
       }
       if (state.verdict == planner::GateVerdict::kPutOff && may_put_off) {
         co_return StepEnd::kPutOff;
+      }
+      if (state.verdict == planner::GateVerdict::kPutOff) {
+        alert_once(
+            step.id, "not-leader",
+            fmt::format("{} waits: {} leads the cluster, and its turn was put off once; move "
+                        "the leadership by hand, or leave the node out with `verger run skip`",
+                        step.id, step.node));
       }
       reason += fmt::format("{}{}{}{}", reason.empty() ? "" : "; ", state.node,
                             state.node.empty() ? "" : ": ", state.reason);
@@ -186,9 +198,13 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
     case Readiness::Kind::kWait:
       co_await wait_for_gate(stage, step, readiness.note);
       co_return std::nullopt;
-    case Readiness::Kind::kNotNeeded:
-      record(events::kStepDone, {{"step", step.id}, {"result", parsed(readiness.note)}});
+    case Readiness::Kind::kNotNeeded: {
+      auto news = new_values(readiness.values);
+      news.push_back({std::string(events::kStepDone),
+                      json{{"step", step.id}, {"result", parsed(readiness.note)}}.dump()});
+      record_all(std::move(news));
       co_return StepEnd::kDone;
+    }
     case Readiness::Kind::kFail:
       record(events::kStepFailed,
              {{"step", step.id}, {"code", "not-possible"}, {"reason", readiness.note}});
@@ -248,6 +264,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
   if (refused || (not_sent && !again)) {
     // A refusal is one; that it was not sent costs no attempt.
     co_await give_up_intent(step, context, answer.note, refused);
+    back_off(step, answer.note);
     co_await nap(poll());
     co_return std::nullopt;
   }

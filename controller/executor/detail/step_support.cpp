@@ -45,6 +45,18 @@ bool policy_lets_stop(const planner::Step& step, Interrupt why) {
   return true;
 }
 
+bool makes_point(const StepContext& context) {
+  const auto target = text_parameter(context.step, "target");
+  const auto memo = parsed_or_empty(context.state.memo);
+  if (memo.contains("makesPoint")) {
+    return memo["makesPoint"].get<bool>();
+  }
+  // Side by side, two would make two.
+  const bool one_by_one = context.policy.scavenge.strategy != planner::Strategy::kConcurrent;
+  return !context.values.contains("shared_point") &&
+         (target == "new" || (target == "shared" && one_by_one));
+}
+
 std::int64_t shared_point(const StepContext& context) {
   const auto found = context.values.find("shared_point");
   return found == context.values.end() ? -1 : parsed_or_empty(found->second).value("number", -1LL);
@@ -70,7 +82,7 @@ Verdict running(const json& progress) { return verdict(Verdict::Kind::kRunning, 
 Verdict done(const json& result) { return verdict(Verdict::Kind::kDone, result.dump()); }
 
 Verdict judge_failed(const OperationNews& news) {
-  if (news.code == "gate_closed") {
+  if (news.code == "gate_closed" || news.code == "chunk_lock_held") {
     // Nothing was done: the step goes back to its gates, at no cost.
     return verdict(Verdict::Kind::kStopped, news.code, news.note);
   }

@@ -19,6 +19,10 @@ std::string text_parameter(const planner::Step& step, std::string_view name);
 /// False where the plan's policy leaves such a step to end: parameters "onPause" and "onClose".
 bool policy_lets_stop(const planner::Step& step, Interrupt why);
 
+/// The step makes the run's scavenge point: the one that is to make it, or, where that one's turn
+/// was put off or left out, the next. Settled when the step prepares, then told by its memo.
+bool makes_point(const StepContext& context);
+
 /// Number of the point the run is about; -1 where nobody saw it.
 std::int64_t shared_point(const StepContext& context);
 

@@ -18,14 +18,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
     auto context = context_of(step, co_await look());
     const auto verdict = co_await kind.observe(context);
     check();
-    std::vector<NewEvent> news;
-    for (const auto& [name, value] : verdict.values) {
-      const auto known = run_->state.values.find(name);
-      if (known == run_->state.values.end() || parsed(known->second) != parsed(value)) {
-        news.push_back({std::string(events::kRunValue),
-                        json{{"name", name}, {"value", parsed(value)}}.dump()});
-      }
-    }
+    auto news = new_values(verdict.values);
     const auto add = [&news](std::string_view type, const json& data) {
       news.push_back({std::string(type), data.dump()});
     };
@@ -77,12 +70,16 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
                                  {"outcome", verdict.outcome},
                                  {"counts", true}});
         record_all(std::move(news));
+        back_off(step, verdict.note);
         co_await nap(poll());
         co_return std::nullopt;
       case Verdict::Kind::kStopped:
         add(events::kStepInterrupted,
             {{"step", step.id}, {"reason", verdict.note}, {"outcome", verdict.outcome}});
         record_all(std::move(news));
+        if (!context.state.interrupting) {
+          back_off(step, verdict.note);
+        }
         co_return std::nullopt;
       case Verdict::Kind::kFailed:
         add(events::kStepFailed, {{"step", step.id}, {"code", "failed"}, {"reason", verdict.note}});

@@ -187,6 +187,7 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
   std::optional<std::int64_t> point;
   const auto latest = static_cast<std::int64_t>(points.size()) - 1;
   const auto done = node.last_finished.value_or(-1);
+  const bool resumes = node.unfinished.has_value();
   if (node.unfinished) {
     point = node.unfinished;
   } else if (latest > done) {
@@ -200,9 +201,9 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
   started.scavenge_id = id;
   started.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
   node.log.push_back(started);
-  node.running =
-      FakeScavenge{id, point.value_or(-1),
-                   time_.monotonic() + (point ? scavenge_takes : std::chrono::milliseconds(5))};
+  node.running = FakeScavenge{
+      id, point.value_or(-1),
+      time_.monotonic() + (point ? scavenge_takes : std::chrono::milliseconds(5)), resumes};
   if (point) {
     node.unfinished = point;
   }
@@ -210,7 +211,8 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
 }
 
 void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
-  if (result == "Success" && node.running->point >= 0) {
+  const bool tells = node.resumes_quietly ? !node.running->resumed : result == "Success";
+  if (tells && node.running->point >= 0) {
     api::ScavengeEvent table;  // a run that works tells of what it rewrote
     table.type = "$scavengeIndexCompleted";
     table.scavenge_id = node.running->id;
@@ -311,6 +313,7 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node) const {
     out.running = api::RunningScavenge{node.running->id, "Accumulation Phase", 0, 4, 0};
   }
   out.highest_controller_epoch = node.highest_epoch;
+  out.files_problem = node.files_problem;
   return out;
 }
 
@@ -338,6 +341,10 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
   if (path == "/admin/scavenge" && request.method == "POST") {
     if (node.running) {
       return plain(400, "Scavenge is already running");
+    }
+    if (node.chunk_lock_held > 0) {
+      --node.chunk_lock_held;
+      return plain(400, "Failed to acquire the chunk switch lock");
     }
     const auto sync_only = target.parameter("syncOnly");
     return answer(200, {{"scavengeId", start_scavenge(node, sync_only && *sync_only == "true")}});
@@ -443,6 +450,10 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     if (node.running) {
       operation.status.state = api::OperationState::kFailed;
       operation.status.error_code = "scavenge_running";
+    } else if (node.chunk_lock_held > 0) {
+      --node.chunk_lock_held;
+      operation.status.state = api::OperationState::kFailed;
+      operation.status.error_code = "chunk_lock_held";
     } else {
       operation.scavenge_id = start_scavenge(node, parameters.at("sync_only").get<bool>());
     }

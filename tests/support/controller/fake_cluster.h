@@ -34,6 +34,7 @@ struct FakeScavenge {
   std::string id;
   std::int64_t point = 0;
   Monotonic ends{};
+  bool resumed = false;
 };
 
 struct FakeNode {
@@ -72,6 +73,12 @@ struct FakeNode {
   int closed_at_last_look = 0;
   /// How its next scavenges end, instead of "Success"; what did not end well stays unfinished.
   std::vector<std::string> next_ends;
+  /// A scavenge that resumes has nothing left to tell between its start and its end; the one before
+  /// it had told.
+  bool resumes_quietly = false;
+  /// POST scavenge is refused, as while a redaction holds the chunk lock, as often as this says.
+  int chunk_lock_held = 0;
+  std::string files_problem;  ///< of the agent
   /// Points that its log has; all where not set.
   std::optional<std::size_t> visible_points;
 

@@ -124,6 +124,55 @@ TEST(OtherServers, WhatTheLogLostTheNodeRemembers) {
       << "no run was repeated because its end was not told, and Errored was not taken for done";
 }
 
+/// Entries are written without waiting: the last one comes some seconds after the end.
+TEST(OtherServers, TheLastEntryOfALongScavengeMayBeLate) {
+  const auto ended = std::make_shared<std::map<std::string, Monotonic>>();
+  ControllerHarness harness(3, false);
+  harness.cluster.scavenge_takes = std::chrono::minutes(3);
+  harness.cluster.dress = [&](const FakeNode& node, const http::Request& request,
+                              http::Response& response) {
+    if (node.running || node.log.empty()) {
+      return;
+    }
+    const auto& id = node.log.back().scavenge_id;
+    const auto since = ended->try_emplace(id, harness.time.monotonic()).first->second;
+    if (request.target.starts_with("/streams/$scavenges/") &&
+        harness.time.monotonic() - since < std::chrono::seconds(12)) {
+      forget_ends(node, request, response);
+    }
+  };
+  harness.boot();
+  harness.register_cluster();
+  const auto run = harness.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(harness.run_to_end(run));
+  EXPECT_EQ(harness.state(run).status, controller::RunStatus::kDone);
+  EXPECT_EQ(harness.cluster.points.size(), 1U) << "a second point was made";
+  for (const auto& node : harness.cluster.nodes) {
+    EXPECT_EQ(node.finished.at(0), 1) << node.name << " was scavenged again";
+  }
+}
+
+TEST(OtherServers, AResumedScavengeThatTellsNothingReachedThePointAllTheSame) {
+  const auto set_up = [](FakeCluster& cluster) {
+    cluster.node("n2").resumes_quietly = true;
+    cluster.node("n2").next_ends = {"Success", "Success", "Interrupted"};
+  };
+  EXPECT_EQ(starts_of(set_up, {}).at(1), 4) << "two that clear the way, one interrupted, one more";
+}
+
+TEST(OtherServers, AHeldChunkLockIsWaitedFor) {
+  for (const bool agents : {false, true}) {
+    ControllerHarness harness(3, agents);
+    harness.cluster.node("n2").chunk_lock_held = 12;  // more than a step has attempts
+    harness.boot();
+    harness.register_cluster();
+    const auto run = harness.start_scavenge(ControllerHarness::quick_policy());
+    ASSERT_TRUE(harness.run_to_end(run));
+    EXPECT_EQ(harness.state(run).status, controller::RunStatus::kDone) << harness.state(run).reason;
+    EXPECT_EQ(harness.cluster.node("n2").chunk_lock_held, 0);
+  }
+}
+
 /// A resignation as it was seen on real servers: leaders within a second of each other, five
 /// epochs.
 TEST(OtherServers, AResignationOfFiveEpochsIsOneMove) {

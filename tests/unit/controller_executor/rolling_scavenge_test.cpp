@@ -170,6 +170,33 @@ TEST_F(RollingScavenge, PutsAFollowerOffThatComesToLead) {
   EXPECT_THAT(h().events(id), Contains("stage-put-off"));
 }
 
+TEST_F(RollingScavenge, TheNextNodeMakesThePointWhereTheOneThatWasToLeads) {
+  for (const bool agents : {true, false}) {
+    prepare(3, agents);
+    const auto id = h().start_scavenge(ControllerHarness::quick_policy());
+    cluster().elect("n2");
+    ASSERT_TRUE(h().run_to_end(id));
+    expect_all_done(id, 0);
+    EXPECT_EQ(cluster().points.size(), 1U);
+    EXPECT_EQ(cluster().node("n2").resigns, 1);
+    EXPECT_EQ(cluster().node("n1").resigns, 0);
+    EXPECT_THAT(h().events(id), Contains("stage-put-off"));
+  }
+}
+
+TEST_F(RollingScavenge, TheNextNodeMakesThePointWhereTheOneThatWasToIsLeftOut) {
+  prepare();
+  cluster().node("n2").closed_at_last_look = 1'000;
+  const auto id = h().start_scavenge(ControllerHarness::quick_policy());
+  h().run_until([] { return false; }, std::chrono::seconds(5));
+  ASSERT_TRUE(h().executor->skip_node(id, "n2", "me", "it is broken").has_value());
+  ASSERT_TRUE(h().run_to_end(id));
+  EXPECT_EQ(h().state(id).status, RunStatus::kDone) << h().state(id).reason;
+  EXPECT_EQ(cluster().points.size(), 1U);
+  EXPECT_EQ(cluster().node("n1").last_finished, 0);
+  EXPECT_EQ(cluster().node("n3").last_finished, 0);
+}
+
 TEST_F(RollingScavenge, LooksForThePointAfterALostReply) {
   prepare();
   int lost = 0;
