@@ -114,6 +114,20 @@ std::expected<json, std::string> cluster_body(const AddOptions& options) {
               {"labels", std::move(labels)}};
 }
 
+/// What would stand in the way of a plan is better known at once.
+void warn_of_problems(const CliContext& context, const json& snapshot) {
+  for (const auto& node : list_of(snapshot, "nodes")) {
+    if (const auto problem = text_of(node, "problem"); !problem.empty()) {
+      context.err << fmt::format("verger: warning: {}: {}\n", text_of(node, "name"), problem);
+    }
+  }
+  for (const auto& stranger : list_of(snapshot, "strangers")) {
+    context.err << fmt::format(
+        "verger: warning: {} is a member of the cluster that is not registered\n",
+        stranger.get<std::string>());
+  }
+}
+
 int add_cluster(const CliContext& context, const AddOptions& options) {
   const auto body = cluster_body(options);
   if (!body) {
@@ -130,6 +144,7 @@ int add_cluster(const CliContext& context, const AddOptions& options) {
     context.out << fmt::format("cluster {} is registered with {} nodes\n",
                                text_of(*cluster, "name"), list_of(*cluster, "nodes").size());
   }
+  warn_of_problems(context, cluster->value("snapshot", json::object()));
   return kDone;
 }
 
