@@ -97,6 +97,9 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   void record(std::string_view type, const nlohmann::json& data);
   void record_all(std::vector<NewEvent> events);
   void alert_once(std::string_view step, std::string_view what, std::string reason);
+  /// Tells a person of a node that has been silent for minutes, such as one that crashed in
+  /// resigning and that nothing starts again.
+  void track_silence(const planner::ClusterSnapshot& snapshot);
   void track_leader(const planner::ClusterSnapshot& snapshot);
   void check() const;
   void failpoint(const planner::Step& step, std::string_view where) const;

@@ -95,6 +95,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::look(Depth depth) {
                                                core_->parts.network.clock.now());
   }
   track_leader(snapshot);
+  track_silence(snapshot);
   co_return snapshot;
 }
 
@@ -123,6 +124,24 @@ void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
   }
   record(events::kLeaderMoved,
          {{"from", state.leader}, {"to", leader->name}, {"planned", planned}});
+}
+
+void RunDriver::track_silence(const planner::ClusterSnapshot& snapshot) {
+  constexpr std::chrono::minutes kLongSilence{2};
+  for (const auto& node : snapshot.nodes) {
+    if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
+      run_->silent_since.erase(node.name);
+      continue;
+    }
+    const auto since = run_->silent_since.try_emplace(node.name, monotonic()).first->second;
+    if (monotonic() - since >= kLongSilence && !has_ended(run_->state.status)) {
+      alert_once("", fmt::format("silent-{}", node.name),
+                 fmt::format("{} has not answered for {} minutes: {}{}{}; start it, or see what "
+                             "keeps it",
+                             node.name, kLongSilence.count(), node.problem,
+                             node.agent_problem.empty() ? "" : "; ", node.agent_problem));
+    }
+  }
 }
 
 void RunDriver::alert_once(std::string_view step, std::string_view what, std::string reason) {

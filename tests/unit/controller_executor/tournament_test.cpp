@@ -185,6 +185,24 @@ TEST_F(TournamentCase, ResignedLeaderWinsAgain) {
   EXPECT_EQ(h_.state(run).planned_moves(), 1);
 }
 
+TEST_F(TournamentCase, TheLeaderCrashesInResigningAndNothingStartsIt) {
+  cluster().acted = [this](const test::FakeNode& acting, const http::Request&) {
+    if (acting.resigns > 0) {
+      node("n1").up = false;
+    }
+  };
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return !h_.state(run).alerts.empty(); }));
+  EXPECT_THAT(h_.state(run).alerts, Contains(HasSubstr("n1 has not answered for 2 minutes")));
+  EXPECT_FALSE(has_ended(h_.state(run).status));
+  cluster().acted = {};
+  cluster().restart("n1");
+  node("n1").up = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_and_true(run);
+  EXPECT_EQ(cluster().total_resigns(), 1);
+}
+
 TEST_F(TournamentCase, NoNewLeaderWithinTheDeadline) {
   cluster().election_takes = std::chrono::minutes(30);
   auto policy = ControllerHarness::quick_policy();
