@@ -28,14 +28,8 @@ Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::stri
   stage.on_failure = FailureRule::kUndoAll;
   stage.if_put_off = std::move(if_put_off);
 
-  // Below all others, so that each of them wins before it.
-  std::int32_t lowest = -1;
-  for (const auto& other : order.snapshot.nodes) {
-    if (!other.read_only_replica && other.name != node.name) {
-      lowest = std::min(lowest, other.priority - 1);
-    }
-  }
-  // That is what an earlier run may have left behind; nobody wants it back.
+  const auto lowest = order.losing_priority(node);
+  // What an earlier run may have left behind, nobody wants back.
   const bool left_behind = node.priority == lowest || node.priority == -1;
   const std::int32_t original = left_behind ? 0 : node.priority;
   Step lower;

@@ -24,6 +24,9 @@ ScavengeOrder::ScavengeOrder(const ClusterSnapshot& seen, const ScavengePolicy& 
     : snapshot(seen), policy(wanted), latest(seen.latest_point()), voters(seen.voters()) {
   const auto* head = snapshot.leader();
   for (const auto& node : snapshot.nodes) {
+    if (!node.read_only_replica) {
+      priorities_.push_back(node.priority);
+    }
     if (node.read_only_replica) {
       if (policy.read_only_replicas == ReplicaRule::kInclude) {
         replicas.push_back(&node);
@@ -34,6 +37,7 @@ ScavengeOrder::ScavengeOrder(const ClusterSnapshot& seen, const ScavengePolicy& 
       followers.push_back(&node);
     }
   }
+  std::ranges::sort(priorities_);
   const auto order = [head](const NodeSnapshot* a, const NodeSnapshot* b) {
     return std::tuple(lag_bucket(head, *a), std::string_view(a->name)) <
            std::tuple(lag_bucket(head, *b), std::string_view(b->name));
@@ -94,6 +98,11 @@ void ScavengeOrder::choose_creator() {
   }
   std::rotate(candidates.begin(), best, best + 1);
   creator = candidates.front();
+}
+
+std::int32_t ScavengeOrder::losing_priority(const NodeSnapshot& node) const {
+  const std::size_t next = !priorities_.empty() && priorities_.front() == node.priority ? 1 : 0;
+  return next < priorities_.size() ? std::min(0, priorities_[next]) - 1 : -1;
 }
 
 std::int32_t ScavengeOrder::margin(const NodeSnapshot& node) const {

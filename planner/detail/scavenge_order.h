@@ -34,6 +34,11 @@ struct ScavengeOrder {
   [[nodiscard]] bool done_with_latest(const NodeSnapshot& node) const;
   /// Voters that may be gone before the quorum is, while this node is worked on.
   [[nodiscard]] std::int32_t margin(const NodeSnapshot& node) const;
+  /// Below that of every other voter, and below 0: with it each of them wins before the node.
+  [[nodiscard]] std::int32_t losing_priority(const NodeSnapshot& node) const;
+
+ private:
+  std::vector<std::int32_t> priorities_;  ///< of the voters, lowest first
 };
 
 }  // namespace verger::planner::detail
