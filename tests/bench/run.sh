@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
-# Called by ./dev bench, which has built the program.
+# Called by ./dev bench, which has built the programs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+if [ "${1:-}" = control ]; then
+  shift
+  exec build/release/bin/verger-bench-control "$@"
+fi
 exec build/release/bin/verger-bench "$@"

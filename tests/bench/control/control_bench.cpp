@@ -1,62 +1,293 @@
-// Plans a rolling scavenge of many nodes, and prints the time beside a yardstick of the same
-// machine and run: hashing the text of the plan, which any plan with a hash needs.
+// Measures the controller: planning, starting on a long journal, many runs at once. A program of
+// its own, in virtual time where runs are measured; times are of this thread's processor, and stand
+// beside a yardstick of the same run.
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fmt/format.h>
+#include <string_view>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/run_snapshot.h"
 #include "engine/base/digest.h"
+#include "engine/base/directories.h"
 #include "planner/make_plan.h"
+#include "tests/support/controller/controller_harness.h"
 #include "tests/unit/planner/clusters.h"
 
 namespace {
 
-using namespace verger;  // NOLINT(google-build-using-namespace): a program of its own
+using namespace verger;              // NOLINT(google-build-using-namespace): a program of its own
+using namespace verger::controller;  // NOLINT(google-build-using-namespace)
+using test::ControllerHarness;
 
 /// Of this thread: other programs on a busy machine do not count.
-double cpu_time_ms() {
+double cpu_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
-/// The middle of seven runs.
+template <class Work>
+double once_ms(const Work& work) {
+  const auto begin = cpu_ms();
+  work();
+  return cpu_ms() - begin;
+}
+
+/// The middle of seven times.
 template <class Work>
 double median_ms(const Work& work) {
   std::vector<double> times;
   for (int i = 0; i < 7; ++i) {
-    const auto begin = cpu_time_ms();
-    const auto result = work();  // its destruction is not timed
-    times.push_back(cpu_time_ms() - begin);
+    times.push_back(once_ms(work));
   }
   std::ranges::sort(times);
   return times[times.size() / 2];
 }
 
-}  // namespace
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
 
-int main(int argc, char** argv) {
-  const int nodes = argc > 1 ? std::atoi(argv[1]) : 1000;
+template <class T>
+T must(Result<T> result) {
+  if (!result) {
+    fmt::print(stderr, "bench: {}\n", result.error().message);
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) {
+    return std::move(*result);
+  }
+}
+
+void planning(int nodes) {
   auto snapshot = planner::testing::cluster(nodes);
   std::ranges::reverse(snapshot.nodes);
   const planner::Policy policy;
-  std::size_t steps = 0;
-  std::string text;
-  const double planning = median_ms([&] {
-    auto plan = planner::make_plan(snapshot, policy);
-    if (!plan) {
-      std::abort();
+  const auto plan = planner::make_plan(snapshot, policy);
+  const double time = median_ms([&] { static_cast<void>(planner::make_plan(snapshot, policy)); });
+  const auto text = planner::hashed_json(*plan).text();
+  const double hashing = median_ms([&] { static_cast<void>(sha256(as_bytes(text))); });
+  fmt::print("planner alone, {} nodes: {:.2f} ms, {} stages; x {:.1f} SHA-256 of its {} bytes\n",
+             nodes, time, plan->stages.size(), time / hashing, text.size());
+}
+
+void plan_latency() {
+  ControllerHarness harness(9);
+  harness.boot();
+  harness.register_cluster();
+  const auto look = [&] {
+    static_cast<void>(must(harness.wait_for(harness.executor->observe("prod"))));
+  };
+  const auto policy = ControllerHarness::quick_policy();
+  const auto plan = [&] {
+    static_cast<void>(must(harness.wait_for(harness.executor->make_plan("prod", policy, "bench"))));
+  };
+  const double looking = median_ms(look);
+  const double planning = median_ms(plan);
+  fmt::print("plan of 9 nodes with agents, all questions asked: {:.1f} ms; x {:.1f} a look\n",
+             planning, planning / looking);
+}
+
+/// The events of one run to its end, as the journal has them.
+std::vector<JournalEvent> events_of_a_run() {
+  ControllerHarness harness;
+  harness.boot();
+  harness.register_cluster();
+  const auto run = harness.start_scavenge(ControllerHarness::quick_policy());
+  if (!harness.run_to_end(run)) {
+    std::exit(1);
+  }
+  return must(harness.journal->read("run/" + run));
+}
+
+/// `runs` runs of `events_each` events: one that ended well, with more progress of its first step.
+/// The last one has not ended.
+void fill(Journal& journal, ControllerEpoch epoch, int runs, int events_each) {
+  const auto pattern = events_of_a_run();
+  const auto acted = std::ranges::find(pattern, "step-acted", &JournalEvent::type);
+  const auto step = nlohmann::json::parse(acted->data).at("step").get<std::string>();
+  for (int run = 0; run < runs; ++run) {
+    std::vector<NewEvent> events;
+    for (const auto& event : pattern) {
+      if (run + 1 == runs && event.type == "step-done") {
+        break;
+      }
+      events.push_back({event.type, event.data});
+      if (event.sequence != acted->sequence) {
+        continue;
+      }
+      for (int i = static_cast<int>(pattern.size()); i < events_each; ++i) {
+        const nlohmann::json progress{{"phase", "Executing"},
+                                      {"chunksDone", i},
+                                      {"chunksTotal", 15'000},
+                                      {"bytesSaved", i * 1'000LL}};
+        events.push_back(
+            {"step-progress",
+             nlohmann::json{{"step", step}, {"progress", progress}, {"memo", {}}}.dump()});
+      }
     }
-    steps = plan->stages.size();
-    return plan;
+    static_cast<void>(must(journal.append(fmt::format("run/00000000-0000-4000-8000-{:012}", run),
+                                          Revision(0), std::move(events), epoch)));
+  }
+}
+
+void replay(const Path& directory, int runs, int events_each) {
+  std::filesystem::remove_all(directory.string());
+  ControllerHarness clock_owner;
+  auto& clock = clock_owner.time;
+  auto& files = posix_file_system();
+  must(make_directories_durably(files, directory));
+  const auto path = directory / "journal.db";
+  const auto start = [&](Journal& journal, ControllerEpoch epoch) {
+    Registry registry(journal, epoch);
+    must(registry.load());
+    net::io_context context;
+    auto kinds = standard_step_kinds();
+    SeededRandom random(1);
+    Executor executor({.executor = context.get_executor(),
+                       .journal = journal,
+                       .registry = registry,
+                       .network = clock_owner.network(),
+                       .random = random,
+                       .kinds = kinds,
+                       .epoch = epoch});
+    must(executor.start());
+  };
+  {
+    auto journal = must(open_sqlite_journal(files, path, clock));
+    fill(*journal, must(journal->begin_epoch("bench")), runs, events_each);
+  }
+  double scanning = 0;
+  double reading = 0;
+  std::int64_t count = 0;
+  {
+    auto journal = must(open_sqlite_journal(files, path, clock));
+    scanning = once_ms([&] {
+      for (Sequence at(0);;) {
+        const auto events = must(journal->read_all(at, 10'000));
+        if (events.empty()) {
+          break;
+        }
+        at = events.back().sequence;
+        count = at.value();
+      }
+    });
+    const auto epoch = must(journal->begin_epoch("bench"));
+    reading = once_ms([&] { start(*journal, epoch); });  // and keeps snapshots
+  }
+  const double next = once_ms([&] {
+    auto journal = must(open_sqlite_journal(files, path, clock));
+    start(*journal, must(journal->begin_epoch("bench")));
   });
-  text = planner::hashed_json(*planner::make_plan(snapshot, policy)).text();
-  const double hashing = median_ms([&] { return to_hex(sha256(as_bytes(text))); });
   fmt::print(
-      "plan of {} nodes: {:.2f} ms of CPU, {} stages, {} bytes; yardstick (SHA-256 of it) {:.2f} "
-      "ms; "
-      "ratio {:.1f}\n",
-      nodes, planning, steps, text.size(), hashing, planning / hashing);
+      "start on {} events in {} runs: {:.0f} ms, x {:.3f} reading them once ({:.0f} ms); without a "
+      "snapshot {:.0f} ms\n",
+      count, runs, next, next / scanning, scanning, reading);
+  std::filesystem::remove_all(directory.string());
+}
+
+/// Many clusters of three behind one client: 10.0.<cluster>.<node>.
+class Fleet final : public http::Client {
+ public:
+  Fleet(test::VirtualTime& time, int clusters) {
+    for (int i = 0; i < clusters; ++i) {
+      clusters_.push_back(std::make_unique<test::FakeCluster>(time));
+      clusters_.back()->scavenge_takes = std::chrono::minutes(10);
+    }
+  }
+  net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
+                                              std::chrono::milliseconds deadline) override {
+    const auto last = to.host.rfind('.');
+    const auto middle = to.host.rfind('.', last - 1);
+    const auto high = to.host.rfind('.', middle - 1);
+    const auto number = [&](std::size_t from, std::size_t until) {
+      return std::stoul(to.host.substr(from + 1, until - from - 1));
+    };
+    auto& cluster = *clusters_.at(number(high, middle) * 200 + number(middle, last));
+    to.host = "10.0.0" + to.host.substr(last);
+    ++messages;
+    return cluster.send(std::move(to), std::move(request), deadline);
+  }
+  std::int64_t messages = 0;
+
+ private:
+  std::vector<std::unique_ptr<test::FakeCluster>> clusters_;
+};
+
+void fleet(int clusters) {
+  ControllerHarness harness;
+  Fleet client(harness.time, clusters);
+  harness.options = {};  // a look each second, progress each five, as in production
+  harness.client = &client;
+  harness.boot();
+  std::vector<std::string> names;
+  for (int i = 0; i < clusters; ++i) {
+    ClusterConfig config;
+    config.name = fmt::format("c{}", i);
+    for (int node = 1; node <= 3; ++node) {
+      const auto host = fmt::format("10.{}.{}.{}", i / 200, i % 200, node);
+      config.nodes.push_back({fmt::format("n{}", node), fmt::format("http://{}:2113", host),
+                              fmt::format("http://{}:2114", host)});
+    }
+    names.push_back(config.name);
+    must(harness.registry->add(std::move(config)));
+  }
+  const auto before = harness.time.monotonic();
+  const auto policy = ControllerHarness::quick_policy();
+  const double cpu = once_ms([&] {
+    for (const auto& name : names) {
+      const auto made = must(harness.wait_for(harness.executor->make_plan(name, policy, "bench")));
+      if (!made || !harness.wait_for(harness.executor->apply(made->plan->hash, "bench"))) {
+        fmt::print(stderr, "bench: no run of {}\n", name);
+        std::exit(1);
+      }
+    }
+    auto next_look = harness.time.monotonic();
+    const auto all_ended = [&] {
+      if (harness.time.monotonic() < next_look) {
+        return false;  // looking copies every run
+      }
+      next_look = harness.time.monotonic() + std::chrono::minutes(1);
+      return harness.executor->active_runs("").empty();
+    };
+    harness.run_until(all_ended, std::chrono::hours(3));
+  });
+  const auto virtual_s =
+      std::chrono::duration_cast<std::chrono::seconds>(harness.time.monotonic() - before).count();
+  fmt::print(
+      "{} agents, {} runs at once: {:.1f} % of one processor with the agents' answers, {} messages "
+      "in {} s of virtual time, {} runs ended; peak memory {:.0f} MiB with 1,000 fake nodes\n",
+      3 * clusters, clusters, cpu / 10 / static_cast<double>(virtual_s), client.messages, virtual_s,
+      harness.executor->runs("").size(), peak_mib());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "all";
+  const auto wanted = [what](std::string_view name) { return what == "all" || what == name; };
+  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): one thread
+  const auto directory =
+      Path(temporary == nullptr ? "/tmp" : temporary) / fmt::format("verger-bench-{}", getpid());
+  if (wanted("plan")) {
+    planning(1'000);
+    plan_latency();
+  }
+  if (wanted("fleet")) {
+    fleet(334);
+  }
+  if (wanted("replay")) {
+    replay(directory, 100, 10'000);
+    replay(directory, 10'000, 100);
+  }
   return 0;
 }

@@ -59,7 +59,7 @@ void ControllerHarness::boot() {
 }
 
 Network ControllerHarness::network() {
-  return {.client = cluster,
+  return {.client = client == nullptr ? cluster : *client,
           .timers = time,
           .clock = time,
           .credentials = credentials_,

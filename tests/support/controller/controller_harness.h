@@ -65,6 +65,8 @@ class ControllerHarness {
       make_hours;
   [[nodiscard]] controller::Network network();
   controller::ControllerEpoch epoch;
+  /// Set before boot(): who answers instead of `cluster`; outlives the harness's use.
+  http::Client* client = nullptr;
   /// Set before boot(), with `scheme` "https": who looks at certificates.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
   std::string scheme = "http";
