@@ -14,14 +14,10 @@ class MemoryJournal final : public Journal {
   MemoryJournal(std::shared_ptr<JournalStore> store, Clock& clock, WriteFates fates)
       : store_(std::move(store)), clock_(clock), fates_(std::move(fates)) {}
 
-  Result<Revision> append(std::string_view stream, Revision expected, std::vector<NewEvent> events,
-                          ControllerEpoch epoch) override {
-    if (epoch != store_->epoch) {
-      return Error{Errc::kRefused,
-                   fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
-                               "taken over",
-                               stream, epoch.value(), store_->epoch.value())};
-    }
+  Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
+                                           std::vector<NewEvent> events,
+                                           ControllerEpoch epoch) override {
+    VERGER_CHECK(check_epoch(stream, epoch));
     auto& indices = store_->streams[std::string(stream)];
     const auto current = static_cast<std::int64_t>(indices.size());
     if (expected != kAnyRevision && expected.value() != current) {
@@ -29,7 +25,7 @@ class MemoryJournal final : public Journal {
                                                 expected.value(), current)};
     }
     if (events.empty()) {
-      return Revision(current);
+      return std::vector<JournalEvent>();
     }
     const auto fate = fates_(false);
     switch (fate) {
@@ -64,7 +60,8 @@ class MemoryJournal final : public Journal {
       return Error{Errc::kUnknownOutcome, "journal: it may be written or not"};
     }
     tell_listeners();
-    return Revision(revision);
+    return std::vector(store_->events.begin() + static_cast<std::ptrdiff_t>(first),
+                       store_->events.end());
   }
 
   Result<std::vector<JournalEvent>> read(std::string_view stream, Revision after,
@@ -108,6 +105,50 @@ class MemoryJournal final : public Journal {
     return out;
   }
 
+  Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) override {
+    VERGER_CHECK(check_epoch(snapshot.stream, epoch));
+    VERGER_TRY(const auto at, revision(snapshot.stream));
+    if (at != snapshot.revision) {
+      return Error{Errc::kConflict,
+                   fmt::format("{}: a snapshot of revision {}, it is at {}", snapshot.stream,
+                               snapshot.revision.value(), at.value())};
+    }
+    switch (fates_(false)) {
+      case WriteFate::kDead:
+        return Error{Errc::kIo, "the process has ended"};
+      case WriteFate::kNoSpace:
+        return Error{Errc::kNoSpace, "journal: no space left"};
+      case WriteFate::kUnknownLost:
+        return Error{Errc::kIo, "journal: the snapshot may be kept or not"};
+      case WriteFate::kUnknownWritten:
+      case WriteFate::kDone:
+        break;
+    }
+    store_->snapshots[snapshot.stream] = snapshot;
+    if (fates_(true) == WriteFate::kDead) {
+      return Error{Errc::kIo, "the process has ended"};
+    }
+    return {};
+  }
+
+  Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
+    const auto found = store_->snapshots.find(stream);
+    return found == store_->snapshots.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
+    std::vector<Snapshot> out;
+    for (auto at = store_->snapshots.lower_bound(prefix);
+         at != store_->snapshots.end() && at->first.starts_with(prefix); ++at) {
+      VERGER_TRY(const auto newest, revision(at->first));
+      if (newest == at->second.revision) {
+        out.push_back(at->second);
+        out.back().state.clear();
+      }
+    }
+    return out;
+  }
+
   Result<ControllerEpoch> begin_epoch(std::string_view /*owner*/) override {
     switch (fates_(false)) {
       case WriteFate::kDead:
@@ -131,6 +172,16 @@ class MemoryJournal final : public Journal {
   }
 
  private:
+  Result<void> check_epoch(std::string_view stream, ControllerEpoch epoch) const {
+    if (epoch != store_->epoch) {
+      return Error{Errc::kRefused,
+                   fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
+                               "taken over",
+                               stream, epoch.value(), store_->epoch.value())};
+    }
+    return {};
+  }
+
   void tell_listeners() {
     std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
     const Sequence last(static_cast<std::int64_t>(store_->events.size()));

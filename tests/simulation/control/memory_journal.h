@@ -25,6 +25,7 @@ enum class WriteFate : std::uint8_t {
 struct JournalStore {
   std::vector<controller::JournalEvent> events;
   std::map<std::string, std::vector<std::size_t>, std::less<>> streams;  ///< indices of events
+  std::map<std::string, controller::Snapshot, std::less<>> snapshots;
   controller::ControllerEpoch epoch{0};
   /// Told of each event as it becomes durable.
   std::function<void(const controller::JournalEvent&)> on_event;
