@@ -26,5 +26,9 @@ struct StartDecision {
 /// `latest` is the last point in the log.
 StartDecision decide_start(const std::optional<Checkpoint>& checkpoint,
                            const std::optional<ScavengePoint>& latest, bool sync_only);
+/// Looks for the last point where it is needed: an unfinished scavenge goes on whatever became of
+/// $scavengePoints meanwhile. Errors: as streams::latest_scavenge_point.
+Result<StartDecision> find_start(const std::optional<Checkpoint>& checkpoint,
+                                 const streams::Database& database, bool sync_only);
 
 }  // namespace verger::scavenge

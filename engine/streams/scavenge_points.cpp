@@ -1,45 +1,118 @@
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
 
+#include "engine/streams/detail/lenient_json.h"
 #include "engine/streams/detail/scavenge_point_json.h"
 #include "engine/streams/event_store.h"
+#include "engine/streams/latest_scavenge_point.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams {
 
 namespace detail {
+namespace {
+
+/// As names are compared without regard to case; `wanted` is in lower case.
+bool is_name(std::string_view name, std::string_view wanted) {
+  return std::ranges::equal(name, wanted, [](char c, char w) {
+    return (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) == w;
+  });
+}
+
+/// Blanks around it and a sign are allowed.
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) {
+    return std::nullopt;
+  }
+  text = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+  if (text.starts_with('+') && !text.starts_with("+-")) {
+    text.remove_prefix(1);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
+}
+
+/// The next token that is no comment.
+bool read_token(LenientJsonReader& reader) {
+  while (reader.read()) {
+    if (reader.token() != JsonToken::kComment) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The value behind the name. 0, also for what counts as absent; nullopt: refused.
+std::optional<std::int32_t> read_threshold(LenientJsonReader& reader) {
+  if (!read_token(reader)) {
+    return std::nullopt;
+  }
+  std::optional<std::int64_t> value;
+  if (reader.token() == JsonToken::kNull) {
+    value = 0;
+  } else if (reader.token() == JsonToken::kInteger) {
+    value = reader.integer();
+  } else if (reader.token() == JsonToken::kString) {
+    value = reader.text().empty() ? 0 : parse_integer(reader.text());
+  }
+  if (!value || *value != static_cast<std::int32_t>(*value)) {
+    return std::nullopt;
+  }
+  return static_cast<std::int32_t>(*value);
+}
+
+}  // namespace
 
 std::optional<std::int32_t> parse_point_threshold(ByteView data) {
-  const auto json = nlohmann::json::parse(as_text(data), nullptr, false);
-  if (!json.is_object()) {
+  if (as_text(data).starts_with("\xEF\xBB\xBF")) {
     return std::nullopt;
   }
-  const auto threshold = json.find("threshold");
-  if (threshold == json.end()) {
-    return 0;
-  }
-  if (!threshold->is_number_integer()) {
+  LenientJsonReader reader(data);
+  if (!read_token(reader) || reader.token() != JsonToken::kStartObject) {
     return std::nullopt;
   }
-  const auto value = threshold->get<std::int64_t>();
-  if (value != static_cast<std::int32_t>(value)) {
-    return std::nullopt;
+  std::int32_t threshold = 0;
+  for (;;) {
+    if (!read_token(reader)) {
+      return std::nullopt;
+    }
+    if (reader.token() == JsonToken::kEndObject) {
+      return reader.only_comments_follow() ? std::optional(threshold) : std::nullopt;
+    }
+    if (reader.token() != JsonToken::kPropertyName) {
+      return std::nullopt;
+    }
+    if (!is_name(reader.text(), "threshold")) {
+      if (!reader.read() || !reader.skip_value()) {
+        return std::nullopt;
+      }
+      continue;
+    }
+    const auto value = read_threshold(reader);
+    if (!value) {
+      return std::nullopt;
+    }
+    if (*value != 0) {
+      threshold = *value;  // 0 is the default, which is as good as absent
+    }
   }
-  return static_cast<std::int32_t>(value);
 }
 
 }  // namespace detail
 
 namespace {
 
-Result<std::int32_t> threshold_of(const Event& event) {
+std::optional<ScavengePoint> as_point(const Event& event) {
   const auto threshold = detail::parse_point_threshold(event.data);
-  if (!threshold) {
-    return Error{Errc::kCorruption,
-                 fmt::format("scavenge point {} at log position {}: its data is not the JSON "
-                             "object of a scavenge point",
-                             event.number, event.prepare_position)};
+  if (event.type != kScavengePointType || !threshold) {
+    return std::nullopt;
   }
-  return *threshold;
+  return ScavengePoint{event.prepare_position, event.number, event.timestamp, *threshold};
 }
 
 }  // namespace
@@ -51,20 +124,40 @@ Result<std::vector<ScavengePoint>> scavenge_points(const Database& database) {
   for (;;) {
     VERGER_TRY(const auto page, database.read_forward(kScavengePointsStream, from, kPage));
     for (const auto& event : page.events) {
-      if (event.type != kScavengePointType) {
-        return Error{Errc::kCorruption,
-                     fmt::format("stream {}: event {} is a '{}', not a scavenge point; no scavenge "
-                                 "can be started on this log",
-                                 kScavengePointsStream, event.number, event.type)};
+      if (const auto point = as_point(event)) {
+        points.push_back(*point);
       }
-      VERGER_TRY(const auto threshold, threshold_of(event));
-      points.push_back({event.prepare_position, event.number, event.timestamp, threshold});
     }
     if (page.end_of_stream) {
       return points;
     }
     from = page.next;
   }
+}
+
+Result<std::optional<ScavengePoint>> latest_scavenge_point(const Database& database) {
+  VERGER_TRY(const auto last, database.read_backward(kScavengePointsStream, kDeletedStream, 1));
+  if (last.status == StreamStatus::kDeleted) {
+    return Error{
+        Errc::kDeleted,
+        fmt::format("the stream {} is deleted for good: no scavenge point can be read from "
+                    "this log or written to it, so no scavenge of it can be started",
+                    kScavengePointsStream)};
+  }
+  if (last.events.empty()) {
+    return std::optional<ScavengePoint>();
+  }
+  const auto& event = last.events.front();
+  auto point = as_point(event);
+  if (!point) {
+    return Error{
+        Errc::kUnsupported,
+        fmt::format("the last event of {}, number {} at log position {}, is no scavenge "
+                    "point (its type is '{}'): no scavenge can be started before a point "
+                    "follows it",
+                    kScavengePointsStream, event.number, event.prepare_position, event.type)};
+  }
+  return point;
 }
 
 }  // namespace verger::streams

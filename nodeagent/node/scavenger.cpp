@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/streams/latest_scavenge_point.h"
 #include "nodeagent/node/detail/core.h"
 
 namespace verger::node {
@@ -246,12 +247,12 @@ net::awaitable<Result<scavenge::ScavengePoint>> Scavenger::create_point(
   // The leader has it; here it appears with replication.
   const auto& timings = core->options.timings;
   for (int attempt = 0; attempt < kReadBackAttempts; ++attempt) {
-    const auto points = streams::scavenge_points(core->db());
-    if (!points) {
-      co_return points.error();
+    const auto latest = streams::latest_scavenge_point(core->db());
+    if (!latest) {
+      co_return latest.error();
     }
-    if (!points->empty() && points->back().number.value() == expected_version + 1) {
-      co_return points->back();
+    if (*latest && (*latest)->number.value() == expected_version + 1) {
+      co_return **latest;
     }
     if (run->stop->requested()) {
       co_return Error{Errc::kCancelled, "stopped"};
@@ -280,9 +281,8 @@ net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Core> core, std::sh
                    {{"scavengeId", run->id}, {"nodeEndpoint", core->self}}, true);
 
   VERGER_CO_TRY(const auto checkpoint, state->checkpoint());
-  VERGER_CO_TRY(const auto points, streams::scavenge_points(core->db()));
-  const auto latest = points.empty() ? std::nullopt : std::optional(points.back());
-  const auto decision = scavenge::decide_start(checkpoint, latest, run->request.sync_only);
+  VERGER_CO_TRY(const auto decision,
+                scavenge::find_start(checkpoint, core->db(), run->request.sync_only));
   std::optional<scavenge::ScavengePoint> point = decision.point;
   if (decision.kind == scavenge::StartKind::kNothing) {
     co_return Result<void>();

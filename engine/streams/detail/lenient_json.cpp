@@ -240,6 +240,18 @@ bool LenientJsonReader::skip_value() {
   return true;
 }
 
+bool LenientJsonReader::only_comments_follow() {
+  if (state_ != State::kFinished) {
+    return false;
+  }
+  for (skip_space(); !at_end(); skip_space()) {
+    if (peek() != '/' || !parse_comment()) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool LenientJsonReader::parse_value() {
   skip_space();
   if (at_end()) {

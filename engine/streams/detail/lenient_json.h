@@ -40,6 +40,9 @@ class LenientJsonReader {
   /// Skips the value whose first token has just been read; false as read().
   bool skip_value();
 
+  /// After the end of the outermost value: is there nothing but blanks and comments?
+  bool only_comments_follow();
+
   JsonToken token() const { return token_; }
   std::int64_t integer() const { return integer_; }
   /// Of kString and kPropertyName.

@@ -62,9 +62,8 @@ Result<void> choose(ToolContext& tool, const PreviewArguments& arguments, Opened
     return choose_given(*arguments.point, points, preview);
   }
   if (!arguments.new_point && arguments.now.empty()) {
-    const auto decision = scavenge::decide_start(
-        preview.checkpoint(), points.empty() ? std::nullopt : std::optional(points.back()),
-        /*sync_only=*/true);
+    VERGER_TRY(const auto decision, scavenge::find_start(preview.checkpoint(), *opened.database,
+                                                         /*sync_only=*/true));
     if (decision.point) {
       preview.choose(*decision.point);
       return {};

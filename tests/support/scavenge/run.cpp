@@ -40,10 +40,9 @@ Result<ScavengeRunResult> run_scavenge(FileSystem& files, const Path& directory,
                                                        run.options.state));
   auto point = run.point;
   if (!point) {
-    VERGER_TRY(const auto points, streams::scavenge_points(*database));
     VERGER_TRY(const auto checkpoint, state->checkpoint());
-    const auto decision = scavenge::decide_start(
-        checkpoint, points.empty() ? std::nullopt : std::optional(points.back()), true);
+    VERGER_TRY(const auto decision,
+               scavenge::find_start(checkpoint, *database, /*sync_only=*/true));
     if (decision.kind == scavenge::StartKind::kNothing) {
       return ScavengeRunResult{.nothing_to_do = true, .progress = {}};
     }

@@ -1,3 +1,5 @@
+#include "engine/streams/detail/scavenge_point_json.h"
+#include "engine/streams/latest_scavenge_point.h"
 #include "tests/unit/engine_streams/streams_test.h"
 
 namespace verger::streams {
@@ -166,12 +168,70 @@ TEST_F(Points, HaveTheServersPayload) {
   EXPECT_EQ(slice.events[0].type, "$scavengePoint");
 }
 
-TEST_F(Points, AForeignEventAmongThemIsAnError) {
-  builder.point();
+TEST_F(Points, OnlyALastEventThatIsNoneStandsInTheWay) {
+  EXPECT_EQ(latest_scavenge_point(database()).value(), std::nullopt);
   builder.write("$scavengePoints");
-  const auto points = scavenge_points(database());
-  ASSERT_FALSE(points);
-  EXPECT_EQ(points.error().code, Errc::kCorruption);
+  EXPECT_EQ(latest_scavenge_point(database()).error().code, Errc::kUnsupported);
+  EXPECT_TRUE(scavenge_points(database())->empty());
+  const auto point = builder.point(7);
+  EXPECT_EQ(latest_scavenge_point(database()).value(), point);
+  EXPECT_THAT(*scavenge_points(database()), ::testing::ElementsAre(point));
+  builder.write("$scavengePoints");
+  const auto latest = latest_scavenge_point(database());
+  ASSERT_FALSE(latest);
+  EXPECT_EQ(latest.error().code, Errc::kUnsupported);
+  EXPECT_THAT(latest.error().message, ::testing::HasSubstr("number 2 at log position"));
+  EXPECT_THAT(*scavenge_points(database()), ::testing::ElementsAre(point));
+}
+
+TEST_F(Points, AreNotThereWhenReadersDoNotSeeThem) {
+  builder.point();
+  builder.metadata("$scavengePoints", R"({"$tb":1})");
+  EXPECT_EQ(latest_scavenge_point(database()).value(), std::nullopt);
+  builder.soft_delete("$scavengePoints");
+  EXPECT_EQ(latest_scavenge_point(database()).value(), std::nullopt);
+}
+
+TEST_F(Points, OfADeletedStreamAreAnError) {
+  builder.point();
+  builder.hard_delete("$scavengePoints");
+  const auto latest = latest_scavenge_point(database());
+  ASSERT_FALSE(latest);
+  EXPECT_EQ(latest.error().code, Errc::kDeleted);
+  EXPECT_THAT(latest.error().message, ::testing::HasSubstr("$scavengePoints is deleted for good"));
+}
+
+TEST(PointPayload, IsReadAsLeniently) {
+  using detail::parse_point_threshold;
+  const std::vector<std::pair<std::string_view, std::int32_t>> accepted = {
+      {"{}", 0},
+      {R"({"threshold":5})", 5},
+      {R"({"threshold":-1})", -1},
+      {R"({"Threshold":5})", 5},
+      {R"({"THRESHOLD":5})", 5},
+      {R"({"threshold":"5"})", 5},
+      {R"({"threshold":" +5 "})", 5},
+      {R"({"threshold":""})", 0},
+      {R"({"threshold":null})", 0},
+      {R"({"threshold":5,"threshold":null})", 5},
+      {R"({"threshold":5,"Threshold":0})", 5},
+      {R"({"threshold":5,"threshold":6})", 6},
+      {"{'threshold':5}", 5},
+      {"{threshold:0x10}", 16},
+      {R"({"threshold":5,})", 5},
+      {R"( /*a*/ {/*b*/"threshold":/*c*/5/*d*/} // e)", 5},
+      {R"({"other":[1,{"threshold":9}],"threshold":5})", 5},
+      {R"({"threshold":2147483647})", 2147483647}};
+  for (const auto& [text, threshold] : accepted) {
+    EXPECT_EQ(parse_point_threshold(as_bytes(text)), threshold) << text;
+  }
+  for (const std::string_view text :
+       {"", "null", "[]", "5", "\"\"", "{", "{}}", "{} x", "\xEF\xBB\xBF{}", R"({"threshold":5.0})",
+        R"({"threshold":true})", R"({"threshold":{}})", R"({"threshold":"x"})",
+        R"({"threshold":"5.0"})", R"({"threshold":2147483648})", R"({"threshold":})",
+        R"({"threshold":,})", R"({"threshold":5)"}) {
+    EXPECT_EQ(parse_point_threshold(as_bytes(text)), std::nullopt) << text;
+  }
 }
 
 TEST_F(Points, AreAppendedWithAnExpectedVersion) {
