@@ -84,10 +84,13 @@ Result<void> ScavengeJob::start() {
     return enter(Stage::kAccumulating, std::nullopt, std::nullopt, true);
   }
   if (checkpoint->stage == Stage::kDone) {
-    if (checkpoint->point.number >= context_.point.number) {
+    // Not by their numbers: a log that has lost its points begins to count again.
+    if (checkpoint->point.position >= context_.point.position) {
       return Error{Errc::kRefused,
-                   fmt::format("scavenge point {} is reached already: the last finished one is {}",
-                               context_.point.number, checkpoint->point.number)};
+                   fmt::format("scavenge point {} at log position {} is reached already: the last "
+                               "finished one is {} at {}",
+                               context_.point.number, context_.point.position,
+                               checkpoint->point.number, checkpoint->point.position)};
     }
     VERGER_CHECK(check_point_record());
     return enter(Stage::kAccumulating, context_.chunk_of(checkpoint->point.position), std::nullopt,

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/scavenge/scavenge_job.h"
+#include "engine/streams/latest_scavenge_point.h"
 #include "engine/tool/detail/scavenge_options.h"
 #include "engine/tool/stop_signals.h"
 #include "engine/tool/table.h"
@@ -34,18 +35,21 @@ Result<std::optional<streams::ScavengePoint>> choose_point(
     ToolContext& tool, const ScavengeArguments& arguments, const streams::Database& database,
     const std::optional<scavenge::Checkpoint>& checkpoint) {
   const bool unfinished = checkpoint && checkpoint->stage != scavenge::Stage::kDone;
-  const auto reached = [&](EventNumber number) {
-    return checkpoint && !unfinished && number <= checkpoint->point.number;
+  const auto reached = [&](const streams::ScavengePoint& point) {
+    return checkpoint && !unfinished && point.position <= checkpoint->point.position;
   };
-  VERGER_TRY(const auto points, streams::scavenge_points(database));
   if (!arguments.point_file.empty()) {
     VERGER_TRY(auto point, read_point_file(tool.files, arguments.point_file));
-    return reached(point.number) ? std::nullopt : std::optional(point);
+    return reached(point) ? std::nullopt : std::optional(point);
   }
   if (arguments.point) {
+    if (unfinished && checkpoint->point.number.value() == *arguments.point) {
+      return checkpoint->point;
+    }
+    VERGER_TRY(const auto points, streams::scavenge_points(database));
     for (const auto& point : points) {
       if (point.number.value() == *arguments.point) {
-        return reached(point.number) ? std::nullopt : std::optional(point);
+        return reached(point) ? std::nullopt : std::optional(point);
       }
     }
     return Error{Errc::kNotFound,
@@ -59,29 +63,46 @@ Result<std::optional<streams::ScavengePoint>> choose_point(
                                              "--new-point first",
                                              checkpoint->point.number)};
   }
-  const auto decision = scavenge::decide_start(
-      checkpoint, points.empty() ? std::nullopt : std::optional(points.back()),
-      /*sync_only=*/true);
-  return decision.kind == StartKind::kNothing ? std::nullopt : decision.point;
+  VERGER_TRY(const auto decision, scavenge::find_start(checkpoint, database, /*sync_only=*/true));
+  return decision.point;
 }
 
-Result<streams::ScavengePoint> write_point(streams::Database& database, std::int32_t threshold) {
-  VERGER_TRY(auto points, streams::scavenge_points(database));
-  const auto expected = points.empty() ? -1 : points.back().number.value();
+/// Writes a point that follows the last one in the log. Like the server it does not where the state
+/// knows of a later one than the log.
+Result<streams::ScavengePoint> write_point(streams::Database& database,
+                                           const std::optional<scavenge::Checkpoint>& checkpoint,
+                                           std::int32_t threshold) {
+  VERGER_TRY(const auto decision, scavenge::find_start(checkpoint, database, /*sync_only=*/false));
+  const auto expected = decision.kind == StartKind::kCreatePoint ? decision.expected_version
+                                                                 : decision.point->number.value();
   const auto written = database.append_scavenge_point(expected, threshold);
   if (!written) {
     return written.error().error;
   }
   VERGER_CHECK(database.commit_up_to(written->end));
-  VERGER_TRY(points, streams::scavenge_points(database));
-  return points.back();
+  VERGER_TRY(const auto point, streams::latest_scavenge_point(database));
+  if (!point || point->position != written->position) {
+    return Error{
+        Errc::kRefused,
+        fmt::format("the new scavenge point at log position {} is not the last event that "
+                    "readers see of $scavengePoints: take back the limits in that stream's "
+                    "metadata",
+                    written->position)};
+  }
+  return *point;
 }
 
 /// Finds damage and a missing point before anything is opened for writing. False: the log holds no
-/// point, so there is nothing to do.
+/// point and there is no state of a scavenge that could go on, so there is nothing to do.
 Result<bool> look_first(ToolContext& tool, const ScavengeArguments& arguments) {
   VERGER_TRY(const auto database,
              open_database(tool, arguments.database, log::Access::kReadOnly, arguments.index));
+  VERGER_TRY(
+      const bool has_state,
+      tool.files.exists(scavenge::ScavengeState::path_in(database->stream_index().directory())));
+  if (has_state) {
+    return true;
+  }
   VERGER_TRY(const auto point, choose_point(tool, arguments, *database, std::nullopt));
   return point.has_value();
 }
@@ -229,7 +250,7 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   VERGER_TRY(const auto checkpoint, state->checkpoint());
   VERGER_TRY(auto point, choose_point(tool, arguments, *database, checkpoint));
   if (arguments.new_point) {
-    VERGER_TRY(point, write_point(*database, arguments.threshold));
+    VERGER_TRY(point, write_point(*database, checkpoint, arguments.threshold));
   }
   if (!point) {
     return nothing_to_do(tool, checkpoint);

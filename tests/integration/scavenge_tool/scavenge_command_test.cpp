@@ -20,7 +20,7 @@ class ScavengeCommand : public testing::Test {
   ScavengeCommand() {
     BuilderOptions options;
     options.chunk_size = 4096;
-    DatabaseBuilder builder(files, "/db", options);
+    DatabaseBuilder builder(*files, "/db", options);
     builder.metadata("a", R"({"$maxCount":1})");
     for (int n = 0; n < 30; ++n) {
       builder.write("a");
@@ -36,12 +36,24 @@ class ScavengeCommand : public testing::Test {
     for (const auto& argument : arguments) {
       argv.push_back(argument.c_str());
     }
-    tool::ToolContext context{files, clock, random, null_log(), out, err, false, false};
+    tool::ToolContext context{*files, clock, random, null_log(), out, err, false, false};
     return tool::run_program(static_cast<int>(argv.size()), argv.data(), context);
   }
   nlohmann::json json() const { return nlohmann::json::parse(out.str()); }
+  static DatabaseBuilder open(MemoryFileSystem& disk) {
+    BuilderOptions options;
+    options.chunk_size = 4096;
+    options.seed = 2;
+    return {disk, "/db", options};
+  }
+  /// Puts the state of another database into this one.
+  void take_state_of(MemoryFileSystem& other) {
+    const Path state = "/db/index/scavenging/scavenging.db";
+    ASSERT_TRUE(files->make_directories(state.parent_path()));
+    ASSERT_TRUE(write_file_durably(*files, state, read_file(other, state).value()));
+  }
 
-  MemoryFileSystem files;
+  std::unique_ptr<MemoryFileSystem> files = std::make_unique<MemoryFileSystem>();
   ManualClock clock;
   SeededRandom random{5};
   std::ostringstream out, err;
@@ -84,7 +96,7 @@ TEST_F(ScavengeCommand, TakesThePointFromAFile) {
                                    {"effectiveNow", format_ticks(first.effective_now)},
                                    {"threshold", 1000}}
                         .dump();
-  ASSERT_TRUE(write_file_durably(files, "/point.json", as_bytes(text)));
+  ASSERT_TRUE(write_file_durably(*files, "/point.json", as_bytes(text)));
   EXPECT_EQ(run({"--point-file", "/point.json", "-o", "json"}), tool::kExitDone) << err.str();
   EXPECT_EQ(json()["chunksExecuted"], 0) << "the file's threshold counts";
 }
@@ -93,7 +105,7 @@ TEST_F(ScavengeCommand, RefusesAPointThatIsNotInTheLog) {
   EXPECT_EQ(run({"--point", "7"}), tool::kExitFailed);
   EXPECT_THAT(err.str(), HasSubstr("scavenge point 7 is not in the log; it holds 0 to 0"));
   ASSERT_TRUE(write_file_durably(
-      files, "/point.json",
+      *files, "/point.json",
       as_bytes(R"({"position":1,"eventNumber":0,"effectiveNow":"2022-01-05T00:00:00Z"})")));
   EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitRefused);
   EXPECT_THAT(err.str(), HasSubstr("there is no scavenge point at log position 1"));
@@ -104,7 +116,7 @@ TEST_F(ScavengeCommand, SaysWhatIsWrongWithAPointFile) {
        {"", "{}", "[]", R"({"position":"x"})", "{\"position\":1",
         R"({"position":-1,"eventNumber":0,"effectiveNow":"2022-01-05T00:00:00"})",
         R"({"position":1,"eventNumber":0,"effectiveNow":"soon"})"}) {
-    ASSERT_TRUE(write_file_durably(files, "/point.json", as_bytes(text)));
+    ASSERT_TRUE(write_file_durably(*files, "/point.json", as_bytes(text)));
     EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitFailed) << text;
     EXPECT_THAT(err.str(), HasSubstr("/point.json")) << text;
   }
@@ -119,6 +131,90 @@ TEST_F(ScavengeCommand, KnowsWrongUsage) {
   EXPECT_EQ(run({"--unheard-of"}), tool::kExitUsage);
   EXPECT_EQ(run({"--stop-after", "lunch"}), tool::kExitUsage);
   EXPECT_EQ(run({"--stop-after", "index:0"}), tool::kExitUsage);
+}
+
+TEST_F(ScavengeCommand, GoesOnWhateverBecameOfThePoints) {
+  using Change = std::function<void(DatabaseBuilder&)>;
+  const std::vector<Change> changes = {
+      [](DatabaseBuilder& builder) { builder.write("$scavengePoints"); },
+      [](DatabaseBuilder& builder) { builder.metadata("$scavengePoints", R"({"$tb":1})"); },
+      [](DatabaseBuilder& builder) { builder.soft_delete("$scavengePoints"); },
+      [](DatabaseBuilder& builder) { builder.hard_delete("$scavengePoints"); }};
+  const auto before = files->clone();
+  for (const auto& change : changes) {
+    files = before->clone();
+    ASSERT_EQ(run({"--stop-after", "execute:1"}), tool::kExitStopped) << err.str();
+    {
+      auto builder = open(*files);
+      change(builder);
+    }
+    EXPECT_EQ(run({"-o", "json"}), tool::kExitDone) << err.str();
+    EXPECT_EQ(json()["result"], "finished");
+    EXPECT_EQ(json()["point"]["eventNumber"], 0);
+  }
+}
+
+TEST_F(ScavengeCommand, SaysWhyItCannotStartOnThesePoints) {
+  const auto before = files->clone();
+  open(*files).write("$scavengePoints");
+  EXPECT_EQ(run({}), tool::kExitFailed);
+  EXPECT_THAT(err.str(), HasSubstr("the last event of $scavengePoints, number 1"));
+  files = before->clone();
+  open(*files).hard_delete("$scavengePoints");
+  EXPECT_EQ(run({}), tool::kExitFailed);
+  EXPECT_THAT(err.str(), HasSubstr("$scavengePoints is deleted for good"));
+}
+
+TEST_F(ScavengeCommand, CountsPointsAnewInALogThatHasNone) {
+  files = std::make_unique<MemoryFileSystem>();
+  open(*files).point();
+  ASSERT_EQ(run({}), tool::kExitDone) << err.str();
+  const auto other = std::exchange(files, std::make_unique<MemoryFileSystem>());
+  {
+    auto builder = open(*files);
+    builder.metadata("a", R"({"$maxCount":1})");
+    for (int n = 0; n < 100; ++n) {
+      builder.write("a");
+    }
+  }
+  take_state_of(*other);
+  EXPECT_EQ(run({}), tool::kExitDone) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("nothing to do: scavenge point 0 is reached already"));
+  EXPECT_EQ(run({"--new-point", "-o", "json"}), tool::kExitDone) << err.str();
+  EXPECT_EQ(json()["result"], "finished");
+  EXPECT_EQ(json()["point"]["eventNumber"], 0);
+  EXPECT_GT(json()["point"]["position"], 4096);
+}
+
+TEST_F(ScavengeCommand, WritesNoPointBehindAStateThatKnowsOfMore) {
+  auto other = files->clone();
+  {
+    auto builder = open(*other);
+    builder.point();
+  }
+  std::swap(files, other);
+  ASSERT_EQ(run({}), tool::kExitDone) << err.str();  // point 1
+  std::swap(files, other);
+  take_state_of(*other);
+  EXPECT_EQ(run({"--new-point"}), tool::kExitRefused);
+  EXPECT_THAT(err.str(), HasSubstr("'$scavengePoints': expected 1, but its last event is 0"));
+  EXPECT_EQ(streams::scavenge_points(open(*files).database())->size(), 1U);
+}
+
+TEST_F(ScavengeCommand, SaysHowToGoOnWithADamagedIndex) {
+  ASSERT_TRUE(files->make_directories("/db/index"));
+  ASSERT_TRUE(write_file_durably(*files, "/db/index/indexmap", as_bytes("damaged")));
+  const auto before = files->operation_count();
+  EXPECT_EQ(run({}), tool::kExitFailed);
+  EXPECT_THAT(err.str(), HasSubstr("/db/index/indexmap"));
+  EXPECT_THAT(err.str(), HasSubstr("`verger-db index rebuild DIR`"));
+  EXPECT_EQ(files->operation_count(), before) << "nothing was changed";
+  std::vector<const char*> argv{"verger-db", "index", "rebuild", "/db", "--assume-stopped"};
+  tool::ToolContext context{*files, clock, random, null_log(), out, err, false, false};
+  ASSERT_EQ(tool::run_program(static_cast<int>(argv.size()), argv.data(), context), tool::kExitDone)
+      << err.str();
+  EXPECT_EQ(run({"-o", "json"}), tool::kExitDone) << err.str();
+  EXPECT_EQ(json()["recordsDiscarded"], 29);
 }
 
 TEST_F(ScavengeCommand, FindsNothingInALogWithoutPoints) {
