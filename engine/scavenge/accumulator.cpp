@@ -56,6 +56,7 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
       VERGER_CHECK(add(*prepare));
     }
     ++context_.progress.records_accumulated;
+    ++counts_.records;
     point_reached_ = position == context_.point.position;
     // Inside a merged chunk the record after a gap belongs to a later logical chunk; like the
     // server's, this scan takes it in both.
@@ -90,6 +91,7 @@ Result<bool> Accumulator::open_chunk() {
   VERGER_CHECK(context_.state.begin());
   range_.reset();
   records_ = 0;
+  counts_ = {.started = context_.parts.clock.monotonic()};
   return true;
 }
 
@@ -108,10 +110,26 @@ Result<void> Accumulator::close_chunk() {
                                               .done_chunk = chunk_,
                                               .done_stream = {}}));
   VERGER_FAILPOINT("scavenge.accumulate.before-commit");
+  const auto before_commit = context_.parts.clock.monotonic();
   VERGER_CHECK(context_.state.commit());
+  report_chunk(before_commit);
   ++chunk_;
   context_.progress.done = ++chunks_;
   return context_.unit_finished(Stage::kAccumulating, chunks_);
+}
+
+void Accumulator::report_chunk(Monotonic before_commit) {
+  const auto seconds = [](auto duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  const auto now = context_.parts.clock.monotonic();
+  const auto total = seconds(now - counts_.started);
+  context_.parts.out.debug(fmt::format(
+      "SCAVENGING: accumulated {} records in chunk {}: {} originals, {} metadatas, {} tombstones; "
+      "{:.0f} records per second, {:.3f} s for the commit",
+      counts_.records, chunk_, counts_.originals, counts_.metadatas, counts_.tombstones,
+      total > 0 ? static_cast<double>(counts_.records) / total : 0.0,
+      seconds(now - before_commit)));
 }
 
 Result<void> Accumulator::add(const log::Prepare& prepare) {
@@ -121,11 +139,14 @@ Result<void> Accumulator::add(const log::Prepare& prepare) {
   range_->min = std::min(range_->min, prepare.timestamp);
   range_->max = std::max(range_->max, prepare.timestamp);
   if (prepare.has(log::prepare_flags::kStreamDelete)) {
+    ++counts_.tombstones;
     return add_tombstone(prepare);
   }
   if (streams::is_metastream(prepare.stream)) {
+    ++counts_.metadatas;
     return add_metadata(prepare);
   }
+  ++counts_.originals;
   note(prepare.stream);
   return pending_.full() ? carry_out() : Result<void>{};
 }

@@ -24,6 +24,7 @@ class Accumulator final : public StageTask {
   /// False when there is no further chunk to read.
   Result<bool> open_chunk();
   Result<void> close_chunk();
+  void report_chunk(Monotonic before_commit);
   Result<void> add(const log::Prepare& prepare);
   Result<void> add_metadata(const log::Prepare& prepare);
   Result<void> add_tombstone(const log::Prepare& prepare);
@@ -54,6 +55,15 @@ class Accumulator final : public StageTask {
   std::optional<log::ChunkScanner> scanner_;
   std::optional<TimeRange> range_;
   std::uint64_t records_ = 0;
+  /// Of this chunk, for the log.
+  struct Counts {
+    std::uint64_t records = 0;
+    std::uint64_t originals = 0;
+    std::uint64_t metadatas = 0;
+    std::uint64_t tombstones = 0;
+    Monotonic started{};
+  };
+  Counts counts_;
   std::uint64_t chunks_ = 0;
   bool point_reached_ = false;
   std::vector<index::IndexEntry> infos_;

@@ -119,8 +119,9 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
           .chunk_id = context_.parts.random.uuid()};
       slot.weight = weight;
       slot.started = context_.parts.clock.monotonic();
-      VERGER_TRY(slot.rewrite, ChunkRewrite::start(context_.parts.files, context_.parts.log,
-                                                   std::move(chunk), names, context_.rules()));
+      VERGER_TRY(slot.rewrite,
+                 ChunkRewrite::start(context_.parts.files, context_.parts.log, std::move(chunk),
+                                     names, context_.rules(), context_.parts.out));
       return {};
     }
     ++context_.progress.chunks_skipped;

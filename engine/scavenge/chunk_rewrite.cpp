@@ -1,5 +1,7 @@
 #include "engine/scavenge/chunk_rewrite.h"
 
+#include <fmt/format.h>
+
 #include "engine/streams/stream_names.h"
 
 namespace verger::scavenge {
@@ -47,23 +49,24 @@ log::ChunkHeader scavenged_header(const log::TransactionLog& log, ChunkNumber st
 }
 
 ChunkRewrite::ChunkRewrite(std::shared_ptr<const log::Chunk> chunk, log::ChunkScanner scanner,
-                           log::ChunkWriter writer, const RunRules& rules)
+                           log::ChunkWriter writer, const RunRules& rules, Log& out)
     : source_(std::move(chunk)),
       scanner_(std::move(scanner)),
       writer_(std::move(writer)),
-      rules_(rules) {}
+      rules_(rules),
+      out_(&out) {}
 
 Result<std::unique_ptr<ChunkRewrite>> ChunkRewrite::start(FileSystem& files,
                                                           const log::TransactionLog& log,
                                                           std::shared_ptr<const log::Chunk> chunk,
-                                                          const Names& names,
-                                                          const RunRules& rules) {
+                                                          const Names& names, const RunRules& rules,
+                                                          Log& out) {
   VERGER_TRY(auto scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
   const auto header = scavenged_header(log, chunk->start(), chunk->end(), names.chunk_id);
   VERGER_TRY(auto writer,
              log::ChunkWriter::create(files, log.directory(), names.temporary, header));
   return std::unique_ptr<ChunkRewrite>(
-      new ChunkRewrite(std::move(chunk), std::move(scanner), std::move(writer), rules));
+      new ChunkRewrite(std::move(chunk), std::move(scanner), std::move(writer), rules, out));
 }
 
 Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
@@ -76,7 +79,14 @@ Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
     bool keep = true;
     if (const auto* prepare = record->prepare()) {
       VERGER_TRY(const auto* stream, limits.find(prepare->stream));
-      keep = keeps_prepare(*prepare, streams::is_metastream(prepare->stream), *stream, rules_);
+      const bool metastream = streams::is_metastream(prepare->stream);
+      keep = keeps_prepare(*prepare, metastream, *stream, rules_);
+      if (!keep && rules_.unsafe_ignore_hard_delete && stream->tombstoned) {
+        out_->info(fmt::format(
+            "SCAVENGING: removing a record of the deleted stream \"{}\" at position {}: hard "
+            "deletes are ignored",
+            prepare->stream, prepare->position));
+      }
     }
     if (keep) {
       VERGER_CHECK(writer_.append(record->position(), record->framed));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/base/log.h"
 #include "engine/log/chunk.h"
 #include "engine/log/transaction_log.h"
 #include "engine/scavenge/detail/limits_table.h"
@@ -59,7 +60,8 @@ class ChunkRewrite {
   static Result<std::unique_ptr<ChunkRewrite>> start(FileSystem& files,
                                                      const log::TransactionLog& log,
                                                      std::shared_ptr<const log::Chunk> chunk,
-                                                     const Names& names, const RunRules& rules);
+                                                     const Names& names, const RunRules& rules,
+                                                     Log& out);
 
   /// Goes on for about `records` records; true once the new file is complete.
   Result<bool> step(std::uint32_t records, LimitsReader& limits);
@@ -72,12 +74,13 @@ class ChunkRewrite {
 
  private:
   ChunkRewrite(std::shared_ptr<const log::Chunk> chunk, log::ChunkScanner scanner,
-               log::ChunkWriter writer, const RunRules& rules);
+               log::ChunkWriter writer, const RunRules& rules, Log& out);
 
   std::shared_ptr<const log::Chunk> source_;
   log::ChunkScanner scanner_;
   log::ChunkWriter writer_;
   RunRules rules_;
+  Log* out_;
   std::optional<log::ChunkWriter::Finished> finished_;
   std::uint64_t kept_ = 0;
   std::uint64_t discarded_ = 0;

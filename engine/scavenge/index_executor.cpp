@@ -1,5 +1,6 @@
 #include "engine/scavenge/index_executor.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "engine/base/assert.h"
@@ -26,11 +27,16 @@ struct IndexExecutor::Table {
   std::uint64_t kept = 0;
   std::uint64_t dropped = 0;
   Monotonic started;
+  std::optional<index::IndexEntry> last = {};
 };
 
 IndexExecutor::IndexExecutor(RunContext& context)
     : context_(context), hold_(context.parts.index), slots_(context.parts.index.tables()) {
   context_.progress.total = slots_.size();
+  // As the server: from the newest table to the oldest.
+  std::ranges::sort(slots_, {}, [](const index::TableSlot& slot) {
+    return std::pair(slot.level, -slot.position);
+  });
 }
 
 IndexExecutor::~IndexExecutor() = default;
@@ -64,6 +70,7 @@ Result<StepOutcome> IndexExecutor::run(Budget budget) {
       VERGER_CHECK(close_table());
       continue;
     }
+    note_order(*entry);
     VERGER_TRY(const bool keep, keeps(*entry));
     if (keep) {
       if (table_->writer) {
@@ -97,7 +104,8 @@ Result<void> IndexExecutor::open_table() {
                                          .limits = context_.state.limits_cursor(),
                                          .kept = 0,
                                          .dropped = 0,
-                                         .started = parts.clock.monotonic()});
+                                         .started = parts.clock.monotonic(),
+                                         .last = {}});
   ++next_;
   return slot.table->version() < kTableVersion ? start_writing() : Result<void>{};
 }
@@ -156,6 +164,19 @@ void IndexExecutor::report_failure(const Error& error) {
   event.error = error.code == Errc::kCancelled ? "Scavenge cancelled" : error.message;
   table_.reset();
   context_.events.table_scavenged(event);
+}
+
+/// Within a hash, positions descend with the numbers; where they do not, the server only says so.
+void IndexExecutor::note_order(const index::IndexEntry& entry) {
+  auto& last = table_->last;
+  if (last && last->hash == entry.hash && entry.position > last->position &&
+      !context_.state.is_collision_hash(entry.hash)) {
+    context_.parts.out.debug(
+        fmt::format("SCAVENGING: index entry out of order: stream hash {}, number {} at {}; the "
+                    "entry before it lies at {}",
+                    entry.hash.value(), entry.number, entry.position, last->position));
+  }
+  last = entry;
 }
 
 Result<bool> IndexExecutor::keeps(const index::IndexEntry& entry) {

@@ -24,6 +24,7 @@ class IndexExecutor final : public StageTask {
   /// Something of the table goes: the rest is written to a new file.
   Result<void> start_writing();
   Result<void> close_table();
+  void note_order(const index::IndexEntry& entry);
   Result<bool> keeps(const index::IndexEntry& entry);
   void report_failure(const Error& error);
 

@@ -1,6 +1,7 @@
 #include "engine/scavenge/scavenge_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/base/failpoint.h"
 #include "engine/scavenge/accumulator.h"
@@ -78,6 +79,7 @@ Result<void> ScavengeJob::start() {
                                slot.table->path().string(), slot.table->version())};
     }
   }
+  report_collisions();
   VERGER_TRY(const auto checkpoint, state_->checkpoint());
   if (!checkpoint) {
     VERGER_CHECK(check_point_record());
@@ -177,8 +179,18 @@ Result<void> ScavengeJob::enter(Stage stage, std::optional<std::int32_t> done_ch
   return {};
 }
 
+void ScavengeJob::report_collisions() {
+  const auto names = state_->collisions();
+  context_.parts.out.debug(fmt::format("SCAVENGING: {} streams are known to share their hash{}{}",
+                                       names.size(), names.empty() ? "" : ": ",
+                                       fmt::join(names, ", ")));
+}
+
 Result<void> ScavengeJob::next_stage() {
   const auto next = static_cast<Stage>(static_cast<int>(progress_.stage) + 1);
+  if (progress_.stage == Stage::kAccumulating || next == Stage::kDone) {
+    report_collisions();
+  }
   return enter(next, std::nullopt, std::nullopt, true);
 }
 

@@ -47,6 +47,7 @@ class ScavengeJob final : public Job {
   Result<void> enter(Stage stage, std::optional<std::int32_t> done_chunk,
                      std::optional<StreamHandle> done_stream, bool write_checkpoint);
   Result<void> next_stage();
+  void report_collisions();
 
   std::unique_ptr<ScavengeState> state_;
   ScavengeOptions options_;
