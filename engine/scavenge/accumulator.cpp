@@ -138,6 +138,12 @@ Result<void> Accumulator::add(const log::Prepare& prepare) {
   }
   range_->min = std::min(range_->min, prepare.timestamp);
   range_->max = std::max(range_->max, prepare.timestamp);
+  if (prepare.event_number().value() < 0 && prepare.has(log::prepare_flags::kIsCommitted) &&
+      prepare.position < context_.point.position &&
+      context_.without_number.size() < RunContext::kMostWithoutNumber) {
+    context_.without_number.push_back(
+        {prepare.position, std::string(prepare.stream), prepare.event_number()});
+  }
   if (prepare.has(log::prepare_flags::kStreamDelete)) {
     ++counts_.tombstones;
     return add_tombstone(prepare);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <utility>
 
 #include "engine/base/failpoint.h"
+#include "engine/streams/stream_names.h"
 
 namespace verger::scavenge {
 namespace {
@@ -54,8 +56,37 @@ Result<void> ChunkExecutor::give_limits(Slot& slot) {
   return {};
 }
 
+Result<void> ChunkExecutor::check_numbers() {
+  for (const auto& record : std::exchange(context_.without_number, {})) {
+    const auto chunk = context_.parts.log.chunk_at(record.position);
+    if (chunk == nullptr) {
+      continue;
+    }
+    VERGER_TRY(const auto weight,
+               context_.state.weight(chunk->start().value(), chunk->end().value()));
+    if (!executes(weight)) {
+      continue;
+    }
+    VERGER_TRY(const auto limits, context_.state.limits_of(record.stream));
+    log::Prepare prepare;
+    prepare.position = record.position;
+    prepare.flags = log::prepare_flags::kIsCommitted;
+    if (asks_for_number(prepare, streams::is_metastream(record.stream),
+                        limits.value_or(StreamLimits{}), context_.rules())) {
+      return without_number(record.stream, record.position, record.number)
+          .within(chunk->path().string());
+    }
+  }
+  return {};
+}
+
+bool ChunkExecutor::executes(double weight) const {
+  return weight > context_.point.threshold || context_.options.unsafe_ignore_hard_delete;
+}
+
 Result<StepOutcome> ChunkExecutor::step(Budget budget) {
   VERGER_CHECK(context_.check_stop());
+  VERGER_CHECK(check_numbers());
   for (auto& slot : slots_) {
     if (slot->rewrite == nullptr) {
       VERGER_CHECK(fill(*slot));
@@ -108,7 +139,7 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
     VERGER_TRY(const auto weight,
                context_.state.weight(chunk->start().value(), chunk->end().value()));
     const auto name = chunk->path().filename().string();
-    if (weight > context_.point.threshold || context_.options.unsafe_ignore_hard_delete) {
+    if (executes(weight)) {
       context_.parts.out.debug(
           fmt::format("SCAVENGING: executing {} with weight {}, chunks {}-{}, positions {} to {}",
                       name, weight_text(weight), chunk->start(), chunk->end(),

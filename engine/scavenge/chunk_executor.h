@@ -26,6 +26,9 @@ class ChunkExecutor final : public StageTask {
   struct Slot;
   /// Loads the limits before the first chunk that is executed: mostly there is none.
   Result<void> give_limits(Slot& slot);
+  [[nodiscard]] bool executes(double weight) const;
+  /// Ends the run before any chunk has changed where the server fails in the middle of it.
+  Result<void> check_numbers();
   /// Gives the slot the next chunk that is to be executed; skips others.
   Result<void> fill(Slot& slot);
   Result<void> finish(Slot& slot);

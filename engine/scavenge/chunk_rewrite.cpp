@@ -48,6 +48,15 @@ log::ChunkHeader scavenged_header(const log::TransactionLog& log, ChunkNumber st
   return header;
 }
 
+Error without_number(std::string_view stream, LogPosition position, EventNumber number) {
+  return {
+      Errc::kUnsupported,
+      fmt::format("a committed record with the event number {} in stream \"{}\" at log position "
+                  "{}: the server cannot scavenge this database either; its chunk and the index "
+                  "are untouched",
+                  number, stream, position)};
+}
+
 ChunkRewrite::ChunkRewrite(std::shared_ptr<const log::Chunk> chunk, log::ChunkScanner scanner,
                            log::ChunkWriter writer, const RunRules& rules, Log& out)
     : source_(std::move(chunk)),
@@ -80,6 +89,10 @@ Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
     if (const auto* prepare = record->prepare()) {
       VERGER_TRY(const auto* stream, limits.find(prepare->stream));
       const bool metastream = streams::is_metastream(prepare->stream);
+      if (prepare->event_number().value() < 0 &&
+          asks_for_number(*prepare, metastream, *stream, rules_)) {
+        return without_number(prepare->stream, prepare->position, prepare->event_number());
+      }
       keep = keeps_prepare(*prepare, metastream, *stream, rules_);
       if (!keep && rules_.unsafe_ignore_hard_delete && stream->tombstoned) {
         out_->info(fmt::format(

@@ -63,7 +63,8 @@ class ChunkRewrite {
                                                      const Names& names, const RunRules& rules,
                                                      Log& out);
 
-  /// Goes on for about `records` records; true once the new file is complete.
+  /// Goes on for about `records` records; true once the new file is complete. Errors: kUnsupported
+  /// (a record that the server fails on), kCorruption, kIo, kNoSpace.
   Result<bool> step(std::uint32_t records, LimitsReader& limits);
 
   const log::Chunk& source() const { return *source_; }
@@ -85,6 +86,9 @@ class ChunkRewrite {
   std::uint64_t kept_ = 0;
   std::uint64_t discarded_ = 0;
 };
+
+/// The error for a record whose event number is negative although it decides.
+Error without_number(std::string_view stream, LogPosition position, EventNumber number);
 
 /// The header of a new scavenged chunk for [start, end].
 log::ChunkHeader scavenged_header(const log::TransactionLog& log, ChunkNumber start,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
@@ -41,6 +42,15 @@ struct RunContext {
   const std::atomic<bool>& stop;
   ScavengePoint point;
   ScavengeProgress& progress;
+  /// Committed records below the point with a negative event number that the accumulation of this
+  /// run has met: the first kMostWithoutNumber of them.
+  struct WithoutNumber {
+    LogPosition position;
+    std::string stream;
+    EventNumber number;
+  };
+  static constexpr std::size_t kMostWithoutNumber = 1024;
+  std::vector<WithoutNumber> without_number = {};
 
   [[nodiscard]] RunRules rules() const {
     return {point.position, point.effective_now, options.unsafe_ignore_hard_delete};

@@ -100,6 +100,12 @@ bool keeps_prepare(const log::Prepare& prepare, bool is_metastream, const Stream
   return prepare.timestamp >= cutoff_of(rules.effective_now, *limits.max_age_seconds);
 }
 
+bool asks_for_number(const log::Prepare& prepare, bool is_metastream, const StreamLimits& limits,
+                     const RunRules& rules) {
+  const bool goes = limits.tombstoned && (rules.unsafe_ignore_hard_delete || is_metastream);
+  return prepare.position < rules.point && prepare.has(log::prepare_flags::kIsCommitted) && !goes;
+}
+
 bool keeps_entry(const index::IndexEntry& entry, const StreamLimits& limits,
                  const RunRules& rules) {
   if (entry.position >= rules.point) {

@@ -115,6 +115,11 @@ struct RunRules {
 bool keeps_prepare(const log::Prepare& prepare, bool is_metastream, const StreamLimits& limits,
                    const RunRules& rules);
 
+/// Would keeps_prepare() look at the record's event number? It must not be negative then: the
+/// server fails on such a record.
+bool asks_for_number(const log::Prepare& prepare, bool is_metastream, const StreamLimits& limits,
+                     const RunRules& rules);
+
 /// Does an index entry stay? Not for entries of collisions whose record is gone: those always go.
 bool keeps_entry(const index::IndexEntry& entry, const StreamLimits& limits, const RunRules& rules);
 
