@@ -1,6 +1,7 @@
 #include "engine/scavenge/index_view.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace verger::scavenge {
@@ -85,7 +86,7 @@ Result<std::optional<EventNumber>> IndexView::next(const StreamHandle& stream, E
 
 Result<EventNumber> IndexView::last_number(const StreamHandle& stream, const NameOf& name_of) {
   std::optional<std::string> name;
-  const index::EntryFilter filter = [&](const index::IndexEntry& entry) -> Result<bool> {
+  const auto is_own = [&](const index::IndexEntry& entry) -> Result<bool> {
     if (stream.by_name()) {
       return belongs(entry, stream.name);
     }
@@ -97,6 +98,8 @@ Result<EventNumber> IndexView::last_number(const StreamHandle& stream, const Nam
     }
     return belongs(entry, *name);
   };
+  // By reference: a copy would have to be allocated, for each of millions of streams.
+  const index::EntryFilter filter = std::cref(is_own);
   VERGER_TRY(const bool loaded, load(stream));
   if (loaded) {
     VERGER_TRY(const auto last, index::EntrySweep::latest_before(found_, point_, filter));
