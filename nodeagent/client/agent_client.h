@@ -15,8 +15,8 @@ namespace verger::client {
 
 /// Calls the agent interface of one node (docs/formats/agent-interface.md). A value; `client`
 /// outlives every call. `refused` carries the agent's problem code ("refused", "conflict",
-/// "not_found", ...), or `unreachable`. Permits and operations may be sent again after `unknown`: an id
-/// acts at most once.
+/// "not_found", ...), or `unreachable`. Permits and operations may be sent again after `unknown`:
+/// an id acts at most once.
 class AgentClient {
  public:
   AgentClient(http::Client& client, http::Endpoint agent,

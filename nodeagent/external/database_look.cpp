@@ -99,6 +99,7 @@ Result<node::ChunkInventory> list_chunks(FileSystem& files, const Path& database
     ++out.file_count;
     out.total_bytes += newest.size;
     out.largest_bytes = std::max(out.largest_bytes, newest.size);
+    out.last_chunk = start;
   }
   return out;
 }
@@ -125,6 +126,28 @@ Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& i
                                              .stage = std::string(to_string(checkpoint->stage))};
   }
   return out;
+}
+
+Result<StepOutcome> FilesLook::step(Budget /*budget*/) {
+  chunks_ = list_chunks(files_, place_.database);
+  progress_ = read_scavenge_progress(files_, place_.index_directory(), size_limit_);
+  return StepOutcome{.kind = StepOutcome::Kind::kDone};
+}
+
+Result<StepOutcome> DigestOfFiles::step(Budget budget) {
+  if (job_) {
+    return job_->step(budget);
+  }
+  VERGER_TRY(database_, open_for_reading(files_, place_, clock_, random_, log_));
+  VERGER_TRY(const auto points, streams::scavenge_points(*database_));
+  for (const auto& point : points) {
+    if (point.number.value() == point_) {
+      job_.emplace(*database_, point.position, point.effective_now);
+      return StepOutcome{.kind = StepOutcome::Kind::kMore};
+    }
+  }
+  return Error{Errc::kNotFound, fmt::format("scavenge point {} is not in the log in {}", point_,
+                                            place_.database.string())};
 }
 
 Result<StepOutcome> LogLook::step(Budget /*budget*/) {

@@ -43,6 +43,50 @@ struct ScavengeProgress {
 Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& index_directory,
                                                 std::uint64_t size_limit);
 
+/// Reads chunk files and scavenge progress, as of one moment; one step, which
+/// does not fail: each of the two says for itself why it could not be read.
+class FilesLook final : public Job {
+ public:
+  FilesLook(FileSystem& files, DatabasePlace place, std::uint64_t size_limit)
+      : files_(files), place_(std::move(place)), size_limit_(size_limit) {}
+  Result<StepOutcome> step(Budget budget) override;
+  [[nodiscard]] const Result<node::ChunkInventory>& chunks() const { return chunks_; }
+  [[nodiscard]] const Result<ScavengeProgress>& progress() const { return progress_; }
+
+ private:
+  FileSystem& files_;
+  DatabasePlace place_;
+  std::uint64_t size_limit_;
+  Result<node::ChunkInventory> chunks_ = Error{Errc::kUnavailable, "not read yet"};
+  Result<ScavengeProgress> progress_ = Error{Errc::kUnavailable, "not read yet"};
+};
+
+/// Opens the database and computes the digest up to a scavenge point; the point is looked for in
+/// the first step. Errors: kNotFound, those of opening and reading.
+class DigestOfFiles final : public node::DigestWork {
+ public:
+  DigestOfFiles(FileSystem& files, DatabasePlace place, Clock& clock, Random& random, Log& log,
+                std::int64_t point)
+      : files_(files),
+        place_(std::move(place)),
+        clock_(clock),
+        random_(random),
+        log_(log),
+        point_(point) {}
+  Result<StepOutcome> step(Budget budget) override;
+  [[nodiscard]] const streams::DatabaseDigest& digest() const override { return job_->digest(); }
+
+ private:
+  FileSystem& files_;
+  DatabasePlace place_;
+  Clock& clock_;
+  Random& random_;
+  Log& log_;
+  std::int64_t point_;
+  std::unique_ptr<streams::Database> database_;
+  std::optional<streams::DigestJob> job_;
+};
+
 /// What only the log and its index tell.
 struct LogFacts {
   std::string database_id;

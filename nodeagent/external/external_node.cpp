@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/client/judge.h"
+#include "nodeagent/external/scavenge_count.h"
 #include "nodeagent/http/task_group.h"
 
 namespace verger::external {
@@ -13,12 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-/// scavenging.db is read whole, and the agent answers nothing meanwhile.
+/// Up to this size scavenging.db is copied; a larger one is read where it lies.
 constexpr std::uint64_t kProgressLimit = 64ULL * 1024 * 1024;
 /// Reading the log's facts may take long on a large index: then it is done less often.
 constexpr int kRestPerLook = 20;
 constexpr std::chrono::milliseconds kLeastRest{1000};
-constexpr std::int32_t kLogEntries = 200;
 constexpr std::chrono::milliseconds kCertificateInterval{10'000};
 
 json to_json(const http::CertificateInfo& certificate) {
@@ -30,7 +31,8 @@ json to_json(const http::CertificateInfo& certificate) {
 
 }  // namespace
 
-class ExternalNode::Impl final : public node::NodeInspection {
+class ExternalNode::Impl final : public node::NodeInspection,
+                                 public std::enable_shared_from_this<Impl> {
  public:
   Impl(ExternalOptions with, ExternalEnvironment from)
       : options(std::move(with)),
@@ -42,6 +44,7 @@ class ExternalNode::Impl final : public node::NodeInspection {
         tasks(env.executor, env.log, "external node") {}
 
   // --- NodeInspection
+  net::awaitable<Result<void>> refresh() override { return look_at_files(shared_from_this()); }
   std::string instance_id() const override { return self ? self->instance_id : std::string(); }
   api::NodeState state() const override { return self ? self->state : api::NodeState::kUnknown; }
   node::NodePositions positions() const override {
@@ -57,9 +60,9 @@ class ExternalNode::Impl final : public node::NodeInspection {
   }
   std::string database_id() const override { return log_facts.database_id; }
   node::ChunkInventory chunks() const override {
-    auto listed = list_chunks(env.files, options.place.database);
-    auto out = listed ? *listed : node::ChunkInventory{};
+    auto out = inventory;
     out.chunk_size = log_facts.chunk_size;
+    out.problem = chunks_problem;
     return out;
   }
   const Path& database_directory() const override { return options.place.database; }
@@ -75,46 +78,33 @@ class ExternalNode::Impl final : public node::NodeInspection {
     return points;
   }
   std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override {
-    return progress().unfinished;
+    return progress.unfinished;
   }
   std::optional<api::ScavengePoint> last_finished_point() const override {
-    return progress().finished;
+    return progress.finished;
   }
   std::optional<api::RunningScavenge> running_scavenge() const override { return running; }
-  Result<std::shared_ptr<streams::DigestJob>> make_digest_job(
+  Result<std::shared_ptr<node::DigestWork>> make_digest_job(
       std::int64_t point_number) const override {
-    struct Held {
-      std::unique_ptr<streams::Database> database;
-      std::optional<streams::DigestJob> job;
-    };
-    const auto held = std::make_shared<Held>();
-    VERGER_TRY(held->database,
-               open_for_reading(env.files, options.place, env.clock, env.random, env.log));
-    VERGER_TRY(const auto points, streams::scavenge_points(*held->database));
-    for (const auto& point : points) {
-      if (point.number.value() == point_number) {
-        held->job.emplace(*held->database, point.position, point.effective_now);
-        return std::shared_ptr<streams::DigestJob>(held, &*held->job);
-      }
-    }
-    return Error{Errc::kNotFound, fmt::format("scavenge point {} is not in the log of {}",
-                                              point_number, options.node.url())};
-  }
-
-  ScavengeProgress progress() const {
-    auto read = read_scavenge_progress(env.files, index, kProgressLimit);
-    if (read) {
-      last_progress = *std::move(read);
-    }
-    return last_progress;
+    return std::make_shared<DigestOfFiles>(env.files, options.place, env.clock, env.random, env.log,
+                                           point_number);
   }
 
   // --- Looking
   static net::awaitable<void> watch_routes(std::shared_ptr<Impl> self);
   static net::awaitable<void> watch_log(std::shared_ptr<Impl> self);
+  static net::awaitable<void> watch_files(std::shared_ptr<Impl> self);
+  static net::awaitable<Result<void>> look_at_files(std::shared_ptr<Impl> self);
   static net::awaitable<void> watch_certificates(std::shared_ptr<Impl> self);
   net::awaitable<void> look_at_routes();
   net::awaitable<void> look_at_scavenge();
+  /// A scavenge goes through the chunks before the one that its point ended; 0: not known.
+  std::int64_t chunks_of_scavenge() const {
+    if (progress.unfinished && log_facts.chunk_size > 0) {
+      return progress.unfinished->point.position / log_facts.chunk_size + 1;
+    }
+    return std::max<std::int64_t>(inventory.last_chunk, 0);
+  }
 
   ExternalOptions options;
   ExternalEnvironment env;
@@ -126,7 +116,11 @@ class ExternalNode::Impl final : public node::NodeInspection {
   std::string version;
   std::string problem = "not asked yet";
   std::optional<api::RunningScavenge> running;
-  mutable ScavengeProgress last_progress;
+  ScavengeCount count;
+  node::ChunkInventory inventory;
+  std::string chunks_problem = "not read yet";
+  ScavengeProgress progress;
+  Error progress_problem{Errc::kIo, "not read yet"};  ///< empty message: none
   LogFacts log_facts;
   std::string log_problem = "not read yet";
   std::optional<http::CertificateInfo> served;
@@ -150,6 +144,8 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
     co_return;
   }
   if (!self || self->instance_id != own->instance_id) {
+    // What its files told while another process had them is of no use any more.
+    static_cast<void>(co_await look_at_files(shared_from_this()));
     env.log.info("the server answers", {{"node", options.node.url()},
                                         {"instance", own->instance_id},
                                         {"state", std::string(api::to_string(own->state))}});
@@ -183,14 +179,10 @@ net::awaitable<void> ExternalNode::Impl::look_at_scavenge() {
   if (const auto statuses = client::to_result(co_await client.metrics())) {
     now.phase = statuses->scavenge;
   }
-  if (const auto log = client::to_result(co_await client.scavenge_log(current->id, kLogEntries))) {
-    for (const auto& event : *log) {
-      if (event.type == "$scavengeChunksCompleted") {
-        now.chunks_done += event.chunk_end - event.chunk_start + 1;
-        now.bytes_saved += event.space_saved;
-      }
-    }
-  }
+  co_await count.look(client, current->id);
+  now.chunks_done = count.chunks_done();
+  now.bytes_saved = count.bytes_saved();
+  now.chunks_total = chunks_of_scavenge();
   running = std::move(now);
 }
 
@@ -222,6 +214,33 @@ net::awaitable<void> ExternalNode::Impl::watch_log(std::shared_ptr<Impl> self) {
   }
 }
 
+net::awaitable<Result<void>> ExternalNode::Impl::look_at_files(std::shared_ptr<Impl> self) {
+  const auto look =
+      std::make_shared<FilesLook>(self->env.files, self->options.place, kProgressLimit);
+  VERGER_CO_CHECK(co_await self->env.jobs.run(look, std::make_shared<node::StopFlag>()));
+  if (look->chunks()) {
+    self->inventory = *look->chunks();
+  }
+  self->chunks_problem = look->chunks() ? std::string() : look->chunks().error().message;
+  if (look->progress()) {
+    self->progress = *look->progress();
+  }
+  self->progress_problem = look->progress() ? Error{Errc::kIo, {}} : look->progress().error();
+  VERGER_CO_CHECK(look->chunks());
+  VERGER_CO_CHECK(look->progress());
+  co_return Result<void>();
+}
+
+net::awaitable<void> ExternalNode::Impl::watch_files(std::shared_ptr<Impl> self) {
+  while (!self->stopping) {
+    const auto began = self->env.clock.monotonic();
+    static_cast<void>(co_await look_at_files(self));
+    const auto took =
+        std::chrono::duration_cast<std::chrono::milliseconds>(self->env.clock.monotonic() - began);
+    co_await self->env.timers.sleep_for(std::max(kRestPerLook * took, self->options.poll_interval));
+  }
+}
+
 net::awaitable<void> ExternalNode::Impl::watch_certificates(std::shared_ptr<Impl> self) {
   while (!self->stopping) {
     auto seen = co_await http::served_certificate(self->env.executor, self->options.node,
@@ -249,6 +268,7 @@ ExternalNode::~ExternalNode() {
 void ExternalNode::start() {
   impl_->tasks.spawn(Impl::watch_routes(impl_));
   impl_->tasks.spawn(Impl::watch_log(impl_));
+  impl_->tasks.spawn(Impl::watch_files(impl_));
   if (impl_->options.node.tls) {
     impl_->tasks.spawn(Impl::watch_certificates(impl_));
   }
@@ -265,8 +285,18 @@ void ExternalNode::complete(json& facts) const {
   if (!impl.problem.empty()) {
     facts["nodeProblem"] = impl.problem;
   }
-  if (!impl.log_problem.empty()) {
-    facts["filesProblem"] = impl.log_problem;
+  std::vector<std::string> problems{impl.log_problem, impl.chunks_problem};
+  // A large state database cannot be read while a scavenge writes to it: that is not damage.
+  if (impl.progress_problem.code == Errc::kUnavailable) {
+    facts["scavengeStateProblem"] = impl.progress_problem.message;
+  } else {
+    problems.push_back(impl.progress_problem.message);
+  }
+  std::erase(problems, std::string());
+  const auto repeated = std::ranges::unique(problems);
+  problems.erase(repeated.begin(), repeated.end());
+  if (!problems.empty()) {
+    facts["filesProblem"] = fmt::format("{}", fmt::join(problems, "; "));
   }
   auto certificates = json::object();
   if (!impl.options.certificate_file.empty()) {
@@ -286,11 +316,9 @@ void ExternalNode::complete(json& facts) const {
     return;
   }
   // A stopped server leaves its files.
-  if (const auto chunks = list_chunks(impl.env.files, impl.options.place.database)) {
-    facts["databaseBytes"] = chunks->total_bytes;
-    facts["chunkFileCount"] = chunks->file_count;
-    facts["largestChunkBytes"] = chunks->largest_bytes;
-  }
+  facts["databaseBytes"] = impl.inventory.total_bytes;
+  facts["chunkFileCount"] = impl.inventory.file_count;
+  facts["largestChunkBytes"] = impl.inventory.largest_bytes;
   facts["databaseId"] = impl.log_facts.database_id;
 }
 

@@ -38,9 +38,9 @@ struct ExternalEnvironment {
   Log& log;
 };
 
-/// A server in another process: asked by its routes at intervals, and read from its files. The
-/// questions of NodeInspection are answered from what was last seen; those about files are read
-/// when asked. Changes nothing of the server.
+/// A server in another process: asked by its routes at intervals, and read from its files, by jobs.
+/// The questions of NodeInspection are answered from what was last seen; refresh() looks at the
+/// files at once. Changes nothing of the server.
 class ExternalNode {
  public:
   ExternalNode(ExternalOptions options, ExternalEnvironment environment);

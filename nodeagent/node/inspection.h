@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/awaitable.hpp>
+
+#include "engine/base/job.h"
 #include "engine/base/result.h"
 #include "engine/base/types.h"
 #include "engine/streams/event_store.h"
 #include "nodeagent/api/agent.h"
 #include "nodeagent/api/node.h"
+#include "nodeagent/http/message.h"
 
 namespace verger::node {
 
@@ -27,13 +31,27 @@ struct ChunkInventory {
   std::int64_t total_bytes = 0;
   std::int64_t largest_bytes = 0;
   std::int64_t chunk_size = 0;
+  std::int64_t last_chunk = -1;  ///< number of the newest logical chunk; -1: not known
+  /// Not empty: why the files cannot be listed now; the numbers are those of the last time.
+  std::string problem{};
 };
 
-/// Facts about an embedded node for an agent in the same process, without HTTP. Call it on the
-/// node's executor. It changes nothing.
+/// Computes a digest; it is there once the job is done.
+class DigestWork : public Job {
+ public:
+  [[nodiscard]] virtual const streams::DatabaseDigest& digest() const = 0;
+};
+
+/// Facts about a node for its agent, without HTTP. Call it on the node's executor, where nothing
+/// here blocks. It changes nothing.
 class NodeInspection {
  public:
   virtual ~NodeInspection() = default;
+  /// Reads again what is told of files that another process writes: chunks() and how far scavenges
+  /// came. Until the next time they tell what was read then, all of one moment. Whoever judges by
+  /// them what became of an operation asks for this first. A node in the same process is always up
+  /// to date. Errors: those of reading; then the former answers stay.
+  virtual net::awaitable<Result<void>> refresh() { co_return Result<void>(); }
   virtual std::string instance_id() const = 0;
   virtual api::NodeState state() const = 0;
   virtual NodePositions positions() const = 0;
@@ -53,9 +71,9 @@ class NodeInspection {
   virtual std::optional<api::ScavengePoint> last_finished_point() const = 0;
   virtual std::optional<api::RunningScavenge> running_scavenge() const = 0;
   /// Digest of the committed log up to the point (exclusive of nothing the point covers), to be
-  /// driven by the caller's JobRunner. The node must outlive the job. Error: kNotFound.
-  virtual Result<std::shared_ptr<streams::DigestJob>> make_digest_job(
-      std::int64_t point_number) const = 0;
+  /// driven by the caller's JobRunner. The node must outlive the job. Error, here or of the job:
+  /// kNotFound.
+  virtual Result<std::shared_ptr<DigestWork>> make_digest_job(std::int64_t point_number) const = 0;
 };
 
 }  // namespace verger::node

@@ -91,6 +91,21 @@ NodeTimings NodeTimings::fast() {
   return timings;
 }
 
+namespace {
+
+class DigestOfOpenLog final : public DigestWork {
+ public:
+  DigestOfOpenLog(const streams::Database& database, LogPosition end, Ticks effective_now)
+      : job_(database, end, effective_now) {}
+  Result<StepOutcome> step(Budget budget) override { return job_.step(budget); }
+  [[nodiscard]] const streams::DatabaseDigest& digest() const override { return job_.digest(); }
+
+ private:
+  streams::DigestJob job_;
+};
+
+}  // namespace
+
 class Node::Impl final : public NodeInspection {
  public:
   Impl(NodeOptions options, NodeEnvironment environment, std::unique_ptr<streams::Database> db)
@@ -156,8 +171,7 @@ class Node::Impl final : public NodeInspection {
   std::optional<api::RunningScavenge> running_scavenge() const override {
     return core->scavenger ? core->scavenger->running() : std::nullopt;
   }
-  Result<std::shared_ptr<streams::DigestJob>> make_digest_job(
-      std::int64_t point_number) const override {
+  Result<std::shared_ptr<DigestWork>> make_digest_job(std::int64_t point_number) const override {
     VERGER_TRY(const auto points, streams::scavenge_points(core->db()));
     const auto point = std::ranges::find_if(
         points, [&](const auto& p) { return p.number.value() == point_number; });
@@ -166,7 +180,7 @@ class Node::Impl final : public NodeInspection {
                    fmt::format("scavenge point {} is not in the committed log of {}", point_number,
                                core->self)};
     }
-    return std::make_shared<streams::DigestJob>(core->db(), point->position, point->effective_now);
+    return std::make_shared<DigestOfOpenLog>(core->db(), point->position, point->effective_now);
   }
 
   std::shared_ptr<Core> core;

@@ -10,7 +10,7 @@ namespace verger::agent {
 struct Digests::Work {
   std::int64_t point = 0;
   std::string basis;
-  std::shared_ptr<streams::DigestJob> job;
+  std::shared_ptr<node::DigestWork> job;
   std::shared_ptr<node::StopFlag> stop = std::make_shared<node::StopFlag>();
   bool finished = false;
   Result<void> outcome;

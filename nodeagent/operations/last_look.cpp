@@ -77,6 +77,9 @@ std::string disk(const node::NodeInspection* inspection, FileSystem& files, std:
     return {};  // cannot be seen, so nothing is claimed
   }
   const auto chunks = inspection->chunks();
+  if (!chunks.problem.empty()) {
+    return "the chunk files cannot be listed: " + chunks.problem;
+  }
   const auto rewrite = std::max(chunks.largest_bytes, chunks.chunk_size);
   const auto free = static_cast<std::int64_t>(space->available);
   return free >= rewrite + reserve

@@ -5,6 +5,7 @@
 
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/offline_server.h"
+#include "nodeagent/operations/fresh_look.h"
 #include "nodeagent/operations/operation.h"
 
 namespace verger::agent {
@@ -127,8 +128,7 @@ class OfflineScavengeOperation final : public Operation {
     const auto gossip = client::to_result(co_await node.client.gossip());
     const auto self = gossip ? client::to_result(client::own_entry(*gossip, node.client.node()))
                              : Result<api::GossipMember>(gossip.error());
-    const auto* inspection = node.inspection();
-    if (!self || inspection == nullptr) {
+    if (!self || node.inspection() == nullptr) {
       if (memory.value("act", "") == "begun" && node.offline != nullptr) {
         const auto started = co_await node.offline->start();
         if (!started) {
@@ -142,6 +142,11 @@ class OfflineScavengeOperation final : public Operation {
     if (const auto behind = not_caught_up(*gossip, *self); !behind.empty()) {
       co_return Observation{.kind = Observation::Kind::kRunning, .code = {}, .text = behind};
     }
+    const auto looked = co_await fresh_look(node);
+    if (!looked) {
+      co_return unknown(looked.error().message);
+    }
+    const auto* inspection = *looked;
     const auto parameters = parse(record);
     const auto finished = inspection->last_finished_point();
     if (parameters && finished && finished->number >= parameters->point) {

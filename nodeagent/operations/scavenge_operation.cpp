@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/client/judge.h"
+#include "nodeagent/operations/fresh_look.h"
 #include "nodeagent/operations/operation.h"
 
 namespace verger::agent {
@@ -16,6 +18,8 @@ using nlohmann::json;
 constexpr std::int64_t kPatienceSeconds = 10;
 /// The end of a run is its newest entry, or among the newest: entries may change places.
 constexpr std::int32_t kLogEntries = 20;
+
+constexpr std::int64_t kNotKnown = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t point_number(const std::optional<api::ScavengePoint>& point) {
   return point ? point->number : -1;
@@ -32,6 +36,7 @@ json point_json(const api::ScavengePoint& point) {
 struct Memory {
   std::string scavenge_id;          ///< empty: the answer was lost, or has not come
   std::vector<std::string> before;  ///< ids the node had told of before this operation
+  /// Number of the point that was finished before; -1: none; kNotKnown: it could not be read.
   std::int64_t finished_before = -1;
   std::int64_t bytes_before = -1;
   std::int64_t silent_since = 0;  ///< ticks; when the node first said nothing about the run
@@ -104,9 +109,14 @@ class ScavengeOperation final : public Operation {
     for (const auto& event : history) {
       memory.before.push_back(event.scavenge_id);
     }
-    if (const auto* inspection = node.inspection()) {
-      memory.finished_before = point_number(inspection->last_finished_point());
-      memory.bytes_before = inspection->chunks().total_bytes;
+    // A large state database cannot be read while a server that was killed has left its work in
+    // it; only the next scavenge clears that away, so that it must not wait for this.
+    if (const auto inspection = co_await fresh_look(node)) {
+      memory.finished_before = point_number((*inspection)->last_finished_point());
+      memory.bytes_before = (*inspection)->chunks().total_bytes;
+    } else if (node.inspection() != nullptr) {
+      memory.finished_before = kNotKnown;
+      memory.bytes_before = node.inspection()->chunks().total_bytes;
     }
     memory.write(record);
     co_return Result<void>();
@@ -150,24 +160,29 @@ class ScavengeOperation final : public Operation {
       if (log) {
         for (const auto& event : *log) {
           if (event.type == "$scavengeCompleted") {
-            co_return ended(node, memory, event);
+            const auto inspection = co_await fresh_look(node);
+            // The server may still be at its files; afterwards the point is told without waiting.
+            if (!inspection && node.inspection() != nullptr && is_patient(node, memory)) {
+              memory.write(record);
+              co_return Observation{Observation::Kind::kUnknown, {}, inspection.error().message};
+            }
+            co_return ended(inspection ? *inspection : nullptr, memory, event);
           }
         }
       }
     }
     // Neither running nor told to have ended. Events come late or never, so wait a while, then let
     // the state database tell.
-    const auto now = node.clock.now().value();
-    if (memory.silent_since == 0 || memory.silent_since > now) {  // later: the clock was set back
-      memory.silent_since = now;
-    }
+    const bool patient = is_patient(node, memory);
     memory.write(record);
-    if (now - memory.silent_since < kPatienceSeconds * kTicksPerSecond) {
+    if (patient) {
       co_return Observation{.kind = Observation::Kind::kUnknown,
                             .code = {},
                             .text = "the node does not tell what became of the scavenge yet"};
     }
-    co_return by_state(node, memory);
+    const auto inspection = co_await fresh_look(node);
+    co_return inspection ? by_state(**inspection, memory)
+                         : Observation{Observation::Kind::kUnknown, {}, inspection.error().message};
   }
 
   net::awaitable<bool> cancel(LocalNode node, OperationRecord& record) override {
@@ -182,6 +197,14 @@ class ScavengeOperation final : public Operation {
   }
 
  private:
+  static bool is_patient(const LocalNode& node, Memory& memory) {
+    const auto now = node.clock.now().value();
+    if (memory.silent_since == 0 || memory.silent_since > now) {  // later: the clock was set back
+      memory.silent_since = now;
+    }
+    return now - memory.silent_since < kPatienceSeconds * kTicksPerSecond;
+  }
+
   /// The start was answered with nothing. What runs now, or began since, is taken for ours: nothing
   /// ran when this operation looked, and only this agent starts scavenges here.
   static net::awaitable<void> find_lost_id(LocalNode node, api::CurrentScavenge current,
@@ -208,8 +231,8 @@ class ScavengeOperation final : public Operation {
     }
   }
 
-  static Observation ended(LocalNode node, const Memory& memory, const api::ScavengeEvent& event) {
-    const auto* inspection = node.inspection();
+  static Observation ended(const node::NodeInspection* inspection, const Memory& memory,
+                           const api::ScavengeEvent& event) {
     if (event.result == "Success" && event.error.empty()) {
       json result = {{"scavenge_id", memory.scavenge_id},
                      {"space_saved", event.space_saved},
@@ -234,23 +257,26 @@ class ScavengeOperation final : public Operation {
                                         : event.error};
   }
 
-  static Observation by_state(LocalNode node, const Memory& memory) {
-    const auto* inspection = node.inspection();
-    if (inspection == nullptr) {
-      return {.kind = Observation::Kind::kUnknown, .code = {}, .text = "the node is stopped"};
-    }
-    if (const auto unfinished = inspection->unfinished_scavenge()) {
+  static Observation by_state(const node::NodeInspection& inspection, const Memory& memory) {
+    if (const auto unfinished = inspection.unfinished_scavenge()) {
       return {.kind = Observation::Kind::kFailed,
               .code = "interrupted",
               .text = fmt::format("the scavenge of point {} stands still in stage {}; it can be "
                                   "resumed",
                                   unfinished->point.number, unfinished->stage)};
     }
-    const auto finished = inspection->last_finished_point();
+    if (memory.finished_before == kNotKnown) {
+      return {.kind = Observation::Kind::kFailed,
+              .code = "interrupted",
+              .text =
+                  "the node tells no end of the scavenge, and which point it had finished "
+                  "before could not be read; asked for again, it goes on where it stopped"};
+    }
+    const auto finished = inspection.last_finished_point();
     if (point_number(finished) > memory.finished_before) {
       const json result = {{"scavenge_id", memory.scavenge_id},
                            {"bytes_before", memory.bytes_before},
-                           {"bytes_after", inspection->chunks().total_bytes},
+                           {"bytes_after", inspection.chunks().total_bytes},
                            {"point", point_json(*finished)}};
       return {.kind = Observation::Kind::kDone, .code = {}, .text = result.dump()};
     }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/operations/fresh_look.h"
 #include "nodeagent/operations/operation.h"
 #include "nodeagent/operations/patience.h"
 
@@ -39,15 +40,12 @@ class ScavengePointOperation final : public Operation {
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY([[maybe_unused]] const auto threshold, threshold_of(record));
-    const auto* inspection = node.inspection();
-    if (inspection == nullptr) {
-      co_return Error{Errc::kUnavailable, "the node does not answer"};
-    }
     VERGER_CO_TRY(const auto current, client::to_result(co_await node.client.current_scavenge()));
     if (!current.id.empty()) {
       co_return Error{Errc::kConflict,
                       fmt::format("scavenge {} is running on this node", current.id)};
     }
+    VERGER_CO_TRY(const auto* inspection, co_await fresh_look(node));
     if (inspection->unfinished_scavenge()) {
       co_return Error{Errc::kConflict,
                       "an unfinished scavenge would be resumed, and write no point"};
@@ -85,10 +83,11 @@ class ScavengePointOperation final : public Operation {
       return Observation{.kind = Observation::Kind::kUnknown, .code = {}, .text = std::move(why)};
     };
     const auto current = client::to_result(co_await node.client.current_scavenge());
-    const auto* inspection = node.inspection();
-    if (!current || inspection == nullptr) {
-      co_return unknown(current ? "the node does not answer" : current.error().message);
+    const auto looked = current ? co_await fresh_look(node) : current.error();
+    if (!looked) {
+      co_return unknown(looked.error().message);
     }
+    const auto* inspection = *looked;
     const auto point = newest_of_state(*inspection);
     const bool is_made = point && point->number > memory.value("latest", -1LL);
     if (!current->id.empty()) {

@@ -76,7 +76,7 @@ class ModelNode final : public node::NodeInspection {
   [[nodiscard]] std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override;
   [[nodiscard]] std::optional<api::ScavengePoint> last_finished_point() const override;
   [[nodiscard]] std::optional<api::RunningScavenge> running_scavenge() const override;
-  [[nodiscard]] Result<std::shared_ptr<streams::DigestJob>> make_digest_job(
+  [[nodiscard]] Result<std::shared_ptr<node::DigestWork>> make_digest_job(
       std::int64_t point_number) const override;
 
   [[nodiscard]] const std::optional<ModelScavenge>& running() const { return running_; }

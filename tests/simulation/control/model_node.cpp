@@ -201,7 +201,7 @@ std::optional<api::RunningScavenge> ModelNode::running_scavenge() const {
                               .bytes_saved = 0};
 }
 
-Result<std::shared_ptr<streams::DigestJob>> ModelNode::make_digest_job(
+Result<std::shared_ptr<node::DigestWork>> ModelNode::make_digest_job(
     std::int64_t /*point_number*/) const {
   return Error{Errc::kUnsupported, "a model has nothing to digest"};
 }

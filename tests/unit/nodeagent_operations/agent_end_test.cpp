@@ -131,7 +131,7 @@ class ScavengeableNode final : public node::NodeInspection {
   std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override { return {}; }
   std::optional<api::ScavengePoint> last_finished_point() const override { return {}; }
   std::optional<api::RunningScavenge> running_scavenge() const override { return {}; }
-  Result<std::shared_ptr<streams::DigestJob>> make_digest_job(std::int64_t) const override {
+  Result<std::shared_ptr<node::DigestWork>> make_digest_job(std::int64_t) const override {
     return Error{Errc::kNotFound, "no point"};
   }
 

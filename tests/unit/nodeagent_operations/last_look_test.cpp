@@ -16,6 +16,29 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
+/// A node whose directory its agent may not read.
+class UnlistedChunks final : public node::NodeInspection {
+ public:
+  std::string instance_id() const override { return {}; }
+  api::NodeState state() const override { return api::NodeState::kFollower; }
+  node::NodePositions positions() const override { return {}; }
+  node::ChunkInventory chunks() const override { return {.problem = "no right to"}; }
+  const Path& database_directory() const override { return directory_; }
+  const Path& index_directory() const override { return directory_; }
+  Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
+    return std::vector<streams::ScavengePoint>{};
+  }
+  std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override { return {}; }
+  std::optional<api::ScavengePoint> last_finished_point() const override { return {}; }
+  std::optional<api::RunningScavenge> running_scavenge() const override { return {}; }
+  Result<std::shared_ptr<node::DigestWork>> make_digest_job(std::int64_t) const override {
+    return Error{Errc::kNotFound, "no point"};
+  }
+
+ private:
+  Path directory_ = "/";
+};
+
 /// A node on a machine of its own that answers with the gossip and the scavenge it is given.
 class LastLook : public ::testing::Test {
  protected:
@@ -51,7 +74,7 @@ class LastLook : public ::testing::Test {
     asker_.spawn([](LastLook& self, std::string text,
                     std::optional<std::string>& into) -> net::awaitable<void> {
       const LocalNode node{.client = *self.client_,
-                           .inspection = []() -> node::NodeInspection* { return nullptr; },
+                           .inspection = [&self] { return self.inspection_; },
                            .timers = self.asker_.timers(),
                            .clock = self.asker_.clock(),
                            .log = null_log()};
@@ -67,6 +90,7 @@ class LastLook : public ::testing::Test {
   std::optional<client::NodeClient> client_;
   api::Gossip gossip_;
   std::string running_;
+  node::NodeInspection* inspection_ = nullptr;
 };
 
 const std::vector<api::GateLimit> kAll{{"voters-alive", 3}, {"quorum-margin", 2}, {"one-leader", 0},
@@ -106,6 +130,12 @@ TEST_F(LastLook, SeesALagAndAScavengeThatSomebodyStarted) {
   EXPECT_THAT(closed({{"lag-below", 100}}), HasSubstr("lags 990 bytes, the limit is 100"));
   running_ = "b3b1";
   EXPECT_THAT(closed({{"nobody-scavenges", 0}}), HasSubstr("scavenge b3b1 runs here"));
+}
+
+TEST_F(LastLook, ClosesWhereTheChunkFilesCannotBeListed) {
+  UnlistedChunks node;
+  inspection_ = &node;
+  EXPECT_THAT(closed({{"disk", 0}}), HasSubstr("disk: the chunk files cannot be listed: no right"));
 }
 
 TEST_F(LastLook, ClosesWhereTheNodeDoesNotTellItsState) {

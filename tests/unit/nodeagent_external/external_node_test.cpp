@@ -1,0 +1,215 @@
+#include "nodeagent/external/external_node.h"
+
+#include <charconv>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/external/scavenge_count.h"
+#include "tests/support/cluster/sim_world.h"
+
+/// A server that a test plays: its routes are scripted, its files lie on a disk in memory.
+namespace verger::external {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr auto kRun = "0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10";
+
+/// A disk whose directories may cease to tell what is in them.
+class Disk final : public FileSystem {
+ public:
+  explicit Disk(FileSystem& base) : base_(base) {}
+  Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override {
+    return base_.open(path, mode);
+  }
+  Result<bool> exists(const Path& path) override { return base_.exists(path); }
+  Result<std::uint64_t> file_size(const Path& path) override { return base_.file_size(path); }
+  Result<std::vector<DirectoryEntry>> list(const Path& directory) override {
+    if (fails) {
+      return Error{Errc::kIo, "the disk does not answer"};
+    }
+    return base_.list(directory);
+  }
+  Result<void> rename(const Path& from, const Path& to) override { return base_.rename(from, to); }
+  Result<void> remove(const Path& path) override { return base_.remove(path); }
+  Result<void> make_directories(const Path& path) override { return base_.make_directories(path); }
+  Result<void> sync_directory(const Path& path) override { return base_.sync_directory(path); }
+  Result<void> set_read_only(const Path& path, bool read_only) override {
+    return base_.set_read_only(path, read_only);
+  }
+  Result<DiskSpace> space(const Path& path) override { return base_.space(path); }
+  Result<std::unique_ptr<FileLock>> lock(const Path& path) override { return base_.lock(path); }
+  bool fails = false;
+
+ private:
+  FileSystem& base_;
+};
+
+class ExternalNodeTest : public ::testing::Test {
+ protected:
+  ExternalNodeTest() : host_(world_.add_host("n1")), runner_(host_timers()) {
+    host_.serve_http(2113, [this](http::Request request) -> net::awaitable<http::Response> {
+      co_return answer(request);
+    });
+    api::GossipMember self;
+    self.instance_id = "00000000-0000-0000-0000-000000000001";
+    self.state = api::NodeState::kFollower;
+    self.is_alive = true;
+    self.http_ip = "10.0.0.1";
+    self.http_port = 2113;
+    self.es_version = "24.6.0";
+    self.writer_checkpoint = 100'000;
+    auto other = self;
+    other.instance_id = "00000000-0000-0000-0000-000000000002";
+    other.http_ip = "10.0.0.2";
+    gossip_ = {.members = {self, other}, .server_ip = "10.0.0.1", .server_port = 2113};
+    write("/db/chunk-000000.000000", 1000);
+    write("/db/chunk-000001.000002", 500);
+    write("/db/chunk-000002.000000", 300);
+  }
+
+  http::Timers& host_timers() {
+    host_.boot();
+    return host_.timers();
+  }
+  void write(const Path& path, std::size_t size) {
+    EXPECT_TRUE(host_.disk().make_directories(path.parent_path()).has_value());
+    auto file = host_.disk().open(path, OpenMode::kCreate);
+    ASSERT_TRUE(file.has_value()) << file.error().message;
+    EXPECT_TRUE((*file)->write_at(0, Bytes(size)).has_value());
+  }
+
+  http::Response answer(const http::Request& request) {
+    http::Response out;
+    out.headers.set("Content-Type", "application/json");
+    if (request.target.starts_with("/gossip")) {
+      out.body = api::to_json(gossip_).dump();
+    } else if (request.target.starts_with("/info")) {
+      out.body = api::to_json(api::NodeInfo{.version = "24.6.0", .state = "follower"}).dump();
+    } else if (request.target.starts_with("/admin/scavenge/current")) {
+      out.body = json{{"scavengeId", scavenging_ ? kRun : ""}, {"scavengeLink", ""}}.dump();
+    } else if (request.target.starts_with("/streams/$scavenges/")) {
+      out.body = page_of_log(request.target);
+    } else {
+      out.status = 404;
+    }
+    return out;
+  }
+
+  /// As the server does: backward from the number or "head", `count` entries.
+  std::string page_of_log(const std::string& target) {
+    const auto path = target.substr(0, target.find('?'));
+    const auto slash = path.rfind('/');
+    const auto before = path.rfind('/', slash - 1);
+    const auto count = std::stoll(path.substr(slash + 1));
+    const auto from_text = path.substr(before + 1, slash - before - 1);
+    const auto from = from_text == "head" ? entries_ - 1 : std::stoll(from_text);
+    auto entries = json::array();
+    for (auto number = from; number >= 0 && number > from - count; --number) {
+      const json data{{"scavengeId", kRun},
+                      {"chunkStartNumber", 2 * (number - 1)},
+                      {"chunkEndNumber", 2 * (number - 1) + 1},
+                      {"spaceSaved", 10}};
+      entries.push_back(
+          {{"eventType", number == 0 ? "$scavengeStarted" : "$scavengeChunksCompleted"},
+           {"eventNumber", number},
+           {"data", data.dump()}});
+    }
+    entries_sent_ += static_cast<std::int64_t>(entries.size());
+    return json{{"entries", std::move(entries)}}.dump();
+  }
+
+  ExternalNode& start() {
+    node_.emplace(ExternalOptions{.place = {.database = "/db", .index = {}},
+                                  .node = {.tls = false, .host = "n1", .port = 2113},
+                                  .credentials = {},
+                                  .certificate_file = {},
+                                  .trusted_roots = {},
+                                  .poll_interval = milliseconds(100)},
+                  ExternalEnvironment{.executor = host_.executor(),
+                                      .files = disk_,
+                                      .clock = host_.clock(),
+                                      .random = random_,
+                                      .timers = host_.timers(),
+                                      .client = host_.client(),
+                                      .jobs = runner_,
+                                      .log = null_log()});
+    node_->start();
+    EXPECT_TRUE(
+        world_.run_until([this] { return node_->inspection() != nullptr; }, milliseconds(5'000)));
+    return *node_;
+  }
+  Result<void> refresh() {
+    std::optional<Result<void>> out;
+    host_.spawn(
+        [](node::NodeInspection* node, std::optional<Result<void>>& into) -> net::awaitable<void> {
+          into = co_await node->refresh();
+        }(node_->inspection(), out));
+    EXPECT_TRUE(world_.run_until([&] { return out.has_value(); }, milliseconds(5'000)));
+    return *out;
+  }
+  std::string files_problem() {
+    json facts;
+    node_->complete(facts);
+    return facts.value("filesProblem", "");
+  }
+
+  testing::SimWorld world_{1};
+  testing::SimHost& host_;
+  Disk disk_{host_.disk()};
+  SeededRandom random_{1};
+  node::InlineJobRunner runner_;
+  std::optional<ExternalNode> node_;
+  api::Gossip gossip_;
+  bool scavenging_ = false;
+  std::int64_t entries_ = 0;
+  std::int64_t entries_sent_ = 0;
+};
+
+TEST_F(ExternalNodeTest, ADirectoryThatCannotBeListedIsAProblemAndNotAnEmptyOne) {
+  auto& node = start();
+  EXPECT_EQ(node.inspection()->chunks().total_bytes, 1800);
+  EXPECT_EQ(node.inspection()->chunks().last_chunk, 2);
+  EXPECT_EQ(node.inspection()->chunks().problem, "");
+  disk_.fails = true;
+  EXPECT_FALSE(refresh().has_value());
+  EXPECT_EQ(node.inspection()->chunks().total_bytes, 1800);
+  EXPECT_THAT(node.inspection()->chunks().problem, HasSubstr("does not answer"));
+  EXPECT_THAT(files_problem(), HasSubstr("does not answer"));
+  disk_.fails = false;
+  EXPECT_TRUE(refresh().has_value());
+  EXPECT_EQ(node.inspection()->chunks().problem, "");
+}
+
+TEST_F(ExternalNodeTest, AStateDatabaseThatCannotBeReadIsToldOf) {
+  auto& node = start();
+  EXPECT_TRUE(refresh().has_value()) << "there is none: nothing was ever scavenged";
+  write("/db/index/scavenging/scavenging.db", 5000);
+  EXPECT_FALSE(refresh().has_value());
+  EXPECT_THAT(files_problem(), HasSubstr("scavenging.db"));
+  EXPECT_FALSE(node.inspection()->last_finished_point().has_value());
+}
+
+TEST_F(ExternalNodeTest, CountsALongScavengeWholeAndReadsEachEntryOnce) {
+  scavenging_ = true;
+  entries_ = 1001;  // $scavengeStarted, then 1,000 of two chunks each
+  auto& node = start();
+  const auto running = [&] { return node.inspection()->running_scavenge(); };
+  ASSERT_TRUE(world_.run_until([&] { return running().has_value(); }, milliseconds(5'000)));
+  EXPECT_EQ(running()->chunks_done, 2000);
+  EXPECT_EQ(running()->bytes_saved, 10'000);
+  EXPECT_EQ(running()->chunks_total, 2) << "the chunks before the newest";
+  entries_sent_ = 0;
+  entries_ += 3;
+  world_.run_for(milliseconds(2'000));
+  EXPECT_EQ(running()->chunks_done, 2006);
+  EXPECT_EQ(running()->bytes_saved, 10'030);
+  EXPECT_LE(entries_sent_, 10 * 21) << "a small page a look";
+}
+
+}  // namespace
+}  // namespace verger::external
