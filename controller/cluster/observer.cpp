@@ -143,14 +143,36 @@ void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
   raw.gossip = std::move(gossip);
 }
 
-net::awaitable<Raw> ask_node(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
-                             Depth depth) {
-  Raw raw;
-  auto& node = raw.node;
-  node.name = config.name;
-  node.url = config.url;
-  node.agent_url = config.agent_url;
+using Limit = std::optional<std::chrono::milliseconds>;
 
+/// Lets `work` fill `raw`, until `limit` at most: then `late` says so in it.
+net::awaitable<Raw> fill(http::Timers* timers, Limit limit, std::shared_ptr<Raw> raw,
+                         net::awaitable<void> work, void (*late)(Raw&)) {
+  using namespace net::experimental::awaitable_operators;
+  if (!limit) {
+    co_await std::move(work);
+  } else if ((co_await (std::move(work) || timers->sleep_for(*limit))).index() == 1) {
+    late(*raw);
+  }
+  co_return *raw;
+}
+
+void node_is_late(Raw& raw) {
+  if (!raw.node.answered) {
+    raw.node.problem = "no answer in time";
+  }
+}
+
+void agent_is_late(Raw& raw) {
+  if (!raw.node.agent_answered) {
+    raw.node.agent_problem = "no answer in time";
+  }
+}
+
+net::awaitable<void> ask_node(std::shared_ptr<Raw> into, std::shared_ptr<Peers> peers,
+                              ClusterNode config, Clock* clock, Depth depth) {
+  auto& raw = *into;
+  auto& node = raw.node;
   const auto before = clock->now();
   auto gossip = co_await peers->gossip(config.name);
   node.taken_at = clock->now();
@@ -189,16 +211,16 @@ net::awaitable<Raw> ask_node(std::shared_ptr<Peers> peers, ClusterNode config, C
       }
     }
   }
-  co_return raw;
 }
 
-net::awaitable<Raw> ask_agent(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock) {
-  Raw raw;
+net::awaitable<void> ask_agent(std::shared_ptr<Raw> into, std::shared_ptr<Peers> peers,
+                               ClusterNode config, Clock* clock) {
+  auto& raw = *into;
   const auto before = clock->now();
   const auto facts = co_await peers->facts(config.name);
   if (!facts) {
     raw.node.agent_problem = facts.error().message;
-    co_return raw;
+    co_return;
   }
   raw.node.agent_answered = true;
   raw.node.clock = skew_of(facts->taken_at, before, clock->now(), std::chrono::milliseconds(0));
@@ -215,7 +237,6 @@ net::awaitable<Raw> ask_agent(std::shared_ptr<Peers> peers, ClusterNode config, 
                         facts->running->chunks_total, facts->running->bytes_saved};
     raw.node.scavenge_running = true;
   }
-  co_return raw;
 }
 
 /// Two versions, both of which can be read.
@@ -227,11 +248,19 @@ bool differ(const std::string& a, const std::string& b) {
 
 /// Node and agent side by side, then one picture.
 net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
-                        Depth depth) {
+                        http::Timers* timers, Depth depth, Limit limit) {
   std::vector<net::awaitable<Raw>> questions;
-  questions.push_back(ask_node(peers, config, clock, depth));
+  const auto of_node = std::make_shared<Raw>();
+  of_node->node.name = config.name;
+  of_node->node.url = config.url;
+  of_node->node.agent_url = config.agent_url;
+  of_node->node.taken_at = clock->now();
+  questions.push_back(
+      fill(timers, limit, of_node, ask_node(of_node, peers, config, clock, depth), &node_is_late));
   if (!config.agent_url.empty()) {
-    questions.push_back(ask_agent(peers, config, clock));
+    const auto of_agent = std::make_shared<Raw>();
+    questions.push_back(
+        fill(timers, limit, of_agent, ask_agent(of_agent, peers, config, clock), &agent_is_late));
   }
   auto answers = co_await gather(std::move(questions));
   Raw raw = std::move(answers[0]);
@@ -404,7 +433,8 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
   return raws;
 }
 
-net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, Depth depth) {
+net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, Depth depth,
+                                         Limit limit) {
   if (!config.credentials.empty()) {
     const auto found = network.credentials.find(config.credentials);
     if (!found) {
@@ -415,7 +445,7 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, 
   auto* clock = &network.clock;
   std::vector<net::awaitable<Raw>> questions;
   for (const auto& node : config.nodes) {
-    questions.push_back(ask(peers, node, clock, depth));
+    questions.push_back(ask(peers, node, clock, &network.timers, depth, limit));
   }
   co_return co_await gather(std::move(questions));
 }
@@ -432,8 +462,9 @@ namespace {
 
 struct Seen {
   std::size_t node = 0;  ///< index in the snapshot
-  std::string url;
-  std::optional<planner::ServedCertificate> certificate;
+  std::string url{};
+  std::optional<planner::ServedCertificate> certificate{};
+  bool late = false;
 };
 
 net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string of) {
@@ -448,15 +479,31 @@ net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string
   co_return what;
 }
 
+net::awaitable<Seen> look_at_certificate_within(Network network, Seen what, std::string of,
+                                                Limit limit) {
+  using namespace net::experimental::awaitable_operators;
+  auto look = look_at_certificate(network, what, std::move(of));
+  if (!limit) {
+    co_return co_await std::move(look);
+  }
+  auto seen = co_await (std::move(look) || network.timers.sleep_for(*limit));
+  if (seen.index() == 0) {
+    co_return std::get<0>(std::move(seen));
+  }
+  what.late = true;
+  co_return what;
+}
+
 }  // namespace
 
 Observer::Observer(Network network) : state_(std::make_shared<State>(std::move(network))) {}
 Observer::~Observer() = default;
 
-net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth) {
+net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth, Limit limit) {
   // The coroutine may outlive the observer.
   const auto state = state_;
-  auto raws = co_await ask_all(state->network, config, depth);
+  const auto began = state->network.clock.monotonic();
+  auto raws = co_await ask_all(state->network, config, depth, limit);
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
@@ -464,9 +511,16 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
   for (auto& raw : raws) {
     snapshot.nodes.push_back(std::move(raw.node));
   }
-  state->memory.compare(snapshot, state->network.clock.monotonic());
+  if (!limit) {
+    state->memory.compare(snapshot, state->network.clock.monotonic());
+  }
   if (depth == Depth::kQuick || !state->network.served_certificate) {
     co_return snapshot;
+  }
+  if (limit) {
+    const auto took = state->network.clock.monotonic() - began;
+    limit = std::max(*limit - std::chrono::duration_cast<std::chrono::milliseconds>(took),
+                     std::chrono::milliseconds(0));
   }
   std::vector<net::awaitable<Seen>> looks;
   for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
@@ -481,7 +535,8 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
           node.certificates.push_back(**known);
         }
       } else {
-        looks.push_back(look_at_certificate(state->network, Seen{i, url, {}}, of));
+        looks.push_back(
+            look_at_certificate_within(state->network, Seen{.node = i, .url = url}, of, limit));
       }
     }
   }
@@ -489,8 +544,10 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
     if (seen.certificate) {
       snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
     }
-    state->memory.keep_certificate(seen.url, std::move(seen.certificate),
-                                   state->network.clock.monotonic());
+    if (!seen.late) {
+      state->memory.keep_certificate(seen.url, std::move(seen.certificate),
+                                     state->network.clock.monotonic());
+    }
   }
   for (auto& node : snapshot.nodes) {
     std::ranges::sort(node.certificates, {}, &planner::ServedCertificate::of);
@@ -500,7 +557,7 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
 
 net::awaitable<std::string> Observer::identity(ClusterConfig config) {
   const auto state = state_;
-  const auto raws = co_await ask_all(state->network, std::move(config), Depth::kQuick);
+  const auto raws = co_await ask_all(state->network, std::move(config), Depth::kQuick, {});
   std::set<std::string> ids;
   for (const auto& raw : raws) {
     if (!raw.database_id.empty()) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
@@ -58,9 +59,12 @@ class Observer {
   explicit Observer(Network network);
   ~Observer();
 
-  /// Never fails: what did not answer is in the snapshot as such.
-  net::awaitable<planner::ClusterSnapshot> take(ClusterConfig config,
-                                                Depth depth = Depth::kThorough);
+  /// Never fails: what did not answer is in the snapshot as such. With a `limit` it takes no longer
+  /// than that: of whoever is late the snapshot holds what was told until then. Such a look leaves
+  /// no trace in what is remembered of the leader.
+  net::awaitable<planner::ClusterSnapshot> take(
+      ClusterConfig config, Depth depth = Depth::kThorough,
+      std::optional<std::chrono::milliseconds> limit = std::nullopt);
   /// The database's identity as all members tell it; empty where it cannot be had.
   net::awaitable<std::string> identity(ClusterConfig config);
 

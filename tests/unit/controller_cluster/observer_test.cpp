@@ -213,5 +213,48 @@ TEST_F(ObserverTest, NoticesANodeOfAnotherCluster) {
   EXPECT_FALSE(snapshot.find("n2")->wrong_identity);
 }
 
+/// Drops what is sent to n3: nobody answers until the deadline.
+class BlackHole final : public http::Client {
+ public:
+  BlackHole(test::FakeCluster& cluster, http::Timers& timers)
+      : cluster_(cluster), timers_(timers) {}
+  net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
+                                              std::chrono::milliseconds deadline) override {
+    if (to.host == "10.0.0.3") {
+      co_await timers_.sleep_for(deadline);
+      co_return Error{Errc::kUnknownOutcome, "no answer"};
+    }
+    co_return co_await cluster_.send(std::move(to), std::move(request), deadline);
+  }
+
+ private:
+  test::FakeCluster& cluster_;
+  http::Timers& timers_;
+};
+
+TEST_F(ObserverTest, ALimitedLookTellsWhatItHasSeenByThen) {
+  BlackHole hole(cluster_, time_);
+  observer_ = Observer(Network{.client = hole,
+                               .timers = time_,
+                               .clock = time_,
+                               .credentials = credentials_,
+                               .log = null_log()});
+  const auto began = time_.monotonic();
+  std::optional<planner::ClusterSnapshot> snapshot;
+  net::io_context context{1};
+  net::co_spawn(context,
+                observer_.take(config_, Depth::kThorough, std::chrono::milliseconds(3'000)),
+                [&snapshot](std::exception_ptr, planner::ClusterSnapshot seen) {
+                  snapshot = std::move(seen);
+                });
+  ASSERT_TRUE(time_.run(context, [&] { return snapshot.has_value(); }, std::chrono::seconds(60)));
+  EXPECT_LE(time_.monotonic() - began, std::chrono::milliseconds(3'100));
+  EXPECT_TRUE(snapshot->find("n1")->answered);
+  EXPECT_TRUE(snapshot->find("n2")->agent_answered);
+  EXPECT_FALSE(snapshot->find("n3")->answered);
+  EXPECT_EQ(snapshot->find("n3")->problem, "no answer in time");
+  EXPECT_FALSE(snapshot->find("n3")->agent_answered);
+}
+
 }  // namespace
 }  // namespace verger::controller
