@@ -85,6 +85,7 @@ Result<void> AgentBook::fold(const JournalEvent& event) {
   }
   if (event.type == events::kAgentForgotten) {
     entry.agent.reset();
+    entry.issued.reset();
   } else if (event.type == events::kAgentTokenCreated) {
     Token token;
     VERGER_TRY(const auto expires_at, time_in(data, "expires_at"));
@@ -112,12 +113,24 @@ Result<void> AgentBook::fold(const JournalEvent& event) {
     VERGER_TRY(agent.not_before, time_in(data, "not_before"));
     VERGER_TRY(agent.not_after, time_in(data, "not_after"));
     entry.agent = std::move(agent);
+    entry.issued.reset();
   } else if (event.type == events::kAgentRenewed && entry.agent) {
-    VERGER_TRY(entry.agent->not_before, time_in(data, "not_before"));
-    VERGER_TRY(entry.agent->not_after, time_in(data, "not_after"));
-    // A renewal whose certificate never arrived leaves the agent with the one before.
-    entry.agent->serials.push_back(data.value("serial", std::string()));
-    entry.agent->authority = data.value("authority", entry.agent->authority);
+    // Until it is known to have arrived the agent has the one before, whose end is what counts.
+    IssuedCertificate issued;
+    issued.serial = data.value("serial", std::string());
+    issued.authority = data.value("authority", entry.agent->authority);
+    VERGER_TRY(issued.not_before, time_in(data, "not_before"));
+    VERGER_TRY(issued.not_after, time_in(data, "not_after"));
+    entry.agent->serials.push_back(issued.serial);
+    entry.issued = std::move(issued);
+  } else if (event.type == events::kAgentCertificateArrived && entry.agent) {
+    if (entry.issued && entry.issued->serial == data.value("serial", std::string())) {
+      entry.agent->serials = {entry.issued->serial};
+      entry.agent->authority = entry.issued->authority;
+      entry.agent->not_before = entry.issued->not_before;
+      entry.agent->not_after = entry.issued->not_after;
+      entry.issued.reset();
+    }
   } else {
     return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
   }
@@ -262,14 +275,15 @@ Result<certificates::Issued> AgentBook::renew(const std::string& cluster, const 
   return issued;
 }
 
-void AgentBook::has_newest(const std::string& cluster, const std::string& node) {
+Result<void> AgentBook::has_arrived(const std::string& cluster, const std::string& node,
+                                    const std::string& serial) {
   const auto found = entries_.find(key_of(cluster, node));
-  if (found == entries_.end()) {
-    return;
+  if (found == entries_.end() || !found->second.issued || found->second.issued->serial != serial) {
+    return Error{Errc::kNotFound,
+                 fmt::format("{}/{}: certificate {} is not on its way", cluster, node, serial)};
   }
-  if (auto& agent = found->second.agent; agent) {
-    agent->serials.erase(agent->serials.begin(), agent->serials.end() - 1);
-  }
+  return append(cluster, node, events::kAgentCertificateArrived,
+                json{{"serial", serial}, {"by", "vergerd"}}.dump());
 }
 
 Result<void> AgentBook::forget(const std::string& cluster, const std::string& node,

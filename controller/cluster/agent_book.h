@@ -19,8 +19,10 @@ namespace events {
 inline constexpr std::string_view kAgentTokenCreated = "agent-token-created";
 /// {token, key, serial, not_before, not_after, hosts, authority, certificate, by}
 inline constexpr std::string_view kAgentEnrolled = "agent-enrolled";
-/// {serial, not_before, not_after, authority, by}
+/// {serial, not_before, not_after, authority, by}: issued, and on its way to the agent
 inline constexpr std::string_view kAgentRenewed = "agent-renewed";
+/// {serial, by}: the agent shows it, and no former one any more
+inline constexpr std::string_view kAgentCertificateArrived = "agent-certificate-arrived";
 inline constexpr std::string_view kAgentForgotten = "agent-forgotten";  ///< {by}
 }  // namespace events
 
@@ -33,6 +35,7 @@ struct EnrolledAgent {
   std::vector<std::string> serials;
   std::string authority;  ///< fingerprint of the root that issued it
   std::vector<std::string> hosts;
+  /// Of the newest certificate that it is known to have.
   Ticks not_before{};
   Ticks not_after{};
   Ticks enrolled_at{};
@@ -86,11 +89,14 @@ class AgentBook {
   /// another key; kTimeout: expired; kInvalidArgument: the request; the journal's.
   Result<Enrolment> enrol(std::string_view token, std::string_view request);
   /// A new certificate for an enrolled agent; from now on it is accepted beside the ones before.
-  /// Errors: kNotFound, kInvalidArgument, the journal's.
+  /// renew_at() stays that of the one before until has_arrived(). Errors: kNotFound,
+  /// kInvalidArgument, the journal's.
   Result<certificates::Issued> renew(const std::string& cluster, const std::string& node,
                                      std::string_view request);
-  /// The agent has the newest certificate: those before are not accepted any more.
-  void has_newest(const std::string& cluster, const std::string& node);
+  /// The agent has the newest certificate, which is this one: those before are not accepted any
+  /// more. Errors: kNotFound (another one was issued since), the journal's.
+  Result<void> has_arrived(const std::string& cluster, const std::string& node,
+                           const std::string& serial);
   /// Its certificate is not accepted any more, and an open token neither. Errors: kNotFound.
   Result<void> forget(const std::string& cluster, const std::string& node, const std::string& by);
 
@@ -111,8 +117,16 @@ class AgentBook {
     Ticks used_at{};
     std::string certificate;
   };
+  /// One that the agent may not have yet.
+  struct IssuedCertificate {
+    std::string serial;
+    std::string authority;
+    Ticks not_before{};
+    Ticks not_after{};
+  };
   struct Entry {
     std::optional<EnrolledAgent> agent;
+    std::optional<IssuedCertificate> issued;
     Revision revision;
   };
   [[nodiscard]] certificates::Subject subject_of(const std::string& cluster,

@@ -1,5 +1,8 @@
 #include "controller/daemon/agent_renewal.h"
 
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
 #include "engine/base/private_file.h"
 #include "nodeagent/client/agent_client.h"
 
@@ -22,7 +25,7 @@ net::awaitable<Result<void>> renew(AgentRenewal& parts, EnrolledAgent enrolled) 
   VERGER_CO_TRY(const auto request, client::to_result(co_await agent.certificate_request()));
   VERGER_CO_TRY(const auto issued, parts.book.renew(cluster, node, request));
   VERGER_CO_CHECK(client::to_result(co_await agent.install_certificate(issued.certificate)));
-  parts.book.has_newest(cluster, node);
+  VERGER_CO_CHECK(parts.book.has_arrived(cluster, node, issued.serial));
   parts.log.info("an agent's certificate was renewed",
                  {{"cluster", cluster},
                   {"node", node},
@@ -63,24 +66,55 @@ Result<bool> renew_own_certificate(const certificates::Authority& authority, con
   return true;
 }
 
+namespace {
+
+net::awaitable<void> look(AgentRenewal& parts) {
+  if (auto own = parts.renew_own(); !own) {
+    parts.log.error("vergerd's own certificate for agents was not renewed",
+                    {{"error", own.error().message}});
+  }
+  for (const auto& agent : parts.book.agents()) {
+    if (parts.clock.now() < AgentBook::renew_at(agent)) {
+      continue;
+    }
+    if (auto renewed = co_await renew(parts, agent); !renewed) {
+      parts.log.warning("an agent's certificate was not renewed; it will be tried again",
+                        {{"cluster", agent.cluster},
+                         {"node", agent.node},
+                         {"valid until", format_ticks(agent.not_after)},
+                         {"error", renewed.error().message}});
+    }
+  }
+}
+
+/// What was thrown, for the log; a cancellation is thrown on.
+std::string text_of_failure(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == net::error::operation_aborted) {
+      throw;
+    }
+    return error.what();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
 net::awaitable<void> AgentRenewal::run(AgentRenewal parts) {
   while (true) {
     co_await parts.timers.sleep_for(parts.look_every);
-    if (auto own = parts.renew_own(); !own) {
-      parts.log.error("vergerd's own certificate for agents was not renewed",
-                      {{"error", own.error().message}});
+    std::exception_ptr failure;
+    try {
+      co_await look(parts);
+    } catch (...) {
+      failure = std::current_exception();
     }
-    for (const auto& agent : parts.book.agents()) {
-      if (parts.clock.now() < AgentBook::renew_at(agent)) {
-        continue;
-      }
-      if (auto renewed = co_await renew(parts, agent); !renewed) {
-        parts.log.warning("an agent's certificate was not renewed; it will be tried again",
-                          {{"cluster", agent.cluster},
-                           {"node", agent.node},
-                           {"valid until", format_ticks(agent.not_after)},
-                           {"error", renewed.error().message}});
-      }
+    if (failure) {
+      parts.log.error("renewing certificates failed; it will be tried again",
+                      {{"error", text_of_failure(failure)}});
     }
   }
 }
