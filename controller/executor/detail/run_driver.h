@@ -63,7 +63,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> wait_for_gate(const planner::Stage& stage, const planner::Step& step,
                                      std::string reason,
                                      nlohmann::json gates = nlohmann::json::array(),
-                                     bool for_hours = false);
+                                     bool for_hours = false,
+                                     std::chrono::milliseconds opens_in = {});
   /// Why a step that cannot be interrupted is not begun in what is left of its hours; or empty.
   [[nodiscard]] std::string does_not_fit(const planner::Stage& stage, const planner::Step& step,
                                          const StepContext& context) const;

@@ -34,6 +34,22 @@ std::string_view to_string(ActAnswer::Kind kind) {
   return "unknown";
 }
 
+/// While nothing but closed hours holds a step back, nobody needs to look at the cluster each
+/// second.
+constexpr std::chrono::seconds kLookWhileClosed{30};
+
+std::chrono::milliseconds until_hours_change(const StepContext& context) {
+  const auto& hours = context.snapshot.hours;
+  if (!hours || !hours->until) {
+    return kLookWhileClosed;
+  }
+  const std::chrono::milliseconds left(
+      (hours->until->value() - context.now.value() + kTicksPerMillisecond - 1) /
+      kTicksPerMillisecond);
+  return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0),
+                                               kLookWhileClosed);
+}
+
 }  // namespace
 
 std::string RunDriver::does_not_fit(const planner::Stage& stage, const planner::Step& step,
@@ -67,7 +83,8 @@ std::string RunDriver::does_not_fit(const planner::Stage& stage, const planner::
 
 net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
                                               const planner::Step& step, std::string reason,
-                                              json gates, bool for_hours) {
+                                              json gates, bool for_hours,
+                                              std::chrono::milliseconds opens_in) {
   const auto& state = state_of(step);
   if (state.status != StepStatus::kWaiting || state.reason != reason) {
     record(events::kStepWaiting,
@@ -77,7 +94,7 @@ net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
     // Closed hours are no delay.
     const auto began = monotonic();
     run_->waiting_since.erase(step.id);
-    co_await nap(poll());
+    co_await nap(std::max(poll(), opens_in));
     run_->stop_deadlines(began, monotonic());
     co_return;
   }
@@ -186,7 +203,8 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
     if (only_hours && stage.on_failure == planner::FailureRule::kUndoAll && has_begun(stage)) {
       co_return StepEnd::kClosed;
     }
-    co_await wait_for_gate(stage, step, std::move(reason), std::move(gates), only_hours);
+    co_await wait_for_gate(stage, step, std::move(reason), std::move(gates), only_hours,
+                           until_hours_change(context));
     co_return std::nullopt;
   }
   auto& kind = kind_of(step);

@@ -89,6 +89,28 @@ TEST_F(PeakHours, StopTheScavengeAtTheirStartAndItResumesAtTheirEnd) {
   EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "being stopped costs no attempt";
 }
 
+TEST_F(PeakHours, AreNotSpentLookingAtTheClusterEachSecond) {
+  hours_.open = false;
+  hours_.until = in(std::chrono::minutes(10));
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  int looks = 0;
+  h_.cluster.dress = [&](const test::FakeNode& node, const http::Request& request,
+                         http::Response&) {
+    looks += node.name == "n1" && request.target == "/gossip" ? 1 : 0;
+  };
+  pass(std::chrono::minutes(9));
+  EXPECT_LE(looks, 20);
+  EXPECT_GE(looks, 17) << "a leader that moves is noticed all the same";
+  pass(std::chrono::milliseconds((hours_.until->value() - h_.time.now().value()) /
+                                 kTicksPerMillisecond));
+  hours_.open = true;
+  hours_.until.reset();
+  pass(std::chrono::seconds(5));
+  EXPECT_NE(h_.state(run).status, RunStatus::kWaiting) << "it begins when they open";
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
 TEST_F(PeakHours, StopItAlsoAfterTheControllerWasDown) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(scavenges("n2"));
