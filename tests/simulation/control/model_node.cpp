@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -296,36 +297,35 @@ net::awaitable<http::Response> ModelNode::stop(std::string id) {
   co_return json_answer("\"" + stopped + "\"");
 }
 
+/// Written straight into text: it is asked for more often than anything else. Members that no
+/// client of ours reads are left out.
 http::Response ModelNode::gossip() {
   if (gossip_.empty()) {
-    api::Gossip out;
     const auto& members = cluster_.members_;
-    out.server_ip = members[index_].host;
-    out.server_port = kModelNodePort;
     seen_[index_] = as_seen();
+    const auto now = format_ticks(cluster_.world_.wall());
+    auto out = std::back_inserter(gossip_);
+    gossip_ = R"({"members":[)";
+    bool first = true;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const auto& seen = seen_[i];
       if (seen.instance.empty()) {
         continue;  // never heard of
       }
-      api::GossipMember entry;
-      entry.instance_id = seen.instance;
-      entry.time_stamp = format_ticks(cluster_.world_.wall());
-      entry.state = seen.state;
-      entry.is_alive = seen.alive;
-      entry.http_ip = members[i].host;
-      entry.http_port = kModelNodePort;
-      entry.last_commit_position = entry.writer_checkpoint = entry.chaser_checkpoint =
-          seen.position;
-      entry.epoch_position = kFirstPosition;
-      entry.epoch_number = seen.epoch;
-      entry.epoch_id = cluster_.epoch_id_;
-      entry.node_priority = seen.priority;
-      entry.is_read_only_replica = !members[i].votes;
-      entry.es_version = cluster_.options_.version;
-      out.members.push_back(std::move(entry));
+      fmt::format_to(
+          out,
+          R"({}{{"instanceId":"{}","timeStamp":"{}","state":"{}","isAlive":{},"httpEndPointIp":"{}",)"
+          R"("httpEndPointPort":{},"lastCommitPosition":{},"writerCheckpoint":{},)"
+          R"("chaserCheckpoint":{},"epochPosition":{},"epochNumber":{},"epochId":"{}",)"
+          R"("nodePriority":{},"isReadOnlyReplica":{},"esVersion":"{}"}})",
+          first ? "" : ",", seen.instance, now, api::to_string(seen.state), seen.alive,
+          members[i].host, kModelNodePort, seen.position, seen.position, seen.position,
+          kFirstPosition, seen.epoch, cluster_.epoch_id_, seen.priority, !members[i].votes,
+          cluster_.options_.version);
+      first = false;
     }
-    gossip_ = api::to_json(out).dump();
+    fmt::format_to(out, R"(],"serverIp":"{}","serverPort":{}}})", members[index_].host,
+                   kModelNodePort);
   }
   return json_answer(gossip_);
 }

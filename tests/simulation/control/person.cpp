@@ -90,7 +90,7 @@ net::awaitable<void> Operator::work(Site& site, const Scenario& scenario,
     }
     if (scenario.scheduled && !state->by_hand) {
       state->obstacle = "the schedule has not started a run";
-      co_await timers.sleep_for(milliseconds(5'000));
+      co_await timers.sleep_for(milliseconds(15'000));
       continue;
     }
     const auto plan = co_await call(site, "POST", "/clusters/sim/plans",

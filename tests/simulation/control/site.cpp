@@ -169,7 +169,7 @@ Result<void> Site::boot_agent(Machine& machine) {
   options.user = "admin";
   options.password = "changeit";
   options.request_deadline = milliseconds(2'000);
-  options.poll_interval = milliseconds(1'500);
+  options.poll_interval = milliseconds(3'000);
   options.ignore_permits = options_.ignore_permits;
   agent::AgentEnvironment environment{
       .executor = host.executor(),

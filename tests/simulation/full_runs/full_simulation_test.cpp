@@ -11,8 +11,8 @@ constexpr std::uint64_t kRunsOfABrokenBuild = 40;
 
 void report(std::uint64_t seed, const RunResult& result) {
   for (const auto& violation : result.violations) {
-    ADD_FAILURE() << "seed " << seed << ": " << violation << "\nreplay: ./dev sim --runs 1 --seed "
-                  << seed << " --trace";
+    ADD_FAILURE() << "seed " << seed << ": " << violation
+                  << "\nreplay: ./dev sim --kind full --runs 1 --seed " << seed << " --trace";
   }
 }
 
@@ -30,8 +30,8 @@ TEST_P(FullSimulation, HoldsUnderFaults) {
     summary.add(result);
     violating += result.violations.empty() ? 0 : 1;
     for (const auto& violation : result.violations) {
-      std::cout << "seed " << seed << ": " << violation << "\nreplay: ./dev sim --runs 1 --seed "
-                << seed << " --trace\n";
+      std::cout << "seed " << seed << ": " << violation
+                << "\nreplay: ./dev sim --kind full --runs 1 --seed " << seed << " --trace\n";
     }
   }
   EXPECT_EQ(violating, 0U);
