@@ -201,9 +201,15 @@ Result<Sequence> Access::asked(const Principal& principal, const http::Request& 
 
 void Access::answered(Sequence asked, int status) {
   const json data{{"asked", asked.value()}, {"status", status}};
-  static_cast<void>(journal_.append(kAuditStream, kAnyRevision,
-                                    {NewEvent{std::string(events::kAuditAnswered), data.dump()}},
-                                    epoch_));
+  if (const auto noted =
+          journal_.append(kAuditStream, kAnyRevision,
+                          {NewEvent{std::string(events::kAuditAnswered), data.dump()}}, epoch_);
+      !noted) {
+    log_.warning("the audit does not tell how a request was answered",
+                 {{"asked", std::to_string(asked.value())},
+                  {"status", std::to_string(status)},
+                  {"error", noted.error().message}});
+  }
 }
 
 }  // namespace verger::controller

@@ -47,8 +47,8 @@ struct Token {
 /// may do anything but ask for health. The last admin's token cannot be revoked.
 class Access {
  public:
-  Access(Journal& journal, Random& random, ControllerEpoch epoch)
-      : journal_(journal), random_(random), epoch_(epoch) {}
+  Access(Journal& journal, Random& random, ControllerEpoch epoch, Log& log)
+      : journal_(journal), random_(random), epoch_(epoch), log_(log) {}
   /// Replays the journal. Call once.
   Result<void> load();
 
@@ -80,6 +80,7 @@ class Access {
   Journal& journal_;
   Random& random_;
   ControllerEpoch epoch_;
+  Log& log_;
   std::map<std::string, Token, std::less<>> tokens_;
 };
 

@@ -1,10 +1,15 @@
 #include <charconv>
 #include <fmt/format.h>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
 #include "controller/api/api.h"
+#include "controller/api/members.h"
+#include "controller/journal/chain.h"
 #include "engine/base/digest.h"
 
 // /tokens, /audit, and answers kept for Idempotency-Key.
@@ -13,6 +18,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kVerifiedAtOnce = 200;
 constexpr std::string_view kAnswerKept = "answer-kept";  ///< {request, status, type, body}
 
 json view_of(const Token& token) {
@@ -53,12 +59,17 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
     response.status = 204;
     return response;
   }
-  const auto body = json::parse(request.body, nullptr, false);
-  if (!body.is_object()) {
-    return problem(400, "bad_request", "the body must be {\"name\": ..., \"role\": ...}");
+  const auto body = parse_body(request.body);
+  if (!body) {
+    return problem_of(body.error());
   }
-  const auto created = parts_.access.create(body.value("name", std::string()),
-                                            body.value("role", std::string("viewer")), by);
+  Members members(*body);
+  const auto name = members.text("name");
+  const auto role = members.text("role", "viewer");
+  if (members.wrong()) {
+    return problem_of(*members.wrong());
+  }
+  const auto created = parts_.access.create(name, role, by);
   if (!created) {
     return problem_of(created.error());
   }
@@ -69,16 +80,28 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
   return answer;
 }
 
-http::Response Api::audit(const http::Target& target) {
-  if (target.segments.size() == 4) {
-    const auto verified = parts_.journal.verify();
-    if (!verified) {
-      return verified.error().code == Errc::kCorruption
-                 ? problem(409, "audit_broken", verified.error().message)
-                 : problem_of(verified.error());
+/// In pieces, so that a long journal does not hold up the runs; what is appended meanwhile is
+/// walked too.
+net::awaitable<http::Response> Api::verify_audit() {
+  ChainCheck check;
+  while (true) {
+    const auto events = parts_.journal.read_all(check.at(), kVerifiedAtOnce);
+    if (!events) {
+      co_return problem_of(events.error());
     }
-    return json_answer(200, {{"verified", verified->value()}});
+    if (events->empty()) {
+      co_return json_answer(200, {{"verified", check.at().value()}});
+    }
+    for (const auto& event : *events) {
+      if (const auto checked = check.next(event); !checked) {
+        co_return problem(409, "audit_broken", checked.error().message);
+      }
+    }
+    co_await net::post(co_await net::this_coro::executor, net::use_awaitable);
   }
+}
+
+http::Response Api::audit(const http::Target& target) {
   const std::string text(target.parameter("after").value_or("0"));
   std::int64_t after = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), after);
@@ -133,7 +156,7 @@ std::optional<http::Response> Api::known_answer(const http::Request& request,
     return std::nullopt;
   }
   const auto data = json::parse(events->front().data, nullptr, false);
-  if (data.value("request", std::string()) != print_of(request)) {
+  if (!data.is_object() || data.value("request", std::string()) != print_of(request)) {
     return problem(422, "idempotency_mismatch",
                    "this Idempotency-Key was used for another request; take a new one");
   }
@@ -155,8 +178,14 @@ void Api::keep_answer(const http::Request& request, const std::string& stream,
                   {"status", response.status},
                   {"type", response.headers.get("Content-Type").value_or("")},
                   {"body", response.body}};
-  static_cast<void>(parts_.journal.append(
-      stream, Revision(0), {NewEvent{std::string(kAnswerKept), data.dump()}}, parts_.epoch));
+  // What an answer holds may not be UTF-8; it must not make the request fail that it answers.
+  const auto text = data.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (const auto kept = parts_.journal.append(
+          stream, Revision(0), {NewEvent{std::string(kAnswerKept), text}}, parts_.epoch);
+      !kept) {
+    parts_.log.warning("the answer to a request is not kept for its Idempotency-Key",
+                       {{"target", request.target}, {"error", kept.error().message}});
+  }
 }
 
 }  // namespace verger::controller

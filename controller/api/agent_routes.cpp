@@ -5,6 +5,7 @@
 
 #include "controller/api/answers.h"
 #include "controller/api/api.h"
+#include "controller/api/members.h"
 #include "nodeagent/http/client.h"
 
 // /agents: who has enrolled, one-time tokens, and enrolling itself.
@@ -44,25 +45,27 @@ std::string bare(const std::string& host) {
 }  // namespace
 
 http::Response Api::create_agent_token(const std::string& text, const std::string& by) {
-  const auto body = json::parse(text, nullptr, false);
-  const auto has_text = [&](const char* name) {
-    return body.contains(name) && body.at(name).is_string();
-  };
-  if (!body.is_object() || !has_text("cluster") || !has_text("node")) {
+  const auto body = parse_body(text);
+  if (!body) {
+    return problem_of(body.error());
+  }
+  Members members(*body);
+  const auto cluster = members.text("cluster");
+  const auto node = members.text("node");
+  const auto seconds = members.number("valid_for_seconds", kTokenSeconds);
+  const auto* given = members.array("hosts");
+  if (members.wrong()) {
+    return problem_of(*members.wrong());
+  }
+  if (cluster.empty() || node.empty()) {
     return problem(400, "bad_request", "the body must be {\"cluster\": ..., \"node\": ...}");
   }
-  const auto cluster = body.at("cluster").get<std::string>();
-  const auto node = body.at("node").get<std::string>();
   std::vector<std::string> hosts;
-  for (const auto& host : body.value("hosts", json::array())) {
-    if (!host.is_string()) {
+  for (std::size_t i = 0; given != nullptr && i < given->size(); ++i) {
+    if (!(*given)[i].is_string()) {
       return problem(400, "bad_request", "hosts must be an array of strings");
     }
-    hosts.push_back(bare(host.get<std::string>()));
-  }
-  const auto seconds = body.value("valid_for_seconds", json(kTokenSeconds));
-  if (!seconds.is_number_integer()) {
-    return problem(400, "bad_request", "valid_for_seconds must be an integer");
+    hosts.push_back(bare((*given)[i].get<std::string>()));
   }
   // A cluster may be registered later, when its agents run; one that is there must have the node.
   if (const auto config = parts_.registry.find(cluster)) {
@@ -79,8 +82,8 @@ http::Response Api::create_agent_token(const std::string& text, const std::strin
       }
     }
   }
-  const auto created = parts_.agents->create_token(
-      cluster, node, std::move(hosts), std::chrono::seconds(seconds.get<std::int64_t>()), by);
+  const auto created = parts_.agents->create_token(cluster, node, std::move(hosts),
+                                                   std::chrono::seconds(seconds), by);
   if (!created) {
     return problem_of(created.error());
   }

@@ -48,16 +48,17 @@ http::Response problem_of(const Error& error) {
       return problem(409, "cluster_exists", error.message);
     case Errc::kConflict:
       return problem(409, "wrong_state", error.message);
-    case Errc::kRefused:
-      return problem(409, "run_active", error.message);
+    case Errc::kRefused:  // of the journal; Api::refusal_of tells the others apart
+      return problem(409, "other_controller", error.message);
     case Errc::kUnauthorized:
       return problem(401, "unauthorized", error.message);
     case Errc::kUnavailable:
     case Errc::kTimeout:
     case Errc::kNoSpace:
-    case Errc::kUnknownOutcome:
     case Errc::kCancelled:
       return problem(503, "unavailable", error.message);
+    case Errc::kUnknownOutcome:
+      return problem(500, "unknown_outcome", error.message);
     case Errc::kCorruption:
     case Errc::kIo:
     case Errc::kDeleted:

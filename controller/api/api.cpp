@@ -101,13 +101,35 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
     parts_.access.answered(*asked, response.status);
     co_return response;
   }
-  under_way_.insert(key_stream);
   const auto original = request;
-  auto response = co_await dispatch(std::move(request), *target, principal.name);
-  under_way_.erase(key_stream);
+  http::Response response;
+  {
+    struct Entry {
+      std::set<std::string>& keys;
+      const std::string& key;
+      Entry(std::set<std::string>& all, const std::string& own) : keys(all), key(own) {
+        keys.insert(key);
+      }
+      ~Entry() { keys.erase(key); }  // also where the handler throws: the key is to be used again
+    } under_way(under_way_, key_stream);
+    response = co_await dispatch(std::move(request), *target, principal.name);
+  }
   parts_.access.answered(*asked, response.status);
   keep_answer(original, key_stream, response);
   co_return response;
+}
+
+http::Response Api::refusal_of(const Error& error, const std::string& cluster) const {
+  if (error.code != Errc::kRefused) {
+    return problem_of(error);
+  }
+  if (const auto newest = parts_.journal.epoch(); newest && *newest != parts_.epoch) {
+    return problem(409, "other_controller", error.message);
+  }
+  if (const auto config = parts_.registry.find(cluster); config && config->paused) {
+    return problem(409, "cluster_paused", error.message);
+  }
+  return problem(409, "run_active", error.message);
 }
 
 net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target target,
@@ -132,7 +154,7 @@ net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target
     co_return agents(request, target, by);
   }
   if (path[2] == "audit") {
-    co_return audit(target);
+    co_return path.size() == 4 ? co_await verify_audit() : audit(target);
   }
   if (path[2] == "events" && path.size() == 3) {
     co_return co_await events(std::move(request), target);
@@ -174,9 +196,10 @@ net::awaitable<http::Response> Api::events(http::Request request, http::Target t
   }
   if (request.headers.get("Accept").value_or("").find("text/event-stream") !=
       std::string_view::npos) {
-    co_return event_stream(parts_.journal, parts_.timers, std::move(query));
+    co_return event_stream(parts_.journal, parts_.timers, parts_.clock, std::move(query));
   }
-  const auto page = co_await event_page(parts_.journal, parts_.timers, std::move(query));
+  const auto page =
+      co_await event_page(parts_.journal, parts_.timers, parts_.clock, std::move(query));
   co_return page ? json_answer(200, *page) : problem_of(page.error());
 }
 

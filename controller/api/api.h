@@ -30,6 +30,7 @@ struct ApiParts {
   Scheduler& scheduler;
   Clock& clock;
   Access& access;
+  Log& log;
   /// Null: agents cannot enrol here.
   AgentBook* agents = nullptr;
   const CommitTimes* commits = nullptr;  ///< nullptr: not measured
@@ -75,6 +76,7 @@ class Api {
   http::Response tokens(const http::Request& request, const http::Target& target,
                         const std::string& by);
   http::Response audit(const http::Target& target);
+  net::awaitable<http::Response> verify_audit();
   /// The answer to the same request with the same key, or a refusal; nullopt: carry it out.
   std::optional<http::Response> known_answer(const http::Request& request,
                                              const std::string& stream);
@@ -82,6 +84,9 @@ class Api {
                    const http::Response& response);
 
   net::awaitable<http::Response> events(http::Request request, http::Target target);
+  /// The problem of what the executor refused for `cluster`: another controller has taken over, the
+  /// cluster is paused, or a run is active.
+  [[nodiscard]] http::Response refusal_of(const Error& error, const std::string& cluster) const;
 
   ApiParts parts_;
   std::set<std::string> under_way_;  ///< streams of idempotency keys

@@ -5,6 +5,7 @@
 
 #include "controller/api/answers.h"
 #include "controller/api/api.h"
+#include "controller/api/members.h"
 #include "controller/api/views.h"
 #include "controller/cluster/identity.h"
 
@@ -99,20 +100,27 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
     co_return problem_of(parsed.error());
   }
   ClusterConfig config;
-  config.name = parsed->value("name", std::string());
-  config.credentials = parsed->value("credentials", std::string());
-  config.trusted_roots =
-      parsed->value("trusted_roots", parsed->value("trustedRoots", std::string()));
-  config.labels = parsed->value("labels", std::map<std::string, std::string>());
-  const auto nodes = parsed->value("nodes", json::array());
-  for (const auto& node : nodes) {
+  Members members(*parsed);
+  config.name = members.text("name");
+  config.credentials = members.text("credentials");
+  config.trusted_roots = members.text("trusted_roots", members.text("trustedRoots"));
+  config.labels = members.texts("labels");
+  const auto* nodes = members.array("nodes");
+  if (members.wrong()) {
+    co_return problem_of(*members.wrong());
+  }
+  for (std::size_t i = 0; nodes != nullptr && i < nodes->size(); ++i) {
+    const auto& node = (*nodes)[i];
     if (!node.is_object() || !node.contains("node")) {
       co_return problem(400, "bad_request",
                         "each member of nodes must be an object with a member \"node\", the URL");
     }
-    config.nodes.push_back({.name = node.value("name", std::string()),
-                            .url = node.value("node", std::string()),
-                            .agent_url = node.value("agent", std::string())});
+    Members own(node, fmt::format("nodes[{}]", i));
+    config.nodes.push_back(
+        {.name = own.text("name"), .url = own.text("node"), .agent_url = own.text("agent")});
+    if (own.wrong()) {
+      co_return problem_of(*own.wrong());
+    }
   }
   auto checked = parts_.registry.check(std::move(config));
   if (!checked) {

@@ -1,7 +1,13 @@
 #include "controller/api/event_feed.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/experimental/channel.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
 namespace verger::controller {
@@ -11,8 +17,9 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kPage = 500;
-constexpr milliseconds kLookInterval{100};
 constexpr milliseconds kKeepAlive{15'000};
+/// Looks at the journal without having been woken, should a wake-up ever be lost.
+constexpr milliseconds kFallback{2'000};
 
 /// What was read, and up to which sequence the journal has been looked through.
 struct Page {
@@ -20,21 +27,61 @@ struct Page {
   Sequence looked_at;
 };
 
-Result<Page> read_page(Journal& journal, const EventQuery& query) {
-  Page page{.events = {}, .looked_at = query.after};
-  while (page.events.size() < kPage) {
-    VERGER_TRY(auto events, journal.read_all(page.looked_at, kPage));
-    if (events.empty()) {
+/// Events of one stream are read as such, the others are many; and none of them twice.
+Result<Page> read_stream(Journal& journal, EventQuery& query) {
+  VERGER_TRY(const auto last, journal.last_sequence());
+  VERGER_TRY(auto events, journal.read(query.stream, query.revision));
+  Page page{.events = {}, .looked_at = std::max(last, query.after)};
+  for (auto& event : events) {
+    if (page.events.size() == kPage) {
+      page.looked_at = page.events.back().sequence;
       break;
     }
-    page.looked_at = events.back().sequence;
-    for (auto& event : events) {
-      if (query.stream.empty() || event.stream == query.stream) {
-        page.events.push_back(std::move(event));
-      }
+    query.revision = event.revision;
+    if (event.sequence > query.after) {
+      page.events.push_back(std::move(event));
     }
   }
   return page;
+}
+
+Result<Page> read_page(Journal& journal, EventQuery& query) {
+  if (!query.stream.empty()) {
+    return read_stream(journal, query);
+  }
+  VERGER_TRY(auto events, journal.read_all(query.after, kPage));
+  const auto looked_at = events.empty() ? query.after : events.back().sequence;
+  return Page{.events = std::move(events), .looked_at = looked_at};
+}
+
+/// Woken by each append. One executor, which is the journal's.
+class Waiter {
+ public:
+  Waiter(Journal& journal, net::any_io_executor executor)
+      : channel_(std::make_shared<Channel>(std::move(executor), 1)),
+        subscription_(journal.subscribe(
+            [channel = channel_](Sequence) { channel->try_send(boost::system::error_code{}); })) {}
+
+  /// Until an append since the last wait, or `limit`.
+  static net::awaitable<void> wait(std::shared_ptr<Waiter> self, http::Timers& timers,
+                                   milliseconds limit) {
+    using namespace net::experimental::awaitable_operators;
+    co_await (self->channel_->async_receive(net::as_tuple(net::use_awaitable)) ||
+              timers.sleep_for(limit));
+  }
+
+ private:
+  using Channel = net::experimental::channel<void(boost::system::error_code)>;
+  std::shared_ptr<Channel> channel_;
+  Journal::Subscription subscription_;
+};
+
+/// Waits for something new, `left` at most, and takes off `left` how long.
+net::awaitable<void> wait_for_news(std::shared_ptr<Waiter> waiter, Clock& clock,
+                                   http::Timers& timers, milliseconds& left) {
+  const auto began = clock.monotonic();
+  co_await Waiter::wait(waiter, timers, std::min(left, kFallback));
+  left -= std::chrono::duration_cast<milliseconds>(clock.monotonic() - began);
 }
 
 }  // namespace
@@ -48,33 +95,43 @@ json to_json(const JournalEvent& event) {
           {"data", data.is_discarded() ? json(event.data) : std::move(data)}};
 }
 
-net::awaitable<Result<json>> event_page(Journal& journal, http::Timers& timers, EventQuery query) {
-  milliseconds waited{0};
+net::awaitable<Result<json>> event_page(Journal& journal, http::Timers& timers, Clock& clock,
+                                        EventQuery query) {
+  // Subscribed before it reads: what comes in between is not missed.
+  const auto waiter = std::make_shared<Waiter>(journal, co_await net::this_coro::executor);
+  milliseconds left = query.wait;
   while (true) {
     VERGER_CO_TRY(const auto page, read_page(journal, query));
     query.after = page.looked_at;
-    if (!page.events.empty() || waited >= query.wait) {
+    if (!page.events.empty() || left <= milliseconds(0)) {
       auto events = json::array();
       for (const auto& event : page.events) {
         events.push_back(to_json(event));
       }
       co_return json{{"events", std::move(events)}, {"next", page.looked_at.value()}};
     }
-    co_await timers.sleep_for(kLookInterval);
-    waited += kLookInterval;
+    co_await wait_for_news(waiter, clock, timers, left);
   }
 }
 
-http::Response event_stream(Journal& journal, http::Timers& timers, EventQuery query) {
+http::Response event_stream(Journal& journal, http::Timers& timers, Clock& clock,
+                            EventQuery query) {
   http::Response response;
   response.headers.set("Content-Type", "text/event-stream");
   response.headers.set("Cache-Control", "no-store");
-  auto state = std::make_shared<EventQuery>(std::move(query));
-  response.stream = [&journal, &timers, state]() -> net::awaitable<Result<std::string>> {
-    milliseconds waited{0};
+  struct State {
+    EventQuery query;
+    std::shared_ptr<Waiter> waiter;
+  };
+  auto state = std::make_shared<State>(State{.query = std::move(query), .waiter = nullptr});
+  response.stream = [&journal, &timers, &clock, state]() -> net::awaitable<Result<std::string>> {
+    if (state->waiter == nullptr) {
+      state->waiter = std::make_shared<Waiter>(journal, co_await net::this_coro::executor);
+    }
+    milliseconds left = kKeepAlive;
     while (true) {
-      VERGER_CO_TRY(const auto page, read_page(journal, *state));
-      state->after = page.looked_at;
+      VERGER_CO_TRY(const auto page, read_page(journal, state->query));
+      state->query.after = page.looked_at;
       std::string text;
       for (const auto& event : page.events) {
         text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.sequence, event.type,
@@ -83,11 +140,10 @@ http::Response event_stream(Journal& journal, http::Timers& timers, EventQuery q
       if (!text.empty()) {
         co_return text;
       }
-      if (waited >= kKeepAlive) {
+      if (left <= milliseconds(0)) {
         co_return std::string(": nothing new\n\n");
       }
-      co_await timers.sleep_for(kLookInterval);
-      waited += kLookInterval;
+      co_await wait_for_news(state->waiter, clock, timers, left);
     }
   };
   return response;

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
 #include "controller/api/api.h"
+#include "controller/api/members.h"
 #include "controller/api/views.h"
 
 // /clusters/{name}/plans, /plans and their application.
@@ -16,18 +19,25 @@ using nlohmann::json;
 
 /// The wire's names for what planner::Policy holds.
 Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
-  policy.operation = body.value("operation", std::string());
+  Members members(body);
+  policy.operation = members.text("operation");
+  const auto* given = members.object("parameters");
+  if (members.wrong()) {
+    return *members.wrong();
+  }
   if (policy.operation != "scavenge") {
     return Error{
         Errc::kInvalidArgument,
         fmt::format("operation \"{}\" is not known; known are: scavenge", policy.operation)};
   }
-  const auto parameters = body.value("parameters", json::object());
+  const auto parameters = given == nullptr ? json::object() : *given;
   auto& scavenge = policy.scavenge;
   for (const auto& [name, value] : parameters.items()) {
     const auto number = [&](std::int32_t& into) -> Result<void> {
-      if (!value.is_number_integer()) {
-        return Error{Errc::kInvalidArgument, fmt::format("parameter {} must be an integer", name)};
+      if (!value.is_number_integer() ||
+          std::abs(value.get<double>()) > std::numeric_limits<std::int32_t>::max()) {
+        return Error{Errc::kInvalidArgument,
+                     fmt::format("parameter {} must be an integer of 32 bits", name)};
       }
       into = value.get<std::int32_t>();
       return {};
@@ -112,7 +122,8 @@ net::awaitable<http::Response> Api::plans(http::Request request, http::Target ta
         co_return problem(409, "stale_plan", refused.error.message,
                           {{"differences", refused.differences}});
       }
-      co_return problem_of(refused.error);
+      const auto plan = parts_.executor.find_plan(path[3]);
+      co_return refusal_of(refused.error, plan ? plan->plan->cluster : std::string());
     }
     const auto state = parts_.executor.find_run(*run);
     co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());

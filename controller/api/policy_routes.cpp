@@ -5,6 +5,7 @@
 
 #include "controller/api/answers.h"
 #include "controller/api/api.h"
+#include "controller/api/members.h"
 #include "controller/api/views.h"
 
 // /policies, /clusters/{name}/schedule, /clusters/{name}/pause and /resume.
@@ -265,34 +266,40 @@ http::Response Api::schedule(const std::string& cluster, const http::Target& tar
 
 net::awaitable<http::Response> Api::cluster_intent(std::string cluster, std::string intent,
                                                    std::string body, std::string by) {
-  const auto parsed = body.empty() ? json::object() : json::parse(body, nullptr, false);
-  if (!parsed.is_object()) {
-    co_return problem(400, "bad_request", "the body is not a JSON object");
+  const auto parsed = parse_body(body);
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  Members members(*parsed);
+  const auto wanted_mode = members.text("mode", "policy");
+  const auto wanted_until = members.text("until");
+  const auto reason = members.text("reason", "asked by " + by);
+  if (members.wrong()) {
+    co_return problem_of(*members.wrong());
   }
   Result<void> outcome;
   if (intent == "resume") {
     outcome = co_await parts_.executor.resume_cluster(cluster, by);
   } else {
-    const auto mode = parse_pause_mode(parsed.value("mode", std::string("policy")));
+    const auto mode = parse_pause_mode(wanted_mode);
     if (!mode) {
       co_return problem(400, "bad_request", "mode takes policy, drain, now");
     }
     std::optional<Ticks> until;
-    if (const auto text = parsed.value("until", std::string()); !text.empty()) {
-      const auto parsed_until = parse_ticks(text);
+    if (!wanted_until.empty()) {
+      const auto parsed_until = parse_ticks(wanted_until);
       if (!parsed_until) {
         co_return problem_of(parsed_until.error());
       }
       if (*parsed_until <= parts_.clock.now()) {
-        co_return problem(400, "bad_request", fmt::format("until {} is in the past", text));
+        co_return problem(400, "bad_request", fmt::format("until {} is in the past", wanted_until));
       }
       until = *parsed_until;
     }
-    outcome = parts_.executor.pause_cluster(cluster, by, parsed.value("reason", "asked by " + by),
-                                            *mode, until);
+    outcome = parts_.executor.pause_cluster(cluster, by, reason, *mode, until);
   }
   if (!outcome) {
-    co_return problem_of(outcome.error());
+    co_return refusal_of(outcome.error(), cluster);
   }
   const auto config = parts_.registry.find(cluster);
   co_return config ? json_answer(202, views::cluster(*config)) : problem_of(config.error());

@@ -293,7 +293,9 @@ json openapi_document(std::string_view version) {
       good["content"]["application/json"]["schema"] = reference(route.response);
     }
     auto& bad = operation["responses"]["default"];
-    bad["description"] = "Problem details (RFC 9457) with a stable code";
+    bad["description"] =
+        "Problem details (RFC 9457) with a stable code: those of docs/formats/controller-api.md; "
+        "unknown_outcome says that the change may or may not have been made";
     bad["content"]["application/problem+json"]["schema"] = reference("Problem");
     operation["security"] =
         route.role == kNobody ? json::array() : json::array({json{{"token", json::array()}}});

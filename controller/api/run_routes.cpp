@@ -5,6 +5,7 @@
 
 #include "controller/api/answers.h"
 #include "controller/api/api.h"
+#include "controller/api/members.h"
 #include "controller/api/views.h"
 
 // /runs and what people want of them.
@@ -90,10 +91,16 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
     co_return problem_of(found.error());
   }
   const auto run = (*found)->id;
-  const auto reason = parsed->value("reason", "asked by " + by);
+  Members members(*parsed);
+  const auto reason = members.text("reason", "asked by " + by);
+  const auto wanted_mode = members.text("mode", "policy");
+  const auto node = members.text("node");
+  if (members.wrong()) {
+    co_return problem_of(*members.wrong());
+  }
   Result<void> outcome;
   if (intent == "pause") {
-    const auto mode = parse_pause_mode(parsed->value("mode", std::string("policy")));
+    const auto mode = parse_pause_mode(wanted_mode);
     if (!mode) {
       co_return problem(400, "bad_request", "mode takes policy, drain, now");
     }
@@ -103,7 +110,6 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
   } else if (intent == "resume") {
     outcome = co_await parts_.executor.resume(run, by);
   } else if (intent == "skip") {
-    const auto node = parsed->value("node", std::string());
     if (node.empty()) {
       co_return problem(400, "bad_request", "the body needs a member \"node\"");
     }
@@ -113,7 +119,7 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
                       fmt::format("a run takes pause, resume, cancel and skip, not {}", intent));
   }
   if (!outcome) {
-    co_return problem_of(outcome.error());
+    co_return refusal_of(outcome.error(), (*found)->cluster);
   }
   const auto state = parts_.executor.find_run(run);
   co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());

@@ -73,7 +73,7 @@ struct Controller::Parts {
                    .epoch = epoch,
                    .tick = options.scheduler_tick,
                    .notifier = &notifier}),
-        access(*journal, from.random, epoch),
+        access(*journal, from.random, epoch, network.log),
         agents({.journal = *journal,
                 .epoch = epoch,
                 .random = from.random,
@@ -91,6 +91,7 @@ struct Controller::Parts {
              .scheduler = scheduler,
              .clock = from.clock,
              .access = access,
+             .log = network.log,
              .agents = &agents,
              .commits = &journal->times()}) {}
 };

@@ -3,6 +3,7 @@
 #include <list>
 #include <utility>
 
+#include "controller/journal/chain.h"
 #include "controller/journal/journal.h"
 #include "engine/base/digest.h"
 #include "engine/base/sqlite.h"
@@ -45,24 +46,6 @@ CREATE TABLE snapshots (
 )";
 constexpr std::string_view kColumns =
     "SELECT sequence, stream, revision, type, data, at, epoch, hash FROM events ";
-
-/// Each text with its length in front, so that no two events give the same bytes.
-void add_text(Bytes& out, std::string_view text) {
-  append_le(out, static_cast<std::uint64_t>(text.size()));
-  append_bytes(out, as_bytes(text));
-}
-
-Sha256Digest chain(ByteView before, const JournalEvent& event) {
-  Bytes bytes(before.begin(), before.end());
-  append_le(bytes, event.sequence.value());
-  add_text(bytes, event.stream);
-  append_le(bytes, event.revision.value());
-  add_text(bytes, event.type);
-  add_text(bytes, event.data);
-  append_le(bytes, event.at.value());
-  append_le(bytes, event.epoch.value());
-  return sha256(bytes);
-}
 
 struct Head {
   Sequence sequence;
@@ -272,27 +255,18 @@ class SqliteJournal final : public Journal {
 
   Result<Sequence> verify() override {
     VERGER_CHECK(ready());
-    Sequence at(0);
-    Bytes before;
+    ChainCheck check;
     for (;;) {
-      VERGER_TRY(const auto events, read_all(at, 10'000));
+      VERGER_TRY(const auto events, read_all(check.at(), 10'000));
       if (events.empty()) {
-        break;
+        return check.at();
       }
       for (const auto& event : events) {
-        const auto hash = chain(before, event);
-        if (event.sequence.value() != at.value() + 1 || to_hex(hash) != event.hash) {
-          return Error{
-              Errc::kCorruption,
-              fmt::format("{}: event {} ({} in {}) is not what was written, or one before it is "
-                          "missing",
-                          path_.string(), event.sequence.value(), event.type, event.stream)};
+        if (auto checked = check.next(event); !checked) {
+          return checked.error().within(path_.string());
         }
-        before.assign(hash.begin(), hash.end());
-        at = event.sequence;
       }
     }
-    return at;
   }
 
   Subscription subscribe(Listener listener) override {
@@ -362,7 +336,7 @@ class SqliteJournal final : public Journal {
       auto& row = out.emplace_back(
           JournalEvent{Sequence(head.sequence.value() + 1), std::string(stream), revision,
                        std::move(event.type), std::move(event.data), clock_.now(), epoch, ""});
-      const auto hash = chain(head.hash, row);
+      const auto hash = chain_hash(head.hash, row);
       row.hash = to_hex(hash);
       insert.bind(1, row.sequence.value())
           .bind(2, stream)

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+
 #include "tests/unit/controller_api/api_harness.h"
 
 namespace verger::controller {
@@ -144,6 +147,39 @@ TEST_F(AccessTest, TheSameKeyCarriesTheSameRequestOutOnce) {
   EXPECT_EQ(
       ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply", json::object(), key))["id"],
       ApiHarness::json_of(first)["id"]);
+}
+
+TEST_F(AccessTest, VerifyingALongAuditLetsOthersWorkInBetween) {
+  for (int i = 0; i < 1'000; ++i) {
+    ASSERT_TRUE(a_.h.journal->append("s", kAnyRevision, {NewEvent{"e"}}, a_.h.epoch).has_value());
+  }
+  std::optional<http::Response> verified;
+  const auto ask = [](http::Handler handler,
+                      std::optional<http::Response>& into) -> net::awaitable<void> {
+    http::Request request{.method = "GET", .target = "/api/v1/audit/verify"};
+    request.peer.address = "127.0.0.1";
+    into = co_await handler(std::move(request));
+  };
+  net::co_spawn(*a_.h.context, ask(a_.api->handler(), verified), [](std::exception_ptr) {});
+  int others = 0;
+  while (!verified) {
+    net::post(*a_.h.context, [&others] { ++others; });
+    a_.h.context->restart();
+    ASSERT_GT(a_.h.context->poll_one(), 0U);
+  }
+  EXPECT_GE(others, 5);
+  EXPECT_EQ(ApiHarness::json_of(*verified)["verified"], a_.h.journal->last_sequence()->value());
+}
+
+TEST_F(AccessTest, AKeyCanBeUsedAgainWhereTheFirstRequestEndedInAnException) {
+  const http::Headers key{{"Idempotency-Key", "k1"}};
+  a_.h.cluster.dress = [](const test::FakeNode&, const http::Request&, http::Response&) {
+    throw std::runtime_error("a mistake of ours");
+  };
+  EXPECT_ANY_THROW(a_.call("POST", "/clusters/prod/plans", {{"operation", "scavenge"}}, key));
+  a_.h.cluster.dress = {};
+  const auto again = a_.call("POST", "/clusters/prod/plans", {{"operation", "scavenge"}}, key);
+  EXPECT_EQ(again.status, 201) << again.body;
 }
 
 /// Every operation of the served document is there, asks for the role it says, and answers with

@@ -36,7 +36,7 @@ class ApiHarness {
                                                            .runs = *h.executor,
                                                            .network = h.network(),
                                                            .epoch = h.epoch});
-    access = std::make_unique<Access>(*h.journal, random, h.epoch);
+    access = std::make_unique<Access>(*h.journal, random, h.epoch, null_log());
     EXPECT_TRUE(access->load().has_value());
     api = std::make_unique<Api>(ApiParts{.executor = *h.executor,
                                          .registry = *h.registry,
@@ -48,7 +48,8 @@ class ApiHarness {
                                          .book = *book,
                                          .scheduler = *scheduler,
                                          .clock = h.time,
-                                         .access = *access});
+                                         .access = *access,
+                                         .log = null_log()});
   }
   void crash() {
     api.reset();

@@ -253,5 +253,69 @@ TEST_F(ApiTest, AnEtagSparesTheBodyAndGuardsAnIntent) {
   EXPECT_EQ(a_.call("POST", path + "/cancel", json::object(), fresh).status, 202);
 }
 
+TEST_F(ApiTest, AMemberOfAnotherTypeIsTheAskersMistake) {
+  const auto hash = a_.planned();
+  const std::string run =
+      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply")).at("id");
+  const json number = 7;
+  const std::vector<std::tuple<std::string, std::string, json>> wrong{
+      {"POST", "/runs/" + run + "/pause", {{"reason", number}}},
+      {"POST", "/runs/" + run + "/pause", {{"mode", number}}},
+      {"POST", "/runs/" + run + "/skip", {{"node", json::array()}}},
+      {"POST", "/clusters/prod/pause", {{"reason", number}}},
+      {"POST", "/clusters/prod/pause", {{"until", number}}},
+      {"POST", "/clusters", {{"name", number}}},
+      {"POST", "/clusters", {{"name", "x"}, {"labels", "a=b"}}},
+      {"POST", "/clusters", {{"name", "x"}, {"labels", {{"a", 1}}}}},
+      {"POST", "/clusters", {{"name", "x"}, {"nodes", "n1"}}},
+      {"POST", "/clusters", {{"name", "x"}, {"nodes", {{{"node", 1}}}}}},
+      {"POST", "/clusters/prod/plans", {{"operation", number}}},
+      {"POST", "/clusters/prod/plans", {{"operation", "scavenge"}, {"parameters", "fast"}}},
+      {"POST",
+       "/clusters/prod/plans",
+       {{"operation", "scavenge"}, {"parameters", {{"threads", 4294967298}}}}},
+      {"POST", "/tokens", {{"name", number}}},
+      {"POST", "/tokens", {{"name", "ann"}, {"role", number}}},
+      {"PUT", "/policies/nightly", {{"yaml", number}}},
+  };
+  for (const auto& [method, path, body] : wrong) {
+    SCOPED_TRACE(path + " " + body.dump());
+    const auto answer = a_.call(method, path, body);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_EQ(ApiHarness::code_of(answer), "bad_request") << answer.body;
+  }
+}
+
+TEST_F(ApiTest, ARefusalSaysByItsCodeWhatStandsInTheWay) {
+  a_.h.cluster.scavenge_takes = std::chrono::minutes(1);
+  const auto hash = a_.planned();
+  const auto other = ApiHarness::json_of(a_.call(
+      "POST", "/clusters/prod/plans",
+      {{"operation", "scavenge"}, {"parameters", {{"threshold", 5}}}}))["hash"]
+                         .get<std::string>();
+  ASSERT_EQ(a_.call("POST", "/clusters/prod/pause").status, 202);
+  EXPECT_EQ(ApiHarness::code_of(a_.call("POST", "/plans/" + hash + "/apply")), "cluster_paused");
+  ASSERT_EQ(a_.call("POST", "/clusters/prod/resume").status, 202);
+  ASSERT_EQ(a_.call("POST", "/plans/" + hash + "/apply").status, 202);
+  EXPECT_EQ(ApiHarness::code_of(a_.call("POST", "/plans/" + other + "/apply")), "run_active");
+  ASSERT_TRUE(a_.h.journal->begin_epoch("another").has_value());
+  EXPECT_EQ(ApiHarness::code_of(a_.call("POST", "/clusters/prod/pause")), "other_controller");
+}
+
+TEST_F(ApiTest, EventsOfOneRunComeWithoutThoseOfOthers) {
+  const auto hash = a_.planned();
+  const std::string run =
+      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply")).at("id");
+  ASSERT_TRUE(a_.h.run_to_end(run));
+  const auto all = a_.get("/events?run=" + run);
+  ASSERT_GE(all["events"].size(), 3U);
+  for (const auto& event : all["events"]) {
+    EXPECT_EQ(event["stream"], "run/" + run);
+  }
+  EXPECT_EQ(all["next"], a_.h.journal->last_sequence()->value());
+  const auto rest = a_.get("/events?run=" + run + "&after=" + all["events"][1]["sequence"].dump());
+  EXPECT_EQ(rest["events"].size(), all["events"].size() - 2);
+}
+
 }  // namespace
 }  // namespace verger::controller

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/base/result.h"
+
+namespace verger::controller {
+
+/// Reads members of a request's body. One that is missing or null has the default; the first that
+/// is of another type is kept in wrong(), which must be looked at before anything is done.
+class Members {
+ public:
+  /// `object` outlives this. `where` is for messages: "nodes[2]"; empty: the body itself.
+  explicit Members(const nlohmann::json& object, std::string where = {});
+
+  std::string text(const char* name, std::string fallback = {});
+  /// A whole number of 64 bits.
+  std::int64_t number(const char* name, std::int64_t fallback);
+  /// Null where it is missing.
+  const nlohmann::json* array(const char* name);
+  const nlohmann::json* object(const char* name);
+  /// An object whose members are texts.
+  std::map<std::string, std::string> texts(const char* name);
+  /// kInvalidArgument.
+  [[nodiscard]] const std::optional<Error>& wrong() const { return wrong_; }
+
+ private:
+  const nlohmann::json* find(const char* name) const;
+  void complain(const char* name, const char* expected);
+  const nlohmann::json& object_;
+  std::string where_;
+  std::optional<Error> wrong_;
+};
+
+}  // namespace verger::controller
