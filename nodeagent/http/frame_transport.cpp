@@ -147,6 +147,8 @@ struct FrameAcceptor::Impl {
   Log& log;
   tcp::acceptor acceptor;
   TaskGroup tasks;
+  /// Connections whose TLS handshake is under way: they count, and are ended, like those in `open`.
+  TaskGroup shaking_hands;
   std::list<std::shared_ptr<Transport>> open;
   bool stopping = false;
 
@@ -156,7 +158,8 @@ struct FrameAcceptor::Impl {
         handler(std::move(work)),
         log(to),
         acceptor(executor),
-        tasks(executor, log, "frame acceptor") {}
+        tasks(executor, log, "frame acceptor"),
+        shaking_hands(executor, log, "frame acceptor, TLS") {}
 
   void shut() {
     stopping = true;
@@ -165,10 +168,13 @@ struct FrameAcceptor::Impl {
     for (const auto& transport : open) {
       transport->close();
     }
+    shaking_hands.cancel();
   }
 
   static net::awaitable<void> accept(std::shared_ptr<Impl> self);
-  static net::awaitable<void> serve(std::shared_ptr<Impl> self, tcp::socket socket);
+  static net::awaitable<void> shake_hands(std::shared_ptr<Impl> self, tcp::socket socket);
+  static net::awaitable<void> serve(std::shared_ptr<Impl> self,
+                                    std::shared_ptr<Transport> transport);
   static net::awaitable<bool> greet(std::shared_ptr<Impl> self,
                                     std::shared_ptr<Transport> transport);
 };
@@ -183,27 +189,29 @@ net::awaitable<void> FrameAcceptor::Impl::accept(std::shared_ptr<Impl> self) {
       self->log.warning("cannot accept a replication connection", {{"error", error.message()}});
       net::steady_timer pause(self->executor, std::chrono::milliseconds(50));
       co_await pause.async_wait(kTuple);
-    } else if (self->open.size() >= self->options.connections) {
+    } else if (self->open.size() + self->shaking_hands.size() >= self->options.connections) {
       self->log.warning("replication connection refused: too many are open",
                         {{"limit", std::to_string(self->options.connections)}});
+    } else if (self->options.tls != nullptr) {
+      self->shaking_hands.spawn(shake_hands(self, std::move(socket)));
     } else {
-      self->tasks.spawn(serve(self, std::move(socket)));
+      self->tasks.spawn(serve(self, make_tcp_transport(std::move(socket))));
     }
   }
 }
 
-net::awaitable<void> FrameAcceptor::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
-  std::shared_ptr<Transport> transport;
-  if (self->options.tls == nullptr) {
-    transport = make_tcp_transport(std::move(socket));
+net::awaitable<void> FrameAcceptor::Impl::shake_hands(std::shared_ptr<Impl> self,
+                                                      tcp::socket socket) {
+  auto secured = co_await accept_tls(std::move(socket), self->options.tls, self->options.hello);
+  if (secured.has_value()) {
+    self->tasks.spawn(serve(self, std::move(*secured)));
   } else {
-    auto secured = co_await accept_tls(std::move(socket), self->options.tls, self->options.hello);
-    if (!secured.has_value()) {
-      self->log.warning("replication connection refused", {{"error", secured.error().message}});
-      co_return;
-    }
-    transport = std::move(*secured);
+    self->log.warning("replication connection refused", {{"error", secured.error().message}});
   }
+}
+
+net::awaitable<void> FrameAcceptor::Impl::serve(std::shared_ptr<Impl> self,
+                                                std::shared_ptr<Transport> transport) {
   if (self->stopping) {
     co_return;
   }
@@ -278,6 +286,7 @@ Result<Endpoint> FrameAcceptor::listen() {
 net::awaitable<void> FrameAcceptor::stop(std::chrono::milliseconds grace) {
   const auto impl = impl_;
   impl->shut();
+  co_await impl->shaking_hands.stop(std::chrono::milliseconds(0));
   co_await impl->tasks.stop(grace);
 }
 

@@ -163,6 +163,30 @@ TEST_F(Tls, CarriesFrames) {
   }(acceptor, with, without, *to));
 }
 
+TEST_F(Tls, ConnectionsForFramesCountAndEndWhileTheyShakeHands) {
+  const auto node = files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root());
+  FrameAcceptor acceptor(
+      context.get_executor(),
+      FrameAcceptorOptions{.connections = 2,
+                           .hello = 15s,
+                           .tls = *TlsContext::server(node, ClientCertificate::kRequired)},
+      [](std::shared_ptr<FrameConnection>) -> net::awaitable<void> { co_return; }, null_log());
+  const auto to = acceptor.listen();
+  ASSERT_TRUE(to.has_value());
+  const auto began = std::chrono::steady_clock::now();
+  run([](FrameAcceptor& a, Endpoint where) -> net::awaitable<void> {
+    // They connect and say nothing.
+    const auto first = co_await RawPeer::connect(where);
+    const auto second = co_await RawPeer::connect(where);
+    const auto third = co_await RawPeer::connect(where);
+    EXPECT_EQ(co_await third->read_to_end(), "") << "two are the limit";
+    co_await a.stop(15s);
+    EXPECT_EQ(co_await first->read_to_end(), "");
+    EXPECT_EQ(co_await second->read_to_end(), "");
+  }(acceptor, *to));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+}
+
 TEST_F(Tls, KnowsNodesByTheReservedCommonName) {
   auto with = files("node", authority.issue("n1.db.example.com", "IP:127.0.0.1"), authority.root());
   with.reserved_common_name = "*.db.example.com";
