@@ -7,7 +7,7 @@ namespace verger::sim {
 namespace {
 
 /// How many runs a broken build gets to give itself away.
-constexpr std::uint64_t kRunsOfABrokenBuild = 400;
+constexpr std::uint64_t kRunsOfABrokenBuild = 1'000;
 
 /// Seeds of one test; docs/testing.md says why there are not more.
 constexpr std::uint64_t kSeeds = 100;
