@@ -28,7 +28,8 @@ struct ScavengeOptions {
   /// Limits of streams that each thread remembers while it executes chunks.
   std::size_t limits_cache = 65'536;
   std::optional<StopAfter> stop_after;
-  /// The point is not in the log: for a preview, which ends before anything is changed.
+  /// The point need not be in the log: for a preview, which ends before anything is changed, and
+  /// for a point that lies behind the log's end, whose last chunk is then complete.
   bool assumed_point = false;
 };
 

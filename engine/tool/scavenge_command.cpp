@@ -92,6 +92,34 @@ Result<streams::ScavengePoint> write_point(streams::Database& database,
   return *point;
 }
 
+/// A point from a file may lie at the log's end or behind it: the server wrote it, or would have,
+/// after these files were copied. Then everything in the log is before it. The last chunk is
+/// completed, as after a point's record: what is written later belongs to the next scavenge. True:
+/// it is such a point. Error: kRefused, where it is too far away to be of this log.
+Result<bool> take_outside_point(ToolContext& tool, log::TransactionLog& log,
+                                const streams::ScavengePoint& point) {
+  const auto end = log.end().value();
+  const auto size = log.chunk_size();
+  const auto position = point.position.value();
+  if (position < end) {
+    return false;
+  }
+  if (end % size == 0 || position / size != end / size) {
+    return Error{Errc::kRefused,
+                 fmt::format("the point's log position {} is not in the log's last chunk, which "
+                             "ends at {}: the point belongs to another database, or to a later "
+                             "copy of this one",
+                             position, end)};
+  }
+  tool.err << fmt::format(
+      "verger-db: the log ends at {}, before the point at {}: all of it is scavenged, and its last "
+      "chunk is completed. The state then names a point that this log does not hold: a server that "
+      "opens these files makes no new point until index/scavenging is deleted\n",
+      end, position);
+  VERGER_CHECK(log.complete_chunk());
+  return true;
+}
+
 /// Finds damage and a missing point before anything is opened for writing. False: the log holds no
 /// point and there is no state of a scavenge that could go on, so there is nothing to do.
 Result<bool> look_first(ToolContext& tool, const ScavengeArguments& arguments) {
@@ -255,6 +283,14 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   if (!point) {
     return nothing_to_do(tool, checkpoint);
   }
+  if (!arguments.point_file.empty() &&
+      (!checkpoint || checkpoint->point.position != point->position)) {
+    VERGER_TRY(options.assumed_point,
+               take_outside_point(tool, database->transaction_log(), *point));
+  } else if (checkpoint && checkpoint->point.position == point->position) {
+    // It goes on with a point that may have come from a file.
+    options.assumed_point = !arguments.point_file.empty();
+  }
   const auto runner = options.threads > 1 ? scavenge::make_thread_runner(options.threads) : nullptr;
   scavenge::ScavengeEvents events;
   scavenge::ScavengeJob job(scavenge::ScavengeParts{database->transaction_log(), index, tool.files,
@@ -287,8 +323,10 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
   add_index_settings(*command, arguments->index);
   auto* point = command->add_option("--point", arguments->point, "Number of the scavenge point");
   point->check(CLI::NonNegativeNumber);
-  auto* file = command->add_option("--point-file", arguments->point_file,
-                                   "JSON file with position, eventNumber, effectiveNow, threshold");
+  auto* file = command->add_option(
+      "--point-file", arguments->point_file,
+      "JSON file with position, eventNumber, effectiveNow, threshold; the point "
+      "may lie behind the end of the log, in its last chunk");
   auto* fresh = command->add_flag(
       "--new-point", arguments->new_point,
       "Write a new scavenge point first. For single-node databases only: in a cluster a point "

@@ -39,6 +39,9 @@ class ScavengeCommand : public testing::Test {
     tool::ToolContext context{*files, clock, random, null_log(), out, err, false, false};
     return tool::run_program(static_cast<int>(argv.size()), argv.data(), context);
   }
+  [[nodiscard]] std::int64_t log_end() const {
+    return load_le<std::int64_t>(read_file(*files, "/db/writer.chk").value().data());
+  }
   nlohmann::json json() const { return nlohmann::json::parse(out.str()); }
   static DatabaseBuilder open(MemoryFileSystem& disk) {
     BuilderOptions options;
@@ -99,6 +102,35 @@ TEST_F(ScavengeCommand, TakesThePointFromAFile) {
   ASSERT_TRUE(write_file_durably(*files, "/point.json", as_bytes(text)));
   EXPECT_EQ(run({"--point-file", "/point.json", "-o", "json"}), tool::kExitDone) << err.str();
   EXPECT_EQ(json()["chunksExecuted"], 0) << "the file's threshold counts";
+}
+
+TEST_F(ScavengeCommand, TakesAPointFromAFileThatLiesBehindTheEndOfTheLog) {
+  ASSERT_EQ(run({}), tool::kExitDone) << err.str();
+  const auto end = log_end();
+  const auto point = [&](std::int64_t position) {
+    const auto text = nlohmann::json{{"position", position},
+                                     {"eventNumber", 1},
+                                     {"effectiveNow", format_ticks(first.effective_now)},
+                                     {"threshold", 0}}
+                          .dump();
+    ASSERT_TRUE(write_file_durably(*files, "/point.json", as_bytes(text)));
+  };
+  point(end + (1 << 30));
+  EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitRefused);
+  EXPECT_THAT(err.str(), HasSubstr("belongs to another database"));
+  EXPECT_EQ(log_end(), end);
+  point(end + 300);
+  EXPECT_EQ(run({"--point-file", "/point.json", "--stop-after", "execute:1"}), tool::kExitStopped)
+      << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("all of it is scavenged"));
+  EXPECT_EQ(run({"--point-file", "/point.json", "-o", "json"}), tool::kExitDone) << err.str();
+  EXPECT_EQ(json()["point"]["eventNumber"], 1);
+  EXPECT_GT(log_end(), end + 300) << "nothing may be written later that lies before the point";
+  EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitDone);
+  EXPECT_THAT(out.str(), HasSubstr("nothing to do"));
+  // As the server, which counts on from the point that its state names.
+  EXPECT_EQ(run({"--new-point"}), tool::kExitRefused);
+  EXPECT_THAT(err.str(), HasSubstr("expected 1, but its last event is 0"));
 }
 
 TEST_F(ScavengeCommand, RefusesAPointThatIsNotInTheLog) {
