@@ -249,6 +249,10 @@ void OptionParser::declare_certificates() {
   settings_.add("allow-anonymous-endpoint-access", options_.node.allow_anonymous_endpoint_access,
                 "Statistics and metrics for everybody",
                 {.group = "ApplicationOptions", .prefix = kNode});
+  settings_.add("override-anonymous-endpoint-access-for-gossip",
+                options_.node.override_anonymous_endpoint_access_for_gossip,
+                "GET /gossip for everybody, whatever --allow-anonymous-endpoint-access says",
+                {.group = "ApplicationOptions", .prefix = kNode});
   settings_.add("allow-anonymous-stream-access", options_.node.allow_anonymous_stream_access,
                 "Streams whose rights allow it for everybody",
                 {.group = "ApplicationOptions", .prefix = kNode});

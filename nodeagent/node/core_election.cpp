@@ -204,6 +204,12 @@ void Core::apply(const Effects& effects) {
         last_leader = leader;
       }
       changed.notify();
+      if (change->state == api::NodeState::kResigningLeader &&
+          options.misbehaviour.resignation_crashes > 0) {
+        --options.misbehaviour.resignation_crashes;
+        fail(Error{Errc::kConflict, "a message was not handled in state ResigningLeader"});
+        return;
+      }
       scavenger->state_changed(change->state);
       if (change->state == api::NodeState::kLeader) {
         misbehave_as_leader();

@@ -333,7 +333,9 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
   add_route(r, core, "GET", "/info", anybody, info);
   add_route(r, core, "GET", "/ping", anybody, ping);
   if (!core->options.disable_gossip_on_http) {
-    add_route(r, core, "GET", "/gossip", anybody, gossip);
+    const bool open = core->options.override_anonymous_endpoint_access_for_gossip ||
+                      core->options.allow_anonymous_endpoint_access;
+    add_route(r, core, "GET", "/gossip", open ? anybody : RouteRule{.need = Need::kUser}, gossip);
   }
   // Answers also while the node starts or stops.
   for (const auto* method : {"GET", "HEAD"}) {

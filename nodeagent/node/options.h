@@ -79,6 +79,11 @@ struct NodeMisbehaviour {
   /// A log that has to be cut is cut as the server does it (3.8): the position is noted in
   /// truncate.chk and the process ends with 0; the next start cuts, and ends once more with 0.
   bool exits_to_truncate = false;
+  /// So many of its own resignations end the process with 1, while it is ResigningLeader (3.4).
+  int resignation_crashes = 0;
+  /// $scavengeCompleted is written so much later, or never (6.1).
+  std::chrono::milliseconds scavenge_end_delay{0};
+  bool lose_scavenge_end = false;
 };
 
 /// What a node is started with. Names as in docs/formats/node-interface.md, "Options that matter".
@@ -114,6 +119,8 @@ struct NodeOptions {
   std::string default_ops_password = "changeit";
   /// Facts of the node and metrics without credentials.
   bool allow_anonymous_endpoint_access = false;
+  /// GET /gossip without credentials, whatever the one before says.
+  bool override_anonymous_endpoint_access_for_gossip = true;
   /// Streams whose rights allow it, without credentials.
   bool allow_anonymous_stream_access = false;
   bool disable_admin_ui = false;        ///< /admin/* and the routes of $scavenges are not there

@@ -173,11 +173,15 @@ class OpenRuns {
 }  // namespace
 
 void Scavenger::begin_history(const std::string& id) {
-  reports_.push_back({metadata_of_history(core_, history_of(id)), {}});
+  reports_.push_back({.request = metadata_of_history(core_, history_of(id))});
 }
 
 void Scavenger::report(const std::string& id, std::string type, const ordered_json& data,
                        bool link) {
+  const bool is_end = type == "$scavengeCompleted";
+  if (is_end && core_.options.misbehaviour.lose_scavenge_end) {
+    return;
+  }
   streams::NewEvent event;
   event.id = core_.env.random.uuid();
   event.type = std::move(type);
@@ -186,6 +190,7 @@ void Scavenger::report(const std::string& id, std::string type, const ordered_js
   report.request.stream = history_of(id);
   report.request.events.push_back(std::move(event));
   report.link_to = link ? id : std::string();
+  report.delay = is_end ? core_.options.misbehaviour.scavenge_end_delay : report.delay;
   reports_.push_back(std::move(report));
   if (!reporting_) {
     reporting_ = true;
@@ -216,6 +221,9 @@ net::awaitable<void> Scavenger::write_reports(std::shared_ptr<Core> core) {
     auto report = std::move(scavenger.reports_.front());
     scavenger.reports_.pop_front();
     const auto stream = report.request.stream;
+    if (report.delay.count() > 0) {
+      co_await core->env.timers.sleep_for(report.delay);
+    }
     EventNumber number{-1};
     if (!co_await write_one(core, std::move(report.request), &number)) {
       core->env.log.warning("an entry about a scavenge was not written", {{"stream", stream}});

@@ -57,7 +57,8 @@ class Scavenger {
   /// An event to be written.
   struct Report {
     WriteRequest request;
-    std::string link_to;  ///< not empty: the run; $scavenges gets a link to the event
+    std::string link_to{};  ///< not empty: the run; $scavenges gets a link to the event
+    std::chrono::milliseconds delay{0};
   };
 
   static net::awaitable<void> run(std::shared_ptr<Core> core, std::shared_ptr<Run> run);

@@ -14,7 +14,7 @@ std::int32_t epoch_of(NodeCluster& cluster, std::size_t i) {
   return cluster.node(i)->inspection().positions().epoch_number.value();
 }
 
-TEST(Misbehaviour, AResignationCanTakeFiveEpochs) {
+TEST(Misbehaviour, LeadersThatGiveUpSoonTakeSeveralElections) {
   SimWorld world(1);
   NodeCluster cluster(world);
   cluster.boot_all();
@@ -45,6 +45,61 @@ TEST(Misbehaviour, AResignationCanTakeFiveEpochs) {
   world.run_for(5s);
   EXPECT_EQ(epoch_of(cluster, *cluster.leader()), settled) << "the switches are used up";
   EXPECT_EQ(cluster.append(leader, "s", "{}"), 201);
+}
+
+TEST(Misbehaviour, AResigningLeaderCanEndByItself) {
+  SimWorld world(3);
+  NodeClusterOptions options;
+  options.node.misbehaviour.resignation_crashes = 1;
+  NodeCluster cluster(world, options);
+  cluster.boot_all();
+  ASSERT_TRUE(cluster.run_until_settled());
+  const auto leader = *cluster.leader();
+  ASSERT_EQ(cluster.post(leader, "/admin/node/resign")->status, 200);
+  ASSERT_TRUE(world.run_until([&] { return cluster.node(leader) == nullptr; }, 5s));
+  cluster.crash(leader, false);  // as the program ends: with 1
+  ASSERT_TRUE(cluster.run_until_settled());
+  EXPECT_NE(*cluster.leader(), leader);
+}
+
+TEST(Misbehaviour, TheEndOfAScavengeIsToldLateOrNever) {
+  for (const bool never : {false, true}) {
+    SCOPED_TRACE(never);
+    SimWorld world(4);
+    NodeClusterOptions options;
+    options.voters = 1;
+    options.node.misbehaviour.scavenge_end_delay = 8s;
+    options.node.misbehaviour.lose_scavenge_end = never;
+    NodeCluster cluster(world, options);
+    cluster.boot_all();
+    ASSERT_TRUE(cluster.run_until_settled());
+    const auto started = cluster.post(0, "/admin/scavenge");
+    ASSERT_EQ(started->status, 200);
+    const auto is_told = [&] {
+      return cluster.get(0, "/streams/$scavenges?embed=body")->body.find("$scavengeCompleted") !=
+             std::string::npos;
+    };
+    ASSERT_TRUE(world.run_until(
+        [&] { return cluster.node(0)->inspection().last_finished_point().has_value(); }, 10s));
+    world.run_for(5s);
+    EXPECT_FALSE(is_told());
+    world.run_for(10s);
+    EXPECT_EQ(is_told(), !never);
+  }
+}
+
+TEST(Node, GossipMayAskForCredentials) {
+  for (const bool open : {true, false}) {
+    SimWorld world(6);
+    NodeClusterOptions options;
+    options.voters = 1;
+    options.node.insecure = false;
+    options.node.override_anonymous_endpoint_access_for_gossip = open;
+    NodeCluster cluster(world, options);
+    ASSERT_TRUE(cluster.boot(0).has_value());
+    world.run_for(2s);
+    EXPECT_EQ(cluster.get(0, "/gossip")->status, open ? 200 : 401);
+  }
 }
 
 TEST(Misbehaviour, AResignationCanBeWonByTheSameNode) {
