@@ -20,16 +20,17 @@ struct OpenedFile {
   int version = 0;
 };
 
-Result<OpenedFile> open_file(FileSystem& files, const Path& path) {
+/// `least_size`: a completed chunk has header and footer; one that a crash left while it was being
+/// completed ends with its records.
+Result<OpenedFile> open_file(FileSystem& files, const Path& path, std::uint64_t least_size) {
   OpenedFile opened;
   VERGER_TRY(opened.file, files.open(path, OpenMode::kRead));
   VERGER_TRY(opened.size, opened.file->size());
-  if (opened.size < kChunkHeaderSize + kChunkFooterSize) {
-    return Error{
-        Errc::kCorruption,
-        fmt::format("{}: a chunk file has at least 256 bytes, this one {}; it was cut off: "
-                    "restore it from a backup or another node",
-                    path.string(), opened.size)};
+  if (opened.size < least_size) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: a chunk file has at least {} bytes, this one {}; it was cut off: "
+                             "restore it from a backup or another node",
+                             path.string(), least_size, opened.size)};
   }
   std::array<std::byte, kChunkHeaderSize> bytes{};
   VERGER_CHECK(opened.file->read_exact(0, bytes));
@@ -87,7 +88,7 @@ Chunk::~Chunk() {
 }
 
 Result<std::shared_ptr<Chunk>> Chunk::open_completed(FileSystem& files, const Path& path) {
-  VERGER_TRY(auto opened, open_file(files, path));
+  VERGER_TRY(auto opened, open_file(files, path, kChunkHeaderSize + kChunkFooterSize));
   std::array<std::byte, kChunkFooterSize> bytes{};
   VERGER_CHECK(opened.file->read_exact(opened.size - kChunkFooterSize, bytes));
   auto footer = decode_chunk_footer(bytes);
@@ -115,7 +116,7 @@ Result<std::shared_ptr<Chunk>> Chunk::open_completed(FileSystem& files, const Pa
 
 Result<std::shared_ptr<Chunk>> Chunk::open_active(FileSystem& files, const Path& path,
                                                   std::int64_t data_size) {
-  VERGER_TRY(auto opened, open_file(files, path));
+  VERGER_TRY(auto opened, open_file(files, path, kChunkHeaderSize));
   if (opened.header.scavenged) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: writer.chk points into this scavenged chunk, which is never "

@@ -77,6 +77,28 @@ TEST(Append, ACompletedChunkHasTheBytesOfTheFormat) {
       << "a completed chunk is read-only";
 }
 
+/// Completing cuts the file behind its records before it writes the footer: a crash in between
+/// leaves a file that is shorter than header and footer.
+TEST(Append, AChunkOfFewRecordsWhoseCompletionWasCutOffGoesOn) {
+  SmallLog disk;
+  {
+    const auto log = disk.open();
+    disk.append_sized(*log, 100);
+    ok(log->flush());
+  }
+  {
+    const auto file = value(disk.files.open("/db/chunk-000000.000000", OpenMode::kReadWrite));
+    ok(file->resize(128 + 100));
+    ok(file->sync());
+  }
+  const auto log = disk.open();
+  EXPECT_EQ(log->end().value(), 100);
+  disk.append_sized(*log, 200);
+  ok(log->complete_chunk());
+  EXPECT_EQ(disk.positions(*log), (Positions{0, 100}));
+  ok(log->chunks()[0]->verify_md5());
+}
+
 TEST(Append, ARecordThatDoesNotFitGoesToTheNextChunk) {
   SmallLog disk;
   const auto log = disk.open();
