@@ -1,6 +1,7 @@
 #include "tests/simulation/full/cluster.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include "nodeagent/node/node.h"
 #include "nodeagent/operations/agent.h"
@@ -90,7 +91,7 @@ struct Cluster::NodeProgram {
   /// What the process owns, gone with it.
   struct Owned {
     std::unique_ptr<node::Node> node;
-    std::unique_ptr<agent::Agent> agent;
+    std::shared_ptr<agent::Agent> agent;
   };
   std::weak_ptr<Owned> owned;
 };
@@ -125,6 +126,7 @@ Cluster::Cluster(testing::SimWorld& world, ClusterOptions options, Trace& trace)
   add(kController);
   add(kPerson);
   add(kWriter);
+  add(kMeddler);
 }
 
 Cluster::~Cluster() {
@@ -156,7 +158,7 @@ void Cluster::boot(Machine& machine) {
   Result<void> booted;
   if (name == kController) {
     booted = boot_controller(machine);
-  } else if (name != kPerson && name != kWriter) {
+  } else if (name != kPerson && name != kWriter && name != kMeddler) {
     booted = boot_node(machine);
   }
   if (machine.host.up() && !machine.host.dying()) {
@@ -169,6 +171,33 @@ void Cluster::boot(Machine& machine) {
     trace_.add(world_.now(), name, "did not start: " + booted.error().message);
     crash(name, Power::kStays, kRestart);
   }
+}
+
+Result<void> Cluster::open_agent(testing::SimHost& host, NodeProgram& program) {
+  agent::AgentOptions agent;
+  agent.journal = "/agent/journal.db";
+  agent.node = endpoint(host.name(), kNodePort);
+  agent.user = "admin";
+  agent.password = "changeit";
+  agent.request_deadline = milliseconds(2000);
+  agent.poll_interval = milliseconds(100);
+  const auto owned = program.owned.lock();
+  VERGER_TRY(owned->agent,
+             agent::Agent::open(std::move(agent),
+                                {.executor = host.executor(),
+                                 .files = host.disk(),
+                                 .clock = host.clock(),
+                                 .timers = host.timers(),
+                                 .client = host.client(),
+                                 .jobs = program.jobs,
+                                 .log = program.log,
+                                 .inspection = [weak = program.owned]() -> node::NodeInspection* {
+                                   const auto parts = weak.lock();
+                                   return parts && parts->node ? &parts->node->inspection()
+                                                               : nullptr;
+                                 }}));
+  host.serve_http(kAgentPort, owned->agent->handler());
+  return {};
 }
 
 Result<void> Cluster::boot_node(Machine& machine) {
@@ -216,34 +245,54 @@ Result<void> Cluster::boot_node(Machine& machine) {
                   .on_failure =
                       [this, name](const Error& error) { end_from_inside(name, error.message); }}));
 
-  agent::AgentOptions agent;
-  agent.journal = "/agent/journal.db";
-  agent.node = endpoint(name, kNodePort);
-  agent.user = "admin";
-  agent.password = "changeit";
-  agent.request_deadline = milliseconds(2000);
-  agent.poll_interval = milliseconds(100);
-  VERGER_TRY(owned->agent,
-             agent::Agent::open(std::move(agent),
-                                {.executor = host.executor(),
-                                 .files = host.disk(),
-                                 .clock = host.clock(),
-                                 .timers = host.timers(),
-                                 .client = host.client(),
-                                 .jobs = program.jobs,
-                                 .log = program.log,
-                                 .inspection = [weak = program.owned]() -> node::NodeInspection* {
-                                   const auto parts = weak.lock();
-                                   return parts && parts->node ? &parts->node->inspection()
-                                                               : nullptr;
-                                 }}));
+  VERGER_CHECK(open_agent(host, program));
   host.serve_http(kNodePort, owned->node->http_handler());
   host.serve_frames(kReplicationPort, owned->node->frame_handler());
-  host.serve_http(kAgentPort, owned->agent->handler());
   owned->node->start(
       {.http = endpoint(name, kNodePort), .replication = endpoint(name, kReplicationPort)});
   owned->agent->start();
   return {};
+}
+
+bool Cluster::stop_agent(std::string_view name, milliseconds pause) {
+  auto& machine = this->machine(name);
+  const auto owned = machine.host.up() && !machine.host.dying() && machine.node
+                         ? machine.node->owned.lock()
+                         : nullptr;
+  if (!owned || !owned->agent) {
+    return false;
+  }
+  trace_.add(world_.now(), name, "its agent stops");
+  machine.host.spawn([](std::shared_ptr<agent::Agent> agent) -> net::awaitable<void> {
+    co_await agent->stop();
+  }(std::exchange(owned->agent, nullptr)));
+  world_.schedule(pause, [this, &machine, boots = machine.boots] {
+    if (machine.boots == boots) {
+      boot_agent(machine);
+    }
+  });
+  return true;
+}
+
+void Cluster::boot_agent(Machine& machine) {
+  const auto owned = machine.host.up() && !machine.host.dying() && machine.node
+                         ? machine.node->owned.lock()
+                         : nullptr;
+  if (!owned || owned->agent) {
+    return;
+  }
+  if (const auto opened = open_agent(machine.host, *machine.node); !opened) {
+    trace_.add(world_.now(), machine.host.name(),
+               "its agent did not start: " + opened.error().message);
+    world_.schedule(kRestart, [this, &machine, boots = machine.boots] {
+      if (machine.boots == boots) {
+        boot_agent(machine);
+      }
+    });
+    return;
+  }
+  trace_.add(world_.now(), machine.host.name(), "its agent started");
+  owned->agent->start();
 }
 
 Result<void> Cluster::boot_controller(Machine& machine) {
@@ -322,6 +371,7 @@ void Cluster::start_what_is_down() {
       ++machine->ends;
       boot(*machine);
     }
+    boot_agent(*machine);
   }
 }
 

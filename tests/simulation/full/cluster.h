@@ -16,11 +16,12 @@
 namespace verger::sim {
 
 /// The machines: three with an embedded node and its agent in one process, the controller's, and
-/// two that never fail: a person's and a writer's.
+/// three that never fail: a person's, a writer's, and that of somebody who meddles.
 inline constexpr std::array<std::string_view, 3> kNodes = {"n1", "n2", "n3"};
 inline constexpr std::string_view kController = "c";
 inline constexpr std::string_view kPerson = "p";
 inline constexpr std::string_view kWriter = "w";
+inline constexpr std::string_view kMeddler = "f";
 inline constexpr std::string_view kClusterName = "sim";
 
 inline constexpr std::uint16_t kNodePort = 2113;
@@ -55,6 +56,9 @@ class Cluster {
   /// The process on `host` ends now; the next one starts after `pause`. From outside of the
   /// process, or (at a failpoint, in a disk operation) from inside it. False: it was not up.
   bool crash(std::string_view host, Power power, std::chrono::milliseconds pause);
+  /// The agent alone stops, the node beside it goes on; it starts again after `pause`. False: it
+  /// was not there. From outside of the process.
+  bool stop_agent(std::string_view host, std::chrono::milliseconds pause);
   /// Whatever is down starts now.
   void start_what_is_down();
 
@@ -82,6 +86,9 @@ class Cluster {
 
   void boot(Machine& machine);
   Result<void> boot_node(Machine& machine);
+  static Result<void> open_agent(testing::SimHost& host, NodeProgram& program);
+  /// On a journal that an agent still ends with, later again.
+  void boot_agent(Machine& machine);
   Result<void> boot_controller(Machine& machine);
   void boot_later(Machine& machine, std::chrono::milliseconds pause);
   void end_from_inside(const std::string& host, std::string reason);

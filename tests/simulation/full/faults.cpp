@@ -9,12 +9,23 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::array<std::string_view, 11> kKinds = {
-    "lost messages", "late messages",      "duplicates",
-    "broken links",  "partition",          "isolation",
-    "crash",         "crash at failpoint", "crash in disk operation",
-    "full disk",     "clock step",
+constexpr std::array<std::string_view, 14> kKinds = {
+    "lost messages",
+    "late messages",
+    "duplicates",
+    "broken links",
+    "partition",
+    "isolation",
+    "crash",
+    "crash at failpoint",
+    "crash in disk operation",
+    "full disk",
+    "clock step",
+    "agent gone",
+    "foreign scavenge",
+    "election out of turn",
 };
+constexpr milliseconds kMeddlersDeadline{3'000};
 
 std::string_view name_of(Power power) {
   switch (power) {
@@ -124,6 +135,24 @@ void FaultInjector::arm_disk(std::string_view host) {
       });
 }
 
+/// Somebody asks a node by hand, past the controller; counted where the node agreed.
+void FaultInjector::meddle(std::string_view kind, std::string_view node, std::string target) {
+  cluster_.trace().add(world_.now(), node, fmt::format("FAULT {}", kind));
+  auto& host = world_.host(std::string(kMeddler));
+  http::Request request;
+  request.method = "POST";
+  request.target = std::move(target);
+  request.headers.set("Authorization", http::basic_authorization("admin", "changeit"));
+  host.spawn([](FaultInjector& self, testing::SimHost& on, std::string_view what, http::Endpoint to,
+                http::Request asked) -> net::awaitable<void> {
+    const auto answer =
+        co_await on.client().send(std::move(to), std::move(asked), kMeddlersDeadline);
+    if (answer && answer->status == 200) {
+      ++self.tally_[std::string(what)];
+    }
+  }(*this, host, kind, endpoint(node, kNodePort), std::move(request)));
+}
+
 void FaultInjector::carry_out() {
   const auto& kind = kinds_.at(random_.below(kinds_.size()));
   const int mine = generation_;
@@ -186,6 +215,21 @@ void FaultInjector::carry_out() {
     cluster_.trace().add(world_.now(), host, fmt::format("FAULT clock steps by {} ms", step));
     world_.host(host).clock_skew += milliseconds(step);
     ++tally_["clock step"];
+  } else if (kind == "agent gone") {
+    if (cluster_.stop_agent(any_node(), milliseconds(100 + random_.below(8'000)))) {
+      ++tally_["agent gone"];
+    }
+  } else if (kind == "foreign scavenge") {
+    // To the latest point there is: a new one would make the run's report one of the past.
+    meddle("foreign scavenge", any_node(), "/admin/scavenge?syncOnly=true");
+  } else if (kind == "election out of turn") {
+    for (const auto name : kNodes) {
+      const auto* node = cluster_.node(name);
+      if (node != nullptr && node->state() == api::NodeState::kLeader) {
+        meddle("election out of turn", name, "/admin/node/resign");
+        break;
+      }
+    }
   }
 }
 

@@ -37,6 +37,7 @@ class FaultInjector {
   void choose();
   void next_fault();
   void carry_out();
+  void meddle(std::string_view kind, std::string_view node, std::string target);
   std::string_view any_program();
   std::string_view any_node();
   Power any_power();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -48,8 +49,8 @@ void Watcher::look() {
   }
   std::string scavenged;
   for (const auto& [name, history] : nodes_) {
-    if (!history.running) {
-      continue;
+    if (!history.running || history.foreign) {
+      continue;  // nobody can keep others from starting one beside ours
     }
     if (!scavenged.empty()) {
       violation(fmt::format("{} and {} are scavenged at the same time", scavenged, name));
@@ -78,6 +79,9 @@ void Watcher::look_at(std::string_view name) {
   history.instance = std::move(instance);
   auto running = node->running_scavenge();
   const bool ran = history.running.has_value();
+  if (running && history.running != running->id) {
+    history.foreign = std::exchange(history.foreign_next, false);
+  }
   history.running = running ? std::optional(std::move(running->id)) : std::nullopt;
   if (!ran && !history.running && !restarted && cluster_.world().now() > history.look_until) {
     return;
@@ -144,12 +148,23 @@ void Watcher::message(const testing::SimMessage& message) {
       message.from == leading_ && message.port == kNodePort) {
     leader_answered();
   }
+  if (message.kind == testing::SimMessage::Kind::kResponse && message.to == kMeddler &&
+      message.status != 200 && message.target.starts_with("/admin/scavenge")) {
+    nodes_.find(message.from)->second.foreign_next = false;
+  }
   const auto found = nodes_.find(message.to);
   if (message.kind != testing::SimMessage::Kind::kRequest || message.port != kNodePort ||
       message.method != "POST" || found == nodes_.end()) {
     return;
   }
   auto& history = found->second;
+  if (message.from == kMeddler) {
+    if (message.target.starts_with("/admin/scavenge") && !history.running) {
+      history.foreign_next = true;
+      history.look_until = cluster_.world().now() + kScavengeBegins;
+    }
+    return;
+  }
   if (message.target.starts_with("/admin/scavenge")) {
     ++history.starts_asked;
     history.look_until = cluster_.world().now() + kScavengeBegins;

@@ -20,7 +20,9 @@ struct NodeHistory {
   std::optional<std::string> running;      ///< id of the scavenge at work
   std::optional<std::int64_t> unfinished;  ///< number of its point
   std::map<std::int64_t, int> finished;    ///< point -> times its scavenge came to its end
-  int starts_asked = 0;                    ///< requests to start one that reached the node
+  bool foreign = false;                    ///< the scavenge at work was started by hand
+  bool foreign_next = false;               ///< somebody has just asked for one by hand
+  int starts_asked = 0;                    ///< requests of ours to start one that reached the node
   int resigns_asked = 0;                   ///< that reached it while it led
   /// Asked to scavenge not long ago: what is left to do may begin and end within one event.
   Monotonic look_until{};
