@@ -35,8 +35,8 @@ std::string_view to_string(ActAnswer::Kind kind) {
 }
 
 /// While nothing but closed hours holds a step back, nobody needs to look at the cluster each
-/// second.
-constexpr std::chrono::seconds kLookWhileClosed{30};
+/// second. Not much longer: a policy that is changed or deleted opens them at any time.
+constexpr std::chrono::seconds kLookWhileClosed{5};
 
 std::chrono::milliseconds until_hours_change(const StepContext& context) {
   const auto& hours = context.snapshot.hours;

@@ -99,8 +99,8 @@ TEST_F(PeakHours, AreNotSpentLookingAtTheClusterEachSecond) {
     looks += node.name == "n1" && request.target == "/gossip" ? 1 : 0;
   };
   pass(std::chrono::minutes(9));
-  EXPECT_LE(looks, 20);
-  EXPECT_GE(looks, 17) << "a leader that moves is noticed all the same";
+  EXPECT_LE(looks, 112);
+  EXPECT_GE(looks, 100) << "a leader that moves is noticed all the same";
   pass(std::chrono::milliseconds((hours_.until->value() - h_.time.now().value()) /
                                  kTicksPerMillisecond));
   hours_.open = true;
