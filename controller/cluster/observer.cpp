@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "controller/cluster/detail/compare.h"
 #include "controller/cluster/gather.h"
 #include "controller/cluster/memory.h"
 #include "controller/cluster/peers.h"
@@ -13,6 +14,7 @@
 namespace verger::controller {
 namespace {
 
+using detail::Raw;
 using planner::ClusterSnapshot;
 using planner::NodeSnapshot;
 using planner::Role;
@@ -80,14 +82,6 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.highest_controller_epoch = facts.highest_controller_epoch;
   return out;
 }
-
-/// A node's answers, before they are compared with the others'.
-struct Raw {
-  NodeSnapshot node;
-  std::optional<api::Gossip> gossip;
-  std::vector<std::string> names;  ///< "host:port" under which others may list it; sorted
-  std::string database_id;
-};
 
 /// What a clock was behind or ahead when it was asked between two looks at ours; nullopt where it
 /// told no time. `grain`: the answer may be older by as much.
@@ -300,124 +294,6 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
   co_return raw;
 }
 
-/// Of a node that does not answer only the others' gossip says whether it votes.
-void tell_silent_replicas(std::vector<Raw>& raws) {
-  for (auto& raw : raws) {
-    const auto endpoint = http::parse_endpoint(raw.node.url);
-    if (raw.node.answered || !endpoint) {
-      continue;
-    }
-    const auto name = client::endpoint_name(endpoint->host, endpoint->port);
-    for (const auto& other : raws) {
-      if (!other.gossip) {
-        continue;
-      }
-      for (const auto& member : other.gossip->members) {
-        if (client::endpoint_name(member.http_ip, member.http_port) == name) {
-          raw.node.read_only_replica = member.is_read_only_replica;
-        }
-      }
-    }
-  }
-}
-
-/// What the members say of each other.
-void compare(std::vector<Raw>& raws, const ClusterConfig& config, ClusterSnapshot& snapshot) {
-  std::map<std::string, std::string> name_of;  // instance id -> registered name
-  for (auto& raw : raws) {
-    if (!raw.node.answered) {
-      continue;
-    }
-    const auto [found, is_new] = name_of.emplace(raw.node.instance_id, raw.node.name);
-    if (!is_new) {
-      snapshot.wrong_cluster = fmt::format("{} and {} are the same node, under two addresses",
-                                           found->second, raw.node.name);
-    }
-  }
-  const auto answered = static_cast<std::size_t>(
-      std::ranges::count_if(raws, [](const Raw& raw) { return raw.node.answered; }));
-  const auto silent = raws.size() - answered;
-  tell_silent_replicas(raws);
-  std::set<std::string> unknown_members;
-  std::set<std::string> silent_members;
-  for (auto& raw : raws) {
-    if (!raw.gossip) {
-      continue;
-    }
-    std::string leader;
-    int leaders = 0;
-    for (const auto& member : raw.gossip->members) {
-      const auto known = name_of.find(member.instance_id);
-      if (member.is_alive && member.state == api::NodeState::kLeader) {
-        leader = member.instance_id;
-        ++leaders;
-      }
-      if (member.is_alive && known != name_of.end()) {
-        raw.node.sees_priorities[known->second] = member.node_priority;
-      }
-      if (!member.is_alive && known != name_of.end()) {
-        raw.node.sees_dead.push_back(known->second);
-      }
-      if (known == name_of.end() && member.state != api::NodeState::kManager) {
-        const auto name = client::endpoint_name(member.http_ip, member.http_port);
-        if (member.is_alive) {
-          unknown_members.insert(name);
-        } else if (!member.is_read_only_replica) {
-          silent_members.insert(name);
-        }
-      }
-    }
-    std::ranges::sort(raw.node.sees_dead);
-    raw.node.sees_leader = leaders == 1 ? leader : "";
-  }
-  // Endpoints of nodes that answer are known by their own gossip, whatever instance others
-  // remember of them; a registered node that is silent may be any of the rest.
-  std::set<std::string> own_endpoints;
-  for (const auto& raw : raws) {
-    own_endpoints.insert(raw.names.begin(), raw.names.end());
-  }
-  std::vector<std::string> strangers;
-  std::ranges::set_difference(unknown_members, own_endpoints, std::back_inserter(strangers));
-  if (strangers.size() > silent) {
-    snapshot.strangers = std::move(strangers);
-  }
-  std::vector<std::string> missing;
-  std::ranges::set_difference(silent_members, own_endpoints, std::back_inserter(missing));
-  if (missing.size() > silent) {
-    snapshot.silent_strangers = missing.size() - silent;
-  }
-  // A node that most others have never heard of is none of this cluster's.
-  for (auto& raw : raws) {
-    if (!raw.gossip || answered < 2) {
-      continue;
-    }
-    std::size_t unheard = 0;
-    for (const auto& other : raws) {
-      if (&other == &raw || !other.gossip) {
-        continue;
-      }
-      const bool heard = std::ranges::any_of(other.gossip->members, [&](const auto& member) {
-        return member.instance_id == raw.node.instance_id ||
-               client::is_named(raw.names, fmt::format("{}:{}", member.http_ip, member.http_port));
-      });
-      unheard += heard ? 0U : 1U;
-    }
-    if (unheard * 2 > answered - 1) {
-      raw.node.wrong_identity = true;
-      raw.node.problem =
-          fmt::format("{} of the {} other members do not know it", unheard, answered - 1);
-    }
-  }
-  for (auto& raw : raws) {
-    if (!config.identity.empty() && !raw.database_id.empty() &&
-        raw.database_id != config.identity) {
-      raw.node.wrong_identity = true;
-      raw.node.problem =
-          fmt::format("its database is {}, registered was {}", raw.database_id, config.identity);
-    }
-  }
-}
-
 /// Without the credentials that were registered nothing can be done there: nobody is asked.
 std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks now) {
   std::vector<Raw> raws;
@@ -507,7 +383,7 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
-  compare(raws, config, snapshot);
+  detail::compare(raws, config, snapshot);
   for (auto& raw : raws) {
     snapshot.nodes.push_back(std::move(raw.node));
   }
