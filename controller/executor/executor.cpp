@@ -28,11 +28,11 @@ struct Executor::Impl {
   std::shared_ptr<detail::Core> core;
 
   void launch(std::shared_ptr<detail::Run> run) {
-    ++core->active;
+    core->running.begin();
     net::co_spawn(core->parts.executor, detail::drive_run(core, run),
                   [core = core, run](std::exception_ptr) {
-                    --core->active;
                     retire(*core, *run);
+                    core->running.end();
                   });
   }
 
@@ -180,9 +180,7 @@ net::awaitable<void> Executor::stop() {
   for (const auto& [id, run] : core->runs) {
     run->wake();
   }
-  while (core->active > 0) {
-    co_await core->parts.network.timers.sleep_for(std::chrono::milliseconds(10));
-  }
+  co_await core->running.wait_for_all();
 }
 
 net::awaitable<Result<planner::ClusterSnapshot>> Executor::observe(std::string cluster) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/journal/append_and_fold.h"
+
 namespace verger::controller {
 namespace {
 

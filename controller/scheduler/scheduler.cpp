@@ -6,7 +6,9 @@
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/cluster/running_count.h"
 #include "controller/journal/append_and_fold.h"
+
 namespace verger::controller {
 
 using nlohmann::json;
@@ -32,7 +34,7 @@ bool moves_leader(const planner::Plan& plan) {
 }  // namespace
 
 struct Scheduler::Impl {
-  explicit Impl(SchedulerParts p) : parts(std::move(p)) {}
+  explicit Impl(SchedulerParts p) : parts(std::move(p)), running(parts.executor) {}
 
   using Key = std::pair<std::string, std::string>;  ///< policy, cluster
   struct Retry {
@@ -47,7 +49,7 @@ struct Scheduler::Impl {
   std::map<Key, Instant> sleeping;  ///< nothing to do before
   std::int64_t slept_on = 0;        ///< version of the book
   bool stopping = false;
-  bool running = false;
+  RunningCount running;  ///< the one loop
 
   [[nodiscard]] Ticks now() const { return parts.network.clock.now(); }
 
@@ -300,17 +302,15 @@ Scheduler::~Scheduler() { impl_->stopping = true; }
 Result<void> Scheduler::load() { return impl_->load(); }
 
 void Scheduler::start() {
-  impl_->running = true;
+  impl_->running.begin();
   net::co_spawn(impl_->parts.executor, Impl::loop(impl_),
-                [impl = impl_](std::exception_ptr) { impl->running = false; });
+                [impl = impl_](std::exception_ptr) { impl->running.end(); });
 }
 
 net::awaitable<void> Scheduler::stop() {
   const auto impl = impl_;
   impl->stopping = true;
-  while (impl->running) {
-    co_await impl->parts.network.timers.sleep_for(std::chrono::milliseconds(10));
-  }
+  co_await impl->running.wait_for_all();
 }
 
 ScheduleState Scheduler::state(std::string_view policy, std::string_view cluster) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/cluster/running_count.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/run_snapshot.h"
 
@@ -72,11 +73,12 @@ struct Core {
   explicit Core(ExecutorParts p)
       : parts(std::move(p)),
         observer(parts.network),
+        running(parts.executor),
         plans(parts.journal, parts.epoch, parts.network.log) {}
   ExecutorParts parts;
   Observer observer;
   bool stopping = false;
-  std::size_t active = 0;                                         ///< run coroutines
+  RunningCount running;                                           ///< run coroutines
   std::map<std::string, std::shared_ptr<Run>, std::less<>> runs;  ///< those not ended
   std::map<std::string, std::shared_ptr<const RunSummary>, std::less<>> ended;
   PlanBook plans;
