@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::seconds;
 
-constexpr std::string_view kPrefix = "agent/";
+constexpr std::string_view kAgentStreams = "agent/";
 constexpr std::string_view kMark = "vergeragent_";
 constexpr std::size_t kRequestBytes = std::size_t{16} * 1024;
 constexpr seconds kLongestToken = std::chrono::hours(24 * 7);
@@ -51,7 +51,7 @@ Result<Ticks> time_in(const json& data, const char* name) {
 Result<void> AgentBook::load() {
   entries_.clear();
   tokens_.clear();
-  VERGER_TRY(const auto streams, parts_.journal.streams(kPrefix));
+  VERGER_TRY(const auto streams, parts_.journal.streams(kAgentStreams));
   for (const auto& stream : streams) {
     VERGER_TRY(const auto events, parts_.journal.read(stream));
     for (const auto& event : events) {
@@ -65,7 +65,7 @@ Result<void> AgentBook::load() {
 }
 
 Result<void> AgentBook::fold(const JournalEvent& event) {
-  const auto key = event.stream.substr(kPrefix.size());
+  const auto key = event.stream.substr(kAgentStreams.size());
   const auto slash = key.find('/');
   const auto cluster = key.substr(0, slash);
   const auto node = slash == std::string::npos ? std::string() : key.substr(slash + 1);
@@ -141,7 +141,7 @@ Result<void> AgentBook::append(const std::string& cluster, const std::string& no
                                std::string_view type, std::string data) {
   const auto key = key_of(cluster, node);
   const auto found = entries_.find(key);
-  return append_and_fold(parts_.journal, fmt::format("{}{}", kPrefix, key), parts_.epoch,
+  return append_and_fold(parts_.journal, fmt::format("{}{}", kAgentStreams, key), parts_.epoch,
                          found == entries_.end() ? Revision(0) : found->second.revision,
                          {NewEvent{std::string(type), std::move(data)}},
                          [this](const auto& event) { return fold(event); });

@@ -14,9 +14,11 @@
 namespace verger::controller {
 namespace {
 
-constexpr std::string_view kPrefix = "cluster/";
+constexpr std::string_view kClusterStreams = "cluster/";
 
-std::string stream_of(std::string_view name) { return fmt::format("{}{}", kPrefix, name); }
+std::string stream_of_cluster(std::string_view name) {
+  return fmt::format("{}{}", kClusterStreams, name);
+}
 
 }  // namespace
 
@@ -63,7 +65,7 @@ Result<ClusterConfig> parse_cluster_config(std::string_view json) {
 
 Result<void> Registry::load() {
   entries_.clear();
-  VERGER_TRY(const auto streams, journal_.streams(kPrefix));
+  VERGER_TRY(const auto streams, journal_.streams(kClusterStreams));
   for (const auto& stream : streams) {
     VERGER_TRY(const auto events, journal_.read(stream));
     for (const auto& event : events) {
@@ -78,7 +80,7 @@ Result<void> Registry::load() {
 }
 
 Result<void> Registry::apply(const JournalEvent& event) {
-  const auto name = event.stream.substr(kPrefix.size());
+  const auto name = event.stream.substr(kClusterStreams.size());
   auto& entry = entries_[name];
   entry.revision = event.revision;
   if (event.type == events::kClusterAdded) {
@@ -114,7 +116,7 @@ Result<void> Registry::apply(const JournalEvent& event) {
 
 Result<void> Registry::append(std::string_view name, NewEvent event) {
   const auto found = entries_.find(name);
-  return append_and_fold(journal_, stream_of(name), epoch_,
+  return append_and_fold(journal_, stream_of_cluster(name), epoch_,
                          found == entries_.end() ? Revision(0) : found->second.revision,
                          {std::move(event)},
                          [this](const auto& written) { return apply(written); });

@@ -15,21 +15,21 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kPrefix = "plan/";
+constexpr std::string_view kPlanStreams = "plan/";
 
-std::string stream_of(std::string_view hash) { return std::string(kPrefix).append(hash); }
+std::string stream_of_plan(std::string_view hash) { return std::string(kPlanStreams).append(hash); }
 
 Snapshot snapshot_of(const PlanSummary& plan) {
   const json summary{{"cluster", plan.cluster}, {"by", plan.made_by}, {"at", plan.made_at.value()}};
-  return {stream_of(plan.hash), Revision(1), summary.dump(), "{}"};
+  return {stream_of_plan(plan.hash), Revision(1), summary.dump(), "{}"};
 }
 
 /// Nothing where it is not as snapshot_of wrote it.
-std::optional<PlanSummary> parse_summary(const Snapshot& snapshot) {
+std::optional<PlanSummary> parse_plan_summary(const Snapshot& snapshot) {
   try {
     const auto summary = json::parse(snapshot.summary);
     return PlanSummary{
-        snapshot.stream.substr(kPrefix.size()), summary.at("cluster").get<std::string>(),
+        snapshot.stream.substr(kPlanStreams.size()), summary.at("cluster").get<std::string>(),
         summary.at("by").get<std::string>(), Ticks(summary.at("at").get<std::int64_t>())};
   } catch (const json::exception&) {
     return std::nullopt;
@@ -39,16 +39,16 @@ std::optional<PlanSummary> parse_summary(const Snapshot& snapshot) {
 }  // namespace
 
 Result<void> PlanBook::load() {
-  VERGER_TRY(const auto kept, journal_->current_snapshots(kPrefix));
+  VERGER_TRY(const auto kept, journal_->current_snapshots(kPlanStreams));
   for (const auto& snapshot : kept) {
-    if (auto summary = parse_summary(snapshot)) {
+    if (auto summary = parse_plan_summary(snapshot)) {
       auto hash = summary->hash;
       plans_[std::move(hash)] = {std::move(*summary), nullptr};
     }
   }
-  VERGER_TRY(const auto streams, journal_->streams(kPrefix));
+  VERGER_TRY(const auto streams, journal_->streams(kPlanStreams));
   for (const auto& stream : streams) {
-    const auto hash = stream.substr(kPrefix.size());
+    const auto hash = stream.substr(kPlanStreams.size());
     if (!plans_.contains(hash)) {
       VERGER_TRY(const auto stored, read(hash));
       keep(stored);
@@ -58,7 +58,7 @@ Result<void> PlanBook::load() {
 }
 
 Result<StoredPlan> PlanBook::read(const std::string& hash) const {
-  const auto stream = stream_of(hash);
+  const auto stream = stream_of_plan(hash);
   VERGER_TRY(const auto events, journal_->read(stream, Revision(0), 1));
   const auto data = events.empty() ? json() : json::parse(events[0].data, nullptr, false);
   if (!data.is_object() || events[0].type != events::kPlanMade) {
@@ -88,7 +88,7 @@ Result<StoredPlan> PlanBook::add(planner::Plan plan, std::string by, Ticks now) 
     known.plan = stored.plan;
     return StoredPlan{stored.plan, known.summary.made_by, known.summary.made_at};
   }
-  StreamWriter writer(*journal_, stream_of(hash), epoch_, Revision(0));
+  StreamWriter writer(*journal_, stream_of_plan(hash), epoch_, Revision(0));
   auto text = fmt::format(R"({{"by":{},"plan":{}}})", json(stored.made_by).dump(),
                           planner::to_json(*stored.plan).text());
   VERGER_CHECK(writer.append({{std::string(events::kPlanMade), std::move(text)}}));

@@ -11,9 +11,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kPrefix = "policy/";
+constexpr std::string_view kPolicyStreams = "policy/";
 
-std::string stream_of(std::string_view name) { return fmt::format("{}{}", kPrefix, name); }
+std::string stream_of_policy(std::string_view name) {
+  return fmt::format("{}{}", kPolicyStreams, name);
+}
 
 void append_windows(const std::vector<Window>& from, const std::string& policy,
                     std::vector<Window>& into) {
@@ -28,7 +30,7 @@ void append_windows(const std::vector<Window>& from, const std::string& policy,
 
 Result<void> PolicyBook::load() {
   entries_.clear();
-  VERGER_TRY(const auto streams, journal_.streams(kPrefix));
+  VERGER_TRY(const auto streams, journal_.streams(kPolicyStreams));
   for (const auto& stream : streams) {
     VERGER_TRY(const auto events, journal_.read(stream));
     for (const auto& event : events) {
@@ -42,7 +44,7 @@ Result<void> PolicyBook::load() {
 }
 
 Result<void> PolicyBook::fold(const JournalEvent& event) {
-  auto& entry = entries_[event.stream.substr(kPrefix.size())];
+  auto& entry = entries_[event.stream.substr(kPolicyStreams.size())];
   entry.revision = event.revision;
   ++version_;
   const auto data = json::parse(event.data, nullptr, false);
@@ -74,7 +76,7 @@ Result<void> PolicyBook::append(std::string_view name, NewEvent event,
                              "again with `verger policy show {}`",
                              name, revision.value(), expected->value(), name)};
   }
-  return append_and_fold(journal_, stream_of(name), epoch_, revision, {std::move(event)},
+  return append_and_fold(journal_, stream_of_policy(name), epoch_, revision, {std::move(event)},
                          [this](const auto& written) { return fold(written); });
 }
 

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::string_view kPrefix = "schedule/";
+constexpr std::string_view kScheduleStreams = "schedule/";
 constexpr std::chrono::seconds kFirstRetry{15};
 constexpr std::chrono::seconds kLongestRetry{300};
 
@@ -75,14 +75,14 @@ struct Scheduler::Impl {
   }
 
   Result<void> load() {
-    VERGER_TRY(const auto streams, parts.journal.streams(kPrefix));
+    VERGER_TRY(const auto streams, parts.journal.streams(kScheduleStreams));
     for (const auto& stream : streams) {
-      const auto slash = stream.find('/', kPrefix.size());
+      const auto slash = stream.find('/', kScheduleStreams.size());
       if (slash == std::string::npos) {
         return Error{Errc::kCorruption, fmt::format("{}: no such stream was ever written", stream)};
       }
-      auto& state =
-          states[{stream.substr(kPrefix.size(), slash - kPrefix.size()), stream.substr(slash + 1)}];
+      auto& state = states[{stream.substr(kScheduleStreams.size(), slash - kScheduleStreams.size()),
+                            stream.substr(slash + 1)}];
       VERGER_TRY(const auto events, parts.journal.read(stream));
       for (const auto& event : events) {
         VERGER_CHECK(fold(state, event));
@@ -93,7 +93,8 @@ struct Scheduler::Impl {
 
   Result<void> record(const Key& key, std::string_view type, const json& data) {
     auto& state = states[key];
-    return append_and_fold(parts.journal, fmt::format("{}{}/{}", kPrefix, key.first, key.second),
+    return append_and_fold(parts.journal,
+                           fmt::format("{}{}/{}", kScheduleStreams, key.first, key.second),
                            parts.epoch, state.revision, {NewEvent{std::string(type), data.dump()}},
                            [&state](const auto& event) { return fold(state, event); });
   }
@@ -172,26 +173,25 @@ struct Scheduler::Impl {
     }
     const auto rules = parts.book.rules(cluster, key.first);
     auto decision = decide_due(stored.policy, rules, handled, instant, block(key, cluster));
-    using Action = DueDecision::Action;
-    if (decision.action != Action::kNothing) {
+    if (decision.action != DueDecision::Action::kNothing) {
       if (const auto run = run_since(key, decision.due)) {
         settle(key, decision.due, {{"outcome", "started"}, {"run", run->id}, {"plan", run->plan}});
         co_return;
       }
     }
     switch (decision.action) {
-      case Action::kNothing:
+      case DueDecision::Action::kNothing:
         // The wall clock may jump: no sleep is longer than a minute.
         sleeping[key] = std::min(decision.wake.value_or(instant + std::chrono::minutes(1)),
                                  instant + std::chrono::minutes(1));
         break;
-      case Action::kDrop:
+      case DueDecision::Action::kDrop:
         settle(key, decision.due, {{"outcome", "dropped"}, {"reason", decision.reason}});
         break;
-      case Action::kWait:
+      case DueDecision::Action::kWait:
         say_waiting(key, decision.due, decision.reason);
         break;
-      case Action::kStart:
+      case DueDecision::Action::kStart:
         co_await start_due(key, std::move(stored), decision.due);
         break;
     }

@@ -8,8 +8,6 @@ namespace {
 using std::chrono::days;
 using std::chrono::minutes;
 
-constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-
 std::string clock_text(minutes time) {
   return fmt::format("{:02}:{:02}", time.count() / 60, time.count() % 60);
 }
@@ -39,9 +37,9 @@ std::string days_text(std::bitset<7> set) {
       continue;
     }
     out += out.empty() ? "" : ", ";
-    out += kDays[(i + 1) % 7];
+    out += kDayNames[(i + 1) % 7];
     if (run > 1) {
-      out += fmt::format("{}{}", run == 2 ? ", " : "-", kDays[(i + run) % 7]);
+      out += fmt::format("{}{}", run == 2 ? ", " : "-", kDayNames[(i + run) % 7]);
     }
     i += run;
   }

@@ -106,11 +106,10 @@ std::string Zone::format(Instant instant) const {
   const auto day = std::chrono::floor<std::chrono::days>(local);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss time(local - day);
-  static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  return fmt::format("{} {:04}-{:02}-{:02} {:02}:{:02} {}",
-                     kDays[std::chrono::weekday(day).c_encoding()], static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     time.hours().count(), time.minutes().count(), info.abbrev);
+  return fmt::format(
+      "{} {:04}-{:02}-{:02} {:02}:{:02} {}", kDayNames[std::chrono::weekday(day).c_encoding()],
+      static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+      static_cast<unsigned>(date.day()), time.hours().count(), time.minutes().count(), info.abbrev);
 }
 
 Instant to_instant(Ticks ticks) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,10 @@ class time_zone;
 }  // namespace date
 
 namespace verger::controller {
+
+/// As people read them; by std::chrono::weekday::c_encoding().
+inline constexpr std::array<std::string_view, 7> kDayNames{"Sun", "Mon", "Tue", "Wed",
+                                                           "Thu", "Fri", "Sat"};
 
 /// A zone of the IANA database, as the machine has it. A plain value; safe from any thread.
 ///

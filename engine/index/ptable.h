@@ -12,6 +12,9 @@
 
 namespace verger::index {
 
+/// What this program writes; a scavenge writes older ones anew.
+inline constexpr int kNewestTableVersion = 4;
+
 /// One immutable, sorted index file, versions 1 to 4, with its bloom filter where there is one.
 /// Version 1 holds the upper 32 bits of the hash only: lookups find by them and answer with the
 /// hash asked for; entry() and PTableScanner give those bits, right-aligned. Safe from any thread.

@@ -13,8 +13,6 @@
 namespace verger::scavenge {
 namespace {
 
-constexpr int kTableVersion = 4;
-
 /// What the point's own record adds to a chunk when it is not written yet.
 Volume point_record(const Preview& preview) {
   log::Prepare prepare;
@@ -247,7 +245,7 @@ Result<bool> EstimateJob::State::count_table(std::uint32_t units, Estimate& esti
       cursor.reset();
       table.reset();
       const auto& old = *slots[next_table++].table;
-      row.rewritten = row.entries_removed > 0 || old.version() < kTableVersion;
+      row.rewritten = row.entries_removed > 0 || old.version() < index::kNewestTableVersion;
       if (row.rewritten) {
         row.file_bytes_after =
             index::ptable_file_size(row.entries_kept, parts.index.options().cache_depth);

@@ -11,7 +11,6 @@ namespace verger::scavenge {
 namespace {
 
 constexpr std::uint64_t kEntriesBetweenRests = 32'768;
-constexpr int kTableVersion = 4;
 
 }  // namespace
 
@@ -107,7 +106,7 @@ Result<void> IndexExecutor::open_table() {
                                          .started = parts.clock.monotonic(),
                                          .last = {}});
   ++next_;
-  return slot.table->version() < kTableVersion ? start_writing() : Result<void>{};
+  return slot.table->version() < index::kNewestTableVersion ? start_writing() : Result<void>{};
 }
 
 Result<void> IndexExecutor::start_writing() {

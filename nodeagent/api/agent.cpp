@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 5> kStateNames = {"accepted", "acting", "unknown", "done",
-                                                         "failed"};
+constexpr std::array<std::string_view, 5> kOperationStateNames = {"accepted", "acting", "unknown",
+                                                                  "done", "failed"};
 constexpr std::int64_t kPermitLongest = std::int64_t{24} * 60 * 60 * 1000;
 constexpr std::size_t kIdLongest = 128;
 
@@ -81,16 +81,16 @@ bool is_id(std::string_view text) {
 }  // namespace
 
 std::string_view to_string(OperationState state) {
-  return kStateNames[static_cast<std::size_t>(state)];
+  return kOperationStateNames[static_cast<std::size_t>(state)];
 }
 
 Result<OperationState> parse_operation_state(std::string_view text) {
-  const auto* const found = std::ranges::find(kStateNames, text);
-  if (found == kStateNames.end()) {
+  const auto* const found = std::ranges::find(kOperationStateNames, text);
+  if (found == kOperationStateNames.end()) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("\"{}\" is not a state of an operation", text)};
   }
-  return static_cast<OperationState>(found - kStateNames.begin());
+  return static_cast<OperationState>(found - kOperationStateNames.begin());
 }
 
 json to_json(const OperationStatus& status) {

@@ -14,7 +14,7 @@ namespace {
 
 /// 4xx and 503 are certain; after any other failure nobody knows how far the agent came.
 template <class T>
-Outcome<T> fail(const http::Response& response) {
+Outcome<T> agent_failure(const http::Response& response) {
   const bool certain =
       (response.status >= 400 && response.status < 500 && response.status != 408) ||
       response.status == 503;
@@ -56,22 +56,22 @@ std::string operation_target(std::string_view id) {
 
 Outcome<api::AgentFacts> parse_answer_facts(const http::Response& response) {
   return response.status == 200 ? from(api::parse_agent_facts(response.body))
-                                : fail<api::AgentFacts>(response);
+                                : agent_failure<api::AgentFacts>(response);
 }
 
 Outcome<Nothing> parse_answer_permit(const http::Response& response) {
-  return response.status == 204 ? done(Nothing{}) : fail<Nothing>(response);
+  return response.status == 204 ? done(Nothing{}) : agent_failure<Nothing>(response);
 }
 
 Outcome<api::OperationStatus> parse_answer_operation(const http::Response& response) {
   return response.status == 200 || response.status == 202
              ? from(api::parse_operation_status(response.body))
-             : fail<api::OperationStatus>(response);
+             : agent_failure<api::OperationStatus>(response);
 }
 
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response) {
   if (response.status != 200) {
-    return fail<std::string>(response);
+    return agent_failure<std::string>(response);
   }
   const auto body = nlohmann::json::parse(response.body, nullptr, false);
   if (!body.is_object() || !body.value("request", nlohmann::json()).is_string()) {
@@ -85,7 +85,7 @@ Outcome<api::Digest> parse_answer_digest(const http::Response& response) {
     return unknown<api::Digest>("computing", "the agent is still computing it: ask again");
   }
   return response.status == 200 ? from(api::parse_digest(response.body))
-                                : fail<api::Digest>(response);
+                                : agent_failure<api::Digest>(response);
 }
 
 AgentClient::AgentClient(http::Client& client, http::Endpoint agent,

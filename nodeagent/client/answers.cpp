@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 template <class T>
-Outcome<T> fail(const http::Response& response) {
+Outcome<T> failure_of(const http::Response& response) {
   return common_failure(response).as<T>();
 }
 
@@ -89,7 +89,7 @@ Outcome<Nothing> parse_answer_ping(const http::Response& response) {
   }
   const auto value = api::parse_json(response.body, "ping");
   if (!value.has_value() || text_member(*value, "text").empty()) {
-    return fail<Nothing>(response);
+    return failure_of<Nothing>(response);
   }
   return done(Nothing{});
 }
@@ -103,7 +103,7 @@ Outcome<Live> parse_answer_live(const http::Response& response) {
   if (response.status == 503) {
     return done(Live{.ready = false});
   }
-  return fail<Live>(response);
+  return failure_of<Live>(response);
 }
 
 Outcome<StartedScavenge> parse_answer_start_scavenge(const http::Response& response,
@@ -111,7 +111,7 @@ Outcome<StartedScavenge> parse_answer_start_scavenge(const http::Response& respo
   if (response.status == 200) {
     auto id = scavenge_id(response.body);
     if (id.empty()) {
-      return fail<StartedScavenge>(response);
+      return failure_of<StartedScavenge>(response);
     }
     return unknown<StartedScavenge>(
         "accepted",
@@ -134,12 +134,12 @@ Outcome<StartedScavenge> parse_answer_start_scavenge(const http::Response& respo
                                       StartedScavenge{.id = std::move(id)});
     }
   }
-  return fail<StartedScavenge>(response);
+  return failure_of<StartedScavenge>(response);
 }
 
 Outcome<api::CurrentScavenge> parse_answer_current(const http::Response& response) {
   if (response.status != 200) {
-    return fail<api::CurrentScavenge>(response);
+    return failure_of<api::CurrentScavenge>(response);
   }
   auto current = api::parse_current_scavenge(response.body);
   if (!current.has_value()) {
@@ -150,7 +150,7 @@ Outcome<api::CurrentScavenge> parse_answer_current(const http::Response& respons
 
 Outcome<LastScavenge> parse_answer_last(const http::Response& response) {
   if (response.status != 200) {
-    return fail<LastScavenge>(response);
+    return failure_of<LastScavenge>(response);
   }
   const auto value = api::parse_json(response.body, "last scavenge");
   if (!value.has_value()) {
@@ -166,7 +166,7 @@ Outcome<LastScavenge> parse_answer_last(const http::Response& response) {
   const auto* const known =
       std::ranges::find(kResults, result, [](const auto& r) { return r.first; });
   if (known == kResults.end()) {
-    return fail<LastScavenge>(response);
+    return failure_of<LastScavenge>(response);
   }
   auto id = text_member(*value, "scavengeId");
   if (id == "00000000-0000-0000-0000-000000000000") {
@@ -183,7 +183,7 @@ Outcome<StoppedScavenge> parse_answer_stop(const http::Response& response,
         "the node knows no such scavenge; it says so also while one is just ending: read current");
   }
   if (response.status != 200) {
-    return fail<StoppedScavenge>(response);
+    return failure_of<StoppedScavenge>(response);
   }
   std::string id = response.body;
   if (const auto value = api::parse_json(response.body, "answer");
@@ -194,7 +194,7 @@ Outcome<StoppedScavenge> parse_answer_stop(const http::Response& response,
     id = scavenge_id(response.body);  // old versions
   }
   if (id.empty()) {
-    return fail<StoppedScavenge>(response);
+    return failure_of<StoppedScavenge>(response);
   }
   if (!dialect.stop_waits) {
     return unknown<StoppedScavenge>("stopping", "the node was told to stop " + id,
@@ -208,16 +208,16 @@ Outcome<Nothing> parse_answer_queued(const http::Response& response) {
     return unknown<Nothing>(
         "queued", "the node queued it and says no more, also where nothing happens: observe it");
   }
-  return fail<Nothing>(response);
+  return failure_of<Nothing>(response);
 }
 
 Outcome<MergeIndexes> parse_answer_merge_indexes(const http::Response& response) {
   if (response.status != 200) {
-    return fail<MergeIndexes>(response);
+    return failure_of<MergeIndexes>(response);
   }
   const auto value = api::parse_json(response.body, "merge of indexes");
   if (!value.has_value() || !is_guid(text_member(*value, "mergeIndexesId"))) {
-    return fail<MergeIndexes>(response);
+    return failure_of<MergeIndexes>(response);
   }
   return unknown<MergeIndexes>("accepted",
                                "the node accepted it; there is no way to ask for the end",
@@ -226,17 +226,17 @@ Outcome<MergeIndexes> parse_answer_merge_indexes(const http::Response& response)
 
 Outcome<Login> parse_answer_login(const http::Response& response) {
   if (response.status != 200) {
-    return fail<Login>(response);
+    return failure_of<Login>(response);
   }
   const auto value = api::parse_json(response.body, "login");
   if (!value.has_value() || !value->is_object() || value->value("success", json()) != true ||
       !value->value("data", json()).is_object()) {
-    return fail<Login>(response);
+    return failure_of<Login>(response);
   }
   const auto& data = value->at("data");
   Login login{.name = text_member(data, "loginName"), .groups = {}};
   if (login.name.empty()) {
-    return fail<Login>(response);
+    return failure_of<Login>(response);
   }
   if (data.contains("groups") && data["groups"].is_array()) {
     for (const auto& group : data["groups"]) {
@@ -254,7 +254,7 @@ Outcome<std::vector<api::ScavengeEvent>> parse_answer_scavenges(const http::Resp
     return done(Events{});
   }
   if (response.status != 200) {
-    return fail<Events>(response);
+    return failure_of<Events>(response);
   }
   auto events = api::parse_scavenge_feed(response.body);
   return events.has_value() ? done(std::move(*events)) : unread<Events>(response, events.error());
@@ -275,9 +275,9 @@ Outcome<Nothing> parse_answer_auto_scavenge_change(const http::Response& respons
         return refused<Nothing>("not_enabled",
                                 "auto-scavenge is not enabled: " + describe(response));
       }
-      return fail<Nothing>(response);
+      return failure_of<Nothing>(response);
     default:
-      return fail<Nothing>(response);
+      return failure_of<Nothing>(response);
   }
 }
 
@@ -290,7 +290,7 @@ Outcome<AutoScavenge> parse_answer_auto_scavenge(const http::Response& response)
     if (change.code == "not_enabled") {
       return done(AutoScavenge{.state = AutoScavengeState::kNotEnabled, .schedule = {}});
     }
-    return fail<AutoScavenge>(response);
+    return failure_of<AutoScavenge>(response);
   }
   const auto value = api::parse_json(response.body, "auto-scavenge");
   if (!value.has_value()) {
@@ -306,7 +306,7 @@ Outcome<AutoScavenge> parse_answer_auto_scavenge(const http::Response& response)
   const auto* const known =
       std::ranges::find(kStates, state, [](const auto& s) { return s.first; });
   if (known == kStates.end()) {
-    return fail<AutoScavenge>(response);
+    return failure_of<AutoScavenge>(response);
   }
   return done(AutoScavenge{.state = known->second, .schedule = text_member(*value, "schedule")});
 }

@@ -30,7 +30,7 @@ constexpr int kFailed = 1;
 constexpr int kRefused = 2;
 constexpr int kUnknown = 4;
 constexpr int kUsage = 64;
-constexpr std::uint64_t kFileBytes = 64U << 10U;
+constexpr std::uint64_t kDraftFileBytes = 64U << 10U;
 
 struct Options {
   std::string controller = "http://127.0.0.1:2115";
@@ -91,7 +91,7 @@ std::expected<std::string, Failure> read_token(const Options& options) {
 Result<certificates::KeyAndRequest> key_for(const IdentityFiles& files) {
   VERGER_TRY(const bool begun, posix_file_system().exists(files.draft));
   if (begun) {
-    VERGER_TRY(const auto bytes, read_file(posix_file_system(), files.draft, kFileBytes));
+    VERGER_TRY(const auto bytes, read_file(posix_file_system(), files.draft, kDraftFileBytes));
     const std::string text(as_text(bytes));
     if (const auto at = text.find("-----BEGIN CERTIFICATE REQUEST"); at != std::string::npos) {
       return certificates::KeyAndRequest{.key = text.substr(0, at), .request = text.substr(at)};

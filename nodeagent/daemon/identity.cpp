@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kFileBytes = 64U << 10U;
+constexpr std::uint64_t kIdentityFileBytes = 64U << 10U;
 
 http::Response problem(int status, std::string_view code, std::string detail) {
   http::Response response{.status = status,
@@ -25,7 +25,7 @@ http::Response problem(int status, std::string_view code, std::string detail) {
 }
 
 Result<std::string> text_of(const Path& path) {
-  VERGER_TRY(const auto bytes, read_file(posix_file_system(), path, kFileBytes));
+  VERGER_TRY(const auto bytes, read_file(posix_file_system(), path, kIdentityFileBytes));
   return std::string(as_text(bytes));
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{200};
+constexpr milliseconds kStateLook{200};
 
 }  // namespace
 
@@ -153,7 +153,7 @@ net::awaitable<Result<void>> OfflineServer::stop() {
   parts->stop_scavenge = std::make_shared<node::StopFlag>();
   parts->log.info("stopping the server");
   VERGER_CO_CHECK(co_await parts->service.stop());
-  for (milliseconds waited{0};; waited += kLook) {
+  for (milliseconds waited{0};; waited += kStateLook) {
     VERGER_CO_TRY(const auto free, co_await files_are_free());
     if (free) {
       co_return Result<void>();
@@ -161,7 +161,7 @@ net::awaitable<Result<void>> OfflineServer::stop() {
     if (waited >= parts->options.limit) {
       co_return Error{Errc::kTimeout, "the server still has its files open"};
     }
-    co_await parts->timers.sleep_for(kLook);
+    co_await parts->timers.sleep_for(kStateLook);
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{20};
+constexpr milliseconds kChildLook{20};
 
 /// A child in a session of its own, so that what ends the agent does not end the server.
 Result<pid_t> spawn(std::vector<std::string> command) {
@@ -48,7 +48,7 @@ net::awaitable<Result<void>> ServiceControl::run(std::vector<std::string> comman
                                                  milliseconds limit, http::Timers* timers) {
   const auto text = fmt::format("{}", fmt::join(command, " "));
   VERGER_CO_TRY(const auto child, spawn(std::move(command)));
-  for (milliseconds waited{0}; waited < limit; waited += kLook) {
+  for (milliseconds waited{0}; waited < limit; waited += kChildLook) {
     int status = 0;
     const auto ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) {
@@ -60,7 +60,7 @@ net::awaitable<Result<void>> ServiceControl::run(std::vector<std::string> comman
                           ? fmt::format("\"{}\" ended with status {}", text, WEXITSTATUS(status))
                           : fmt::format("\"{}\" was ended by signal {}", text, WTERMSIG(status))};
     }
-    co_await timers->sleep_for(kLook);
+    co_await timers->sleep_for(kChildLook);
   }
   co_return Error{Errc::kTimeout, fmt::format("\"{}\" has not ended within {} s; it goes on", text,
                                               limit.count() / 1000)};

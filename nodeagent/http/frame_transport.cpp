@@ -14,7 +14,6 @@ namespace verger::http {
 namespace {
 
 using tcp = net::ip::tcp;
-constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 constexpr std::string_view kNotOurs =
     "Verger: this port speaks Verger's replication protocol and nothing else. A cluster of Verger "
     "nodes cannot be mixed with other servers; HTTP is on the node's HTTP port.\r\n";

@@ -17,7 +17,6 @@ namespace verger::http {
 namespace {
 
 using tcp = net::ip::tcp;
-constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 constexpr std::size_t kLingerBytes = 1024 * 1024;
 
 Response plain_text(int status, std::string text) {

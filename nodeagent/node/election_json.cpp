@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json_number.h"
+#include "nodeagent/node/detail/uuid_json.h"
 
 namespace verger::node {
 namespace {
@@ -12,14 +13,6 @@ namespace {
 using nlohmann::json;
 
 // These throw on anything that is not as written; the one caller that parses catches.
-Uuid uuid_of(const json& value) {
-  auto parsed = Uuid::parse(value.get<std::string>());
-  if (!parsed) {
-    throw std::invalid_argument(parsed.error().message);
-  }
-  return *parsed;
-}
-
 EpochNumber term_of(const json& value) { return EpochNumber(json_integer<std::int32_t>(value)); }
 
 LogState log_of(const json& value) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json_number.h"
+#include "nodeagent/node/detail/uuid_json.h"
 
 namespace verger::node {
 namespace {
@@ -19,14 +20,6 @@ json endpoint_json(const http::Endpoint& endpoint) {
 http::Endpoint endpoint_of(const json& value) {
   return {value.at("tls").get<bool>(), value.at("host").get<std::string>(),
           json_integer<std::uint16_t>(value.at("port"))};
-}
-
-Uuid uuid_of(const json& value) {
-  auto parsed = Uuid::parse(value.get<std::string>());
-  if (!parsed) {
-    throw std::invalid_argument(parsed.error().message);
-  }
-  return *parsed;
 }
 
 }  // namespace

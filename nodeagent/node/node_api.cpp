@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/scavenger.h"
 #include "nodeagent/node/write_service.h"
@@ -18,8 +19,6 @@ using http::Response;
 using http::RoutedRequest;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kPost = "POST, OPTIONS";
-constexpr std::string_view kGet = "GET, OPTIONS";
 const std::vector<Format> kJsonFirst = {Format::kJson, Format::kXml, Format::kText};
 const std::vector<Format> kTextFirst = {Format::kText, Format::kJson, Format::kXml};
 constexpr std::string_view kNoCache = "max-age=0, no-cache, must-revalidate";
@@ -43,7 +42,7 @@ net::awaitable<Response> info(std::shared_ptr<Core> core, RoutedRequest request)
        {{"type", core->options.insecure ? "insecure" : "internal"},
         {"properties", ordered_json::array()}}},
       {"verger", {{"embeddedNode", true}, {"instanceId", core->instance.to_string()}}}};
-  co_return formatted(*format, indented(body), kGet);
+  co_return formatted(*format, indented(body), methods::kGet);
 }
 
 net::awaitable<Response> ping(std::shared_ptr<Core>, RoutedRequest request) {
@@ -52,16 +51,16 @@ net::awaitable<Response> ping(std::shared_ptr<Core>, RoutedRequest request) {
     co_return format.error();
   }
   if (format->format == Format::kText) {
-    co_return formatted(*format, "Text: Ping request successfully handled", kGet);
+    co_return formatted(*format, "Text: Ping request successfully handled", methods::kGet);
   }
   if (format->format == Format::kXml) {
     const std::array members = {
         std::pair<std::string, std::string>("Text", "Ping request successfully handled")};
-    co_return formatted(*format, xml_of("TextMessage", members), kGet);
+    co_return formatted(*format, xml_of("TextMessage", members), methods::kGet);
   }
   const ordered_json body = {
       {"text", "Ping request successfully handled"}, {"msgTypeId", 123}, {"label", "Http"}};
-  co_return formatted(*format, indented(body), kGet);
+  co_return formatted(*format, indented(body), methods::kGet);
 }
 
 net::awaitable<Response> health(std::shared_ptr<Core> core, RoutedRequest request) {
@@ -157,7 +156,7 @@ std::string gossip_xml(const ordered_json& body) {
 
 /// The web UI is not here; its address is.
 net::awaitable<Response> root(std::shared_ptr<Core> core, RoutedRequest request) {
-  auto response = text_response(302, "Moved", kGet, true);
+  auto response = text_response(302, "Moved", methods::kGet, true);
   response.headers.set("Location", base_url(*core, request.request) + "/web/index.html");
   co_return response;
 }
@@ -180,7 +179,7 @@ net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest reques
                             format->format == Format::kText  ? gossip_text(body)
                             : format->format == Format::kXml ? gossip_xml(body)
                                                              : indented(body),
-                            kGet);
+                            methods::kGet);
   response.headers.set("Cache-Control", std::string(kNoCache));
   response.headers.set("Vary", "Accept");
   co_return response;
@@ -199,13 +198,13 @@ net::awaitable<Response> resign(std::shared_ptr<Core> core, RoutedRequest) {
     core->env.log.info("asked to resign, but this node does not lead: ignored",
                        {{"node", core->self}});
   }
-  co_return empty_response(200, {}, kPost);
+  co_return empty_response(200, {}, methods::kPost);
 }
 
 net::awaitable<Response> priority(std::shared_ptr<Core> core, RoutedRequest request) {
   const auto value = parse_number<std::int32_t>(request.parameter("n"));
   if (!value) {
-    co_return text_response(400, "nodePriority must be an integer.", kPost, false);
+    co_return text_response(400, "nodePriority must be an integer.", methods::kPost, false);
   }
   if (!core->options.read_only_replica) {
     core->election->set_priority(*value);
@@ -213,7 +212,7 @@ net::awaitable<Response> priority(std::shared_ptr<Core> core, RoutedRequest requ
     core->env.log.info("node priority set",
                        {{"node", core->self}, {"priority", std::to_string(*value)}});
   }
-  co_return empty_response(200, {}, kPost);
+  co_return empty_response(200, {}, methods::kPost);
 }
 
 net::awaitable<void> shut_down_later(std::shared_ptr<Core> core) {
@@ -230,7 +229,7 @@ net::awaitable<Response> shutdown(std::shared_ptr<Core> core, RoutedRequest) {
   } else {
     core->env.on_shutdown();
   }
-  co_return empty_response(200, {}, kPost);
+  co_return empty_response(200, {}, methods::kPost);
 }
 
 net::awaitable<Response> reload(std::shared_ptr<Core> core, RoutedRequest) {
@@ -243,7 +242,7 @@ net::awaitable<Response> reload(std::shared_ptr<Core> core, RoutedRequest) {
     core->env.log.info("Skipping reload of certificates since TLS is disabled.");
     core->env.log.info("The node's configuration was successfully reloaded");
   }
-  co_return empty_response(200, {}, kPost);
+  co_return empty_response(200, {}, methods::kPost);
 }
 
 net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest request) {
@@ -257,12 +256,12 @@ net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest
   }
   if (format->format == Format::kXml) {
     const std::array members = {std::pair<std::string, std::string>("MergeIndexesId", id)};
-    co_return formatted(*format, xml_of("MergeIndexesResultDto", members), kPost);
+    co_return formatted(*format, xml_of("MergeIndexesResultDto", members), methods::kPost);
   }
   co_return formatted(*format,
                       format->format == Format::kText ? "MergeIndexesId: " + id
                                                       : indented({{"mergeIndexesId", id}}),
-                      kPost);
+                      methods::kPost);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/scavenger.h"
@@ -20,7 +21,6 @@ using http::Response;
 using http::RoutedRequest;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kGet = "GET, OPTIONS";
 constexpr std::string_view kGetTwice = "GET, GET, OPTIONS";
 const std::vector<Format> kStatsFormats = {Format::kJson, Format::kXml};
 const std::vector<Format> kOptionsFormats = {Format::kJson, Format::kXml, Format::kText};
@@ -171,8 +171,8 @@ net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed)
   const bool grouped = !group || (*group != "false" && *group != "False");
   const auto& segments = routed.target.segments;
   if (!grouped && segments.size() > 1) {
-    co_return text_response(400, "Dynamic stats selection works only with grouping enabled", kGet,
-                            false);
+    co_return text_response(400, "Dynamic stats selection works only with grouping enabled",
+                            methods::kGet, false);
   }
   const ordered_json all = {
       {"proc", process_stats(*core)}, {"sys", system_stats(*core)}, {"es", server_stats(*core)}};
@@ -181,7 +181,7 @@ net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed)
     const auto found = chosen->find(segments[i]);
     // Groups can be named, values cannot.
     if (found == chosen->end() || !found->is_object()) {
-      co_return text_response(404, {}, kGet, true);
+      co_return text_response(404, {}, methods::kGet, true);
     }
     chosen = &*found;
   }
@@ -190,7 +190,7 @@ net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed)
     flatten(all, {}, flat);
   }
   co_return cached_for_a_second(
-      formatted(*format, stats_text(*format, grouped ? *chosen : flat), kGet));
+      formatted(*format, stats_text(*format, grouped ? *chosen : flat), methods::kGet));
 }
 
 net::awaitable<Response> replication_stats(std::shared_ptr<Core> core, RoutedRequest routed) {
@@ -310,7 +310,7 @@ net::awaitable<Response> info_options(std::shared_ptr<Core> core, RoutedRequest 
                                                                    : ordered_json(one.deprecation)},
                     {"schema", std::move(schema)}});
   }
-  co_return formatted(*format, indented(list), kGet);
+  co_return formatted(*format, indented(list), methods::kGet);
 }
 
 // --- Metrics ---

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/scavenger.h"
@@ -13,8 +14,7 @@ namespace {
 using http::Response;
 using http::RoutedRequest;
 
-constexpr std::string_view kPost = "POST, OPTIONS";
-constexpr std::string_view kCurrent = "DELETE, GET, OPTIONS";
+constexpr std::string_view kCurrentScavenge = "DELETE, GET, OPTIONS";
 constexpr std::string_view kById = "DELETE, OPTIONS";
 const std::vector<Format> kFormats = {Format::kText, Format::kJson, Format::kXml};
 
@@ -72,23 +72,23 @@ net::awaitable<Response> start(std::shared_ptr<Core> core, RoutedRequest request
   }
   const auto parsed = parse_request(request.target);
   if (!parsed) {
-    co_return text_response(400, parsed.error(), kPost, false);
+    co_return text_response(400, parsed.error(), methods::kPost, false);
   }
   const auto started = core->scavenger->start(*parsed);
   if (!started) {
-    co_return text_response(400, started.error().message, kPost, true);
+    co_return text_response(400, started.error().message, methods::kPost, true);
   }
   if (format->format == Format::kText) {
-    co_return formatted(*format, "ScavengeId: " + *started, kPost);
+    co_return formatted(*format, "ScavengeId: " + *started, methods::kPost);
   }
   if (format->format == Format::kXml) {
     const std::array members = {std::pair<std::string, std::string>("ScavengeId", *started)};
-    co_return formatted(*format, xml_of("ScavengeResultDto", members), kPost);
+    co_return formatted(*format, xml_of("ScavengeResultDto", members), methods::kPost);
   }
-  co_return formatted(*format, indented({{"scavengeId", *started}}), kPost);
+  co_return formatted(*format, indented({{"scavengeId", *started}}), methods::kPost);
 }
 
-net::awaitable<Response> current(std::shared_ptr<Core> core, RoutedRequest request) {
+net::awaitable<Response> current_scavenge(std::shared_ptr<Core> core, RoutedRequest request) {
   const auto format = choose_format(request, kFormats);
   if (!format) {
     co_return format.error();
@@ -97,14 +97,15 @@ net::awaitable<Response> current(std::shared_ptr<Core> core, RoutedRequest reque
   const auto link = id.empty() ? std::string() : "/admin/scavenge/" + id;
   if (format->format == Format::kText) {
     co_return formatted(*format, fmt::format("ScavengeId: {}, ScavengeLink: {}", id, link),
-                        kCurrent);
+                        kCurrentScavenge);
   }
   if (format->format == Format::kXml) {
     const std::array members = {std::pair<std::string, std::string>("ScavengeId", id),
                                 std::pair<std::string, std::string>("ScavengeLink", link)};
-    co_return formatted(*format, xml_of("ScavengeGetResultDto", members), kCurrent);
+    co_return formatted(*format, xml_of("ScavengeGetResultDto", members), kCurrentScavenge);
   }
-  co_return formatted(*format, indented({{"scavengeId", id}, {"scavengeLink", link}}), kCurrent);
+  co_return formatted(*format, indented({{"scavengeId", id}, {"scavengeLink", link}}),
+                      kCurrentScavenge);
 }
 
 net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request) {
@@ -113,7 +114,7 @@ net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request)
     co_return format.error();
   }
   const bool by_id = !request.parameter("id").empty();
-  const auto methods = by_id ? kById : kCurrent;
+  const auto methods = by_id ? kById : kCurrentScavenge;
   const auto stopped = co_await Scavenger::stop(
       core, by_id ? std::string(request.parameter("id")) : std::string("current"));
   while (stopped && core->options.misbehaviour.lose_stop_answer && core->serving()) {
@@ -136,7 +137,7 @@ net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request)
 void add_scavenge_routes(http::Router& router, const std::shared_ptr<Core>& core) {
   const RouteRule rule{.need = Need::kOperator, .formats = kFormats};
   add_route(router, core, "POST", "/admin/scavenge", rule, start);
-  add_route(router, core, "GET", "/admin/scavenge/current", rule, current);
+  add_route(router, core, "GET", "/admin/scavenge/current", rule, current_scavenge);
   add_route(router, core, "DELETE", "/admin/scavenge/current", rule, stop);
   add_route(router, core, "DELETE", "/admin/scavenge/{id}", rule, stop);
 }

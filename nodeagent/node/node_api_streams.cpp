@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/node/atom_xml.h"
+#include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/detail/stream_routes.h"
 
@@ -16,9 +17,6 @@ using http::Response;
 using http::RoutedRequest;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kStream = "POST, DELETE, GET, OPTIONS";
-constexpr std::string_view kPage = "GET, OPTIONS";
-constexpr std::string_view kMetadata = "GET, POST, GET, OPTIONS";
 const std::vector<Format> kHistoryFormats = {Format::kText, Format::kJson, Format::kXml};
 const std::vector<Format> kEventFormats = {Format::kAtomXml, Format::kAtomJson, Format::kXml,
                                            Format::kJson,    Format::kEventXml, Format::kEventJson,
@@ -116,16 +114,16 @@ net::awaitable<Response> forward(std::shared_ptr<Core> core, const RoutedRequest
     slice = core->db().read_forward(stream, EventNumber(from), count);
   }
   if (!slice) {
-    co_return read_failure(*core, slice.error(), kPage);
+    co_return read_failure(*core, slice.error(), methods::kGet);
   }
-  if (auto missing = no_stream(slice->status, kPage)) {
+  if (auto missing = no_stream(slice->status, methods::kGet)) {
     co_return *std::move(missing);
   }
   const auto last = slice->last_event_number.value();
   const atom::PageContext context{base_url(*core, routed.request), stream, count,
                                   atom::embed_of(routed.target)};
   const auto page = atom::forward_page(context, *slice, core->db(), EventNumber(from));
-  co_return cached(formatted(format, written_feed(page, format.format), kPage),
+  co_return cached(formatted(format, written_feed(page, format.format), methods::kGet),
                    !slice->end_of_stream, last, format.media_type);
 }
 
@@ -271,18 +269,18 @@ net::awaitable<Response> history_of_run(std::shared_ptr<Core> core, RoutedReques
   const auto from = parse_number<std::int64_t>(event);
   const auto count = parse_number<std::int32_t>(routed.parameter("count"));
   if (event != "head" && (!from || *from < 0)) {
-    co_return text_response(400, fmt::format("'{}' is not valid event number", event), kPage,
-                            false);
+    co_return text_response(400, fmt::format("'{}' is not valid event number", event),
+                            methods::kGet, false);
   }
   if (!count || *count <= 0) {
     co_return text_response(400,
                             fmt::format("'{}' is not valid count. Should be positive integer",
                                         routed.parameter("count")),
-                            kPage, false);
+                            methods::kGet, false);
   }
   co_return backward(*core, routed, "$scavenges-" + std::string(routed.parameter("id")), from,
                      static_cast<std::size_t>(std::min<std::int64_t>(*count, kMostCount)), *format,
-                     kPage);
+                     methods::kGet);
 }
 
 }  // namespace
@@ -322,16 +320,16 @@ void add_stream_routes(http::Router& router, const std::shared_ptr<Core>& core) 
                                                    *std::move(stream), methods);
                      });
   };
-  pages("/streams/{stream}", false, false, kStream);
-  event("/streams/{stream}/{event}", false, kPage);
-  pages("/streams/{stream}/{event}/{count}", false, false, kPage);
-  pages("/streams/{stream}/{event}/backward/{count}", false, false, kPage);
-  pages("/streams/{stream}/{event}/forward/{count}", true, false, kPage);
-  event("/streams/{stream}/metadata", true, kMetadata);
-  event("/streams/{stream}/metadata/{event}", true, kPage);
-  pages("/streams/{stream}/metadata/{event}/{count}", false, true, kPage);
-  pages("/streams/{stream}/metadata/{event}/backward/{count}", false, true, kPage);
-  pages("/streams/{stream}/metadata/{event}/forward/{count}", true, true, kPage);
+  pages("/streams/{stream}", false, false, methods::kStream);
+  event("/streams/{stream}/{event}", false, methods::kGet);
+  pages("/streams/{stream}/{event}/{count}", false, false, methods::kGet);
+  pages("/streams/{stream}/{event}/backward/{count}", false, false, methods::kGet);
+  pages("/streams/{stream}/{event}/forward/{count}", true, false, methods::kGet);
+  event("/streams/{stream}/metadata", true, methods::kMetadata);
+  event("/streams/{stream}/metadata/{event}", true, methods::kGet);
+  pages("/streams/{stream}/metadata/{event}/{count}", false, true, methods::kGet);
+  pages("/streams/{stream}/metadata/{event}/backward/{count}", false, true, methods::kGet);
+  pages("/streams/{stream}/metadata/{event}/forward/{count}", true, true, methods::kGet);
   add_all_routes(router, core);
   add_write_routes(router, core);
 }

@@ -1,6 +1,7 @@
 // /users and /admin/login: node-interface.md §1.8, §1.13.
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/users.h"
@@ -14,15 +15,14 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kAll = "GET, POST, OPTIONS";
 constexpr std::string_view kOne = "GET, PUT, DELETE, OPTIONS";
-constexpr std::string_view kCurrent = "GET, PUT, DELETE, GET, OPTIONS";
-constexpr std::string_view kCommand = "POST, OPTIONS";
+constexpr std::string_view kCurrentUser = "GET, PUT, DELETE, GET, OPTIONS";
 const std::vector<Format> kJson = {Format::kJson};
 
 // What the server's message numbers are in 24.6; they tell a client nothing, but are there.
 constexpr int kUpdateResult = 260;
 constexpr int kDetails = 261;
 constexpr int kAllDetails = 262;
-constexpr int kCurrentDetails = 263;
+constexpr int kCurrentUserDetails = 263;
 
 std::string_view name_of(UserError error) {
   switch (error) {
@@ -209,7 +209,7 @@ net::awaitable<Response> show(std::shared_ptr<Core> core, RoutedRequest routed) 
   co_return json_response(body, error, kOne);
 }
 
-net::awaitable<Response> current(std::shared_ptr<Core> core, RoutedRequest routed) {
+net::awaitable<Response> current_user(std::shared_ptr<Core> core, RoutedRequest routed) {
   const auto identity = identity_of(*core, routed.request);
   co_return json_response({{"data",
                             {{"loginName", identity.login},
@@ -219,9 +219,9 @@ net::awaitable<Response> current(std::shared_ptr<Core> core, RoutedRequest route
                              {"disabled", false}}},
                            {"success", true},
                            {"error", "Success"},
-                           {"msgTypeId", kCurrentDetails},
+                           {"msgTypeId", kCurrentUserDetails},
                            {"label", "Other"}},
-                          UserError::kSuccess, kCurrent);
+                          UserError::kSuccess, kCurrentUser);
 }
 
 net::awaitable<Response> login(std::shared_ptr<Core> core, RoutedRequest routed) {
@@ -237,7 +237,7 @@ net::awaitable<Response> login(std::shared_ptr<Core> core, RoutedRequest routed)
                                {"groups", identity.groups},
                                {"dateLastUpdated", now}}},
                              {"success", true},
-                             {"msgTypeId", kCurrentDetails},
+                             {"msgTypeId", kCurrentUserDetails},
                              {"label", "Other"}};
   co_return formatted({Format::kJson, "application/json"}, indented(body), "GET, OPTIONS");
 }
@@ -278,7 +278,7 @@ net::awaitable<Response> update(std::shared_ptr<Core> core, RoutedRequest routed
   });
 }
 
-net::awaitable<Response> remove(std::shared_ptr<Core> core, RoutedRequest routed) {
+net::awaitable<Response> remove_user(std::shared_ptr<Core> core, RoutedRequest routed) {
   if (auto answered = co_await by_the_leader(core, routed.request)) {
     co_return *std::move(answered);
   }
@@ -291,7 +291,7 @@ net::awaitable<Response> set_disabled(std::shared_ptr<Core> core, RoutedRequest 
   if (auto answered = co_await by_the_leader(core, routed.request)) {
     co_return *std::move(answered);
   }
-  co_return co_await change(core, std::move(routed), kCommand, [disabled](User& user, bool&) {
+  co_return co_await change(core, std::move(routed), methods::kPost, [disabled](User& user, bool&) {
     user.disabled = disabled;
     return UserError::kSuccess;
   });
@@ -314,7 +314,7 @@ net::awaitable<Response> set_password(std::shared_ptr<Core> core, RoutedRequest 
     co_return nothing_done();
   }
   auto* chance = &core->env.random;
-  co_return co_await change(core, std::move(routed), kCommand,
+  co_return co_await change(core, std::move(routed), methods::kPost,
                             [fresh, old, own, chance](User& user, bool& new_password) {
                               if (own && !password_matches(user.password, *old)) {
                                 return UserError::kUnauthorized;
@@ -345,10 +345,10 @@ void add_user_routes(http::Router& router, const std::shared_ptr<Core>& core) {
   const RouteRule anybody_with_body{.need = Need::kUser, .formats = kJson, .bodies = kJson};
   add_route(router, core, "GET", "/users", plain, list);
   add_route(router, core, "POST", "/users", with_body, create);
-  add_route(router, core, "GET", "/users/$current", anybody, current);
+  add_route(router, core, "GET", "/users/$current", anybody, current_user);
   add_route(router, core, "GET", "/users/{login}", plain, show);
   add_route(router, core, "PUT", "/users/{login}", with_body, update);
-  add_route(router, core, "DELETE", "/users/{login}", plain, remove);
+  add_route(router, core, "DELETE", "/users/{login}", plain, remove_user);
   add_route(router, core, "POST", "/users/{login}/command/enable", plain,
             with(set_disabled, false));
   add_route(router, core, "POST", "/users/{login}/command/disable", plain,

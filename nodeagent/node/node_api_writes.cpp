@@ -1,6 +1,7 @@
 // AtomPub over HTTP, writing: node-interface.md §1.11, §1.12.
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/detail/stream_routes.h"
 #include "nodeagent/node/write_service.h"
@@ -12,8 +13,6 @@ using http::Response;
 using http::RoutedRequest;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kStream = "POST, DELETE, GET, OPTIONS";
-constexpr std::string_view kMetadata = "GET, POST, GET, OPTIONS";
 const std::vector<Format> kWriteFormats = {Format::kEventsJson, Format::kJson, Format::kBytes,
                                            Format::kXml};
 constexpr std::size_t kMostEventBytes = std::size_t{4} << 20U;
@@ -133,7 +132,7 @@ Response answer_of(const WriteReply& reply, std::string_view what, std::string_v
 }
 
 net::awaitable<Response> append(std::shared_ptr<Core> core, RoutedRequest routed, bool metadata) {
-  const auto methods = metadata ? kMetadata : kStream;
+  const auto methods = metadata ? methods::kMetadata : methods::kStream;
   const std::string stream(routed.parameter("stream"));
   const auto format = content_format(routed.request, kWriteFormats);
   if (!format) {
@@ -184,15 +183,15 @@ net::awaitable<Response> append(std::shared_ptr<Core> core, RoutedRequest routed
 }
 
 net::awaitable<Response> remove(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto expected = expected_version(routed.request, kStream);
+  const auto expected = expected_version(routed.request, methods::kStream);
   if (!expected) {
     co_return expected.error();
   }
-  const auto headers = stream_headers(routed.request, kStream);
+  const auto headers = stream_headers(routed.request, methods::kStream);
   if (!headers) {
     co_return headers.error();
   }
-  if (auto elsewhere = redirect(*core, routed.request, *headers, kStream)) {
+  if (auto elsewhere = redirect(*core, routed.request, *headers, methods::kStream)) {
     co_return *std::move(elsewhere);
   }
   WriteRequest request;
@@ -201,8 +200,8 @@ net::awaitable<Response> remove(std::shared_ptr<Core> core, RoutedRequest routed
   request.stream = std::string(routed.parameter("stream"));
   request.expected_version = *expected;
   const auto reply = co_await write(core, std::move(request));
-  co_return reply.status == WriteStatus::kDone ? empty_text(204, "Stream deleted", kStream)
-                                               : answer_of(reply, "Delete", kStream);
+  co_return reply.status == WriteStatus::kDone ? empty_text(204, "Stream deleted", methods::kStream)
+                                               : answer_of(reply, "Delete", methods::kStream);
 }
 
 }  // namespace

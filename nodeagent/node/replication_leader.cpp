@@ -16,7 +16,7 @@ constexpr std::int64_t kWindow = 8 * 1024 * 1024;
 /// A follower that is so near counts as caught up (node-interface.md §3.7).
 constexpr std::int64_t kCaughtUpDistance = 1024;
 
-bool current(const Core& core, const Subscriber& subscriber) {
+bool still_current(const Core& core, const Subscriber& subscriber) {
   return core.serving() && !subscriber.closed && core.leading_term == subscriber.term;
 }
 
@@ -26,7 +26,7 @@ net::awaitable<bool> send(std::shared_ptr<Core> core, std::shared_ptr<Subscriber
   subscriber->bytes_sent += frame.size();
   const auto sent = co_await subscriber->connection->send(std::move(frame));
   subscriber->last_sent = core->now();
-  co_return sent.has_value() && current(*core, *subscriber);
+  co_return sent.has_value() && still_current(*core, *subscriber);
 }
 
 /// Whole framed records from `position` on, ended between two writes.
@@ -95,7 +95,7 @@ net::awaitable<bool> send_progress(std::shared_ptr<Core> core,
 net::awaitable<void> send_log(std::shared_ptr<Core> core, std::shared_ptr<Subscriber> subscriber,
                               LogPosition position) {
   std::shared_ptr<const log::Chunk> chunk;
-  while (current(*core, *subscriber)) {
+  while (still_current(*core, *subscriber)) {
     if (!co_await send_progress(core, subscriber)) {
       break;
     }
@@ -214,7 +214,7 @@ net::awaitable<std::optional<LogPosition>> agree(std::shared_ptr<Core> core,
 
 net::awaitable<void> serve(std::shared_ptr<Core> core, std::shared_ptr<Subscriber> subscriber) {
   const auto start = co_await agree(core, subscriber);
-  if (!start || !current(*core, *subscriber)) {
+  if (!start || !still_current(*core, *subscriber)) {
     co_return;
   }
   for (const auto& other : core->subscribers) {
@@ -229,9 +229,9 @@ net::awaitable<void> serve(std::shared_ptr<Core> core, std::shared_ptr<Subscribe
   core->members.mark_alive(subscriber->node);
   core->tasks->spawn(send_log(core, subscriber, *start));
   core->advance_commit();
-  while (current(*core, *subscriber)) {
+  while (still_current(*core, *subscriber)) {
     const auto frame = co_await subscriber->connection->receive();
-    if (!frame || !current(*core, *subscriber)) {
+    if (!frame || !still_current(*core, *subscriber)) {
       break;
     }
     subscriber->bytes_received += frame->size();

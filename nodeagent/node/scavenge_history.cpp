@@ -14,7 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kAttempts = 6;
-constexpr std::size_t kPage = 20;
+constexpr std::size_t kHistoryPage = 20;
 constexpr std::string_view kHistory = "$scavenges";
 
 std::string history_of(const std::string& id) { return "$scavenges-" + id; }
@@ -105,7 +105,7 @@ class OpenRuns {
 
   /// False at the end. Errors: those of reading.
   Result<bool> next_page() {
-    VERGER_TRY(const auto page, core_.db().read_backward(kHistory, from_, kPage));
+    VERGER_TRY(const auto page, core_.db().read_backward(kHistory, from_, kHistoryPage));
     for (const auto& link : page.events) {
       VERGER_CHECK(take(link));
     }
@@ -147,7 +147,7 @@ class OpenRuns {
   Result<void> sum(OpenRun& run) {
     EventNumber from{0};
     for (bool more = true; more;) {
-      VERGER_TRY(const auto slice, core_.db().read_forward(history_of(run.id), from, kPage));
+      VERGER_TRY(const auto slice, core_.db().read_forward(history_of(run.id), from, kHistoryPage));
       for (const auto& event : slice.events) {
         const auto data = nlohmann::json::parse(as_text(event.data), nullptr, false);
         if (data.is_object()) {

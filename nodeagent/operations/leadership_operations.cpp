@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 /// A resignation to which no majority agrees has no effect, and nobody says so.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kLeadershipPatience{10};
 
 /// The node's own entry in its own gossip.
 net::awaitable<Result<api::GossipMember>> own_entry(LocalNode node) {
@@ -51,10 +51,7 @@ class ResignOperation final : public Operation {
   }
 
   net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) override {
-    auto memory = json::parse(record.memory_json, nullptr, false);
-    if (!memory.is_object()) {
-      memory = json::object();
-    }
+    const auto memory = memory_of(record);
     const auto self = co_await own_entry(node);
     if (!self) {
       co_return Observation{
@@ -72,7 +69,7 @@ class ResignOperation final : public Operation {
                                          {"epoch", self->epoch_number}}
                                         .dump()};
     }
-    if (waited_longer_than(kPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kLeadershipPatience, node.clock.now(), record)) {
       co_return Observation{.kind = Observation::Kind::kFailed,
                             .code = "no_effect",
                             .text = "the node still leads in the same epoch: no majority agreed"};
@@ -108,7 +105,7 @@ class PriorityOperation final : public Operation {
       co_return Observation{
           .kind = Observation::Kind::kDone, .code = {}, .text = json{{"priority", *wanted}}.dump()};
     }
-    if (waited_longer_than(kPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kLeadershipPatience, node.clock.now(), record)) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",

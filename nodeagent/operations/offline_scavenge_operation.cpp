@@ -34,11 +34,6 @@ Result<Parameters> parse(const OperationRecord& record) {
   return out;
 }
 
-json memory_of(const OperationRecord& record) {
-  auto memory = json::parse(record.memory_json, nullptr, false);
-  return memory.is_object() ? memory : json::object();
-}
-
 /// act() stops the server, scavenges and starts it again, whatever became of the scavenge. An agent
 /// that dies in the middle leaves it stopped: then observe() starts it, which is safe at any time,
 /// and the state database tells how far the scavenge came.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/base/sqlite.h"
 
 namespace verger::agent {
@@ -212,6 +214,11 @@ Result<void> SqliteOperationJournal::raise_epoch(std::int64_t epoch) {
   VERGER_CHECK(update.run());
   highest_epoch_ = epoch;
   return {};
+}
+
+nlohmann::json memory_of(const OperationRecord& record) {
+  auto memory = nlohmann::json::parse(record.memory_json, nullptr, false);
+  return memory.is_object() ? memory : nlohmann::json::object();
 }
 
 }  // namespace verger::agent

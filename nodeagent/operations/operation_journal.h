@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
 #include "engine/base/result.h"
@@ -53,5 +55,8 @@ class OperationJournal {
 
 /// The same request again, or another one under a known id?
 bool same_request(const api::OperationRequest& a, const api::OperationRequest& b);
+
+/// What an operation wrote down in memory_json; an empty object where that is none.
+nlohmann::json memory_of(const OperationRecord& record);
 
 }  // namespace verger::agent

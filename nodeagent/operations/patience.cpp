@@ -5,10 +5,7 @@
 namespace verger::agent {
 
 bool waited_longer_than(std::chrono::seconds patience, Ticks now, OperationRecord& record) {
-  auto memory = nlohmann::json::parse(record.memory_json, nullptr, false);
-  if (!memory.is_object()) {
-    memory = nlohmann::json::object();
-  }
+  auto memory = memory_of(record);
   const auto since = memory.value("since", now.value());
   if (!memory.contains("since") || since > now.value()) {
     memory["since"] = now.value();

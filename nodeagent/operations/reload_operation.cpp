@@ -12,7 +12,7 @@ using nlohmann::json;
 
 /// A reload that fails tells nobody but the log. The new certificate was served after half a second
 /// at most where it succeeded (node-interface.md, 4.5).
-constexpr std::chrono::seconds kPatience{15};
+constexpr std::chrono::seconds kReloadPatience{15};
 
 class ReloadOperation final : public Operation {
  public:
@@ -41,8 +41,8 @@ class ReloadOperation final : public Operation {
   }
 
   net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) override {
-    auto memory = json::parse(record.memory_json, nullptr, false);
-    if (!memory.is_object() || !node.served_serial) {
+    const auto memory = memory_of(record);
+    if (!memory.contains("wanted") || !node.served_serial) {
       co_return Observation{.kind = Observation::Kind::kUnknown,
                             .code = {},
                             .text = "which certificate was meant is not known any more"};
@@ -60,7 +60,7 @@ class ReloadOperation final : public Operation {
                                          {"serial_before", memory.value("before", std::string())}}
                                         .dump()};
     }
-    if (waited_longer_than(kPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kReloadPatience, node.clock.now(), record)) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",

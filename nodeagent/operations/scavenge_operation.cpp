@@ -42,15 +42,13 @@ struct Memory {
   std::int64_t silent_since = 0;  ///< ticks; when the node first said nothing about the run
 
   static Memory read(const OperationRecord& record) {
-    const auto stored = json::parse(record.memory_json, nullptr, false);
+    const auto stored = memory_of(record);
     Memory memory;
-    if (stored.is_object()) {
-      memory.scavenge_id = stored.value("scavenge_id", std::string());
-      memory.before = stored.value("before", std::vector<std::string>());
-      memory.finished_before = stored.value("finished_before", std::int64_t{-1});
-      memory.bytes_before = stored.value("bytes_before", std::int64_t{-1});
-      memory.silent_since = stored.value("silent_since", std::int64_t{0});
-    }
+    memory.scavenge_id = stored.value("scavenge_id", std::string());
+    memory.before = stored.value("before", std::vector<std::string>());
+    memory.finished_before = stored.value("finished_before", std::int64_t{-1});
+    memory.bytes_before = stored.value("bytes_before", std::int64_t{-1});
+    memory.silent_since = stored.value("silent_since", std::int64_t{0});
     return memory;
   }
   void write(OperationRecord& record) const {

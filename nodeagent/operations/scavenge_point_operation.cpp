@@ -13,12 +13,7 @@ namespace {
 using nlohmann::json;
 
 /// A server gives up writing the point after seconds, or hangs without a leader.
-constexpr std::chrono::seconds kPatience{60};
-
-json memory_of(const OperationRecord& record) {
-  auto memory = json::parse(record.memory_json, nullptr, false);
-  return memory.is_object() ? memory : json::object();
-}
+constexpr std::chrono::seconds kPointPatience{60};
 
 /// The newest point that the node's scavenge state knows; a run that goes on has its point there
 /// from its first moments on.
@@ -108,7 +103,7 @@ class ScavengePointOperation final : public Operation {
                                            {"threshold", point->threshold}}}}
                                         .dump()};
     }
-    if (waited_longer_than(kPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kPointPatience, node.clock.now(), record)) {
       co_return Observation{.kind = Observation::Kind::kFailed,
                             .code = "no_point",
                             .text = "no scavenge runs, and no new point is in its state"};

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::minutes kPatience{10};
+constexpr std::chrono::minutes kServicePatience{10};
 
 class StartServiceOperation final : public Operation {
  public:
@@ -45,7 +45,7 @@ class StartServiceOperation final : public Operation {
                             .code = {},
                             .text = json{{"instance", inspection->instance_id()}}.dump()};
     }
-    if (waited_longer_than(kPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kServicePatience, node.clock.now(), record)) {
       co_return Observation{.kind = Observation::Kind::kFailed,
                             .code = "no_answer",
                             .text = "the server was started and does not answer"};

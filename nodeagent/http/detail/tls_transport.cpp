@@ -19,7 +19,6 @@ namespace verger::http {
 namespace {
 
 using tcp = net::ip::tcp;
-constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 
 using CertificateOwner = std::unique_ptr<X509, OpensslDeleter<X509_free>>;
 

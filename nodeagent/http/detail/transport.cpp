@@ -16,7 +16,6 @@ namespace verger::http {
 namespace {
 
 using tcp = net::ip::tcp;
-constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 
 class TcpTransport final : public Transport {
  public:

@@ -6,15 +6,20 @@
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/message.h"
 
 namespace verger::http {
+
+/// Waits for an operation and gives what its handler would get, the error first.
+inline constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 
 /// What a read or write came to. `timed_out` tells the deadline from other ends.
 struct IoResult {

@@ -1,27 +1,17 @@
 // The power goes, or an operation fails, at each operation of catching up with flushes and merges,
 // replacing a table, and rebuilding. What opens afterwards serves the same entries.
 #include <algorithm>
-#include <stdexcept>
 
 #include "engine/base/memory_file_system.h"
 #include "engine/index/index.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/results.h"
 
 namespace verger::index {
 namespace {
 
 constexpr int kEvents = 64;
 constexpr int kStreams = 3;
-
-template <class T>
-T value(Result<T> result) {
-  if (!result) {
-    throw std::runtime_error(result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return *std::move(result);
-  }
-}
 
 std::string stream_name(int event) { return "stream-" + std::to_string(event % kStreams); }
 

@@ -9,38 +9,26 @@
 #include "engine/base/random.h"
 #include "engine/log/transaction_log.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/results.h"
 
 namespace verger::log {
 namespace {
 
-constexpr std::int32_t kChunkSize = 3000;
-const Path kDirectory = "/db";
+constexpr std::int32_t kReplicaChunkSize = 3000;
+const Path kReplicaDirectory = "/db";
 const Path kReceived = "/db/replicated-000000.chunk.tmp";
 
 using Records = std::map<std::int64_t, std::string>;  ///< by position: the framed bytes
 
-template <class T>
-T value(Result<T> result) {
-  if (!result) {
-    throw std::runtime_error(result.error().message);
-  }
-  return *std::move(result);
-}
-void ok(const Result<void>& result) {
-  if (!result) {
-    throw std::runtime_error(result.error().message);
-  }
-}
-
-struct Machine {
-  explicit Machine(std::uint64_t seed) : random(seed) {}
+struct Replica {
+  explicit Replica(std::uint64_t seed) : random(seed) {}
   std::unique_ptr<MemoryFileSystem> files = std::make_unique<MemoryFileSystem>();
   test::ManualClock clock;
   SeededRandom random;
 
   Result<std::unique_ptr<TransactionLog>> open() {
-    LogOptions options{.access = Access::kWrite, .chunk_size = kChunkSize, .create = true};
-    return TransactionLog::open(*files, kDirectory, options, clock, random, null_log());
+    LogOptions options{.access = Access::kWrite, .chunk_size = kReplicaChunkSize, .create = true};
+    return TransactionLog::open(*files, kReplicaDirectory, options, clock, random, null_log());
   }
 };
 
@@ -60,12 +48,12 @@ std::size_t epochs_in(const Records& records) {
 }
 
 /// Rewrites chunks `first` to `last` of the log into one file; every second event goes.
-void scavenge(Machine& machine, TransactionLog& log, std::int32_t first, std::int32_t last) {
+void scavenge(Replica& machine, TransactionLog& log, std::int32_t first, std::int32_t last) {
   const auto chunks = log.chunks();
-  ChunkHeader header = log.chunk_at(LogPosition(std::int64_t{first} * kChunkSize))->header();
+  ChunkHeader header = log.chunk_at(LogPosition(std::int64_t{first} * kReplicaChunkSize))->header();
   header.end = ChunkNumber(last);
   header.scavenged = true;
-  auto writer = value(ChunkWriter::create(*machine.files, kDirectory, "m.tmp", header));
+  auto writer = value(ChunkWriter::create(*machine.files, kReplicaDirectory, "m.tmp", header));
   int events = 0;
   for (const auto& chunk : chunks) {
     if (chunk->start() < header.start || chunk->end() > header.end) {
@@ -103,8 +91,8 @@ struct Prepared {
 };
 
 Prepared prepare(const Setting& setting) {
-  Machine leader(7);
-  Machine follower(99);
+  Replica leader(7);
+  Replica follower(99);
   auto leading = value(leader.open());
   auto following = value(follower.open());
   value(leading->append_epoch(EpochNumber(0), leader.random.uuid()));
@@ -154,7 +142,7 @@ Prepared prepare(const Setting& setting) {
   prepared.end_before = following->end().value();
   following.reset();
   scavenge(leader, *leading, setting.first, setting.last);
-  const auto sent = leading->chunk_at(LogPosition(std::int64_t{setting.first} * kChunkSize));
+  const auto sent = leading->chunk_at(LogPosition(std::int64_t{setting.first} * kReplicaChunkSize));
   const auto start = sent->start_position().value();
   prepared.end_after = sent->end_position().value();
   for (const auto& [position, bytes] : prepared.before) {
@@ -175,7 +163,7 @@ Prepared prepare(const Setting& setting) {
 }
 
 /// Opens what a crash left: all that was there before, or all that is there after, and it goes on.
-void check(Machine& machine, const Prepared& prepared, bool must_be_done) {
+void check(Replica& machine, const Prepared& prepared, bool must_be_done) {
   auto opened = machine.open();
   ASSERT_TRUE(opened.has_value()) << opened.error().message;
   auto& log = **opened;
@@ -209,7 +197,7 @@ int at_every_operation(const Setting& setting, const Crash& crash) {
   const auto prepared = prepare(setting);
   for (std::uint64_t nth = 0;; ++nth) {
     SCOPED_TRACE("operation " + std::to_string(nth));
-    Machine machine(5);
+    Replica machine(5);
     machine.files = prepared.disk->clone();
     auto log = machine.open();
     EXPECT_TRUE(log.has_value());

@@ -5,22 +5,13 @@
 
 #include "engine/log/record.h"
 #include "tests/simulation/scavenge_property/shuffled_runner.h"
+#include "tests/support/results.h"
 #include "tests/support/scavenge/run.h"
 
 namespace verger::test {
 namespace {
 
 const Path kDirectory = "/db";
-
-template <class T>
-T value(Result<T> result) {
-  if (!result) {
-    throw std::runtime_error(result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return *std::move(result);
-  }
-}
 
 /// Hashers under which streams collide: all names share a few values, negative ones among them.
 template <std::uint64_t kValues>

@@ -2,21 +2,13 @@
 
 #include <stdexcept>
 
+#include "tests/support/results.h"
+
 namespace verger::test {
 
 namespace {
 
 namespace flags = log::prepare_flags;
-
-template <class T>
-T value(Result<T> result) {
-  if (!result) {
-    throw std::runtime_error(result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return *std::move(result);
-  }
-}
 
 }  // namespace
 

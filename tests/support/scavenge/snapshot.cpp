@@ -2,24 +2,14 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <stdexcept>
 
 #include "engine/base/sqlite.h"
 #include "engine/scavenge/scavenge_state.h"
+#include "tests/support/results.h"
 #include "tests/support/scavenge/run.h"
 
 namespace verger::test {
 namespace {
-
-template <class T>
-T value(Result<T> result) {
-  if (!result) {
-    throw std::runtime_error(result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return *std::move(result);
-  }
-}
 
 std::string posmap_problem(const log::Chunk& chunk, const ChunkSnapshot& snapshot) {
   const auto posmap = value(chunk.posmap());

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class NoCredentials final : public CredentialStore {
+class OpsCredentials final : public CredentialStore {
  public:
   Result<Credentials> find(std::string_view) override { return Credentials{"ops", "x"}; }
 };
@@ -42,7 +42,7 @@ class ObserverTest : public ::testing::Test {
   }
   test::VirtualTime time_;
   test::FakeCluster cluster_{time_};
-  NoCredentials credentials_;
+  OpsCredentials credentials_;
   net::io_context context_;
   ClusterConfig config_;
   Observer observer_{Network{.client = cluster_,

@@ -4,25 +4,18 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "engine/base/memory_file_system.h"
 #include "engine/index/index.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/results.h"
 
 namespace verger::index {
 
-template <class T>
-T value(Result<T> result) {
-  if (!result) {
-    throw std::runtime_error(std::string(to_string(result.error().code)) + ": " +
-                             result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return *std::move(result);
-  }
+inline IndexEntry make_entry(std::uint64_t hash, std::int64_t number, std::int64_t position) {
+  return {StreamHash(hash), EventNumber(number), LogPosition(position)};
 }
 
 /// A database directory on a disk in memory: a log that tests write to, and the index beside it.

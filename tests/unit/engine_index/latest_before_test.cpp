@@ -11,10 +11,6 @@
 namespace verger::index {
 namespace {
 
-IndexEntry make_entry(std::uint64_t hash, std::int64_t number, std::int64_t position) {
-  return {StreamHash(hash), EventNumber(number), LogPosition(position)};
-}
-
 class LatestBeforeTest : public IndexTest {
  protected:
   std::shared_ptr<const PTable> table_of(const Entries& entries, int depth = 8) {

@@ -4,13 +4,10 @@
 #include "engine/base/memory_file_system.h"
 #include "engine/base/random.h"
 #include "engine/index/detail/ptable_format.h"
+#include "tests/unit/engine_index/index_fixture.h"
 
 namespace verger::index {
 namespace {
-
-IndexEntry make_entry(std::uint64_t hash, std::int64_t number, std::int64_t position) {
-  return {StreamHash(hash), EventNumber(number), LogPosition(position)};
-}
 
 class PTableFile : public testing::Test {
  protected:

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/memory_file_system.h"
+#include "tests/support/results.h"
 #include "tests/unit/engine_log/hex.h"
-#include "tests/unit/engine_log/results.h"
 
 namespace verger::log {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/clock.h"
-#include "tests/unit/engine_log/results.h"
+#include "tests/support/results.h"
 
 namespace verger::log {
 namespace {

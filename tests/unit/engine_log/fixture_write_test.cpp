@@ -7,8 +7,8 @@
 #include "engine/log/transaction_log.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/results.h"
 #include "tests/support/temp_directory.h"
-#include "tests/unit/engine_log/results.h"
 
 namespace verger::log {
 namespace {

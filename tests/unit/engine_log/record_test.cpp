@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/results.h"
 #include "tests/unit/engine_log/hex.h"
-#include "tests/unit/engine_log/results.h"
 
 namespace verger::log {
 namespace {

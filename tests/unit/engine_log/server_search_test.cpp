@@ -10,8 +10,8 @@
 #include "engine/base/unique_fd.h"
 #include "engine/log/transaction_log.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/results.h"
 #include "tests/support/temp_directory.h"
-#include "tests/unit/engine_log/results.h"
 
 namespace verger::log {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/base/random.h"
 #include "engine/log/transaction_log.h"
 #include "tests/support/manual_clock.h"
-#include "tests/unit/engine_log/results.h"
+#include "tests/support/results.h"
 
 namespace verger::log {
 

@@ -11,7 +11,7 @@ namespace verger::test {
 namespace {
 
 /// Two streams with one hash, and two metastreams.
-StreamHash colliding_hash(std::string_view name) {
+StreamHash hash_of_late_streams(std::string_view name) {
   return index::hash_stream(name == "late" ? "kept" : name == "late-too" ? "$$gone" : name);
 }
 
@@ -21,7 +21,7 @@ class LastNumber : public testing::TestWithParam<std::uint64_t> {
     BuilderOptions options;
     options.chunk_size = kChunkSize;
     options.max_mem_table_size = GetParam();
-    options.hash = &colliding_hash;
+    options.hash = &hash_of_late_streams;
     DatabaseBuilder builder(files_, "/db", options);
     write(builder);
     tables_ = builder.database().stream_index().tables().size();

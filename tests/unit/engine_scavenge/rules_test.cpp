@@ -10,7 +10,7 @@ using enum EventDecision;
 namespace flags = log::prepare_flags;
 
 constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
-constexpr Ticks kNow{638'396'640'000'000'000};
+constexpr Ticks kRulesNow{638'396'640'000'000'000};
 
 // --- Status and numbers ---
 
@@ -52,8 +52,8 @@ TEST(DecideByAge, ComparesTheCutoffWithTheRange) {
 }
 
 TEST(CutoffOf, DoesNotGoBehindTheBeginningOfTime) {
-  EXPECT_EQ(cutoff_of(kNow, 10), Ticks(kNow.value() - 10 * kTicksPerSecond));
-  EXPECT_EQ(cutoff_of(kNow, 900'000'000'000), Ticks(0));
+  EXPECT_EQ(cutoff_of(kRulesNow, 10), Ticks(kRulesNow.value() - 10 * kTicksPerSecond));
+  EXPECT_EQ(cutoff_of(kRulesNow, 900'000'000'000), Ticks(0));
 }
 
 // --- Walk ---
@@ -154,8 +154,8 @@ TEST(KeepsPrepare, FollowsTheTable) {
     prepare.position = LogPosition(500);
     prepare.flags = c.flags;
     prepare.expected_version = c.number - 1;
-    prepare.timestamp = Ticks(kNow.value() - c.age_seconds * kTicksPerSecond);
-    RunRules rules{LogPosition(1000), kNow, c.unsafe};
+    prepare.timestamp = Ticks(kRulesNow.value() - c.age_seconds * kTicksPerSecond);
+    RunRules rules{LogPosition(1000), kRulesNow, c.unsafe};
     EXPECT_EQ(keeps_prepare(prepare, c.metastream, c.limits, rules), c.kept) << c.what;
     prepare.position = LogPosition(1000);
     EXPECT_TRUE(keeps_prepare(prepare, c.metastream, c.limits, rules)) << "1: " << c.what;
@@ -168,7 +168,7 @@ TEST(KeepsEntry, UsesOnlyTombstoneAndDiscardPoint) {
   const auto keeps = [](std::int64_t number, const StreamLimits& limits, bool unsafe = false,
                         std::int64_t position = 500) {
     return keeps_entry({StreamHash(1), EventNumber(number), LogPosition(position)}, limits,
-                       {LogPosition(1000), kNow, unsafe});
+                       {LogPosition(1000), kRulesNow, unsafe});
   };
   const StreamLimits aged{
       .discard = DiscardPoint(2), .maybe = DiscardPoint(5), .max_age_seconds = 60};

@@ -29,14 +29,14 @@ struct Tables : scavenge::ScavengeEvents {
   std::vector<std::pair<int, int>> order;
 };
 
-StreamHash colliding_hash(std::string_view name) {
+StreamHash hash_of_b_as_a(std::string_view name) {
   return index::hash_stream(name == "b" ? "a" : name);
 }
 
 class RunReport : public testing::Test {
  protected:
   RunReport() {
-    options_.hash = &colliding_hash;
+    options_.hash = &hash_of_b_as_a;
     options_.chunk_size = 4096;
   }
   void scavenge(DatabaseBuilder& builder, const streams::ScavengePoint& point,

@@ -5,14 +5,10 @@
 
 #include "engine/base/memory_file_system.h"
 #include "engine/base/sqlite.h"
+#include "tests/unit/engine_scavenge/colliding_hash.h"
 
 namespace verger::scavenge {
 namespace {
-
-/// Streams whose names agree up to the first '|' share a hash.
-StreamHash colliding_hash(std::string_view name) {
-  return index::hash_stream(name.substr(0, name.find('|')));
-}
 
 class ScavengeStateTest : public testing::Test {
  protected:

@@ -12,7 +12,7 @@
 namespace verger::client::test {
 namespace {
 
-constexpr auto kId = "0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10";
+constexpr auto kRunId = "0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10";
 
 /// Gives prepared answers and keeps what it was asked.
 class ScriptedClient final : public http::Client {
@@ -120,13 +120,13 @@ TEST_F(NodeClientTest, SendsEachCallAsTheInterfaceHasIt) {
         "POST /admin/scavenge?threads=2&threshold=-1&syncOnly=true");
   sends(client.current_scavenge(), "GET /admin/scavenge/current");
   sends(client.last_scavenge(), "GET /admin/scavenge/last");
-  sends(client.stop_scavenge(kId), std::string("DELETE /admin/scavenge/") + kId);
+  sends(client.stop_scavenge(kRunId), std::string("DELETE /admin/scavenge/") + kRunId);
   sends(client.stop_current_scavenge(), "DELETE /admin/scavenge/current");
   sends(client.scavenges(), "GET /streams/$scavenges?embed=body");
-  sends(client.scavenge_log(kId, 5),
-        fmt::format("GET /streams/$scavenges/{}/head/5?embed=body", kId));
-  sends(client.scavenge_log(kId, 5, 9),
-        fmt::format("GET /streams/$scavenges/{}/9/5?embed=body", kId));
+  sends(client.scavenge_log(kRunId, 5),
+        fmt::format("GET /streams/$scavenges/{}/head/5?embed=body", kRunId));
+  sends(client.scavenge_log(kRunId, 5, 9),
+        fmt::format("GET /streams/$scavenges/{}/9/5?embed=body", kRunId));
   sends(client.resign(), "POST /admin/node/resign");
   sends(client.set_priority(-1), "POST /admin/node/priority/-1");
   sends(client.reload(), "POST /admin/reloadconfig");
@@ -137,10 +137,10 @@ TEST_F(NodeClientTest, SendsEachCallAsTheInterfaceHasIt) {
   sends(client.resume_auto_scavenge(), "POST /auto-scavenge/resume");
   sends(client.read_forward("a/b", 0, 10), "GET /streams/a%2Fb/0/forward/10?embed=body");
   sends(client.read_backward("a", std::nullopt, 10), "GET /streams/a/head/backward/10?embed=body");
-  sends(client.append("a", {{.id = kId, .type = "t", .data_json = R"({"n":1})"}}, kNoStream),
+  sends(client.append("a", {{.id = kRunId, .type = "t", .data_json = R"({"n":1})"}}, kNoStream),
         "POST /streams/a");
   EXPECT_EQ(http.asked.back().body,
-            fmt::format(R"([{{"data":{{"n":1}},"eventId":"{}","eventType":"t"}}])", kId));
+            fmt::format(R"([{{"data":{{"n":1}},"eventId":"{}","eventType":"t"}}])", kRunId));
   EXPECT_EQ(http.asked.back().headers.get("ES-ExpectedVersion"), "-1");
 }
 
@@ -151,8 +151,9 @@ TEST_F(NodeClientTest, RefusesWhatAServerWouldMisunderstand) {
   EXPECT_EQ(run(node().start_scavenge({.threads = 2, .throttle_percent = 50})).code, "invalid");
   EXPECT_EQ(run(node().stop_scavenge("../shutdown")).code, "invalid");
   EXPECT_EQ(run(node().scavenge_log("x", 1)).code, "invalid");
-  EXPECT_EQ(run(node().append("a", {{.id = kId, .type = "t"}}, -3)).code, "invalid");
-  EXPECT_EQ(run(node().append("a", {{.id = kId, .type = "t", .data_json = "{"}})).code, "invalid");
+  EXPECT_EQ(run(node().append("a", {{.id = kRunId, .type = "t"}}, -3)).code, "invalid");
+  EXPECT_EQ(run(node().append("a", {{.id = kRunId, .type = "t", .data_json = "{"}})).code,
+            "invalid");
   EXPECT_TRUE(http.asked.empty());
 }
 

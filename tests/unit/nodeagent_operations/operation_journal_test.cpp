@@ -9,7 +9,7 @@ namespace {
 
 const Path kPath = "/agent/operations.db";
 
-class OperationJournalTest : public testing::Test {
+class OperationJournalTest : public ::testing::Test {
  protected:
   OperationJournalTest() {
     EXPECT_TRUE(disk_.make_directories("/agent").has_value());
