@@ -37,7 +37,7 @@ allow(engine/redaction OURS engine/base/ engine/log/ engine/index/ engine/stream
 allow(engine/tool OURS engine/ LIBS fmt json cli11)
 allow(planner OURS engine/base/ LIBS fmt)
 allow(nodeagent/http OURS engine/base/ LIBS fmt asio beast openssl)
-allow(nodeagent/api OURS engine/base/ LIBS fmt json openssl)
+allow(nodeagent/api OURS engine/base/ nodeagent/http/ LIBS fmt json openssl)
 allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ LIBS fmt json asio openssl)
 allow(nodeagent/certificates OURS engine/base/ LIBS fmt json openssl)
 allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/

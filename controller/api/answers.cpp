@@ -8,34 +8,10 @@
 
 #include "engine/base/digest.h"
 #include "engine/base/json_depth.h"
-#include "nodeagent/api/problem.h"
 
 namespace verger::controller {
 
 using nlohmann::json;
-
-http::Response json_answer(int status, const json& body) {
-  http::Response response;
-  response.status = status;
-  response.headers.set("Content-Type", "application/json");
-  // What came from a disk or a peer may not be UTF-8; an answer always is.
-  response.body = body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  return response;
-}
-
-http::Response problem(int status, std::string_view code, std::string detail, const json& more) {
-  auto body = api::to_json(api::make_problem(status, code, std::move(detail)));
-  if (more.is_object()) {
-    body.update(more);
-  }
-  auto response = json_answer(status, body);
-  response.headers.set("Content-Type", std::string(api::kProblemContentType));
-  return response;
-}
-
-http::Response problem(int status, std::string_view code, std::string detail) {
-  return problem(status, code, std::move(detail), json());
-}
 
 http::Response problem_of(const Error& error) {
   switch (error.code) {

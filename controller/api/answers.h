@@ -8,16 +8,12 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/result.h"
-#include "nodeagent/http/message.h"
+#include "nodeagent/api/json_answer.h"
 
 namespace verger::controller {
 
-http::Response json_answer(int status, const nlohmann::json& body);
-
-/// RFC 9457 problem details with a stable `code`; `more` is merged in where it is an object.
-http::Response problem(int status, std::string_view code, std::string detail);
-http::Response problem(int status, std::string_view code, std::string detail,
-                       const nlohmann::json& more);
+using api::json_answer;
+using api::problem;
 
 /// The problem an Error of the executor, the registry or the journal is to a client.
 http::Response problem_of(const Error& error);

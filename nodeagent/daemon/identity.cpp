@@ -7,22 +7,16 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/private_file.h"
-#include "nodeagent/api/problem.h"
+#include "nodeagent/api/json_answer.h"
 #include "nodeagent/certificates/authority.h"
 
 namespace verger::agent {
 namespace {
 
+using api::problem;
 using nlohmann::json;
 
 constexpr std::uint64_t kIdentityFileBytes = 64U << 10U;
-
-http::Response problem(int status, std::string_view code, std::string detail) {
-  http::Response response{.status = status,
-                          .headers = {{"Content-Type", std::string(api::kProblemContentType)}}};
-  response.body = api::to_json(api::make_problem(status, code, std::move(detail))).dump() + "\n";
-  return response;
-}
 
 Result<std::string> text_of(const Path& path) {
   VERGER_TRY(const auto bytes, read_file(posix_file_system(), path, kIdentityFileBytes));
