@@ -1,0 +1,361 @@
+#include "nodeagent/operations/detail/operation_runner.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/failpoint.h"
+#include "nodeagent/operations/last_look.h"
+
+namespace verger::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kStopLook{20};
+
+/// Says of parameters that the kind does not have that they are not known: an agent that passed
+/// over a misspelt one would do something else than was asked.
+Result<void> check_parameters(const Operation& kind, const std::string& text) {
+  const auto parameters = nlohmann::json::parse(text, nullptr, false);
+  if (!parameters.is_object()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("parameters of {}: not a JSON object", kind.kind())};
+  }
+  const auto known = kind.parameters();
+  for (const auto& [name, value] : parameters.items()) {
+    if (name != kGatesParameter && std::ranges::find(known, name) == known.end()) {
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format(
+              "parameters of {}: \"{}\" is not known; it has: {}", kind.kind(), name,
+              known.empty() ? std::string("none") : fmt::format("{}", fmt::join(known, ", ")))};
+    }
+  }
+  return {};
+}
+
+std::optional<client::Credentials> credentials_of(const AgentOptions& options) {
+  if (options.user.empty()) {
+    return std::nullopt;
+  }
+  return client::Credentials{.user = options.user, .password = options.password};
+}
+
+}  // namespace
+
+OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environment,
+                                 std::unique_ptr<OperationJournal> journal)
+    : options_(std::move(options)),
+      environment_(std::move(environment)),
+      journal_(std::move(journal)),
+      permits_(environment_.clock),
+      tasks_(environment_.executor, environment_.log, "agent"),
+      client_(environment_.client, options_.node, credentials_of(options_), {},
+              options_.request_deadline) {
+  add_kind(make_scavenge_operation());
+  add_kind(make_resign_operation());
+  add_kind(make_priority_operation());
+  add_kind(make_reload_operation());
+  add_kind(make_offline_scavenge_operation());
+  add_kind(make_scavenge_point_operation());
+  add_kind(make_start_service_operation());
+}
+
+void OperationRunner::add_kind(std::unique_ptr<Operation> kind) {
+  const std::string name(kind->kind());
+  kinds_[name] = std::move(kind);
+}
+
+void OperationRunner::start() {
+  auto unfinished = journal_->unfinished();
+  if (!unfinished) {
+    environment_.log.error("the agent's journal cannot be read",
+                           {{"error", unfinished.error().message}});
+    return;
+  }
+  for (auto& record : *unfinished) {
+    resume(std::make_shared<OperationRecord>(std::move(record)));
+  }
+}
+
+net::awaitable<void> OperationRunner::stop() {
+  stopping_ = true;
+  // A copy: act() may return while another one is asked to.
+  for (const auto& record : std::set<RunningOperation>(torn_by_a_stop_)) {
+    environment_.log.info("waiting for an operation before the agent ends",
+                          {{"operation", record->request.id}, {"kind", record->request.kind}});
+    static_cast<void>(co_await kinds_.at(record->request.kind)->cancel(local_node(), *record));
+  }
+  for (std::chrono::milliseconds waited{0};
+       !torn_by_a_stop_.empty() && waited < options_.stop_limit; waited += kStopLook) {
+    co_await environment_.timers.sleep_for(kStopLook);
+  }
+  for (const auto& record : torn_by_a_stop_) {
+    environment_.log.error(
+        "the agent ends in the middle of an operation; the server may be stopped until the "
+        "agent is started again",
+        {{"operation", record->request.id}, {"kind", record->request.kind}});
+  }
+  co_await tasks_.stop(std::chrono::milliseconds(0));
+}
+
+void OperationRunner::abandon() {
+  stopping_ = true;
+  gone_ = true;
+  tasks_.cancel();
+  journal_.reset();  // the next agent may open it
+}
+
+Result<OperationJournal::Accepted> OperationRunner::submit(const api::OperationRequest& asked) {
+  const auto kind = kinds_.find(asked.kind);
+  if (kind == kinds_.end()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("operation kind \"{}\" is not known to this agent", asked.kind)};
+  }
+  VERGER_TRY(const auto known, journal_->find(asked.id));
+  if (!known) {
+    VERGER_CHECK(journal_->raise_epoch(asked.controller_epoch));
+    VERGER_CHECK(permitted_now(asked));
+    VERGER_CHECK(check_parameters(*kind->second, asked.parameters_json));
+    if (stopping_) {
+      return Error{Errc::kUnavailable, "the agent is stopping"};
+    }
+  }
+  VERGER_TRY(auto accepted, journal_->accept(asked));
+  if (accepted.is_new) {
+    auto record = std::make_shared<OperationRecord>(accepted.record);
+    running_[record->request.id] = record;
+    tasks_.spawn(begin(shared_from_this(), std::move(record)));
+  }
+  return accepted;
+}
+
+RunningOperation OperationRunner::find_running(const std::string& id) const {
+  const auto found = running_.find(id);
+  return found == running_.end() ? nullptr : found->second;
+}
+
+net::awaitable<bool> OperationRunner::cancel(RunningOperation record) {
+  co_return co_await kinds_.at(record->request.kind)->cancel(local_node(), *record);
+}
+
+LocalNode OperationRunner::local_node() {
+  return {.client = client_,
+          .inspection = [weak = weak_from_this()]() -> node::NodeInspection* {
+            const auto self = weak.lock();
+            return self && !self->gone_ ? self->environment_.inspection() : nullptr;
+          },
+          .timers = environment_.timers,
+          .clock = environment_.clock,
+          .log = environment_.log,
+          .served_serial = environment_.served_serial,
+          .serial_on_disk = environment_.serial_on_disk,
+          .offline = environment_.offline};
+}
+
+Result<void> OperationRunner::permitted_now(const api::OperationRequest& request) const {
+#ifdef VERGER_FAILPOINTS
+  if (options_.ignore_permits) {
+    return {};
+  }
+#endif
+  return permits_.check(request);
+}
+
+void OperationRunner::resume(RunningOperation record) {
+  if (record->status.state == api::OperationState::kAccepted) {
+    finish(record, api::OperationState::kFailed, "not_happened",
+           "the agent was restarted before it acted; nothing was done");
+    return;
+  }
+  running_[record->request.id] = record;
+  tasks_.spawn(watch(shared_from_this(), std::move(record), /*stored=*/true));
+}
+
+net::awaitable<void> OperationRunner::begin(Self self, RunningOperation record) {
+  VERGER_FAILPOINT("agent.operation.accepted");
+  const auto hindered = co_await hindrance(self, record);
+  if (self->gone_) {
+    co_return;
+  }
+  if (hindered) {
+    self->finish(record, api::OperationState::kFailed, hindered->code, hindered->text);
+    co_return;
+  }
+  // From here on the request may have been sent: this state has to be on disk before it is.
+  record->status.state = api::OperationState::kActing;
+  if (!self->store(*record)) {
+    self->finish(record, api::OperationState::kFailed, "not_happened",
+                 "the agent could not write its journal before it acted; nothing was done");
+    co_return;
+  }
+  VERGER_FAILPOINT("agent.operation.before-act");
+  const auto acted = co_await act(self, record);
+  if (self->gone_) {
+    co_return;
+  }
+  VERGER_FAILPOINT("agent.operation.after-act");
+  if (!acted && acted.error().code != Errc::kUnknownOutcome) {
+    self->finish(record, api::OperationState::kFailed, std::string(to_string(acted.error().code)),
+                 acted.error().message);
+    co_return;
+  }
+  if (!acted) {
+    record->status.state = api::OperationState::kUnknown;
+    record->status.error = acted.error().message;
+  }
+  const bool stored = self->store(*record);
+  co_await watch(self, std::move(record), stored);
+}
+
+net::awaitable<std::optional<OperationRunner::Hindrance>> OperationRunner::hindrance(
+    Self self, RunningOperation record) {
+  if (const auto other = self->in_the_way(*record); !other.empty()) {
+    co_return Hindrance{"gate_closed",
+                        fmt::format("operation {} works on the node's files", other)};
+  }
+  auto closed = co_await closed_gates(self->local_node(), self->environment_.files,
+                                      record->request.parameters_json);
+  if (self->gone_) {
+    co_return std::nullopt;
+  }
+  if (!closed.empty()) {
+    co_return Hindrance{"gate_closed", std::move(closed)};
+  }
+  const auto looked = co_await self->last_look(record);
+  if (!self->gone_ && !looked) {
+    co_return Hindrance{std::string(to_string(looked.error().code)), looked.error().message};
+  }
+  if (!self->gone_ && self->stopping_) {
+    co_return Hindrance{"not_happened", "the agent was stopped before it acted; nothing was done"};
+  }
+  co_return std::nullopt;
+}
+
+net::awaitable<Result<void>> OperationRunner::act(Self self, RunningOperation record) {
+  struct Entry {
+    std::set<RunningOperation>& set;
+    const RunningOperation& record;
+    ~Entry() { set.erase(record); }
+  };
+  auto& kind = *self->kinds_.at(record->request.kind);
+  std::optional<Entry> entry;
+  if (kind.torn_by_a_stop()) {
+    self->torn_by_a_stop_.insert(record);
+    entry.emplace(self->torn_by_a_stop_, record);
+  }
+  co_return co_await kind.act(self->local_node(), *record);
+}
+
+net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, bool stored) {
+  auto& kind = *self->kinds_.at(record->request.kind);
+  while (!self->stopping_) {
+    const auto memory = record->memory_json;
+    const auto seen = co_await kind.observe(self->local_node(), *record);
+    if (self->gone_) {
+      co_return;
+    }
+    switch (seen.kind) {
+      case Observation::Kind::kDone:
+        self->finish(record, api::OperationState::kDone, {}, seen.text);
+        co_return;
+      case Observation::Kind::kNotHappened:
+        self->finish(record, api::OperationState::kFailed, "not_happened", seen.text);
+        co_return;
+      case Observation::Kind::kFailed:
+        self->finish(record, api::OperationState::kFailed, seen.code, seen.text);
+        co_return;
+      case Observation::Kind::kRunning:
+      case Observation::Kind::kUnknown: {
+        const auto state = seen.kind == Observation::Kind::kRunning ? api::OperationState::kActing
+                                                                    : api::OperationState::kUnknown;
+        if (!stored || state != record->status.state || memory != record->memory_json) {
+          record->status.state = state;
+          record->status.error = seen.text;
+          stored = self->store(*record);
+        }
+        break;
+      }
+    }
+    co_await self->environment_.timers.sleep_for(self->options_.poll_interval);
+  }
+}
+
+/// Id of another operation that works on the files; empty: there is none, or this one does not.
+std::string OperationRunner::in_the_way(const OperationRecord& record) const {
+  if (kinds_.at(record.request.kind)->works_on_files()) {
+    for (const auto& [id, other] : running_) {
+      if (id != record.request.id && kinds_.contains(other->request.kind) &&
+          kinds_.at(other->request.kind)->works_on_files()) {
+        return id;
+      }
+    }
+  }
+  return {};
+}
+
+net::awaitable<Result<void>> OperationRunner::last_look(RunningOperation record) {
+  const auto& expected = record->request.expected_instance_id;
+  auto* node = environment_.inspection();
+  if (!expected.empty() && node != nullptr && node->instance_id() != expected) {
+    co_return Error{Errc::kConflict,
+                    fmt::format("the node is instance {}, not {}: it was restarted or replaced "
+                                "since the plan looked at it",
+                                node->instance_id(), expected)};
+  }
+  if (auto permitted = permitted_now(record->request); !permitted) {
+    co_return permitted.error();
+  }
+  co_return co_await kinds_.at(record->request.kind)->look(local_node(), *record);
+}
+
+/// False: the journal cannot be written now.
+bool OperationRunner::store(const OperationRecord& record) {
+  if (auto stored = journal_->update(record); !stored) {
+    environment_.log.error("the agent's journal cannot be written",
+                           {{"operation", record.request.id}, {"error", stored.error().message}});
+    return false;
+  }
+  return true;
+}
+
+bool OperationRunner::store_outcome(const OperationRecord& record) {
+  if (!store(record)) {
+    return false;
+  }
+  VERGER_FAILPOINT("agent.outcome.after-journal");
+  environment_.log.info("operation ended",
+                        {{"operation", record.request.id},
+                         {"kind", record.request.kind},
+                         {"state", std::string(api::to_string(record.status.state))},
+                         {"error", record.status.error}});
+  running_.erase(record.request.id);
+  return true;
+}
+
+/// An outcome that is known but not stored (a full disk) is one that nobody may be told: whoever
+/// asks would wait for ever if it were dropped.
+net::awaitable<void> OperationRunner::store_later(Self self, RunningOperation record) {
+  do {
+    co_await self->environment_.timers.sleep_for(self->options_.poll_interval);
+  } while (!self->stopping_ && !self->store_outcome(*record));
+}
+
+void OperationRunner::finish(const RunningOperation& record, api::OperationState state,
+                             std::string code, std::string text) {
+  record->status.state = state;
+  record->status.finished_at = format_ticks(environment_.clock.now());
+  if (state == api::OperationState::kDone) {
+    record->status.result_json = std::move(text);
+  } else {
+    record->status.error_code = std::move(code);
+    record->status.error = std::move(text);
+  }
+  if (!store_outcome(*record)) {
+    running_[record->request.id] = record;
+    tasks_.spawn(store_later(shared_from_this(), record));
+  }
+}
+
+}  // namespace verger::agent

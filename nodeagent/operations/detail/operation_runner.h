@@ -1,0 +1,88 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "nodeagent/client/node_client.h"
+#include "nodeagent/http/task_group.h"
+#include "nodeagent/operations/agent.h"
+#include "nodeagent/operations/operation.h"
+#include "nodeagent/operations/operation_journal.h"
+#include "nodeagent/operations/permits.h"
+
+namespace verger::agent {
+
+using RunningOperation = std::shared_ptr<OperationRecord>;
+
+/// The life of operations: accepted, looked at a last time, acted on once, observed to their end,
+/// each state in the journal before what follows from it. Its coroutines keep it alive; once it is
+/// abandoned they neither ask the environment nor look into the journal.
+class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
+ public:
+  OperationRunner(AgentOptions options, AgentEnvironment environment,
+                  std::unique_ptr<OperationJournal> journal);
+
+  /// Goes on with what has not ended. What was only accepted was certainly not sent; the rest is
+  /// looked at.
+  void start();
+  /// Agent::stop().
+  net::awaitable<void> stop();
+  /// As a crash; the journal is closed.
+  void abandon();
+  [[nodiscard]] bool gone() const { return gone_; }
+
+  /// A known id is answered whoever asks: it is a question, nothing is begun by it. Errors:
+  /// kInvalidArgument (kind, parameters), kRefused (no permit, an older controller), kConflict (the
+  /// id with other content), kUnavailable (stopping), the journal's.
+  Result<OperationJournal::Accepted> submit(const api::OperationRequest& asked);
+  /// nullptr: it is not known or has ended.
+  [[nodiscard]] RunningOperation find_running(const std::string& id) const;
+  /// Asks it to stop. False: it cannot be stopped.
+  net::awaitable<bool> cancel(RunningOperation record);
+
+  [[nodiscard]] OperationJournal& journal() { return *journal_; }
+  [[nodiscard]] Permits& permits() { return permits_; }
+
+ private:
+  using Self = std::shared_ptr<OperationRunner>;
+
+  void add_kind(std::unique_ptr<Operation> kind);
+  LocalNode local_node();
+  [[nodiscard]] Result<void> permitted_now(const api::OperationRequest& request) const;
+  void resume(RunningOperation record);
+  static net::awaitable<void> begin(Self self, RunningOperation record);
+  /// Why it must not act, as the outcome of the operation.
+  struct Hindrance {
+    std::string code;
+    std::string text;
+  };
+  static net::awaitable<std::optional<Hindrance>> hindrance(Self self, RunningOperation record);
+  static net::awaitable<Result<void>> act(Self self, RunningOperation record);
+  /// `stored`: the record on disk is as in memory.
+  static net::awaitable<void> watch(Self self, RunningOperation record, bool stored);
+  [[nodiscard]] std::string in_the_way(const OperationRecord& record) const;
+  net::awaitable<Result<void>> last_look(RunningOperation record);
+  bool store(const OperationRecord& record);
+  bool store_outcome(const OperationRecord& record);
+  static net::awaitable<void> store_later(Self self, RunningOperation record);
+  void finish(const RunningOperation& record, api::OperationState state, std::string code,
+              std::string text);
+
+  AgentOptions options_;
+  AgentEnvironment environment_;
+  std::unique_ptr<OperationJournal> journal_;
+  Permits permits_;
+  http::TaskGroup tasks_;
+  client::NodeClient client_;
+  std::map<std::string, std::unique_ptr<Operation>> kinds_;
+  std::map<std::string, RunningOperation> running_;
+  /// Operations within an act() that must return before the agent ends.
+  std::set<RunningOperation> torn_by_a_stop_;
+  bool stopping_ = false;
+  bool gone_ = false;
+};
+
+}  // namespace verger::agent
