@@ -64,10 +64,7 @@ Result<std::optional<std::string>> checkpoint_in_place(FileSystem& files, const 
 
 }  // namespace
 
-Result<std::unique_ptr<streams::Database>> open_for_reading(FileSystem& files,
-                                                            const DatabasePlace& place,
-                                                            Clock& clock, Random& random,
-                                                            Log& log) {
+Result<std::unique_ptr<streams::Database>> DatabaseReading::open() const {
   streams::DatabaseOptions options;
   options.log.access = log::Access::kReadOnly;
   options.index.read_only = true;
@@ -138,7 +135,7 @@ Result<StepOutcome> DigestOfFiles::step(Budget budget) {
   if (job_) {
     return job_->step(budget);
   }
-  VERGER_TRY(database_, open_for_reading(files_, place_, clock_, random_, log_));
+  VERGER_TRY(database_, reading_.open());
   VERGER_TRY(const auto points, streams::scavenge_points(*database_));
   for (const auto& point : points) {
     if (point.number.value() == point_) {
@@ -147,11 +144,11 @@ Result<StepOutcome> DigestOfFiles::step(Budget budget) {
     }
   }
   return Error{Errc::kNotFound, fmt::format("scavenge point {} is not in the log in {}", point_,
-                                            place_.database.string())};
+                                            reading_.place.database.string())};
 }
 
 Result<StepOutcome> LogLook::step(Budget /*budget*/) {
-  VERGER_TRY(const auto database, open_for_reading(files_, place_, clock_, random_, log_));
+  VERGER_TRY(const auto database, reading_.open());
   const auto& log = database->transaction_log();
   facts_.database_id = database_id_of(log);
   facts_.chunk_size = log.chunk_size();

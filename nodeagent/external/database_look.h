@@ -21,12 +21,17 @@ struct DatabasePlace {
   [[nodiscard]] Path index_directory() const { return index.empty() ? database / "index" : index; }
 };
 
-/// A database that a server may have open, opened by us for reading, to the end of what is flushed:
-/// the newest of it may not be committed, which only the server can tell. Errors: those of
-/// streams::Database::open.
-Result<std::unique_ptr<streams::Database>> open_for_reading(FileSystem& files,
-                                                            const DatabasePlace& place,
-                                                            Clock& clock, Random& random, Log& log);
+/// A database that a server may have open, to be opened by us for reading.
+struct DatabaseReading {
+  FileSystem& files;
+  DatabasePlace place;
+  Clock& clock;
+  Random& random;
+  Log& log;
+  /// To the end of what is flushed: the newest of it may not be committed, which only the server
+  /// can tell. Errors: those of streams::Database::open.
+  [[nodiscard]] Result<std::unique_ptr<streams::Database>> open() const;
+};
 
 /// The chunk files as a directory listing shows them: of each chunk the newest version. chunk_size
 /// is not filled in. Errors: kNotFound, kIo.
@@ -65,23 +70,13 @@ class FilesLook final : public Job {
 /// the first step. Errors: kNotFound, those of opening and reading.
 class DigestOfFiles final : public node::DigestWork {
  public:
-  DigestOfFiles(FileSystem& files, DatabasePlace place, Clock& clock, Random& random, Log& log,
-                std::int64_t point)
-      : files_(files),
-        place_(std::move(place)),
-        clock_(clock),
-        random_(random),
-        log_(log),
-        point_(point) {}
+  DigestOfFiles(DatabaseReading reading, std::int64_t point)
+      : reading_(std::move(reading)), point_(point) {}
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] const streams::DatabaseDigest& digest() const override { return job_->digest(); }
 
  private:
-  FileSystem& files_;
-  DatabasePlace place_;
-  Clock& clock_;
-  Random& random_;
-  Log& log_;
+  DatabaseReading reading_;
   std::int64_t point_;
   std::unique_ptr<streams::Database> database_;
   std::optional<streams::DigestJob> job_;
@@ -97,17 +92,12 @@ struct LogFacts {
 /// Reads LogFacts; one step, which may take long on a large index.
 class LogLook final : public Job {
  public:
-  LogLook(FileSystem& files, DatabasePlace place, Clock& clock, Random& random, Log& log)
-      : files_(files), place_(std::move(place)), clock_(clock), random_(random), log_(log) {}
+  explicit LogLook(DatabaseReading reading) : reading_(std::move(reading)) {}
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] const LogFacts& facts() const { return facts_; }
 
  private:
-  FileSystem& files_;
-  DatabasePlace place_;
-  Clock& clock_;
-  Random& random_;
-  Log& log_;
+  DatabaseReading reading_;
   LogFacts facts_;
 };
 

@@ -84,10 +84,12 @@ class ExternalNode::Impl final : public node::NodeInspection,
     return progress.finished;
   }
   std::optional<api::RunningScavenge> running_scavenge() const override { return running; }
+  [[nodiscard]] DatabaseReading reading(Log& log) const {
+    return {env.files, options.place, env.clock, env.random, log};
+  }
   Result<std::shared_ptr<node::DigestWork>> make_digest_job(
       std::int64_t point_number) const override {
-    return std::make_shared<DigestOfFiles>(env.files, options.place, env.clock, env.random, env.log,
-                                           point_number);
+    return std::make_shared<DigestOfFiles>(reading(env.log), point_number);
   }
 
   // --- Looking
@@ -197,8 +199,7 @@ net::awaitable<void> ExternalNode::Impl::watch_log(std::shared_ptr<Impl> self) {
   const auto stop = std::make_shared<node::StopFlag>();
   while (!self->stopping) {
     const auto began = self->env.clock.monotonic();
-    auto look = std::make_shared<LogLook>(self->env.files, self->options.place, self->env.clock,
-                                          self->env.random, null_log());
+    auto look = std::make_shared<LogLook>(self->reading(null_log()));
     const auto looked = co_await self->env.jobs.run(look, stop);
     if (looked) {
       self->log_facts = look->facts();

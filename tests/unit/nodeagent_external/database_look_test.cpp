@@ -22,7 +22,7 @@ class DatabaseLook : public ::testing::Test {
     place_.database = directory_.path() / "db";
   }
   LogFacts look() {
-    LogLook job(posix_file_system(), place_, system_clock(), system_random(), null_log());
+    LogLook job({posix_file_system(), place_, system_clock(), system_random(), null_log()});
     const auto done = job.step({});
     EXPECT_TRUE(done.has_value()) << done.error().message;
     return job.facts();
