@@ -1,0 +1,249 @@
+// What the nodes and agents of a FakeCluster answer.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/controller/fake_cluster.h"
+
+namespace verger::test {
+
+using nlohmann::json;
+
+namespace {
+
+http::Response answer(int status, const json& body) {
+  http::Response out;
+  out.status = status;
+  out.headers.set("Content-Type", "application/json; charset=utf-8");
+  out.body = body.dump();
+  return out;
+}
+
+http::Response plain(int status, std::string body) {
+  http::Response out;
+  out.status = status;
+  out.headers.set("Content-Type", "text/plain; charset=utf-8");
+  out.headers.set("Access-Control-Allow-Methods", "GET, OPTIONS");
+  out.body = std::move(body);
+  return out;
+}
+
+http::Response problem(int status, std::string_view code) {
+  return answer(status, {{"status", status}, {"code", code}, {"detail", code}});
+}
+
+std::string permit_key(const std::string& run, const std::string& step) { return run + "|" + step; }
+
+}  // namespace
+
+http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& request) {
+  const auto target = *http::parse_target(request.target);
+  const auto& path = target.path;
+  if (path == "/gossip") {
+    return answer(200, api::to_json(gossip_of(node)));
+  }
+  if (path == "/metrics") {
+    return plain(200, fmt::format("eventstore_statuses{{name=\"Index\",status=\"{}\"}} 1\n",
+                                  node.index_merging ? "Merging" : "Idle"));
+  }
+  if (path == "/info") {
+    return answer(200, {{"esVersion", node.version},
+                        {"state", "leader"},
+                        {"features", {{"atomPub", false}, {"userManagement", true}}},
+                        {"authentication", {{"type", "internal"}, {"properties", json::array()}}}});
+  }
+  if (path == "/admin/scavenge/current" && request.method == "GET") {
+    const auto id = node.running ? node.running->id : std::string();
+    return answer(
+        200, {{"scavengeId", id}, {"scavengeLink", id.empty() ? "" : "/admin/scavenge/" + id}});
+  }
+  if (path == "/admin/scavenge" && request.method == "POST") {
+    if (node.running) {
+      return plain(400, "Scavenge is already running");
+    }
+    if (node.chunk_lock_held > 0) {
+      --node.chunk_lock_held;
+      return plain(400, "Failed to acquire the chunk switch lock");
+    }
+    const auto sync_only = target.parameter("syncOnly");
+    return answer(200, {{"scavengeId", start_scavenge(node, sync_only && *sync_only == "true")}});
+  }
+  if (path.starts_with("/admin/scavenge/") && request.method == "DELETE") {
+    if (!node.running || node.running->id != target.segments.back()) {
+      return plain(404, "Scavenge Id does not exist");
+    }
+    const auto id = node.running->id;
+    end_scavenge(node, "Stopped");
+    return answer(200, json(id));
+  }
+  if (path == "/admin/node/resign") {
+    resign(node);
+    return plain(200, "");
+  }
+  if (path.starts_with("/admin/node/priority/")) {
+    node.priority = std::stoi(target.segments.back());
+    return plain(200, "");
+  }
+  if (path.starts_with("/streams/$scavenges")) {
+    auto entries = json::array();
+    std::int64_t number = 0;
+    for (const auto& each : nodes) {
+      for (const auto& event : each.log) {
+        if (target.segments.size() > 2 && target.segments[2] != event.scavenge_id) {
+          continue;
+        }
+        const json data{{"scavengeId", event.scavenge_id},
+                        {"nodeEndpoint", event.node_endpoint},
+                        {"result", event.result},
+                        {"error", event.error.empty() ? json() : json(event.error)},
+                        {"timeTaken", "00:00:01"},
+                        {"spaceSaved", 10},
+                        {"maxChunkScavenged", 0}};
+        entries.push_back({{"eventType", event.type},
+                           {"eventNumber", number},
+                           {"positionEventNumber", number},
+                           {"data", data.dump()}});
+        ++number;
+      }
+    }
+    std::ranges::reverse(entries);
+    return answer(200, {{"entries", entries}});
+  }
+  return plain(404, "");
+}
+
+http::Response FakeCluster::start_operation(FakeNode& node, const http::Request& request) {
+  auto parsed = api::parse_operation_request(request.body);
+  if (!parsed) {
+    return problem(400, "invalid");
+  }
+  if (const auto known = node.operations.find(parsed->id); known != node.operations.end()) {
+    return answer(200, api::to_json(known->second.status));
+  }
+  if (parsed->controller_epoch < node.highest_epoch) {
+    return problem(409, "stale_epoch");
+  }
+  const auto permit = node.permits.find(permit_key(parsed->run, parsed->step));
+  if (permit == node.permits.end() || permit->second <= time_.monotonic()) {
+    return problem(409, "no_permit");
+  }
+  if (parsed->expected_instance_id != node.instance && node.up) {
+    return problem(409, "wrong_node");
+  }
+  FakeOperation operation;
+  operation.request = *parsed;
+  operation.status.id = parsed->id;
+  operation.status.kind = parsed->kind;
+  operation.status.state = api::OperationState::kActing;
+  operation.status.accepted_at = "2024-06-02T00:00:00Z";
+  operation.since = time_.monotonic();
+  const auto parameters = json::parse(parsed->parameters_json);
+  if (node.closed_at_last_look > 0) {
+    --node.closed_at_last_look;
+    operation.status.state = api::OperationState::kFailed;
+    operation.status.error_code = "gate_closed";
+    operation.status.error = "voters-alive: 2 voters are up and settled, 3 are needed";
+  } else if (parsed->kind == "scavenge_point") {
+    start_scavenge(node, false);
+    const auto point = node.running->point;
+    end_scavenge(node, "Stopped");
+    operation.status.state = api::OperationState::kDone;
+    operation.status.result_json =
+        json{{"point",
+              {{"number", point}, {"position", points.at(static_cast<std::size_t>(point))}}}}
+            .dump();
+  } else if (parsed->kind == "start_service") {
+    if (!node.up) {
+      if (node.offline) {
+        end_offline(node, false);
+      }
+      node.up = true;
+    }
+    operation.status.state = api::OperationState::kDone;
+  } else if (parsed->kind == "offline_scavenge") {
+    if (node.state == api::NodeState::kLeader) {
+      operation.status.state = api::OperationState::kFailed;
+      operation.status.error_code = "conflict";
+    }
+  } else if (parsed->kind == "scavenge") {
+    if (node.running) {
+      operation.status.state = api::OperationState::kFailed;
+      operation.status.error_code = "scavenge_running";
+    } else if (node.chunk_lock_held > 0) {
+      --node.chunk_lock_held;
+      operation.status.state = api::OperationState::kFailed;
+      operation.status.error_code = "chunk_lock_held";
+    } else {
+      operation.scavenge_id = start_scavenge(node, parameters.at("sync_only").get<bool>());
+    }
+  } else if (parsed->kind == "resign") {
+    resign(node);
+    operation.status.state = api::OperationState::kDone;
+  } else if (parsed->kind == "set_priority") {
+    node.priority = parameters.at("priority").get<std::int32_t>();
+    operation.status.state = api::OperationState::kDone;
+  } else {
+    return problem(400, "unknown_kind");
+  }
+  const auto status = api::to_json(operation.status);
+  const bool stops =
+      parsed->kind == "offline_scavenge" && operation.status.state == api::OperationState::kActing;
+  node.operations[parsed->id] = std::move(operation);
+  if (stops) {
+    begin_offline(node, parsed->id, parameters.at("point").get<std::int64_t>());
+  }
+  return answer(202, status);
+}
+
+http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& request) {
+  const auto target = *http::parse_target(request.target);
+  const auto& path = target.path;
+  if (path == "/agent/v1/facts") {
+    return answer(200, api::to_json(facts_of(node)));
+  }
+  if (path == "/agent/v1/permits") {
+    const auto permit = api::parse_permit(request.body);
+    if (!permit) {
+      return problem(400, "invalid");
+    }
+    if (permit->controller_epoch < node.highest_epoch) {
+      return problem(409, "stale_epoch");
+    }
+    if (permit->controller_epoch > node.highest_epoch) {
+      node.permits.clear();
+      node.highest_epoch = permit->controller_epoch;
+    }
+    node.permits[permit_key(permit->run, permit->step)] =
+        time_.monotonic() + std::chrono::milliseconds(permit->valid_for_ms);
+    return plain(204, "");
+  }
+  if (path == "/agent/v1/operations") {
+    return start_operation(node, request);
+  }
+  if (path.starts_with("/agent/v1/operations/")) {
+    const auto found = node.operations.find(target.segments[3]);
+    if (found == node.operations.end()) {
+      return problem(404, "not_found");
+    }
+    if (path.ends_with("/cancel") && node.offline && node.offline->operation == found->first) {
+      end_offline(node, false);
+    }
+    if (path.ends_with("/cancel") && node.running &&
+        node.running->id == found->second.scavenge_id) {
+      end_scavenge(node, "Stopped");
+    }
+    return answer(200, api::to_json(found->second.status));
+  }
+  if (path == "/agent/v1/digest") {
+    api::Digest digest;
+    digest.point_number = std::stoll(std::string(*target.parameter("point")));
+    digest.logical = node.digest;
+    digest.readable = "rr";
+    digest.chunks = {"c0", node.digest};
+    return answer(200, api::to_json(digest));
+  }
+  return plain(404, "");
+}
+
+}  // namespace verger::test
