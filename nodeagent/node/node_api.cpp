@@ -166,7 +166,8 @@ net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest reques
   if (!format) {
     co_return format.error();
   }
-  core->members.set_self(core->describe_self());
+  // As on the server, reading refreshes nothing: the own entry is as of the last gossip round,
+  // message or change of state (node-interface.md §1.9).
   auto members = ordered_json::array();
   for (const auto& member : core->gossip_past.empty() ? core->members.view(core->leader_id())
                                                       : core->gossip_past.front().second) {
@@ -207,8 +208,7 @@ net::awaitable<Response> priority(std::shared_ptr<Core> core, RoutedRequest requ
     co_return text_response(400, "nodePriority must be an integer.", methods::kPost, false);
   }
   if (!core->options.read_only_replica) {
-    core->election->set_priority(*value);
-    core->members.set_self(core->describe_self());
+    core->election->set_priority(*value);  // in gossip from the next round on
     core->env.log.info("node priority set",
                        {{"node", core->self}, {"priority", std::to_string(*value)}});
   }
