@@ -6,6 +6,7 @@ StepKinds standard_step_kinds() {
   StepKinds kinds;
   kinds.add(make_scavenge_step());
   kinds.add(make_resign_step());
+  kinds.add(make_start_server_step());
   kinds.add(make_set_priority_step());
   kinds.add(make_scavenge_point_step());
   kinds.add(make_offline_scavenge_step());

@@ -67,6 +67,19 @@ Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::stri
   resign.expected = {order.policy.leader_hold_ms + 300, order.policy.leader_hold_ms + 60'000};
   resign.cost = StepCost{true, order.margin(node)};
 
+  // One leader of sixteen was seen to end by itself in resigning (node-interface.md §3.4).
+  Step start;
+  start.id = fmt::format("start-{}", node.name);
+  start.kind = "start_server";
+  start.node = node.name;
+  start.parameters.emplace("graceMs", order.policy.election_settle_ms);
+  start.gates = {{"right-cluster", 0}};
+  start.act = fmt::format("start the server of {} where resigning made it end", node.name);
+  start.observe = "it answers, in its role";
+  start.reason = "a leader may end by itself in resigning";
+  start.attempts = 3;
+  start.expected = {0, 60'000};
+
   Step restore;
   restore.id = fmt::format("restore-{}", node.name);
   restore.kind = "set_priority";
@@ -82,9 +95,12 @@ Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::stri
   restore.attempts = 3;
   restore.expected = {1'000, 5'000};
 
-  stage.groups.reserve(3);
+  stage.groups.reserve(4);
   stage.groups.push_back(alone(std::move(lower)));
   stage.groups.push_back(alone(std::move(resign)));
+  if (node.agent && node.agent->service_control) {
+    stage.groups.push_back(alone(std::move(start)));
+  }
   stage.groups.push_back(alone(std::move(restore)));
   return stage;
 }

@@ -91,7 +91,7 @@ Verdict judge_failed(const OperationNews& news) {
 }
 
 /// What the agent looks at once more. It does not know who is registered, nor who is skipped, so it
-/// is told counts.
+/// is told counts; which cluster it is, only the controller can tell.
 std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {
   std::vector<api::GateLimit> out;
   const auto& snapshot = context.snapshot;
@@ -99,6 +99,9 @@ std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {
   const bool votes = node != nullptr && !node->read_only_replica;
   for (const auto& gate : context.step.gates) {
     auto limit = gate.limit;
+    if (gate.name == "right-cluster") {
+      continue;
+    }
     if (gate.name == "voters-alive") {
       limit = std::ranges::count_if(snapshot.nodes, [&](const auto& each) {
         return !each.read_only_replica && !context.skipped_nodes.contains(each.name);

@@ -62,6 +62,26 @@ TEST(Strategies, OfflineStopsEachServiceScavengesItsFilesAndStartsIt) {
   EXPECT_GE(restarted, 2) << "each was stopped and started, and is another process now";
 }
 
+TEST(Strategies, ALeaderThatEndsInResigningIsStartedByItsAgent) {
+  RealCluster cluster({.separate_agents = true, .role = "node", .services = true});
+  cluster.start_all({{"VERGER_FAILPOINT", "node.resign.before-unknown"}});
+  cluster.register_cluster();
+  const auto id = cluster.start_scavenge_run();
+  const auto run = cluster.wait_for_run(id, seconds(90));
+  SCOPED_TRACE(cluster.logs());
+  expect_one_point_and_one_digest(run);
+  int started = 0;
+  for (const auto& stage : run.at("stages")) {
+    for (const auto& step : stage.at("steps")) {
+      if (step.at("kind") == "start_server" && step.at("state") == "done") {
+        ++started;
+        EXPECT_FALSE(step.at("result").contains("notNeeded")) << step.dump(1);
+      }
+    }
+  }
+  EXPECT_EQ(started, 1) << run.at("stages").dump(1);
+}
+
 TEST(Strategies, OfflineIsRefusedWhereAgentsCannotStopTheirServers) {
   RealCluster cluster;
   cluster.start_all();

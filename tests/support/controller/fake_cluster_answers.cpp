@@ -159,6 +159,7 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
         end_offline(node, false);
       }
       node.up = true;
+      restart(node.name);
     }
     operation.status.state = api::OperationState::kDone;
   } else if (parsed->kind == "offline_scavenge") {

@@ -239,9 +239,9 @@ void RealCluster::start_controller(const Environment& environment) {
       .command = controller_command(), .environment = environment, .output = log_of("controller")});
 }
 
-void RealCluster::start_all() {
+void RealCluster::start_all(const Environment& of_nodes) {
   for (std::size_t i = 0; i < kNodes; ++i) {
-    start_node(i);
+    start_node(i, of_nodes);
     if (options_.separate_agents) {
       start_agent(i);
     }

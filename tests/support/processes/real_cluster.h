@@ -47,7 +47,7 @@ class RealCluster {
 
   void start_node(std::size_t index, const Environment& environment = {});
   void start_controller(const Environment& environment = {});
-  void start_all();
+  void start_all(const Environment& of_nodes = {});
   /// Starts again, without failpoints, what has died. Returns how many processes that were.
   int restart_dead();
   Process& node(std::size_t index) { return *nodes_.at(index); }

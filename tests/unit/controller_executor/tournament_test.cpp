@@ -185,7 +185,22 @@ TEST_F(TournamentCase, ResignedLeaderWinsAgain) {
   EXPECT_EQ(h_.state(run).planned_moves(), 1);
 }
 
+TEST_F(TournamentCase, TheLeaderCrashesInResigningAndItsAgentStartsIt) {
+  cluster().acted = [this](const test::FakeNode& acting, const http::Request&) {
+    if (acting.resigns > 0 && node("n1").instance == "instance-1-1") {
+      node("n1").up = false;
+    }
+  };
+  const auto run = start();
+  expect_done_and_true(run);
+  EXPECT_EQ(step(run, "start-n1").status, StepStatus::kDone);
+  EXPECT_NE(node("n1").instance, "instance-1-1");
+  EXPECT_EQ(cluster().total_resigns(), 1);
+  EXPECT_TRUE(h_.state(run).alerts.empty());
+}
+
 TEST_F(TournamentCase, TheLeaderCrashesInResigningAndNothingStartsIt) {
+  node("n1").service_control = false;
   cluster().acted = [this](const test::FakeNode& acting, const http::Request&) {
     if (acting.resigns > 0) {
       node("n1").up = false;

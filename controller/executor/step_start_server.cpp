@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/step_support.h"
+#include "controller/executor/step_kinds.h"
+
+namespace verger::controller {
+namespace {
+
+using namespace detail;
+using nlohmann::json;
+
+class StartServerStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "start_server"; }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    const auto* node = context.node();
+    if (node == nullptr) {
+      co_return wait("it is not registered any more");
+    }
+    if (node->answered) {
+      co_return not_needed({{"notNeeded", "it runs"}, {"instance", node->instance_id}});
+    }
+    // A service manager that starts ended servers has done so by then.
+    if (context.in_reason.count() < int_parameter(context.step, "graceMs", 10'000)) {
+      co_return wait("its server ended; it may be started again by itself");
+    }
+    co_return ready({{"ended", node->problem}});
+  }
+
+  net::awaitable<ActAnswer> act(StepContext context) override {
+    co_return co_await act_through_agent(context, "start_service", json::object());
+  }
+
+  net::awaitable<Verdict> observe(StepContext context) override {
+    const auto* node = context.node();
+    if (node != nullptr && node->answered && node->alive && node->role != planner::Role::kOther) {
+      co_return done({{"instance", node->instance_id}});
+    }
+    const auto operation = context.state.operation;
+    const auto news = co_await ask_agent(context, operation);
+    switch (news.kind) {
+      case OperationNews::Kind::kNotArrived:
+        co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
+      case OperationNews::Kind::kFailed:
+        co_return judge_failed(news);
+      case OperationNews::Kind::kUnderWay:
+      case OperationNews::Kind::kUnknown:
+      case OperationNews::Kind::kDone:
+        break;
+    }
+    co_return running({{"phase", "its server starts"}});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepKind> make_start_server_step() { return std::make_unique<StartServerStep>(); }
+
+}  // namespace verger::controller
