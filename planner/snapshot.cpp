@@ -66,7 +66,12 @@ std::int64_t ClusterSnapshot::lag(const NodeSnapshot& node) const {
   if (head == nullptr || head->writer_checkpoint < 0 || node.writer_checkpoint < 0) {
     return -1;
   }
-  return std::max<std::int64_t>(0, head->writer_checkpoint - node.writer_checkpoint);
+  const auto behind = [](std::int64_t leads, std::int64_t follows) {
+    return leads < 0 || follows < 0 ? std::int64_t{0} : std::max<std::int64_t>(0, leads - follows);
+  };
+  return std::max({behind(head->writer_checkpoint, node.writer_checkpoint),
+                   behind(head->writer_checkpoint, node.chaser_checkpoint),
+                   behind(head->last_commit_position, node.last_commit_position)});
 }
 
 std::optional<Point> ClusterSnapshot::latest_point() const {

@@ -201,7 +201,8 @@ struct ClusterSnapshot {
     const bool one_missing = voters() % 2 == 0 && silent_strangers > 0;
     return (voters() + (one_missing ? 1 : 0)) / 2 + 1;
   }
-  /// Bytes of the log that `node` lacks of what the leader had; -1 when it cannot be told.
+  /// Bytes of the log that `node` has not received, not processed or not indexed of what the leader
+  /// has, whichever is most (node-interface.md §3.7); -1 when it cannot be told.
   [[nodiscard]] std::int64_t lag(const NodeSnapshot& node) const;
   /// The newest point that any node has in its log.
   [[nodiscard]] std::optional<Point> latest_point() const;

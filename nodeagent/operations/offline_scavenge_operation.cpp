@@ -134,7 +134,9 @@ class OfflineScavengeOperation final : public Operation {
       }
       co_return unknown("the server has been started and does not answer yet");
     }
-    if (const auto behind = not_caught_up(*gossip, *self); !behind.empty()) {
+    const auto behind = not_caught_up(*gossip, *self, memory);
+    record.memory_json = memory.dump();
+    if (!behind.empty()) {
       co_return Observation{.kind = Observation::Kind::kRunning, .code = {}, .text = behind};
     }
     const auto looked = co_await fresh_look(node);
@@ -165,17 +167,38 @@ class OfflineScavengeOperation final : public Operation {
   }
 
  private:
-  static std::string not_caught_up(const api::Gossip& gossip, const api::GossipMember& self) {
+  /// What the leader has at one look ("goal" of the memory), the node has to have at a later one,
+  /// received, processed and indexed (node-interface.md §3.7): a busy leader is always ahead.
+  static std::string not_caught_up(const api::Gossip& gossip, const api::GossipMember& self,
+                                   json& memory) {
     if (self.state != api::NodeState::kFollower && self.state != api::NodeState::kLeader &&
         self.state != api::NodeState::kReadOnlyReplica) {
       return fmt::format("the server is {}", api::to_string(self.state));
     }
-    for (const auto& member : gossip.members) {
-      if (member.is_alive && member.state == api::NodeState::kLeader &&
-          self.writer_checkpoint < member.writer_checkpoint) {
-        return fmt::format("the server is {} bytes behind its leader",
-                           member.writer_checkpoint - self.writer_checkpoint);
-      }
+    const auto leader = std::ranges::find_if(gossip.members, [](const api::GossipMember& member) {
+      return member.is_alive && member.state == api::NodeState::kLeader;
+    });
+    if (self.state == api::NodeState::kLeader) {
+      return {};
+    }
+    if (leader == gossip.members.end()) {
+      return "the server runs, and no node leads";
+    }
+    const json known = memory.value("goal", json::object());
+    if (known.value("epoch", -1) != leader->epoch_number) {
+      memory["goal"] = {{"epoch", leader->epoch_number},
+                        {"writer", leader->writer_checkpoint},
+                        {"commit", leader->last_commit_position}};
+      return "the server has joined its leader";
+    }
+    const auto has = [](std::int64_t position, std::int64_t goal) {
+      return position < 0 || position >= goal;
+    };
+    const auto writer = known.value("writer", std::int64_t{-1});
+    if (self.epoch_number != leader->epoch_number || !has(self.writer_checkpoint, writer) ||
+        !has(self.chaser_checkpoint, writer) ||
+        !has(self.last_commit_position, known.value("commit", std::int64_t{-1}))) {
+      return fmt::format("the server catches up to position {}", writer);
     }
     return {};
   }

@@ -123,9 +123,7 @@ void lag_below(const Look& look, States& out) {
     if (&node == leader || !is_up(node)) {
       continue;
     }
-    const bool known = leader->writer_checkpoint >= 0 && node.writer_checkpoint >= 0;
-    const auto lag =
-        known ? std::max<std::int64_t>(0, leader->writer_checkpoint - node.writer_checkpoint) : -1;
+    const auto lag = look.snapshot.lag(node);
     if (lag < 0) {
       out.push_back(closed(look.gate.name, "lag-unknown", node.name, "its position is not known",
                            "wait until gossip has its checkpoints"));
@@ -152,7 +150,10 @@ void lag_falling(const Look& look, States& out) {
     if (!is_up(node) || lag <= kLagNoise || node.lag_before < 0 || lag < node.lag_before) {
       continue;
     }
-    if (node.leader_before >= 0 && node.writer_checkpoint >= node.leader_before) {
+    const auto kept =
+        std::min(node.writer_checkpoint,
+                 node.chaser_checkpoint < 0 ? node.writer_checkpoint : node.chaser_checkpoint);
+    if (node.leader_before >= 0 && kept >= node.leader_before) {
       continue;  // it keeps up: it has all that the leader had then
     }
     out.push_back(measured(

@@ -138,6 +138,25 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Each, ClosedGate, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
+TEST(Gates, WhatIsReceivedAndNotProcessedOrNotIndexedIsALag) {
+  auto snapshot = cluster();
+  const auto& leader = snapshot.nodes[0];
+  auto& node = snapshot.nodes[1];
+  snapshot.nodes[0].last_commit_position = leader.writer_checkpoint - 100;
+  node.chaser_checkpoint = leader.writer_checkpoint;
+  node.last_commit_position = leader.last_commit_position;
+  EXPECT_EQ(snapshot.lag(node), 0);
+  node.chaser_checkpoint -= 3'000;
+  EXPECT_EQ(snapshot.lag(node), 3'000);
+  node.last_commit_position -= 5'000;
+  EXPECT_EQ(snapshot.lag(node), 5'000);
+  EXPECT_EQ(evaluate({"lag-below", 4'000}, snapshot, "n2").front().verdict, GateVerdict::kClosed);
+  // A version that does not tell.
+  node.chaser_checkpoint = -1;
+  node.last_commit_position = -1;
+  EXPECT_EQ(snapshot.lag(node), 0);
+}
+
 TEST(Gates, ALagThatFallsOrIsNoiseIsNone) {
   auto snapshot = cluster();
   snapshot.nodes[0].writer_checkpoint += 8 << 20U;
