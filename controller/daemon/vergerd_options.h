@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "controller/daemon/trusted_clients.h"
+#include "engine/settings/settings.h"
+#include "nodeagent/http/tls.h"
+#include "planner/policy.h"
+
+namespace verger::controller {
+
+/// What vergerd is told by flags, environment and file.
+struct VergerdOptions {
+  std::string data;
+  std::string credentials;
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 2115;
+  std::string port_file;
+  ClientTls tls;
+  http::TlsFiles api_tls;  ///< of the API; without a certificate it is plain, on loopback
+  std::string agents_ca_file;
+  std::int64_t agent_certificate_days = 90;
+  std::int64_t agent_certificate_seconds = 0;
+  std::int64_t poll_interval_ms = 1000;
+  std::int64_t request_deadline_ms = 15'000;
+  std::int64_t permit_valid_ms = 60'000;
+  std::int64_t leader_hold_ms = planner::ScavengePolicy().leader_hold_ms;
+  std::int64_t election_settle_ms = planner::ScavengePolicy().election_settle_ms;
+  std::int64_t disk_reserve_mib = planner::ScavengePolicy().disk_reserve_bytes >> 20U;
+  std::int64_t end_after_seconds = 0;
+  bool json_log = false;
+
+  [[nodiscard]] Path agents_ca() const {
+    return agents_ca_file.empty() ? Path(data) / "agents-ca.pem" : Path(agents_ca_file);
+  }
+  [[nodiscard]] Path credentials_directory() const {
+    return credentials.empty() ? Path(data) / "credentials" : Path(credentials);
+  }
+  [[nodiscard]] std::chrono::seconds agent_certificate_lifetime() const {
+    return agent_certificate_seconds > 0 ? std::chrono::seconds(agent_certificate_seconds)
+                                         : std::chrono::hours(24 * agent_certificate_days);
+  }
+  /// What plans start from.
+  [[nodiscard]] planner::Policy policy() const;
+};
+
+void add_options(settings::Settings& all, VergerdOptions& options);
+
+/// Options that do not go together. Error: kInvalidArgument, with what to give.
+Result<void> check_options(const VergerdOptions& options);
+
+}  // namespace verger::controller
