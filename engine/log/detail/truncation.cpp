@@ -46,12 +46,18 @@ LogPosition epoch_below(const std::vector<std::shared_ptr<const Chunk>>& chunks,
   return last ? last->position : kNoPosition;
 }
 
-}  // namespace
+/// What truncate.chk asks for, and what the messages need to say about it.
+struct Asked {
+  const Path& directory;
+  LogPosition position;
+  std::int32_t chunk_size = 0;
 
-Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
-                                       const Snapshot& snapshot, const LogOptions& options,
-                                       LogPosition position) {
-  const auto values = snapshot.checkpoints.values();
+  [[nodiscard]] std::string where() const { return (directory / "truncate.chk").string(); }
+  [[nodiscard]] std::int64_t chunk() const { return position.value() / chunk_size; }
+};
+
+/// That the position is one, and was meant.
+Result<void> check_value(const Path& directory, const Snapshot& snapshot, LogPosition position) {
   const auto where = (directory / "truncate.chk").string();
   const auto size = snapshot.checkpoints.file_size(Checkpoint::kTruncate);
   if (position.value() < 0) {
@@ -66,83 +72,115 @@ Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
                              "to {}; remove it, or write the position meant",
                              where, *size, position)};
   }
-  VERGER_TRY(const auto chunk_size, chunk_size_of(files, directory, snapshot.listing, options));
-  const auto writer_chunk = values.writer.value() / chunk_size;
-  const auto number = position.value() / chunk_size;
-  if (values.writer.value() < 0 || writer_chunk >= kMaxChunkCount || number >= kMaxChunkCount) {
-    return Error{
-        Errc::kCorruption,
-        fmt::format("{}: cannot truncate to {}: no database is that long", where, position)};
+  return {};
+}
+
+/// That it lies in the log whose end writer.chk tells.
+Result<void> check_against_log(const Asked& asked, const Snapshot& snapshot) {
+  const auto writer = snapshot.checkpoints.values().writer;
+  const auto writer_chunk = writer.value() / asked.chunk_size;
+  if (writer.value() < 0 || writer_chunk >= kMaxChunkCount || asked.chunk() >= kMaxChunkCount) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: cannot truncate to {}: no database is that long", asked.where(),
+                             asked.position)};
   }
-  if (position > values.writer) {
+  if (asked.position > writer) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: cannot truncate to {}, the log ends at {} (writer.chk); remove "
                              "truncate.chk, or restore both from the same backup",
-                             where, position, values.writer)};
+                             asked.where(), asked.position, writer)};
   }
-  const auto& listed = snapshot.listing.chunks;
-  if (std::ranges::any_of(
-          listed, [&](const auto& file) { return file.start.value() == writer_chunk + 1; })) {
+  if (std::ranges::any_of(snapshot.listing.chunks, [&](const auto& file) {
+        return file.start.value() == writer_chunk + 1;
+      })) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: cannot truncate to {}: chunk {} exists although writer.chk ({}) "
                              "says that the log ends before it; restore both from the same backup",
-                             where, position, writer_chunk + 1, values.writer)};
+                             asked.where(), asked.position, writer_chunk + 1, writer)};
   }
-  VERGER_TRY(const auto live, find_live_files(files, directory, listed));
-  const LiveFiles::Live* covering = nullptr;
+  return {};
+}
+
+/// The file that holds the position; nullptr: it begins a chunk that is not there. All files below
+/// it open, without a gap.
+Result<const LiveFiles::Live*> find_covering(FileSystem& files, const Asked& asked,
+                                             const LiveFiles& live) {
   std::int64_t covered = 0;
   for (const auto& one : live.latest) {
-    if (one.file.start.value() > number) {
-      break;
-    }
-    if (one.file.start.value() > covered) {
+    if (one.file.start.value() > asked.chunk() || one.file.start.value() > covered) {
       break;
     }
     covered = std::int64_t{one.end.value()} + 1;
-    if (covered > number) {
-      covering = &one;
-      break;
+    if (covered > asked.chunk()) {
+      return &one;
     }
-    VERGER_CHECK(open_live_chunk(files, directory, one, chunk_size));
+    VERGER_CHECK(open_live_chunk(files, asked.directory, one, asked.chunk_size));
   }
-  if (covering == nullptr && covered < number) {
-    return missing_chunk(directory, ChunkNumber(static_cast<std::int32_t>(covered)), chunk_size);
+  if (covered < asked.chunk()) {
+    return missing_chunk(asked.directory, ChunkNumber(static_cast<std::int32_t>(covered)),
+                         asked.chunk_size);
   }
+  return nullptr;
+}
+
+/// A scavenged file goes as a whole, any other is cut. Returns the number of the first chunk to
+/// remove.
+Result<std::int64_t> plan_cut(FileSystem& files, const Asked& asked,
+                              const LiveFiles::Live& covering, TruncationPlan& plan) {
+  const Path path = asked.directory / covering.file.name;
+  VERGER_TRY(const auto header, read_chunk_header(files, path));
+  if (header.chunk_size != asked.chunk_size) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: was written with chunk size {}, the database is opened with {}",
+                             path.string(), header.chunk_size, asked.chunk_size)};
+  }
+  if (header.scavenged) {
+    plan.target = LogPosition(std::int64_t{covering.file.start.value()} * asked.chunk_size);
+    return covering.file.start.value();
+  }
+  if (asked.position.value() % asked.chunk_size == 0) {
+    return asked.chunk();
+  }
+  plan.cut = covering.file.name;
+  plan.keep = asked.position.value() % asked.chunk_size;
+  plan.cut_size = align_chunk_file(kChunkHeaderSize + static_cast<std::uint64_t>(asked.chunk_size) +
+                                   kChunkFooterSize);
+  VERGER_TRY(const auto cut, Chunk::open_active(files, path, plan.keep));
+  Bytes buffer;
+  if (auto before = cut->read_before(asked.position, buffer); !before) {
+    return before.error().within(fmt::format("{}: cannot truncate to {}: no record ends there",
+                                             asked.where(), asked.position));
+  }
+  return asked.chunk() + 1;
+}
+
+}  // namespace
+
+Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
+                                       const Snapshot& snapshot, const LogOptions& options,
+                                       LogPosition position) {
+  VERGER_CHECK(check_value(directory, snapshot, position));
+  VERGER_TRY(const auto chunk_size, chunk_size_of(files, directory, snapshot.listing, options));
+  const Asked asked{directory, position, chunk_size};
+  VERGER_CHECK(check_against_log(asked, snapshot));
+  const auto values = snapshot.checkpoints.values();
+  const auto& listed = snapshot.listing.chunks;
+  VERGER_TRY(const auto live, find_live_files(files, directory, listed));
+  VERGER_TRY(const auto* const covering, find_covering(files, asked, live));
 
   TruncationPlan plan;
   plan.target = position;
-  auto first_removed = number;
+  auto first_removed = asked.chunk();
   if (covering != nullptr) {
-    const Path path = directory / covering->file.name;
-    VERGER_TRY(const auto header, read_chunk_header(files, path));
-    if (header.chunk_size != chunk_size) {
-      return Error{Errc::kInvalidArgument,
-                   fmt::format("{}: was written with chunk size {}, the database is opened with {}",
-                               path.string(), header.chunk_size, chunk_size)};
-    }
-    if (header.scavenged) {
-      plan.target = LogPosition(std::int64_t{covering->file.start.value()} * chunk_size);
-      first_removed = covering->file.start.value();
-    } else if (position.value() % chunk_size != 0) {
-      first_removed = number + 1;
-      plan.cut = covering->file.name;
-      plan.keep = position.value() % chunk_size;
-      plan.cut_size = align_chunk_file(kChunkHeaderSize + static_cast<std::uint64_t>(chunk_size) +
-                                       kChunkFooterSize);
-      VERGER_TRY(const auto cut, Chunk::open_active(files, path, plan.keep));
-      Bytes buffer;
-      if (auto before = cut->read_before(position, buffer); !before) {
-        return before.error().within(
-            fmt::format("{}: cannot truncate to {}: no record ends there", where, position));
-      }
-    }
+    VERGER_TRY(first_removed, plan_cut(files, asked, *covering, plan));
     // Once the covering chunk is gone nothing more can be lost: a truncation that was interrupted
     // there goes on whatever the limit.
     if (options.max_truncation >= 0 && values.writer - position > options.max_truncation) {
-      return Error{Errc::kRefused,
-                   fmt::format("{}: truncating to {} would cut {} bytes off the log, the limit is "
-                               "{}; raise the limit if that is meant, or remove truncate.chk",
-                               where, position, values.writer - position, options.max_truncation)};
+      return Error{
+          Errc::kRefused,
+          fmt::format("{}: truncating to {} would cut {} bytes off the log, the limit is "
+                      "{}; raise the limit if that is meant, or remove truncate.chk",
+                      asked.where(), position, values.writer - position, options.max_truncation)};
     }
   }
   plan.first_removed = ChunkNumber(static_cast<std::int32_t>(first_removed));
