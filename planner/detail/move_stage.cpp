@@ -17,6 +17,94 @@ std::vector<Gate> move_gates(const ScavengeOrder& order) {
   return gates;
 }
 
+struct Priorities {
+  std::int32_t lowest = 0;    ///< nobody with another one loses against it
+  std::int32_t original = 0;  ///< to be set again
+};
+
+Priorities priorities_of(const ScavengeOrder& order, const NodeSnapshot& node) {
+  const auto lowest = order.losing_priority(node);
+  // What an earlier run may have left behind, nobody wants back.
+  const bool left_behind = node.priority == lowest || node.priority == -1;
+  return {lowest, left_behind ? 0 : node.priority};
+}
+
+Step lower_step(const ScavengeOrder& order, const NodeSnapshot& node,
+                const Priorities& priorities) {
+  Step step;
+  step.id = fmt::format("lower-{}", node.name);
+  step.kind = "set_priority";
+  step.node = node.name;
+  step.parameters.emplace("priority", priorities.lowest);
+  step.parameters.emplace("restore", priorities.original);
+  step.parameters.emplace("onlyIfLeader", true);
+  step.parameters.emplace("agent", node.has_agent());
+  step.gates = move_gates(order);
+  step.act = fmt::format("set the priority of {} to {}", node.name, priorities.lowest);
+  step.observe = "gossip shows the priority";
+  step.undo = fmt::format("set it back to {}", priorities.original);
+  step.reason = "with equal priorities the node that resigns may win again";
+  step.attempts = 3;
+  step.expected = {1'000, 5'000};
+  step.cost = StepCost{false, order.margin(node)};
+  return step;
+}
+
+Step resign_step(const ScavengeOrder& order, const NodeSnapshot& node) {
+  Step step;
+  step.id = fmt::format("resign-{}", node.name);
+  step.kind = "resign";
+  step.node = node.name;
+  step.parameters.emplace("holdMs", order.policy.leader_hold_ms);
+  step.parameters.emplace("settleMs", order.policy.election_settle_ms);
+  step.parameters.emplace("agent", node.has_agent());
+  step.gates = move_gates(order);
+  step.gates.push_back({"nobody-scavenges", 0});
+  step.gates.push_back({"leader-settled", order.policy.election_settle_ms});
+  step.act = fmt::format("make {} resign", node.name);
+  step.observe = fmt::format("all voters show another leader, unchanged for {} ms",
+                             order.policy.leader_hold_ms);
+  step.reason = "the node that serves the writes is not scavenged";
+  step.attempts = order.policy.resign_attempts;
+  step.expected = {order.policy.leader_hold_ms + 300, order.policy.leader_hold_ms + 60'000};
+  step.cost = StepCost{true, order.margin(node)};
+  return step;
+}
+
+/// One leader of sixteen was seen to end by itself in resigning (node-interface.md §3.4).
+Step start_step(const ScavengeOrder& order, const NodeSnapshot& node) {
+  Step step;
+  step.id = fmt::format("start-{}", node.name);
+  step.kind = "start_server";
+  step.node = node.name;
+  step.parameters.emplace("graceMs", order.policy.election_settle_ms);
+  step.gates = {{"right-cluster", 0}};
+  step.act = fmt::format("start the server of {} where resigning made it end", node.name);
+  step.observe = "it answers, in its role";
+  step.reason = "a leader may end by itself in resigning";
+  step.attempts = 3;
+  step.expected = {0, 60'000};
+  return step;
+}
+
+Step restore_step(const NodeSnapshot& node, const Priorities& priorities) {
+  Step step;
+  step.id = fmt::format("restore-{}", node.name);
+  step.kind = "set_priority";
+  step.node = node.name;
+  step.parameters.emplace("priority", priorities.original);
+  step.parameters.emplace("restore", priorities.original);
+  step.parameters.emplace("onlyIfLeader", false);
+  step.parameters.emplace("agent", node.has_agent());
+  step.gates = {{"right-cluster", 0}};
+  step.act = fmt::format("set the priority of {} back to {}", node.name, priorities.original);
+  step.observe = "gossip shows the priority";
+  step.reason = "the run leaves the cluster as it was";
+  step.attempts = 3;
+  step.expected = {1'000, 5'000};
+  return step;
+}
+
 }  // namespace
 
 Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::string if_put_off) {
@@ -28,80 +116,14 @@ Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::stri
   stage.on_failure = FailureRule::kUndoAll;
   stage.if_put_off = std::move(if_put_off);
 
-  const auto lowest = order.losing_priority(node);
-  // What an earlier run may have left behind, nobody wants back.
-  const bool left_behind = node.priority == lowest || node.priority == -1;
-  const std::int32_t original = left_behind ? 0 : node.priority;
-  Step lower;
-  lower.id = fmt::format("lower-{}", node.name);
-  lower.kind = "set_priority";
-  lower.node = node.name;
-  lower.parameters.emplace("priority", lowest);
-  lower.parameters.emplace("restore", original);
-  lower.parameters.emplace("onlyIfLeader", true);
-  lower.parameters.emplace("agent", node.has_agent());
-  lower.gates = move_gates(order);
-  lower.act = fmt::format("set the priority of {} to {}", node.name, lowest);
-  lower.observe = "gossip shows the priority";
-  lower.undo = fmt::format("set it back to {}", original);
-  lower.reason = "with equal priorities the node that resigns may win again";
-  lower.attempts = 3;
-  lower.expected = {1'000, 5'000};
-  lower.cost = StepCost{false, order.margin(node)};
-
-  Step resign;
-  resign.id = fmt::format("resign-{}", node.name);
-  resign.kind = "resign";
-  resign.node = node.name;
-  resign.parameters.emplace("holdMs", order.policy.leader_hold_ms);
-  resign.parameters.emplace("settleMs", order.policy.election_settle_ms);
-  resign.parameters.emplace("agent", node.has_agent());
-  resign.gates = move_gates(order);
-  resign.gates.push_back({"nobody-scavenges", 0});
-  resign.gates.push_back({"leader-settled", order.policy.election_settle_ms});
-  resign.act = fmt::format("make {} resign", node.name);
-  resign.observe = fmt::format("all voters show another leader, unchanged for {} ms",
-                               order.policy.leader_hold_ms);
-  resign.reason = "the node that serves the writes is not scavenged";
-  resign.attempts = order.policy.resign_attempts;
-  resign.expected = {order.policy.leader_hold_ms + 300, order.policy.leader_hold_ms + 60'000};
-  resign.cost = StepCost{true, order.margin(node)};
-
-  // One leader of sixteen was seen to end by itself in resigning (node-interface.md §3.4).
-  Step start;
-  start.id = fmt::format("start-{}", node.name);
-  start.kind = "start_server";
-  start.node = node.name;
-  start.parameters.emplace("graceMs", order.policy.election_settle_ms);
-  start.gates = {{"right-cluster", 0}};
-  start.act = fmt::format("start the server of {} where resigning made it end", node.name);
-  start.observe = "it answers, in its role";
-  start.reason = "a leader may end by itself in resigning";
-  start.attempts = 3;
-  start.expected = {0, 60'000};
-
-  Step restore;
-  restore.id = fmt::format("restore-{}", node.name);
-  restore.kind = "set_priority";
-  restore.node = node.name;
-  restore.parameters.emplace("priority", original);
-  restore.parameters.emplace("restore", original);
-  restore.parameters.emplace("onlyIfLeader", false);
-  restore.parameters.emplace("agent", node.has_agent());
-  restore.gates = {{"right-cluster", 0}};
-  restore.act = fmt::format("set the priority of {} back to {}", node.name, original);
-  restore.observe = "gossip shows the priority";
-  restore.reason = "the run leaves the cluster as it was";
-  restore.attempts = 3;
-  restore.expected = {1'000, 5'000};
-
+  const auto priorities = priorities_of(order, node);
   stage.groups.reserve(4);
-  stage.groups.push_back(alone(std::move(lower)));
-  stage.groups.push_back(alone(std::move(resign)));
+  stage.groups.push_back(alone(lower_step(order, node, priorities)));
+  stage.groups.push_back(alone(resign_step(order, node)));
   if (node.agent && node.agent->service_control) {
-    stage.groups.push_back(alone(std::move(start)));
+    stage.groups.push_back(alone(start_step(order, node)));
   }
-  stage.groups.push_back(alone(std::move(restore)));
+  stage.groups.push_back(alone(restore_step(node, priorities)));
   return stage;
 }
 
