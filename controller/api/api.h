@@ -33,7 +33,8 @@ struct ApiParts {
   Log& log;
   /// Null: agents cannot enrol here.
   AgentBook* agents = nullptr;
-  const CommitTimes* commits = nullptr;  ///< nullptr: not measured
+  const CommitTimes* commits = nullptr;               ///< nullptr: not measured
+  const NotificationCounts* notifications = nullptr;  ///< nullptr: nobody is told
 };
 
 /// Answers /api/v1. All calls on the executor's thread.

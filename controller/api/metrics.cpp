@@ -189,7 +189,23 @@ class Scrape {
         .Set(seconds(times.longest));
   }
 
+  void notifications(const NotificationCounts& counts) {
+    auto& told = prometheus::BuildCounter()
+                     .Name("verger_notifications_total")
+                     .Help("Notifications since this controller started")
+                     .Register(registry_);
+    const auto add = [&told](const char* way, const NotificationCounts::Of& of) {
+      told.Add({{"way", way}, {"outcome", "told"}}).Increment(static_cast<double>(of.told));
+      told.Add({{"way", way}, {"outcome", "failed"}}).Increment(static_cast<double>(of.failed));
+    };
+    add("webhook", counts.webhooks);
+    add("command", counts.commands);
+  }
+
   void controller() {
+    if (parts_.notifications != nullptr) {
+      notifications(*parts_.notifications);
+    }
     if (parts_.commits != nullptr) {
       commits(*parts_.commits);
     }

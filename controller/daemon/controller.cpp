@@ -93,7 +93,8 @@ struct Controller::Parts {
              .access = access,
              .log = network.log,
              .agents = &agents,
-             .commits = &journal->times()}) {}
+             .commits = &journal->times(),
+             .notifications = &notifier.counts()}) {}
 };
 
 Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

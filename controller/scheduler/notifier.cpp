@@ -33,6 +33,7 @@ struct Notifier::Impl {
   NotifierParts parts;
   Sequence seen{0};
   std::size_t active = 0;
+  NotificationCounts counts;
   bool stopping = false;
 
   [[nodiscard]] std::optional<Notice> notice_of(const JournalEvent& event) const {
@@ -100,6 +101,7 @@ struct Notifier::Impl {
       const auto answer = co_await self->parts.network.client.send(
           *endpoint, std::move(request), self->parts.network.request_deadline);
       if (answer && answer->status < 300) {
+        ++self->counts.webhooks.told;
         co_return;
       }
       problem = answer ? fmt::format("it answered {}", answer->status) : answer.error().message;
@@ -108,6 +110,7 @@ struct Notifier::Impl {
       }
     }
     if (!self->stopping) {
+      ++self->counts.webhooks.failed;
       self->parts.network.log.warning("a notification was not delivered",
                                       {{"webhook", url}, {"reason", problem}});
     }
@@ -123,6 +126,7 @@ struct Notifier::Impl {
     const auto done = parts.run_command
                           ? parts.run_command(to.command, body)
                           : Result<void>(Error{Errc::kUnsupported, "commands are not run here"});
+    ++(done ? counts.commands.told : counts.commands.failed);
     if (!done) {
       parts.network.log.warning(
           "a notification's command did not start",
@@ -165,5 +169,6 @@ void Notifier::look() {
 }
 
 std::size_t Notifier::active() const { return impl_->active; }
+const NotificationCounts& Notifier::counts() const { return impl_->counts; }
 
 }  // namespace verger::controller

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,16 @@ struct NotifierParts {
   RunCommand run_command;  ///< empty: commands are not run, and that is logged
 };
 
+/// Since the start of this controller. A command counts as told once it runs.
+struct NotificationCounts {
+  struct Of {
+    std::uint64_t told = 0;
+    std::uint64_t failed = 0;
+  };
+  Of webhooks;
+  Of commands;
+};
+
 /// Tells webhooks and commands what policies want told: {"moment", "policy", "cluster", "run",
 /// "reason", "at"} as JSON. At most once: what happened while the controller was down, or could not
 /// be delivered in three attempts, is not told again; the journal and the metrics still have it.
@@ -37,6 +48,7 @@ class Notifier {
   void look();
   /// Deliveries under way.
   [[nodiscard]] std::size_t active() const;
+  [[nodiscard]] const NotificationCounts& counts() const;
 
  private:
   struct Impl;
