@@ -1,21 +1,12 @@
 #include "planner/json.h"
 
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
+
+#include "planner/detail/json_escape.h"
 
 namespace verger::planner {
 
 namespace {
-
-constexpr auto kNeedsEscape = [] {
-  std::array<bool, 256> out{};
-  std::fill_n(out.begin(), 0x20, true);
-  out['"'] = true;
-  out['\\'] = true;
-  return out;
-}();
-bool needs_escape(char c) { return kNeedsEscape[static_cast<unsigned char>(c)]; }
 
 void append_escaped(std::string& out, char c) {
   switch (c) {
@@ -44,8 +35,7 @@ void append_escaped(std::string& out, char c) {
 void append_json_quoted(std::string& out, std::string_view text) {
   out += '"';
   for (;;) {
-    const auto next = std::ranges::find_if(text, needs_escape);
-    const auto plain = static_cast<std::size_t>(next - text.begin());
+    const auto plain = detail::plain_length(text);
     out += text.substr(0, plain);
     if (plain == text.size()) {
       break;

@@ -2,10 +2,38 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 #include "planner/detail/plan_scavenge.h"
 
 namespace verger::planner {
+namespace {
+
+/// Each node is copied once, into its place.
+ClusterSnapshot sorted_by_name(const ClusterSnapshot& snapshot) {
+  std::vector<const NodeSnapshot*> order;
+  order.reserve(snapshot.nodes.size());
+  for (const auto& node : snapshot.nodes) {
+    order.push_back(&node);
+  }
+  std::ranges::sort(order, {}, [](const NodeSnapshot* node) -> const auto& { return node->name; });
+  ClusterSnapshot out{.cluster = snapshot.cluster,
+                      .taken_at = snapshot.taken_at,
+                      .nodes = {},
+                      .strangers = snapshot.strangers,
+                      .silent_strangers = snapshot.silent_strangers,
+                      .wrong_cluster = snapshot.wrong_cluster,
+                      .leader_stable_ms = snapshot.leader_stable_ms,
+                      .hours = snapshot.hours,
+                      .queries = snapshot.queries};
+  out.nodes.reserve(order.size());
+  for (const auto* node : order) {
+    out.nodes.push_back(*node);
+  }
+  return out;
+}
+
+}  // namespace
 
 std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snapshot,
                                                     const Policy& policy, const History& history) {
@@ -14,8 +42,11 @@ std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snaps
         Refusal{"unknown-operation", "", fmt::format("nobody can plan \"{}\"", policy.operation),
                 "the operations are: scavenge"}});
   }
-  auto sorted = snapshot;
-  std::ranges::sort(sorted.nodes, {}, &NodeSnapshot::name);
+  std::optional<ClusterSnapshot> copy;
+  if (!std::ranges::is_sorted(snapshot.nodes, {}, &NodeSnapshot::name)) {
+    copy = sorted_by_name(snapshot);
+  }
+  const auto& sorted = copy ? *copy : snapshot;
   auto plan = detail::plan_scavenge(sorted, policy, history);
   if (plan) {
     plan->basis = basis_of(sorted);

@@ -5,6 +5,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/digest.h"
+#include "planner/detail/hashed_text.h"
 
 namespace verger::planner {
 namespace {
@@ -76,103 +77,6 @@ Json::Object common_json(const Plan& plan, bool with_estimates) {
           {"policy", to_json(plan.policy)},
           {"stages", std::move(stages)}};
 }
-
-/// Writes what hashed_json() would give; members in the order of their names.
-class HashedText {
- public:
-  std::string of(const Plan& plan) {
-    out_.reserve(4096 + 1024 * plan.basis.nodes.size());
-    out_ += "{\"basis\":";
-    list(plan.basis.nodes, [this](const BasisNode& node) { write(node); });
-    text(",\"cluster\":", plan.cluster);
-    out_ += ",\"policy\":";
-    to_json(plan.policy).write(out_);
-    out_ += ",\"stages\":";
-    list(plan.stages, [this](const Stage& stage) { write(stage); });
-    out_ += '}';
-    return std::move(out_);
-  }
-
- private:
-  template <class T, class Write>
-  void list(const std::vector<T>& values, const Write& write_one) {
-    out_ += '[';
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (i > 0) {
-        out_ += ',';
-      }
-      write_one(values[i]);
-    }
-    out_ += ']';
-  }
-  void text(std::string_view before, std::string_view value) {
-    out_ += before;
-    append_json_quoted(out_, value);
-  }
-  void number(std::string_view before, std::int64_t value) {
-    out_ += before;
-    append_json_number(out_, value);
-  }
-
-  void write(const BasisNode& node) {
-    text("{\"agentUrl\":", node.agent_url);
-    out_ += ",\"certificates\":";
-    list(node.certificates, [this](const std::string& serial) { text("", serial); });
-    text(",\"instanceId\":", node.instance_id);
-    text(",\"name\":", node.name);
-    text(",\"role\":", node.role);
-    text(",\"url\":", node.url);
-    text(",\"version\":", node.version);
-    out_ += '}';
-  }
-
-  void write(const Stage& stage) {
-    number("{\"deadlineMs\":", stage.deadline_ms);
-    out_ += ",\"groups\":";
-    list(stage.groups,
-         [this](const Group& group) { list(group, [this](const Step& step) { write(step); }); });
-    text(",\"id\":", stage.id);
-    text(",\"ifPutOff\":", stage.if_put_off);
-    text(",\"onFailure\":", to_string(stage.on_failure));
-    text(",\"title\":", stage.title);
-    number(",\"undoDeadlineMs\":", stage.undo_deadline_ms);
-    out_ += '}';
-  }
-
-  void write(const Step& step) {
-    text("{\"act\":", step.act);
-    number(",\"attempts\":", step.attempts);
-    out_ += ",\"cost\":{\"leaderMove\":";
-    out_ += step.cost.leader_move ? "true" : "false";
-    number(",\"quorumMargin\":", step.cost.quorum_margin);
-    out_ += "},\"gates\":";
-    list(step.gates, [this](const Gate& gate) {
-      number("{\"limit\":", gate.limit);
-      text(",\"name\":", gate.name);
-      out_ += '}';
-    });
-    text(",\"id\":", step.id);
-    text(",\"kind\":", step.kind);
-    text(",\"node\":", step.node);
-    text(",\"observe\":", step.observe);
-    out_ += ",\"parameters\":{";
-    bool first = true;
-    for (const auto& [name, value] : step.parameters) {
-      if (!first) {
-        out_ += ',';
-      }
-      first = false;
-      append_json_quoted(out_, name);
-      out_ += ':';
-      value.write(out_);
-    }
-    text("},\"reason\":", step.reason);
-    text(",\"undo\":", step.undo);
-    out_ += '}';
-  }
-
-  std::string out_;
-};
 
 }  // namespace
 
@@ -307,15 +211,18 @@ Json to_json(const Plan& plan) {
   return out;
 }
 
-std::string hashed_text(const Plan& plan) {
-  HashedText out;
-  return out.of(plan);
-}
+std::string hashed_text(const Plan& plan) { return detail::HashedText(nullptr).of(plan); }
 
-std::string hash_of(const Plan& plan) { return to_hex(sha256(as_bytes(hashed_text(plan)))); }
+std::string hash_of(const Plan& plan) {
+  Sha256 digest;
+  const auto rest = detail::HashedText(&digest).of(plan);
+  digest.update(as_bytes(rest));
+  return to_hex(digest.finish());
+}
 
 Basis basis_of(const ClusterSnapshot& snapshot) {
   Basis basis;
+  basis.nodes.reserve(snapshot.nodes.size());
   for (const auto& node : snapshot.nodes) {
     std::vector<std::string> serials;
     for (const auto& certificate : node.certificates) {
@@ -329,7 +236,9 @@ Basis basis_of(const ClusterSnapshot& snapshot) {
                                     .instance_id = node.instance_id,
                                     .certificates = std::move(serials)});
   }
-  std::ranges::sort(basis.nodes, {}, &BasisNode::name);
+  if (!std::ranges::is_sorted(basis.nodes, {}, &BasisNode::name)) {
+    std::ranges::sort(basis.nodes, {}, &BasisNode::name);
+  }
   return basis;
 }
 

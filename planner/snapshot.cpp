@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/detail/lag.h"
+
 namespace verger::planner {
 
 std::string_view to_string(Role role) {
@@ -62,7 +64,10 @@ std::size_t ClusterSnapshot::voters() const {
 }
 
 std::int64_t ClusterSnapshot::lag(const NodeSnapshot& node) const {
-  const auto* head = leader();
+  return detail::lag_behind(leader(), node);
+}
+
+std::int64_t detail::lag_behind(const NodeSnapshot* head, const NodeSnapshot& node) {
   if (head == nullptr || head->writer_checkpoint < 0 || node.writer_checkpoint < 0) {
     return -1;
   }

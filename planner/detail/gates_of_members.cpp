@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "planner/detail/gate_checks.h"
+#include "planner/detail/lag.h"
 
 namespace verger::planner::detail {
 namespace {
@@ -123,7 +124,7 @@ void lag_below(const Look& look, States& out) {
     if (&node == leader || !is_up(node)) {
       continue;
     }
-    const auto lag = look.snapshot.lag(node);
+    const auto lag = lag_behind(leader, node);
     if (lag < 0) {
       out.push_back(closed(look.gate.name, "lag-unknown", node.name, "its position is not known",
                            "wait until gossip has its checkpoints"));
@@ -144,8 +145,9 @@ void lag_below(const Look& look, States& out) {
 }
 
 void lag_falling(const Look& look, States& out) {
+  const auto* leader = look.snapshot.leader();
   for (const auto& node : look.snapshot.nodes) {
-    const auto lag = look.snapshot.lag(node);
+    const auto lag = lag_behind(leader, node);
     // Positions are asked for one after the other: a busy leader is always a little ahead.
     if (!is_up(node) || lag <= kLagNoise || node.lag_before < 0 || lag < node.lag_before) {
       continue;

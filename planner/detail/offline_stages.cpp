@@ -33,7 +33,7 @@ Stage point_stage(const ScavengeOrder& order) {
   step.node = maker.name;
   step.parameters.emplace("point", existing);
   step.parameters.emplace("threshold", policy.threshold);
-  step.gates = scavenge_gates(order, maker);
+  step.gates = order.scavenge_gates(maker);
   std::erase_if(step.gates, [](const Gate& gate) { return gate.name == "not-leader"; });
   std::ranges::find(step.gates, "quorum-margin", &Gate::name)->limit = 0;  // nobody stops here
   if (existing >= 0) {
@@ -72,7 +72,7 @@ NodeStage offline_stage(const ScavengeOrder& order, const History& history,
   step.parameters.emplace("threads", own == 0 ? policy.threads : own);
   step.parameters.emplace("onPause", to_string(policy.on_pause));
   step.parameters.emplace("onClose", to_string(policy.on_close));
-  step.gates = scavenge_gates(order, node);
+  step.gates = order.scavenge_gates(node);
   step.act = fmt::format("stop {}, let its agent scavenge the files, start it", node.name);
   step.observe = "its agent sees the files done with the point, and the node has caught up";
   step.undo = fmt::format("start {}", node.name);

@@ -10,6 +10,7 @@
 #include "planner/detail/scavenge_order.h"
 #include "planner/detail/scavenge_refusals.h"
 #include "planner/detail/scavenge_stage.h"
+#include "planner/detail/text.h"
 
 namespace verger::planner::detail {
 namespace {
@@ -144,7 +145,7 @@ class Strategies {
   void build_one_by_one() {
     for (const auto* node : order_.followers) {
       if (order_.moves_leader()) {
-        plan_.stages.push_back(move_stage(order_, *node, fmt::format("scavenge-{}", node->name)));
+        plan_.stages.push_back(move_stage(order_, *node, joined("scavenge-", node->name)));
       }
       add_node(*node);
       if (node == order_.creator && order_.policy.strategy != Strategy::kOffline) {

@@ -44,6 +44,48 @@ ScavengeOrder::ScavengeOrder(const ClusterSnapshot& seen, const ScavengePolicy& 
   };
   std::ranges::sort(followers, order);
   std::ranges::sort(replicas, order);
+  list_gates();
+}
+
+void ScavengeOrder::list_gates() {
+  std::vector<Gate> cluster_gates{{"right-cluster", 0},
+                                  {"agents-answer", 0},
+                                  {"voters-alive", 0},
+                                  {"one-leader", 0},
+                                  {"quorum-margin", policy.strategy == Strategy::kOffline ? 1 : 0},
+                                  {"lag-below", policy.lag_limit_bytes},
+                                  {"lag-falling", 0},
+                                  {"clocks", policy.clock_skew_limit_ms}};
+  if (std::ranges::any_of(snapshot.nodes, &NodeSnapshot::has_agent)) {
+    cluster_gates.push_back({"no-other-work", 0});
+  }
+  if (std::ranges::any_of(snapshot.nodes, [](const NodeSnapshot& node) {
+        return node.url.starts_with("https") || node.agent_url.starts_with("https");
+      })) {
+    cluster_gates.push_back({"certificates", policy.certificate_margin_ms});
+  }
+  if (!policy.queries.empty()) {
+    cluster_gates.push_back({"queries", 0});
+  }
+  move_gates = cluster_gates;
+  // The node that resigns stays up.
+  std::ranges::find(move_gates, "quorum-margin", &Gate::name)->limit = 0;
+  move_gates.push_back({"hours", 0});
+  resign_gates = move_gates;
+  resign_gates.push_back({"nobody-scavenges", 0});
+  resign_gates.push_back({"leader-settled", policy.election_settle_ms});
+  replica_gates_ = std::move(cluster_gates);
+  replica_gates_.push_back({"auto-scavenge-off", 0});
+  replica_gates_.push_back(
+      {policy.foreign == ForeignRule::kAdopt ? "others-idle" : "nobody-scavenges", 0});
+  replica_gates_.push_back({"index-idle", 0});
+  replica_gates_.push_back({"disk", policy.disk_reserve_bytes});
+  voter_gates_ = replica_gates_;
+  replica_gates_.push_back({"hours", 0});
+  if (moves_leader()) {
+    voter_gates_.push_back({"not-leader", 0});
+  }
+  voter_gates_.push_back({"hours", 0});
 }
 
 bool ScavengeOrder::includes_leader() const {

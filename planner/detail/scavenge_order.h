@@ -23,6 +23,14 @@ struct ScavengeOrder {
   const NodeSnapshot* leader = nullptr;
   const NodeSnapshot* creator = nullptr;  ///< of the new point; nullptr before choose_creator()
 
+  /// What must hold before a priority is lowered, before a leader resigns, ...
+  std::vector<Gate> move_gates;
+  std::vector<Gate> resign_gates;
+  /// ... and before a node is scavenged.
+  [[nodiscard]] const std::vector<Gate>& scavenge_gates(const NodeSnapshot& node) const {
+    return node.read_only_replica ? replica_gates_ : voter_gates_;
+  }
+
   /// Of those in whose turn it makes sense, somebody who may make the new point at once; he goes
   /// first.
   void choose_creator();
@@ -38,6 +46,10 @@ struct ScavengeOrder {
   [[nodiscard]] std::int32_t losing_priority(const NodeSnapshot& node) const;
 
  private:
+  void list_gates();
+
+  std::vector<Gate> voter_gates_;
+  std::vector<Gate> replica_gates_;
   std::vector<std::int32_t> priorities_;  ///< of the voters, lowest first
 };
 

@@ -166,7 +166,7 @@ class Refusing {
       longest = std::max(longest, expected_scavenge(history_, *node).high_ms);
     }
     for (const auto* node : nodes) {
-      for (const auto& gate : scavenge_gates(order_, *node)) {
+      for (const auto& gate : order_.scavenge_gates(*node)) {
         if (gate.name == "not-leader" ||   // the order takes care of it
             gate.name == "hours" ||        // a plan may be made at any time
             gate.name == "others-idle" ||  // what runs now is adopted at its turn

@@ -14,10 +14,6 @@ struct NodeStage {
   NodeForecast forecast;
 };
 
-/// What must hold of the cluster before anything that costs a node or its leadership.
-std::vector<Gate> cluster_gates(const ScavengeOrder& order);
-/// What must hold before a node is scavenged.
-std::vector<Gate> scavenge_gates(const ScavengeOrder& order, const NodeSnapshot& node);
 /// From this node's own history of steps of that kind, or from the size of its database and the
 /// bytes that are rewritten per millisecond the first time.
 DurationRange expected_scavenge(const History& history, const NodeSnapshot& node,
