@@ -1,133 +1,12 @@
 #include "engine/streams/detail/lenient_json.h"
 
-#include <limits>
-#include <optional>
+
+#include "engine/streams/detail/json_text.h"
 
 namespace verger::streams::detail {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// One code point of UTF-8 and its length; length 1 and U+FFFD for a broken sequence.
-struct CodePoint {
-  std::uint32_t value = 0xFFFD;
-  std::size_t length = 1;
-};
-
-CodePoint decode(std::string_view text) {
-  const auto byte = [&](std::size_t n) { return static_cast<std::uint8_t>(text[n]); };
-  const auto first = byte(0);
-  if (first < 0x80) {
-    return {first, 1};
-  }
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-  if (length == 0 || first > 0xF4 || text.size() < length) {
-    return {};
-  }
-  std::uint32_t value = first & (0x7FU >> length);
-  for (std::size_t n = 1; n < length; ++n) {
-    if ((byte(n) & 0xC0U) != 0x80U) {
-      return {};
-    }
-    value = (value << 6U) | (byte(n) & 0x3FU);
-  }
-  return {value, length};
-}
-
-bool is_wide_space(std::uint32_t c) {
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
-         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
-/// A letter or digit beyond ASCII, by blocks: symbols, punctuation, and what .NET sees as surrogate
-/// halves are none.
-bool is_wide_letter(std::uint32_t c) {
-  if (c < 0xC0) {
-    return c == 0xAA || c == 0xB5 || c == 0xBA;
-  }
-  return c != 0xD7 && c != 0xF7 && !is_wide_space(c) && !(c >= 0x2000 && c <= 0x2BFF) &&
-         !(c >= 0x3000 && c <= 0x3004) && c < 0xFE00;
-}
-
-void append_utf8(std::string& out, std::uint32_t c) {
-  const auto put = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0U | (c >> 6U));
-    put(0x80U | (c & 0x3FU));
-  } else if (c < 0x10000) {
-    put(0xE0U | (c >> 12U));
-    put(0x80U | ((c >> 6U) & 0x3FU));
-    put(0x80U | (c & 0x3FU));
-  } else {
-    put(0xF0U | (c >> 18U));
-    put(0x80U | ((c >> 12U) & 0x3FU));
-    put(0x80U | ((c >> 6U) & 0x3FU));
-    put(0x80U | (c & 0x3FU));
-  }
-}
-
-int digit_value(char c) {
-  if (is_digit(c)) {
-    return c - '0';
-  }
-  if (c >= 'a' && c <= 'f') {
-    return c - 'a' + 10;
-  }
-  if (c >= 'A' && c <= 'F') {
-    return c - 'A' + 10;
-  }
-  return 99;
-}
-
-/// As Convert.ToInt64(text, base): 64 bits that wrap into the sign.
-std::optional<std::int64_t> parse_based(std::string_view digits, unsigned base) {
-  std::uint64_t value = 0;
-  for (const char c : digits) {
-    const auto digit = static_cast<unsigned>(digit_value(c));
-    if (digit >= base || value > (std::numeric_limits<std::uint64_t>::max() - digit) / base) {
-      return std::nullopt;
-    }
-    value = value * base + digit;
-  }
-  return digits.empty() ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
-}
-
-/// [-]digits[.digits][e[±]digits] with a digit somewhere before the exponent.
-bool is_float(std::string_view text) {
-  std::size_t at = 0;
-  const auto digits = [&] {
-    const auto from = at;
-    while (at < text.size() && is_digit(text[at])) {
-      ++at;
-    }
-    return at - from;
-  };
-  if (at < text.size() && text[at] == '-') {
-    ++at;
-  }
-  auto count = digits();
-  if (at < text.size() && text[at] == '.') {
-    ++at;
-    count += digits();
-  }
-  if (count == 0) {
-    return false;
-  }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-    ++at;
-    if (at < text.size() && (text[at] == '-' || text[at] == '+')) {
-      ++at;
-    }
-    if (digits() == 0) {
-      return false;
-    }
-  }
-  return at == text.size();
-}
 
 }  // namespace
 
@@ -158,8 +37,8 @@ std::size_t LenientJsonReader::space_length() const {
   if (static_cast<unsigned char>(c) < 0x80) {
     return 0;
   }
-  const auto point = decode(input_.substr(at_));
-  return is_wide_space(point.value) ? point.length : 0;
+  const auto point = json_text::decode(input_.substr(at_));
+  return json_text::is_wide_space(point.value) ? point.length : 0;
 }
 
 void LenientJsonReader::skip_space() {
@@ -290,7 +169,7 @@ bool LenientJsonReader::parse_value() {
       }
       return parse_number();
     default:
-      return is_digit(c) || c == '.' ? parse_number() : fail();
+      return json_text::is_digit(c) || c == '.' ? parse_number() : fail();
   }
 }
 
@@ -344,10 +223,10 @@ bool LenientJsonReader::parse_property() {
         return fail();
       }
       const char c = peek();
-      const auto point = decode(input_.substr(at_));
-      const bool name_character = is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                                  c == '_' || c == '$' ||
-                                  (point.value >= 0x80 && is_wide_letter(point.value));
+      const auto point = json_text::decode(input_.substr(at_));
+      const bool name_character = json_text::is_digit(c) || (c >= 'a' && c <= 'z') ||
+                                  (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
+                                  (point.value >= 0x80 && json_text::is_wide_letter(point.value));
       if (name_character) {
         text_.append(input_.substr(at_, point.length));
         at_ += point.length;
@@ -384,7 +263,7 @@ bool LenientJsonReader::parse_string(char quote) {
       continue;
     }
     if (high_surrogate_ != 0) {
-      append_utf8(text_, 0xFFFD);
+      json_text::append_utf8(text_, 0xFFFD);
       high_surrogate_ = 0;
     }
     if (c == quote) {
@@ -403,7 +282,7 @@ bool LenientJsonReader::parse_escape() {
     return parse_unicode();
   }
   if (high_surrogate_ != 0) {
-    append_utf8(text_, 0xFFFD);
+    json_text::append_utf8(text_, 0xFFFD);
     high_surrogate_ = 0;
   }
   switch (c) {
@@ -437,27 +316,28 @@ bool LenientJsonReader::parse_unicode() {
   if (input_.size() - at_ < 4) {
     return false;
   }
-  const auto value = parse_based(input_.substr(at_, 4), 16);
+  const auto value = json_text::parse_based(input_.substr(at_, 4), 16);
   if (!value) {
     return false;
   }
   at_ += 4;
   const auto unit = static_cast<std::uint32_t>(*value);
   if (unit >= 0xDC00 && unit <= 0xDFFF) {
-    append_utf8(text_, high_surrogate_ == 0
-                           ? 0xFFFD
-                           : 0x10000 + ((high_surrogate_ - 0xD800) << 10U) + (unit - 0xDC00));
+    json_text::append_utf8(text_,
+                           high_surrogate_ == 0
+                               ? 0xFFFD
+                               : 0x10000 + ((high_surrogate_ - 0xD800) << 10U) + (unit - 0xDC00));
     high_surrogate_ = 0;
     return true;
   }
   if (high_surrogate_ != 0) {
-    append_utf8(text_, 0xFFFD);
+    json_text::append_utf8(text_, 0xFFFD);
     high_surrogate_ = 0;
   }
   if (unit >= 0xD800 && unit <= 0xDBFF) {
     high_surrogate_ = unit;
   } else {
-    append_utf8(text_, unit);
+    json_text::append_utf8(text_, unit);
   }
   return true;
 }
@@ -466,7 +346,8 @@ bool LenientJsonReader::parse_number() {
   const auto from = at_;
   while (!at_end()) {
     const char c = peek();
-    if (digit_value(c) < 16 || c == '-' || c == '+' || c == 'x' || c == 'X' || c == '.') {
+    if (json_text::digit_value(c) < 16 || c == '-' || c == '+' || c == 'x' || c == 'X' ||
+        c == '.') {
       ++at_;
     } else if (c == ',' || c == '}' || c == ']' || c == ')' || c == '/' ||
                (c != '\0' && space_length() != 0)) {
@@ -479,31 +360,19 @@ bool LenientJsonReader::parse_number() {
 }
 
 bool LenientJsonReader::set_number(std::string_view digits) {
-  if (digits.size() > 1 && digits[0] == '0' && digits[1] != '.' && digits[1] != 'e' &&
-      digits[1] != 'E') {
-    const bool hexadecimal = digits[1] == 'x' || digits[1] == 'X';
-    const auto value = hexadecimal ? parse_based(digits.substr(2), 16) : parse_based(digits, 8);
-    integer_ = value.value_or(0);
-    return value ? set(JsonToken::kInteger) : fail();
+  const auto number = json_text::read_number(digits);
+  integer_ = number.integer;
+  switch (number.kind) {
+    case json_text::Number::Kind::kInteger:
+      return set(JsonToken::kInteger);
+    case json_text::Number::Kind::kBigInteger:
+      return set(JsonToken::kBigInteger);
+    case json_text::Number::Kind::kFloat:
+      return set(JsonToken::kFloat);
+    case json_text::Number::Kind::kNone:
+      return fail();
   }
-  const bool negative = digits.starts_with('-');
-  const auto body = digits.substr(negative ? 1 : 0);
-  if (body.empty() || body.find_first_not_of("0123456789") != std::string_view::npos) {
-    return is_float(digits) ? set(JsonToken::kFloat) : fail();
-  }
-  if (body.size() > 19) {  // leading zeros cannot bring it here without a minus sign
-    return set(JsonToken::kBigInteger);
-  }
-  std::uint64_t value = 0;
-  for (const char c : body) {
-    value = value * 10 + static_cast<std::uint64_t>(digit_value(c));
-  }
-  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (value > kMax + (negative ? 1 : 0)) {
-    return set(JsonToken::kBigInteger);
-  }
-  integer_ = negative ? static_cast<std::int64_t>(~value + 1) : static_cast<std::int64_t>(value);
-  return set(JsonToken::kInteger);
+  return fail();
 }
 
 bool LenientJsonReader::parse_comment() {
