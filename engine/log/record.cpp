@@ -254,7 +254,15 @@ std::int64_t prepare_weight(const Prepare& prepare) {
 bool is_utf8(std::string_view text) {
   const auto* at = reinterpret_cast<const unsigned char*>(text.data());
   const auto* end = at + text.size();
+  const auto ascii_word = [](const unsigned char* word) {
+    return (load_le<std::uint64_t>(reinterpret_cast<const std::byte*>(word)) &
+            0x8080'8080'8080'8080U) == 0;
+  };
   while (at < end) {
+    if (end - at >= 8 && ascii_word(at)) {  // names are nearly always ASCII
+      at += 8;
+      continue;
+    }
     if (*at < 0x80U) {
       ++at;
       continue;

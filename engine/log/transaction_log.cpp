@@ -121,7 +121,8 @@ Result<void> recover(TransactionLog::State& state, const Judgement& judgement) {
     }
   }
   if (judgement.active) {
-    VERGER_TRY(state.active, detail::ActiveChunk::open(state.files, judgement.active));
+    VERGER_TRY(state.active, detail::ActiveChunk::open(state.files, judgement.active,
+                                                       state.options.hash_in_background));
   }
   return {};
 }

@@ -34,6 +34,8 @@ struct LogOptions {
   bool assume_stopped = false;
   /// Followers refuse to write epochs of their own; a new database is created when missing.
   bool create = false;
+  /// A thread of its own hashes what is appended: for who writes much and has a processor to spare.
+  bool hash_in_background = false;
 };
 
 /// The numbers in the *.chk files. proposal is an epoch number; the others are log positions.
@@ -49,7 +51,7 @@ struct Checkpoints {
 ///
 /// Reading is safe from any thread, beside one appending thread. Appending, truncating and
 /// checkpoints belong to one thread. switch_in_chunk may be called from a job's thread.
-/// Stops by destruction: nothing runs in the background.
+/// Stops by destruction: nothing runs in the background, but the hashing that was asked for.
 class TransactionLog {
  public:
   struct State;

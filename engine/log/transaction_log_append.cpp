@@ -82,7 +82,8 @@ ChunkHeader TransactionLog::State::next_header() {
 }
 
 Result<void> TransactionLog::State::start_chunk(const ChunkHeader& header) {
-  VERGER_TRY(active, detail::ActiveChunk::create(files, directory, header, random));
+  VERGER_TRY(active, detail::ActiveChunk::create(files, directory, header, random,
+                                                 options.hash_in_background));
   put(active->chunk());
   return {};
 }
@@ -141,7 +142,8 @@ Result<void> TransactionLog::State::roll(RollOrder order, bool start_next) {
   if (start_next && order == RollOrder::kNewChunkFirst) {
     // A crash now leaves an empty chunk behind writer.chk; opening removes it and goes on in the
     // completed one.
-    VERGER_TRY(active, detail::ActiveChunk::create(files, directory, next_header(), random));
+    VERGER_TRY(active, detail::ActiveChunk::create(files, directory, next_header(), random,
+                                                   options.hash_in_background));
   }
   // A crash before this leaves writer.chk inside a completed chunk, which is then reopened; after
   // it, on a boundary without or with the next chunk.

@@ -92,7 +92,8 @@ Result<void> TransactionLog::truncate(LogPosition position) {
     VERGER_CHECK(detail::carry_out(s.files, s.directory, s.stored, plan));
     if (cut) {
       VERGER_TRY(auto reopened, Chunk::open_active(s.files, cut->path(), plan.keep));
-      VERGER_TRY(s.active, detail::ActiveChunk::open(s.files, reopened));
+      VERGER_TRY(s.active,
+                 detail::ActiveChunk::open(s.files, reopened, s.options.hash_in_background));
       kept.push_back(std::move(reopened));
     }
     return {};

@@ -99,6 +99,7 @@ class Generator {
     options.chunk_size = workload_.chunk_size;
     options.assume_stopped = true;  // nobody has open what is not there
     options.create = true;
+    options.hash_in_background = true;
     VERGER_TRY(log_, log::TransactionLog::open(files_, directory_, options, clock_, random_, out_));
     VERGER_TRY(const auto epoch, log_->append_epoch(EpochNumber(0), random_.uuid()));
     index_ = std::make_unique<WorkloadIndex>(workload_, plan_);
@@ -152,7 +153,7 @@ class Generator {
     for (std::uint64_t round = 0; written < workload_.events; ++round) {
       plan_.start_round(random_);
       for (std::uint64_t turn = 0; turn < workload_.streams; ++turn) {
-        const auto stream = plan_.stream_of_turn(turn);
+        const auto stream = plan_.next_turn();
         if (round >= plan_.events_of(stream)) {
           continue;
         }

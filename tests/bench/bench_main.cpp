@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <span>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -40,6 +41,12 @@ std::vector<Workload> known_workloads() {
           {.name = "huge", .streams = 10'000'000, .events_each = 1, .max_count = 1}};
 }
 
+std::optional<Workload> find_workload(std::string_view name) {
+  const auto known = known_workloads();
+  const auto found = std::ranges::find(known, name, &Workload::name);
+  return found == known.end() ? std::nullopt : std::optional(*found);
+}
+
 struct Options {
   bool small = false;
   bool keep = false;
@@ -69,6 +76,14 @@ double seconds(const timeval& time) {
 Result<json> act(std::span<const std::string> arguments) {
   const auto& action = arguments[0];
   const Path directory = arguments[1];
+  if (action == "generate") {
+    auto workload = find_workload(arguments[2]);
+    if (arguments[3] == "small") {
+      workload->shrink();
+    }
+    VERGER_CHECK(generate(*workload, directory));
+    return json{{"events", workload->events()}};
+  }
   if (action == "read") {
     return read_sequentially(directory);
   }
@@ -160,25 +175,16 @@ class Bench {
 
   void run_case(Workload workload) {
     if (options_.small) {
-      constexpr int kPart = 12;
-      workload.streams /= kPart;
-      workload.chunk_size /= kPart;
+      workload.shrink();
     }
     workload_ = workload.name;
     const auto base = options_.directory / fmt::format("verger-bench-{}", ::getpid());
     const auto source = base / "source";
     std::cerr << fmt::format("generating '{}': {} events in {} streams ...\n", workload.name,
                              workload.events(), workload.streams);
-    const auto start = system_clock().monotonic();
-    if (const auto generated = generate(workload, source); !generated) {
-      fail(generated.error().message);
-    }
+    generated_ = run({"generate", source.string(), workload.name, options_.small ? "small" : ""});
+    generated_.details["events_per_s"] = static_cast<double>(workload.events()) / generated_.wall;
     run({"point", source.string()});
-    emit({{"case", workload_},
-          {"what", "generate"},
-          {"events", workload.events()},
-          {"streams", workload.streams},
-          {"wall_s", std::chrono::duration<double>(system_clock().monotonic() - start).count()}});
     for (int n = 0; n < options_.repeat; ++n) {
       measure(source, base);
     }
@@ -206,6 +212,7 @@ class Bench {
     report("read", run({"read", source.string()}));
     copy_ = run({"copy", source.string(), one.string()});
     report("copy+md5", copy_);
+    report("generate", generated_);  // before the copy, once
     report("open", run({"open", one.string()}));
     report("index rebuild", run({"rebuild", one.string()}));
     report("scavenge, 1 thread", run({"scavenge", one.string(), "1"}));
@@ -243,6 +250,7 @@ class Bench {
   const Options& options_;
   std::ofstream out_;
   std::string workload_;
+  Outcome generated_;
   Outcome copy_;
   std::vector<json> rows_;
 };
@@ -296,12 +304,11 @@ int main_with(std::span<const std::string> arguments) {
   Bench bench(options);
   bench.describe_machine();
   for (const auto& name : options.cases) {
-    const auto known = known_workloads();
-    const auto found = std::ranges::find(known, name, &Workload::name);
-    if (found == known.end()) {
+    const auto workload = find_workload(name);
+    if (!workload) {
       fail(name + ": no such case");
     }
-    bench.run_case(*found);
+    bench.run_case(*workload);
   }
   bench.print_table();
   return 0;

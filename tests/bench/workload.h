@@ -8,7 +8,8 @@
 namespace verger::bench {
 
 /// A database to measure on: `streams` streams of `events_each` events, visited once in each round
-/// in a random order. `limited_percent` of them get a $maxCount in the first round.
+/// in a random order. `limited_percent` of them get a $maxCount in the first round. Made as
+/// `verger-db generate` makes it.
 struct Workload {
   std::string name;
   std::uint64_t streams = 0;
@@ -19,6 +20,12 @@ struct Workload {
   std::int32_t chunk_size = 256 * 1024 * 1024;
 
   [[nodiscard]] std::uint64_t events() const { return streams * events_each; }
+  /// A twelfth of the case, with chunks as much smaller.
+  void shrink() {
+    constexpr int kPart = 12;
+    streams /= kPart;
+    chunk_size /= kPart;
+  }
 };
 
 /// Writes log and index to `directory`, which must not exist.

@@ -20,24 +20,27 @@ Result<void> upgrade_header(File& file, ChunkHeader& header) {
 }  // namespace
 
 ActiveChunk::ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk,
-                         std::unique_ptr<File> file)
+                         std::unique_ptr<File> file, bool hash_in_background)
     : files_(&files),
       chunk_(std::move(chunk)),
       file_(std::move(file)),
-      output_(*file_, static_cast<std::uint64_t>(kChunkHeaderSize + chunk_->data_size())) {}
+      output_(*file_, static_cast<std::uint64_t>(kChunkHeaderSize + chunk_->data_size()),
+              hash_in_background) {}
 
-Result<ActiveChunk> ActiveChunk::open(FileSystem& files, std::shared_ptr<Chunk> chunk) {
+Result<ActiveChunk> ActiveChunk::open(FileSystem& files, std::shared_ptr<Chunk> chunk,
+                                      bool hash_in_background) {
   // It may be a completed one that is reopened; the server removes the write permission then.
   VERGER_CHECK(files.set_read_only(chunk->path(), false));
   VERGER_TRY(auto file, files.open(chunk->path(), OpenMode::kReadWrite));
   if (chunk->header().effective_version() < 3) {
     VERGER_CHECK(upgrade_header(*file, ChunkAccess::state(*chunk).header));
   }
-  return ActiveChunk(files, std::move(chunk), std::move(file));
+  return ActiveChunk(files, std::move(chunk), std::move(file), hash_in_background);
 }
 
 Result<ActiveChunk> ActiveChunk::create(FileSystem& files, const Path& directory,
-                                        const ChunkHeader& header, Random& random) {
+                                        const ChunkHeader& header, Random& random,
+                                        bool hash_in_background) {
   if (header.start.value() >= kMaxChunkCount) {
     return Error{Errc::kUnsupported,
                  fmt::format("{}: a database has at most {} chunks; the log is full",
@@ -59,7 +62,7 @@ Result<ActiveChunk> ActiveChunk::create(FileSystem& files, const Path& directory
   VERGER_CHECK(files.sync_directory(directory));
   VERGER_FAILPOINT("log.new-chunk.after-create");
   VERGER_TRY(auto chunk, Chunk::open_active(files, directory / name, 0));
-  return open(files, std::move(chunk));
+  return open(files, std::move(chunk), hash_in_background);
 }
 
 std::int64_t ActiveChunk::data_size() const {

@@ -16,10 +16,13 @@ class ActiveChunk {
  public:
   /// Opens an existing one for appending behind chunk->data_size(). A chunk of format 2 becomes one
   /// of format 3, as the server has it. What was written before is hashed at the first append.
-  static Result<ActiveChunk> open(FileSystem& files, std::shared_ptr<Chunk> chunk);
+  /// `hash_in_background`: as ChunkOutput has it.
+  static Result<ActiveChunk> open(FileSystem& files, std::shared_ptr<Chunk> chunk,
+                                  bool hash_in_background);
   /// Creates "chunk-NNNNNN.000000", preallocated and durable. `header` describes one chunk.
   static Result<ActiveChunk> create(FileSystem& files, const Path& directory,
-                                    const ChunkHeader& header, Random& random);
+                                    const ChunkHeader& header, Random& random,
+                                    bool hash_in_background);
 
   [[nodiscard]] const std::shared_ptr<Chunk>& chunk() const { return chunk_; }
   /// Bytes of records, the buffered ones included.
@@ -34,7 +37,8 @@ class ActiveChunk {
   Result<std::shared_ptr<Chunk>> complete();
 
  private:
-  ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk, std::unique_ptr<File> file);
+  ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk, std::unique_ptr<File> file,
+              bool hash_in_background);
   Result<void> hash_what_is_there();
 
   FileSystem* files_;

@@ -8,11 +8,12 @@ namespace verger::log::detail {
 
 Result<void> ChunkOutput::rehash() {
   hash_ = Md5();
+  background_ = hash_in_background_ ? std::make_unique<BackgroundMd5>() : nullptr;
   Bytes part(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferSize, written_)));
   for (std::uint64_t at = 0; at < written_;) {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), written_ - at));
     VERGER_CHECK(file_->read_exact(at, MutableBytes(part).first(size)));
-    hash_.update(ByteView(part).first(size));
+    hash(ByteView(part).first(size));
     at += size;
   }
   return {};
@@ -41,9 +42,17 @@ Result<void> ChunkOutput::flush() {
 /// Hashed in large pieces: by the record it would cost as much again as the rest of appending.
 Result<void> ChunkOutput::write(ByteView bytes) {
   VERGER_CHECK(file_->write_at(written_, bytes));
-  hash_.update(bytes);
+  hash(bytes);
   written_ += bytes.size();
   return {};
+}
+
+void ChunkOutput::hash(ByteView bytes) {
+  if (background_) {
+    background_->update(bytes);
+  } else {
+    hash_.update(bytes);
+  }
 }
 
 Result<ChunkOutput::Completed> ChunkOutput::complete(ChunkFooter footer) {
@@ -51,8 +60,9 @@ Result<ChunkOutput::Completed> ChunkOutput::complete(ChunkFooter footer) {
   VERGER_CHECK(append(Bytes(file_size - kChunkFooterSize - offset())));
   VERGER_CHECK(flush());
   const auto without_hash = encode_chunk_footer(footer);
-  hash_.update(ByteView(without_hash).first(without_hash.size() - footer.md5.size()));
-  footer.md5 = hash_.finish();
+  hash(ByteView(without_hash).first(without_hash.size() - footer.md5.size()));
+  footer.md5 = background_ ? background_->finish() : hash_.finish();
+  background_.reset();
   VERGER_CHECK(file_->write_at(written_, encode_chunk_footer(footer)));
   return Completed{footer, file_size};
 }

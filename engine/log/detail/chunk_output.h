@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "engine/base/background_md5.h"
 #include "engine/base/digest.h"
 #include "engine/base/file_system.h"
 #include "engine/base/result.h"
@@ -14,7 +16,9 @@ namespace verger::log::detail {
 class ChunkOutput {
  public:
   /// Goes on at `offset`; what lies before is hashed by `rehash`, unless offset is 0.
-  ChunkOutput(File& file, std::uint64_t offset) : file_(&file), written_(offset) {}
+  /// With `hash_in_background` a thread of its own hashes, from the first append to complete().
+  ChunkOutput(File& file, std::uint64_t offset, bool hash_in_background = false)
+      : file_(&file), written_(offset), hash_in_background_(hash_in_background) {}
 
   /// Reads the file from 0 to where writing goes on.
   Result<void> rehash();
@@ -33,11 +37,14 @@ class ChunkOutput {
 
  private:
   Result<void> write(ByteView bytes);
+  void hash(ByteView bytes);
 
   File* file_;
   std::uint64_t written_;
   Bytes buffer_;
   Md5 hash_;
+  bool hash_in_background_;
+  std::unique_ptr<BackgroundMd5> background_;  ///< hashes instead of hash_
 };
 
 }  // namespace verger::log::detail

@@ -12,7 +12,10 @@ enum Setting : std::size_t { kMaxCount, kMaxAge, kTruncate, kSoftDeleted, kDelet
 }  // namespace
 
 WorkloadPlan::WorkloadPlan(const Workload& workload, Random& random)
-    : workload_(workload), settings_(permute(workload.streams, random)) {
+    : workload_(workload),
+      events_each_(workload.events / workload.streams),
+      streams_with_more_(workload.events % workload.streams),
+      settings_(permute(workload.streams, random)) {
   const double shares[] = {workload.max_count_percent, workload.max_age_percent,
                            workload.truncate_percent, workload.soft_deleted_percent,
                            workload.deleted_percent};
@@ -72,6 +75,10 @@ WorkloadPlan::Ending WorkloadPlan::ending(std::uint64_t stream) const {
                                 : Ending::kNone;
 }
 
-void WorkloadPlan::start_round(Random& random) { round_ = permute(workload_.streams, random); }
+void WorkloadPlan::start_round(Random& random) {
+  const auto round = permute(workload_.streams, random);
+  round_step_ = round.factor % workload_.streams;
+  turn_ = round.shift;
+}
 
 }  // namespace verger::tool

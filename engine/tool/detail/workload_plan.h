@@ -19,13 +19,11 @@ class WorkloadPlan {
 
   [[nodiscard]] std::uint64_t streams() const { return workload_.streams; }
   [[nodiscard]] std::uint64_t events_of(std::uint64_t stream) const {
-    return workload_.events / workload_.streams +
-           (stream < workload_.events % workload_.streams ? 1 : 0);
+    return events_each_ + (stream < streams_with_more_ ? 1 : 0);
   }
   /// Events of the streams before this one.
   [[nodiscard]] std::uint64_t first_event(std::uint64_t stream) const {
-    return stream * (workload_.events / workload_.streams) +
-           std::min(stream, workload_.events % workload_.streams);
+    return stream * events_each_ + std::min(stream, streams_with_more_);
   }
   /// Valid until the next call.
   [[nodiscard]] std::string_view name(std::uint64_t stream) const;
@@ -33,9 +31,13 @@ class WorkloadPlan {
   [[nodiscard]] std::string metadata(std::uint64_t stream) const;
   [[nodiscard]] Ending ending(std::uint64_t stream) const;
 
+  /// Every stream has one turn in a round, in an order of its own.
   void start_round(Random& random);
-  [[nodiscard]] std::uint64_t stream_of_turn(std::uint64_t turn) const {
-    return round_.at(turn, workload_.streams);
+  std::uint64_t next_turn() {
+    const auto stream = turn_;
+    turn_ += round_step_;
+    turn_ -= turn_ >= workload_.streams ? workload_.streams : 0;
+    return stream;
   }
 
  private:
@@ -51,8 +53,11 @@ class WorkloadPlan {
   [[nodiscard]] std::size_t setting(std::uint64_t stream) const;
 
   const Workload& workload_;
+  std::uint64_t events_each_;
+  std::uint64_t streams_with_more_;  ///< those below it have one event more
   Permutation settings_;
-  Permutation round_;
+  std::uint64_t round_step_ = 0;
+  std::uint64_t turn_ = 0;
   std::uint64_t bounds_[5] = {};  ///< rank below which a stream has the n-th setting
   mutable std::string name_;
   std::size_t digits_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/background_md5.h"
+
 namespace verger {
 namespace {
 
@@ -18,6 +20,20 @@ TEST(Digest, DoesNotDependOnHowTheBytesArrive) {
   digest.update(as_bytes(""));
   digest.update(as_bytes("bc"));
   EXPECT_EQ(digest.finish(), sha256(as_bytes("abc")));
+}
+
+TEST(Digest, InTheBackgroundIsTheSame) {
+  EXPECT_EQ(BackgroundMd5().finish(), md5({}));
+  BackgroundMd5 background;
+  Bytes all;
+  for (std::size_t n = 0; n < 200; ++n) {  // pieces of sizes that grow and shrink
+    const Bytes piece(n * 7919 % 3001, static_cast<std::byte>(n));
+    background.update(piece);
+    append_bytes(all, piece);
+  }
+  EXPECT_EQ(background.finish(), md5(all));
+  BackgroundMd5 abandoned;
+  abandoned.update(all);
 }
 
 TEST(Digest, GoesOnFromACopyOfItsState) {

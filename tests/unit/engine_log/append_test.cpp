@@ -99,6 +99,23 @@ TEST(Append, AChunkOfFewRecordsWhoseCompletionWasCutOffGoesOn) {
   ok(log->chunks()[0]->verify_md5());
 }
 
+TEST(Append, TheHashMayBeComputedInTheBackground) {
+  SmallLog disk;
+  disk.options.hash_in_background = true;
+  {
+    const auto log = disk.open();
+    disk.append_sized(*log, 1500);
+    disk.append_sized(*log, 600);
+    ok(log->flush());
+    ok(log->chunks()[0]->verify_md5());
+  }
+  const auto log = disk.open();
+  disk.append_sized(*log, 300);
+  ok(log->complete_chunk());
+  EXPECT_EQ(disk.positions(*log), (Positions{0, 2000, 2600}));
+  ok(log->chunks()[1]->verify_md5());
+}
+
 TEST(Append, ARecordThatDoesNotFitGoesToTheNextChunk) {
   SmallLog disk;
   const auto log = disk.open();
