@@ -20,7 +20,7 @@ class ExistenceFilter {
   /// `logical_bytes`: of a filter that is to be made; 0 = add nothing.
   ExistenceFilter(FileSystem& files, Path index_directory, std::uint64_t logical_bytes);
 
-  /// Reads the checkpoint; -1 when there is none, or it cannot be read.
+  /// Reads the checkpoint; -1 when there is none, or less than all of it. Errors: kIo.
   Result<void> load();
   LogPosition checkpoint() const { return checkpoint_; }
   bool enabled() const { return logical_bytes_ != 0; }

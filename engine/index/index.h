@@ -29,6 +29,10 @@ struct IndexOptions {
   /// Catching up at opening stops here: the caller adds what lies at or after it once it is
   /// committed. kNoPosition: the end of the log.
   LogPosition catch_up_end = kNoPosition;
+  /// For writing: how far chaser.chk says that the log was processed. An index that reaches it is
+  /// not of this log as it is now, and rebuilt. kNoPosition: the end of the log. Read-only it means
+  /// nothing: a server at work writes chaser.chk after the index map.
+  LogPosition chaser = kNoPosition;
 };
 
 /// A table's slot in the index map: level 0 is the newest, inside a level the higher position is.
@@ -54,12 +58,13 @@ struct IndexedWrite {
 /// included; engine/streams and engine/scavenge resolve them.
 class Index {
  public:
-  /// Loads map and tables, then catches up from `log` to its end (only committed writes).
-  /// Read-only: nothing is written, everything not in PTables is held in memory. For writing: a
-  /// missing or corrupt index is rebuilt (a corrupt one is first copied to index-backup-<time>
-  /// beside the directory); unreferenced files are removed as the server does, if they are named as
-  /// index files are: others stay, with a warning. Errors: kCorruption (read-only: of the index;
-  /// for writing: of the log), kUnsupported (a table of a newer version), kIo, kNoSpace.
+  /// Loads map and tables, then catches up from `log` to `catch_up_end` (only writes that are
+  /// committed there). Read-only: nothing is written, everything not in PTables is held in memory.
+  /// For writing: a missing or corrupt index is rebuilt (a corrupt one is first copied to
+  /// index-backup-<time> beside the directory, unless opening the log has just cut it);
+  /// unreferenced files are removed as the server does, if they are named as index files are:
+  /// others stay, with a warning. Errors: kCorruption (read-only: of the index; for writing: of the
+  /// log), kUnsupported (a table of a newer version), kIo, kNoSpace.
   static Result<std::unique_ptr<Index>> open(FileSystem& files, const Path& directory,
                                              const log::TransactionLog& log, IndexOptions options,
                                              Clock& clock, Random& random, Log& out);
@@ -67,7 +72,7 @@ class Index {
 
   const Path& directory() const;
   StreamHash hash(std::string_view stream) const;
-  /// False is certain: the stream was never written.
+  /// False is certain: no event of the stream is in the index.
   bool may_exist(std::string_view stream) const;
 
   /// Entries of `hash` with a number in [from, to], descending by (number, position), newest table
@@ -80,9 +85,12 @@ class Index {
                                                 std::size_t limit) const;
   /// The greatest entry of the newest table (memtable first) that has the hash.
   Result<std::optional<IndexEntry>> latest(StreamHash hash) const;
-  /// As the server looks up the last entry below a position: newest table first; within a table the
-  /// greatest number whose position is below `limit` and which `is_of_stream` accepts (pass nullptr
-  /// on the hash path). docs/formats/index.md, "Lookups".
+  /// As the server looks up the last entry below a position: newest table first, and within a table
+  /// a binary search that takes positions to ascend with numbers. Where they do, that is the
+  /// greatest number below `limit`; otherwise it depends on the entries the search meets.
+  /// `is_of_stream` is asked about each of these; one it refuses (a colliding stream's) ends the
+  /// search, and all of the hash's entries are compared. nullptr refuses none.
+  /// docs/formats/index.md, "Lookups".
   using EntryFilter = index::EntryFilter;
   Result<std::optional<IndexEntry>> latest_before(StreamHash hash, LogPosition limit,
                                                   const EntryFilter& is_of_stream) const;

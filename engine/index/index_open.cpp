@@ -125,17 +125,33 @@ Result<void> Index::State::load_tables(const log::TransactionLog& log) {
     if (!set) {
       return std::move(set).error();
     }
-    if (map.commit_checkpoint >= LogPosition(0) && map.commit_checkpoint >= log.end()) {
-      return Error{
-          Errc::kCorruption,
-          fmt::format("{}: the index goes to {}, beyond the end of the log at {}",
-                      (directory / kIndexMapName).string(), map.commit_checkpoint, log.end())};
-    }
+    VERGER_CHECK(check_against_log(map, log));
     last_prepare = map.prepare_checkpoint;
     last_commit = map.commit_checkpoint;
     publish(std::make_shared<detail::Memtable>(), *std::move(set));
     return {};
   }
+}
+
+Result<void> Index::State::check_against_log(const IndexMap& map,
+                                             const log::TransactionLog& log) const {
+  const auto commit = map.commit_checkpoint;
+  const auto path = (directory / kIndexMapName).string();
+  if (commit < LogPosition(0)) {
+    return {};
+  }
+  if (commit >= log.end()) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: the index goes to {}, beyond the end of the log at {}", path,
+                             commit, log.end())};
+  }
+  if (!options.read_only && options.chaser != kNoPosition && commit >= options.chaser) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: the index goes to {}, but chaser.chk says that the log was "
+                             "processed to {} only",
+                             path, commit, options.chaser)};
+  }
+  return {};
 }
 
 Result<void> Index::State::clean_up() {
@@ -228,8 +244,14 @@ Result<std::unique_ptr<Index>> Index::open(FileSystem& files, const Path& direct
                                            Clock& clock, Random& random, Log& out) {
   auto state = std::make_unique<State>(files, directory, options, clock, random, out);
   const auto loaded = state->load_tables(log);
-  if (!loaded && (options.read_only || loaded.error().code != Errc::kCorruption)) {
+  if (!loaded && loaded.error().code != Errc::kCorruption) {
     return loaded.error();
+  }
+  if (!loaded && options.read_only) {
+    return Error{Errc::kCorruption, loaded.error().message +
+                                        "; the index is damaged, the log may be sound: "
+                                        "`verger-db index rebuild` makes a new one of it, and a "
+                                        "node does so when it starts"};
   }
   if (!options.read_only) {
     VERGER_TRY(const bool there, files.exists(directory));
@@ -238,7 +260,8 @@ Result<std::unique_ptr<Index>> Index::open(FileSystem& files, const Path& direct
       VERGER_CHECK(files.sync_directory(directory.parent_path()));
     }
     if (!loaded) {
-      out.warning("the index is rebuilt from the log", {{"reason", loaded.error().message}});
+      out.warning("the index is damaged and rebuilt from the log; the log is not changed",
+                  {{"reason", loaded.error().message}});
       // After a truncation at opening an index that goes too far is no surprise.
       if (!log.truncated_at_open()) {
         VERGER_TRY(const auto backup, detail::back_up(files, directory, clock));

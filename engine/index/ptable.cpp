@@ -57,7 +57,10 @@ Result<Midpoint> PTable::State::check_midpoint(Midpoint midpoint, std::uint64_t 
                                               (midpoint.hash != midpoints.back().hash
                                                    ? midpoint.hash < midpoints.back().hash
                                                    : midpoint.number <= midpoints.back().number));
-  if (midpoint.entry >= layout.count || !descends) {
+  // With a wrong number of midpoints what is read as the first or last one is another.
+  const bool first_or_last = (k != 0 || midpoint.entry == 0) &&
+                             (k + 1 != layout.midpoint_count || midpoint.entry + 1 == layout.count);
+  if (midpoint.entry >= layout.count || !descends || !first_or_last) {
     return Error{Errc::kCorruption, fmt::format("{}: midpoint {} at offset {} is out of order",
                                                 path.string(), k, layout.midpoint_offset(k))};
   }
@@ -199,11 +202,20 @@ Result<std::shared_ptr<const PTable>> PTable::open(FileSystem& files, const Path
   std::array<std::byte, detail::kPTableHeaderSize> header;
   VERGER_CHECK(state->file->read_exact(0, header));
   const auto version = detail::decode_ptable_header(header);
-  if (!version) {
-    return version.error().within(path.string());
-  }
   std::array<std::byte, detail::kPTableFooterSize> footer{};
   constexpr auto kTail = detail::kPTableFooterSize + detail::kPTableMd5Size;
+  if (!version) {
+    if (version.error().code == Errc::kUnsupported &&
+        state->file_size >= detail::kPTableHeaderSize + kTail &&
+        state->file->read_exact(state->file_size - kTail, footer) &&
+        detail::is_newest_footer(footer)) {
+      return Error{Errc::kCorruption,
+                   fmt::format("{}: PTable header at offset 1: version {} above a footer of {}",
+                               path.string(), std::to_integer<int>(header[1]),
+                               detail::kNewestPTableVersion)};
+    }
+    return version.error().within(path.string());
+  }
   if (*version == detail::kNewestPTableVersion) {
     if (state->file_size < detail::kPTableHeaderSize + kTail) {
       return Error{Errc::kCorruption, fmt::format("{}: a PTable of version 4 cannot have {} bytes",

@@ -21,8 +21,10 @@ inline constexpr int kNewestTableVersion = 4;
 /// Format: docs/formats/index.md.
 class PTable {
  public:
-  /// Checks structure (sizes, versions, midpoints), not the MD5. Errors: kCorruption, kUnsupported,
-  /// kNotFound, kIo, naming the file.
+  /// Checks structure (header, footer, sizes, midpoints), not the MD5. `cache_depth`: how many
+  /// midpoints a server would have in memory of a table without any, which is where its search for
+  /// the latest entry begins. Errors: kCorruption, kUnsupported (a newer version), kNotFound, kIo,
+  /// naming the file.
   static Result<std::shared_ptr<const PTable>> open(FileSystem& files, const Path& path,
                                                     int cache_depth);
   ~PTable();
@@ -90,7 +92,8 @@ class PTableScanner {
 /// before finish() removes the files.
 class PTableWriter {
  public:
-  /// `bloom_entries` sizes the filter (for an index scavenge: the count before dropping).
+  /// Files "<name>" and "<name>.bloomfilter". `bloom_entries` sizes the filter (for an index
+  /// scavenge: the count before dropping). Errors: kExists, kNoSpace, kIo.
   static Result<PTableWriter> create(FileSystem& files, const Path& directory, const Uuid& name,
                                      std::uint64_t bloom_entries, int cache_depth);
   PTableWriter(PTableWriter&&) noexcept;

@@ -218,11 +218,11 @@ Result<void> Database::truncate(LogPosition position, bool even_committed) {
   state.accounted = committed;
   state.account_for_log();
   auto shortened = state.index->truncate(end);
+  VERGER_CHECK(state.log->flush_checkpoints());  // before an index that reaches further is made
   if (!shortened && shortened.error().code == Errc::kConflict) {
     shortened = state.index->rebuild(*state.log, committed);
   }
-  VERGER_CHECK(shortened);
-  return state.log->flush_checkpoints();
+  return shortened;
 }
 
 }  // namespace verger::streams

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/index/index_map.h"
 #include "engine/streams/detail/all_reader.h"
 #include "engine/streams/detail/database_state.h"
 
@@ -58,8 +59,26 @@ Result<std::unique_ptr<Database>> Database::open(FileSystem& files, const Path& 
   options.index.catch_up_end = committed;
   const auto index_directory =
       options.index_directory.empty() ? directory / "index" : options.index_directory;
+  const auto chaser = transaction_log->checkpoints().chaser;
+  const auto raise_chaser = [&]() -> Result<void> {
+    if (!writable || chaser >= committed) {
+      return {};
+    }
+    transaction_log->set_chaser(committed);
+    return transaction_log->flush_checkpoints();
+  };
+  if (writable) {
+    options.index.chaser = chaser;
+    // Catching up may flush tables, and an index that reaches chaser.chk is thrown away at the next
+    // opening: that one goes first. Not before an index that is to be thrown away now.
+    const auto map = index::load_index_map(files, index_directory);
+    if (map && map->commit_checkpoint < chaser) {
+      VERGER_CHECK(raise_chaser());
+    }
+  }
   VERGER_TRY(auto stream_index, index::Index::open(files, index_directory, *transaction_log,
                                                    options.index, clock, random, log));
+  VERGER_CHECK(raise_chaser());
   auto state =
       std::make_unique<State>(files, clock, random, log, writable, std::move(transaction_log),
                               std::move(stream_index), committed);

@@ -11,6 +11,7 @@
 #include "engine/index/detail/table_set.h"
 #include "engine/index/existence_filter.h"
 #include "engine/index/index.h"
+#include "engine/index/index_map.h"
 
 namespace verger::index {
 
@@ -59,6 +60,8 @@ struct Index::State {
 
   // --- The adding thread ---
   Result<void> load_tables(const log::TransactionLog& log);
+  [[nodiscard]] Result<void> check_against_log(const IndexMap& map,
+                                               const log::TransactionLog& log) const;
   Result<void> catch_up(const log::TransactionLog& log);
   Result<void> clean_up();
   void note_for_existence(const log::Prepare& prepare, StreamHash hash);

@@ -9,6 +9,9 @@ namespace {
 constexpr std::byte kPTableType{1};
 constexpr int kMaxDepth = 28;
 constexpr std::uint64_t kBytesPerMidpoint = 4096;
+/// Bytes of header and footer that mean something; the rest is zero.
+constexpr std::size_t kHeaderFields = 2;
+constexpr std::size_t kFooterFields = 6;
 
 /// Table of `size` bytes of entries: one more than the greatest depth that would leave more than
 /// two pages to each midpoint.
@@ -19,6 +22,18 @@ int midpoint_depth(std::uint64_t size, int cache_depth) {
     }
   }
   return cache_depth;
+}
+
+/// The rest of header and footer: a byte there that is not zero was never written so.
+Result<void> check_zeros(ByteView bytes, std::size_t from, std::string_view where) {
+  const auto rest = bytes.subspan(from);
+  const auto found = std::ranges::find_if(rest, [](std::byte b) { return b != std::byte{0}; });
+  if (found != rest.end()) {
+    return Error{Errc::kCorruption,
+                 fmt::format("PTable {}: byte {} is not zero", where,
+                             from + static_cast<std::size_t>(found - rest.begin()))};
+  }
+  return {};
 }
 
 }  // namespace
@@ -44,6 +59,12 @@ std::uint64_t midpoint_entry(std::uint64_t k, std::uint64_t count, std::uint64_t
   return span / steps * k + span % steps * k / steps;
 }
 
+bool is_newest_footer(ByteView footer) {
+  return footer.size() >= kPTableFooterSize && footer[0] == kPTableType &&
+         std::to_integer<int>(footer[1]) == kNewestPTableVersion &&
+         check_zeros(footer.first(kPTableFooterSize), kFooterFields, "footer");
+}
+
 Result<int> decode_ptable_header(ByteView header) {
   if (header.size() < kPTableHeaderSize) {
     return Error{Errc::kCorruption, "PTable header: shorter than 128 bytes"};
@@ -62,6 +83,7 @@ Result<int> decode_ptable_header(ByteView header) {
   if (version == 0) {
     return Error{Errc::kCorruption, "PTable header at offset 1: version 0"};
   }
+  VERGER_CHECK(check_zeros(header.first(kPTableHeaderSize), kHeaderFields, "header"));
   return version;
 }
 
@@ -73,6 +95,7 @@ Result<PTableLayout> decode_ptable_layout(int version, ByteView footer, std::uin
         std::to_integer<int>(footer[1]) != version) {
       return Error{Errc::kCorruption, "PTable footer: type or version is not the header's"};
     }
+    VERGER_CHECK(check_zeros(footer.first(kPTableFooterSize), kFooterFields, "footer"));
     layout.midpoint_count = load_le<std::uint32_t>(footer.data() + 2);
     around += kPTableFooterSize + layout.midpoint_count * kMidpointSize;
   }

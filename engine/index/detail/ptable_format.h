@@ -71,6 +71,8 @@ std::uint64_t search_midpoints(const PTableLayout& layout, int cache_depth);
 /// The entry that midpoint `k` of `midpoints` copies; count >= 1, midpoints >= 2.
 std::uint64_t midpoint_entry(std::uint64_t k, std::uint64_t count, std::uint64_t midpoints);
 
+/// Is it the footer of a table of version 4? Then a header of a newer version is a damaged one.
+bool is_newest_footer(ByteView footer);
 /// The type and version of a header; the checks of the whole file. `footer` only for version 4.
 /// Errors: kCorruption, kUnsupported.
 Result<int> decode_ptable_header(ByteView header);

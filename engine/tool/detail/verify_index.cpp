@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/index/index_map.h"
 #include "engine/tool/detail/parallel.h"
 #include "engine/tool/detail/verify_filters.h"
 #include "engine/tool/progress.h"
@@ -94,6 +95,7 @@ class IndexVerifier {
     }
     const auto slots = index_.tables();
     totals_.tables = slots.size();
+    verify_reach();
     verify_sums(slots);
     verify_table_filters(tool_.files, slots, findings_);
     VERGER_TRY(existence_, ExistenceCheck::open(tool_.files, index_.directory(), findings_));
@@ -120,6 +122,18 @@ class IndexVerifier {
             chunk == nullptr ? log_.directory() : chunk->path(), std::nullopt,
             fmt::format("the chain of epochs is broken at log position {}", epochs[i].position));
       }
+    }
+  }
+
+  /// No damage: a node that was killed leaves this, and one at work has it for moments.
+  void verify_reach() {
+    const auto commit = index_.commit_checkpoint();
+    const auto chaser = log_.checkpoints().chaser;
+    if (commit >= LogPosition(0) && commit >= chaser) {
+      findings_.note(index_.directory() / index::kIndexMapName,
+                     fmt::format("the index goes to {}, chaser.chk to {}: a node that starts on "
+                                 "this throws the index away and makes it anew",
+                                 commit, chaser));
     }
   }
 

@@ -124,7 +124,9 @@ TEST_F(IndexOpen, ForReadingWithoutDirectoryHoldsEverythingInMemory) {
 
 TEST_F(IndexOpen, RefusesATableOfANewerVersionAndChangesNothing) {
   fill();
-  alter(some_table(), 1, std::byte{5});
+  const auto table = some_table();
+  alter(table, 1, std::byte{5});
+  alter(table, value(disk_.file_size(table)) - 144 + 1, std::byte{5});
   const auto operations = disk_.operation_count();
   EXPECT_EQ(try_open().error().code, Errc::kUnsupported);
   EXPECT_EQ(disk_.operation_count(), operations);

@@ -143,6 +143,10 @@ TEST_F(PTableFile, OfAnOlderVersionIsRead) {
 TEST_F(PTableFile, OfANewerVersionIsRefusedAsUnsupported) {
   const auto path = write({make_entry(1, 0, 0)});
   alter(path, 1, std::byte{5});
+  const auto damaged = PTable::open(files_, path, 16);  // its footer says 4
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().code, Errc::kCorruption);
+  alter(path, files_.file_size(path).value() - 144 + 1, std::byte{5});
   const auto table = PTable::open(files_, path, 16);
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().code, Errc::kUnsupported);

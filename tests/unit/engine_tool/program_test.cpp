@@ -60,6 +60,33 @@ TEST_F(ProgramTest, VerifyFindsAnEventThatTheIndexLacks) {
   EXPECT_THAT(out.str(), HasSubstr("points to log position"));
 }
 
+TEST_F(ProgramTest, CommandsNameWhatRepairsADamagedIndex) {
+  builder.write("s", 30);
+  builder.close();
+  const std::byte wrong{'x'};
+  auto file = disk.open("/db/index/indexmap", OpenMode::kReadWrite);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->write_at(40, {&wrong, 1}));
+  for (const char* command : {"info", "stats", "estimate", "digest"}) {
+    EXPECT_EQ(run({command, "/db"}), kExitFailed) << command;
+    EXPECT_THAT(err.str(), HasSubstr("verger-db index rebuild"));
+    EXPECT_THAT(err.str(), HasSubstr("/db/index/indexmap"));
+  }
+  EXPECT_EQ(run({"verify", "/db"}), kExitFailed);
+  EXPECT_THAT(out.str(), HasSubstr("verger-db index rebuild"));
+  EXPECT_EQ(run({"index", "rebuild", "/db"}), kExitDone) << err.str();
+  EXPECT_EQ(run({"verify", "/db"}), kExitDone) << out.str();
+}
+
+TEST_F(ProgramTest, VerifyTellsOfAnIndexThatANodeWouldThrowAway) {
+  builder.write("s", 30);
+  builder.close();
+  const Bytes none(8);
+  ASSERT_TRUE((*disk.open("/db/chaser.chk", OpenMode::kReadWrite))->write_at(0, none));
+  EXPECT_EQ(run({"verify", "/db"}), kExitDone) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("throws the index away"));
+}
+
 TEST_F(ProgramTest, DiffFindsTheRecordThatDiffers) {
   builder.write("s", 3);
   builder.close();
