@@ -140,7 +140,7 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
                context_.state.weight(chunk->start().value(), chunk->end().value()));
     const auto name = chunk->path().filename().string();
     if (executes(weight)) {
-      context_.parts.out.debug(
+      context_.parts.out.info(
           fmt::format("SCAVENGING: executing {} with weight {}, chunks {}-{}, positions {} to {}",
                       name, weight_text(weight), chunk->start(), chunk->end(),
                       chunk->start_position(), chunk->end_position()));
@@ -156,8 +156,8 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
       return {};
     }
     ++context_.progress.chunks_skipped;
-    context_.parts.out.debug(fmt::format("SCAVENGING: skipped {} with weight {}, threshold {}",
-                                         name, weight_text(weight), context_.point.threshold));
+    context_.parts.out.info(fmt::format("SCAVENGING: skipped {} with weight {}, threshold {}", name,
+                                        weight_text(weight), context_.point.threshold));
     if (context_.options.threads == 1) {
       VERGER_CHECK(write_checkpoint());
       VERGER_CHECK(context_.check_stop());

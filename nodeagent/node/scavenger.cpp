@@ -73,7 +73,14 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
   }
 
   void stage_started(scavenge::Stage now) override {
-    post([now](Run& run) { run.stage = now; });
+    post([now](Run& run) {
+      run.stage = now;
+      if (now != scavenge::Stage::kDone) {
+        run.core->env.log.info("scavenge phase", {{"node", run.core->self},
+                                                  {"scavenge", run.id},
+                                                  {"phase", std::string(phase_name(now))}});
+      }
+    });
   }
   void chunk_executed(const scavenge::ChunkExecuted& chunk) override {
     post([chunk](Run& run) {

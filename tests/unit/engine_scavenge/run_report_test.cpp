@@ -86,6 +86,19 @@ TEST_F(RunReport, CountsEachChunkAndNamesCollisions) {
                                    "SCAVENGING: 2 streams are known to share their hash: a, b"));
 }
 
+TEST_F(RunReport, TellsTheWeightOfEachChunkWithoutBeingAsked) {
+  DatabaseBuilder builder(files_, "/db", options_);
+  builder.metadata("a", R"({"$maxCount":1})");
+  builder.write("a", 3);
+  scavenge(builder, builder.point());
+  EXPECT_THAT(lines_.info_lines,
+              Contains(StartsWith("SCAVENGING: executing chunk-000000.000000 with weight 4,")));
+  builder.write("a");
+  scavenge(builder, builder.point(9));
+  EXPECT_THAT(lines_.info_lines, Contains(AllOf(StartsWith("SCAVENGING: skipped chunk-00000"),
+                                                HasSubstr(" with weight 6, threshold 9"))));
+}
+
 TEST_F(RunReport, NamesEachRecordThatGoesWithItsTombstone) {
   DatabaseBuilder builder(files_, "/db", options_);
   const auto event = builder.write("gone");
