@@ -262,6 +262,7 @@ int main(int argc, char** argv) {
   }
   LogOptions log_options;
   log_options.json = options.json_log;
+  log_options.level = parse_log_level(options.log_level).value_or(LogLevel::kInfo);
   auto log = make_log("vergerd", log_options);
   if (!log) {
     return fail(log.error());

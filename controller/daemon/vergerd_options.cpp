@@ -13,6 +13,8 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("port", options.port, "Port of the API; 0 lets the system choose");
   all.add("port-file", options.port_file, "File to write the chosen port to");
   all.add("json-log", options.json_log, "Log lines as JSON");
+  all.add("log-level", options.log_level, "The least that is logged",
+          {.choices = {"debug", "info", "warning", "error"}});
   all.add("end-after-seconds", options.end_after_seconds,
           "End by itself after this long (0: never)", {.hidden = true});
   const settings::Traits tls{.group = "Certificates"};

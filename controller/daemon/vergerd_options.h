@@ -31,6 +31,7 @@ struct VergerdOptions {
   std::int64_t disk_reserve_mib = planner::ScavengePolicy().disk_reserve_bytes >> 20U;
   std::int64_t end_after_seconds = 0;
   bool json_log = false;
+  std::string log_level = "info";
 
   [[nodiscard]] Path agents_ca() const {
     return agents_ca_file.empty() ? Path(data) / "agents-ca.pem" : Path(agents_ca_file);

@@ -1,5 +1,6 @@
 #include "nodeagent/daemon/agent_options.h"
 
+#include <bit>
 #include <fmt/format.h>
 
 #include "nodeagent/daemon/identity.h"
@@ -15,6 +16,9 @@ using settings::Traits;
 constexpr const char* kNode = "VERGER_NODE_";
 constexpr const char* kAgent = "VERGER_AGENT_";
 constexpr const char* kDefaultPassword = "changeit";
+/// Of SQLite.
+constexpr std::uint32_t kLeastPageSize = 512;
+constexpr std::uint32_t kLargestPageSize = 65'536;
 
 /// "127.0.0.1:2111,127.0.0.1:2112"
 Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls) {
@@ -87,7 +91,26 @@ Result<void> check_node(const ProgramOptions& options) {
   if (options.node.database == options.node.index) {
     return wrong("--db and --index must be different directories");
   }
+  if (options.node.scavenge_history_max_age_days < 1) {
+    return wrong(fmt::format("--scavenge-history-max-age {}: whole days, 1 or more",
+                             options.node.scavenge_history_max_age_days));
+  }
+  // A file of a wrong page size would stop every scavenge, also once the option is right again.
+  const auto page_size = options.node.scavenge_backend_page_size;
+  if (!std::has_single_bit(page_size) || page_size < kLeastPageSize ||
+      page_size > kLargestPageSize) {
+    return wrong(
+        fmt::format("--scavenge-backend-page-size {}: a power of two from 512 to 65536 (bytes), or "
+                    "from 1 to 64 (KiB); scavenging.db was made with 16384 unless you chose "
+                    "another",
+                    page_size));
+  }
   return {};
+}
+
+/// In KiB, as operators write it, where it could not be a number of bytes.
+std::uint32_t page_size_in_bytes(std::uint32_t given) {
+  return given <= kLargestPageSize / 1024 ? given * 1024 : given;
 }
 
 Result<void> check_files(const http::TlsFiles& files, std::string_view prefix) {
@@ -167,6 +190,8 @@ OptionParser::OptionParser()
   settings_.add("role", role_, "What this process is", {.choices = {"node", "agent", "both"}});
   settings_.add("host", host_, "Address of all listeners that have none of their own");
   settings_.add("json-log", options_.json_log, "Log lines as JSON");
+  settings_.add("log-level", options_.log_level, "The least that is logged",
+                {.choices = {"debug", "info", "warning", "error"}});
   settings_.add("end-after-seconds", options_.end_after_seconds,
                 "End by itself after this long (0: never)", {.hidden = true});
   settings_.add("fast-timings", options_.fast_timings,
@@ -300,7 +325,7 @@ void OptionParser::declare_database() {
   settings_.add("scavenge-history-max-age", o.scavenge_history_max_age_days,
                 "How long the log of a scavenge is kept", db("d"));
   settings_.add("scavenge-backend-page-size", o.scavenge_backend_page_size,
-                "Page size of scavenging.db", db());
+                "Page size of scavenging.db in bytes; 1 to 64: in KiB", db());
   settings_.add("scavenge-backend-cache-size", o.scavenge_backend_cache_size,
                 "Memory for scavenging.db in bytes", db());
   settings_.add("scavenge-hash-users-cache-capacity", o.scavenge_hash_users_cache_capacity,
@@ -436,7 +461,12 @@ Result<ProgramOptions> OptionParser::finish() {
   wanted("write-timeout-ms", timings_.write_timeout, timings.write_timeout);
   wanted("dead-member-removal-period-sec", timings_.dead_member_removal_seconds * 1000,
          timings.dead_member_removal);
-  for (const auto& option : settings_.effective()) {
+  options.node.scavenge_backend_page_size =
+      page_size_in_bytes(options.node.scavenge_backend_page_size);
+  for (auto& option : settings_.effective()) {
+    if (option.name == "ScavengeBackendPageSize") {
+      option.value = std::to_string(options.node.scavenge_backend_page_size);
+    }
     if (option.environment.starts_with(kNode)) {
       options.node.effective.push_back({.name = option.name,
                                         .description = option.description,

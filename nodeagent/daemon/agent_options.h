@@ -49,6 +49,7 @@ struct ProgramOptions {
   std::int64_t end_after_seconds = 0;
   bool fast_timings = false;
   bool json_log = false;
+  std::string log_level = "info";
   /// What the log should say at the start.
   std::vector<std::string> warnings;
 

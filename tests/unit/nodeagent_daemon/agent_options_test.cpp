@@ -152,6 +152,32 @@ TEST(AgentOptions, TakesDeprecatedOptionsWithAWarning) {
   EXPECT_EQ(options->warnings.size(), 3U);
 }
 
+TEST(AgentOptions, ThePageSizeOfTheScavengeStateIsInBytesOrKib) {
+  const auto size_of = [](const char* given) {
+    const auto options = options_of(node_with({"--scavenge-backend-page-size", given}));
+    EXPECT_TRUE(options.has_value()) << options.error().message;
+    const auto shown = std::ranges::find(options->node.effective, "ScavengeBackendPageSize",
+                                         &node::EffectiveOption::name);
+    EXPECT_EQ(shown->value, std::to_string(options->node.scavenge_backend_page_size));
+    return options->node.scavenge_backend_page_size;
+  };
+  EXPECT_EQ(size_of("16"), 16384U);
+  EXPECT_EQ(size_of("64"), 65536U);
+  EXPECT_EQ(size_of("512"), 512U);
+  EXPECT_EQ(size_of("4096"), 4096U);
+  for (const auto* wrong : {"0", "3", "100", "1000", "131072"}) {
+    EXPECT_THAT(refusal(node_with({"--scavenge-backend-page-size", wrong})),
+                HasSubstr("a power of two"));
+  }
+}
+
+TEST(AgentOptions, HistoryIsKeptForADayOrLonger) {
+  EXPECT_TRUE(options_of(node_with({"--scavenge-history-max-age", "1"})));
+  for (const auto* wrong : {"0", "-1"}) {
+    EXPECT_THAT(refusal(node_with({"--scavenge-history-max-age", wrong})), HasSubstr("1 or more"));
+  }
+}
+
 TEST(AgentOptions, SaysWhatIsMissing) {
   EXPECT_THAT(refusal({"--role", "node"}), HasSubstr("--db is missing"));
   EXPECT_THAT(refusal({"--db", "/db"}), HasSubstr("--state is missing"));
