@@ -30,9 +30,10 @@ http::Response problem_of(const Error& error) {
       return problem(401, "unauthorized", error.message);
     case Errc::kUnavailable:
     case Errc::kTimeout:
-    case Errc::kNoSpace:
     case Errc::kCancelled:
       return problem(503, "unavailable", error.message);
+    case Errc::kNoSpace:
+      return problem(503, "unavailable", error.message + "; free disk space there, then ask again");
     case Errc::kUnknownOutcome:
       return problem(500, "unknown_outcome", error.message);
     case Errc::kCorruption:

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -32,6 +34,9 @@ struct Seen {
   std::map<std::string, Scavenged> nodes;  ///< by name
   json compared = json::object();          ///< result of compare_digests
   json baseline = json::object();          ///< result of record_digest: before anything was removed
+  bool to_compare = false;                 ///< the plan has a step for it
+  std::set<std::string> not_begun{};       ///< nodes
+  std::map<std::string, std::string> not_ended{};  ///< nodes, and why
 
   explicit Seen(const RunState& run) {
     for (const auto& stage : run.plan->stages) {
@@ -40,15 +45,30 @@ struct Seen {
   }
 
  private:
+  static bool is_scavenge(const planner::Step& step) {
+    return step.kind == "scavenge" || step.kind == "offline_scavenge";
+  }
+  void miss(const planner::Step& step, const StepState& state) {
+    if (state.since) {
+      not_ended[step.node] = state.reason;
+      not_begun.erase(step.node);
+    } else if (!not_ended.contains(step.node)) {
+      not_begun.insert(step.node);
+    }
+  }
   void collect(const RunState& run, const planner::Stage& stage) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
+        to_compare = to_compare || step.kind == "compare_digests";
         const auto state = run.steps.find(step.id);
         if (state == run.steps.end() || state->second.status != StepStatus::kDone) {
+          if (is_scavenge(step)) {
+            miss(step, state == run.steps.end() ? StepState{} : state->second);
+          }
           continue;
         }
         const auto result = parsed(state->second.result);
-        if (step.kind == "scavenge" || step.kind == "offline_scavenge") {
+        if (is_scavenge(step)) {
           auto& node = nodes[step.node];
           if (node.bytes_before.is_null()) {
             node.bytes_before = member(result, "bytesBefore");
@@ -125,7 +145,16 @@ json report(const RunState& run) {
   if (!member(seen.compared, "compared").is_boolean() ||
       !member(seen.compared, "compared").get<bool>()) {
     notes.push_back("digests were not compared: " +
-                    seen.compared.value("reason", std::string("not every node has an agent")));
+                    seen.compared.value(
+                        "reason", std::string(seen.to_compare ? "the run ended before that"
+                                                              : "not every node has an agent")));
+  }
+  for (const auto& [node, reason] : seen.not_ended) {
+    notes.push_back(fmt::format("{}: its scavenge was not seen to end{}{}", node,
+                                reason.empty() ? "" : ": ", reason));
+  }
+  if (!seen.not_begun.empty()) {
+    notes.push_back(fmt::format("not scavenged: {}", fmt::join(seen.not_begun, ", ")));
   }
   if (const auto difference = member(seen.compared, "firstDifference"); difference.is_object()) {
     notes.push_back("logical digests differ first in chunk " + member(difference, "chunk").dump() +

@@ -232,6 +232,7 @@ json run(const RunState& run) {
     const auto state = run.stages.find(stage.id);
     stages.push_back({{"id", stage.id},
                       {"name", stage.title},
+                      {"if_put_off", stage.if_put_off},
                       {"state", to_string(state == run.stages.end() ? StageStatus::kPending
                                                                     : state->second.status)},
                       {"steps", std::move(steps)}});

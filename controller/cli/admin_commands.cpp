@@ -52,7 +52,9 @@ int revoke_token(const CliContext& context, const std::string& id) {
   if (!answer) {
     return context.fail(answer.error());
   }
-  if (!context.json) {
+  if (context.json) {
+    context.out << json{{"id", id}, {"revoked", true}}.dump() << '\n';
+  } else {
     context.out << fmt::format("token {} opens nothing any more\n", id);
   }
   return kDone;

@@ -105,7 +105,9 @@ int forget_agent(const CliContext& context, const std::string& text) {
   if (!answer) {
     return context.fail(answer.error());
   }
-  if (!context.json) {
+  if (context.json) {
+    context.out << json{{"agent", text}, {"forgotten", true}}.dump() << '\n';
+  } else {
     context.out << fmt::format(
         "the agent of {} is not believed any more; to let it in again: "
         "verger agent token {}\n",

@@ -37,13 +37,15 @@ int exit_code_of_problem(std::string_view code) {
   return code == "bad_request" ? kUsage : kFailed;
 }
 
-CallFailure failure_of(const http::Response& response) {
+CallFailure failure_of(const http::Endpoint& controller, const http::Response& response) {
   CallFailure failure;
   failure.problem = json::parse(response.body, nullptr, false);
   if (!failure.problem.is_object() || !failure.problem.contains("detail")) {
     failure.problem = json::object();
-    failure.message = fmt::format("the controller answered {} {}", response.status,
-                                  http::standard_reason(response.status));
+    failure.message = fmt::format(
+        "{}: the answer {} {} is none of vergerd's; is that its address? --controller or "
+        "VERGER_CONTROLLER names another",
+        controller.url(), response.status, http::standard_reason(response.status));
     return failure;
   }
   failure.message = failure.problem.value("detail", std::string());
@@ -53,6 +55,29 @@ CallFailure failure_of(const http::Response& response) {
     }
   }
   failure.exit_code = exit_code_of_problem(failure.problem.value("code", std::string()));
+  return failure;
+}
+
+/// Of a request that got no answer, or none that is whole.
+CallFailure failure_of(const http::Endpoint& controller, const std::string& method,
+                       const Error& error) {
+  CallFailure failure;
+  if (error.code != Errc::kUnknownOutcome) {
+    failure.message = fmt::format(
+        "{}: the controller cannot be reached ({}); is vergerd running? --controller or "
+        "VERGER_CONTROLLER names another",
+        controller.url(), error.message);
+  } else if (method == "GET") {
+    failure.message =
+        fmt::format("{}: no whole answer ({}); does vergerd still run{}?", controller.url(),
+                    error.message, controller.tls ? "" : ", and is it really plain http");
+  } else {
+    failure.exit_code = kStillWaiting;
+    failure.message = fmt::format(
+        "{}: no answer in time, so the request may or may not have been carried out; look before "
+        "repeating it ({})",
+        controller.url(), error.message);
+  }
   return failure;
 }
 
@@ -67,6 +92,7 @@ struct ApiClient::State {
   std::string token;
   boost::asio::io_context context{1};
   http::BeastClient client;
+  bool answered = true;
 
   /// Runs one coroutine to its end on this thread.
   template <class T>
@@ -103,6 +129,7 @@ ApiClient::ApiClient(http::Endpoint controller, std::string token,
 ApiClient::~ApiClient() = default;
 
 const http::Endpoint& ApiClient::controller() const { return state_->controller; }
+bool ApiClient::answered() const { return state_->answered; }
 
 std::expected<json, CallFailure> ApiClient::call(const std::string& method, const std::string& path,
                                                  const json* body, std::chrono::seconds deadline) {
@@ -119,22 +146,12 @@ std::expected<json, CallFailure> ApiClient::call(const std::string& method, cons
   }
   const auto response =
       state_->run(state_->client.send(state_->controller, std::move(request), deadline));
+  state_->answered = response.has_value();
   if (!response) {
-    CallFailure failure;
-    const bool unknown = response.error().code == Errc::kUnknownOutcome;
-    failure.exit_code = unknown ? kStillWaiting : kFailed;
-    failure.message = unknown ? fmt::format(
-                                    "{}: no answer in time, so the request may or may not have "
-                                    "been carried out; look before repeating it ({})",
-                                    state_->controller.url(), response.error().message)
-                              : fmt::format(
-                                    "{}: the controller cannot be reached ({}); is vergerd "
-                                    "running? --controller or VERGER_CONTROLLER names another",
-                                    state_->controller.url(), response.error().message);
-    return std::unexpected(std::move(failure));
+    return std::unexpected(failure_of(state_->controller, method, response.error()));
   }
   if (response->status >= 400) {
-    return std::unexpected(failure_of(*response));
+    return std::unexpected(failure_of(state_->controller, *response));
   }
   if (response->body.empty()) {
     return json();
@@ -206,7 +223,7 @@ int CliContext::show_secret(const nlohmann::json& answer, std::string_view about
 }
 
 int CliContext::fail(const CallFailure& failure) const {
-  if (json && !failure.problem.is_null()) {
+  if (json && failure.problem.contains("detail")) {
     err << failure.problem.dump() << '\n';
   } else {
     err << "verger: " << failure.message << '\n';

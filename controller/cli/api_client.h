@@ -58,6 +58,8 @@ class ApiClient {
                                                  const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> remove(const std::string& path);
   const http::Endpoint& controller() const;
+  /// False after a call that the controller did not answer.
+  [[nodiscard]] bool answered() const;
   /// Between two tries of something that is not there yet.
   void wait(std::chrono::milliseconds duration);
 

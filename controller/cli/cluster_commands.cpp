@@ -20,12 +20,27 @@ std::string point_text(const json& node, const char* name) {
              : "-";
 }
 
+/// "paused until 2026-11-22T04:00:00: why"; empty: it is not.
+std::string pause_text(const json& cluster) {
+  if (!cluster.value("paused", false)) {
+    return {};
+  }
+  const auto until = text_of(cluster, "pause_until");
+  const auto reason = text_of(cluster, "pause_reason");
+  return fmt::format("paused{}{}{}", until.empty() ? "" : " until " + until.substr(0, 19),
+                     reason.empty() ? "" : ": ", reason);
+}
+
 void print_cluster(const CliContext& context, const json& cluster) {
   const auto snapshot = cluster.value("snapshot", json());
   context.out << fmt::format(
       "cluster {}  leader {}  seen {}\n", text_of(cluster, "name"),
       text_of(snapshot, "leader").empty() ? "none seen" : text_of(snapshot, "leader"),
       text_of(snapshot, "taken_at").substr(0, 19));
+  if (const auto pause = pause_text(cluster); !pause.empty()) {
+    context.out << fmt::format("{}; nothing new starts on it before: verger cluster resume {}\n",
+                               pause, text_of(cluster, "name"));
+  }
   Table table({{"node"},
                {"role"},
                {"log position", Table::Align::kRight},
@@ -35,10 +50,14 @@ void print_cluster(const CliContext& context, const json& cluster) {
                {"events", Table::Align::kRight},
                {"last point"},
                {"now"}});
+  std::string problems;  // whole, below the table: its columns would cut them
   for (const auto& node : list_of(snapshot, "nodes")) {
     const auto running = node.value("running_scavenge", json());
-    auto now = text_of(node, "problem");
-    if (now.empty() && running.is_object()) {
+    std::string now;
+    if (const auto problem = text_of(node, "problem"); !problem.empty()) {
+      now = "see below";
+      problems += fmt::format("{}: {}\n", text_of(node, "name"), problem);
+    } else if (running.is_object()) {
       now = "scavenge: " + text_of(running, "phase");
     }
     table.add({text_of(node, "name"), text_of(node, "state"),
@@ -48,6 +67,11 @@ void print_cluster(const CliContext& context, const json& cluster) {
                now.empty() ? "-" : now});
   }
   table.print(context.out);
+  context.out << problems;
+  for (const auto& stranger : list_of(snapshot, "strangers")) {
+    context.out << fmt::format("{} is a member of the cluster that is not registered\n",
+                               stranger.get<std::string>());
+  }
 }
 
 /// NAME, URLs and credentials, or the same as a JSON file.
@@ -168,15 +192,17 @@ int list_clusters(const CliContext& context) {
   Table table({{"cluster"},
                {"nodes", Table::Align::kRight},
                {"agents", Table::Align::kRight},
-               {"first node"}});
+               {"first node"},
+               {"state"}});
   for (const auto& cluster : clusters) {
     std::int64_t agents = 0;
     const auto nodes = list_of(cluster, "nodes");
+    const auto pause = pause_text(cluster);
     for (const auto& node : nodes) {
       agents += text_of(node, "agent").empty() ? 0 : 1;
     }
     table.add({text_of(cluster, "name"), std::to_string(nodes.size()), std::to_string(agents),
-               nodes.empty() ? "-" : text_of(nodes[0], "node")});
+               nodes.empty() ? "-" : text_of(nodes[0], "node"), pause.empty() ? "-" : pause});
   }
   table.print(context.out);
   return kDone;
@@ -200,7 +226,9 @@ int remove_cluster(const CliContext& context, const std::string& name) {
   if (!answer) {
     return context.fail(answer.error());
   }
-  if (!context.json) {
+  if (context.json) {
+    context.out << json{{"name", name}, {"removed", true}}.dump() << '\n';
+  } else {
     context.out << fmt::format("cluster {} is no longer registered; its nodes were not touched\n",
                                name);
   }

@@ -150,7 +150,8 @@ void add_plan_commands(CLI::App& app, Command& chosen) {
   scavenge->add_option("--threads", options->threads, "Threads on each node, 1 to 4")
       ->check(CLI::Range(1, 4));
   scavenge->add_option("--threshold", options->threshold,
-                       "Least weight of a chunk to be rewritten; -1 rewrites all");
+                       "Chunks of more weight than this are rewritten (about 2 for each record "
+                       "that goes); -1 rewrites all");
   scavenge
       ->add_option("--throttle-percent", options->throttle_percent,
                    "Share of the time spent working; needs --threads 1")

@@ -190,7 +190,9 @@ int delete_policy(const CliContext& context, const std::string& name) {
   if (!answer) {
     return context.fail(answer.error());
   }
-  if (!context.json) {
+  if (context.json) {
+    context.out << json{{"name", name}, {"deleted", true}}.dump() << '\n';
+  } else {
     context.out << fmt::format("policy {} is deleted; runs it started go on\n", name);
   }
   return kDone;

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <optional>
 #include <ostream>
 #include <sstream>
@@ -16,15 +17,19 @@ namespace {
 constexpr const char* kDefaultController = "http://127.0.0.1:2115";
 
 /// Shows the same again and again, each time from the top of the screen, until it fails or somebody
-/// has seen enough.
+/// has seen enough. A controller that was there and is silent may come back.
 int watch(const Command& chosen, const CliContext& context, std::chrono::milliseconds interval,
           int times) {
   for (int shown = 1;; ++shown) {
     std::ostringstream screen;
     const int status = chosen(
         CliContext{.api = context.api, .out = screen, .err = context.err, .json = context.json});
-    context.out << (context.json ? "" : "\033[H\033[2J") << screen.str() << std::flush;
-    if (status != kDone || shown == times) {
+    // What was shown stays while it is silent, below it why nothing new comes.
+    const bool silent = status != kDone && shown > 1 && !context.api.answered();
+    if (!silent) {
+      context.out << (context.json ? "" : "\033[H\033[2J") << screen.str() << std::flush;
+    }
+    if ((status != kDone && !silent) || shown == times) {
       return status;
     }
     context.api.wait(interval);
@@ -80,6 +85,29 @@ bool only_shows(const CLI::App& app) {
   return verb == "list" || verb == "show" || verb == "next";
 }
 
+/// What is wrong with the command line, and where its help is.
+int wrong_usage(const CLI::App& app, const CLI::ParseError& error, std::ostream& err) {
+  const CLI::App* understood = &app;
+  std::string path = "verger";
+  while (!understood->get_subcommands().empty()) {
+    understood = understood->get_subcommands().front();
+    path += " " + understood->get_name();
+  }
+  const auto unknown = app.remaining(true);
+  std::string message = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
+      !understood->get_subcommands([](const CLI::App*) { return true; }).empty()) {
+    std::vector<std::string> known;
+    for (const auto* sub : understood->get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+    }
+    message = fmt::format("{} takes {}{}", path, fmt::join(known, ", "),
+                          unknown.empty() ? "" : ", not " + unknown.front());
+  }
+  err << fmt::format("verger: {}; its help: {} --help\n", message, path);
+  return kUsage;
+}
+
 }  // namespace
 
 int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
@@ -115,7 +143,7 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, out, err) == 0 ? kDone : kUsage;
+    return error.get_exit_code() == 0 ? app.exit(error, out, err) : wrong_usage(app, error, err);
   }
   if (watching->count() > 0 && !watch_seconds) {
     watch_seconds = 2;

@@ -1,9 +1,11 @@
 #include "controller/cli/run_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <map>
 #include <ostream>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -17,8 +19,23 @@ using nlohmann::json;
 
 /// How long a step's details may change before they are printed again.
 constexpr std::chrono::seconds kQuiet{5};
+/// A controller that restarts on another machine is back within this time.
+constexpr std::chrono::seconds kControllerAway{120};
 
 std::string short_id(const std::string& id) { return id.substr(0, 12); }
+
+/// A stage only for a node that leads when its turn comes: hidden until that happens.
+bool is_unneeded(const json& stage) {
+  const auto steps = list_of(stage, "steps");
+  return !text_of(stage, "if_put_off").empty() && std::ranges::all_of(steps, [](const auto& step) {
+    return text_of(step, "state") == "pending";
+  });
+}
+
+/// No answer at all, or one that says "not now".
+bool is_away(const CallFailure& failure) {
+  return failure.problem.is_null() || text_of(failure.problem, "code") == "unavailable";
+}
 
 bool has_ended(const std::string& state) {
   return state == "done" || state == "failed" || state == "cancelled";
@@ -50,6 +67,11 @@ class ChangePrinter {
       for (const auto& step : list_of(stage, "steps")) {
         print_step(step, now);
       }
+    }
+    const auto alerts = list_of(run, "alerts");
+    for (; alerts_ < alerts.size(); ++alerts_) {
+      out_ << "  alert: " << (alerts[alerts_].is_string() ? alerts[alerts_].get<std::string>() : "")
+           << '\n';
     }
     const auto state = text_of(run, "state");
     const auto reason = text_of(run, "reason");
@@ -98,6 +120,7 @@ class ChangePrinter {
   std::ostream& out_;
   std::map<std::string, Seen> seen_;
   std::string run_state_;
+  std::size_t alerts_ = 0;
 };
 
 void print_report(const CliContext& context, const json& report) {
@@ -112,8 +135,10 @@ void print_report(const CliContext& context, const json& report) {
                {"point", Table::Align::kRight},
                {"logical digest"},
                {"readable digest"}});
+  bool seen = false;
   for (const auto& node : list_of(report, "nodes")) {
     const auto point = node.value("point", json());
+    seen = true;
     table.add({text_of(node, "name"), optional_number(node, "bytes_before"),
                optional_number(node, "bytes_after"), optional_number(node, "records_removed"),
                point.is_object() ? fmt::format("{} @ {}", number_of(point, "number"),
@@ -122,7 +147,11 @@ void print_report(const CliContext& context, const json& report) {
                text_of(node, "logical_digest").substr(0, 12),
                text_of(node, "readable_digest").substr(0, 12)});
   }
-  table.print(context.out);
+  if (seen) {
+    table.print(context.out);
+  } else {
+    context.out << "no node's scavenge was seen to end\n";
+  }
   context.out << fmt::format("leader moves: {} planned, {} by itself\n",
                              number_of(report, "planned_leader_moves"),
                              number_of(report, "unplanned_leader_moves"));
@@ -140,7 +169,12 @@ void print_report(const CliContext& context, const json& report) {
 
 /// What the waiting steps wait for: value, limit, since when.
 void print_gates(const CliContext& context, const json& run) {
-  Table table({{"waits for"}, {"node"}, {"now"}, {"limit"}, {"since"}, {"why"}});
+  Table table({{"waits for"},
+               {"node"},
+               {"now", Table::Align::kWrap},
+               {"limit", Table::Align::kWrap},
+               {"since"},
+               {"why", Table::Align::kWrap}});
   bool any = false;
   for (const auto& stage : list_of(run, "stages")) {
     for (const auto& step : list_of(stage, "steps")) {
@@ -157,6 +191,23 @@ void print_gates(const CliContext& context, const json& run) {
   }
   if (any) {
     table.print(context.out);
+  }
+}
+
+/// A node whose outcome cannot be seen holds its run up until it is back, or left out.
+void print_ways_out(const CliContext& context, const json& run) {
+  std::set<std::string> nodes;
+  for (const auto& stage : list_of(run, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      if (text_of(step, "state") == "unknown" && !text_of(step, "node").empty()) {
+        nodes.insert(text_of(step, "node"));
+      }
+    }
+  }
+  for (const auto& node : nodes) {
+    context.out << fmt::format(
+        "{0} holds the run up until it can be seen; to leave it out: verger run skip {1} {0}\n",
+        node, short_id(text_of(run, "id")));
   }
 }
 
@@ -178,14 +229,24 @@ void print_run(const CliContext& context, const json& run) {
   context.out << fmt::format("run {}  cluster {}  plan {}  {}{}\n", short_id(text_of(run, "id")),
                              text_of(run, "cluster"), short_id(text_of(run, "plan")),
                              text_of(run, "state"), reason.empty() ? "" : ": " + reason);
-  Table table({{"stage"}, {"step"}, {"node"}, {"state"}, {"since"}, {"what"}});
+  Table table({{"stage", Table::Align::kRight},
+               {"step"},
+               {"node"},
+               {"state"},
+               {"since"},
+               {"what", Table::Align::kWrap}});
+  std::size_t number = 0;
   for (const auto& stage : list_of(run, "stages")) {
+    if (is_unneeded(stage)) {
+      continue;
+    }
+    ++number;
     for (const auto& step : list_of(stage, "steps")) {
       auto what = text_of(step, "reason");
       if (const auto progress = progress_text(step); !progress.empty()) {
         what += (what.empty() ? "" : ", ") + progress;
       }
-      table.add({text_of(stage, "name"), text_of(step, "kind"), text_of(step, "node"),
+      table.add({std::to_string(number), text_of(step, "kind"), text_of(step, "node"),
                  text_of(step, "state"), text_of(step, "since").substr(0, 19), what});
     }
   }
@@ -199,6 +260,12 @@ void print_run(const CliContext& context, const json& run) {
     context.out << (until.empty() ? "" : "; its hours end at " + until.substr(0, 16)) << " UTC\n";
   }
   print_gates(context, run);
+  print_ways_out(context, run);
+  for (const auto& alert : list_of(run, "alerts")) {
+    if (alert.is_string()) {
+      context.out << "alert: " << alert.get<std::string>() << '\n';
+    }
+  }
   if (const auto report = run.value("report", json()); report.is_object()) {
     print_report(context, report);
   }
@@ -208,7 +275,7 @@ int watch_run(const CliContext& context, const std::string& id, std::chrono::sec
   const auto end = std::chrono::steady_clock::now() + limit;
   ChangePrinter changes(context.out);
   std::int64_t after = 0;
-  int failures = 0;
+  std::optional<std::chrono::steady_clock::time_point> away_since;
   while (true) {
     // Waiting for the next event is the controller's part, so there is no sleep here.
     const auto events = context.api.get(
@@ -216,14 +283,29 @@ int watch_run(const CliContext& context, const std::string& id, std::chrono::sec
     const auto run = context.api.get("/runs/" + http::percent_encode(id));
     if (!events || !run) {
       const auto& failure = events ? run.error() : events.error();
-      // A controller that restarts in the middle of a run is not a reason to stop watching.
-      if (!failure.problem.is_null() || ++failures > 30) {
+      if (!is_away(failure)) {
         return context.fail(failure);
+      }
+      // A controller that restarts in the middle of a run is not a reason to stop watching, and its
+      // silence says nothing about the run.
+      const auto now = std::chrono::steady_clock::now();
+      if (!away_since) {
+        away_since = now;
+        context.err << fmt::format(
+            "verger: {}\nverger: the run goes on when vergerd is there again; waiting for it\n",
+            failure.message);
+      }
+      if (now >= end || now - *away_since >= kControllerAway) {
+        context.err << fmt::format(
+            "verger: vergerd is still not there, so what became of run {} is not known; once it "
+            "is: verger run watch {}\n",
+            short_id(id), short_id(id));
+        return kStillWaiting;
       }
       context.api.wait(std::chrono::milliseconds(500));
       continue;
     }
-    failures = 0;
+    away_since.reset();
     if (context.json) {
       for (const auto& event : list_of(*events, "events")) {
         context.out << event.dump() << '\n' << std::flush;

@@ -21,6 +21,42 @@ namespace {
 
 constexpr std::string_view kRuns = "run/";  ///< streams, by id
 
+/// What a person gets who wants of a run what it cannot do in its state.
+Error wrong_state(std::string_view id, RunStatus status) {
+  const auto shown = id.substr(0, 12);
+  std::string what;
+  switch (status) {
+    case RunStatus::kDone:
+    case RunStatus::kFailed:
+    case RunStatus::kCancelled:
+      what = fmt::format(
+          "it has ended, `verger run show {}` tells how; a new run begins with "
+          "verger plan",
+          shown);
+      break;
+    case RunStatus::kCancelling:
+      what = fmt::format("it ends by itself in a safe state; follow it with: verger run watch {}",
+                         shown);
+      break;
+    case RunStatus::kPlanned:
+    case RunStatus::kRunning:
+    case RunStatus::kWaiting:
+    case RunStatus::kPausing:
+    case RunStatus::kPaused:
+      what = fmt::format("only a paused run can be resumed; follow it with: verger run watch {}",
+                         shown);
+      break;
+  }
+  return {Errc::kConflict, fmt::format("run {} is {}: {}", id, to_string(status), what)};
+}
+
+Error cluster_paused(const ClusterConfig& cluster) {
+  return {Errc::kRefused,
+          fmt::format("cluster {} is paused{}{}; end its pause with: verger cluster resume {}",
+                      cluster.name, cluster.pause_reason.empty() ? "" : ": ", cluster.pause_reason,
+                      cluster.name)};
+}
+
 }  // namespace
 
 struct Executor::Impl {
@@ -61,7 +97,7 @@ struct Executor::Impl {
       return found->second;
     }
     VERGER_TRY(const auto status, status_of(id));
-    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(status))};
+    return wrong_state(id, status);
   }
 
   [[nodiscard]] Result<RunStatus> status_of(std::string_view id) const {
@@ -71,7 +107,8 @@ struct Executor::Impl {
     if (const auto found = core->ended.find(id); found != core->ended.end()) {
       return found->second->status;
     }
-    return Error{Errc::kNotFound, fmt::format("there is no run {}", id)};
+    return Error{Errc::kNotFound,
+                 fmt::format("there is no run {}; `verger run list` shows them", id)};
   }
 
   Result<void> record(detail::Run& run, std::string_view type, const json& data) {
@@ -102,7 +139,7 @@ struct Executor::Impl {
       case RunStatus::kCancelled:
         break;
     }
-    return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+    return wrong_state(id, run->state.status);
   }
 
   Result<void> load_runs() {
@@ -201,6 +238,17 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
   VERGER_CO_CHECK(impl->learn_identity(config, snapshot));
   auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
   if (!plan) {
+    // What stands in the way is then most often that run's own work.
+    if (const auto active = impl->active_run(cluster)) {
+      const auto shown = active->state.id.substr(0, 12);
+      plan.error().insert(
+          plan.error().begin(),
+          planner::Refusal{.code = "run-active",
+                           .node = {},
+                           .message = fmt::format("run {} of this cluster is {}", shown,
+                                                  to_string(active->state.status)),
+                           .hint = fmt::format("follow it with: verger run watch {}", shown)});
+    }
     co_return std::expected<StoredPlan, PlanRefused>(
         std::unexpected(PlanRefused{std::move(plan.error())}));
   }
@@ -252,13 +300,15 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
     }
     VERGER_TRY(const auto now, core.parts.registry.find(plan->cluster));
     if (now.paused) {
-      return Error{Errc::kRefused,
-                   fmt::format("cluster {} is paused{}{}", now.name,
-                               now.pause_reason.empty() ? "" : ": ", now.pause_reason)};
+      return cluster_paused(now);
     }
     if (const auto other = impl->active_run(plan->cluster)) {
-      return Error{Errc::kRefused, fmt::format("run {} of cluster {} is {}", other->state.id,
-                                               plan->cluster, to_string(other->state.status))};
+      const auto shown = other->state.id.substr(0, 12);
+      return Error{Errc::kRefused,
+                   fmt::format("run {} of cluster {} is {}; follow it with: verger run watch {}, "
+                               "or end it with: verger run cancel {}",
+                               other->state.id, plan->cluster, to_string(other->state.status),
+                               shown, shown)};
     }
     return {};
   };
@@ -321,7 +371,8 @@ std::vector<std::shared_ptr<const RunState>> Executor::active_runs(std::string_v
 
 Result<std::shared_ptr<const RunState>> Executor::find_run(std::string_view id) const {
   const auto& core = *impl_->core;
-  VERGER_TRY(const auto key, detail::find_by_prefix("run", id, core.runs, core.ended));
+  VERGER_TRY(const auto key,
+             detail::find_by_prefix("run", "verger run list", id, core.runs, core.ended));
   if (const auto found = core.runs.find(key); found != core.runs.end()) {
     return std::make_shared<const RunState>(found->second->state);
   }
@@ -376,7 +427,12 @@ Result<void> Executor::skip_node(std::string_view id, std::string_view node, std
   VERGER_TRY(const auto run, impl_->find(id));
   const auto& nodes = run->state.plan->basis.nodes;
   if (std::ranges::find(nodes, node, &planner::BasisNode::name) == nodes.end()) {
-    return Error{Errc::kNotFound, fmt::format("run {} knows no node {}", id, node)};
+    std::vector<std::string_view> names;
+    for (const auto& known : nodes) {
+      names.push_back(known.name);
+    }
+    return Error{Errc::kNotFound, fmt::format("run {} knows no node {}; its nodes are {}", id, node,
+                                              fmt::join(names, ", "))};
   }
   if (run->state.skipped_nodes.contains(std::string(node))) {
     return {};
@@ -392,11 +448,11 @@ net::awaitable<Result<void>> Executor::resume(std::string id, std::string by) {
     return run->state.status == RunStatus::kPaused || run->state.status == RunStatus::kPausing;
   };
   if (!is_paused()) {
-    co_return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+    co_return wrong_state(id, run->state.status);
   }
   VERGER_CO_TRY(auto config, impl->core->parts.registry.find(run->state.cluster));
   if (config.paused) {
-    co_return Error{Errc::kRefused, fmt::format("cluster {} is paused", config.name)};
+    co_return cluster_paused(config);
   }
   const auto snapshot = co_await impl->core->observer.take(std::move(config));
   // Roles and instances may change while a run is paused; the gates look at them. Members,
@@ -428,7 +484,7 @@ net::awaitable<Result<void>> Executor::resume(std::string id, std::string by) {
                                 fmt::join(differences, "; "))};
   }
   if (!is_paused()) {
-    co_return Error{Errc::kConflict, fmt::format("run {} is {}", id, to_string(run->state.status))};
+    co_return wrong_state(id, run->state.status);
   }
   co_return impl->record(*run, events::kRunResumed, {{"by", std::move(by)}});
 }

@@ -97,7 +97,8 @@ Result<StoredPlan> PlanBook::add(planner::Plan plan, std::string by, Ticks now) 
 }
 
 Result<StoredPlan> PlanBook::find(std::string_view hash) const {
-  VERGER_TRY(const auto key, detail::find_by_prefix("plan", hash, plans_));
+  VERGER_TRY(const auto key,
+             detail::find_by_prefix("plan", "verger plan list CLUSTER", hash, plans_));
   const auto& known = plans_.at(key);
   if (known.plan == nullptr) {
     return read(key);

@@ -13,11 +13,11 @@ namespace verger::controller::detail {
 inline constexpr std::size_t kShortestPrefix = 8;
 
 /// The one key of the sorted `maps` that is `text`, or begins with it where that is long enough.
-/// `what` names in messages what the keys stand for. Errors: kNotFound; kConflict: it does not name
-/// one.
+/// `what` names in messages what the keys stand for, `list` the command that shows them. Errors:
+/// kNotFound; kConflict: it does not name one.
 template <class... Maps>
-Result<std::string> find_by_prefix(std::string_view what, std::string_view text,
-                                   const Maps&... maps) {
+Result<std::string> find_by_prefix(std::string_view what, std::string_view list,
+                                   std::string_view text, const Maps&... maps) {
   std::vector<std::string> found;
   const auto look = [&](const auto& map) {
     for (auto each = map.lower_bound(text); each != map.end() && each->first.starts_with(text);
@@ -32,7 +32,8 @@ Result<std::string> find_by_prefix(std::string_view what, std::string_view text,
   };
   const bool exact = !text.empty() && (look(maps) || ...);
   if (found.empty()) {
-    return Error{Errc::kNotFound, fmt::format("there is no {} {}", what, text)};
+    return Error{Errc::kNotFound,
+                 fmt::format("there is no {} {}; `{}` shows them", what, text, list)};
   }
   if (!exact && (text.size() < kShortestPrefix || found.size() > 1)) {
     return Error{Errc::kConflict, fmt::format("{} is too short to name one {}; give more digits, "

@@ -104,6 +104,19 @@ TEST_F(ApiTest, TheReportNamesTheFirstDifferingChunkAndDoesNotCallItCorrupt) {
   EXPECT_THAT(report["notes"].dump(), HasSubstr("may rightly differ"));
 }
 
+TEST_F(ApiTest, TheReportOfARunThatWasCancelledSaysWhatIsNotDone) {
+  a_.h.cluster.scavenge_takes = std::chrono::minutes(1);
+  const auto id = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"))["id"]
+                      .get<std::string>();
+  ASSERT_TRUE(a_.h.run_until([&] { return a_.h.cluster.node("n2").running.has_value(); }));
+  ASSERT_EQ(a_.call("POST", "/runs/" + id + "/cancel").status, 202);
+  ASSERT_TRUE(a_.h.run_to_end(id));
+  const auto notes = a_.get("/runs/" + id)["report"]["notes"].dump();
+  EXPECT_THAT(notes, HasSubstr("n2: its scavenge was not seen to end: stopped as asked"));
+  EXPECT_THAT(notes, HasSubstr("not scavenged: n1, n3"));
+  EXPECT_THAT(notes, HasSubstr("digests were not compared: the run ended before that"));
+}
+
 TEST_F(ApiTest, ThereIsNoReportBeforeTheEnd) {
   a_.h.cluster.scavenge_takes = std::chrono::hours(1);
   const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"));

@@ -11,6 +11,7 @@ namespace {
 
 using test::ControllerHarness;
 using test::Fate;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -293,6 +294,29 @@ TEST_F(Intents, ANodeThatIsSkippedWhileItWorksIsStopped) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
   EXPECT_FALSE(h_.cluster.node("n3").running.has_value());
   EXPECT_FALSE(h_.cluster.node("n3").last_finished.has_value());
+}
+
+TEST_F(Intents, ARefusalSaysWhatToDoNext) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  const auto text = [](const Result<void>& outcome) {
+    return outcome ? std::string("not refused") : outcome.error().message;
+  };
+  EXPECT_THAT(text(h_.wait_for(h_.executor->resume(run, "me"))), HasSubstr("verger run watch"));
+  EXPECT_THAT(text(h_.executor->skip_node(run, "n9", "me", "")), HasSubstr("n1, n2, n3"));
+  const auto made =
+      h_.wait_for(h_.executor->make_plan("prod", ControllerHarness::quick_policy(), "me"));
+  ASSERT_TRUE(made && !*made) << "n2 scavenges";
+  EXPECT_EQ(made->error().refusals.front().code, "run-active") << "it is the run's own work";
+  ASSERT_TRUE(h_.executor->pause_cluster("prod", "me", "night", PauseMode::kNow, {}).has_value());
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  EXPECT_THAT(text(h_.wait_for(h_.executor->resume(run, "me"))),
+              AllOf(HasSubstr("is paused: night"), HasSubstr("verger cluster resume prod")));
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "").has_value());
+  EXPECT_THAT(text(h_.executor->pause(run, "me", "")), HasSubstr("verger run watch"));
+  ASSERT_TRUE(reaches(run, RunStatus::kCancelled));
+  EXPECT_THAT(text(h_.executor->pause(run, "me", "")), HasSubstr("verger run show"));
+  EXPECT_THAT(text(h_.executor->cancel("nothing", "me", "")), HasSubstr("verger run list"));
 }
 
 TEST_F(Intents, SkippingAnUnknownNodeOrRunIsAnError) {

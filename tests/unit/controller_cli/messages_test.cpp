@@ -1,0 +1,66 @@
+// What the command line says to somebody who is tired: what, where, what to do next.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <vector>
+
+#include "controller/cli/commands.h"
+
+namespace verger::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Said {
+  int status = 0;
+  std::string out, err;
+};
+
+Said verger(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "verger");
+  std::ostringstream out, err;
+  const int status = run_verger(static_cast<int>(arguments.size()), arguments.data(), out, err);
+  return {status, out.str(), err.str()};
+}
+
+/// Nothing listens on port 1.
+Said verger_to_nobody(std::vector<const char*> arguments) {
+  arguments.insert(arguments.end(), {"--controller", "http://127.0.0.1:1"});
+  return verger(std::move(arguments));
+}
+
+TEST(Usage, NamesTheWordThatIsNoCommandAndThoseThatAre) {
+  const auto noun = verger({"clutser", "list"});
+  EXPECT_EQ(noun.status, kUsage);
+  EXPECT_THAT(noun.err, AllOf(HasSubstr("verger takes cluster, plan, "), HasSubstr("not clutser"),
+                              HasSubstr("verger --help")));
+  const auto verb = verger({"run", "stop", "1234"});
+  EXPECT_EQ(verb.status, kUsage);
+  EXPECT_THAT(verb.err, AllOf(HasSubstr("verger run takes list, show, watch, pause, "),
+                              HasSubstr("not stop"), HasSubstr("verger run --help")));
+}
+
+TEST(Usage, NamesTheHelpOfTheCommandThatIsWrong) {
+  const auto missing = verger({"plan", "scavenge"});
+  EXPECT_EQ(missing.status, kUsage);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("verger: CLUSTER is required"),
+                                 HasSubstr("verger plan scavenge --help")));
+  EXPECT_THAT(verger({"plan", "scavenge", "c", "--threads", "9"}).err,
+              AllOf(HasSubstr("--threads"), HasSubstr("1 to 4")));
+}
+
+TEST(Watching, ASilentControllerSaysNothingAboutTheRun) {
+  const auto said = verger_to_nobody({"run", "watch", "0123456789abcdef", "--wait-seconds", "0"});
+  EXPECT_EQ(said.status, kStillWaiting) << "not 1: the run may well go on";
+  EXPECT_THAT(said.err,
+              AllOf(HasSubstr("http://127.0.0.1:1: the controller cannot be reached"),
+                    HasSubstr("is not known"), HasSubstr("verger run watch 0123456789ab")));
+  const auto shown = verger_to_nobody({"run", "show", "0123456789abcdef"});
+  EXPECT_EQ(shown.status, kFailed);
+  EXPECT_THAT(shown.err, Not(HasSubstr("carried out")));
+}
+
+}  // namespace
+}  // namespace verger::cli
