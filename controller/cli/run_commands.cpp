@@ -26,8 +26,8 @@ int list_runs(const CliContext& context, const std::string& cluster) {
       continue;
     }
     table.add({text_of(run, "id").substr(0, 12), text_of(run, "cluster"), text_of(run, "operation"),
-               text_of(run, "state"), text_of(run, "started_at").substr(0, 19),
-               text_of(run, "finished_at").substr(0, 19), text_of(run, "reason")});
+               text_of(run, "state"), text_of(run, "started_at").substr(0, 16),
+               text_of(run, "finished_at").substr(0, 16), text_of(run, "reason")});
   }
   if (!context.json) {
     table.print(context.out);
