@@ -154,6 +154,7 @@ class Generator {
       plan_.start_round(random_);
       for (std::uint64_t turn = 0; turn < workload_.streams; ++turn) {
         const auto stream = plan_.next_turn();
+        index_->expect_event(plan_.upcoming_turn(), round);
         if (round >= plan_.events_of(stream)) {
           continue;
         }

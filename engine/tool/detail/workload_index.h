@@ -20,6 +20,13 @@ class WorkloadIndex {
       positions_[plan_.first_event(stream) + number] = position;
     }
   }
+  /// Such an event comes soon: where its position goes is nearly always far away in memory, and
+  /// waiting for that would be a sixth of all work.
+  void expect_event(std::uint64_t stream, std::uint64_t number) const {
+    if (!positions_.empty() && number < plan_.events_of(stream)) {
+      __builtin_prefetch(&positions_[plan_.first_event(stream) + number], 1);
+    }
+  }
   /// Every other entry.
   void add(std::string_view stream, EventNumber number, LogPosition position);
   /// Writes table, filters and map; the number of entries.

@@ -33,6 +33,7 @@ class WorkloadPlan {
 
   /// Every stream has one turn in a round, in an order of its own.
   void start_round(Random& random);
+  [[nodiscard]] std::uint64_t upcoming_turn() const { return turn_; }
   std::uint64_t next_turn() {
     const auto stream = turn_;
     turn_ += round_step_;
