@@ -1,4 +1,5 @@
 // What $scavenges and $scavenges-<id> tell of runs (docs/formats/scavenge.md, "Events").
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -16,6 +17,8 @@ using nlohmann::ordered_json;
 constexpr int kAttempts = 6;
 constexpr std::size_t kHistoryPage = 20;
 constexpr std::string_view kHistory = "$scavenges";
+/// How many earlier runs' streams get the metadata of today's options.
+constexpr std::size_t kNewestRuns = 30;
 
 std::string history_of(const std::string& id) { return "$scavenges-" + id; }
 
@@ -53,8 +56,8 @@ WriteRequest metadata_of_history(Core& core, std::string stream) {
   return request;
 }
 
-bool has_history_metadata(Core& core) {
-  const auto metadata = core.db().metadata(kHistory);
+bool has_history_metadata(Core& core, std::string_view stream) {
+  const auto metadata = core.db().metadata(stream);
   if (!metadata || !metadata->acl || !metadata->acl->read) {
     return false;
   }
@@ -98,7 +101,8 @@ struct OpenRun {
   std::int32_t max_chunk = 0;
 };
 
-/// Started here (by endpoint), never completed. A page of the history at a time.
+/// Runs started here (by endpoint) and never completed, and the newest of all that were started
+/// here. A page of the history at a time.
 class OpenRuns {
  public:
   OpenRuns(Core& core, std::string running) : core_(core), running_(std::move(running)) {}
@@ -119,6 +123,8 @@ class OpenRuns {
     }
     return std::move(found_);
   }
+  /// Ids; without that of the running one.
+  [[nodiscard]] const std::vector<std::string>& newest() const { return newest_; }
 
  private:
   Result<void> take(const streams::Event& link) {
@@ -136,6 +142,10 @@ class OpenRuns {
       return {};
     }
     const auto id = text_of(data, "scavengeId");
+    if (newest_.size() < kNewestRuns && id != running_ &&
+        std::ranges::find(newest_, id) == newest_.end()) {
+      newest_.push_back(id);
+    }
     if (event.type == "$scavengeCompleted") {
       completed_.insert(id);
     } else if (event.type == "$scavengeStarted" && !completed_.contains(id) && id != running_) {
@@ -168,6 +178,7 @@ class OpenRuns {
   EventNumber from_ = kDeletedStream;
   std::set<std::string> completed_;
   std::vector<OpenRun> found_;
+  std::vector<std::string> newest_;
 };
 
 }  // namespace
@@ -255,7 +266,7 @@ void Scavenger::state_changed(api::NodeState state) {
 
 net::awaitable<void> Scavenger::close_dead_runs(std::shared_ptr<Core> core) {
   auto& scavenger = *core->scavenger;
-  if (!has_history_metadata(*core)) {
+  if (!has_history_metadata(*core, kHistory)) {
     auto request = metadata_of_history(*core, std::string(kHistory));
     static_cast<void>(co_await write(core, std::move(request)));  // as the server: no retry
   }
@@ -282,6 +293,14 @@ net::awaitable<void> Scavenger::close_dead_runs(std::shared_ptr<Core> core) {
                       {"spaceSaved", run.space_saved},
                       {"maxChunkScavenged", run.max_chunk}},
                      true);
+  }
+  // The option may have changed since they ran.
+  for (const auto& id : runs.newest()) {
+    const auto stream = history_of(id);
+    if (core->serving() && !has_history_metadata(*core, stream)) {
+      EventNumber number{-1};
+      static_cast<void>(co_await write_one(core, metadata_of_history(*core, stream), &number));
+    }
   }
 }
 
