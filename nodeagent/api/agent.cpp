@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/detail/facts_reader.h"
 #include "nodeagent/api/detail/fields.h"
 #include "nodeagent/api/json_text.h"
 
@@ -28,11 +29,19 @@ json to_json(const ScavengePoint& point) {
 
 /// JSON text that a caller holds as text; what is not JSON goes out as a string.
 json embedded(const std::string& text) {
+  if (text == "{}") {
+    return json::object();  // most often
+  }
   auto value = parse_json(text, "embedded JSON");
   return value.has_value() ? std::move(*value) : json(text);
 }
 
-Result<ScavengePoint> parse_point(const json& value, const std::string& where) {
+/// As nlohmann's JSON writes it, whoever wrote it.
+std::string canonical(JsonView value) {
+  return value.text() == "{}" ? "{}" : to_text(json::parse(value.text()));
+}
+
+Result<ScavengePoint> parse_point(JsonView value, const std::string& where) {
   ScavengePoint point;
   Fields fields(value, where);
   fields.require("number");
@@ -45,7 +54,7 @@ Result<ScavengePoint> parse_point(const json& value, const std::string& where) {
   return point;
 }
 
-Result<OperationStatus> parse_status(const json& value, const std::string& where) {
+Result<OperationStatus> parse_status(JsonView value, const std::string& where) {
   OperationStatus status;
   Fields fields(value, where);
   fields.require("id");
@@ -58,8 +67,8 @@ Result<OperationStatus> parse_status(const json& value, const std::string& where
   fields.read("error", status.error);
   fields.read("acceptedAt", status.accepted_at);
   fields.read("finishedAt", status.finished_at);
-  if (const auto* result = fields.find("result"); result != nullptr) {
-    status.result_json = to_text(*result);
+  if (const auto result = fields.find("result")) {
+    status.result_json = canonical(*result);
   }
   VERGER_CHECK(fields.result());
   auto known = parse_operation_state(state);
@@ -182,7 +191,11 @@ json to_json(const Digest& digest) {
 }
 
 Result<NodeFacts> parse_node_facts(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "facts"));
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "facts"));
+  return node_facts_of(document.root());
+}
+
+Result<NodeFacts> node_facts_of(JsonView value) {
   NodeFacts facts;
   Fields fields(value, "facts");
   fields.require("agentVersion");
@@ -204,20 +217,20 @@ Result<NodeFacts> parse_node_facts(std::string_view body) {
   fields.read("highestControllerEpoch", facts.highest_controller_epoch);
   fields.read("takenAt", facts.taken_at);
   fields.read("filesProblem", facts.files_problem);
-  fields.each("points", [&](const json& element, const std::string& where) -> Result<void> {
+  fields.each("points", [&](JsonView element, const std::string& where) -> Result<void> {
     VERGER_TRY(auto point, parse_point(element, where));
     facts.points.push_back(std::move(point));
     return {};
   });
-  fields.each("operations", [&](const json& element, const std::string& where) -> Result<void> {
+  fields.each("operations", [&](JsonView element, const std::string& where) -> Result<void> {
     VERGER_TRY(auto status, parse_status(element, where));
     facts.operations.push_back(std::move(status));
     return {};
   });
-  if (const auto* point = fields.find("lastFinishedPoint"); point != nullptr) {
+  if (const auto point = fields.find("lastFinishedPoint")) {
     VERGER_TRY(facts.last_finished_point, parse_point(*point, "facts.lastFinishedPoint"));
   }
-  if (const auto* unfinished = fields.find("unfinished"); unfinished != nullptr) {
+  if (const auto unfinished = fields.find("unfinished")) {
     Fields inner(*unfinished, "facts.unfinished");
     inner.require("point");
     facts.unfinished.emplace();
@@ -226,7 +239,7 @@ Result<NodeFacts> parse_node_facts(std::string_view body) {
     VERGER_TRY(facts.unfinished->point,
                parse_point(*inner.find("point"), "facts.unfinished.point"));
   }
-  if (const auto* running = fields.find("running"); running != nullptr) {
+  if (const auto running = fields.find("running")) {
     Fields inner(*running, "facts.running");
     auto& scavenge = facts.running.emplace();
     inner.read("id", scavenge.id);
@@ -241,17 +254,17 @@ Result<NodeFacts> parse_node_facts(std::string_view body) {
 }
 
 Result<OperationStatus> parse_operation_status(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "operation"));
-  return parse_status(value, "operation");
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "operation"));
+  return parse_status(document.root(), "operation");
 }
 
 Result<OperationRequest> parse_operation_request(std::string_view body) {
-  auto value = parse_json(body, "operation request");
-  if (!value.has_value()) {
-    return Error{Errc::kInvalidArgument, value.error().message};
+  const auto document = JsonDocument::parse(body, "operation request");
+  if (!document) {
+    return Error{Errc::kInvalidArgument, document.error().message};
   }
   OperationRequest request;
-  Fields fields(*value, "operation request", Errc::kInvalidArgument);
+  Fields fields(document->root(), "operation request", Errc::kInvalidArgument);
   for (const std::string_view name : {"id", "kind", "controllerEpoch"}) {
     fields.require(name);
   }
@@ -261,9 +274,9 @@ Result<OperationRequest> parse_operation_request(std::string_view body) {
   fields.read("controllerEpoch", request.controller_epoch);
   fields.read("kind", request.kind);
   fields.read("expectedInstanceId", request.expected_instance_id);
-  if (const auto* parameters = fields.find("parameters"); parameters != nullptr) {
+  if (const auto parameters = fields.find("parameters")) {
     if (parameters->is_object()) {
-      request.parameters_json = to_text(*parameters);
+      request.parameters_json = canonical(*parameters);
     } else {
       fields.wrong("parameters", "an object was expected");
     }
@@ -283,12 +296,12 @@ Result<OperationRequest> parse_operation_request(std::string_view body) {
 }
 
 Result<Permit> parse_permit(std::string_view body) {
-  auto value = parse_json(body, "permit");
-  if (!value.has_value()) {
-    return Error{Errc::kInvalidArgument, value.error().message};
+  const auto document = JsonDocument::parse(body, "permit");
+  if (!document) {
+    return Error{Errc::kInvalidArgument, document.error().message};
   }
   Permit permit;
-  Fields fields(*value, "permit", Errc::kInvalidArgument);
+  Fields fields(document->root(), "permit", Errc::kInvalidArgument);
   fields.require("controllerEpoch");
   fields.read("controllerEpoch", permit.controller_epoch);
   fields.read("run", permit.run);
@@ -305,9 +318,9 @@ Result<Permit> parse_permit(std::string_view body) {
 }
 
 Result<Digest> parse_digest(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "digest"));
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "digest"));
   Digest digest;
-  Fields fields(value, "digest");
+  Fields fields(document.root(), "digest");
   for (const std::string_view name : {"pointNumber", "logical", "readable"}) {
     fields.require(name);
   }
@@ -317,11 +330,11 @@ Result<Digest> parse_digest(std::string_view body) {
   fields.read("readable", digest.readable);
   fields.read("records", digest.records);
   fields.read("readableEvents", digest.readable_events);
-  fields.each("chunks", [&](const json& element, const std::string& where) -> Result<void> {
+  fields.each("chunks", [&](JsonView element, const std::string& where) -> Result<void> {
     if (!element.is_string()) {
       return Error{Errc::kCorruption, where + ": a string was expected"};
     }
-    digest.chunks.push_back(element.get<std::string>());
+    digest.chunks.push_back(element.string());
     return {};
   });
   VERGER_CHECK(fields.result());

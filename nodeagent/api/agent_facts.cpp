@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/detail/facts_reader.h"
 #include "nodeagent/api/detail/fields.h"
-#include "nodeagent/api/json_text.h"
 
 namespace verger::api {
 
@@ -17,9 +17,9 @@ json to_json(const AgentFacts& facts) {
 
 Result<AgentFacts> parse_agent_facts(std::string_view body) {
   AgentFacts out;
-  VERGER_TRY(static_cast<NodeFacts&>(out), parse_node_facts(body));
-  VERGER_TRY(const auto value, parse_json(body, "facts"));
-  Fields fields(value, "facts");
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "facts"));
+  VERGER_TRY(static_cast<NodeFacts&>(out), node_facts_of(document.root()));
+  Fields fields(document.root(), "facts");
   fields.read("serviceControl", out.service_control);
   VERGER_CHECK(fields.result());
   return out;
@@ -34,13 +34,13 @@ json to_json(const std::vector<GateLimit>& gates) {
 }
 
 Result<std::vector<GateLimit>> parse_gates(std::string_view parameters_json) {
-  const auto value = parse_json(parameters_json, "parameters");
-  if (!value) {
-    return Error{Errc::kInvalidArgument, value.error().message};
+  const auto document = JsonDocument::parse(parameters_json, "parameters");
+  if (!document) {
+    return Error{Errc::kInvalidArgument, document.error().message};
   }
   std::vector<GateLimit> out;
-  Fields fields(*value, "parameters", Errc::kInvalidArgument);
-  fields.each("gates", [&](const json& element, const std::string& where) -> Result<void> {
+  Fields fields(document->root(), "parameters", Errc::kInvalidArgument);
+  fields.each("gates", [&](JsonView element, const std::string& where) -> Result<void> {
     GateLimit gate;
     Fields inner(element, where, Errc::kInvalidArgument);
     inner.require("name");

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/api/detail/fields.h"
-#include "nodeagent/api/json_text.h"
 
 namespace verger::api {
 namespace {
@@ -39,7 +38,7 @@ bool same_word(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-Result<GossipMember> parse_member(const json& value, const std::string& where) {
+Result<GossipMember> parse_member(JsonView value, const std::string& where) {
   GossipMember member;
   Fields fields(value, where);
   fields.require("state");
@@ -80,23 +79,23 @@ Result<GossipMember> parse_member(const json& value, const std::string& where) {
 
 /// The event inside a feed's entry: JSON in a string, or an object where the server unpacked it.
 /// Errors: it is not an entry about a scavenge.
-Result<ScavengeEvent> parse_entry(const json& value, const std::string& where) {
+Result<ScavengeEvent> parse_entry(JsonView value, const std::string& where) {
   ScavengeEvent event;
   Fields entry(value, where);
   entry.require("eventType");
   entry.read("eventType", event.type);
   entry.read("eventNumber", event.number);
   VERGER_CHECK(entry.result());
-  const auto* data = entry.find("data");
-  if (data == nullptr || (data->is_string() && data->get_ref<const std::string&>().empty())) {
+  const auto data = entry.find("data");
+  const auto text = data && data->is_string() ? data->string() : std::string();
+  if (!data || (data->is_string() && text.empty())) {
     return event;  // not JSON, or redacted
   }
-  json parsed;
+  JsonDocument inside;
   if (data->is_string()) {
-    VERGER_TRY(parsed, parse_json(data->get_ref<const std::string&>(), where + ".data"));
-    data = &parsed;
+    VERGER_TRY(inside, JsonDocument::parse(text, where + ".data"));
   }
-  Fields fields(*data, where + ".data");
+  Fields fields(data->is_string() ? inside.root() : *data, where + ".data");
   fields.read("scavengeId", event.scavenge_id);
   fields.read("nodeEndpoint", event.node_endpoint);
   fields.read("result", event.result);
@@ -188,11 +187,11 @@ json to_json(const CurrentScavenge& current) {
 }
 
 Result<Gossip> parse_gossip(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "gossip"));
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "gossip"));
   Gossip gossip;
-  Fields fields(value, "gossip");
+  Fields fields(document.root(), "gossip");
   fields.require("members");
-  fields.each("members", [&](const json& element, const std::string& where) -> Result<void> {
+  fields.each("members", [&](JsonView element, const std::string& where) -> Result<void> {
     VERGER_TRY(auto member, parse_member(element, where));
     gossip.members.push_back(std::move(member));
     return {};
@@ -204,9 +203,9 @@ Result<Gossip> parse_gossip(std::string_view body) {
 }
 
 Result<NodeInfo> parse_info(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "info"));
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "info"));
   NodeInfo info;
-  Fields fields(value, "info");
+  Fields fields(document.root(), "info");
   fields.read("esVersion", info.version);
   fields.read("dbVersion", info.version);
   if (info.version.empty()) {
@@ -216,13 +215,13 @@ Result<NodeInfo> parse_info(std::string_view body) {
   fields.read("state", info.state);
   // Before 20.6 Atom was always on and nobody said so.
   info.atom_pub = !fields.has("features") && fields.has("projectionsMode");
-  if (const auto* features = fields.find("features"); features != nullptr) {
+  if (const auto features = fields.find("features")) {
     Fields inner(*features, "info.features");
     inner.read("atomPub", info.atom_pub);
     inner.read("userManagement", info.user_management);
     VERGER_CHECK(inner.result());
   }
-  if (const auto* authentication = fields.find("authentication"); authentication != nullptr) {
+  if (const auto authentication = fields.find("authentication")) {
     Fields inner(*authentication, "info.authentication");
     inner.read("type", info.authentication_type);
     VERGER_CHECK(inner.result());
@@ -233,9 +232,9 @@ Result<NodeInfo> parse_info(std::string_view body) {
 }
 
 Result<CurrentScavenge> parse_current_scavenge(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "current scavenge"));
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "current scavenge"));
   CurrentScavenge current;
-  Fields fields(value, "current scavenge");
+  Fields fields(document.root(), "current scavenge");
   fields.require("scavengeId");
   fields.read("scavengeId", current.id);
   fields.read("scavengeLink", current.link);
@@ -244,11 +243,11 @@ Result<CurrentScavenge> parse_current_scavenge(std::string_view body) {
 }
 
 Result<std::vector<ScavengeEvent>> parse_scavenge_feed(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "feed"));
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "feed"));
   std::vector<ScavengeEvent> events;
-  Fields fields(value, "feed");
+  Fields fields(document.root(), "feed");
   fields.require("entries");
-  fields.each("entries", [&](const json& element, const std::string& where) -> Result<void> {
+  fields.each("entries", [&](JsonView element, const std::string& where) -> Result<void> {
     // The stream is an ordinary one: what somebody else wrote to it, or the link to an event that
     // is gone, does not make the page unreadable.
     if (auto event = parse_entry(element, where)) {

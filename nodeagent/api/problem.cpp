@@ -113,9 +113,9 @@ nlohmann::json to_json(const Problem& problem) {
 }
 
 Result<Problem> parse_problem(std::string_view body) {
-  VERGER_TRY(const auto value, parse_json(body, "problem details"));
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "problem details"));
   Problem problem;
-  Fields fields(value, "problem details");
+  Fields fields(document.root(), "problem details");
   fields.read("type", problem.type);
   fields.read("title", problem.title);
   fields.read("status", problem.status);

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/base/result.h"
+#include "nodeagent/api/detail/json_view.h"
 
 namespace verger::api {
 
@@ -18,28 +18,28 @@ namespace verger::api {
 class Fields {
  public:
   /// `where` names the object in messages: "gossip.members[2]".
-  Fields(const nlohmann::json& object, std::string where, Errc code = Errc::kCorruption)
+  Fields(JsonView object, std::string where, Errc code = Errc::kCorruption)
       : object_(object), where_(std::move(where)), code_(code) {
     if (!object_.is_object()) {
       error_ = Error{code_, where_ + ": an object was expected"};
     }
   }
 
-  [[nodiscard]] bool has(std::string_view name) const { return find(name) != nullptr; }
+  [[nodiscard]] bool has(std::string_view name) const { return find(name).has_value(); }
 
   void read(std::string_view name, std::string& into) {
-    if (const auto* value = find(name); value != nullptr) {
+    if (const auto value = find(name)) {
       if (value->is_string()) {
-        into = value->get<std::string>();
+        into = value->string();
       } else {
         wrong(name, "a string was expected");
       }
     }
   }
   void read(std::string_view name, bool& into) {
-    if (const auto* value = find(name); value != nullptr) {
+    if (const auto value = find(name)) {
       if (value->is_boolean()) {
-        into = value->get<bool>();
+        into = value->boolean();
       } else {
         wrong(name, "true or false was expected");
       }
@@ -49,33 +49,30 @@ class Fields {
   template <class T>
     requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
   void read(std::string_view name, T& into) {
-    const auto* value = find(name);
-    if (value == nullptr) {
+    const auto value = find(name);
+    if (!value) {
       return;
     }
-    if (!value->is_number_integer()) {
+    if (!value->is_integer()) {
       wrong(name, "a whole number was expected");
-    } else if (value->is_number_unsigned() &&
-               value->get<std::uint64_t>() >
-                   static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
+    } else if (const auto positive = value->unsigned_number();
+               positive && !std::in_range<T>(*positive)) {
       wrong(name, "the number is too large");
-    } else if (const auto number = value->get<std::int64_t>();
-               number < std::numeric_limits<T>::min() || number > std::numeric_limits<T>::max()) {
+    } else if (positive) {
+      into = static_cast<T>(*positive);
+    } else if (const auto number = value->signed_number(); !number || !std::in_range<T>(*number)) {
       wrong(name, "the number is out of range");
     } else {
-      into = static_cast<T>(number);
+      into = static_cast<T>(*number);
     }
   }
-  /// The member, whatever it is; null where it is missing.
-  [[nodiscard]] const nlohmann::json* find(std::string_view name) const {
-    if (!object_.is_object()) {
-      return nullptr;
-    }
-    const auto it = object_.find(name);
-    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  /// The member, whatever it is; nullopt where it is missing or null.
+  [[nodiscard]] std::optional<JsonView> find(std::string_view name) const {
+    const auto found = object_.find(name);
+    return found && found->is_null() ? std::nullopt : found;
   }
   void require(std::string_view name) {
-    if (find(name) == nullptr) {
+    if (!has(name)) {
       wrong(name, "is missing");
     }
   }
@@ -87,17 +84,17 @@ class Fields {
   /// Calls `each(element, "where.name[3]") -> Result<void>` for the elements of an array.
   template <class Each>
   void each(std::string_view name, Each work) {
-    const auto* value = find(name);
-    if (value == nullptr) {
+    const auto value = find(name);
+    if (!value) {
       return;
     }
     if (!value->is_array()) {
       wrong(name, "an array was expected");
       return;
     }
-    for (std::size_t i = 0; i < value->size(); ++i) {
-      auto done =
-          work((*value)[i], where_ + "." + std::string(name) + "[" + std::to_string(i) + "]");
+    const auto values = value->values();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      auto done = work(values[i], where_ + "." + std::string(name) + "[" + std::to_string(i) + "]");
       if (!done.has_value()) {
         take(std::move(done).error());
       }
@@ -116,7 +113,7 @@ class Fields {
   }
 
  private:
-  const nlohmann::json& object_;
+  JsonView object_;
   std::string where_;
   Errc code_;
   std::optional<Error> error_;

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/result.h"
+
+namespace verger::api {
+
+class JsonView;
+
+/// JSON from outside that is read once and not changed. Its values stay in the text, which must
+/// outlive it: a tenth of the work of a tree of nlohmann's values. What a controller is told by
+/// each node and agent several times a second is read so. It takes and refuses the same texts as
+/// parse_json(), with the same errors; only a NUL ends no document.
+class JsonDocument {
+ public:
+  static Result<JsonDocument> parse(std::string_view text, std::string_view what);
+  [[nodiscard]] JsonView root() const;
+
+ private:
+  friend class JsonView;
+  class Parser;
+  enum class Kind : std::uint8_t {
+    kNull,
+    kTrue,
+    kFalse,
+    kInteger,
+    kFraction,
+    kString,
+    kList,
+    kMap
+  };
+  /// In the order of the text; a map's members are a string and a value each.
+  struct Element {
+    Kind kind = Kind::kNull;
+    bool escaped = false;    ///< of a string: it is not as it stands
+    std::size_t begin = 0;   ///< in the text; of a string after its quote
+    std::size_t end = 0;     ///< of a string before its quote
+    std::size_t next = 0;    ///< index of the first element behind this one and all in it
+    std::size_t length = 0;  ///< of a list or a map: values in it
+  };
+  std::string_view text_;
+  std::vector<Element> elements_;
+};
+
+/// A value in a document, which must outlive it.
+class JsonView {
+ public:
+  [[nodiscard]] bool is_null() const { return kind() == Kind::kNull; }
+  [[nodiscard]] bool is_object() const { return kind() == Kind::kMap; }
+  [[nodiscard]] bool is_array() const { return kind() == Kind::kList; }
+  [[nodiscard]] bool is_string() const { return kind() == Kind::kString; }
+  [[nodiscard]] bool is_boolean() const { return kind() == Kind::kTrue || kind() == Kind::kFalse; }
+  /// No fraction, no exponent, and within the range of one of both 64-bit types.
+  [[nodiscard]] bool is_integer() const { return kind() == Kind::kInteger; }
+
+  [[nodiscard]] bool boolean() const { return kind() == Kind::kTrue; }
+  [[nodiscard]] std::string string() const;
+  /// Of an integer; nullopt: only the other type holds it.
+  [[nodiscard]] std::optional<std::int64_t> signed_number() const;
+  [[nodiscard]] std::optional<std::uint64_t> unsigned_number() const;
+  /// As it stands in the text.
+  [[nodiscard]] std::string_view text() const;
+
+  /// The last member of that name.
+  [[nodiscard]] std::optional<JsonView> find(std::string_view name) const;
+  /// The values of a list; empty where it is none.
+  [[nodiscard]] std::vector<JsonView> values() const;
+
+ private:
+  friend class JsonDocument;
+  using Kind = JsonDocument::Kind;
+  JsonView(const JsonDocument& document, std::size_t index) : document_(&document), index_(index) {}
+  [[nodiscard]] const JsonDocument::Element& element() const {
+    return document_->elements_[index_];
+  }
+  [[nodiscard]] Kind kind() const { return element().kind; }
+
+  const JsonDocument* document_;
+  std::size_t index_;
+};
+
+}  // namespace verger::api
