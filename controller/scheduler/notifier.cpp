@@ -36,7 +36,18 @@ struct Notifier::Impl {
   NotificationCounts counts;
   bool stopping = false;
 
+  /// Of most events nobody is ever told; they are many.
+  static bool may_be_told(const JournalEvent& event) {
+    return event.stream.starts_with("run/")
+               ? event.type == events::kRunStarted || event.type == events::kRunEnded ||
+                     event.type == events::kAlert
+               : event.type == events::kScheduleSettled;
+  }
+
   [[nodiscard]] std::optional<Notice> notice_of(const JournalEvent& event) const {
+    if (!may_be_told(event)) {
+      return std::nullopt;
+    }
     const auto data = json::parse(event.data, nullptr, false);
     if (!data.is_object()) {
       return std::nullopt;
