@@ -65,7 +65,7 @@ class Waiter {
   /// Until an append since the last wait, or `limit`.
   static net::awaitable<void> wait(std::shared_ptr<Waiter> self, http::Timers& timers,
                                    milliseconds limit) {
-    using namespace net::experimental::awaitable_operators;
+    using net::experimental::awaitable_operators::operator||;
     co_await (self->channel_->async_receive(net::as_tuple(net::use_awaitable)) ||
               timers.sleep_for(limit));
   }
@@ -82,6 +82,36 @@ net::awaitable<void> wait_for_news(std::shared_ptr<Waiter> waiter, Clock& clock,
   const auto began = clock.monotonic();
   co_await Waiter::wait(waiter, timers, std::min(left, kFallback));
   left -= std::chrono::duration_cast<milliseconds>(clock.monotonic() - began);
+}
+
+struct Feed {
+  EventQuery query;
+  std::shared_ptr<Waiter> waiter;
+};
+
+/// What a stream of events sends next. `feed` goes on where the piece before ended.
+net::awaitable<Result<std::string>> next_piece(Journal& journal, http::Timers& timers, Clock& clock,
+                                               std::shared_ptr<Feed> feed) {
+  if (feed->waiter == nullptr) {
+    feed->waiter = std::make_shared<Waiter>(journal, co_await net::this_coro::executor);
+  }
+  milliseconds left = kKeepAlive;
+  while (true) {
+    VERGER_CO_TRY(const auto page, read_page(journal, feed->query));
+    feed->query.after = page.looked_at;
+    std::string text;
+    for (const auto& event : page.events) {
+      text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.sequence, event.type,
+                          to_json(event).dump());
+    }
+    if (!text.empty()) {
+      co_return text;
+    }
+    if (left <= milliseconds(0)) {
+      co_return std::string(": nothing new\n\n");
+    }
+    co_await wait_for_news(feed->waiter, clock, timers, left);
+  }
 }
 
 }  // namespace
@@ -119,32 +149,9 @@ http::Response event_stream(Journal& journal, http::Timers& timers, Clock& clock
   http::Response response;
   response.headers.set("Content-Type", "text/event-stream");
   response.headers.set("Cache-Control", "no-store");
-  struct State {
-    EventQuery query;
-    std::shared_ptr<Waiter> waiter;
-  };
-  auto state = std::make_shared<State>(State{.query = std::move(query), .waiter = nullptr});
-  response.stream = [&journal, &timers, &clock, state]() -> net::awaitable<Result<std::string>> {
-    if (state->waiter == nullptr) {
-      state->waiter = std::make_shared<Waiter>(journal, co_await net::this_coro::executor);
-    }
-    milliseconds left = kKeepAlive;
-    while (true) {
-      VERGER_CO_TRY(const auto page, read_page(journal, state->query));
-      state->query.after = page.looked_at;
-      std::string text;
-      for (const auto& event : page.events) {
-        text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.sequence, event.type,
-                            to_json(event).dump());
-      }
-      if (!text.empty()) {
-        co_return text;
-      }
-      if (left <= milliseconds(0)) {
-        co_return std::string(": nothing new\n\n");
-      }
-      co_await wait_for_news(state->waiter, clock, timers, left);
-    }
+  auto feed = std::make_shared<Feed>(Feed{.query = std::move(query), .waiter = nullptr});
+  response.stream = [&journal, &timers, &clock, feed = std::move(feed)] {
+    return next_piece(journal, timers, clock, feed);
   };
   return response;
 }

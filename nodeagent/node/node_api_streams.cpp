@@ -283,6 +283,25 @@ net::awaitable<Response> history_of_run(std::shared_ptr<Core> core, RoutedReques
                      methods::kGet);
 }
 
+net::awaitable<Response> page_of_stream(std::shared_ptr<Core> core, RoutedRequest request,
+                                        bool ahead, bool metadata, std::string_view methods) {
+  auto stream = named_stream(request, metadata, methods);
+  if (!stream) {
+    co_return stream.error();
+  }
+  co_return co_await read_page(std::move(core), std::move(request), *std::move(stream), ahead,
+                               methods);
+}
+
+net::awaitable<Response> event_of_stream(std::shared_ptr<Core> core, RoutedRequest request,
+                                         bool metadata, std::string_view methods) {
+  auto stream = named_stream(request, metadata, methods);
+  if (!stream) {
+    co_return stream.error();
+  }
+  co_return co_await read_one(std::move(core), std::move(request), *std::move(stream), methods);
+}
+
 }  // namespace
 
 void add_scavenge_history_routes(http::Router& router, const std::shared_ptr<Core>& core) {
@@ -296,29 +315,17 @@ void add_stream_routes(http::Router& router, const std::shared_ptr<Core>& core) 
                          std::string_view methods) {
     add_stream_route(router, core, "GET", pattern,
                      metadata ? StreamAction::kReadMetadata : StreamAction::kRead, kFeedFormats, {},
-                     [ahead, metadata, methods](std::shared_ptr<Core> node,
-                                                RoutedRequest request) -> net::awaitable<Response> {
-                       auto stream = named_stream(request, metadata, methods);
-                       if (!stream) {
-                         co_return stream.error();
-                       }
-                       co_return co_await read_page(std::move(node), std::move(request),
-                                                    *std::move(stream), ahead, methods);
+                     [ahead, metadata, methods](std::shared_ptr<Core> node, RoutedRequest request) {
+                       return page_of_stream(std::move(node), std::move(request), ahead, metadata,
+                                             methods);
                      });
   };
   const auto event = [&](std::string_view pattern, bool metadata, std::string_view methods) {
-    add_stream_route(router, core, "GET", pattern,
-                     metadata ? StreamAction::kReadMetadata : StreamAction::kRead, kEventFormats,
-                     {},
-                     [metadata, methods](std::shared_ptr<Core> node,
-                                         RoutedRequest request) -> net::awaitable<Response> {
-                       auto stream = named_stream(request, metadata, methods);
-                       if (!stream) {
-                         co_return stream.error();
-                       }
-                       co_return co_await read_one(std::move(node), std::move(request),
-                                                   *std::move(stream), methods);
-                     });
+    add_stream_route(
+        router, core, "GET", pattern, metadata ? StreamAction::kReadMetadata : StreamAction::kRead,
+        kEventFormats, {}, [metadata, methods](std::shared_ptr<Core> node, RoutedRequest request) {
+          return event_of_stream(std::move(node), std::move(request), metadata, methods);
+        });
   };
   pages("/streams/{stream}", false, false, methods::kStream);
   event("/streams/{stream}/{event}", false, methods::kGet);

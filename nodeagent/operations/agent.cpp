@@ -51,8 +51,12 @@ class Agent::Impl {
 
   [[nodiscard]] bool gone() const { return runner_->gone(); }
 
-  net::awaitable<http::Response> answer(http::Request request) {
-    return router_.answer(std::move(request));
+  static net::awaitable<http::Response> answer(std::weak_ptr<Impl> weak, http::Request request) {
+    const auto self = weak.lock();
+    if (!self || self->gone()) {
+      co_return problem(503, "unavailable", "the agent has stopped");
+    }
+    co_return co_await self->router_.answer(std::move(request));
   }
 
  private:
@@ -195,12 +199,8 @@ void Agent::start() { impl_->start(); }
 net::awaitable<void> Agent::stop() { return impl_->stop(); }
 
 http::Handler Agent::handler() {
-  return [weak = std::weak_ptr(impl_)](http::Request request) -> net::awaitable<http::Response> {
-    const auto self = weak.lock();
-    if (!self || self->gone()) {
-      co_return problem(503, "unavailable", "the agent has stopped");
-    }
-    co_return co_await self->answer(std::move(request));
+  return [weak = std::weak_ptr(impl_)](http::Request request) {
+    return Impl::answer(weak, std::move(request));
   };
 }
 
