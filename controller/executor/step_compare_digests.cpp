@@ -12,7 +12,13 @@
 namespace verger::controller {
 namespace {
 
-using namespace detail;
+using detail::done;
+using detail::not_needed;
+using detail::parsed_or_empty;
+using detail::ready;
+using detail::running;
+using detail::shared_point;
+using detail::verdict;
 using nlohmann::json;
 
 struct Answer {
@@ -52,6 +58,7 @@ class CompareDigestsStep final : public StepKind {
     const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
     const auto names = nodes_of(context);
     std::vector<net::awaitable<Answer>> questions;
+    questions.reserve(names.size());
     for (const auto& node : names) {
       questions.push_back(ask(context.peers, node, point));
     }

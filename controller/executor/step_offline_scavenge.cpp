@@ -10,7 +10,21 @@
 namespace verger::controller {
 namespace {
 
-using namespace detail;
+using detail::act_through_agent;
+using detail::ask_agent;
+using detail::done;
+using detail::impossible;
+using detail::int_parameter;
+using detail::judge_failed;
+using detail::not_needed;
+using detail::OperationNews;
+using detail::parsed_or_empty;
+using detail::policy_lets_stop;
+using detail::ready;
+using detail::running;
+using detail::shared_point;
+using detail::verdict;
+using detail::wait;
 using nlohmann::json;
 
 bool reached(const api::NodeFacts& facts, std::int64_t point) {

@@ -9,7 +9,14 @@
 namespace verger::controller {
 namespace {
 
-using namespace detail;
+using detail::done;
+using detail::not_needed;
+using detail::parsed_or_empty;
+using detail::ready;
+using detail::running;
+using detail::shared_point;
+using detail::verdict;
+using detail::wait;
 using nlohmann::json;
 
 /// Only looks; there is nothing to act on, and nothing to undo.

@@ -10,7 +10,21 @@
 namespace verger::controller {
 namespace {
 
-using namespace detail;
+using detail::act_through_agent;
+using detail::ask_agent;
+using detail::bool_parameter;
+using detail::done;
+using detail::impossible;
+using detail::int_parameter;
+using detail::judge_failed;
+using detail::not_needed;
+using detail::OperationNews;
+using detail::parsed_or_empty;
+using detail::ready;
+using detail::running;
+using detail::to_answer;
+using detail::verdict;
+using detail::wait;
 using nlohmann::json;
 
 class ResignStep final : public StepKind {

@@ -11,7 +11,28 @@
 namespace verger::controller {
 namespace {
 
-using namespace detail;
+using detail::act_through_agent;
+using detail::ask_agent;
+using detail::bool_parameter;
+using detail::done;
+using detail::impossible;
+using detail::int_parameter;
+using detail::judge_failed;
+using detail::makes_point;
+using detail::not_needed;
+using detail::observe_without_agent;
+using detail::OperationNews;
+using detail::parsed_or_empty;
+using detail::policy_lets_stop;
+using detail::prepare_without_agent;
+using detail::ready;
+using detail::running;
+using detail::shared_point;
+using detail::start_without_agent;
+using detail::stop_without_agent;
+using detail::text_parameter;
+using detail::verdict;
+using detail::wait;
 using nlohmann::json;
 
 constexpr const char* kSharedPoint = "shared_point";

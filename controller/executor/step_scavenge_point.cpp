@@ -10,7 +10,17 @@
 namespace verger::controller {
 namespace {
 
-using namespace detail;
+using detail::act_through_agent;
+using detail::ask_agent;
+using detail::done;
+using detail::int_parameter;
+using detail::judge_failed;
+using detail::OperationNews;
+using detail::parsed_or_empty;
+using detail::ready;
+using detail::running;
+using detail::verdict;
+using detail::wait;
 using nlohmann::json;
 
 std::optional<planner::Point> find_point(const planner::ClusterSnapshot& snapshot,

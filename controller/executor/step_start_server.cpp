@@ -9,7 +9,17 @@
 namespace verger::controller {
 namespace {
 
-using namespace detail;
+using detail::act_through_agent;
+using detail::ask_agent;
+using detail::done;
+using detail::int_parameter;
+using detail::judge_failed;
+using detail::not_needed;
+using detail::OperationNews;
+using detail::ready;
+using detail::running;
+using detail::verdict;
+using detail::wait;
 using nlohmann::json;
 
 class StartServerStep final : public StepKind {

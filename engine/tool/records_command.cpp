@@ -21,7 +21,13 @@ struct RecordsOptions {
 };
 
 std::string flag_names(std::uint16_t flags) {
-  using namespace log::prepare_flags;
+  using log::prepare_flags::kData;
+  using log::prepare_flags::kIsCommitted;
+  using log::prepare_flags::kIsJson;
+  using log::prepare_flags::kIsRedacted;
+  using log::prepare_flags::kStreamDelete;
+  using log::prepare_flags::kTransactionBegin;
+  using log::prepare_flags::kTransactionEnd;
   constexpr std::pair<std::uint16_t, std::string_view> kNames[] = {{kData, "data"},
                                                                    {kTransactionBegin, "begin"},
                                                                    {kTransactionEnd, "end"},

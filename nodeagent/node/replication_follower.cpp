@@ -10,7 +10,21 @@
 namespace verger::node {
 namespace {
 
-using namespace replication;
+using replication::Accepted;
+using replication::Ack;
+using replication::Batch;
+using replication::CompleteChunk;
+using replication::decode;
+using replication::encode;
+using replication::epoch_claims;
+using replication::Message;
+using replication::NewChunk;
+using replication::Progress;
+using replication::RawChunk;
+using replication::record_end_before;
+using replication::Refused;
+using replication::Subscribe;
+using replication::Truncate;
 
 /// A scavenged chunk on its way in: its file under a temporary name.
 struct Incoming {

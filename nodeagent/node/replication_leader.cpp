@@ -8,11 +8,26 @@
 namespace verger::node {
 namespace {
 
-using namespace replication;
+using replication::Accepted;
+using replication::Ack;
+using replication::Batch;
+using replication::CompleteChunk;
+using replication::decode;
+using replication::encode;
+using replication::kPieceSize;
+using replication::Message;
+using replication::NewChunk;
+using replication::place_follower;
+using replication::Placement;
+using replication::Progress;
+using replication::RawChunk;
+using replication::Refused;
+using replication::Subscribe;
+using replication::Truncate;
 
-constexpr std::size_t kBatchBytes = 256 * 1024;
+constexpr std::size_t kBatchBytes = 256UZ * 1024;
 /// Sent and not yet acknowledged, in log positions.
-constexpr std::int64_t kWindow = 8 * 1024 * 1024;
+constexpr std::int64_t kWindow = 8LL * 1024 * 1024;
 /// A follower that is so near counts as caught up (node-interface.md §3.7).
 constexpr std::int64_t kCaughtUpDistance = 1024;
 
