@@ -22,7 +22,7 @@ std::uint64_t page_of(std::uint64_t bit) {
 ExistenceFilter::ExistenceFilter(FileSystem& files, Path index_directory,
                                  std::uint64_t logical_bytes)
     : files_(files),
-      directory_(std::move(index_directory) / "stream-existence"),
+      directory_(index_directory / "stream-existence"),
       logical_bytes_(
           logical_bytes == 0 ? 0 : std::clamp(logical_bytes, kMinBloomBytes, kMaxBloomBytes)) {}
 

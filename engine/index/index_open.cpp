@@ -101,7 +101,7 @@ Result<Path> back_up(FileSystem& files, const Path& directory, Clock& clock) {
   if (!plain.has_filename()) {
     plain = plain.parent_path();
   }
-  const auto target = plain.parent_path() / name;
+  auto target = plain.parent_path() / name;
   VERGER_CHECK(copy_tree(files, directory, target));
   VERGER_CHECK(files.sync_directory(target.parent_path()));
   return target;

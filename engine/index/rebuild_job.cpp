@@ -156,7 +156,8 @@ Result<void> IndexRebuildJob::State::finish() {
     VERGER_TRY(auto table, PTable::open(index.files, path, index.options.cache_depth));
     set->prepare_checkpoint = prepare;
     set->commit_checkpoint = commit;
-    set->append(table_level(table->count(), index.options.max_mem_table_size), std::move(table));
+    const auto level = table_level(table->count(), index.options.max_mem_table_size);
+    set->append(level, std::move(table));
   }
   VERGER_CHECK(index.save(*set));
   index.last_prepare = set->prepare_checkpoint;

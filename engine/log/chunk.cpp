@@ -183,7 +183,7 @@ Result<LogRecord> Chunk::State::decode(ByteView framed, std::int64_t actual) con
                                        "here",
                                        position_of(*record)));
   }
-  return LogRecord{std::move(*record), framed, LogPosition(start_position() + end),
+  return LogRecord{*record, framed, LogPosition(start_position() + end),
                    static_cast<std::uint64_t>(kChunkHeaderSize + actual)};
 }
 
@@ -264,7 +264,7 @@ Result<std::optional<LogRecord>> Chunk::read_at_or_after(LogPosition position,
     return std::optional<LogRecord>();
   }
   VERGER_TRY(auto record, state_->read_actual(actual, buffer));
-  return std::optional(std::move(record));
+  return std::optional(record);
 }
 
 Result<std::optional<LogRecord>> Chunk::read_before(LogPosition position, Bytes& buffer) const {
@@ -303,10 +303,10 @@ Result<std::optional<LogRecord>> Chunk::read_before(LogPosition position, Bytes&
     if (static_cast<std::int64_t>(record.framed.size()) != size + kFramingSize) {
       return state_->corrupt(actual, "its length differs from the one behind it");
     }
-    return std::optional(std::move(record));
+    return std::optional(record);
   }
   VERGER_TRY(auto record, state_->read_actual(actual, buffer));
-  return std::optional(std::move(record));
+  return std::optional(record);
 }
 
 Result<bool> Chunk::has_record_at(LogPosition position) const {

@@ -8,7 +8,7 @@
 
 namespace verger::log {
 
-constexpr std::size_t kFirstBufferSize = 16 * 1024;
+constexpr std::size_t kFirstBufferSize = 16UZ * 1024;
 
 struct ChunkScanner::State {
   std::shared_ptr<const Chunk> chunk;

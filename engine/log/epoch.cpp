@@ -107,7 +107,7 @@ Result<Epoch> decode_epoch_json(ByteView json) {
 }
 
 void EpochHistory::add(Epoch epoch) {
-  epochs_.push_back(std::move(epoch));
+  epochs_.push_back(epoch);
   if (epochs_.size() > kHistorySize) {
     epochs_.erase(epochs_.begin());
   }

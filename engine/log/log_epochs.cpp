@@ -17,7 +17,7 @@ Result<std::vector<Epoch>> epochs_in(const std::shared_ptr<const Chunk>& chunk, 
     }
     if (const auto* system = std::get_if<SystemRecord>(&record->record)) {
       VERGER_TRY(auto epoch, decode_epoch_json(system->json));
-      found.push_back(std::move(epoch));
+      found.push_back(epoch);
     }
   }
 }
@@ -53,10 +53,10 @@ Result<void> TransactionLog::State::find_epochs() const {
         continue;
       }
       VERGER_TRY(auto found, epochs_in(chunk, from));
-      for (auto& epoch : found) {
+      for (const auto& epoch : found) {
         if (epoch.position > known->position) {
           known = epoch;
-          epochs.add(std::move(epoch));
+          epochs.add(epoch);
         }
       }
     }
@@ -76,8 +76,8 @@ Result<void> TransactionLog::State::note_epochs_of(const std::shared_ptr<const C
   }
   const std::lock_guard guard(epoch_mutex);
   const auto newest = found.back().position;
-  for (auto& epoch : found) {
-    epochs.add(std::move(epoch));
+  for (const auto& epoch : found) {
+    epochs.add(epoch);
   }
   const std::lock_guard lock_checkpoints(checkpoint_mutex);
   checkpoints.epoch = newest;

@@ -119,8 +119,8 @@ Result<void> TransactionLog::State::flush() {
     const auto newest = unflushed_epochs.back().position;
     {
       const std::lock_guard guard(epoch_mutex);
-      for (auto& epoch : unflushed_epochs) {
-        epochs.add(std::move(epoch));
+      for (const auto& epoch : unflushed_epochs) {
+        epochs.add(epoch);
       }
       unflushed_epochs.clear();
       const std::lock_guard guard_checkpoints(checkpoint_mutex);

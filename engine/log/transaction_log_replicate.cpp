@@ -60,7 +60,7 @@ Result<void> TransactionLog::append_replicated(ByteView framed_records) {
                      fmt::format("the replicated epoch record at log position {} says {}", at,
                                  epoch.position)};
       }
-      found.push_back(std::move(epoch));
+      found.push_back(epoch);
     }
     at += static_cast<std::int64_t>(s.scratch.size());
     rest = rest.subspan(s.scratch.size());
@@ -80,9 +80,7 @@ Result<void> TransactionLog::append_replicated(ByteView framed_records) {
     VERGER_CHECK(s.find_epochs());
   }
   VERGER_CHECK(s.guarded(s.append_bytes_at_end(framed_records)));
-  for (auto& epoch : found) {
-    s.unflushed_epochs.push_back(std::move(epoch));
-  }
+  s.unflushed_epochs.insert(s.unflushed_epochs.end(), found.begin(), found.end());
   return {};
 }
 

@@ -42,7 +42,7 @@ Preview::Preview(const ScavengeParts& parts, FileSystem& scratch_files, Path dir
     : parts_(parts),
       scratch_files_(scratch_files),
       directory_(std::move(directory)),
-      options_(std::move(options)) {}
+      options_(options) {}
 
 Preview::~Preview() {
   job_.reset();
@@ -53,8 +53,8 @@ Preview::~Preview() {
 Result<std::unique_ptr<Preview>> Preview::open(const ScavengeParts& parts, Scratch scratch,
                                                ScavengeOptions options) {
   auto directory = scratch.directory / ("verger-preview-" + parts.random.uuid().to_string());
-  auto preview = std::unique_ptr<Preview>(
-      new Preview(parts, scratch.files, std::move(directory), std::move(options)));
+  auto preview =
+      std::unique_ptr<Preview>(new Preview(parts, scratch.files, std::move(directory), options));
   const auto source = ScavengeState::path_in(parts.index.directory());
   const auto target = ScavengeState::path_in(preview->directory_);
   VERGER_CHECK(scratch.files.make_directories(target.parent_path()));

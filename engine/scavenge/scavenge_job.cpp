@@ -23,7 +23,7 @@ ScavengeJob::ScavengeJob(const ScavengeParts& parts, std::unique_ptr<ScavengeSta
                          const ScavengePoint& point, ScavengeOptions options,
                          ScavengeEvents& events, ParallelRunner& runner)
     : state_(std::move(state)),
-      options_(std::move(options)),
+      options_(options),
       runner_(runner),
       throttle_(parts.clock, options_.throttle_percent),
       context_{.parts = parts,

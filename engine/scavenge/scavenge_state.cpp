@@ -254,7 +254,7 @@ Result<std::optional<std::string>> ScavengeState::note_stream(std::string_view n
     return std::nullopt;
   }
   const auto stream_hash = impl.hash(name);
-  VERGER_TRY(const auto user, impl.user_of(stream_hash));
+  VERGER_TRY(auto user, impl.user_of(stream_hash));
   impl.learnt = true;
   if (!user) {
     VERGER_CHECK(impl.put_hash_user->bind(1, static_cast<std::int64_t>(stream_hash.value()))

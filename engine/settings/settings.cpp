@@ -6,11 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
+#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include "engine/base/assert.h"
-
-extern char** environ;
 
 namespace verger::settings {
 namespace {

@@ -157,6 +157,7 @@ WriteResult Database::append(std::string_view stream, std::int64_t expected_vers
     }
   }
   std::vector<Uuid> ids;
+  ids.reserve(events.size());
   for (const auto& event : events) {
     ids.push_back(event.id);
   }

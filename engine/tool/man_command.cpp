@@ -102,7 +102,7 @@ void add_page(const CLI::App& command, const std::string& name,
     }
     if (example != std::string::npos) {
       const auto text = footer.substr(example + std::string_view("Example:").size());
-      const auto begin = text.find_first_not_of("\n");
+      const auto begin = text.find_first_not_of('\n');
       page += ".SH EXAMPLE\n.nf\n" + escaped(text.substr(std::min(begin, text.size()))) + "\n.fi\n";
     }
   }

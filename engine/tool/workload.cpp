@@ -18,7 +18,7 @@ constexpr std::uint16_t kWhole =
     flags::kTransactionBegin | flags::kTransactionEnd | flags::kIsCommitted;
 /// Shorter data cannot hold the JSON text around it.
 constexpr std::uint64_t kSmallestJson = 48;
-constexpr std::string_view kSoftDeleted = R"({"$tb":9223372036854775807})";
+constexpr std::string_view kSoftDeletedMetadata = R"({"$tb":9223372036854775807})";
 
 /// Shows the time of the event that is being written.
 class WorkloadClock final : public Clock {
@@ -46,7 +46,7 @@ class TextPool {
   }
 
  private:
-  static constexpr std::uint64_t kOffsets = 64 * 1024;
+  static constexpr std::uint64_t kOffsets = 64ULL * 1024;
   std::string text_;
 };
 
@@ -145,7 +145,7 @@ class Generator {
   }
 
   Result<void> write_events(const std::function<void(std::uint64_t)>& progress) {
-    constexpr std::uint64_t kBetweenReports = 16 * 1024;
+    constexpr std::uint64_t kBetweenReports = 16ULL * 1024;
     const auto span = workload_.span_seconds * kTicksPerSecond;
     const auto step =
         span / static_cast<std::int64_t>(std::max<std::uint64_t>(workload_.events, 1));
@@ -208,7 +208,7 @@ class Generator {
     for (std::uint64_t stream = 0; stream < workload_.streams; ++stream) {
       const auto ending = plan_.ending(stream);
       if (ending == WorkloadPlan::Ending::kSoftDeleted) {
-        VERGER_CHECK(append_metadata(stream, 0, kSoftDeleted));
+        VERGER_CHECK(append_metadata(stream, 0, kSoftDeletedMetadata));
       } else if (ending == WorkloadPlan::Ending::kDeleted) {
         VERGER_TRY(const auto position, append(plan_.name(stream), kDeletedStream.value(),
                                                flags::kStreamDelete, streams::kTombstoneType, {}));

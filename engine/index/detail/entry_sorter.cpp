@@ -71,6 +71,7 @@ Result<bool> EntrySorter::advance() {
   if (!merge_) {
     sort_batch();
     std::vector<Source> sources;
+    sources.reserve(runs_.size() + 1);
     for (const auto& run : runs_) {
       sources.emplace_back(*run.file, run.count);
     }

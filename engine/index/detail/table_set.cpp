@@ -22,6 +22,7 @@ std::vector<std::shared_ptr<const PTable>> TableSet::newest_first() const {
   std::ranges::sort(sorted, {},
                     [](const TableSlot& slot) { return std::pair(slot.level, -slot.position); });
   std::vector<std::shared_ptr<const PTable>> tables;
+  tables.reserve(sorted.size());
   for (auto& slot : sorted) {
     tables.push_back(std::move(slot.table));
   }

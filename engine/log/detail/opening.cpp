@@ -399,11 +399,11 @@ Result<EpochHistory> follow_epochs(const std::vector<std::shared_ptr<const Chunk
       return no_epoch(fmt::format("it says position {}, number {}", epoch.position, epoch.number));
     }
     at = epoch.previous;
-    found.push_back(std::move(epoch));
+    found.push_back(epoch);
   }
   EpochHistory history;
-  for (auto& epoch : std::views::reverse(found)) {
-    history.add(std::move(epoch));
+  for (const auto& epoch : std::views::reverse(found)) {
+    history.add(epoch);
   }
   return history;
 }

@@ -60,7 +60,7 @@ std::optional<std::string> file_in_use(const Path& process, const std::string& d
   for (fs::directory_iterator at(process / "fd", unreadable), end; !unreadable && at != end;
        at.increment(unreadable)) {
     std::error_code gone;
-    const auto target = fs::read_symlink(at->path(), gone).string();
+    auto target = fs::read_symlink(at->path(), gone).string();
     if (gone || !lies_in(target, directory) ||
         !open_for_writing(process / "fdinfo" / at->path().filename())) {
       continue;

@@ -48,6 +48,7 @@ class TopStreams {
 
   void drop_lesser_half() {
     std::vector<std::uint64_t> sizes;
+    sizes.reserve(streams_.size());
     for (const auto& [name, volume] : streams_) {
       sizes.push_back(volume.bytes);
     }

@@ -10,7 +10,7 @@
 namespace verger::tool {
 namespace {
 
-constexpr std::uint64_t kLargestPointFile = 64 * 1024;
+constexpr std::uint64_t kLargestPointFile = 64ULL * 1024;
 
 struct StageWord {
   std::string_view word;

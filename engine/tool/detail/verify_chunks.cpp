@@ -293,6 +293,7 @@ class ChunkVerifier {
   void verify_whole() {
     std::atomic<std::uint64_t> done{0};
     std::vector<std::unique_ptr<FileVerifier>> verifiers;
+    verifiers.reserve(whole_.size());
     for (const auto* file : whole_) {
       verifiers.push_back(
           std::make_unique<FileVerifier>(tool_.files, *file, chunk_size_, writer_, done));

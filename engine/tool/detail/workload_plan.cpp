@@ -1,6 +1,7 @@
 #include "engine/tool/detail/workload_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -23,7 +24,7 @@ WorkloadPlan::WorkloadPlan(const Workload& workload, Random& random)
   for (std::size_t n = 0; n < std::size(shares); ++n) {
     sum += shares[n];
     bounds_[n] =
-        static_cast<std::uint64_t>(static_cast<double>(workload.streams) * sum / 100 + 0.5);
+        static_cast<std::uint64_t>(std::llround(static_cast<double>(workload.streams) * sum / 100));
   }
   digits_ = std::max<std::size_t>(std::to_string(workload.streams - 1).size(), 7);
   name_ = fmt::format("{}-{:0{}}", workload.prefix, 0, digits_);
