@@ -286,7 +286,7 @@ net::awaitable<void> look_after(Program& program, Log& log) {
 }
 
 net::awaitable<void> wait_for_the_end(Program& program, Log& log) {
-  using namespace net::experimental::awaitable_operators;
+  using net::experimental::awaitable_operators::operator||;
   const auto executor = co_await net::this_coro::executor;
   net::signal_set signals(executor, SIGINT, SIGTERM);
   if (const auto seconds = program.options.end_after_seconds; seconds > 0) {

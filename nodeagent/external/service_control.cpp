@@ -1,14 +1,12 @@
 #include "nodeagent/external/service_control.h"
 
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
-
-extern char** environ;
 
 namespace verger::external {
 namespace {
@@ -20,6 +18,7 @@ constexpr milliseconds kChildLook{20};
 /// A child in a session of its own, so that what ends the agent does not end the server.
 Result<pid_t> spawn(std::vector<std::string> command) {
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (auto& word : command) {
     words.push_back(word.data());
   }
@@ -36,8 +35,8 @@ Result<pid_t> spawn(std::vector<std::string> command) {
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {
-    return Error{Errc::kIo,
-                 fmt::format("{}: cannot be run: {}", command.front(), std::strerror(error))};
+    return Error{Errc::kIo, fmt::format("{}: cannot be run: {}", command.front(),
+                                        std::generic_category().message(error))};
   }
   return child;
 }

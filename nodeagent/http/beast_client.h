@@ -22,7 +22,7 @@ struct BeastClientOptions {
   /// An unused connection is not taken again after this time.
   std::chrono::milliseconds idle_lifetime{30'000};
   std::size_t idle_per_endpoint = 4;
-  std::size_t response_bytes = 64 * 1024 * 1024;
+  std::size_t response_bytes = 64 * 1024 * 1024;  // NOLINT(bugprone-implicit-*): it fits
   /// For https endpoints; null: they are unavailable.
   std::shared_ptr<TlsContext> tls{};
   /// Asked about the certificate of each new connection, after TLS has accepted it: whether it is

@@ -17,7 +17,7 @@ namespace verger::http {
 namespace {
 
 using tcp = net::ip::tcp;
-constexpr std::size_t kLingerBytes = 1024 * 1024;
+constexpr std::size_t kLingerBytes = 1024UZ * 1024;
 
 Response plain_text(int status, std::string text) {
   return Response{
@@ -270,7 +270,7 @@ net::awaitable<Response> Server::Impl::call(std::shared_ptr<Impl> self, Request 
 net::awaitable<bool> Server::Impl::write_stream(std::shared_ptr<Impl> self,
                                                 std::shared_ptr<Transport> transport,
                                                 Response response, bool chunked, bool keep_alive) {
-  using namespace net::experimental::awaitable_operators;
+  using net::experimental::awaitable_operators::operator||;
   const auto head = response_head(response, std::nullopt, chunked, keep_alive);
   transport->expires_after(self->options.limits.write);
   if (const auto sent = co_await transport->write(net::buffer(head)); sent.error) {

@@ -17,8 +17,8 @@ class TlsContext;
 
 /// What one peer may cost us. Times are real ones: they guard sockets.
 struct ServerLimits {
-  std::size_t header_bytes = 16 * 1024;      ///< above: 431
-  std::size_t body_bytes = 8 * 1024 * 1024;  ///< above: 413
+  std::size_t header_bytes = 16 * 1024;      ///< above: 431; NOLINT(bugprone-implicit-*)
+  std::size_t body_bytes = 8 * 1024 * 1024;  ///< above: 413; NOLINT(bugprone-implicit-*)
   std::size_t connections = 512;             ///< above: 503 and closed
   std::chrono::milliseconds idle{75'000};    ///< between requests; then closed
   std::chrono::milliseconds read{30'000};    ///< for one whole request; then 408

@@ -28,7 +28,7 @@ Timers& system_timers();
 template <class T>
 net::awaitable<Result<T>> with_timeout(Timers& timers, net::awaitable<Result<T>> work,
                                        std::chrono::milliseconds limit) {
-  using namespace net::experimental::awaitable_operators;
+  using namespace net::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
   auto outcome = co_await (std::move(work) || timers.sleep_for(limit));
   if (outcome.index() == 1) {
     co_return Error{Errc::kTimeout, "no answer in time"};

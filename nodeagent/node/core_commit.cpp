@@ -78,11 +78,12 @@ void Core::advance_commit() {
     }
   }
   std::vector<LogPosition> positions;
+  positions.reserve(durable.size());
   for (const auto& [node, position] : durable) {
     positions.push_back(position);
   }
   std::ranges::sort(positions, std::greater<>());
-  const auto majority = static_cast<std::size_t>(options.cluster_size / 2 + 1);
+  const auto majority = static_cast<std::size_t>(options.cluster_size) / 2 + 1;
   if (positions.size() >= majority) {
     const auto commit = std::min(positions[majority - 1], log().end());
     // Records of older epochs count only once a record of this one above them does.

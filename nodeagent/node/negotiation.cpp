@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fmt/format.h>
 #include <vector>
 
 namespace verger::node {
@@ -203,8 +204,8 @@ std::string xml_of(const std::string& type,
                     " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
                     "xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\">";
   for (const auto& [name, value] : members) {
-    out += value.empty() ? "<" + name + " />"
-                         : "<" + name + ">" + xml_escaped(value) + "</" + name + ">";
+    out += value.empty() ? fmt::format("<{} />", name)
+                         : fmt::format("<{0}>{1}</{0}>", name, xml_escaped(value));
   }
   return out + "</" + type + ">";
 }

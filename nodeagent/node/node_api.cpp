@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fmt/format.h>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -118,10 +119,10 @@ std::string gossip_text(const ordered_json& body) {
                   : value.is_boolean() ? std::string(value.get<bool>() ? "True" : "False")
                                        : value.dump();
       if (name == "instanceId" || name == "epochId") {
-        text = "{" + text + "}";
+        text = fmt::format("{{{}}}", text);
       } else if (name == "esVersion") {
         label = "ESVersion";
-        text = "$" + text;
+        text.insert(text.begin(), '$');
       }
       out += fmt::format("{}{}: {}", first_field ? "" : ", ", label, text);
       first_field = false;

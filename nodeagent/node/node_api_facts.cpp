@@ -1,6 +1,7 @@
 // /stats, /info/options and /metrics: node-interface.md §1.10.
 #include <array>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 #include <sys/resource.h>
@@ -158,7 +159,7 @@ void flatten(const ordered_json& value, const std::string& name, ordered_json& o
     return;
   }
   for (const auto& [member, inner] : value.items()) {
-    flatten(inner, name.empty() ? member : name + "-" + member, out);
+    flatten(inner, name.empty() ? member : fmt::format("{}-{}", name, member), out);
   }
 }
 
@@ -347,7 +348,8 @@ net::awaitable<Response> metrics(std::shared_ptr<Core> core, RoutedRequest) {
   using Label = prometheus::ClientMetric::Label;
   const auto now_ms = (core->env.clock.now().value() - kUnixEpoch.value()) / kTicksPerMillisecond;
   Metrics metrics(now_ms);
-  const auto seconds = static_cast<double>(now_ms / 1000);
+  const auto whole_seconds = now_ms / 1000;
+  const auto seconds = static_cast<double>(whole_seconds);
   // The value is when a status was last current, so that the largest is the current one.
   const auto running = core->scavenger->running();
   const std::string phase = running ? running->phase : "Idle";

@@ -1,6 +1,7 @@
 // What $scavenges and $scavenges-<id> tell of runs (docs/formats/scavenge.md, "Events").
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -91,7 +92,7 @@ std::int64_t ticks_of_duration(const std::string& text) {
   }
   const auto whole = ((std::int64_t{days} * 24 + hours) * 60 + minutes) * 60;
   return whole * kTicksPerSecond +
-         static_cast<std::int64_t>(seconds * static_cast<double>(kTicksPerSecond) + 0.5);
+         std::int64_t{std::llround(seconds * static_cast<double>(kTicksPerSecond))};
 }
 
 struct OpenRun {

@@ -321,6 +321,7 @@ Result<std::vector<CertificateInfo>> read_certificates(const std::string& path) 
   ERR_clear_error();
   VERGER_TRY(const auto found, parse_certificates(path));
   std::vector<CertificateInfo> out;
+  out.reserve(found.size());
   for (const auto& certificate : found) {
     out.push_back(describe(certificate.get()));
   }

@@ -12,8 +12,8 @@ namespace {
 namespace beast = boost::beast;
 using RequestParser = beast::http::request_parser<beast::http::string_body>;
 using ResponseParser = beast::http::response_parser<beast::http::string_body>;
-constexpr std::size_t kReadSize = 16 * 1024;
-constexpr std::size_t kResponseHeaderLimit = 64 * 1024;
+constexpr std::size_t kReadSize = 16UZ * 1024;
+constexpr std::size_t kResponseHeaderLimit = 64UZ * 1024;
 
 /// Gives the parser what is in the buffer. False: the message is not whole yet.
 template <class Parser>
