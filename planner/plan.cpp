@@ -225,6 +225,7 @@ Basis basis_of(const ClusterSnapshot& snapshot) {
   basis.nodes.reserve(snapshot.nodes.size());
   for (const auto& node : snapshot.nodes) {
     std::vector<std::string> serials;
+    serials.reserve(node.certificates.size());
     for (const auto& certificate : node.certificates) {
       serials.push_back(certificate.of + ":" + certificate.serial);
     }

@@ -169,6 +169,7 @@ Result<void> Access::revoke(std::string_view id, std::string by) {
 
 std::vector<Token> Access::tokens() const {
   std::vector<Token> out;
+  out.reserve(tokens_.size());
   for (const auto& [id, token] : tokens_) {
     out.push_back(token);
   }

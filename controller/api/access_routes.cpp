@@ -43,6 +43,7 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
   if (request.method == "GET") {
     const auto list = parts_.access.tokens();
     std::vector<std::string> keys;
+    keys.reserve(list.size());
     for (const auto& token : list) {
       keys.push_back(token.id);
     }

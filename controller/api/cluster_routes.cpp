@@ -26,6 +26,7 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     }
     const auto list = parts_.registry.list();
     std::vector<std::string> keys;
+    keys.reserve(list.size());
     for (const auto& config : list) {
       keys.push_back(config.name);
     }
@@ -83,6 +84,7 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     }
     const auto list = parts_.executor.plans(name);
     std::vector<std::string> keys;
+    keys.reserve(list.size());
     for (const auto& stored : list) {
       keys.push_back(stored.hash);
     }

@@ -57,6 +57,7 @@ Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
           std::ranges::find_if(kKnown, [&](const auto each) { return text == to_string(each); });
       if (found == kKnown.end()) {
         std::vector<std::string_view> names;
+        names.reserve(kKnown.size());
         for (const auto each : kKnown) {
           names.push_back(to_string(each));
         }

@@ -52,7 +52,7 @@ Result<std::optional<Revision>> expected_revision(const http::Request& request) 
 void flatten(const json& value, const std::string& path, std::map<std::string, std::string>& into) {
   if (value.is_object()) {
     for (const auto& [name, member] : value.items()) {
-      flatten(member, path.empty() ? name : path + "." + name, into);
+      flatten(member, path.empty() ? name : fmt::format("{}.{}", path, name), into);
     }
   } else {
     into[path] = value.dump();
@@ -97,6 +97,7 @@ http::Response Api::policies(const http::Request& request, const http::Target& t
     if (request.method == "GET") {
       const auto list = parts_.book.list();
       std::vector<std::string> keys;
+      keys.reserve(list.size());
       for (const auto& stored : list) {
         keys.push_back(stored.policy.name);
       }

@@ -54,6 +54,7 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
     }
     const auto list = parts_.executor.runs(cluster);
     std::vector<std::string> keys;
+    keys.reserve(list.size());
     for (const auto& run : list) {
       keys.push_back(run->id);
     }

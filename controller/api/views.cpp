@@ -82,7 +82,7 @@ json object_or_null(const std::string& text) {
 
 /// The journal's progress in the API's names.
 json progress(const std::string& text) {
-  const auto stored = object_or_null(text);
+  auto stored = object_or_null(text);
   if (!stored.is_object()) {
     return stored;
   }

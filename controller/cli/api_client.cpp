@@ -105,10 +105,11 @@ struct ApiClient::State {
 };
 
 Result<std::string> token_of_environment() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
   if (const char* token = std::getenv("VERGER_TOKEN"); token != nullptr && *token != '\0') {
     return std::string(token);
   }
-  const char* path = std::getenv("VERGER_TOKEN_FILE");
+  const char* path = std::getenv("VERGER_TOKEN_FILE");  // NOLINT(concurrency-mt-unsafe): as above
   if (path == nullptr || *path == '\0') {
     return std::string();
   }

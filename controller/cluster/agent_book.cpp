@@ -16,7 +16,7 @@ using nlohmann::json;
 using std::chrono::seconds;
 
 constexpr std::string_view kAgentStreams = "agent/";
-constexpr std::string_view kMark = "vergeragent_";
+constexpr std::string_view kTokenMark = "vergeragent_";
 constexpr std::size_t kRequestBytes = std::size_t{16} * 1024;
 constexpr seconds kLongestToken = std::chrono::hours(24 * 7);
 
@@ -24,7 +24,7 @@ std::string key_of(std::string_view cluster, std::string_view node) {
   return fmt::format("{}/{}", cluster, node);
 }
 
-std::string hash_of(const std::string& salt, std::string_view secret) {
+std::string token_hash(const std::string& salt, std::string_view secret) {
   return to_hex(sha256(as_bytes(salt + std::string(secret))));
 }
 
@@ -189,23 +189,23 @@ Result<AgentBook::NewToken> AgentBook::create_token(const std::string& cluster,
   const auto secret = random_text();
   const json data{{"token", id},
                   {"salt", salt},
-                  {"hash", hash_of(salt, secret)},
+                  {"hash", token_hash(salt, secret)},
                   {"hosts", hosts},
                   {"expires_at", format_ticks(after(parts_.clock.now(), valid_for))},
                   {"by", by}};
   VERGER_CHECK(append(cluster, node, events::kAgentTokenCreated, data.dump()));
-  return NewToken{tokens_.at(id).open,
-                  fmt::format("{}{}_{}_{}", kMark, id, secret, parts_.authority->fingerprint())};
+  return NewToken{tokens_.at(id).open, fmt::format("{}{}_{}_{}", kTokenMark, id, secret,
+                                                   parts_.authority->fingerprint())};
 }
 
 Result<AgentBook::Enrolment> AgentBook::enrol(std::string_view text, std::string_view request) {
   const Error unknown{Errc::kUnauthorized,
                       "the token is not known here, or a newer one has taken its place; an admin "
                       "makes one with: verger agent token CLUSTER/NODE"};
-  if (parts_.authority == nullptr || !text.starts_with(kMark)) {
+  if (parts_.authority == nullptr || !text.starts_with(kTokenMark)) {
     return unknown;
   }
-  text.remove_prefix(kMark.size());
+  text.remove_prefix(kTokenMark.size());
   const auto first = text.find('_');
   const auto second = first == std::string_view::npos ? first : text.find('_', first + 1);
   const auto found = tokens_.find(text.substr(0, first));
@@ -214,7 +214,7 @@ Result<AgentBook::Enrolment> AgentBook::enrol(std::string_view text, std::string
   }
   const auto& token = found->second;
   const auto secret = text.substr(first + 1, second - first - 1);
-  if (!same_digest(token.hash, hash_of(token.salt, secret)) || token.replaced) {
+  if (!same_digest(token.hash, token_hash(token.salt, secret)) || token.replaced) {
     return unknown;
   }
   const auto cluster = token.open.cluster;

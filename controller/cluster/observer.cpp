@@ -142,7 +142,7 @@ using Limit = std::optional<std::chrono::milliseconds>;
 /// Lets `work` fill `raw`, until `limit` at most: then `late` says so in it.
 net::awaitable<Raw> fill(http::Timers* timers, Limit limit, std::shared_ptr<Raw> raw,
                          net::awaitable<void> work, void (*late)(Raw&)) {
-  using namespace net::experimental::awaitable_operators;
+  using net::experimental::awaitable_operators::operator||;
   if (!limit) {
     co_await std::move(work);
   } else if ((co_await (std::move(work) || timers->sleep_for(*limit))).index() == 1) {
@@ -207,8 +207,8 @@ net::awaitable<void> ask_node(std::shared_ptr<Raw> into, std::shared_ptr<Peers> 
   }
 }
 
-net::awaitable<void> ask_agent(std::shared_ptr<Raw> into, std::shared_ptr<Peers> peers,
-                               ClusterNode config, Clock* clock) {
+net::awaitable<void> ask_for_facts(std::shared_ptr<Raw> into, std::shared_ptr<Peers> peers,
+                                   ClusterNode config, Clock* clock) {
   auto& raw = *into;
   const auto before = clock->now();
   const auto facts = co_await peers->facts(config.name);
@@ -253,8 +253,8 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
       fill(timers, limit, of_node, ask_node(of_node, peers, config, clock, depth), &node_is_late));
   if (!config.agent_url.empty()) {
     const auto of_agent = std::make_shared<Raw>();
-    questions.push_back(
-        fill(timers, limit, of_agent, ask_agent(of_agent, peers, config, clock), &agent_is_late));
+    questions.push_back(fill(timers, limit, of_agent, ask_for_facts(of_agent, peers, config, clock),
+                             &agent_is_late));
   }
   auto answers = co_await gather(std::move(questions));
   Raw raw = std::move(answers[0]);
@@ -320,6 +320,7 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, 
   auto peers = std::make_shared<Peers>(network, config);
   auto* clock = &network.clock;
   std::vector<net::awaitable<Raw>> questions;
+  questions.reserve(config.nodes.size());
   for (const auto& node : config.nodes) {
     questions.push_back(ask(peers, node, clock, &network.timers, depth, limit));
   }
@@ -357,7 +358,7 @@ net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string
 
 net::awaitable<Seen> look_at_certificate_within(Network network, Seen what, std::string of,
                                                 Limit limit) {
-  using namespace net::experimental::awaitable_operators;
+  using net::experimental::awaitable_operators::operator||;
   auto look = look_at_certificate(network, what, std::move(of));
   if (!limit) {
     co_return co_await std::move(look);

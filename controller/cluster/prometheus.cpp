@@ -128,6 +128,7 @@ net::awaitable<Result<std::vector<double>>> instant_query(Network network, std::
 net::awaitable<std::vector<QueryResult>> ask_queries(Network network,
                                                      std::vector<QueryBlocker> queries) {
   std::vector<net::awaitable<QueryResult>> questions;
+  questions.reserve(queries.size());
   for (auto& query : queries) {
     questions.push_back(ask_one(network, std::move(query)));
   }

@@ -1,11 +1,11 @@
 #include "controller/daemon/spawn.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "engine/base/unique_fd.h"
@@ -33,7 +33,7 @@ Result<void> spawn_command(const std::vector<std::string>& command, const std::s
   }
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return Error{Errc::kIo, fmt::format("pipe: {}", std::strerror(errno))};
+    return Error{Errc::kIo, fmt::format("pipe: {}", std::generic_category().message(errno))};
   }
   const UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
@@ -55,7 +55,7 @@ Result<void> spawn_command(const std::vector<std::string>& command, const std::s
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     return Error{error == ENOENT ? Errc::kNotFound : Errc::kIo,
-                 fmt::format("{}: {}", command.front(), std::strerror(error))};
+                 fmt::format("{}: {}", command.front(), std::generic_category().message(error))};
   }
   children.push_back(pid);
   // The pipe holds all of it, so this does not wait for the program. One that has closed its end

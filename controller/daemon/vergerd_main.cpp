@@ -43,7 +43,7 @@ int fail(const Error& error) {
 /// Waits for a signal or the end of the allotted time, then ends everything in order.
 net::awaitable<void> run_until_told(controller::Controller& controller, http::Server& server,
                                     std::int64_t end_after_seconds, Log& log) {
-  using namespace net::experimental::awaitable_operators;
+  using net::experimental::awaitable_operators::operator||;
   const auto executor = co_await net::this_coro::executor;
   net::signal_set signals(executor, SIGINT, SIGTERM);
   if (end_after_seconds > 0) {

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kFormat = 1;
-constexpr std::size_t kPage = 1'000;
+constexpr std::size_t kEventsAtOnce = 1'000;
 
 // The members of each part, named once for writing and for reading. The plan, and what follows from
 // it at once, come from the stream's first event.
@@ -284,7 +284,7 @@ Result<RunState> replay_run(Journal& journal, const std::string& stream) {
   VERGER_TRY(auto kept, from_snapshot(journal, stream));
   auto state = std::move(kept).value_or(RunState());
   for (;;) {
-    VERGER_TRY(const auto events, journal.read(stream, state.revision, kPage));
+    VERGER_TRY(const auto events, journal.read(stream, state.revision, kEventsAtOnce));
     if (events.empty()) {
       break;
     }

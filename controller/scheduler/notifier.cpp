@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kAttempts = 3;
 constexpr std::chrono::seconds kBetween{5};
-constexpr std::size_t kPage = 500;
+constexpr std::size_t kEventsLookedAt = 500;
 
 struct Notice {
   std::string moment;
@@ -156,7 +156,7 @@ Result<void> Notifier::load() {
 
 void Notifier::look() {
   for (;;) {
-    const auto events = impl_->parts.journal.read_all(impl_->seen, kPage);
+    const auto events = impl_->parts.journal.read_all(impl_->seen, kEventsLookedAt);
     if (!events || events->empty()) {
       return;
     }

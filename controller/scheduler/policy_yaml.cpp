@@ -116,7 +116,7 @@ class PolicyReader {
       fields_.problem(list, "schedule must be a list of {cron, zone}");
       return;
     }
-    for (const auto& each : list) {
+    for (const YAML::Node& each : list) {
       YamlFields fields(each, "schedule", problems_);
       std::string cron;
       const bool given = fields.text("cron", cron);
@@ -155,7 +155,7 @@ class PolicyReader {
       parent.problem(list, fmt::format("windows.{} must be a list", key));
       return;
     }
-    for (const auto& each : list) {
+    for (const YAML::Node& each : list) {
       YamlFields fields(each, "windows." + key, problems_);
       if (auto window = read_window(fields)) {
         into.push_back(*std::move(window));
@@ -376,7 +376,7 @@ class PolicyReader {
       return;
     }
     scavenge().queries.clear();
-    for (const auto& each : list) {
+    for (const YAML::Node& each : list) {
       YamlFields fields(each, "gates.queries", problems_);
       planner::QueryBlocker out;
       fields.text("name", out.name);
@@ -436,7 +436,7 @@ class PolicyReader {
     }
     static const std::vector<std::string> kMoments{"started",   "done",    "failed",
                                                    "cancelled", "waiting", "missed"};
-    for (const auto& each : list) {
+    for (const YAML::Node& each : list) {
       YamlFields fields(each, "notifications", problems_);
       Notification out;
       fields.texts("on", out.on);

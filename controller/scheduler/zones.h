@@ -9,7 +9,7 @@
 #include "engine/base/types.h"
 
 namespace date {
-class time_zone;
+class time_zone;  // NOLINT(readability-identifier-naming): the library's name
 }  // namespace date
 
 namespace verger::controller {

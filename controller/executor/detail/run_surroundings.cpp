@@ -64,7 +64,7 @@ void RunDriver::failpoint([[maybe_unused]] const planner::Step& step,
 
 net::awaitable<void> RunDriver::nap(std::chrono::milliseconds duration) {
   check();
-  using namespace net::experimental::awaitable_operators;
+  using net::experimental::awaitable_operators::operator||;
   const auto waker = std::make_shared<Waker>(co_await net::this_coro::executor);
   std::erase_if(run_->wakers, [](const auto& weak) { return weak.expired(); });
   run_->wakers.push_back(waker);

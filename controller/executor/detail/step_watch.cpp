@@ -26,7 +26,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
       case Verdict::Kind::kRunning: {
         const auto& state = state_of(step);
         auto& told = run_->progress_told[step.id];
-        const bool memo_is_new = parsed(verdict.memo).size() != 0;
+        const bool memo_is_new = !parsed(verdict.memo).empty();
         const bool changed = parsed(state.progress) != parsed(verdict.note);
         const bool due = monotonic() - told >= core_->parts.options.progress_interval;
         if (state.status == StepStatus::kUnknown || memo_is_new || (changed && due)) {
@@ -58,7 +58,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
           co_await nap(poll());
           break;
         }
-        co_await act(stage, step, std::move(context), true);
+        co_await act(stage, step, context, true);
         if (const auto status = state_of(step).status;
             status != StepStatus::kActing && status != StepStatus::kUnknown) {
           co_return std::nullopt;  // refused: the intent is given up, the step begins anew

@@ -17,8 +17,8 @@ inline int line_of(const YAML::Node& node) { return node.Mark().line + 1; }
 /// asked for.
 class YamlFields {
  public:
-  YamlFields(YAML::Node node, std::string where, std::vector<PolicyProblem>& problems)
-      : node_(std::move(node)), where_(std::move(where)), problems_(problems) {
+  YamlFields(const YAML::Node& node, std::string where, std::vector<PolicyProblem>& problems)
+      : node_(node), where_(std::move(where)), problems_(problems) {
     if (!node_.IsMap()) {
       problem(node_, fmt::format("{} must be a mapping of keys to values", place()));
       node_ = YAML::Node(YAML::NodeType::Map);
