@@ -67,6 +67,7 @@ void SimLink::wake(std::size_t end) {
     return;  // the signal's context may be gone
   }
   if (const auto signal = ends[end].signal.lock()) {
+    ends[end].host->wake();
     signal->try_send(boost::system::error_code{});
   }
 }
@@ -74,12 +75,13 @@ void SimLink::wake(std::size_t end) {
 void SimLink::after_delay(std::size_t to, std::function<void(SimLink&)> action) {
   auto& last = last_arrival_[to];
   last = std::max(last, world.now() + world.delay());
-  world.schedule(last - world.now(), [self = shared_from_this(), to, action = std::move(action)] {
-    if (self->alive(to) && !self->ends[to].closed &&
-        self->world.connected(self->ends[0].host->name(), self->ends[1].host->name())) {
-      action(*self);
-    }
-  });
+  world.schedule_for_hosts(
+      last - world.now(), [self = shared_from_this(), to, action = std::move(action)] {
+        if (self->alive(to) && !self->ends[to].closed &&
+            self->world.connected(self->ends[0].host->name(), self->ends[1].host->name())) {
+          action(*self);
+        }
+      });
 }
 
 Result<void> SimLink::send(std::size_t from, Bytes frame) {

@@ -21,12 +21,14 @@ Error unknown(const http::Endpoint& to, std::string_view why) {
 /// One request under way. What waits for it is owned by the waiting coroutine alone.
 struct SimTransport::Call {
   struct Waiting {
-    explicit Waiting(const net::any_io_executor& executor) : signal(executor, 1) {}
+    Waiting(const net::any_io_executor& executor, SimHost& at) : host(at), signal(executor, 1) {}
+    SimHost& host;
     SimSignal signal;
     std::optional<Result<http::Response>> answer;
     void give(Result<http::Response> result) {
       if (!answer) {
         answer = std::move(result);
+        host.wake();
         signal.try_send(boost::system::error_code{});
       }
     }
@@ -60,30 +62,31 @@ struct SimTransport::Answering {
       ++world.counts.responses_lost;
       return;
     }
-    world.schedule(local ? world.faults.min_delay : world.delay(),
-                   [&of = world, what = call, at = host.name(),
-                    answer = std::make_shared<Result<http::Response>>(std::move(result))] {
-                     const auto waiting = what->waiting.lock();
-                     auto* asker = alive(of, what->from, what->from_incarnation);
-                     if (!waiting || asker == nullptr) {
-                       return;
-                     }
-                     if (!of.connected(what->from, at)) {
-                       ++of.counts.partitioned;
-                       return;
-                     }
-                     if (*answer) {
-                       of.deliver({.kind = SimMessage::Kind::kResponse,
-                                   .from = at,
-                                   .to = what->from,
-                                   .port = what->to.port,
-                                   .method = what->request.method,
-                                   .target = what->request.target,
-                                   .status = (*answer)->status,
-                                   .size = (*answer)->body.size()});
-                     }
-                     waiting->give(std::move(*answer));
-                   });
+    world.schedule_for_hosts(
+        local ? world.faults.min_delay : world.delay(),
+        [&of = world, what = call, at = host.name(),
+         answer = std::make_shared<Result<http::Response>>(std::move(result))] {
+          const auto waiting = what->waiting.lock();
+          auto* asker = alive(of, what->from, what->from_incarnation);
+          if (!waiting || asker == nullptr) {
+            return;
+          }
+          if (!of.connected(what->from, at)) {
+            ++of.counts.partitioned;
+            return;
+          }
+          if (*answer) {
+            of.deliver({.kind = SimMessage::Kind::kResponse,
+                        .from = at,
+                        .to = what->from,
+                        .port = what->to.port,
+                        .method = what->request.method,
+                        .target = what->request.target,
+                        .status = (*answer)->status,
+                        .size = (*answer)->body.size()});
+          }
+          waiting->give(std::move(*answer));
+        });
   }
 
   SimWorld& world;
@@ -103,7 +106,7 @@ SimHost* SimTransport::alive(SimWorld& world, const std::string& name, std::uint
 
 net::awaitable<Result<http::Response>> SimTransport::send(http::Endpoint to, http::Request request,
                                                           std::chrono::milliseconds deadline) {
-  const auto waiting = std::make_shared<Call::Waiting>(co_await net::this_coro::executor);
+  const auto waiting = std::make_shared<Call::Waiting>(co_await net::this_coro::executor, host_);
   const auto call = std::make_shared<Call>(Call{.to = std::move(to),
                                                 .request = std::move(request),
                                                 .from = host_.name(),
@@ -112,7 +115,7 @@ net::awaitable<Result<http::Response>> SimTransport::send(http::Endpoint to, htt
   if (!host_.dying()) {
     const bool local = world_.machine_of(call->to.host) == host_.machine;
     auto& faults = world_.faults;
-    world_.schedule(deadline, [weak = std::weak_ptr(waiting), to = call->to] {
+    world_.schedule_for_hosts(deadline, [weak = std::weak_ptr(waiting), to = call->to] {
       if (const auto late = weak.lock()) {
         late->give(unknown(to, "no answer before the deadline"));
       }
@@ -120,11 +123,12 @@ net::awaitable<Result<http::Response>> SimTransport::send(http::Endpoint to, htt
     if (!local && world_.random_.below(1000) < faults.lose_request) {
       ++world_.counts.requests_lost;
     } else {
-      world_.schedule(local ? faults.min_delay : world_.delay(),
-                      [&world = world_, call] { arrive(world, call, /*answer=*/true); });
+      world_.schedule_for_hosts(local ? faults.min_delay : world_.delay(),
+                                [&world = world_, call] { arrive(world, call, /*answer=*/true); });
       if (!local && world_.random_.below(1000) < faults.duplicate_request) {
-        world_.schedule(world_.delay() + faults.longest_delay,
-                        [&world = world_, call] { arrive(world, call, /*answer=*/false); });
+        world_.schedule_for_hosts(world_.delay() + faults.longest_delay, [&world = world_, call] {
+          arrive(world, call, /*answer=*/false);
+        });
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "tests/support/cluster/sim_world.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -97,11 +98,18 @@ const std::string& SimWorld::machine_of(const std::string& host) const {
   return found == hosts_.end() ? host : found->second->machine;
 }
 
-void SimWorld::schedule(std::chrono::nanoseconds delay, std::function<void()> action) {
+void SimWorld::schedule(std::chrono::nanoseconds delay, Action action) {
   queue_.push(Event{now_ + delay, next_sequence_++, std::move(action)});
 }
 
+void SimWorld::schedule_for_hosts(std::chrono::nanoseconds delay, Action action) {
+  queue_.push(Event{now_ + delay, next_sequence_++, std::move(action), /*any_host=*/false});
+}
+
 void SimWorld::bury_the_dead() {
+  if (!std::exchange(any_dying_, false)) {
+    return;
+  }
   for (auto& [name, host] : hosts_) {
     if (host->dying()) {
       host->bury();
@@ -110,22 +118,36 @@ void SimWorld::bury_the_dead() {
 }
 
 void SimWorld::poll() {
-  for (bool any = true; any;) {
-    any = false;
+  do {
+    any_woken_ = false;
     for (auto& [name, host] : hosts_) {
-      running_ = host.get();
-      any = host->poll() || any;
-      running_ = nullptr;
+      if (std::exchange(host->woken_, false)) {
+        running_ = host.get();
+        host->poll();
+        running_ = nullptr;
+      }
     }
     bury_the_dead();
+  } while (any_woken_);
+}
+
+void SimWorld::wake_all() {
+  for (auto& [name, host] : hosts_) {
+    host->wake();
   }
 }
 
 bool SimWorld::step() {
+  wake_all();
   poll();
   if (queue_.empty()) {
     return false;
   }
+  carry_out_next();
+  return true;
+}
+
+void SimWorld::carry_out_next() {
   if (before_event) {
     before_event();
     bury_the_dead();
@@ -136,7 +158,9 @@ bool SimWorld::step() {
   now_ = event.at;
   ++events_;
   event.action();
-  return true;
+  if (event.any_host) {
+    wake_all();
+  }
 }
 
 void SimWorld::run_for(std::chrono::milliseconds duration) {
@@ -145,16 +169,18 @@ void SimWorld::run_for(std::chrono::milliseconds duration) {
 
 bool SimWorld::run_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
   const auto end = now_ + limit;
+  wake_all();  // whoever calls may have given any of them work
   for (;;) {
     poll();
     if (done()) {
       return true;
     }
+    poll();
     if (queue_.empty() || queue_.top().at > end) {
       now_ = end;
       return false;
     }
-    step();
+    carry_out_next();
   }
 }
 
@@ -189,6 +215,7 @@ void SimHost::boot() {
   ++incarnation_;
   silent_ = false;
   process_ = std::make_unique<Process>(world_, *this);
+  wake();
 }
 
 void SimHost::keep(std::shared_ptr<void> thing) { process_->kept.push_back(std::move(thing)); }
@@ -200,6 +227,7 @@ void SimHost::die(bool power, std::optional<std::uint64_t> torn_seed) {
     return;
   }
   process_->dying = true;
+  world_.any_dying_ = true;
   silent_ = power;
   ++world_.counts.crashes;
   power ? disk_->cut_power(torn_seed) : disk_->kill_process();
@@ -223,12 +251,16 @@ void SimHost::crash(bool power, std::optional<std::uint64_t> torn_seed) {
   bury();
 }
 
-bool SimHost::poll() {
-  if (process_ == nullptr || process_->dying) {
-    return false;
+void SimHost::wake() {
+  woken_ = true;
+  world_.any_woken_ = true;
+}
+
+void SimHost::poll() {
+  if (process_ != nullptr && !process_->dying) {
+    process_->context.restart();
+    process_->context.poll();
   }
-  process_->context.restart();
-  return process_->context.poll() > 0;
 }
 
 net::any_io_executor SimHost::executor() { return process_->context.get_executor(); }
@@ -246,6 +278,7 @@ void SimHost::serve_frames(std::uint16_t port, http::FrameHandler handler) {
 }
 
 void SimHost::spawn(net::awaitable<void> work) {
+  wake();
   net::co_spawn(process_->context, std::move(work), [](std::exception_ptr failure) {
     if (failure) {
       std::rethrow_exception(failure);  // out of the world's loop: the test fails
@@ -260,8 +293,9 @@ Ticks SimClock::now() {
 net::awaitable<void> SimTimers::sleep_for(std::chrono::milliseconds duration) {
   const auto signal = std::make_shared<SimSignal>(co_await net::this_coro::executor, 1);
   // The coroutine alone owns the channel: it must not outlive the process.
-  world_.schedule(duration, [weak = std::weak_ptr(signal)] {
+  world_.schedule_for_hosts(duration, [weak = std::weak_ptr(signal), &host = host_] {
     if (const auto sleeper = weak.lock()) {
+      host.wake();
       sleeper->try_send(boost::system::error_code{});
     }
   });

@@ -62,6 +62,7 @@ struct SimMessage {
 };
 
 class SimHost;
+class SimTimers;
 class SimTransport;
 struct SimLink;
 
@@ -95,8 +96,9 @@ class SimWorld {
   void heal();
   [[nodiscard]] bool connected(const std::string& a, const std::string& b) const;
 
-  /// Runs `action` at now + delay, outside of any host.
-  void schedule(std::chrono::nanoseconds delay, std::function<void()> action);
+  using Action = std::move_only_function<void()>;
+  /// Runs `action` at now + delay, outside of any host. It may set any process to work.
+  void schedule(std::chrono::nanoseconds delay, Action action);
   /// Lets every host run until nothing is ready, then carries out the next event, moving time
   /// forward to it. False when nothing is left to happen.
   bool step();
@@ -115,19 +117,26 @@ class SimWorld {
 
  private:
   friend class SimHost;
+  friend class SimTimers;
   friend class SimTransport;
   friend struct SimLink;
   struct Event {
     Monotonic at{};
     std::uint64_t sequence = 0;
-    std::function<void()> action;
+    Action action;
+    bool any_host = true;  ///< any process may have work after it, not only those that it wakes
   };
   struct Later {
     bool operator()(const Event& a, const Event& b) const {
       return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
     }
   };
+  /// An action that tells by SimHost::wake() which processes have work after it.
+  void schedule_for_hosts(std::chrono::nanoseconds delay, Action action);
+  /// Lets the processes that were woken run until nothing is ready.
   void poll();
+  void wake_all();
+  void carry_out_next();
   void bury_the_dead();
   void deliver(const SimMessage& message) const {
     if (on_message) {
@@ -146,6 +155,8 @@ class SimWorld {
   std::map<std::string, std::unique_ptr<SimHost>> hosts_;
   std::set<std::pair<std::string, std::string>> cuts_;
   SimHost* running_ = nullptr;
+  bool any_woken_ = false;
+  bool any_dying_ = false;
   /// Links that may still be open, so that a cut can break them.
   std::vector<std::weak_ptr<SimLink>> links_;
 };
@@ -190,11 +201,14 @@ class SimHost {
 
  private:
   friend class SimWorld;
+  friend class SimTimers;
   friend class SimTransport;
   friend struct SimLink;
   struct Process;
   SimHost(SimWorld& world, std::string name);
-  bool poll();
+  /// There may be something to do for its process.
+  void wake();
+  void poll();
   void bury();
 
   SimWorld& world_;
@@ -203,6 +217,7 @@ class SimHost {
   std::unique_ptr<Process> process_;
   /// Counts processes; what was meant for an earlier one does not reach a later one.
   std::uint64_t incarnation_ = 0;
+  bool woken_ = false;
   /// The last process ended with the power: peers learn it by silence only.
   bool silent_ = false;
 };

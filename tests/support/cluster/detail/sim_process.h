@@ -16,11 +16,12 @@ using SimSignal = net::experimental::channel<void(boost::system::error_code)>;
 
 class SimTimers final : public http::Timers {
  public:
-  explicit SimTimers(SimWorld& world) : world_(world) {}
+  SimTimers(SimWorld& world, SimHost& host) : world_(world), host_(host) {}
   net::awaitable<void> sleep_for(std::chrono::milliseconds duration) override;
 
  private:
   SimWorld& world_;
+  SimHost& host_;
 };
 
 class SimClock final : public Clock {
@@ -60,7 +61,7 @@ class SimTransport final : public http::Client, public http::FrameTransport {
 /// What is declared first ends last: coroutines end with the context, and may use the rest.
 struct SimHost::Process {
   Process(SimWorld& world, SimHost& host)
-      : timers(world), clock(world, host), transport(world, host) {}
+      : timers(world, host), clock(world, host), transport(world, host) {}
   ~Process();
   SimTimers timers;
   SimClock clock;
