@@ -93,9 +93,12 @@ void Judge::close(const std::string& step, bool skipped) {
 }
 
 void Judge::run_event(const controller::JournalEvent& event) {
+  const auto& type = event.type;
+  if (type == events::kRunStarted || type == events::kStepActed || type == events::kStepProgress) {
+    return;  // long, many, and nothing is judged by them
+  }
   const auto data = json::parse(event.data, nullptr, false);
   const auto text = [&data](const char* name) { return data.value(name, std::string()); };
-  const auto& type = event.type;
   if (type == events::kStepIntended || type == events::kUndoIntended) {
     const auto step = text("step");
     const auto operation = text("operation");

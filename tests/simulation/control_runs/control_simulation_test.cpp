@@ -38,7 +38,8 @@ TEST_P(ControlSimulation, HoldsUnderFaults) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ControlSimulation, ::testing::Range<std::uint64_t>(1, 401, kSeeds));
+INSTANTIATE_TEST_SUITE_P(Seeds, ControlSimulation,
+                         ::testing::Range<std::uint64_t>(1, 1'001, kSeeds));
 
 TEST(ControlSimulationAlone, IsDoneWithoutFaults) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
