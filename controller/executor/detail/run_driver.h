@@ -71,6 +71,9 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// For the attempt in the context's state; with a time of 0 it is taken back.
   net::awaitable<Result<void>> permit_everywhere(StepContext context,
                                                  std::chrono::milliseconds valid_for);
+  /// What was asked and never answered may still arrive: true once the node's agent would not let
+  /// it in any more. A node without agent cannot be asked; there it is true.
+  net::awaitable<bool> shut_out_late_request(StepContext context);
   /// The intent was never heard of; once no agent would let it in any more, it is given up.
   net::awaitable<bool> give_up_intent(const planner::Step& step, StepContext context,
                                       std::string reason, bool counts);

@@ -302,6 +302,21 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
   co_return std::nullopt;
 }
 
+net::awaitable<bool> RunDriver::shut_out_late_request(StepContext context) {
+  const auto* node = context.node();
+  if (node == nullptr || !node->has_agent()) {
+    co_return true;
+  }
+  api::Permit permit;
+  permit.controller_epoch = core_->parts.epoch.value();
+  permit.run = context.run;
+  permit.step = context.attempt_name();
+  permit.valid_for_ms = 0;
+  const auto answer = co_await context.peers->permit(context.step.node, std::move(permit));
+  check();
+  co_return answer.has_value();
+}
+
 net::awaitable<bool> RunDriver::give_up_intent(const planner::Step& step, StepContext context,
                                                std::string reason, bool counts) {
   // Where it was sent before, it may still be under way: first the permit goes.

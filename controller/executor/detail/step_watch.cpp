@@ -11,13 +11,40 @@ namespace verger::controller::detail {
 
 using nlohmann::json;
 
+namespace {
+
+bool ends_intent(Verdict::Kind kind) {
+  switch (kind) {
+    case Verdict::Kind::kDone:
+    case Verdict::Kind::kNotHappened:
+    case Verdict::Kind::kStopped:
+    case Verdict::Kind::kFailed:
+      return true;
+    case Verdict::Kind::kRunning:
+    case Verdict::Kind::kNotArrived:
+    case Verdict::Kind::kUnknown:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
 net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stage& stage,
                                                              const planner::Step& step) {
   auto& kind = kind_of(step);
   for (;;) {
     auto context = context_of(step, co_await look());
-    const auto verdict = co_await kind.observe(context);
+    auto verdict = co_await kind.observe(context);
     check();
+    // Seen to have ended, by others' work perhaps, while nobody has answered what was asked.
+    if (ends_intent(verdict.kind) && !context.state.acted &&
+        !co_await shut_out_late_request(context)) {
+      verdict = {.kind = Verdict::Kind::kUnknown,
+                 .note = "what was asked may still arrive, and its agent does not answer",
+                 .outcome = {},
+                 .values = {}};
+    }
     auto news = new_values(verdict.values);
     const auto add = [&news](std::string_view type, const json& data) {
       news.push_back({std::string(type), data.dump()});
