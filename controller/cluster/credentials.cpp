@@ -28,7 +28,9 @@ Result<Credentials> CredentialDirectory::find(std::string_view name) {
   const auto path = directory_ / name;
   auto content = read_file(files_, path, 4'096);
   if (!content) {
-    return content.error().within(fmt::format("credentials \"{}\"", name));
+    auto error = content.error().within(fmt::format("credentials \"{}\"", name));
+    error.message += "; vergerd reads the user from its first line, the password from its second";
+    return error;
   }
   auto text = as_text(*content);
   Credentials out;

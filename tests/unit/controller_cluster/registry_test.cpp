@@ -109,7 +109,10 @@ TEST(CredentialDirectoryTest, ReadsUserAndPassword) {
   EXPECT_EQ(found->password, "se cret");
   EXPECT_EQ(store.find("half").error().code, Errc::kInvalidArgument);
   EXPECT_EQ(store.find("../c/ops").error().code, Errc::kInvalidArgument);
-  EXPECT_EQ(store.find("none").error().code, Errc::kNotFound);
+  const auto none = store.find("none");
+  EXPECT_EQ(none.error().code, Errc::kNotFound);
+  EXPECT_THAT(none.error().message, ::testing::AllOf(HasSubstr("/c/none"), HasSubstr("first line")))
+      << "where, and what to do";
 }
 
 }  // namespace
