@@ -1,6 +1,5 @@
 #include "engine/streams/detail/lenient_json.h"
 
-
 #include "engine/streams/detail/json_text.h"
 
 namespace verger::streams::detail {
