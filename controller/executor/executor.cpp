@@ -428,6 +428,7 @@ Result<void> Executor::skip_node(std::string_view id, std::string_view node, std
   const auto& nodes = run->state.plan->basis.nodes;
   if (std::ranges::find(nodes, node, &planner::BasisNode::name) == nodes.end()) {
     std::vector<std::string_view> names;
+    names.reserve(nodes.size());
     for (const auto& known : nodes) {
       names.push_back(known.name);
     }
