@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/types.h"
+#include "engine/base/uuid.h"
 
 namespace verger::node {
 
