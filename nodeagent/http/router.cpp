@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 #include "engine/base/assert.h"
 
@@ -47,6 +48,7 @@ Router::Match Router::find(std::string_view method, const Target& target) const 
   Match best;
   std::vector<bool> best_literals;
   std::vector<std::string> allowed;
+  std::multimap<std::vector<bool>, std::string> fitting;
   for (const auto& route : routes_) {
     std::vector<bool> literals;
     std::vector<std::pair<std::string, std::string>> parameters;
@@ -82,6 +84,7 @@ Router::Match Router::find(std::string_view method, const Target& target) const 
     if (!fits || used != target.segments.size()) {
       continue;
     }
+    fitting.emplace(literals, route.method);
     if (route.method != method) {
       if (std::ranges::find(allowed, route.method) == allowed.end()) {
         allowed.push_back(route.method);
@@ -96,6 +99,9 @@ Router::Match Router::find(std::string_view method, const Target& target) const 
   if (best.handler == nullptr && !allowed.empty()) {
     best.verdict = Verdict::kNoMethod;
     best.allow = fmt::format("{}", fmt::join(allowed, ", "));
+    for (const auto& [ignored, name] : fitting) {
+      best.methods.push_back(name);
+    }
   }
   return best;
 }
@@ -118,7 +124,7 @@ net::awaitable<Response> Router::answer(Request request) const {
       break;
   }
   if (no_method) {
-    co_return no_method(request, match.allow);
+    co_return no_method(request, *target, match);
   }
   co_return Response{.status = 405, .headers = {{"Allow", std::move(match.allow)}}};
 }

@@ -38,8 +38,10 @@ class Router {
     Verdict verdict = Verdict::kNoPath;
     const RouteHandler* handler = nullptr;
     std::vector<std::pair<std::string, std::string>> parameters;
-    /// With kNoMethod: the methods the path has, for the Allow header: "GET, HEAD".
+    /// With kNoMethod: the methods the path has, each once, for the Allow header: "GET, HEAD".
     std::string allow;
+    /// With kNoMethod: the method of each route that fits the path; those with {names} first.
+    std::vector<std::string> methods;
   };
   [[nodiscard]] Match find(std::string_view method, const Target& target) const;
 
@@ -47,7 +49,7 @@ class Router {
   /// others (by default 404 and 405 with Allow, both with an empty body).
   [[nodiscard]] net::awaitable<Response> answer(Request request) const;
   std::function<Response(const Request&)> no_path;
-  std::function<Response(const Request&, const std::string& allow)> no_method;
+  std::function<Response(const Request&, const Target&, const Match&)> no_method;
 
  private:
   struct Segment {

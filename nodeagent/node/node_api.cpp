@@ -324,6 +324,41 @@ void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::str
              });
 }
 
+namespace {
+
+/// A known path with another method (node-interface.md §1.1). Of two segments it is 404: there the
+/// server has a route for any method, for calls of gRPC services that it does not know, which then
+/// takes nothing else.
+Response no_method(const http::Request& request, const http::Target& target,
+                   const http::Router::Match& match) {
+  Response response{.status = 405};
+  if (target.path == "/health/live") {
+    return response;
+  }
+  if (request.method == "OPTIONS") {
+    response.status = 200;
+    response.headers.set("Access-Control-Allow-Methods",
+                         fmt::format("{}, OPTIONS", fmt::join(match.methods, ", ")));
+    return response;
+  }
+  if (target.segments.size() == 2) {
+    response.status = 404;
+    return response;
+  }
+  auto methods = match.methods;
+  methods.emplace_back("OPTIONS");
+  if (std::ranges::find(methods, "GET") != methods.end()) {
+    methods.emplace_back("HEAD");
+  }
+  std::ranges::sort(methods);
+  const auto repeated = std::ranges::unique(methods);
+  methods.erase(repeated.begin(), repeated.end());
+  response.headers.set("Allow", fmt::format("{}", fmt::join(methods, ", ")));
+  return response;
+}
+
+}  // namespace
+
 std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
   auto router = std::make_shared<http::Router>();
   auto& r = *router;
@@ -376,32 +411,7 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
             [](std::shared_ptr<Core> node, RoutedRequest request) -> net::awaitable<Response> {
               co_return co_await answer_write(std::move(node), std::move(request.request.body));
             });
-  // Which of 404 and 405 a known path gets is by route (node-interface.md §1.1).
-  r.no_method = [](const http::Request& request, const std::string& allow) {
-    const auto path = std::string_view(request.target).substr(0, request.target.find('?'));
-    Response response;
-    const bool options = request.method == "OPTIONS";
-    response.status = options ? 200 : 404;
-    if (!options && (path == "/admin/scavenge" || path == "/admin/shutdown")) {
-      return response;
-    }
-    response.status = options ? 200 : 405;
-    if (path != "/health/live") {
-      std::vector<std::string> methods = {"OPTIONS"};
-      for (std::size_t at = 0; at < allow.size();) {
-        const auto comma = std::min(allow.find(", ", at), allow.size());
-        methods.push_back(allow.substr(at, comma - at));
-        at = comma + 2;
-      }
-      if (path == "/gossip") {
-        methods.emplace_back("HEAD");
-      }
-      std::ranges::sort(methods);
-      response.headers.set(options ? "Access-Control-Allow-Methods" : "Allow",
-                           fmt::format("{}", fmt::join(methods, ", ")));
-    }
-    return response;
-  };
+  r.no_method = no_method;
   return router;
 }
 

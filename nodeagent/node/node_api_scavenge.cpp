@@ -113,10 +113,9 @@ net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request)
   if (!format) {
     co_return format.error();
   }
-  const bool by_id = !request.parameter("id").empty();
-  const auto methods = by_id ? kById : kCurrentScavenge;
-  const auto stopped = co_await Scavenger::stop(
-      core, by_id ? std::string(request.parameter("id")) : std::string("current"));
+  const std::string id(request.parameter("id"));
+  const auto methods = id == "current" ? kCurrentScavenge : kById;
+  const auto stopped = co_await Scavenger::stop(core, id);
   while (stopped && core->options.misbehaviour.lose_stop_answer && core->serving()) {
     co_await core->env.timers.sleep_for(core->options.timings.tick);
   }
@@ -138,7 +137,6 @@ void add_scavenge_routes(http::Router& router, const std::shared_ptr<Core>& core
   const RouteRule rule{.need = Need::kOperator, .formats = kFormats};
   add_route(router, core, "POST", "/admin/scavenge", rule, start);
   add_route(router, core, "GET", "/admin/scavenge/current", rule, current_scavenge);
-  add_route(router, core, "DELETE", "/admin/scavenge/current", rule, stop);
   add_route(router, core, "DELETE", "/admin/scavenge/{id}", rule, stop);
 }
 

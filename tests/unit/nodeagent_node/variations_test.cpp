@@ -359,11 +359,40 @@ TEST_F(Variations, MetadataHasPagesToo) {
               201);
   }
   const Headers feed = {{"Accept", "application/json"}};
-  EXPECT_EQ(ask("GET", "/streams/orders/metadata/1", feed).body, R"({"$maxCount":7})");
+  EXPECT_EQ(json::parse(ask("GET", "/streams/orders/metadata/1", feed).body)["$maxCount"], 7);
   EXPECT_EQ(ask("GET", "/streams/orders/metadata/0", feed).status, 404) << "only the newest counts";
   const auto page = ask("GET", "/streams/orders/metadata/head/backward/5", feed);
   EXPECT_EQ(json::parse(page.body)["entries"].size(), 1U);
   EXPECT_EQ(ask("GET", "/streams/$$orders/metadata", feed).status, 400);
+}
+
+TEST_F(Variations, AKnownPathWithAnotherMethodIs404WithTwoSegmentsAnd405Else) {
+  const auto got = [&](const char* method, const char* target) {
+    const auto answer = ask(method, target);
+    return fmt::format("{} {}", answer.status, answer.headers.get("Allow").value_or("-"));
+  };
+  for (const char* two : {"/admin/reloadconfig", "/admin/mergeindexes", "/admin/shutdown"}) {
+    EXPECT_EQ(got("GET", two), "404 -") << two;
+  }
+  EXPECT_EQ(got("POST", "/admin/login"), "404 -");
+  EXPECT_EQ(got("POST", "/info/options"), "404 -");
+  EXPECT_EQ(got("PUT", "/streams/orders"), "404 -");
+  EXPECT_EQ(got("POST", "/users/alice"), "404 -");
+  EXPECT_EQ(got("POST", "/info"), "405 GET, HEAD, OPTIONS");
+  EXPECT_EQ(got("DELETE", "/stats"), "405 GET, HEAD, OPTIONS");
+  EXPECT_EQ(got("DELETE", "/users"), "405 GET, HEAD, OPTIONS, POST");
+  EXPECT_EQ(got("PUT", "/admin/scavenge/current"), "405 DELETE, GET, HEAD, OPTIONS");
+  EXPECT_EQ(got("GET", "/admin/node/priority/1"), "405 OPTIONS, POST");
+  EXPECT_EQ(got("OPTIONS", "/health/live"), "405 -");
+
+  const auto options = [&](const char* target) {
+    const auto answer = ask("OPTIONS", target, {}, "", "");
+    EXPECT_EQ(answer.status, 200) << target;
+    return std::string(answer.headers.get("Access-Control-Allow-Methods").value_or("-"));
+  };
+  EXPECT_EQ(options("/admin/node/resign"), "POST, OPTIONS");
+  EXPECT_EQ(options("/admin/scavenge/current"), "DELETE, GET, OPTIONS");
+  EXPECT_EQ(options("/gossip"), "GET, OPTIONS");
 }
 
 }  // namespace
