@@ -1,11 +1,13 @@
 #include "nodeagent/node/atom_format.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json_depth.h"
+#include "nodeagent/node/detail/lenient_words.h"
 
 namespace verger::node::atom {
 namespace {
@@ -32,36 +34,54 @@ std::optional<ordered_json> parsed(const Bytes& bytes) {
   return value.is_discarded() ? std::nullopt : std::optional(std::move(value));
 }
 
-/// Text of an event's bytes in a feed: nothing is null.
-ordered_json text_or_null(const Bytes& bytes) {
-  return bytes.empty() ? ordered_json(nullptr) : ordered_json(std::string(as_text(bytes)));
+/// Text of an event's bytes as a feed shows it.
+std::string shown(const Bytes& bytes, Embed embed) {
+  if (embed >= Embed::kPretty) {
+    // Anything but an object is left as it is.
+    if (const auto value = parsed(bytes); value && value->is_object()) {
+      return value->dump(2, ' ', false, ordered_json::error_handler_t::replace);
+    }
+  }
+  return std::string(as_text(bytes));
 }
 
-ordered_json entry(const PageContext& context, const ResolvedEvent& resolved) {
+ordered_json shown_or_null(const Bytes& bytes, Embed embed) {
+  return bytes.empty() ? ordered_json(nullptr) : ordered_json(shown(bytes, embed));
+}
+
+ordered_json entry(const PageContext& context, const ResolvedEvent& resolved, bool single = false) {
   const auto& event = resolved.event;
   const auto& original = resolved.original();
+  const auto embed = context.embed;
   ordered_json out;
-  if (context.embed == Embed::kRich || context.embed == Embed::kBody) {
+  if (embed >= Embed::kRich) {
+    const bool body = embed >= Embed::kBody;
+    bool is_json = event.is_json;
     out["eventId"] = event.id.to_string();
     out["eventType"] = event.type;
     out["eventNumber"] = event.number.value();
-    if (context.embed == Embed::kBody) {
-      out["data"] = event.is_json || event.is_redacted
-                        ? ordered_json(std::string(as_text(event.data)))
-                        : ordered_json(nullptr);
-      out["metaData"] = text_or_null(event.metadata);
-      out["linkMetaData"] = resolved.link
-                                ? ordered_json(std::string(as_text(resolved.link->metadata)))
-                                : ordered_json(nullptr);
+    if (body) {
+      auto data = ordered_json(nullptr);
+      if (event.is_json || embed == Embed::kTryHarder) {
+        data = shown(event.data, embed);
+        const auto value = is_json ? std::nullopt : parsed(event.data);
+        is_json = is_json || (value && value->is_object());
+      }
+      out["data"] = std::move(data);
+      out["metaData"] = shown_or_null(event.metadata, embed);
+      out["linkMetaData"] = resolved.link ? ordered_json(shown(resolved.link->metadata, embed))
+                                          : ordered_json(nullptr);
     }
     out["streamId"] = event.stream;
-    out["isJson"] = event.is_json;
-    out["isMetaData"] = !event.metadata.empty();
-    out["isLinkMetaData"] = resolved.link && !resolved.link->metadata.empty();
+    out["isJson"] = is_json;
+    // The server looks at metadata only where it shows them.
+    out["isMetaData"] = body && !event.metadata.empty();
+    out["isLinkMetaData"] = body && resolved.link && !resolved.link->metadata.empty();
     out["isRedacted"] = event.is_redacted;
     out["positionEventNumber"] = original.number.value();
     out["positionStreamId"] = original.stream;
   }
+  const bool with_content = (single || embed == Embed::kContent) && event.is_json && !resolved.link;
   const auto url = fmt::format("{}/{}", stream_url(context, event.stream), event.number.value());
   out["title"] = fmt::format("{}@{}", event.number.value(), event.stream);
   out["id"] = url;
@@ -69,7 +89,7 @@ ordered_json entry(const PageContext& context, const ResolvedEvent& resolved) {
   out["author"] = author();
   out["summary"] = original.type;
   out["retryCount"] = nullptr;
-  out["content"] = context.embed == Embed::kContent ? event_json(event) : ordered_json(nullptr);
+  out["content"] = with_content ? event_json(event) : ordered_json(nullptr);
   out["links"] = ordered_json::array({link(url, "edit"), link(url, "alternate")});
   return out;
 }
@@ -83,18 +103,19 @@ struct Feed {
   ordered_json etag;
   ordered_json links = ordered_json::array();
   std::vector<ResolvedEvent> events;
+  Ticks updated{};  ///< of the first event that was read
 };
 
 ordered_json write(const PageContext& context, Feed feed) {
-  const auto updated = feed.events.empty() ? Ticks(0) : feed.events.front().event.timestamp;
   auto entries = ordered_json::array();
   for (const auto& event : feed.events) {
     entries.push_back(entry(context, event));
   }
-  return {{"title", feed.title},          {"id", feed.id},      {"updated", format_ticks(updated)},
-          {"streamId", feed.stream},      {"author", author()}, {"headOfStream", feed.head},
-          {"selfUrl", feed.self_url},     {"eTag", feed.etag},  {"links", feed.links},
-          {"entries", std::move(entries)}};
+  return {
+      {"title", feed.title},          {"id", feed.id},      {"updated", format_ticks(feed.updated)},
+      {"streamId", feed.stream},      {"author", author()}, {"headOfStream", feed.head},
+      {"selfUrl", feed.self_url},     {"eTag", feed.etag},  {"links", feed.links},
+      {"entries", std::move(entries)}};
 }
 
 Feed stream_feed(const PageContext& context) {
@@ -105,6 +126,13 @@ Feed stream_feed(const PageContext& context) {
   feed.links.push_back(link(feed.id, "self"));
   feed.links.push_back(link(fmt::format("{}/head/backward/{}", feed.id, context.count), "first"));
   return feed;
+}
+
+/// Pages of a filtered $all have none.
+void add_metadata_link(const PageContext& context, Feed& feed) {
+  if (context.stream == "$all") {
+    feed.links.push_back(link(feed.id + "/metadata", "metadata"));
+  }
 }
 
 Feed all_feed(const PageContext& context) {
@@ -120,14 +148,16 @@ Feed all_feed(const PageContext& context) {
 }  // namespace
 
 Embed embed_of(const http::Target& target) {
+  constexpr std::array<std::pair<std::string_view, Embed>, 5> kNames = {
+      {{"content", Embed::kContent},
+       {"rich", Embed::kRich},
+       {"body", Embed::kBody},
+       {"pretty", Embed::kPretty},
+       {"tryharder", Embed::kTryHarder}}};
   const auto value = target.parameter("embed").value_or("");
-  if (value == "rich") {
-    return Embed::kRich;
-  }
-  if (value == "content") {
-    return Embed::kContent;
-  }
-  return value == "body" || value == "pretty" || value == "tryharder" ? Embed::kBody : Embed::kNone;
+  const auto* const known = std::ranges::find_if(
+      kNames, [value](const auto& name) { return same_word(name.first, value); });
+  return known == kNames.end() ? Embed::kNone : known->second;
 }
 
 ResolvedEvent resolve(const streams::Database& database, streams::Event event) {
@@ -148,27 +178,42 @@ ResolvedEvent resolve(const streams::Database& database, streams::Event event) {
   return {std::move(target->events.front()), std::move(event)};
 }
 
+streams::StreamSlice page_of_numbers(streams::StreamSlice slice, EventNumber from,
+                                     std::size_t count) {
+  const auto last = slice.last_event_number.value();
+  const auto start = std::max<std::int64_t>(from.value() - static_cast<std::int64_t>(count) + 1, 0);
+  const auto oldest = slice.events.empty() ? -1 : slice.events.back().number.value();
+  const bool at_first = slice.end_of_stream && oldest == start;
+  std::erase_if(slice.events, [start](const auto& event) { return event.number.value() < start; });
+  const bool has_start = !slice.events.empty() && slice.events.back().number.value() == start;
+  slice.end_of_stream = start == 0 || at_first || (start <= last && !has_start);
+  return slice;
+}
+
 ordered_json backward_page(const PageContext& context, const streams::StreamSlice& slice,
                            const streams::Database& database, EventNumber from, bool head) {
   auto feed = stream_feed(context);
   const auto last = slice.last_event_number.value();
-  const auto begin = std::min(from.value(), last);
   const auto count = static_cast<std::int64_t>(context.count);
   feed.head = head;
   if (head) {
     feed.self_url = feed.id;
     feed.etag = etag(last, "application/vnd.eventstore.atom+json");
   }
-  if (begin - count >= 0) {
+  if (!slice.end_of_stream) {
     feed.links.push_back(link(fmt::format("{}/0/forward/{}", feed.id, count), "last"));
     feed.links.push_back(
-        link(fmt::format("{}/{}/backward/{}", feed.id, begin - count, count), "next"));
+        link(fmt::format("{}/{}/backward/{}", feed.id, from.value() - count, count), "next"));
   }
   feed.links.push_back(
-      link(fmt::format("{}/{}/forward/{}", feed.id, begin + 1, count), "previous"));
+      link(fmt::format("{}/{}/forward/{}", feed.id, std::min(from.value(), last) + 1, count),
+           "previous"));
   feed.links.push_back(link(feed.id + "/metadata", "metadata"));
   for (const auto& event : slice.events) {
     feed.events.push_back(resolve(database, event));
+  }
+  if (!feed.events.empty()) {
+    feed.updated = feed.events.front().event.timestamp;
   }
   return write(context, std::move(feed));
 }
@@ -185,20 +230,25 @@ ordered_json forward_page(const PageContext& context, const streams::StreamSlice
         link(fmt::format("{}/{}/backward/{}", feed.id, from.value() - 1, count), "next"));
   }
   if (!slice.end_of_stream || !slice.events.empty()) {
-    const auto next = std::min(from.value() + count - 1, last) + 1;
+    // Beyond the stream's end, wherever the page began.
+    const auto next = from.value() > last
+                          ? last + 1
+                          : from.value() + std::min(count - 1, last - from.value()) + 1;
     feed.links.push_back(link(fmt::format("{}/{}/forward/{}", feed.id, next, count), "previous"));
   }
   feed.links.push_back(link(feed.id + "/metadata", "metadata"));
   for (auto event = slice.events.rbegin(); event != slice.events.rend(); ++event) {
     feed.events.push_back(resolve(database, *event));
   }
+  if (!feed.events.empty()) {
+    feed.updated = feed.events.back().event.timestamp;
+  }
   return write(context, std::move(feed));
 }
 
 ordered_json all_backward_page(const PageContext& context, const streams::AllSlice& slice,
-                               streams::AllPosition from, bool head) {
+                               streams::AllPosition from, const streams::Database* links) {
   auto feed = all_feed(context);
-  static_cast<void>(head);
   if (!slice.end) {
     feed.links.push_back(
         link(fmt::format("{}/{}/forward/{}", feed.id, position_text({}), context.count), "last"));
@@ -208,15 +258,19 @@ ordered_json all_backward_page(const PageContext& context, const streams::AllSli
   }
   feed.links.push_back(link(
       fmt::format("{}/{}/forward/{}", feed.id, position_text(from), context.count), "previous"));
-  feed.links.push_back(link(feed.id + "/metadata", "metadata"));
+  add_metadata_link(context, feed);
   for (const auto& event : slice.events) {
-    feed.events.push_back({event, std::nullopt});
+    feed.events.push_back(links == nullptr ? ResolvedEvent{event, std::nullopt}
+                                           : resolve(*links, event));
+  }
+  if (!feed.events.empty()) {
+    feed.updated = feed.events.front().event.timestamp;
   }
   return write(context, std::move(feed));
 }
 
 ordered_json all_forward_page(const PageContext& context, const streams::AllSlice& slice,
-                              streams::AllPosition from) {
+                              streams::AllPosition from, const streams::Database* links) {
   auto feed = all_feed(context);
   if (from > streams::AllPosition{}) {
     feed.links.push_back(
@@ -229,9 +283,13 @@ ordered_json all_forward_page(const PageContext& context, const streams::AllSlic
         link(fmt::format("{}/{}/forward/{}", feed.id, position_text(slice.next), context.count),
              "previous"));
   }
-  feed.links.push_back(link(feed.id + "/metadata", "metadata"));
+  add_metadata_link(context, feed);
   for (auto event = slice.events.rbegin(); event != slice.events.rend(); ++event) {
-    feed.events.push_back({*event, std::nullopt});
+    feed.events.push_back(links == nullptr ? ResolvedEvent{*event, std::nullopt}
+                                           : resolve(*links, *event));
+  }
+  if (!feed.events.empty()) {
+    feed.updated = feed.events.front().event.timestamp;
   }
   return write(context, std::move(feed));
 }
@@ -246,10 +304,8 @@ ordered_json event_json(const streams::Event& event) {
           {"data", value(event.data)},     {"metadata", value(event.metadata)}};
 }
 
-ordered_json entry_with_content(const PageContext& context, const ResolvedEvent& event) {
-  auto with_content = context;
-  with_content.embed = Embed::kContent;
-  return entry(with_content, event);
+ordered_json single_entry(const PageContext& context, const ResolvedEvent& event) {
+  return entry(context, event, /*single=*/true);
 }
 
 std::string etag(std::int64_t version, std::string_view media_type) {
@@ -294,15 +350,14 @@ std::expected<std::vector<streams::NewEvent>, std::string> parse_events(const st
   if (!list.is_array() || list.empty()) {
     return std::unexpected(invalid);
   }
-  const auto bytes = [](const ordered_json& value, bool& is_json) -> Bytes {
-    if (value.is_null()) {
-      return {};
+  const auto bytes = [](const ordered_json* value, bool& is_json) -> Bytes {
+    std::string text;
+    if (value != nullptr && value->is_structured()) {
+      is_json = true;
+      text = value->dump(2, ' ', false, ordered_json::error_handler_t::replace);
+    } else if (value != nullptr && value->is_string()) {
+      text = value->get<std::string>();
     }
-    // A plain string is not JSON to the server: its characters are the data.
-    is_json = is_json && !value.is_string();
-    const auto text = value.is_string()
-                          ? value.get<std::string>()
-                          : value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
     const auto view = as_bytes(text);
     return {view.begin(), view.end()};
   };
@@ -312,9 +367,9 @@ std::expected<std::vector<streams::NewEvent>, std::string> parse_events(const st
       return std::unexpected(invalid);
     }
     streams::NewEvent event;
-    const auto id = entry.find("eventId");
-    if (id != entry.end() && id->is_string()) {
-      const auto parsed_id = Uuid::parse(id->get<std::string>());
+    event.is_json = false;
+    if (const auto* id = member_of(entry, "eventId"); id != nullptr && !id->is_null()) {
+      const auto parsed_id = id->is_string() ? parse_guid(id->get<std::string>()) : std::nullopt;
       if (!parsed_id) {
         return std::unexpected(invalid);
       }
@@ -323,8 +378,7 @@ std::expected<std::vector<streams::NewEvent>, std::string> parse_events(const st
     if (event.id.is_zero()) {
       return std::unexpected("Empty eventId provided. (Parameter 'eventId')");
     }
-    const auto type = entry.find("eventType");
-    if (type != entry.end() && type->is_string()) {
+    if (const auto* type = member_of(entry, "eventType"); type != nullptr && type->is_string()) {
       event.type = type->get<std::string>();
     }
     if (metadata) {
@@ -333,13 +387,8 @@ std::expected<std::vector<streams::NewEvent>, std::string> parse_events(const st
     if (event.type.empty()) {
       return std::unexpected("Empty eventType provided. (Parameter 'eventType')");
     }
-    if (const auto data = entry.find("data"); data != entry.end()) {
-      event.data = bytes(*data, event.is_json);
-    }
-    if (const auto meta = entry.find("metadata"); meta != entry.end()) {
-      bool ignored = true;
-      event.metadata = bytes(*meta, ignored);
-    }
+    event.data = bytes(member_of(entry, "data"), event.is_json);
+    event.metadata = bytes(member_of(entry, "metadata"), event.is_json);
     events.push_back(std::move(event));
   }
   return events;

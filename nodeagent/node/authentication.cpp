@@ -66,11 +66,6 @@ const std::optional<std::vector<std::string>>& roles_for(const streams::StreamAc
   return acl.metadata_write;
 }
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
 }  // namespace
 
 bool Identity::in(std::string_view role) const {
@@ -101,9 +96,11 @@ std::expected<Identity, Response> Authenticator::identify(const http::Request& r
   }
   if (const auto header = request.headers.get("Authorization")) {
     const auto space = header->find(' ');
-    const auto scheme = header->substr(0, space);
-    if (equal_ignoring_case(scheme, "Basic") && space != std::string_view::npos) {
-      const auto decoded = http::base64_decode(header->substr(space + 1));
+    // Its name is compared with case; without credentials behind it the server fails.
+    if (header->substr(0, space) == "Basic") {
+      const auto decoded = space == std::string_view::npos
+                               ? std::nullopt
+                               : http::base64_decode(header->substr(space + 1));
       if (!decoded) {
         return std::unexpected(Response{.status = 500});
       }

@@ -152,14 +152,25 @@ net::awaitable<Response> read_all(std::shared_ptr<Core> core, RoutedRequest rout
   if (!count || *count <= 0) {
     co_return bad(fmt::format("Invalid count argument: {}", count_text));
   }
-  question.count = static_cast<std::size_t>(std::min<std::int64_t>(*count, kMostCount));
-  const auto headers = stream_headers(routed.request, methods);
+  const auto headers =
+      stream_headers(routed.request,
+                     filtered ? (ahead ? HeadersOf::kFilteredForward : HeadersOf::kFiltered)
+                     : ahead  ? HeadersOf::kPageForward
+                              : HeadersOf::kPage,
+                     methods);
   if (!headers) {
     co_return headers.error();
   }
   if (auto elsewhere = redirect(*core, routed.request, *headers, methods)) {
     co_return *std::move(elsewhere);
   }
+  if (auto refused = too_many(*count, methods)) {
+    co_return *std::move(refused);
+  }
+  if (auto same = not_modified(routed.request, end.value(), format->media_type, methods)) {
+    co_return *std::move(same);
+  }
+  question.count = static_cast<std::size_t>(*count);
   auto slice = read(*core, question);
   const auto until = core->now() + headers->long_poll;
   while (ahead && slice && slice->end && slice->events.empty() &&
@@ -173,10 +184,13 @@ net::awaitable<Response> read_all(std::shared_ptr<Core> core, RoutedRequest rout
   const atom::PageContext context{base_url(*core, routed.request),
                                   filtered ? "$all/filtered" : "$all", question.count,
                                   atom::embed_of(routed.target)};
-  const auto page = ahead ? atom::all_forward_page(context, *slice, *position)
-                          : atom::all_backward_page(context, *slice, *position, head);
-  co_return cached(formatted(*format, written_feed(page, format->format), methods),
-                   ahead && !slice->end, end.value(), format->media_type);
+  const auto* links = filtered || headers->resolve_links ? &core->db() : nullptr;
+  const auto page = ahead ? atom::all_forward_page(context, *slice, *position, links)
+                          : atom::all_backward_page(context, *slice, *position, links);
+  const bool for_ever =
+      ahead ? slice->events.size() == question.count : !head && position->commit <= end;
+  co_return cached(formatted(*format, written_feed(page, format->format), methods), for_ever,
+                   end.value(), format->media_type);
 }
 
 }  // namespace

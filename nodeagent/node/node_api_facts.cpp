@@ -22,7 +22,6 @@ using http::Response;
 using http::RoutedRequest;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kGetTwice = "GET, GET, OPTIONS";
 const std::vector<Format> kStatsFormats = {Format::kJson, Format::kXml};
 const std::vector<Format> kOptionsFormats = {Format::kJson, Format::kXml, Format::kText};
 
@@ -169,7 +168,7 @@ net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed)
     co_return format.error();
   }
   const auto group = routed.target.parameter("group");
-  const bool grouped = !group || (*group != "false" && *group != "False");
+  const bool grouped = !group || parse_boolean(*group).value_or(true);
   const auto& segments = routed.target.segments;
   if (!grouped && segments.size() > 1) {
     co_return text_response(400, "Dynamic stats selection works only with grouping enabled",
@@ -216,7 +215,7 @@ net::awaitable<Response> replication_stats(std::shared_ptr<Core> core, RoutedReq
          {"pendingReceivedBytes", 0},
          {"sendQueueSize", 0}});
   }
-  co_return cached_for_a_second(formatted(*format, stats_text(*format, list), kGetTwice));
+  co_return cached_for_a_second(formatted(*format, stats_text(*format, list), methods::kGetTwice));
 }
 
 net::awaitable<Response> tcp_stats(std::shared_ptr<Core> core, RoutedRequest routed) {
@@ -251,7 +250,7 @@ net::awaitable<Response> tcp_stats(std::shared_ptr<Core> core, RoutedRequest rou
       add(*member, subscriber->instance, subscriber->bytes_sent, subscriber->bytes_received);
     }
   }
-  co_return cached_for_a_second(formatted(*format, stats_text(*format, list), kGetTwice));
+  co_return cached_for_a_second(formatted(*format, stats_text(*format, list), methods::kGetTwice));
 }
 
 // --- Options ---

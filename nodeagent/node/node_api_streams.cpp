@@ -32,22 +32,10 @@ std::optional<Response> no_stream(streams::StreamStatus status, std::string_view
   return std::nullopt;
 }
 
-std::optional<Response> not_modified(const http::Request& request, std::int64_t version,
-                                     std::string_view media_type, std::string_view methods) {
-  const auto known = request.headers.get("If-None-Match");
-  if (known && *known == "\"" + atom::etag(version, media_type) + "\"") {
-    return empty_text(304, {}, methods);
-  }
-  return std::nullopt;
-}
-
-/// Data asked for as application/json: JSON as it is stored, anything else, and what was redacted,
-/// as a JSON string.
+/// Data asked for as application/json: JSON as the server writes it, anything else, and what was
+/// redacted, as a JSON string.
 std::string data_as_json(const streams::Event& event) {
-  return event.is_json && !event.data.empty()
-             ? std::string(as_text(event.data))
-             : ordered_json(as_text(event.data))
-                   .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return written(atom::event_json(event)["data"]);
 }
 
 /// One event in the chosen format.
@@ -66,7 +54,7 @@ std::string event_text(const atom::PageContext& context, const atom::ResolvedEve
     case Format::kEventJson:
       return written(atom::event_json(event));
     case Format::kAtomXml:
-      return atom::entry_xml(atom::entry_with_content(context, resolved));
+      return atom::entry_xml(atom::single_entry(context, resolved));
     case Format::kText:
     case Format::kDescription:
     case Format::kAtomJson:
@@ -74,7 +62,7 @@ std::string event_text(const atom::PageContext& context, const atom::ResolvedEve
     case Format::kEventsJson:
       break;
   }
-  return written(atom::entry_with_content(context, resolved));
+  return written(atom::single_entry(context, resolved));
 }
 
 // --- Reading ---
@@ -82,29 +70,32 @@ std::string event_text(const atom::PageContext& context, const atom::ResolvedEve
 Response backward(Core& core, const RoutedRequest& routed, const std::string& stream,
                   std::optional<std::int64_t> from, std::size_t count, const Negotiated& format,
                   std::string_view methods) {
-  const auto start = from ? EventNumber(*from) : kDeletedStream;
-  const auto slice = core.db().read_backward(stream, start, count);
+  auto slice = core.db().read_backward(stream, from ? EventNumber(*from) : kDeletedStream, count);
   if (!slice) {
     return read_failure(core, slice.error(), methods);
+  }
+  const auto last = slice->last_event_number.value();
+  if (slice->status == streams::StreamStatus::kSuccess) {
+    if (auto same = not_modified(routed.request, last, format.media_type, methods)) {
+      return *std::move(same);
+    }
   }
   if (auto missing = no_stream(slice->status, methods)) {
     return *std::move(missing);
   }
-  const auto last = slice->last_event_number.value();
-  if (auto same = not_modified(routed.request, last, format.media_type, methods)) {
-    return *std::move(same);
-  }
-  const bool head = !from.has_value();
+  const EventNumber begin(from.value_or(last));
+  const auto page = atom::page_of_numbers(*std::move(slice), begin, count);
   const atom::PageContext context{base_url(core, routed.request), stream, count,
                                   atom::embed_of(routed.target)};
-  const auto page = atom::backward_page(context, *slice, core.db(), start, head);
-  return cached(formatted(format, written_feed(page, format.format), methods),
-                !head && *from < last, last, format.media_type);
+  const auto feed = atom::backward_page(context, page, core.db(), begin, !from);
+  return cached(formatted(format, written_feed(feed, format.format), methods),
+                from && *from <= last, last, format.media_type);
 }
 
 net::awaitable<Response> forward(std::shared_ptr<Core> core, const RoutedRequest& routed,
                                  const std::string& stream, std::int64_t from, std::size_t count,
-                                 const Negotiated& format, std::chrono::seconds long_poll) {
+                                 const Negotiated& format, std::chrono::seconds long_poll,
+                                 std::string_view methods) {
   auto seen = core->db().committed();
   auto slice = core->db().read_forward(stream, EventNumber(from), count);
   const auto until = core->now() + long_poll;
@@ -114,17 +105,21 @@ net::awaitable<Response> forward(std::shared_ptr<Core> core, const RoutedRequest
     slice = core->db().read_forward(stream, EventNumber(from), count);
   }
   if (!slice) {
-    co_return read_failure(*core, slice.error(), methods::kGet);
+    co_return read_failure(*core, slice.error(), methods);
   }
-  if (auto missing = no_stream(slice->status, methods::kGet)) {
+  if (auto missing = no_stream(slice->status, methods)) {
     co_return *std::move(missing);
   }
   const auto last = slice->last_event_number.value();
+  if (auto same = not_modified(routed.request, last, format.media_type, methods)) {
+    co_return *std::move(same);
+  }
   const atom::PageContext context{base_url(*core, routed.request), stream, count,
                                   atom::embed_of(routed.target)};
   const auto page = atom::forward_page(context, *slice, core->db(), EventNumber(from));
-  co_return cached(formatted(format, written_feed(page, format.format), methods::kGet),
-                   !slice->end_of_stream, last, format.media_type);
+  const bool full = last >= from && last - from + 1 >= static_cast<std::int64_t>(count);
+  co_return cached(formatted(format, written_feed(page, format.format), methods), full, last,
+                   format.media_type);
 }
 
 /// A feed asked for in no form, or in any, gets a description of what there is, and no success.
@@ -157,7 +152,8 @@ Response description(const http::Request& request, const std::string& stream,
 /// A page of `stream`, whose event number, count and direction the path names; the head where it
 /// names none.
 net::awaitable<Response> read_page(std::shared_ptr<Core> core, RoutedRequest routed,
-                                   std::string stream, bool ahead, std::string_view methods) {
+                                   std::string stream, bool ahead, bool metadata,
+                                   std::string_view methods) {
   const auto bad = [&](std::string text) {
     return text_response(400, std::move(text), methods, false);
   };
@@ -165,7 +161,7 @@ net::awaitable<Response> read_page(std::shared_ptr<Core> core, RoutedRequest rou
   if (!format) {
     co_return format.error();
   }
-  if (!ahead && format->format == Format::kDescription && !stream.starts_with("$$")) {
+  if (!ahead && !metadata && format->format == Format::kDescription) {
     co_return description(routed.request, stream, methods);
   }
   const auto event = routed.parameter("event");
@@ -180,18 +176,23 @@ net::awaitable<Response> read_page(std::shared_ptr<Core> core, RoutedRequest rou
   if (!count || *count <= 0) {
     co_return bad(fmt::format("'{}' is not valid count. Should be positive integer", count_text));
   }
-  const auto headers = stream_headers(routed.request, methods);
+  const auto headers =
+      stream_headers(routed.request, ahead ? HeadersOf::kPageForward : HeadersOf::kPage, methods);
   if (!headers) {
     co_return headers.error();
   }
   if (auto elsewhere = redirect(*core, routed.request, *headers, methods)) {
     co_return *std::move(elsewhere);
   }
-  const auto limited = static_cast<std::size_t>(std::min<std::int64_t>(*count, kMostCount));
-  if (ahead) {
-    co_return co_await forward(core, routed, stream, *from, limited, *format, headers->long_poll);
+  if (auto refused = too_many(*count, methods)) {
+    co_return *std::move(refused);
   }
-  co_return backward(*core, routed, stream, head ? std::nullopt : from, limited, *format, methods);
+  const auto whole = static_cast<std::size_t>(*count);
+  if (ahead) {
+    co_return co_await forward(core, routed, stream, *from, whole, *format, headers->long_poll,
+                               methods);
+  }
+  co_return backward(*core, routed, stream, head ? std::nullopt : from, whole, *format, methods);
 }
 
 /// One event of `stream`: the path's, or the newest.
@@ -208,7 +209,7 @@ net::awaitable<Response> read_one(std::shared_ptr<Core> core, RoutedRequest rout
     co_return text_response(400, fmt::format("'{}' is not valid event number", text), methods,
                             false);
   }
-  const auto headers = stream_headers(routed.request, methods);
+  const auto headers = stream_headers(routed.request, HeadersOf::kPage, methods);
   if (!headers) {
     co_return headers.error();
   }
@@ -230,7 +231,8 @@ net::awaitable<Response> read_one(std::shared_ptr<Core> core, RoutedRequest rout
     co_return text_response(404, xml ? "" : "{}", methods, true);
   }
   const auto resolved = atom::resolve(core->db(), slice->events.front());
-  const atom::PageContext context{base_url(*core, routed.request), stream, 1, atom::Embed::kNone};
+  const atom::PageContext context{base_url(*core, routed.request), stream, 1,
+                                  atom::embed_of(routed.target)};
   co_return cached(formatted(*format, event_text(context, resolved, format->format), methods),
                    !head, slice->last_event_number.value(), format->media_type);
 }
@@ -278,9 +280,11 @@ net::awaitable<Response> history_of_run(std::shared_ptr<Core> core, RoutedReques
                                         routed.parameter("count")),
                             methods::kGet, false);
   }
+  if (auto refused = too_many(*count, methods::kGet)) {
+    co_return *std::move(refused);
+  }
   co_return backward(*core, routed, "$scavenges-" + std::string(routed.parameter("id")), from,
-                     static_cast<std::size_t>(std::min<std::int64_t>(*count, kMostCount)), *format,
-                     methods::kGet);
+                     static_cast<std::size_t>(*count), *format, methods::kGet);
 }
 
 net::awaitable<Response> page_of_stream(std::shared_ptr<Core> core, RoutedRequest request,
@@ -290,7 +294,7 @@ net::awaitable<Response> page_of_stream(std::shared_ptr<Core> core, RoutedReques
     co_return stream.error();
   }
   co_return co_await read_page(std::move(core), std::move(request), *std::move(stream), ahead,
-                               methods);
+                               metadata, methods);
 }
 
 net::awaitable<Response> event_of_stream(std::shared_ptr<Core> core, RoutedRequest request,
@@ -333,7 +337,7 @@ void add_stream_routes(http::Router& router, const std::shared_ptr<Core>& core) 
   pages("/streams/{stream}/{event}/backward/{count}", false, false, methods::kGet);
   pages("/streams/{stream}/{event}/forward/{count}", true, false, methods::kGet);
   event("/streams/{stream}/metadata", true, methods::kMetadata);
-  event("/streams/{stream}/metadata/{event}", true, methods::kGet);
+  event("/streams/{stream}/metadata/{event}", true, methods::kGetTwice);
   pages("/streams/{stream}/metadata/{event}/{count}", false, true, methods::kGet);
   pages("/streams/{stream}/metadata/{event}/backward/{count}", false, true, methods::kGet);
   pages("/streams/{stream}/metadata/{event}/forward/{count}", true, true, methods::kGet);

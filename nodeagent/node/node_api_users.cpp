@@ -3,6 +3,7 @@
 
 #include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/detail/lenient_words.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/users.h"
 
@@ -17,6 +18,8 @@ constexpr std::string_view kAll = "GET, POST, OPTIONS";
 constexpr std::string_view kOne = "GET, PUT, DELETE, OPTIONS";
 constexpr std::string_view kCurrentUser = "GET, PUT, DELETE, GET, OPTIONS";
 const std::vector<Format> kJson = {Format::kJson};
+/// Of /admin/login, which answers in JSON whatever of these is asked for.
+const std::vector<Format> kLogin = {Format::kText, Format::kJson, Format::kXml};
 
 // What the server's message numbers are in 24.6; they tell a client nothing, but are there.
 constexpr int kUpdateResult = 260;
@@ -129,14 +132,14 @@ net::awaitable<std::optional<Response>> by_the_leader(std::shared_ptr<Core> core
 }
 
 std::optional<std::string> text_member(const ordered_json& json, const char* name) {
-  const auto found = json.is_object() ? json.find(name) : json.end();
-  return found != json.end() && found->is_string() ? std::optional(found->get<std::string>())
-                                                   : std::nullopt;
+  const auto* found = member_of(json, name);
+  return found != nullptr && found->is_string() ? std::optional(found->get<std::string>())
+                                                : std::nullopt;
 }
 
 std::vector<std::string> groups_of(const ordered_json& json) {
   std::vector<std::string> groups;
-  if (const auto found = json.find("groups"); found != json.end() && found->is_array()) {
+  if (const auto* found = member_of(json, "groups"); found != nullptr && found->is_array()) {
     for (const auto& group : *found) {
       if (group.is_string()) {
         groups.push_back(group.get<std::string>());
@@ -210,6 +213,9 @@ net::awaitable<Response> show(std::shared_ptr<Core> core, RoutedRequest routed) 
 }
 
 net::awaitable<Response> current_user(std::shared_ptr<Core> core, RoutedRequest routed) {
+  if (auto answered = co_await by_the_leader(core, routed.request)) {
+    co_return *std::move(answered);
+  }
   const auto identity = identity_of(*core, routed.request);
   co_return json_response({{"data",
                             {{"loginName", identity.login},
@@ -329,7 +335,7 @@ net::awaitable<Response> set_password(std::shared_ptr<Core> core, RoutedRequest 
 
 void add_user_routes(http::Router& router, const std::shared_ptr<Core>& core) {
   if (!core->options.disable_admin_ui) {
-    add_route(router, core, "GET", "/admin/login", {.need = Need::kUser, .formats = kJson}, login);
+    add_route(router, core, "GET", "/admin/login", {.need = Need::kUser, .formats = kLogin}, login);
   }
   if (core->options.insecure) {
     return;

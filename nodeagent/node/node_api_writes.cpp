@@ -3,6 +3,7 @@
 
 #include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/detail/lenient_words.h"
 #include "nodeagent/node/detail/stream_routes.h"
 #include "nodeagent/node/write_service.h"
 
@@ -13,8 +14,12 @@ using http::Response;
 using http::RoutedRequest;
 using nlohmann::ordered_json;
 
-const std::vector<Format> kWriteFormats = {Format::kEventsJson, Format::kJson, Format::kBytes,
-                                           Format::kXml};
+const std::vector<Format> kWriteFormats = {Format::kEventsJson, Format::kEventJson, Format::kJson,
+                                           Format::kBytes, Format::kXml};
+/// Where the path has the id there is one event, and no list of them.
+const std::vector<Format> kIncomingFormats = {Format::kJson, Format::kXml};
+const std::vector<Format> kIncomingAnswerFormats = {Format::kAtomXml, Format::kAtomJson,
+                                                    Format::kXml, Format::kJson};
 constexpr std::size_t kMostEventBytes = std::size_t{4} << 20U;
 
 std::expected<std::int64_t, Response> expected_version(const http::Request& request,
@@ -35,13 +40,16 @@ std::expected<std::int64_t, Response> expected_version(const http::Request& requ
   return *value;
 }
 
+/// The three ways to write; what is checked, and in which order, differs.
+enum class WriteRoute : std::uint8_t { kEvents, kIncoming, kMetadata };
+
 /// What a request says of its events besides the body: checked before anything else.
 struct EventHeaders {
-  std::optional<Uuid> id;
+  Uuid id{};  ///< zero: none
   std::string type;
 };
-std::expected<EventHeaders, Response> event_headers(const RoutedRequest& routed, bool batch,
-                                                    bool metadata, std::string_view methods,
+std::expected<EventHeaders, Response> event_headers(const RoutedRequest& routed, WriteRoute route,
+                                                    bool batch, std::string_view methods,
                                                     const std::string& url) {
   const auto bad = [&](std::string text) {
     return std::unexpected(text_response(400, std::move(text), methods, false));
@@ -49,30 +57,40 @@ std::expected<EventHeaders, Response> event_headers(const RoutedRequest& routed,
   const auto header = [&](std::string_view name) {
     return std::string(routed.request.headers.get(name).value_or(""));
   };
-  EventHeaders found{.id = std::nullopt, .type = header("ES-EventType")};
-  if (!batch && !metadata && found.type.empty()) {
+  EventHeaders found{.type = header("ES-EventType")};
+  if (route == WriteRoute::kIncoming) {
+    const auto id = parse_guid(routed.parameter("guid"));
+    if (!id) {
+      return bad("Invalid request. Unable to parse guid");
+    }
+    found.id = *id;
+    return found;
+  }
+  if (route == WriteRoute::kEvents && !batch && found.type.empty()) {
     return bad(
         "Must include an event type with the request either in body or as ES-EventType header.");
   }
-  const std::string in_path(routed.parameter("guid"));
-  if (const auto text = in_path.empty() ? header("ES-EventId") : in_path; !text.empty()) {
-    const auto id = Uuid::parse(text);
+  if (const auto text = header("ES-EventId"); !text.empty()) {
+    const auto id = parse_guid(text);
     if (!id || id->is_zero()) {
-      return bad(in_path.empty() ? "ES-EventId header in wrong format."
-                                 : "Invalid request. Unable to parse guid");
+      return bad("ES-EventId header in wrong format.");
     }
     found.id = *id;
   }
-  if (metadata && !found.type.empty() && found.type != "$metadata") {
+  if (route == WriteRoute::kMetadata && !found.type.empty() && found.type != "$metadata") {
     return bad("Bad Request. You should not include an event type for metadata.");
   }
-  if (!batch && !found.id) {
+  if (route == WriteRoute::kEvents && !batch && found.id.is_zero()) {
     auto response = text_response(307, "Forwarding to idempotent URI", methods, true);
     response.reason = "Temporary Redirect";
     response.headers.set("Location", url);
     return std::unexpected(std::move(response));
   }
   return found;
+}
+
+bool is_batch(Format format) {
+  return format == Format::kEventsJson || format == Format::kEventJson;
 }
 
 std::expected<std::vector<streams::NewEvent>, Response> events_of(const http::Request& request,
@@ -83,19 +101,23 @@ std::expected<std::vector<streams::NewEvent>, Response> events_of(const http::Re
     return std::unexpected(text_response(400, std::move(text), methods, false));
   };
   std::vector<streams::NewEvent> events;
-  if (format == Format::kEventsJson) {
+  if (is_batch(format)) {
     auto parsed = atom::parse_events(request.body, metadata);
     if (!parsed) {
       return bad(parsed.error());
     }
     events = *std::move(parsed);
   } else {
+    // Kept as it came: whether it is the JSON that it is said to be, nobody looks.
     streams::NewEvent event;
-    event.id = *headers.id;
+    event.id = headers.id;
     event.type = metadata ? "$metadata" : std::move(headers.type);
     event.is_json = format == Format::kJson;
-    if (event.is_json && ordered_json::parse(request.body, nullptr, false).is_discarded()) {
-      return bad("Write request body invalid.");
+    if (event.id.is_zero()) {
+      return bad("Empty eventId provided. (Parameter 'eventId')");
+    }
+    if (event.type.empty()) {
+      return bad("Empty eventType provided. (Parameter 'eventType')");
     }
     const auto view = as_bytes(request.body);
     event.data.assign(view.begin(), view.end());
@@ -131,10 +153,15 @@ Response answer_of(const WriteReply& reply, std::string_view what, std::string_v
   return empty_text(201, "Created", methods);
 }
 
-net::awaitable<Response> append(std::shared_ptr<Core> core, RoutedRequest routed, bool metadata) {
-  const auto methods = metadata ? methods::kMetadata : methods::kStream;
+net::awaitable<Response> append(std::shared_ptr<Core> core, RoutedRequest routed,
+                                WriteRoute route) {
+  const bool metadata = route == WriteRoute::kMetadata;
+  const auto methods = metadata                         ? methods::kMetadata
+                       : route == WriteRoute::kIncoming ? methods::kIncoming
+                                                        : methods::kStream;
   const std::string stream(routed.parameter("stream"));
-  const auto format = content_format(routed.request, kWriteFormats);
+  const auto format = content_format(
+      routed.request, route == WriteRoute::kIncoming ? kIncomingFormats : kWriteFormats);
   if (!format) {
     co_return empty_response(415, "Invalid or missing Content-Type", {});
   }
@@ -145,9 +172,9 @@ net::awaitable<Response> append(std::shared_ptr<Core> core, RoutedRequest routed
   }
   const auto own =
       fmt::format("{}/streams/{}", base_url(*core, routed.request), http::percent_encode(stream));
-  auto event = event_headers(routed, *format == Format::kEventsJson, metadata, methods,
-                             fmt::format("{}{}/incoming/{}", own, metadata ? "/metadata" : "",
-                                         core->env.random.uuid().to_string()));
+  auto event =
+      event_headers(routed, route, is_batch(*format), methods,
+                    fmt::format("{}/incoming/{}", own, core->env.random.uuid().to_string()));
   if (!event) {
     co_return event.error();
   }
@@ -155,7 +182,7 @@ net::awaitable<Response> append(std::shared_ptr<Core> core, RoutedRequest routed
   if (!expected) {
     co_return expected.error();
   }
-  const auto headers = stream_headers(routed.request, methods);
+  const auto headers = stream_headers(routed.request, HeadersOf::kWrite, methods);
   if (!headers) {
     co_return headers.error();
   }
@@ -187,7 +214,7 @@ net::awaitable<Response> remove(std::shared_ptr<Core> core, RoutedRequest routed
   if (!expected) {
     co_return expected.error();
   }
-  const auto headers = stream_headers(routed.request, methods::kStream);
+  const auto headers = stream_headers(routed.request, HeadersOf::kDelete, methods::kStream);
   if (!headers) {
     co_return headers.error();
   }
@@ -207,18 +234,20 @@ net::awaitable<Response> remove(std::shared_ptr<Core> core, RoutedRequest routed
 }  // namespace
 
 void add_write_routes(http::Router& router, const std::shared_ptr<Core>& core) {
-  const auto add = [&](std::string_view pattern, bool metadata) {
-    add_stream_route(router, core, "POST", pattern,
-                     metadata ? StreamAction::kWriteMetadata : StreamAction::kWrite,
-                     kWriteAnswerFormats, kWriteFormats,
-                     [metadata](std::shared_ptr<Core> node, RoutedRequest request) {
-                       return append(std::move(node), std::move(request), metadata);
-                     });
+  const auto add = [&](std::string_view pattern, WriteRoute route) {
+    const bool incoming = route == WriteRoute::kIncoming;
+    add_stream_route(
+        router, core, "POST", pattern,
+        route == WriteRoute::kMetadata ? StreamAction::kWriteMetadata : StreamAction::kWrite,
+        incoming ? kIncomingAnswerFormats : kWriteAnswerFormats,
+        incoming ? kIncomingFormats : kWriteFormats,
+        [route](std::shared_ptr<Core> node, RoutedRequest request) {
+          return append(std::move(node), std::move(request), route);
+        });
   };
-  add("/streams/{stream}", false);
-  add("/streams/{stream}/incoming/{guid}", false);
-  add("/streams/{stream}/metadata", true);
-  add("/streams/{stream}/metadata/incoming/{guid}", true);
+  add("/streams/{stream}", WriteRoute::kEvents);
+  add("/streams/{stream}/incoming/{guid}", WriteRoute::kIncoming);
+  add("/streams/{stream}/metadata", WriteRoute::kMetadata);
   add_stream_route(router, core, "DELETE", "/streams/{stream}", StreamAction::kDelete,
                    kWriteAnswerFormats, {}, remove);
 }

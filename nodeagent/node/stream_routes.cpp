@@ -44,15 +44,19 @@ Response empty_text(int status, std::string reason, std::string_view methods) {
   return response;
 }
 
-std::expected<StreamHeaders, Response> stream_headers(const http::Request& request,
+std::expected<StreamHeaders, Response> stream_headers(const http::Request& request, HeadersOf route,
                                                       std::string_view methods) {
   const auto wrong = [&](std::string_view name) {
     return std::unexpected(
         text_response(400, fmt::format("{} header in wrong format.", name), methods, false));
   };
   StreamHeaders headers;
-  if (flag_of(request, "ES-ResolveLinkTos") == Flag::kWrong) {
-    return wrong("ES-ResolveLinkTos");
+  if (route == HeadersOf::kPage || route == HeadersOf::kPageForward) {
+    const auto resolve = flag_of(request, "ES-ResolveLinkTos");
+    if (resolve == Flag::kWrong) {
+      return wrong("ES-ResolveLinkTos");
+    }
+    headers.resolve_links = resolve == Flag::kTrue;
   }
   const auto leader = flag_of(request, "ES-RequireLeader");
   const auto master = flag_of(request, "ES-RequireMaster");
@@ -62,17 +66,21 @@ std::expected<StreamHeaders, Response> stream_headers(const http::Request& reque
   if (asked && !headers.require_leader && leader != Flag::kFalse && master != Flag::kFalse) {
     return wrong("ES-RequireLeader");
   }
-  const auto hard = flag_of(request, "ES-HardDelete");
-  if (hard == Flag::kWrong) {
-    return wrong("ES-HardDelete");
-  }
-  headers.hard_delete = hard == Flag::kTrue;
-  if (const auto text = request.headers.get("ES-LongPoll"); text && !text->empty()) {
-    const auto seconds = parse_number<std::int32_t>(*text);
-    if (!seconds || *seconds <= 0) {
-      return wrong("ES-LongPoll");
+  if (route == HeadersOf::kDelete) {
+    const auto hard = flag_of(request, "ES-HardDelete");
+    if (hard == Flag::kWrong) {
+      return wrong("ES-HardDelete");
     }
-    headers.long_poll = std::chrono::seconds(*seconds);
+    headers.hard_delete = hard == Flag::kTrue;
+  }
+  if (route == HeadersOf::kPageForward || route == HeadersOf::kFilteredForward) {
+    if (const auto text = request.headers.get("ES-LongPoll"); text && !text->empty()) {
+      const auto seconds = parse_number<std::int32_t>(*text);
+      if (!seconds || *seconds <= 0) {
+        return wrong("ES-LongPoll");
+      }
+      headers.long_poll = std::chrono::seconds(*seconds);
+    }
   }
   return headers;
 }
@@ -91,6 +99,27 @@ std::optional<Response> redirect(Core& core, const http::Request& request,
   auto response = empty_text(307, "Temporary Redirect", methods);
   response.headers.set("Location", member->http.url() + request.target);
   return response;
+}
+
+std::optional<Response> too_many(std::int64_t count, std::string_view methods) {
+  if (count <= kMostCount) {
+    return std::nullopt;
+  }
+  return empty_text(500, fmt::format("Read size too big, should be less than {} items", kMostCount),
+                    methods);
+}
+
+std::optional<Response> not_modified(const http::Request& request, std::int64_t version,
+                                     std::string_view media_type, std::string_view methods) {
+  auto known = request.headers.get("If-None-Match").value_or("");
+  while (known.starts_with('"')) {
+    known.remove_prefix(1);
+  }
+  while (known.ends_with('"')) {
+    known.remove_suffix(1);
+  }
+  return known == atom::etag(version, media_type) ? std::optional(empty_text(304, {}, methods))
+                                                  : std::nullopt;
 }
 
 Response read_failure(Core& core, const Error& error, std::string_view methods) {

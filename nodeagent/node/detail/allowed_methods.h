@@ -7,8 +7,10 @@
 namespace verger::node::methods {
 
 inline constexpr std::string_view kGet = "GET, OPTIONS";
+inline constexpr std::string_view kGetTwice = "GET, GET, OPTIONS";
 inline constexpr std::string_view kPost = "POST, OPTIONS";
 inline constexpr std::string_view kStream = "POST, DELETE, GET, OPTIONS";
+inline constexpr std::string_view kIncoming = "GET, POST, OPTIONS";
 inline constexpr std::string_view kMetadata = "GET, POST, GET, OPTIONS";
 
 }  // namespace verger::node::methods

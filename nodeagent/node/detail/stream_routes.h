@@ -27,18 +27,35 @@ inline constexpr std::int64_t kMostCount = 4096;
 
 http::Response empty_text(int status, std::string reason, std::string_view methods);
 
-/// The headers that steer a request. The error is the 400 that names the header.
+/// The headers that steer a request. A route looks at its own ones only: a wrong ES-LongPoll is
+/// nothing to a write.
 struct StreamHeaders {
+  bool resolve_links = false;
   bool require_leader = false;
   bool hard_delete = false;
   std::chrono::seconds long_poll{0};  ///< 0: answer at once
 };
+enum class HeadersOf : std::uint8_t {
+  kWrite,
+  kDelete,       ///< also ES-HardDelete
+  kPage,         ///< also ES-ResolveLinkTos
+  kPageForward,  ///< and ES-LongPoll
+  kFiltered,     ///< a page whose links are always followed
+  kFilteredForward,
+};
+/// The error is the 400 that names the header.
 std::expected<StreamHeaders, http::Response> stream_headers(const http::Request& request,
+                                                            HeadersOf route,
                                                             std::string_view methods);
 
 /// 307 to the leader where the request wants it and this is not the leader; else nothing.
 std::optional<http::Response> redirect(Core& core, const http::Request& request,
                                        const StreamHeaders& headers, std::string_view methods);
+/// Nothing, or the answer to a page of more events than the server reads at once.
+std::optional<http::Response> too_many(std::int64_t count, std::string_view methods);
+/// 304 where the request's If-None-Match is what `version` has as an ETag.
+std::optional<http::Response> not_modified(const http::Request& request, std::int64_t version,
+                                           std::string_view media_type, std::string_view methods);
 http::Response read_failure(Core& core, const Error& error, std::string_view methods);
 /// With what caches may do with it: for ever, or ask each time with the ETag of `version`.
 http::Response cached(http::Response response, bool for_ever, std::int64_t version,

@@ -395,5 +395,221 @@ TEST_F(Variations, AKnownPathWithAnotherMethodIs404WithTwoSegmentsAnd405Else) {
   EXPECT_EQ(options("/gossip"), "GET, OPTIONS");
 }
 
+TEST_F(Variations, ARouteLooksAtItsOwnHeadersOnly) {
+  append("orders", "placed");
+  const auto page = [&](const char* target, const char* name) {
+    return ask("GET", target, {{"Accept", "application/json"}, {name, "x"}}).status;
+  };
+  EXPECT_EQ(page("/streams/orders", "ES-LongPoll"), 200);
+  EXPECT_EQ(page("/streams/orders", "ES-HardDelete"), 200);
+  EXPECT_EQ(page("/streams/orders/0/forward/5", "ES-LongPoll"), 400);
+  EXPECT_EQ(page("/streams/orders/0", "ES-ResolveLinkTos"), 400);
+  EXPECT_EQ(page("/streams/orders/0", "ES-LongPoll"), 200);
+  EXPECT_EQ(page("/streams/$all/filtered?exclude-system-events=true", "ES-ResolveLinkTos"), 200);
+  for (const char* name : {"ES-LongPoll", "ES-ResolveLinkTos", "ES-HardDelete"}) {
+    EXPECT_EQ(ask("POST", "/streams/orders",
+                  {{"Content-Type", "application/json"},
+                   {"ES-EventType", "t"},
+                   {"ES-EventId", world_.random().uuid().to_string()},
+                   {name, "x"}},
+                  "{}")
+                  .status,
+              201)
+        << name;
+  }
+}
+
+TEST_F(Variations, APostIsRepeatedWhereItWasSentTo) {
+  const Headers json_event = {{"Content-Type", "application/json"}, {"ES-EventType", "placed"}};
+  const auto sent_on = ask("POST", "/streams/orders", json_event, R"({"n":1})");
+  ASSERT_EQ(sent_on.status, 307);
+  std::string there(*sent_on.headers.get("Location"));
+  there = there.substr(there.find("/streams/"));
+  for (int i = 0; i < 2; ++i) {  // the second is the same event once more
+    const auto written = ask("POST", there, json_event, R"({"n":1})");
+    EXPECT_EQ(written.status, 201);
+    EXPECT_THAT(std::string(*written.headers.get("Location")),
+                ::testing::EndsWith("/streams/orders/0"));
+    EXPECT_EQ(written.headers.get("Access-Control-Allow-Methods"), "GET, POST, OPTIONS");
+  }
+  EXPECT_EQ(ask("POST", "/streams/orders/incoming/no-guid", json_event, "{}").body,
+            "Invalid request. Unable to parse guid");
+  EXPECT_EQ(ask("POST", there, {{"Content-Type", "application/json"}}, "{}").body,
+            "Empty eventType provided. (Parameter 'eventType')");
+  EXPECT_EQ(
+      ask("POST", there, {{"Content-Type", "application/vnd.eventstore.events+json"}}, "[]").status,
+      415)
+      << "one event goes there, no list";
+  // Metadata have no such address.
+  EXPECT_EQ(
+      ask("POST", "/streams/orders/metadata", {{"Content-Type", "application/json"}}, "{}").body,
+      "Empty eventId provided. (Parameter 'eventId')");
+}
+
+TEST_F(Variations, EventsAreReadAsTheServersLibraryReadsThem) {
+  const auto post = [&](const std::string& body) {
+    return ask("POST", "/streams/orders",
+               {{"Content-Type", "application/vnd.eventstore.events+json"}}, body);
+  };
+  const auto id = [&] { return world_.random().uuid().to_string(); };
+  auto bare = id();
+  std::erase(bare, '-');
+  EXPECT_EQ(post(R"([{"EVENTID":")" + id() + R"(","EventType":"a","Data":{"n":1}}])").status, 201);
+  EXPECT_EQ(post(R"([{"eventId":"{)" + id() + R"(}","eventType":"b","data":"text"}])").status, 201);
+  EXPECT_EQ(
+      post(R"([{"eventId":")" + bare + R"(","eventType":"c","data":"text","metadata":{}}])").status,
+      201);
+  EXPECT_EQ(post(R"([{"eventId":")" + id() + R"(","eventType":"d","data":5}])").status, 201);
+  EXPECT_EQ(post(R"([{"eventId":"7","eventType":"e","data":{}}])").body,
+            "Write request body invalid.");
+  EXPECT_EQ(ask("POST", "/streams/orders",
+                {{"Content-Type", "application/json"},
+                 {"ES-EventType", "f"},
+                 {"ES-EventId", "{" + id() + "}"}},
+                "no JSON")
+                .status,
+            201)
+      << "nobody looks whether it is";
+  const auto page = json::parse(
+      ask("GET", "/streams/orders/0/forward/9?embed=Body", {{"Accept", "application/json"}})
+          .body)["entries"];
+  ASSERT_EQ(page.size(), 5U);  // newest first
+  const auto shown = [&](std::size_t i) {
+    return fmt::format("{} {} {}", page[i]["eventType"].get<std::string>(),
+                       page[i]["isJson"].get<bool>(), page[i]["data"].dump());
+  };
+  EXPECT_EQ(shown(4), R"(a true "{\n  \"n\": 1\n}")");
+  EXPECT_EQ(shown(3), "b false null");
+  EXPECT_EQ(shown(2), R"(c true "text")") << "JSON because of its metadata";
+  EXPECT_EQ(shown(1), "d false null");
+  EXPECT_EQ(shown(0), R"(f true "no JSON")");
+  EXPECT_EQ(ask("GET", "/streams/orders/4", {{"Accept", "application/json"}}).body, "\"no JSON\"");
+}
+
+TEST_F(Variations, EachWayToEmbedShowsMore) {
+  const auto id = world_.random().uuid().to_string();
+  EXPECT_EQ(
+      ask("POST", "/streams/orders", {{"Content-Type", "application/vnd.eventstore.events+json"}},
+          R"([{"eventId":")" + id +
+              R"(","eventType":"placed","data":{"n":1},"metadata":{"by":"x"}}])")
+          .status,
+      201);
+  append("orders", "raw", R"({"n":2})");
+  const auto entries = [&](const std::string& embed) {
+    return json::parse(ask("GET", "/streams/orders?embed=" + embed,
+                           {{"Accept", "application/vnd.eventstore.atom+json"}})
+                           .body)["entries"];
+  };
+  EXPECT_FALSE(entries("none")[0].contains("eventType"));
+  EXPECT_EQ(entries("content")[0]["content"]["data"]["n"], 2);
+  EXPECT_EQ(entries("RICH")[1]["isMetaData"], false) << "nobody has looked at it";
+  EXPECT_FALSE(entries("rich")[1].contains("data"));
+  EXPECT_EQ(entries("body")[1]["isMetaData"], true);
+  EXPECT_EQ(entries("body")[0]["data"], R"({"n":2})") << "as it is stored";
+  EXPECT_EQ(entries("pretty")[0]["data"], "{\n  \"n\": 2\n}");
+  EXPECT_EQ(ask("POST", "/streams/orders",
+                {{"Content-Type", "application/octet-stream"},
+                 {"ES-EventType", "bytes"},
+                 {"ES-EventId", world_.random().uuid().to_string()}},
+                R"({"n":3})")
+                .status,
+            201);
+  EXPECT_TRUE(entries("pretty")[0]["data"].is_null());
+  EXPECT_EQ(entries("TryHarder")[0]["data"], "{\n  \"n\": 3\n}");
+  EXPECT_EQ(entries("tryharder")[0]["isJson"], true);
+  EXPECT_TRUE(entries("content")[0]["content"].is_null()) << "it is not JSON";
+
+  const auto one = json::parse(ask("GET", "/streams/orders/0?embed=body",
+                                   {{"Accept", "application/vnd.eventstore.atom+json"}})
+                                   .body);
+  EXPECT_EQ(one["eventType"], "placed");
+  EXPECT_EQ(one["content"]["data"]["n"], 1);
+  EXPECT_EQ(ask("GET", "/streams/orders/1", {{"Accept", "application/json"}}).body,
+            "{\n  \"n\": 2\n}")
+      << "JSON is written as the server writes it, however it came";
+}
+
+TEST_F(Variations, APageBackwardCountsNumbers) {
+  for (int i = 0; i < 8; ++i) {
+    append("orders", "placed");
+  }
+  EXPECT_EQ(ask("POST", "/streams/orders/metadata",
+                {{"Content-Type", "application/json"},
+                 {"ES-EventId", world_.random().uuid().to_string()}},
+                R"({"$maxCount":6})")
+                .status,
+            201);  // 2 to 7 are left
+  const auto page = [&](const std::string& from) {
+    const auto answer = ask("GET", "/streams/orders/" + from, {{"Accept", "application/json"}});
+    EXPECT_EQ(answer.status, 200) << from << answer.body;
+    const auto feed = json::parse(answer.body);
+    std::string out = fmt::format("{} events", feed["entries"].size());
+    for (const auto& link : feed["links"]) {
+      const auto uri = link["uri"].get<std::string>();
+      if (link["relation"] == "next" || link["relation"] == "previous") {
+        out += fmt::format(", {} {}", link["relation"].get<std::string>(),
+                           uri.substr(uri.find("/orders/") + 8));
+      }
+    }
+    return out;
+  };
+  EXPECT_EQ(page("head/backward/2"), "2 events, next 5/backward/2, previous 8/forward/2");
+  EXPECT_EQ(page("4/backward/2"), "2 events, next 2/backward/2, previous 5/forward/2");
+  EXPECT_EQ(page("3/backward/2"), "2 events, previous 4/forward/2") << "nothing older is shown";
+  EXPECT_EQ(page("1/backward/2"), "0 events, previous 2/forward/2");
+  EXPECT_EQ(page("100/backward/5"), "0 events, next 95/backward/5, previous 8/forward/5");
+  EXPECT_EQ(page("9/backward/4"), "2 events, next 5/backward/4, previous 8/forward/4");
+  EXPECT_EQ(page("6/forward/9"), "2 events, next 5/backward/9, previous 8/forward/9");
+  const auto cache = [&](const std::string& from) {
+    return std::string(ask("GET", "/streams/orders/" + from, {{"Accept", "application/json"}})
+                           .headers.get("Cache-Control")
+                           .value_or("-"));
+  };
+  EXPECT_THAT(cache("7/backward/2"), StartsWith("max-age=31536000"));
+  EXPECT_THAT(cache("8/backward/2"), StartsWith("max-age=0"));
+  EXPECT_THAT(cache("6/forward/2"), StartsWith("max-age=31536000"));
+  EXPECT_THAT(cache("6/forward/3"), StartsWith("max-age=0"));
+  const auto big = ask("GET", "/streams/orders/0/forward/4097", {{"Accept", "application/json"}});
+  EXPECT_EQ(big.status, 500);
+  EXPECT_EQ(big.reason, "Read size too big, should be less than 4096 items");
+}
+
+TEST_F(Variations, WhatIsKnownIsNotSentAgain) {
+  append("orders", "placed");
+  const auto again = [&](const std::string& target, const std::string& etag) {
+    return ask("GET", target, {{"Accept", "application/json"}, {"If-None-Match", etag}}).status;
+  };
+  const auto etag_of = [&](const std::string& target) {
+    return std::string(
+        ask("GET", target, {{"Accept", "application/json"}}).headers.get("ETag").value_or("-"));
+  };
+  const auto known = etag_of("/streams/orders");
+  EXPECT_EQ(again("/streams/orders", known), 304);
+  EXPECT_EQ(again("/streams/orders", known.substr(1, known.size() - 2)), 304) << "without quotes";
+  EXPECT_EQ(again("/streams/orders/0/forward/20", known), 304);
+  EXPECT_EQ(again("/streams/$all", etag_of("/streams/$all")), 304);
+  append("orders", "placed");
+  EXPECT_EQ(again("/streams/orders", known), 200);
+}
+
+TEST_F(Variations, CredentialsAreReadAsTheServerReadsThem) {
+  const auto with = [&](const std::string& header) {
+    return ask("GET", "/admin/login", {{"Authorization", header}}, "", "").status;
+  };
+  const auto good = http::basic_authorization("admin", "changeit");
+  EXPECT_EQ(with(good), 200);
+  EXPECT_EQ(with("basic" + good.substr(5)), 401) << "another scheme, so nobody";
+  EXPECT_EQ(with("Basic"), 500);
+  EXPECT_EQ(with("Basic !"), 500);
+  const auto text = ask("GET", "/admin/login", {{"Accept", "text/plain"}});
+  EXPECT_EQ(text.status, 200);
+  EXPECT_EQ(text.headers.get("Content-Type"), "application/json; charset=utf-8");
+  EXPECT_EQ(ask("POST", "/users", {{"Content-Type", "application/json"}},
+                R"({"LoginName":"bob","FULLNAME":"Bob","groups":[],"Password":"x1"})")
+                .status,
+            201)
+      << "names of members in any case";
+}
+
 }  // namespace
 }  // namespace verger::testing
