@@ -13,7 +13,7 @@ struct PastDuration {
   std::string node;
   std::string kind;
   std::int64_t duration_ms = 0;
-  std::int64_t database_bytes = 0;  ///< of the node at that time; 0 = not known
+  std::int64_t throttle_percent = 100;  ///< share of that time in which it worked
 };
 struct History {
   std::vector<PastDuration> durations;

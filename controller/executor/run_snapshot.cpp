@@ -5,12 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/detail/step_support.h"
+
 namespace verger::controller {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr std::size_t kEventsAtOnce = 1'000;
 
 // The members of each part, named once for writing and for reading. The plan, and what follows from
@@ -80,7 +82,7 @@ void members(Archive& archive, Duration& past) {
   archive("node", past.node);
   archive("kind", past.kind);
   archive("duration_ms", past.duration_ms);
-  archive("database_bytes", past.database_bytes);
+  archive("throttle_percent", past.throttle_percent);
 }
 
 template <class Archive, class Summary>
@@ -262,7 +264,8 @@ RunSummary summary_of(const RunState& run) {
         if (state.status == StepStatus::kDone && state.started && state.ended) {
           out.durations.push_back(
               {step.node, step.kind,
-               (state.ended->value() - state.started->value()) / kTicksPerMillisecond, 0});
+               (state.ended->value() - state.started->value()) / kTicksPerMillisecond,
+               detail::int_parameter(step, "throttlePercent", 100)});
         }
       }
     }

@@ -80,7 +80,8 @@ NodeStage offline_stage(const ScavengeOrder& order, const History& history,
                 : replica ? "replicas follow the voters"
                           : "one node at a time, so that a quorum stays";
   step.attempts = policy.scavenge_attempts;
-  step.expected = expected_scavenge(history, node, step.kind, 50'000);
+  step.expected =
+      expected_scavenge(history, node, {.kind = step.kind, .slow_bytes_per_ms = 50'000});
   step.cost = StepCost{false, order.margin(node)};
   Stage stage;
   stage.id = "scavenge-" + node.name;

@@ -163,7 +163,10 @@ class Refusing {
     const bool margin_everywhere = up > order_.voters / 2 + 1;
     std::int64_t longest = 0;
     for (const auto* node : nodes) {
-      longest = std::max(longest, expected_scavenge(history_, *node).high_ms);
+      longest = std::max(
+          longest,
+          expected_scavenge(history_, *node, {.throttle_percent = throttle_of(order_, *node)})
+              .high_ms);
     }
     for (const auto* node : nodes) {
       for (const auto& gate : order_.scavenge_gates(*node)) {

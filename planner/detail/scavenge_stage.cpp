@@ -9,12 +9,15 @@
 namespace verger::planner::detail {
 
 DurationRange expected_scavenge(const History& history, const NodeSnapshot& node,
-                                std::string_view kind, std::int64_t slow_bytes_per_ms) {
+                                const ScavengePace& pace) {
+  // A percentage that is refused is asked for, too.
+  const auto percent = std::clamp<std::int64_t>(pace.throttle_percent, 1, 100);
+  const auto throttled = [&](std::int64_t working_ms) { return working_ms * 100 / percent; };
   DurationRange range;
   std::vector<std::int64_t> times;
   for (const auto& past : history.durations) {
-    if (past.kind == kind && past.node == node.name && past.duration_ms > 0) {
-      times.push_back(past.duration_ms);
+    if (past.kind == pace.kind && past.node == node.name && past.duration_ms > 0) {
+      times.push_back(throttled(past.duration_ms * past.throttle_percent / 100));
     }
   }
   std::ranges::sort(times);
@@ -25,10 +28,18 @@ DurationRange expected_scavenge(const History& history, const NodeSnapshot& node
         times.size() >= 20 ? times[(times.size() * 95 - 1) / 100] : times.back() + times.back() / 4;
   } else if (node.agent && node.agent->database_bytes > 0) {
     // Without a history: between reading everything at 200 MB/s and rewriting it slowly.
-    range.low_ms = node.agent->database_bytes / 200'000;
-    range.high_ms = node.agent->database_bytes / slow_bytes_per_ms;
+    range.low_ms = throttled(node.agent->database_bytes / 200'000);
+    range.high_ms = throttled(node.agent->database_bytes / pace.slow_bytes_per_ms);
   }
   return range;
+}
+
+std::int64_t throttle_of(const ScavengeOrder& order, const NodeSnapshot& node) {
+  const auto& policy = order.policy;
+  const auto own = &node == order.leader    ? policy.leader_throttle_percent
+                   : node.read_only_replica ? policy.replica_throttle_percent
+                                            : 0;
+  return own == 0 ? policy.throttle_percent : own;
 }
 
 namespace {
@@ -40,16 +51,11 @@ void add_scavenge_step(Stage& stage, const ScavengeOrder& order, const History& 
   step.id = joined(prefix, "-", node.name);
   step.kind = "scavenge";
   step.node = node.name;
-  const auto or_default = [](std::int32_t own, std::int32_t common) {
-    return own == 0 ? common : own;
-  };
   const auto& policy = order.policy;
   const bool leads = &node == order.leader;
   const bool replica = node.read_only_replica;
   const auto own_threads = leads ? policy.leader_threads : replica ? policy.replica_threads : 0;
-  const auto own_throttle = leads     ? policy.leader_throttle_percent
-                            : replica ? policy.replica_throttle_percent
-                                      : 0;
+  const auto throttle = throttle_of(order, node);
   add_parameter(step, "agent", node.has_agent());
   if (policy.foreign == ForeignRule::kAdopt) {
     add_parameter(step, "foreign", to_string(policy.foreign));
@@ -61,9 +67,9 @@ void add_scavenge_step(Stage& stage, const ScavengeOrder& order, const History& 
   }
   add_parameter(step, "syncOnly", sync_only);
   add_parameter(step, "target", target);
-  add_parameter(step, "threads", or_default(own_threads, policy.threads));
+  add_parameter(step, "threads", own_threads == 0 ? policy.threads : own_threads);
   add_parameter(step, "threshold", policy.threshold);
-  add_parameter(step, "throttlePercent", or_default(own_throttle, policy.throttle_percent));
+  add_parameter(step, "throttlePercent", throttle);
   step.gates = order.scavenge_gates(node);
   step.act = sync_only
                  ? joined("start a scavenge on ", node.name, " with syncOnly=true")
@@ -73,7 +79,7 @@ void add_scavenge_step(Stage& stage, const ScavengeOrder& order, const History& 
                      : "the node's scavenge log ends in Success without error, nothing runs";
   step.reason = std::move(reason);
   step.attempts = order.policy.scavenge_attempts;
-  step.expected = expected_scavenge(history, node);
+  step.expected = expected_scavenge(history, node, {.throttle_percent = throttle});
   step.cost = StepCost{false, order.margin(node)};
 }
 

@@ -14,11 +14,19 @@ struct NodeStage {
   NodeForecast forecast;
 };
 
-/// From this node's own history of steps of that kind, or from the size of its database and the
-/// bytes that are rewritten per millisecond the first time.
+/// What the duration of a scavenge depends on, besides its node.
+struct ScavengePace {
+  std::string_view kind = "scavenge";      ///< of the step
+  std::int64_t slow_bytes_per_ms = 5'000;  ///< rewritten at least, without rests
+  std::int64_t throttle_percent = 100;     ///< share of the time in which it works
+};
+
+/// From this node's own history of steps of that kind, or from the size of its database the first
+/// time.
 DurationRange expected_scavenge(const History& history, const NodeSnapshot& node,
-                                std::string_view kind = "scavenge",
-                                std::int64_t slow_bytes_per_ms = 5'000);
+                                const ScavengePace& pace);
+/// The share of the time in which a scavenge of this node may work, as its policy says.
+std::int64_t throttle_of(const ScavengeOrder& order, const NodeSnapshot& node);
 /// The node serves on meanwhile. An unfinished or unreached older point gets a step of its own.
 NodeStage scavenge_stage(const ScavengeOrder& order, const History& history,
                          const NodeSnapshot& node);

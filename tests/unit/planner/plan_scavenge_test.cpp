@@ -246,6 +246,40 @@ TEST(PlanScavenge, RefusesAWrongPolicy) {
   EXPECT_THAT(codes(make_plan(cluster(), policy).error()), ElementsAre("unknown-operation"));
 }
 
+TEST(PlanScavenge, ExpectsAThrottledOneToTakeLongerThanThePastDid) {
+  Policy policy;
+  policy.scavenge.throttle_percent = 25;
+  policy.scavenge.leader_throttle_percent = 100;
+  const History history{{{"n1", "scavenge", 80'000, 50}, {"n2", "scavenge", 80'000, 50}}};
+  const auto plan = make_plan(cluster(), policy, history);
+  const auto unthrottled = make_plan(cluster(), Policy{});
+  ASSERT_TRUE(plan && unthrottled);
+  const auto expected = [](const Plan& of, std::string_view step) {
+    return of.find_step(step)->expected;
+  };
+  EXPECT_EQ(expected(*plan, "scavenge-n1").low_ms, 40'000) << "the leader works all the time";
+  EXPECT_EQ(expected(*plan, "scavenge-n2").low_ms, 160'000);
+  EXPECT_EQ(expected(*plan, "scavenge-n2").high_ms, 200'000);
+  EXPECT_EQ(expected(*plan, "scavenge-n3").low_ms / 4, expected(*unthrottled, "scavenge-n3").low_ms)
+      << "without a history, from its size";
+}
+
+TEST(PlanScavenge, TellsWhatToDoAboutANodeThatCouldNotBeAsked) {
+  auto snapshot = cluster();
+  snapshot.nodes[1].answered = false;
+  snapshot.nodes[1].problem = "credentials \"ops\": no such file";
+  snapshot.nodes[1].remedy = "put that file there";
+  const auto plan = make_plan(snapshot, Policy{});
+  ASSERT_FALSE(plan.has_value());
+  std::vector<std::string> hints;
+  for (const auto& refusal : plan.error()) {
+    if (refusal.code == "node-down") {
+      hints.push_back(refusal.hint);
+    }
+  }
+  EXPECT_THAT(hints, ElementsAre("put that file there"));
+}
+
 TEST(PlanHash, LeavesTimesPositionsAndEstimatesOut) {
   const auto plan = make_plan(cluster(), Policy{});
   auto later = cluster();
@@ -254,7 +288,7 @@ TEST(PlanHash, LeavesTimesPositionsAndEstimatesOut) {
     node.writer_checkpoint += 4'096;
     node.agent->database_bytes += 100'000;
   }
-  const auto again = make_plan(later, Policy{}, History{{{"n2", "scavenge", 90'000, 0}}});
+  const auto again = make_plan(later, Policy{}, History{{{"n2", "scavenge", 90'000}}});
   ASSERT_TRUE(plan && again);
   EXPECT_EQ(plan->hash, again->hash);
   EXPECT_NE(to_json(*plan).text(), to_json(*again).text());
