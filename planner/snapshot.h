@@ -108,6 +108,7 @@ struct NodeSnapshot {
   std::string agent_url;        ///< empty: the node has no agent
   bool answered = false;        ///< the node interface answered about itself
   std::string problem;          ///< why not, in words
+  std::string remedy;           ///< what to do about it, where starting the node is not the answer
   bool wrong_identity = false;  ///< it answers, but is not the node that was registered
   Ticks taken_at;               ///< when its answer arrived
 

@@ -117,11 +117,13 @@ int diff_policy(const CliContext& context, const std::string& file) {
     context.out << diff->dump() << '\n';
     return changes.empty() ? kDone : kFailed;
   }
-  if (!diff->value("known", false)) {
+  const bool known = diff->value("known", false);
+  if (!known) {
     context.out << fmt::format("policy {} is new\n", text_of(*diff, "name"));
   }
   for (const auto& change : changes) {
-    context.out << fmt::format("{}: {} -> {}\n", text_of(change, "key"), change["before"].dump(),
+    const auto before = known ? change["before"].dump() + " -> " : std::string();
+    context.out << fmt::format("{}: {}{}\n", text_of(change, "key"), before,
                                change["after"].dump());
   }
   return changes.empty() ? kDone : kFailed;

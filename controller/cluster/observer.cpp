@@ -227,8 +227,11 @@ net::awaitable<void> ask_for_facts(std::shared_ptr<Raw> into, std::shared_ptr<Pe
   }
   raw.database_id = facts->database_id;
   if (facts->running) {
-    raw.node.running = {facts->running->id, facts->running->phase, facts->running->chunks_done,
-                        facts->running->chunks_total, facts->running->bytes_saved};
+    // Until it has its point, a scavenge that runs is in no phase.
+    const bool in_phase = !facts->running->phase.empty() && facts->running->phase != "Idle";
+    raw.node.running = {facts->running->id, in_phase ? facts->running->phase : "starting",
+                        facts->running->chunks_done, facts->running->chunks_total,
+                        facts->running->bytes_saved};
     raw.node.scavenge_running = true;
   }
 }
@@ -304,6 +307,7 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
     raw.node.agent_url = node.agent_url;
     raw.node.taken_at = now;
     raw.node.problem = why.message;
+    raw.node.remedy = "put that file into vergerd's credentials directory; it is read at each look";
     raws.push_back(std::move(raw));
   }
   return raws;

@@ -34,7 +34,7 @@ class LastLook {
   std::string quorum_margin(std::int64_t needed) const {
     const auto up = settled_voters(/*with_self=*/false);
     return up >= needed ? std::string()
-                        : fmt::format("without it {} voters are up, {} are needed", up, needed);
+                        : fmt::format("voters up without it: {}, needed: {}", up, needed);
   }
   std::string lag_below(std::int64_t limit) const {
     const auto leader = std::ranges::find_if(gossip_.members, leads);

@@ -15,6 +15,10 @@ bool is_settled(const NodeSnapshot& node) {
          node.role == Role::kReadOnlyReplica;
 }
 
+std::string counted(std::size_t voters) {
+  return fmt::format("{} {}", voters, voters == 1 ? "voter" : "voters");
+}
+
 }  // namespace
 
 void right_cluster(const Look& look, States& out) {
@@ -44,10 +48,11 @@ void voters_alive(const Look& look, States& out) {
       continue;
     }
     if (!is_up(node)) {
-      out.push_back(measured(closed(look.gate.name, "node-down", node.name,
-                                    node.problem.empty() ? "it does not answer" : node.problem,
-                                    "start the node, or wait until it is back"),
-                             "down", "up"));
+      out.push_back(measured(
+          closed(look.gate.name, "node-down", node.name,
+                 node.problem.empty() ? "it does not answer" : node.problem,
+                 node.remedy.empty() ? "start the node, or wait until it is back" : node.remedy),
+          "down", "up"));
     } else if (!is_settled(node)) {
       out.push_back(measured(closed(look.gate.name, "node-unsettled", node.name,
                                     fmt::format("it is in state {}", node.state),
@@ -109,9 +114,10 @@ void quorum_margin(const Look& look, States& out) {
   if (others < needed) {
     out.push_back(measured(
         closed(look.gate.name, "quorum-margin", look.node == nullptr ? "" : look.node->name,
-               fmt::format("without it {} voters are up, {} are needed", others, needed),
+               fmt::format("without it {} {} up, {} {} needed", counted(others),
+                           others == 1 ? "is" : "are", needed, needed == 1 ? "is" : "are"),
                "bring the other voters up first"),
-        fmt::format("{} voters", others), fmt::format("{} voters", needed)));
+        counted(others), counted(needed)));
   }
 }
 

@@ -276,7 +276,7 @@ TEST_F(Intents, ASkippedNodeIsLeftOutAndTheRunGoesOn) {
   // Without n3 there is no margin for n1: the run waits on, and says so.
   ASSERT_TRUE(h_.run_until(
       [&] { return h_.state(run).steps.at("lower-n1").status == StepStatus::kWaiting; }));
-  EXPECT_THAT(h_.state(run).reason, HasSubstr("voters are up"));
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("1 voter is up, 2 are needed"));
   h_.cluster.node("n3").up = true;
   h_.cluster.node("n3").agent_up = true;
   ASSERT_TRUE(h_.run_to_end(run));

@@ -131,7 +131,7 @@ const Case kCases[] = {
      {"quorum-margin", 1},
      [](ClusterSnapshot& s) { s.nodes[2].alive = false; },
      "quorum-margin",
-     "1 voters",
+     "1 voter",
      "2 voters"},
 };
 
