@@ -129,6 +129,12 @@ Result<bool> EstimateJob::State::count_chunk(std::uint32_t units, Estimate& esti
     if (prepare != nullptr) {
       const bool metastream = streams::is_metastream(prepare->stream);
       VERGER_TRY(const auto* found, limits_of(prepare->stream));
+      if (prepare->event_number().value() < 0 &&
+          asks_for_number(*prepare, metastream, *found, preview.rules())) {
+        // The run ends here, too.
+        return without_number(prepare->stream, prepare->position, prepare->event_number())
+            .within(chunks[next_chunk]->path().string());
+      }
       if (!keeps_prepare(*prepare, metastream, *found, preview.rules())) {
         VERGER_TRY(const auto rule, rules.of(*prepare, metastream, *found));
         estimate.by_rule[static_cast<std::size_t>(rule)] += volume;

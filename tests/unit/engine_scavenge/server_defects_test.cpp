@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/scavenge/estimate.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/scavenge/run.h"
 #include "tests/support/scavenge/snapshot.h"
@@ -78,6 +79,30 @@ TEST_F(ServerDefect, ARecordWithoutANumberIsNamedBeforeAnythingHasChanged) {
   EXPECT_THAT(again.error().message, HasSubstr("in stream \"odd\""));
   EXPECT_EQ(records()[1], before[1]);
   EXPECT_EQ(take_snapshot(files_, "/db").entries, entries);
+}
+
+TEST_F(ServerDefect, ARecordWithoutANumberEndsTheEstimateToo) {
+  build("odd");
+  const auto database = open_database(files_, "/db", run_, log::Access::kReadOnly).value();
+  MemoryFileSystem scratch;
+  ASSERT_TRUE(scratch.make_directories("/scratch"));
+  ManualClock clock;
+  SeededRandom random{3};
+  const auto preview =
+      scavenge::Preview::open({database->transaction_log(), database->stream_index(), files_, clock,
+                               random, null_log()},
+                              {scratch, "/scratch"}, run_.options)
+          .value();
+  preview->choose(*run_.point);
+  while (preview->step({.units = 1000}).value().kind != StepOutcome::Kind::kDone) {
+  }
+  scavenge::EstimateJob job(*preview, 1);
+  auto outcome = job.step({.units = 1000});
+  while (outcome && outcome->kind != StepOutcome::Kind::kDone) {
+    outcome = job.step({.units = 1000});
+  }
+  ASSERT_FALSE(outcome);
+  EXPECT_THAT(outcome.error().message, HasSubstr("in stream \"odd\" at log position"));
 }
 
 TEST_F(ServerDefect, ARecordWithoutANumberIsNoMatterInAChunkThatStays) {
