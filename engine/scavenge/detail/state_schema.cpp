@@ -45,9 +45,14 @@ Result<void> apply_pragmas(sqlite::Database& database, const Path& path, int pag
 
 Result<void> create_schema(sqlite::Database& database) {
   VERGER_TRY(const auto tables,
-             database.query_int("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name "
-                                "IN ('SchemaVersion', 'ChunkWeights')"));
-  if (tables == 2) {  // the first and the last: nothing is written to a file that is complete
+             database.query_int(
+                 "SELECT count(*) FROM sqlite_master WHERE (type = 'table' AND name IN "
+                 "('SchemaVersion', 'HashCollisions', 'HashUsers', 'MetastreamDatas', "
+                 "'MetastreamDataCollisions', 'OriginalStreamDatas', "
+                 "'OriginalStreamDataCollisions', 'Checkpoint', 'ChunkTimeStampRanges', "
+                 "'ChunkWeights')) OR (type = 'index' AND name IN "
+                 "('OriginalStreamDatasKeyStatus', 'OriginalStreamDataCollisionsKeyStatus'))"));
+  if (tables == 12) {  // nothing is written to a file that is complete
     return {};
   }
   const auto text = [](std::string_view name, std::string_view key, std::string_view columns) {

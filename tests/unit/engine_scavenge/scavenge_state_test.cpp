@@ -53,6 +53,27 @@ TEST_F(ScavengeStateTest, HasTheServersSettings) {
             10);
 }
 
+TEST_F(ScavengeStateTest, CompletesTablesOfAServerThatDiedWhileItMadeThem) {
+  open();
+  state.reset();
+  {
+    auto database =
+        sqlite::Database::open(files, "/db/index/scavenging/scavenging.db", {.own_state = false})
+            .value();
+    ASSERT_TRUE(
+        database.execute("DROP TABLE HashUsers; DROP TABLE Checkpoint; "
+                         "DROP INDEX OriginalStreamDatasKeyStatus;"));
+  }
+  open();
+  EXPECT_EQ(state->checkpoint().value(), std::nullopt);
+  state.reset();
+  auto database =
+      sqlite::Database::open_snapshot(files, "/db/index/scavenging/scavenging.db").value();
+  EXPECT_EQ(database.query_int("SELECT count(*) FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+                .value(),
+            12);
+}
+
 TEST_F(ScavengeStateTest, RefusesAnotherPageSize) {
   open({.page_size = 4096});
   state.reset();
