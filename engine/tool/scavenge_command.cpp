@@ -120,6 +120,29 @@ Result<bool> take_outside_point(ToolContext& tool, log::TransactionLog& log,
   return true;
 }
 
+/// A point ends its chunk. A server that died right behind the point's record has left the chunk
+/// open, and goes on in it; where nothing has followed yet, it is completed here. Error: kRefused.
+Result<void> end_chunk_of(log::TransactionLog& log, const streams::ScavengePoint& point) {
+  const auto chunk = log.chunk_at(point.position);
+  if (chunk == nullptr || chunk->completed()) {
+    return {};
+  }
+  Bytes buffer;
+  const auto record = log.read(point.position, buffer);
+  if (!record) {
+    return {};  // there is no such point: that is said later
+  }
+  if (record->next < log.end()) {
+    return Error{
+        Errc::kRefused,
+        fmt::format("{}: the chunk of scavenge point {} (log position {}) is not completed, and "
+                    "records follow the point in it: a server cannot scavenge to this point now "
+                    "either; repeat when the log has gone on to its next chunk",
+                    chunk->path().string(), point.number, point.position)};
+  }
+  return log.complete_chunk();
+}
+
 /// Finds damage and a missing point before anything is opened for writing. False: the log holds no
 /// point and there is no state of a scavenge that could go on, so there is nothing to do.
 Result<bool> look_first(ToolContext& tool, const ScavengeArguments& arguments) {
@@ -290,6 +313,9 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   } else if (checkpoint && checkpoint->point.position == point->position) {
     // It goes on with a point that may have come from a file.
     options.assumed_point = !arguments.point_file.empty();
+  }
+  if (!options.assumed_point) {
+    VERGER_CHECK(end_chunk_of(database->transaction_log(), *point));
   }
   const auto runner = options.threads > 1 ? scavenge::make_thread_runner(options.threads) : nullptr;
   scavenge::ScavengeEvents events;

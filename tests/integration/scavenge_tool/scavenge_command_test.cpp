@@ -83,6 +83,45 @@ TEST_F(ScavengeCommand, WritesAPointOnlyWhenAskedTo) {
                                               "the one of before is alone in its chunk";
 }
 
+TEST_F(ScavengeCommand, CompletesThePointsChunkWhereAServerDiedBehindThePoint) {
+  // As after a kill: the point is the last record, its chunk is not completed.
+  const auto leave_open = [&](bool with_more) {
+    files = std::make_unique<MemoryFileSystem>();
+    BuilderOptions options;
+    options.chunk_size = 4096;
+    LogPosition end;
+    {
+      DatabaseBuilder builder(*files, "/db", options);
+      builder.metadata("a", R"({"$maxCount":1})");
+      for (int n = 0; n < 5; ++n) {
+        builder.write("a");
+      }
+      const auto point = builder.point();
+      Bytes buffer;
+      end = builder.database().transaction_log().read(point.position, buffer).value().next;
+    }
+    Bytes bytes;
+    append_le(bytes, end.value());
+    for (const auto* checkpoint : {"/db/writer.chk", "/db/chaser.chk"}) {
+      ASSERT_TRUE(write_file_durably(*files, checkpoint, bytes));
+    }
+    ASSERT_TRUE(files->remove("/db/chunk-000001.000000"));
+    if (with_more) {
+      open(*files).write("a");
+    }
+  };
+  leave_open(false);
+  EXPECT_EQ(run({"-o", "json"}), tool::kExitDone) << err.str();
+  EXPECT_EQ(json()["recordsDiscarded"], 4);
+  EXPECT_EQ(log_end(), 4096);
+
+  leave_open(true);
+  const auto end = log_end();
+  EXPECT_EQ(run({}), tool::kExitRefused) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("records follow the point"));
+  EXPECT_EQ(log_end(), end);
+}
+
 TEST_F(ScavengeCommand, StopsAndGoesOn) {
   EXPECT_EQ(run({"--stop-after", "execute:1", "-o", "json"}), tool::kExitStopped) << err.str();
   EXPECT_EQ(json()["result"], "stopped");
