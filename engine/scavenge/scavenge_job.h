@@ -34,6 +34,8 @@ class ScavengeJob final : public Job {
 
   /// The run ends with kCancelled at the next place where it may: within some thousand records.
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
+  /// Setting it is the same; also from a signal handler.
+  std::atomic<bool>& stop_flag() { return stop_; }
   Stage progress_stage() const { return stage_shown_.load(std::memory_order_relaxed); }
 
   /// For the stepping thread.

@@ -228,10 +228,8 @@ void rest(std::chrono::milliseconds duration) {
 Result<void> drive(scavenge::ScavengeJob& job, StageProgress& progress) {
   // Large steps: less to do between the threads' pieces, and still far below a second.
   constexpr Budget kBudget{.units = 32'768};
+  const StopSignals::Forward forward(job.stop_flag());
   for (;;) {
-    if (StopSignals::requested()) {
-      job.request_stop();
-    }
     VERGER_TRY(const auto outcome, job.step(kBudget));
     progress.update(job.progress());
     if (outcome.kind == StepOutcome::Kind::kDone) {

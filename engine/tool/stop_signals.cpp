@@ -4,8 +4,16 @@ namespace verger::tool {
 namespace {
 
 volatile std::sig_atomic_t stop_requested = 0;
+std::atomic<std::atomic<bool>*> forwarded_to = nullptr;
+static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 
-void request_stop(int /*signal*/) { stop_requested = 1; }
+void request_stop(int /*signal*/) {
+  stop_requested = 1;
+  if (auto* flag = forwarded_to.load()) {
+    flag->store(true);
+  }
+}
 
 }  // namespace
 
@@ -23,6 +31,14 @@ StopSignals::~StopSignals() {
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
 }
+
+StopSignals::Forward::Forward(std::atomic<bool>& flag) {
+  forwarded_to.store(&flag);
+  if (requested()) {
+    flag.store(true);
+  }
+}
+StopSignals::Forward::~Forward() { forwarded_to.store(nullptr); }
 
 bool StopSignals::requested() { return stop_requested != 0; }
 

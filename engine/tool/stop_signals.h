@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <csignal>
 
 #include "engine/base/result.h"
@@ -18,6 +19,15 @@ class StopSignals {
   static bool requested();
   /// kCancelled once a stop was asked for, from a command that changes nothing.
   static Result<void> check();
+
+  /// While it lives, the signal sets `flag`, too, at once.
+  class Forward {
+   public:
+    explicit Forward(std::atomic<bool>& flag);
+    ~Forward();
+    Forward(const Forward&) = delete;
+    Forward& operator=(const Forward&) = delete;
+  };
 
  private:
   struct sigaction old_interrupt_{};
