@@ -50,11 +50,10 @@ ModelOutcome ScavengeModel::scavenge(const ModelInput& input, const streams::Sca
   accumulate(input);
   // Calculate: every stream that is active, each from scratch.
   for (auto& [name, row] : originals_.by_name) {
-    const auto known = infos(key(name), &name);
-    calculate(row, known, known.empty() ? Number{-1} : known.back().first);
+    calculate(row, infos(key(name), &name), input.last_of(name, true).value_or(-1));
   }
   for (auto& [hash, row] : originals_.by_hash) {
-    const auto last = input.last_of(users_.at(hash));
+    const auto last = input.last_of(users_.at(hash), false);
     calculate(row, infos(hash, nullptr), last.value_or(-1));
   }
   // Execute chunks.
@@ -119,6 +118,7 @@ void ScavengeModel::load(const ModelInput& input) {
         record.tombstone = prepare->has(log::prepare_flags::kStreamDelete);
         record.begins = prepare->has(log::prepare_flags::kTransactionBegin);
         record.committed = prepare->has(log::prepare_flags::kIsCommitted);
+        record.old = prepare->version == 0;
         record.stream = prepare->stream;
         record.data = as_text(prepare->data);
       }
@@ -268,6 +268,9 @@ void ScavengeModel::add_metadata(const Record& record) {
       row.age = limits.age;
       row.count = limits.count;
       row.truncate = limits.truncate;
+      if (record.old && row.truncate == std::numeric_limits<std::int32_t>::max()) {
+        row.truncate = kMax;
+      }
     }
   }
   if (record.number > 0) {
@@ -284,10 +287,7 @@ void ScavengeModel::add_tombstone(const Record& record, const ModelInput& input)
   note(meta);
   row(metastreams_, meta).tombstoned = true;
   const auto known = infos(meta);
-  if (known.empty()) {
-    return;
-  }
-  const auto last = collisions_.contains(meta) ? known.back().first : input.last_of(meta);
+  const auto last = input.last_of(meta, collisions_.contains(meta));
   const auto found = std::ranges::find(known, last.value_or(-1), &Info::first);
   if (found != known.end()) {
     weights_[chunk_of(found->second)] += 2;

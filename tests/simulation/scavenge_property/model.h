@@ -18,9 +18,9 @@ struct ModelInput {
   /// Of all tables and of the memory.
   std::vector<index::IndexEntry> entries;
   std::vector<index::IndexEntry> in_tables = {};
-  /// The index's own answer to "the last number before the point" of a stream kept by hash. Where
-  /// numbers are out of order it depends on where a binary search looks.
-  std::function<std::optional<std::int64_t>(const std::string&)> last_of;
+  /// The index's own answer to "the last number before the point" of a stream, kept by name or by
+  /// hash. Where numbers are out of order it depends on where a binary search looks.
+  std::function<std::optional<std::int64_t>(const std::string&, bool by_name)> last_of;
 };
 
 /// What it has to leave.
@@ -57,7 +57,7 @@ class ScavengeModel {
   };
   struct Record {
     Number position = 0, end = 0, number = 0, time = 0;
-    bool prepare = false, tombstone = false, begins = false, committed = false;
+    bool prepare = false, tombstone = false, begins = false, committed = false, old = false;
     std::string stream, data;
   };
   template <class Row>

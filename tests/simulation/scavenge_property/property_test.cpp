@@ -42,15 +42,16 @@ TEST_P(ScavengeProperty, HoldsForRandomWorkloads) {
     ++workloads;
   }
   const auto text = fmt::format(
-      "{} workloads: {} scavenges ({} with collisions), {} crashes, {} stops, {} chunks executed, "
-      "{} groups merged, {} records and {} index entries removed",
-      workloads, counts.scavenges, counts.collisions, counts.crashes, counts.stops,
+      "{} workloads: {} scavenges ({} with collisions, {} previewed), {} crashes, {} stops, {} "
+      "chunks executed, {} groups merged, {} records and {} index entries removed",
+      workloads, counts.scavenges, counts.collisions, counts.previews, counts.crashes, counts.stops,
       counts.chunks_executed, counts.groups_merged, counts.records_discarded,
       counts.entries_discarded);
   RecordProperty("workloads", text);
   std::cout << text << '\n';
   if (workloads >= 100) {
     EXPECT_GT(counts.collisions, 0);
+    EXPECT_GT(counts.previews, 0);
     EXPECT_GT(counts.crashes, 0);
     EXPECT_GT(counts.stops, 0);
     EXPECT_GT(counts.groups_merged, 0);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/log/record.h"
+#include "engine/scavenge/estimate.h"
+#include "engine/scavenge/explain.h"
 #include "tests/simulation/scavenge_property/shuffled_runner.h"
 #include "tests/support/results.h"
 #include "tests/support/scavenge/run.h"
@@ -36,6 +38,7 @@ Workload::Workload(std::uint64_t seed, WorkloadCounts& counts) : counts_(counts)
   merge_ = !one_in(4);
   monotonic_ = !one_in(3);
   zero_threshold_ = !one_in(3);
+  odd_ = one_in(2);
   const auto streams = 2 + random_.below(6);
   for (std::uint64_t n = 0; n < streams; ++n) {
     names_.push_back(fmt::format("{}stream-{}", one_in(8) ? "$" : "", n));
@@ -90,6 +93,10 @@ void Workload::reopen() {
 void Workload::write_something() {
   const auto& stream = names_[random_.below(names_.size())];
   const auto base = stream.starts_with("$$") ? stream.substr(2) : stream;
+  if (odd_ && one_in(3)) {
+    write_odd(base);
+    return;
+  }
   if (tombstoned_.contains(base)) {
     return;
   }
@@ -144,6 +151,10 @@ void Workload::write_something() {
 }
 
 void Workload::write_metadata(const std::string& stream) {
+  builder_->metadata(stream, metadata_text());
+}
+
+std::string Workload::metadata_text() {
   const auto small = random_.below(6);
   const auto age = 1 + random_.below(900);
   const std::string texts[] = {
@@ -162,8 +173,108 @@ void Workload::write_metadata(const std::string& stream) {
       "not json",
   };
   // Half of the time one of the first: limits that limit.
-  const auto which = one_in(2) ? random_.below(6) : random_.below(std::size(texts));
-  builder_->metadata(stream, texts[which]);
+  return texts[one_in(2) ? random_.below(6) : random_.below(std::size(texts))];
+}
+
+LogPosition Workload::append(const std::string& stream, std::uint16_t flags, std::int64_t number,
+                             std::string_view data, LogPosition transaction, std::int32_t offset) {
+  log::Prepare prepare;
+  prepare.version = one_in(2) ? 0 : 1;
+  prepare.position = kNoPosition;
+  prepare.flags = flags;
+  prepare.transaction_position = transaction;
+  prepare.transaction_offset = offset;
+  prepare.expected_version = number - 1;
+  prepare.stream = stream;
+  prepare.event_id = random_.uuid();
+  prepare.correlation_id = random_.uuid();
+  prepare.timestamp = builder_->clock().now();
+  prepare.type = "odd";
+  prepare.data = as_bytes(data);
+  return value(builder_->database().transaction_log().append(std::span(&prepare, 1))).front();
+}
+
+void Workload::write_odd(const std::string& stream) {
+  namespace flags = log::prepare_flags;
+  constexpr std::uint16_t kAlone =
+      flags::kTransactionBegin | flags::kTransactionEnd | flags::kIsCommitted;
+  constexpr std::uint16_t kUnknown = 0x1010;
+  auto& database = builder_->database();
+  auto& log = database.transaction_log();
+  const auto current = [&](const std::string& name) {
+    const auto last = value(database.last_event_number(name));
+    return last == kDeletedStream ? std::int64_t{7} : last.value();
+  };
+  const auto near = [&](std::int64_t number) {
+    return std::max<std::int64_t>(0, number - 2 + static_cast<std::int64_t>(random_.below(6)));
+  };
+  const auto meta = "$$" + stream;
+  const auto commit = [&](LogPosition transaction, std::int64_t number) {
+    log::Commit record;
+    record.version = one_in(2) ? 0 : 1;
+    record.transaction_position = transaction;
+    record.first_event_number = EventNumber(number);
+    record.correlation_id = random_.uuid();
+    record.timestamp = builder_->clock().now();
+    value(log.append(record));
+  };
+  const auto text = metadata_text();
+  switch (random_.below(12)) {
+    case 0:
+    case 1:
+    case 2:
+      append(stream, flags::kData | kAlone | (one_in(3) ? kUnknown : 0), near(current(stream)),
+             std::string(random_.below(200), 'o'));
+      break;
+    case 3:
+      append(stream, kAlone, std::max<std::int64_t>(0, current(stream) + 1), "", kNoPosition, -1);
+      break;
+    case 4: {
+      const auto number = current(stream) + 1;
+      commit(append(stream, flags::kData | flags::kTransactionBegin | flags::kTransactionEnd,
+                    number, "old"),
+             number);
+      break;
+    }
+    case 5:
+    case 6:
+      append(meta, flags::kData | kAlone | (one_in(2) ? flags::kIsJson : 0), near(current(meta)),
+             one_in(4) ? R"({"$tb":2147483647})" : text);
+      break;
+    case 7: {
+      const auto number = std::max<std::int64_t>(0, current(meta) + 1);
+      commit(append(meta, flags::kData | flags::kTransactionBegin | flags::kTransactionEnd, number,
+                    text),
+             number);
+      break;
+    }
+    case 8:
+      append("$$" + meta, flags::kData | kAlone, near(current("$$" + meta)), text);
+      break;
+    case 9:
+      if (one_in(3)) {
+        append(stream, flags::kStreamDelete | kAlone, kDeletedStream.value(), "");
+        tombstoned_.insert(stream);
+      }
+      break;
+    case 10:
+      if (one_in(3)) {
+        const auto number = current(stream) + 1;
+        commit(
+            append(stream, flags::kStreamDelete | flags::kTransactionBegin | flags::kTransactionEnd,
+                   number, ""),
+            number);
+        tombstoned_.insert(stream);
+      }
+      break;
+    default: {
+      const auto last = log.epochs().last();
+      value(log.append_epoch(EpochNumber(last ? last->number.value() + 1 : 0), random_.uuid()));
+    }
+  }
+  value(log.flush());
+  value(database.commit_up_to(log.end()));
+  builder_->clock().advance_seconds(1);
 }
 
 streams::ScavengePoint Workload::write_point() {
@@ -178,6 +289,9 @@ void Workload::scavenge(const streams::ScavengePoint& point) {
   const auto seen = readable(point);
   const auto before = input(point);
   const auto expected = model_->scavenge(before, point, merge_);
+  if (one_in(3)) {
+    preview(point, before, expected);
+  }
   int disturbances = one_in(2) ? static_cast<int>(random_.below(4)) : 0;
   while (!attempt(point, disturbances == 0)) {
     disturbances = std::max(disturbances - 1, 0);
@@ -191,7 +305,7 @@ void Workload::scavenge(const streams::ScavengePoint& point) {
   }
   // Below a threshold above 0, records may outlive index entries that were not yet in a table.
   // Where time goes back, events that are fresh go with older ones behind them.
-  if (!unsafe_ && zero_threshold_ && monotonic_) {
+  if (!unsafe_ && zero_threshold_ && monotonic_ && !odd_) {
     EXPECT_EQ(readable(point), seen) << "readers see something else";
   }
 }
@@ -222,16 +336,88 @@ ModelInput Workload::input(const streams::ScavengePoint& point) {
   input.in_tables = std::move(snapshot.entries);
   input.chunks = std::move(snapshot.chunks);
   const auto& log = builder_->database().transaction_log();
-  input.last_of = [&, point](const std::string& stream) -> std::optional<std::int64_t> {
+  input.last_of = [&, point](const std::string& stream,
+                             bool by_name) -> std::optional<std::int64_t> {
     const auto is_of_stream = [&](const index::IndexEntry& entry) -> Result<bool> {
       Bytes buffer;
-      return entry.position < point.position ||
-             value(log.read(entry.position, buffer)).prepare()->stream == stream;
+      if (!by_name && entry.position < point.position) {
+        return true;
+      }
+      const auto record = log.read(entry.position, buffer);
+      return record && record->prepare()->stream == stream;
     };
     const auto entry = value(index.latest_before(index.hash(stream), point.position, is_of_stream));
     return entry ? std::optional(entry->number.value()) : std::nullopt;
   };
   return input;
+}
+
+void Workload::preview(const streams::ScavengePoint& point, const ModelInput& before,
+                       const ModelOutcome& expected) {
+  ++counts_.previews;
+  auto& database = builder_->database();
+  MemoryFileSystem scratch;
+  value(scratch.make_directories("/scratch"));
+  scavenge::ScavengeOptions options;
+  options.merge_chunks = merge_;
+  options.unsafe_ignore_hard_delete = unsafe_;
+  options.state.page_size = 1024;
+  const scavenge::ScavengeParts parts{database.transaction_log(),
+                                      database.stream_index(),
+                                      files_,
+                                      builder_->clock(),
+                                      random_,
+                                      null_log()};
+  const auto opened = value(scavenge::Preview::open(parts, {scratch, "/scratch"}, options));
+  opened->choose(point);
+  while (value(opened->step({.units = 1000})).kind != StepOutcome::Kind::kDone) {
+  }
+  scavenge::EstimateJob job(*opened, 3);
+  while (value(job.step({.units = 1000})).kind != StepOutcome::Kind::kDone) {
+  }
+  const auto& estimate = job.estimate();
+  const std::set<index::IndexEntry> keeps(expected.entries.begin(), expected.entries.end());
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<std::int32_t, std::int32_t>> layout;
+  for (const auto& chunk : before.chunks) {
+    layout.emplace_back(chunk.start, chunk.end);
+    for (const auto& [position, framed] : chunk.records) {
+      const bool goes = !expected.records.contains(position);
+      records += goes ? 1 : 0;
+      bytes += goes ? framed.size() : 0;
+    }
+  }
+  EXPECT_EQ(estimate.removed, (scavenge::Volume{records, bytes}));
+  const auto entries = std::ranges::count_if(
+      before.in_tables, [&](const auto& entry) { return !keeps.contains(entry); });
+  EXPECT_EQ(estimate.entries_removed, static_cast<std::uint64_t>(entries));
+  for (const auto& merge : estimate.merges) {
+    const auto first = std::ranges::find(layout, merge.start, &std::pair<int, int>::first);
+    const auto last = std::ranges::find(layout, merge.end, &std::pair<int, int>::second);
+    ASSERT_TRUE(first != layout.end() && last != layout.end());
+    first->second = merge.end;
+    layout.erase(first + 1, last + 1);
+  }
+  EXPECT_EQ(layout, expected.layout);
+
+  scavenge::Explainer explainer(*opened);
+  for (const auto& chunk : before.chunks) {
+    for (const auto& record : chunk.records) {
+      const auto position = LogPosition(record.first);
+      const auto explained = value(explainer.record(position));
+      EXPECT_EQ(explained.stays, expected.records.contains(position.value()))
+          << explained.stream << " at " << position.value() << ": " << explained.reason;
+      EXPECT_FALSE(explained.reason.empty());
+      EXPECT_EQ(explained.missing.empty(), !explained.stays) << explained.reason;
+      for (const auto& entry : before.in_tables) {
+        if (entry.position == position) {
+          EXPECT_EQ(explained.entry_stays, keeps.contains(entry))
+              << explained.stream << "@" << entry.number.value() << " at " << position.value();
+        }
+      }
+    }
+  }
 }
 
 bool Workload::attempt(const streams::ScavengePoint& point, bool undisturbed) {

@@ -19,6 +19,7 @@ struct WorkloadCounts {
   int crashes = 0;  ///< that took effect
   int stops = 0;
   int collisions = 0;
+  int previews = 0;
   int groups_merged = 0;
   std::uint64_t chunks_executed = 0;
   std::uint64_t records_discarded = 0;
@@ -39,10 +40,22 @@ class Workload {
  private:
   void write_something();
   void write_metadata(const std::string& stream);
+  std::string metadata_text();
+  /// Records that no server writes today: numbers out of order, repeated or with gaps, the old
+  /// record version, prepares that a commit record commits, markers, tombstones of all kinds and
+  /// events behind them, metadata of metastreams, epochs.
+  void write_odd(const std::string& stream);
+  /// Appends one record; at kNoPosition the first of its transaction.
+  LogPosition append(const std::string& stream, std::uint16_t flags, std::int64_t number,
+                     std::string_view data, LogPosition transaction = kNoPosition,
+                     std::int32_t offset = 0);
   void reopen();
   streams::ScavengePoint write_point();
   void scavenge(const streams::ScavengePoint& point);
   ModelInput input(const streams::ScavengePoint& point);
+  /// What estimate and explain say is what the model says.
+  void preview(const streams::ScavengePoint& point, const ModelInput& before,
+               const ModelOutcome& expected);
   void compare(const ModelInput& before, const ModelOutcome& expected);
   /// Stops, crashes or finishes; true when the scavenge is done.
   bool attempt(const streams::ScavengePoint& point, bool undisturbed);
@@ -59,6 +72,7 @@ class Workload {
   bool merge_ = true;
   bool zero_threshold_ = true;
   bool monotonic_ = true;  ///< the clock never goes back
+  bool odd_ = false;       ///< write_odd() is used
   std::unique_ptr<DatabaseBuilder> builder_;
   std::unique_ptr<ScavengeModel> model_;
   std::vector<std::string> names_;
