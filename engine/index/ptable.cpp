@@ -361,11 +361,14 @@ Result<std::uint64_t> PTable::first_below(StreamHash hash) const {
   return search.first_not_above({hash, kSmallestNumber, kSmallestPosition});
 }
 
-Result<void> PTable::verify_md5() const {
+Result<void> PTable::verify_md5(const std::function<Result<void>()>& pause) const {
   Md5 running;
   Bytes block(1U << 20U);
   const auto end = state_->file_size - detail::kPTableMd5Size;
   for (std::uint64_t at = 0; at < end;) {
+    if (pause) {
+      VERGER_CHECK(pause());
+    }
     const auto bytes = MutableBytes(block).first(std::min<std::uint64_t>(block.size(), end - at));
     VERGER_CHECK(state_->file->read_exact(at, bytes));
     running.update(bytes);

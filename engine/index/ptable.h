@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -63,8 +64,9 @@ class PTable {
   Result<std::uint64_t> first_below(StreamHash hash) const;
   /// File offset of entry `n`, for messages.
   std::uint64_t entry_offset(std::uint64_t n) const;
-  /// Errors: kCorruption, kIo. Blocks: call it from a job or a pool.
-  Result<void> verify_md5() const;
+  /// Errors: kCorruption, kIo, those of `pause`, which is called for each megabyte. Blocks: call it
+  /// from a job or a pool.
+  Result<void> verify_md5(const std::function<Result<void>()>& pause = {}) const;
 
  private:
   friend class PTableScanner;

@@ -6,6 +6,7 @@
 #include "engine/base/failpoint.h"
 #include "engine/log/detail/chunk_state.h"
 #include "engine/log/detail/limits.h"
+#include "engine/log/detail/wrong_checksum.h"
 
 namespace verger::log {
 namespace {
@@ -350,7 +351,7 @@ Result<void> Chunk::read_raw(std::uint64_t offset, MutableBytes into) const {
   return state_->file->read_exact(offset, into);
 }
 
-Result<void> Chunk::verify_md5() const {
+Result<void> Chunk::verify_md5(const std::function<Result<void>()>& pause) const {
   if (!state_->footer) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("{}: an active chunk has no checksum", path().string())};
@@ -359,6 +360,9 @@ Result<void> Chunk::verify_md5() const {
   Bytes buffer(detail::kBufferSize);
   const auto hashed = state_->file_size - state_->footer->md5.size();
   for (std::uint64_t at = 0; at < hashed;) {
+    if (pause) {
+      VERGER_CHECK(pause());
+    }
     const auto part = MutableBytes(buffer).first(
         static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), hashed - at)));
     VERGER_CHECK(state_->file->read_exact(at, part));
@@ -366,14 +370,16 @@ Result<void> Chunk::verify_md5() const {
     at += part.size();
   }
   const auto computed = hash.finish();
-  if (computed != state_->footer->md5) {
-    return Error{
-        Errc::kCorruption,
-        fmt::format("{}: its bytes have the MD5 {}, the footer (offset {}) says {}; the "
-                    "file was damaged: restore it from a backup or another node",
-                    path().string(), to_hex(computed), hashed, to_hex(state_->footer->md5))};
-  }
-  return {};
+  return computed == state_->footer->md5 ? Result<void>() : detail::wrong_checksum(*this, computed);
+}
+
+Error detail::wrong_checksum(const Chunk& chunk, const Md5Digest& computed) {
+  const auto stored = chunk.footer()->md5;
+  return {Errc::kCorruption,
+          fmt::format("{}: its bytes have the MD5 {}, the footer (offset {}) says {}; the "
+                      "file was damaged: restore it from a backup or another node",
+                      chunk.path().string(), to_hex(computed), chunk.file_size() - stored.size(),
+                      to_hex(stored))};
 }
 
 }  // namespace verger::log

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -127,9 +128,9 @@ class Chunk {
   Result<std::vector<PosmapEntry>> posmap() const;
   /// `size` raw bytes of the file, for replication, copying and hashing.
   Result<void> read_raw(std::uint64_t offset, MutableBytes into) const;
-  /// Recomputes the MD5 and compares it with the footer. Errors: kCorruption, kIo. Blocks: call it
-  /// from a job or a pool.
-  Result<void> verify_md5() const;
+  /// Recomputes the MD5 and compares it with the footer. Errors: kCorruption, kIo, those of
+  /// `pause`, which is called for each megabyte. Blocks: call it from a job or a pool.
+  Result<void> verify_md5(const std::function<Result<void>()>& pause = {}) const;
 
  private:
   friend class ChunkAccess;

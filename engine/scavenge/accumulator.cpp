@@ -52,9 +52,7 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
                                "completed chunk",
                                position, context_.point.position)};
     }
-    if (const auto* prepare = record->prepare()) {
-      VERGER_CHECK(add(*prepare));
-    }
+    VERGER_CHECK(take(*record));
     ++context_.progress.records_accumulated;
     ++counts_.records;
     point_reached_ = position == context_.point.position;
@@ -87,6 +85,8 @@ Result<bool> Accumulator::open_chunk() {
                                                 context_.parts.log.directory().string(), start)};
   }
   chunk_end_ = start + size;
+  VERGER_CHECK(start_checksum(chunk));
+  file_ = chunk;
   VERGER_TRY(scanner_, log::ChunkScanner::open(std::move(chunk), start));
   VERGER_CHECK(context_.state.begin());
   range_.reset();
@@ -95,8 +95,49 @@ Result<bool> Accumulator::open_chunk() {
   return true;
 }
 
+Result<void> Accumulator::start_checksum(const std::shared_ptr<const log::Chunk>& chunk) {
+  checksum_.reset();
+  if (!context_.is_unchecked(*chunk)) {
+    return {};
+  }
+  if (chunk->start() == chunk->end()) {
+    checksum_.emplace(chunk, context_.options.hash_in_background);
+    return {};
+  }
+  // Of a merged chunk only a part is read at a time.
+  VERGER_CHECK(chunk->verify_md5([this] { return context_.check_stop(); }));
+  context_.note_sound(*chunk);
+  return {};
+}
+
+Result<void> Accumulator::finish_checksum() {
+  if (checksum_) {
+    VERGER_CHECK(checksum_->finish());
+    checksum_.reset();
+    context_.note_sound(*file_);
+  }
+  return {};
+}
+
+Result<void> Accumulator::take(const log::LogRecord& record) {
+  if (checksum_) {
+    VERGER_CHECK(checksum_->add(record));
+  }
+  const auto* prepare = record.prepare();
+  if (prepare == nullptr) {
+    return {};
+  }
+  auto added = add(*prepare);
+  if (!added && added.error().code == Errc::kUnsupported) {
+    // A record that cannot be may be one that was damaged.
+    VERGER_CHECK(finish_checksum());
+  }
+  return added;
+}
+
 Result<void> Accumulator::close_chunk() {
   scanner_.reset();
+  VERGER_CHECK(finish_checksum());
   VERGER_CHECK(carry_out());
   for (const auto& [chunk, weight] : weights_) {
     VERGER_CHECK(context_.state.add_weight(chunk, weight));
@@ -233,6 +274,9 @@ Result<void> Accumulator::carry_out() {
     pending_.clear();
     return {};
   }
+  if (!pending_.records().empty()) {
+    VERGER_CHECK(context_.check_tables());
+  }
   // Records of one stream keep their order, which is that of their positions; those of different
   // streams do not touch each other, and weights are whole numbers.
   auto& records = pending_.records();
@@ -272,7 +316,14 @@ Result<void> Accumulator::carry_out_in_order() {
     }
     return {};
   };
+  if (!pending_.records().empty()) {
+    VERGER_CHECK(context_.check_tables());
+  }
+  std::uint64_t done = 0;
   for (auto& record : pending_.records()) {
+    if (done++ % kRecordsBetweenRests == 0) {
+      VERGER_CHECK(context_.check_stop());
+    }
     VERGER_CHECK(note_up_to(record.names_before));
     VERGER_CHECK(apply_to_metastream(record));
     VERGER_CHECK(apply_to_original(record));

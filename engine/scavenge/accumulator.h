@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/log/chunk.h"
+#include "engine/log/chunk_checksum.h"
 #include "engine/scavenge/context.h"
 #include "engine/scavenge/detail/pending_records.h"
 #include "engine/scavenge/index_view.h"
@@ -24,6 +25,10 @@ class Accumulator final : public StageTask {
   /// False when there is no further chunk to read.
   Result<bool> open_chunk();
   Result<void> close_chunk();
+  /// Begins to compare the chunk with its checksum.
+  Result<void> start_checksum(const std::shared_ptr<const log::Chunk>& chunk);
+  Result<void> finish_checksum();
+  Result<void> take(const log::LogRecord& record);
   void report_chunk(Monotonic before_commit);
   Result<void> add(const log::Prepare& prepare);
   Result<void> add_metadata(const log::Prepare& prepare);
@@ -53,6 +58,8 @@ class Accumulator final : public StageTask {
   std::int32_t chunk_;  ///< logical
   LogPosition chunk_end_;
   std::optional<log::ChunkScanner> scanner_;
+  std::shared_ptr<const log::Chunk> file_;      ///< that `scanner_` reads
+  std::optional<log::ChunkChecksum> checksum_;  ///< nullopt: compared already, or not wanted
   std::optional<TimeRange> range_;
   std::uint64_t records_ = 0;
   /// Of this chunk, for the log.

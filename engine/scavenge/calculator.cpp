@@ -64,6 +64,7 @@ Result<void> Calculator::start_stream() {
     VERGER_CHECK(context_.state.begin());
     in_batch_ = true;
     batch_size_ = 0;
+    changed_ = false;
     weights_.clear();
   }
   VERGER_CHECK(walker_.start(rows_[row_]));
@@ -78,6 +79,7 @@ Result<void> Calculator::finish_stream() {
   const auto discard = either(walk.discard(), row.data.discard);
   const auto maybe = either(walk.maybe(), row.data.maybe);
   if (status != row.data.status || discard != row.data.discard || maybe != row.data.maybe) {
+    changed_ = true;
     VERGER_CHECK(context_.state.set_calculated(row.handle, status, discard, maybe));
   }
   done_ = row.handle;
@@ -91,6 +93,10 @@ Result<void> Calculator::finish_stream() {
 }
 
 Result<void> Calculator::finish_batch() {
+  if (changed_ || !weights_.empty()) {
+    // Discard points never go back: they must not come from a damaged table.
+    VERGER_CHECK(context_.check_tables());
+  }
   for (const auto& [chunk, weight] : weights_) {
     VERGER_CHECK(context_.state.add_weight(chunk, weight));
   }

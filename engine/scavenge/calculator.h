@@ -28,6 +28,7 @@ class Calculator final : public StageTask {
   std::vector<OriginalRow> rows_;
   std::size_t row_ = 0;
   bool in_batch_ = false;
+  bool changed_ = false;  ///< a row of the batch
   std::uint64_t batch_size_ = 0;
   std::uint64_t streams_ = 0;
   std::uint64_t infos_since_rest_ = 0;

@@ -150,9 +150,13 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
           .chunk_id = context_.parts.random.uuid()};
       slot.weight = weight;
       slot.started = context_.parts.clock.monotonic();
+      const bool unchecked = context_.is_unchecked(*chunk);
       VERGER_TRY(slot.rewrite,
                  ChunkRewrite::start(context_.parts.files, context_.parts.log, std::move(chunk),
                                      names, context_.rules(), context_.parts.out));
+      if (unchecked) {
+        slot.rewrite->compare_checksum(context_.options.hash_in_background);
+      }
       return {};
     }
     ++context_.progress.chunks_skipped;
@@ -178,7 +182,8 @@ Result<void> ChunkExecutor::finish(Slot& slot) {
   event.weight = slot.weight;
   event.space_saved =
       static_cast<std::int64_t>(source.file_size()) - static_cast<std::int64_t>(finished.file_size);
-  VERGER_CHECK(context_.parts.log.switch_in_chunk(finished.path));
+  VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(finished.path));
+  context_.note_sound(*chunk);
   VERGER_FAILPOINT("scavenge.execute.after-switch");
   VERGER_CHECK(context_.state.reset_weights(event.start, event.end));
   VERGER_FAILPOINT("scavenge.execute.after-weight-reset");

@@ -10,6 +10,7 @@ namespace verger::scavenge {
 struct ChunkMerger::Merge {
   log::ChunkWriter writer;
   std::optional<log::ChunkScanner> scanner;
+  std::optional<log::ChunkChecksum> checksum;  ///< of the source
   std::size_t source = 0;
   Monotonic started;
 };
@@ -111,23 +112,36 @@ void ChunkMerger::start_merge() {
   }
   merge_ = std::make_unique<Merge>(Merge{.writer = *std::move(writer),
                                          .scanner = {},
+                                         .checksum = {},
                                          .source = 0,
                                          .started = parts.clock.monotonic()});
 }
 
 Result<bool> ChunkMerger::copy(std::uint32_t records) {
-  for (std::uint32_t n = 0; n < records; ++n) {
+  std::size_t bytes = 0;
+  for (std::uint32_t n = 0; n < records && bytes < kMostCopiedAtOnce; ++n) {
     if (!merge_->scanner) {
       if (merge_->source == chosen_.size()) {
         return true;
       }
       const auto& source = chosen_[merge_->source++];
       VERGER_TRY(merge_->scanner, log::ChunkScanner::open(source, source->start_position()));
+      if (context_.is_unchecked(*source)) {
+        merge_->checksum.emplace(source, context_.options.hash_in_background);
+      }
     }
     VERGER_TRY(const auto record, merge_->scanner->next());
     if (!record) {
+      if (merge_->checksum) {
+        VERGER_CHECK(merge_->checksum->finish());
+        merge_->checksum.reset();
+      }
       merge_->scanner.reset();
       continue;
+    }
+    bytes += record->framed.size();
+    if (merge_->checksum) {
+      VERGER_CHECK(merge_->checksum->add(*record));
     }
     VERGER_CHECK(merge_->writer.append(record->position(), record->framed));
   }
@@ -149,7 +163,8 @@ Result<void> ChunkMerger::finish_merge() {
   }
   event.space_saved -= static_cast<std::int64_t>(finished->file_size);
   // Whether the new file is in place is not known after an error here: that ends the run.
-  VERGER_CHECK(context_.parts.log.switch_in_chunk(finished->path));
+  VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(finished->path));
+  context_.note_sound(*chunk);
   VERGER_FAILPOINT("scavenge.merge.after-switch");
   event.time_taken = (context_.parts.clock.monotonic() - merge_->started).count() / 100;
   merge_.reset();

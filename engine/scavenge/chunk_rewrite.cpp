@@ -79,11 +79,19 @@ Result<std::unique_ptr<ChunkRewrite>> ChunkRewrite::start(FileSystem& files,
 }
 
 Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
-  for (std::uint32_t n = 0; n < records; ++n) {
+  std::size_t bytes = 0;
+  for (std::uint32_t n = 0; n < records && bytes < kMostCopiedAtOnce; ++n) {
     VERGER_TRY(const auto record, scanner_.next());
     if (!record) {
+      if (checksum_) {
+        VERGER_CHECK(checksum_->finish());
+      }
       VERGER_TRY(finished_, writer_.finish());
       return true;
+    }
+    bytes += record->framed.size();
+    if (checksum_) {
+      VERGER_CHECK(checksum_->add(*record));
     }
     bool keep = true;
     if (const auto* prepare = record->prepare()) {

@@ -8,6 +8,7 @@
 
 #include "engine/base/log.h"
 #include "engine/log/chunk.h"
+#include "engine/log/chunk_checksum.h"
 #include "engine/log/transaction_log.h"
 #include "engine/scavenge/detail/limits_table.h"
 #include "engine/scavenge/detail/name_cache.h"
@@ -62,9 +63,11 @@ class ChunkRewrite {
                                                      std::shared_ptr<const log::Chunk> chunk,
                                                      const Names& names, const RunRules& rules,
                                                      Log& out);
+  /// The source is compared with its checksum before the new file is complete.
+  void compare_checksum(bool in_background) { checksum_.emplace(source_, in_background); }
 
-  /// Goes on for about `records` records; true once the new file is complete. Errors: kUnsupported
-  /// (a record that the server fails on), kCorruption, kIo, kNoSpace.
+  /// Goes on for about `records` records, or some megabytes; true once the new file is complete.
+  /// Errors: kUnsupported (a record that the server fails on), kCorruption, kIo, kNoSpace.
   Result<bool> step(std::uint32_t records, LimitsReader& limits);
 
   const log::Chunk& source() const { return *source_; }
@@ -79,6 +82,7 @@ class ChunkRewrite {
 
   std::shared_ptr<const log::Chunk> source_;
   log::ChunkScanner scanner_;
+  std::optional<log::ChunkChecksum> checksum_;
   log::ChunkWriter writer_;
   RunRules rules_;
   Log* out_;
@@ -89,6 +93,9 @@ class ChunkRewrite {
 
 /// The error for a record whose event number is negative although it decides.
 Error without_number(std::string_view stream, LogPosition position, EventNumber number);
+
+/// Bytes of records after which a step ends: a stop is never far away.
+inline constexpr std::size_t kMostCopiedAtOnce = std::size_t{16} << 20U;
 
 /// The header of a new scavenged chunk for [start, end].
 log::ChunkHeader scavenged_header(const log::TransactionLog& log, ChunkNumber start,

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct RunContext {
   static constexpr std::size_t kMostWithoutNumber = 1024;
   std::vector<WithoutNumber> without_number = {};
 
+  /// Files whose checksums this run has compared, or computed: chunks by name, tables by path.
+  std::set<std::string> sound_files = {};
+
   [[nodiscard]] RunRules rules() const {
     return {point.position, point.effective_now, options.unsafe_ignore_hard_delete};
   }
@@ -62,6 +66,27 @@ struct RunContext {
   [[nodiscard]] Result<void> check_stop() const {
     if (stop.load(std::memory_order_relaxed)) {
       return Error{Errc::kCancelled, "the scavenge was stopped"};
+    }
+    return {};
+  }
+  /// Is the chunk still to be compared with its checksum?
+  [[nodiscard]] bool is_unchecked(const log::Chunk& chunk) const {
+    return options.compare_checksums && chunk.completed() &&
+           !sound_files.contains(chunk.path().filename().string());
+  }
+  void note_sound(const log::Chunk& chunk) { sound_files.insert(chunk.path().filename().string()); }
+  /// Compares an index table with its checksum; all of them. Errors: kCorruption, kIo, kCancelled.
+  Result<void> check_table(const index::PTable& table) {
+    const auto name = table.path().string();
+    if (options.compare_checksums && table.count() > 0 && !sound_files.contains(name)) {
+      VERGER_CHECK(table.verify_md5([this] { return check_stop(); }));
+      sound_files.insert(name);
+    }
+    return {};
+  }
+  Result<void> check_tables() {
+    for (const auto& slot : parts.index.tables()) {
+      VERGER_CHECK(check_table(*slot.table));
     }
     return {};
   }

@@ -112,6 +112,7 @@ Result<void> IndexExecutor::open_table() {
 Result<void> IndexExecutor::start_writing() {
   auto& parts = context_.parts;
   const auto& table = table_->slot.table;
+  VERGER_CHECK(context_.check_table(*table));
   VERGER_TRY(table_->writer,
              index::PTableWriter::create(parts.files, parts.index.directory(), parts.random.uuid(),
                                          table->count(), parts.index.options().cache_depth));

@@ -28,6 +28,11 @@ struct ScavengeOptions {
   /// Limits of streams that each thread remembers while it executes chunks.
   std::size_t limits_cache = 65'536;
   std::optional<StopAfter> stop_after;
+  /// Chunks and index tables are compared with their checksums before anything is decided by what
+  /// they hold, or copied from them; each file once a run.
+  bool compare_checksums = true;
+  /// A thread of its own hashes what is read.
+  bool hash_in_background = false;
   /// The point need not be in the log: for a preview, which ends before anything is changed, and
   /// for a point that lies behind the log's end, whose last chunk is then complete.
   bool assumed_point = false;

@@ -70,7 +70,8 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
     if (code.error().code == Errc::kCorruption) {
       tool.err
           << "`verger-db verify DIR` lists all damage. Chunk files come back from another node "
-             "or a backup, the index by `verger-db index rebuild DIR`.\n";
+             "or a backup, the index by `verger-db index rebuild DIR`; without the directory "
+             "index/scavenging a scavenge begins anew.\n";
     }
     return exit_code_of(code.error());
   }

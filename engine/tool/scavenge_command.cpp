@@ -24,6 +24,7 @@ struct ScavengeArguments {
   bool new_point = false;
   std::int32_t threshold = 0;
   bool no_merge = false;
+  bool skip_checksums = false;
   std::string stop_after;
   scavenge::ScavengeOptions options;
 };
@@ -282,6 +283,8 @@ void print_result(ToolContext& tool, std::string_view result, const streams::Sca
 Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   auto options = arguments.options;
   options.merge_chunks = !arguments.no_merge;
+  options.compare_checksums = !arguments.skip_checksums;
+  options.hash_in_background = true;
   if (!arguments.stop_after.empty()) {
     VERGER_TRY(options.stop_after, parse_stop_after(arguments.stop_after));
   }
@@ -374,6 +377,8 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
       ->add_option("--scavenge-page-size", arguments->options.state.page_size,
                    "Page size of scavenging.db, as the server's option")
       ->check(CLI::Range(512, 65536));
+  command->add_flag("--skip-checksums", arguments->skip_checksums,
+                    "Trust chunks and index tables without comparing them with their checksums");
   command
       ->add_option("--stop-after", arguments->stop_after,
                    "For tests: STAGE[:N], stop after the stage or its nth chunk, stream or table")

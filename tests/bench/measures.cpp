@@ -130,6 +130,7 @@ Result<json> scavenge(const Path& directory, int threads) {
   VERGER_TRY(const auto points, streams::scavenge_points(*database));
   scavenge::ScavengeOptions options;
   options.threads = threads;
+  options.hash_in_background = true;  // as verger-db does
   auto& index = database->stream_index();
   VERGER_TRY(auto state, scavenge::ScavengeState::open(posix_file_system(), index.directory(),
                                                        index.options().hash, options.state));

@@ -1,6 +1,7 @@
 // Damaged and unsuitable directories: a message with what, where and what to do, the right exit
 // code, and no file changed.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <functional>
 #include <unistd.h>
 
@@ -323,6 +324,51 @@ TEST_F(VergerDbBadInput, AScavengeThatMeetsADamagedRecordLosesNothing) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("chunk-000000.000000"), HasSubstr("verger-db verify")));
   EXPECT_EQ(records_and_index(), before);
+}
+
+TEST_F(VergerDbBadInput, AScavengeDoesNothingByAChunkWithAFlippedBit) {
+  unpack("scavenge/basic-limits/before.tar.zst");
+  ASSERT_EQ(run_on_database("scavenge").status, 0);
+  const auto sound = json_of("digest");
+  const auto chunk_size = json_of("info")["chunkSize"].get<std::int64_t>();
+  for (const auto* file : {"chunk-000000.000000", "chunk-000004.000000", "chunk-000008.000000"}) {
+    for (const std::int64_t offset : {128 + 300, 128 + 20'000}) {
+      SCOPED_TRACE(fmt::format("{} {}", file, offset));
+      std::filesystem::remove_all(database());
+      unpack("scavenge/basic-limits/before.tar.zst");
+      ASSERT_LT(offset, chunk_size);
+      flip(file, offset);
+      const auto before = records_and_index();
+      const auto outcome = run_on_database("scavenge");
+      EXPECT_EQ(outcome.status, 1) << outcome.out;
+      EXPECT_THAT(outcome.err, AllOf(HasSubstr(file), HasSubstr("another node")));
+      EXPECT_EQ(records_and_index(), before);
+      flip(file, offset);  // the file from a backup
+      EXPECT_EQ(run_on_database("scavenge").status, 0);
+      EXPECT_EQ(json_of("digest"), sound);
+    }
+  }
+}
+
+TEST_F(VergerDbBadInput, AScavengeDoesNothingByATableWithAFlippedBit) {
+  unpack("scavenge/basic-limits/before.tar.zst");
+  ASSERT_EQ(run_on_database("scavenge").status, 0);
+  const auto sound = json_of("digest");
+  for (const std::int64_t offset : {128 + 1, 128 + 9, 128 + 18, 128 + 24 * 100 + 16, -1}) {
+    SCOPED_TRACE(offset);
+    std::filesystem::remove_all(database());
+    unpack("scavenge/basic-limits/before.tar.zst");
+    const auto table = ptable();
+    flip(table, offset);
+    const auto before = records_and_index();
+    const auto outcome = run_on_database("scavenge");
+    EXPECT_EQ(outcome.status, 1) << outcome.out;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(table), HasSubstr("index rebuild")));
+    EXPECT_EQ(records_and_index(), before);
+    EXPECT_EQ(run({"index", "rebuild", database().string()}).status, 0);
+    EXPECT_EQ(run_on_database("scavenge").status, 0);
+    EXPECT_EQ(json_of("digest"), sound);
+  }
 }
 
 TEST_F(VergerDbBadInput, AScavengeNamesMetadataInATransaction) {

@@ -1,8 +1,10 @@
 #include "engine/log/chunk.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/memory_file_system.h"
+#include "engine/log/chunk_checksum.h"
 #include "tests/support/results.h"
 #include "tests/unit/engine_log/hex.h"
 
@@ -186,6 +188,54 @@ TEST(Chunk, FindsEveryRecordThroughALongMap) {
     const auto after = value(chunk->read_at_or_after(at + 1, buffer));
     EXPECT_EQ(after ? after->position().value() : -1, i + 1 < kCount ? 224 * (i + 1) : -1);
     EXPECT_EQ(value(chunk->read_before(at + 1, buffer))->position(), at);
+  }
+}
+
+/// Read to the end, or not; with a thread of its own, or without.
+TEST(ChunkChecksum, IsComparedWhileTheChunkIsRead) {
+  MemoryFileSystem files;
+  ChunkHeader header = example_header();
+  header.scavenged = true;
+  auto writer = value(ChunkWriter::create(files, "/", "a.tmp", header));
+  constexpr int kCount = 3000;
+  for (int i = 0; i < kCount; ++i) {
+    Bytes record = from_hex(kRecord);
+    store_le(record.data() + 6, std::int64_t{224} * i);
+    ok(writer.append(LogPosition(224 * i), record));
+  }
+  const auto finished = value(writer.finish());
+  const auto check = [&](const Path& path, int count, bool in_background) -> Result<void> {
+    const std::shared_ptr<const Chunk> chunk = value(Chunk::open_completed(files, path));
+    ChunkChecksum checksum(chunk, in_background);
+    auto scanner = value(ChunkScanner::open(chunk, LogPosition(0)));
+    for (int i = 0; i < count; ++i) {
+      VERGER_TRY(const auto record, scanner.next());
+      VERGER_CHECK(checksum.add(*record));
+    }
+    return checksum.finish();
+  };
+  const Bytes good = value(read_file(files, finished.path));
+  const std::size_t places[] = {20,
+                                128 + 0x62,
+                                128 + 112 * 2500 + 0x62,
+                                128 + 112 * kCount + 5,
+                                good.size() - 200,
+                                good.size() - 1};
+  for (const bool in_background : {false, true}) {
+    for (const int count : {0, 1, 2400, kCount}) {
+      SCOPED_TRACE(count);
+      ok(check(finished.path, count, in_background));
+      for (const auto place : places) {
+        SCOPED_TRACE(place);
+        Bytes bad = good;
+        bad[place] ^= std::byte{1};
+        write(files, "/bad", bad);
+        const auto checked = check("/bad", count, in_background);
+        ASSERT_FALSE(checked);
+        EXPECT_EQ(checked.error().code, Errc::kCorruption);
+        EXPECT_THAT(checked.error().message, testing::HasSubstr("/bad"));
+      }
+    }
   }
 }
 
