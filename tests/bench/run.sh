@@ -6,4 +6,8 @@ if [ "${1:-}" = control ]; then
   shift
   exec build/release/bin/verger-bench-control "$@"
 fi
+if [ "${1:-}" = cluster ]; then
+  shift
+  exec build/release/bin/verger-bench-cluster "$@"
+fi
 exec build/release/bin/verger-bench "$@"

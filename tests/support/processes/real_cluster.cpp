@@ -36,7 +36,13 @@ RealCluster::RealCluster() : RealCluster(Options{}) {}
 
 RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_(3 * kNodes + 1) {
   for (std::size_t i = 0; i < kNodes; ++i) {
-    unpack_fixture(options_.database, node_directory(i));
+    if (options_.files.empty()) {
+      unpack_fixture(options_.database, node_directory(i));
+    } else {
+      std::filesystem::create_directories(node_directory(i).parent_path());
+      std::filesystem::copy(options_.files, node_directory(i),
+                            std::filesystem::copy_options::recursive);
+    }
   }
   if (!options_.tls) {
     return;
@@ -129,15 +135,12 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
       std::to_string(kNodes),
       "--gossip-seed",
       seeds,
-      "--max-mem-table-size",
-      "200",
-      "--stream-existence-filter-size",
-      "10000",
-      "--agent-poll-interval-ms",
-      "50",
-      "--fast-timings",
       "--end-after-seconds",
       std::to_string(options_.life.count())};
+  if (options_.fast) {
+    command.insert(command.end(), {"--max-mem-table-size", "200", "--stream-existence-filter-size",
+                                   "10000", "--agent-poll-interval-ms", "50", "--fast-timings"});
+  }
   if (options_.atom) {
     command.emplace_back("--enable-atom-pub-over-http");
   }
@@ -167,10 +170,11 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
       (directory_.path() / fmt::format("n{}", index + 1) / "agent").string(),
       "--agent-port",
       std::to_string(ports_[2 * kNodes + index]),
-      "--agent-poll-interval-ms",
-      "50",
       "--end-after-seconds",
       std::to_string(options_.life.count())};
+  if (options_.fast) {
+    command.insert(command.end(), {"--agent-poll-interval-ms", "50"});
+  }
   if (options_.services) {
     command.insert(command.end(), {"--start-command", "/bin/sh " + script(index, "start").string(),
                                    "--stop-command", "/bin/sh " + script(index, "stop").string()});
@@ -194,18 +198,13 @@ std::vector<std::string> RealCluster::controller_command() const {
                                    controller_directory().string(),
                                    "--port",
                                    std::to_string(controller_port()),
-                                   "--poll-interval-ms",
-                                   "50",
-                                   "--request-deadline-ms",
-                                   "3000",
-                                   "--permit-valid-ms",
-                                   "3000",
-                                   "--leader-hold-ms",
-                                   "300",
-                                   "--election-settle-ms",
-                                   "300",
                                    "--end-after-seconds",
                                    std::to_string(options_.life.count())};
+  if (options_.fast) {
+    command.insert(command.end(), {"--poll-interval-ms", "50", "--request-deadline-ms", "3000",
+                                   "--permit-valid-ms", "3000", "--leader-hold-ms", "300",
+                                   "--election-settle-ms", "300"});
+  }
   if (options_.tls) {
     const auto own = directory_.path() / "vergerd";
     const auto api = (directory_.path() / "api").string();
@@ -307,7 +306,7 @@ bool RealCluster::settled() {
 }
 
 std::string RealCluster::wait_until_settled() {
-  return eventually(seconds(30), [&] { return settled(); })
+  return eventually(options_.fast ? seconds(30) : seconds(90), [&] { return settled(); })
              ? ""
              : "the cluster did not settle: " + verger({"cluster", "show", "orders"}).out + logs();
 }

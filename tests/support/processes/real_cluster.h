@@ -28,6 +28,9 @@ class RealCluster {
     /// The agents are processes of their own beside the nodes (role "agent"), as beside servers.
     bool separate_agents = false;
     std::string database = "scavenge/server-makes-point/before.tar.zst";
+    std::filesystem::path files{};  ///< a directory to copy instead, with its index
+    /// Intervals and limits of milliseconds, and small tables; else the programs' own defaults.
+    bool fast = true;
     bool atom = true;
     bool with_agents = true;    ///< register the agents with the controller
     std::string role = "both";  ///< of the verger-agents; "node": no agents at all
