@@ -32,11 +32,11 @@ Response not_ready() {
 /// their own; nothing where it gives none. (Deprecated in the server, but kept.)
 std::optional<streams::StreamAcl> common_acl(const Core& core, bool system) {
   constexpr std::string_view kSettings = "$settings";
-  const auto last = core.database->last_event_number(kSettings);
+  const auto last = core.db().last_event_number(kSettings);
   if (!last || *last == kNoStream || *last == kDeletedStream) {
     return std::nullopt;
   }
-  const auto slice = core.database->read_backward(kSettings, *last, 1);
+  const auto slice = core.db().read_backward(kSettings, *last, 1);
   if (!slice || slice->events.empty()) {
     return std::nullopt;
   }
@@ -191,7 +191,7 @@ bool may(const Core& core, const Identity& identity, std::string_view stream, St
                  ? StreamAction::kReadMetadata
                  : StreamAction::kWriteMetadata;
   }
-  const auto metadata = core.database->metadata(stream);
+  const auto metadata = core.db().metadata(stream);
   if (!metadata) {
     core.env.log.error("a stream's rights cannot be read",
                        {{"stream", std::string(stream)}, {"reason", metadata.error().message}});

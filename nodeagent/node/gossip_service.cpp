@@ -1,8 +1,6 @@
-// Gossip over HTTP: POST /verger/v1/gossip, the same message both ways
-// (docs/formats/replication.md).
-#include <nlohmann/json.hpp>
+#include "nodeagent/node/detail/gossip_service.h"
 
-#include "nodeagent/node/detail/core.h"
+#include <nlohmann/json.hpp>
 
 namespace verger::node {
 namespace {
@@ -10,20 +8,64 @@ namespace {
 constexpr int kFastRounds = 20;
 constexpr std::chrono::milliseconds kFastInterval{100};
 
-std::string gossip_body(Core& core) {
-  core.members.set_self(core.describe_self());
+}  // namespace
+
+GossipService::GossipService(NodeContext& context, std::function<Member()> describe_self)
+    : context_(context),
+      describe_self_(std::move(describe_self)),
+      members_(context.options.timings.dead_member_removal) {}
+
+void GossipService::add_seeds() {
+  for (const auto& seed : context_.options.gossip_seeds) {
+    members_.add_seed(seed, context_.env.clock.now());
+  }
+}
+
+void GossipService::start() {
+  const auto& options = context_.options;
+  if (options.cluster_size > 1 || options.read_only_replica || !options.gossip_seeds.empty()) {
+    context_.spawn(loop(context_.keep(*this)));
+  }
+}
+
+void GossipService::tick(const std::optional<NodeId>& leader) {
+  const auto lag = context_.options.misbehaviour.gossip_lag;
+  if (lag.count() == 0) {
+    return;
+  }
+  refresh_self();
+  const auto now = context_.now();
+  past_.emplace_back(now, members_.view(leader));
+  while (past_.size() > 1 && now - past_[1].first >= lag) {
+    past_.pop_front();
+  }
+}
+
+void GossipService::refresh_self() { members_.set_self(describe_self_()); }
+
+std::vector<Member> GossipService::view(const std::optional<NodeId>& leader) const {
+  return past_.empty() ? members_.view(leader) : past_.front().second;
+}
+
+void GossipService::look_after(const NodeId& id) {
+  if (const auto* member = members_.find(id)) {
+    context_.spawn(exchange(context_.keep(*this), member->http));
+  }
+}
+
+std::string GossipService::message() {
+  refresh_self();
   auto members = nlohmann::json::array();
-  for (const auto& [id, member] : core.members.all()) {
+  for (const auto& [id, member] : members_.all()) {
     members.push_back(to_json(member));
   }
-  return nlohmann::json({{"from", core.self},
-                         {"clusterSize", core.options.cluster_size},
+  return nlohmann::json({{"from", context_.self},
+                         {"clusterSize", context_.options.cluster_size},
                          {"members", std::move(members)}})
       .dump();
 }
 
-/// Returns the sender's name; empty when it is not gossip.
-NodeId take_gossip(Core& core, const std::string& body) {
+NodeId GossipService::take(const std::string& body) {
   const auto message = nlohmann::json::parse(body, nullptr, false);
   if (!message.is_object() || !message.contains("from") || !message["from"].is_string() ||
       !message.contains("members") || !message["members"].is_array()) {
@@ -33,66 +75,72 @@ NodeId take_gossip(Core& core, const std::string& body) {
   for (const auto& entry : message["members"]) {
     const auto member = parse_member(entry);
     if (!member) {
-      core.env.log.warning("gossip entry ignored",
-                           {{"from", from}, {"reason", member.error().message}});
+      context_.env.log.warning("gossip entry ignored",
+                               {{"from", from}, {"reason", member.error().message}});
       continue;
     }
-    core.members.merge(*member, node_id(member->http) == from, core.now());
+    members_.merge(*member, node_id(member->http) == from, context_.now());
   }
   return from;
 }
 
-}  // namespace
+void GossipService::tell_problem(const http::Endpoint& peer, const std::string& problem) {
+  auto& told = problems_[node_id(peer)];
+  if (told == problem) {
+    return;
+  }
+  told = problem;
+  if (!problem.empty()) {
+    context_.env.log.warning("no gossip with another node",
+                             {{"node", context_.self}, {"peer", peer.url()}, {"reason", problem}});
+  }
+}
 
-net::awaitable<void> gossip_with(std::shared_ptr<Core> core, http::Endpoint peer) {
+net::awaitable<void> GossipService::exchange(std::shared_ptr<GossipService> service,
+                                             http::Endpoint peer) {
+  const auto& context = service->context_;
   http::Request request;
   request.method = "POST";
   request.target = "/verger/v1/gossip";
   request.headers.set("Content-Type", "application/json");
-  request.body = gossip_body(*core);
-  const auto response = co_await core->env.client.send(peer, std::move(request),
-                                                       core->options.timings.gossip_timeout);
-  if (!core->serving()) {
+  request.body = service->message();
+  const auto response = co_await context.env.client.send(peer, std::move(request),
+                                                         context.options.timings.gossip_timeout);
+  if (!context.serving()) {
     co_return;
   }
-  const auto problem = !response ? response.error().message
-                       : response->status != 200
-                           ? fmt::format("{}: answered {}", peer.url(), response->status)
-                           : std::string();
-  if (auto& told = core->gossip_problems[node_id(peer)]; told != problem) {
-    told = problem;
-    if (!problem.empty()) {
-      core->env.log.warning("no gossip with another node",
-                            {{"node", core->self}, {"peer", peer.url()}, {"reason", problem}});
-    }
-  }
-  if (!response || response->status != 200 || take_gossip(*core, response->body).empty()) {
-    core->members.mark_dead(node_id(peer), core->now());
+  service->tell_problem(peer, !response ? response.error().message
+                              : response->status != 200
+                                  ? fmt::format("{}: answered {}", peer.url(), response->status)
+                                  : std::string());
+  if (!response || response->status != 200 || service->take(response->body).empty()) {
+    service->members_.mark_dead(node_id(peer), context.now());
   }
 }
 
-net::awaitable<void> gossip_loop(std::shared_ptr<Core> core) {
-  for (int round = 0; core->serving(); ++round) {
-    core->members.sweep(core->now(), core->env.clock.now());
-    for (auto& peer : core->members.others()) {
-      core->tasks->spawn(gossip_with(core, peer));
+net::awaitable<void> GossipService::loop(std::shared_ptr<GossipService> service) {
+  auto& context = service->context_;
+  for (int round = 0; context.serving(); ++round) {
+    service->members_.sweep(context.now(), context.env.clock.now());
+    for (auto& peer : service->members_.others()) {
+      context.spawn(exchange(service, peer));
     }
-    const auto interval = core->options.timings.gossip_interval;
-    co_await core->env.timers.sleep_for(round < kFastRounds ? std::min(interval, kFastInterval)
-                                                            : interval);
+    const auto interval = context.options.timings.gossip_interval;
+    co_await context.env.timers.sleep_for(round < kFastRounds ? std::min(interval, kFastInterval)
+                                                              : interval);
   }
 }
 
-http::Response answer_gossip(Core& core, const std::string& body) {
-  if (!core.serving()) {
+http::Response GossipService::answer(const std::string& body) {
+  if (!context_.serving()) {
     return {.status = 503};
   }
-  if (take_gossip(core, body).empty()) {
+  if (take(body).empty()) {
     return {.status = 400, .body = "not a gossip message"};
   }
   http::Response response;
   response.headers.set("Content-Type", "application/json");
-  response.body = gossip_body(core);
+  response.body = message();
   return response;
 }
 

@@ -4,6 +4,8 @@
 
 #include "nodeagent/node/authentication.h"
 #include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/detail/leadership.h"
+#include "nodeagent/node/detail/replication_leader.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/scavenger.h"
 
@@ -22,7 +24,7 @@ struct InFlight {
 net::awaitable<http::Response> answer(std::weak_ptr<Core> weak,
                                       std::shared_ptr<http::Router> router, http::Request request) {
   const auto core = weak.lock();
-  if (!core || core->stopped) {
+  if (!core || core->stopped()) {
     co_return http::Response{.status = 503, .reason = "Server Is Not Ready"};
   }
   const InFlight in_flight(core);
@@ -39,11 +41,12 @@ net::awaitable<http::Response> answer(std::weak_ptr<Core> weak,
 net::awaitable<void> serve_link(std::weak_ptr<Core> weak,
                                 std::shared_ptr<http::FrameConnection> connection) {
   auto core = weak.lock();
-  if (!core || !core->serving() || core->stopping) {
+  if (!core || !core->takes_work()) {
     connection->close();
     co_return;
   }
-  co_await serve_follower(std::move(core), std::move(connection));
+  co_await serve_follower(core->keep(*core->leadership), core->keep(*core->gossip),
+                          std::move(connection));
 }
 
 Result<void> check(const NodeOptions& options) {
@@ -113,7 +116,7 @@ class Node::Impl final : public NodeInspection {
         router(make_router(core)) {}
 
   std::string instance_id() const override { return core->instance.to_string(); }
-  api::NodeState state() const override { return core->state(); }
+  api::NodeState state() const override { return core->election->state(); }
   NodePositions positions() const override {
     NodePositions positions;
     positions.writer = core->log().end();
@@ -231,25 +234,25 @@ NodeInspection& Node::inspection() { return *impl_; }
 
 net::awaitable<void> Node::stop() {
   const auto core = impl_->core;
-  if (core->stopped) {
+  if (core->stopped()) {
     co_return;
   }
   const auto deadline = core->now() + core->options.timings.shutdown_grace;
-  core->stopping = true;
-  if (core->started && !core->failed) {
+  core->begin_stop();
+  if (core->serving()) {
     core->scavenger->request_stop();
     // What was accepted gets its majority, and a stopped scavenge its last entry, if they can.
     while (core->now() < deadline &&
-           (!core->waiters.empty() || !core->scavenger->current().empty())) {
+           (core->leadership->writes_in_flight() || !core->scavenger->current().empty())) {
       co_await core->env.timers.sleep_for(core->options.timings.tick);
     }
-    core->apply(core->election->shut_down(core->now()));
+    core->election->shut_down();
   }
   core->abandon();
   while (core->requests > 0 && core->now() < deadline) {
     co_await core->env.timers.sleep_for(core->options.timings.tick);
   }
-  if (!core->failed) {
+  if (!core->failed()) {
     if (const auto saved = core->log().flush_checkpoints(); !saved) {
       core->env.log.warning("checkpoints not saved", {{"reason", saved.error().message}});
     }

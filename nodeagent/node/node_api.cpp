@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
-#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -29,7 +28,7 @@ net::awaitable<Response> info(std::shared_ptr<Core> core, RoutedRequest request)
   if (!format) {
     co_return format.error();
   }
-  std::string state(api::to_string(core->state()));
+  std::string state(api::to_string(core->election->state()));
   std::ranges::transform(state, state.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const ordered_json body = {
@@ -65,8 +64,8 @@ net::awaitable<Response> ping(std::shared_ptr<Core>, RoutedRequest request) {
 }
 
 net::awaitable<Response> health(std::shared_ptr<Core> core, RoutedRequest request) {
-  const auto state = core->state();
-  const bool live = core->serving() && !core->stopping && state != api::NodeState::kInitializing &&
+  const auto state = core->election->state();
+  const bool live = core->takes_work() && state != api::NodeState::kInitializing &&
                     state != api::NodeState::kDiscoverLeader;
   Response response;
   response.status = live ? 204 : 503;
@@ -170,8 +169,7 @@ net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest reques
   // As on the server, reading refreshes nothing: the own entry is as of the last gossip round,
   // message or change of state (node-interface.md §1.9).
   auto members = ordered_json::array();
-  for (const auto& member : core->gossip_past.empty() ? core->members.view(core->leader_id())
-                                                      : core->gossip_past.front().second) {
+  for (const auto& member : core->gossip->view(core->election->leader())) {
     members.push_back(gossip_entry(member));
   }
   const ordered_json body = {{"members", std::move(members)},
@@ -188,14 +186,9 @@ net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest reques
 }
 
 net::awaitable<Response> resign(std::shared_ptr<Core> core, RoutedRequest) {
-  if (core->state() == api::NodeState::kLeader) {
+  if (core->election->state() == api::NodeState::kLeader) {
     core->env.log.info("resigning on request", {{"node", core->self}});
-    if (auto& wins = core->options.misbehaviour.wins_resignations; wins > 0) {
-      --wins;
-      core->priority_after_election = core->election->priority();
-      core->election->set_priority(std::numeric_limits<std::int32_t>::max());
-    }
-    core->apply(core->election->resign(core->now()));
+    core->election->resign();
   } else {
     core->env.log.info("asked to resign, but this node does not lead: ignored",
                        {{"node", core->self}});
@@ -226,7 +219,7 @@ net::awaitable<void> shut_down_later(std::shared_ptr<Core> core) {
 net::awaitable<Response> shutdown(std::shared_ptr<Core> core, RoutedRequest) {
   core->env.log.info("shutdown requested", {{"node", core->self}});
   if (core->options.misbehaviour.shutdown_delay.count() > 0) {
-    core->tasks->spawn(shut_down_later(core));
+    core->spawn(shut_down_later(core));
   } else {
     core->env.on_shutdown();
   }
@@ -401,11 +394,11 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
   }
   add_route(r, core, "POST", "/verger/v1/gossip",
             [](std::shared_ptr<Core> node, RoutedRequest request) -> net::awaitable<Response> {
-              co_return answer_gossip(*node, request.request.body);
+              co_return node->gossip->answer(request.request.body);
             });
   add_route(r, core, "POST", "/verger/v1/election",
             [](std::shared_ptr<Core> node, RoutedRequest request) -> net::awaitable<Response> {
-              co_return answer_election(*node, request.request.body);
+              co_return node->election->answer(request.request.body);
             });
   add_route(r, core, "POST", "/verger/v1/write",
             [](std::shared_ptr<Core> node, RoutedRequest request) -> net::awaitable<Response> {

@@ -12,6 +12,8 @@
 
 #include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/detail/following.h"
+#include "nodeagent/node/detail/leadership.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/scavenger.h"
 
@@ -67,7 +69,8 @@ ordered_json process_stats(Core& core) {
             {"readOps", static_cast<std::int64_t>(usage.ru_inblock)},
             {"writeOps", static_cast<std::int64_t>(usage.ru_oublock)}}},
           {"tcp",
-           {{"connections", core.subscribers.size() + (core.link ? 1U : 0U)},
+           {{"connections",
+             core.leadership->subscribers().size() + (core.following->has_link() ? 1U : 0U)},
             {"receivingSpeed", 0.0},
             {"sendingSpeed", 0.0},
             {"inSend", 0},
@@ -199,8 +202,8 @@ net::awaitable<Response> replication_stats(std::shared_ptr<Core> core, RoutedReq
     co_return format.error();
   }
   auto list = ordered_json::array();
-  for (const auto& subscriber : core->subscribers) {
-    const auto* member = core->members.find(subscriber->node);
+  for (const auto& subscriber : core->leadership->subscribers()) {
+    const auto* member = core->gossip->find(subscriber->node);
     if (!subscriber->accepted || subscriber->closed || member == nullptr) {
       continue;
     }
@@ -239,13 +242,13 @@ net::awaitable<Response> tcp_stats(std::shared_ptr<Core> core, RoutedRequest rou
          {"isExternalConnection", false},
          {"isSslConnection", core->addresses.replication.tls}});
   };
-  if (core->link && core->link->connection) {
-    if (const auto* leader = core->members.find(core->link->leader.node)) {
+  if (const auto* followed = core->following->connected_leader()) {
+    if (const auto* leader = core->gossip->find(followed->node)) {
       add(*leader, leader->instance, 0, 0);
     }
   }
-  for (const auto& subscriber : core->subscribers) {
-    const auto* member = core->members.find(subscriber->node);
+  for (const auto& subscriber : core->leadership->subscribers()) {
+    const auto* member = core->gossip->find(subscriber->node);
     if (subscriber->accepted && member != nullptr) {
       add(*member, subscriber->instance, subscriber->bytes_sent, subscriber->bytes_received);
     }
@@ -356,7 +359,7 @@ net::awaitable<Response> metrics(std::shared_ptr<Core> core, RoutedRequest) {
   const auto status = [&](std::string name, std::string value) {
     metrics.value(seconds, {Label{"name", std::move(name)}, Label{"status", std::move(value)}});
   };
-  status("Node", std::string(api::to_string(core->state())));
+  status("Node", std::string(api::to_string(core->election->state())));
   status("Index", phase == "Index execution Phase" ? "Scavenging" : "Idle");
   status("Scavenge", phase);
   metrics.family("elections_count", MetricType::Counter);

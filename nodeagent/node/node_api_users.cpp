@@ -106,11 +106,11 @@ ordered_json details(const User& user, const std::string& base) {
 /// nullopt: this node is the leader.
 net::awaitable<std::optional<Response>> by_the_leader(std::shared_ptr<Core> core,
                                                       http::Request request) {
-  if (core->state() == api::NodeState::kLeader) {
+  if (core->election->state() == api::NodeState::kLeader) {
     co_return std::nullopt;
   }
-  const auto leader = core->leader_id();
-  const auto* member = leader ? core->members.find(*leader) : nullptr;
+  const auto leader = core->election->leader();
+  const auto* member = leader ? core->gossip->find(*leader) : nullptr;
   if (member == nullptr || *leader == core->self) {
     co_return Response{.status = 503, .reason = "Server Is Not Ready"};
   }

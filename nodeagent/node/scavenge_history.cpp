@@ -206,7 +206,7 @@ void Scavenger::report(const std::string& id, std::string type, const ordered_js
   reports_.push_back(std::move(report));
   if (!reporting_) {
     reporting_ = true;
-    core_.tasks->spawn(write_reports(core_.shared_from_this()));
+    core_.spawn(write_reports(core_.shared_from_this()));
   }
 }
 
@@ -262,7 +262,7 @@ void Scavenger::state_changed(api::NodeState state) {
     return;
   }
   looked_for_dead_runs_ = true;
-  core_.tasks->spawn(close_dead_runs(core_.shared_from_this()));
+  core_.spawn(close_dead_runs(core_.shared_from_this()));
 }
 
 net::awaitable<void> Scavenger::close_dead_runs(std::shared_ptr<Core> core) {

@@ -203,7 +203,7 @@ Result<std::string> Scavenger::start(ScavengeRequest request) {
   run_->id = core_.env.random.uuid().to_string();
   run_->request = request;
   current_ = run_->id;
-  core_.tasks->spawn(run(core_.shared_from_this(), run_));
+  core_.spawn(run(core_.shared_from_this(), run_));
   return current_;
 }
 

@@ -87,12 +87,13 @@ std::expected<StreamHeaders, Response> stream_headers(const http::Request& reque
 
 std::optional<Response> redirect(Core& core, const http::Request& request,
                                  const StreamHeaders& headers, std::string_view methods) {
-  if (!headers.require_leader || core.state() == api::NodeState::kLeader) {
+  if (!headers.require_leader || core.election->state() == api::NodeState::kLeader) {
     return std::nullopt;
   }
   // Without a leader: to the last one, as the server does, dead or not (node-interface.md §8.2).
-  const auto leader = core.leader_id() ? core.leader_id() : core.last_leader;
-  const auto* member = leader ? core.members.find(*leader) : nullptr;
+  const auto leader =
+      core.election->leader() ? core.election->leader() : core.election->last_leader();
+  const auto* member = leader ? core.gossip->find(*leader) : nullptr;
   if (member == nullptr) {
     return empty_text(503, "Server Is Not Ready", methods);
   }
@@ -163,7 +164,7 @@ std::string written_feed(const ordered_json& page, Format format) {
 }
 
 net::awaitable<bool> wait_for_more(std::shared_ptr<Core> core, LogPosition seen, Monotonic until) {
-  while (core->serving() && !core->stopping && core->now() < until) {
+  while (core->takes_work() && core->now() < until) {
     if (core->db().committed() != seen) {
       co_return true;
     }

@@ -7,6 +7,7 @@
 #include "engine/base/json_number.h"
 #include "nodeagent/http/base64.h"
 #include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/detail/leadership.h"
 
 namespace verger::node {
 namespace {
@@ -132,7 +133,7 @@ streams::WriteResult append(streams::Database& database, WriteRequest request) {
 }
 
 net::awaitable<WriteReply> write_here(std::shared_ptr<Core> core, WriteRequest request) {
-  if (!core->accepts_writes()) {
+  if (!core->leadership->accepts_writes()) {
     co_return WriteReply{};
   }
   const auto outcome = append(core->db(), std::move(request));
@@ -157,8 +158,8 @@ net::awaitable<WriteReply> write_here(std::shared_ptr<Core> core, WriteRequest r
     }
     co_return reply;
   }
-  core->advance_commit();
-  if (!co_await Core::wait_for_commit(core, outcome->end)) {
+  core->leadership->advance_commit();
+  if (!co_await Leadership::wait_for_commit(core->keep(*core->leadership), outcome->end)) {
     co_return unknown_outcome("not committed in time");
   }
   reply.status = WriteStatus::kDone;
@@ -203,17 +204,17 @@ net::awaitable<WriteReply> write(std::shared_ptr<Core> core, WriteRequest reques
   // server does: "Write timeout" after 4.5 s (node-interface.md §1.12).
   const auto until = core->now() + core->options.timings.quorum_loss_wait * 3 / 2;
   for (;;) {
-    if (!core->serving() || core->stopping) {
+    if (!core->takes_work()) {
       co_return WriteReply{};
     }
     bool waiting = false;
-    switch (core->state()) {
+    switch (core->election->state()) {
       case api::NodeState::kFollower:
       case api::NodeState::kClone:
       case api::NodeState::kCatchingUp:
       case api::NodeState::kReadOnlyReplica: {
         const auto leader = core->election->leader();
-        const auto* member = leader ? core->members.find(leader->node) : nullptr;
+        const auto* member = leader ? core->gossip->find(*leader) : nullptr;
         if (member != nullptr) {
           if (auto reply = co_await forward(core, member->http, request)) {
             co_return *std::move(reply);
@@ -226,7 +227,7 @@ net::awaitable<WriteReply> write(std::shared_ptr<Core> core, WriteRequest reques
       case api::NodeState::kPreReplica:
       case api::NodeState::kPreReadOnlyReplica:
       case api::NodeState::kReadOnlyLeaderless:
-        waiting = core->last_leader.has_value();
+        waiting = core->election->last_leader().has_value();
         break;
       default:
         break;

@@ -1,0 +1,101 @@
+#include "nodeagent/node/detail/core.h"
+
+#include "engine/base/failpoint.h"
+#include "nodeagent/node/authentication.h"
+#include "nodeagent/node/detail/following.h"
+#include "nodeagent/node/detail/gossip_service.h"
+#include "nodeagent/node/detail/leadership.h"
+#include "nodeagent/node/scavenger.h"
+#include "nodeagent/node/users.h"
+
+namespace verger::node {
+
+Core::Core(NodeOptions node_options, NodeEnvironment environment,
+           std::unique_ptr<streams::Database> database)
+    : NodeContext(std::move(node_options), std::move(environment), std::move(database)),
+      gossip(std::make_unique<GossipService>(*this, [this] { return election->describe_self(); })),
+      election(std::make_unique<ElectionDriver>(*this, *gossip,
+                                                static_cast<ElectionConsequences&>(*this))),
+      leadership(std::make_unique<Leadership>(*this, *election)),
+      following(std::make_unique<Following>(*this, *gossip, *election)),
+      authenticator(std::make_unique<Authenticator>(*this)) {}
+
+Core::~Core() = default;
+
+void Core::start(NodeAddresses node_addresses) {
+  set_started(std::move(node_addresses));
+  if (log().truncated_at_open()) {
+    VERGER_FAILPOINT("node.truncated-at-open");
+    if (options.misbehaviour.exits_to_truncate) {
+      env.on_shutdown();
+    }
+  }
+  gossip->add_seeds();
+  scavenger = std::make_unique<Scavenger>(*this);
+  env.log.info("node started", {{"node", self},
+                                {"instance", instance.to_string()},
+                                {"writer", std::to_string(log().end().value())}});
+  election->start();
+  spawn(tick_loop(shared_from_this()));
+  gossip->start();
+}
+
+void Core::begin_stop() { set_stopping(); }
+
+void Core::abandon() {
+  set_stopped();
+  following->stop();
+  leadership->drop();
+  if (scavenger) {
+    scavenger->abandon();
+  }
+  drop_tasks();
+  changed.notify();
+}
+
+void Core::fail(const Error& error) {
+  if (failed()) {
+    return;
+  }
+  env.log.error("the node's disk failed; it serves no more", {{"reason", error.message}});
+  leadership->drop();
+  following->stop();
+  set_failed();
+  changed.notify();
+  env.on_failure(error);
+}
+
+void Core::follow(const LeaderInfo& leader) { following->follow(leader); }
+void Core::stop_following() { following->stop(); }
+void Core::prepare_to_lead(EpochNumber term) { leadership->prepare(term); }
+void Core::drain() { leadership->drain(); }
+void Core::stop_leading() { leadership->stop(); }
+
+void Core::state_changed(api::NodeState state) {
+  scavenger->state_changed(state);
+  if (state == api::NodeState::kLeader && !options.insecure) {
+    spawn(create_default_users(shared_from_this()));
+  }
+}
+
+net::awaitable<void> Core::tick_loop(std::shared_ptr<Core> core) {
+  while (core->serving()) {
+    co_await core->env.timers.sleep_for(core->options.timings.tick);
+    if (core->serving()) {
+      core->tick();
+    }
+  }
+}
+
+void Core::tick() {
+  election->refresh_log();
+  gossip->tick(election->leader());
+  following->tick();
+  leadership->tick();
+  election->tick();
+  if (leadership->writes_in_flight()) {
+    changed.notify();  // deadlines are looked at by those who wait
+  }
+}
+
+}  // namespace verger::node

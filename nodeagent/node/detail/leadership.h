@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nodeagent/http/frames.h"
+#include "nodeagent/node/detail/election_driver.h"
+#include "nodeagent/node/detail/node_context.h"
+
+namespace verger::node {
+
+/// A follower on its leader's side.
+struct Subscriber {
+  explicit Subscriber(const net::any_io_executor& executor) : wake(executor) {}
+  NodeId node;
+  Uuid instance;
+  bool voter = true;
+  EpochNumber term{-1};
+  std::shared_ptr<http::FrameConnection> connection;
+  /// Durable on its disk, and the same as ours.
+  LogPosition acknowledged{0};
+  bool accepted = false;
+  bool closed = false;
+  Monotonic last_heard{0};
+  Monotonic last_sent{0};
+  LogPosition told_commit{-1};
+  bool told_in_quorum = false;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  Notifier wake;
+
+  void close() {
+    closed = true;
+    connection->close();
+    wake.notify();
+  }
+};
+
+/// This node as the leader of a term: its subscribers, what a majority has on disk (and so is
+/// committed), and the writes that wait for it. How the log gets to a subscriber is in
+/// replication_leader.h.
+class Leadership {
+ public:
+  Leadership(NodeContext& context, ElectionDriver& election)
+      : context_(context), election_(election) {}
+
+  // --- The election's orders ---
+  /// Writes the epoch of `term`; the election hears once it is committed.
+  void prepare(EpochNumber term);
+  /// No new writes; the election hears once none is in flight.
+  void drain() { draining_ = true; }
+  void stop();
+  /// Whoever waits for a commit learns that its outcome is unknown; subscribers are dropped. Also
+  /// for a node that ends without its election.
+  void drop();
+  /// Call it with the node's ticks: drops the silent, wakes for heartbeats, reports to the
+  /// election.
+  void tick();
+
+  // --- Writes ---
+  [[nodiscard]] bool accepts_writes() const;
+  [[nodiscard]] bool writes_in_flight() const { return !waiters_.empty(); }
+  /// Our log or an acknowledgement moved.
+  void advance_commit();
+  /// True when committed; false: unknown outcome (time, or leadership ran out).
+  static net::awaitable<bool> wait_for_commit(std::shared_ptr<Leadership> leadership,
+                                              LogPosition end);
+
+  // --- Subscribers ---
+  /// The term led; -1: none.
+  [[nodiscard]] EpochNumber term() const { return term_; }
+  [[nodiscard]] const std::vector<std::shared_ptr<Subscriber>>& subscribers() const {
+    return subscribers_;
+  }
+  /// A node has connected; it is nobody yet.
+  void enter(std::shared_ptr<Subscriber> subscriber);
+  /// Its log is a prefix of ours: from now on it counts. Its older connections are closed.
+  void accept(Subscriber& subscriber);
+  /// Its connection is over; it must not count for a majority any more.
+  void leave(const std::shared_ptr<Subscriber>& subscriber);
+
+  [[nodiscard]] NodeContext& context() const { return context_; }
+
+ private:
+  /// A write that waits for its majority.
+  struct CommitWaiter {
+    LogPosition end;
+    bool committed = false;
+    /// Leadership ended first: it may or may not survive.
+    bool lost = false;
+  };
+
+  /// Up to where a majority of the voters has the log on disk; nullopt: fewer are subscribed.
+  [[nodiscard]] std::optional<LogPosition> majority_position() const;
+
+  NodeContext& context_;
+  ElectionDriver& election_;
+  EpochNumber term_{-1};
+  LogPosition epoch_end_{0};  ///< end of the own epoch's records; only above it commits count
+  bool draining_ = false;
+  std::list<std::shared_ptr<CommitWaiter>> waiters_;
+  std::vector<std::shared_ptr<Subscriber>> subscribers_;
+};
+
+}  // namespace verger::node

@@ -1,0 +1,29 @@
+#include "nodeagent/node/detail/node_context.h"
+
+#include "nodeagent/node/gossip.h"
+
+namespace verger::node {
+
+NodeContext::NodeContext(NodeOptions node_options, NodeEnvironment environment,
+                         std::unique_ptr<streams::Database> database)
+    : options(std::move(node_options)),
+      env(std::move(environment)),
+      instance(env.random.uuid()),
+      born(env.clock.now()),
+      changed(env.executor),
+      database_(std::move(database)),
+      tasks_(std::make_unique<http::TaskGroup>(env.executor, env.log, "node")) {}
+
+void NodeContext::set_started(NodeAddresses node_addresses) {
+  addresses = std::move(node_addresses);
+  self = node_id(addresses.http);
+  started_ = true;
+}
+
+void NodeContext::spawn(net::awaitable<void> work) {
+  if (tasks_) {
+    tasks_->spawn(std::move(work));
+  }
+}
+
+}  // namespace verger::node
