@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/journal/append_and_fold.h"
-#include "engine/base/digest.h"
+#include "engine/base/secret.h"
 #include "nodeagent/http/loopback.h"
 
 namespace verger::controller {
@@ -26,20 +26,6 @@ std::optional<ApiRole> parse_role(std::string_view text) {
     }
   }
   return std::nullopt;
-}
-
-std::string hash_of(const std::string& salt, std::string_view secret) {
-  return to_hex(sha256(as_bytes(salt + std::string(secret))));
-}
-
-/// Takes as long whatever differs.
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0U : 1U;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |=
-        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
 }
 
 }  // namespace
@@ -74,8 +60,8 @@ Result<void> Access::fold(const JournalEvent& event) {
                       .created_by = data.value("by", std::string()),
                       .created_at = event.at,
                       .revoked = false,
-                      .salt = data.value("salt", std::string()),
-                      .hash = data.value("hash", std::string())};
+                      .kept = {.salt = data.value("salt", std::string()),
+                               .hash = data.value("hash", std::string())}};
   return {};
 }
 
@@ -101,8 +87,7 @@ Result<Principal> Access::who(const http::Request& request) const {
     const auto end = text.find('_');
     const auto token = tokens_.find(text.substr(0, end));
     if (end != std::string_view::npos && token != tokens_.end() && !token->second.revoked &&
-        equal_in_constant_time(token->second.hash,
-                               hash_of(token->second.salt, text.substr(end + 1)))) {
+        token->second.kept.matches(text.substr(end + 1))) {
       return Principal{token->second.name, token->second.role};
     }
   }
@@ -126,22 +111,14 @@ Result<Access::Created> Access::create(std::string name, std::string_view role, 
     return Error{Errc::kInvalidArgument,
                  "the first token must be an admin's: from then on nobody gets in without one"};
   }
-  const auto random_text = [this] {
-    auto text = random_.uuid().to_string() + random_.uuid().to_string();
-    std::erase(text, '-');
-    return text;
-  };
-  Token token;
-  token.id = random_text().substr(0, 12);
-  token.salt = random_text();
-  const auto secret = random_text();
+  const auto made = make_secret(random_);
   const json data{{"name", name},
                   {"role", to_string(*parsed)},
-                  {"salt", token.salt},
-                  {"hash", hash_of(token.salt, secret)},
+                  {"salt", made.kept.salt},
+                  {"hash", made.kept.hash},
                   {"by", std::move(by)}};
-  VERGER_CHECK(append(token.id, Revision(0), events::kTokenCreated, data.dump()));
-  return Created{tokens_.at(token.id), fmt::format("{}{}_{}", kMark, token.id, secret)};
+  VERGER_CHECK(append(made.id, Revision(0), events::kTokenCreated, data.dump()));
+  return Created{tokens_.at(made.id), fmt::format("{}{}_{}", kMark, made.id, made.secret)};
 }
 
 Result<void> Access::append(const std::string& id, Revision folded, std::string_view type,

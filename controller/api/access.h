@@ -9,6 +9,7 @@
 #include "controller/api/routes.h"
 #include "controller/journal/journal.h"
 #include "engine/base/random.h"
+#include "engine/base/secret.h"
 #include "nodeagent/http/message.h"
 
 namespace verger::controller {
@@ -36,8 +37,7 @@ struct Token {
   std::string created_by;
   Ticks created_at;
   bool revoked = false;
-  std::string salt;
-  std::string hash;  ///< hex SHA-256 of salt and secret; the secret itself is nowhere
+  SaltedHash kept;  ///< the secret itself is nowhere
 };
 
 /// Tokens, roles and the audit trail. One thread; the journal outlives it.

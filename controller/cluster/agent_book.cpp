@@ -7,7 +7,6 @@
 
 #include "controller/cluster/names.h"
 #include "controller/journal/append_and_fold.h"
-#include "engine/base/digest.h"
 
 namespace verger::controller {
 namespace {
@@ -22,20 +21,6 @@ constexpr seconds kLongestToken = std::chrono::hours(24 * 7);
 
 std::string key_of(std::string_view cluster, std::string_view node) {
   return fmt::format("{}/{}", cluster, node);
-}
-
-std::string token_hash(const std::string& salt, std::string_view secret) {
-  return to_hex(sha256(as_bytes(salt + std::string(secret))));
-}
-
-/// Both are digests of the same length; takes as long whatever differs.
-bool same_digest(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0U : 1U;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |=
-        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
 }
 
 Ticks after(Ticks time, seconds duration) {
@@ -95,8 +80,8 @@ Result<void> AgentBook::fold(const JournalEvent& event) {
                   .created_by = data.value("by", std::string()),
                   .hosts = data.value("hosts", std::vector<std::string>()),
                   .expires_at = expires_at};
-    token.salt = data.value("salt", std::string());
-    token.hash = data.value("hash", std::string());
+    token.kept = {.salt = data.value("salt", std::string()),
+                  .hash = data.value("hash", std::string())};
     tokens_[id] = std::move(token);
   } else if (event.type == events::kAgentEnrolled) {
     auto& token = tokens_[id];
@@ -179,23 +164,16 @@ Result<AgentBook::NewToken> AgentBook::create_token(const std::string& cluster,
   VERGER_TRY(const auto trial, certificates::make_key_and_request());
   VERGER_CHECK(parts_.authority->issue(trial.request, subject_of(cluster, node, hosts),
                                        parts_.clock.now(), seconds(1)));
-  const auto random_text = [this] {
-    auto text = parts_.random.uuid().to_string() + parts_.random.uuid().to_string();
-    std::erase(text, '-');
-    return text;
-  };
-  const auto id = random_text().substr(0, 12);
-  const auto salt = random_text();
-  const auto secret = random_text();
-  const json data{{"token", id},
-                  {"salt", salt},
-                  {"hash", token_hash(salt, secret)},
+  const auto made = make_secret(parts_.random);
+  const json data{{"token", made.id},
+                  {"salt", made.kept.salt},
+                  {"hash", made.kept.hash},
                   {"hosts", hosts},
                   {"expires_at", format_ticks(after(parts_.clock.now(), valid_for))},
                   {"by", by}};
   VERGER_CHECK(append(cluster, node, events::kAgentTokenCreated, data.dump()));
-  return NewToken{tokens_.at(id).open, fmt::format("{}{}_{}_{}", kTokenMark, id, secret,
-                                                   parts_.authority->fingerprint())};
+  return NewToken{tokens_.at(made.id).open, fmt::format("{}{}_{}_{}", kTokenMark, made.id, made.secret,
+                                                        parts_.authority->fingerprint())};
 }
 
 Result<AgentBook::Enrolment> AgentBook::enrol(std::string_view text, std::string_view request) {
@@ -214,7 +192,7 @@ Result<AgentBook::Enrolment> AgentBook::enrol(std::string_view text, std::string
   }
   const auto& token = found->second;
   const auto secret = text.substr(first + 1, second - first - 1);
-  if (!same_digest(token.hash, token_hash(token.salt, secret)) || token.replaced) {
+  if (!token.kept.matches(secret) || token.replaced) {
     return unknown;
   }
   const auto cluster = token.open.cluster;

@@ -9,6 +9,7 @@
 
 #include "controller/journal/journal.h"
 #include "engine/base/random.h"
+#include "engine/base/secret.h"
 #include "nodeagent/certificates/authority.h"
 
 namespace verger::controller {
@@ -110,8 +111,7 @@ class AgentBook {
  private:
   struct Token {
     OpenAgentToken open;
-    std::string salt;
-    std::string hash;
+    SaltedHash kept;
     std::string used_with_key;  ///< not empty: used
     bool replaced = false;
     Ticks used_at{};

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/digest.h"
+#include "engine/base/secret.h"
 #include "nodeagent/http/base64.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/users.h"

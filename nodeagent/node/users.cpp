@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/secret.h"
 #include "nodeagent/http/base64.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/write_service.h"
@@ -84,10 +84,6 @@ StoredPassword hash_password(std::string_view password, Random& random) {
     }
   }
   return {http::base64_encode(derive(password, salt)), http::base64_encode(salt)};
-}
-
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 bool password_matches(const StoredPassword& stored, std::string_view password) {

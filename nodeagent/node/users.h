@@ -30,8 +30,6 @@ struct StoredPassword {
 StoredPassword hash_password(std::string_view password, Random& random);
 /// Takes the same time whatever the password, also for a record without hash.
 bool password_matches(const StoredPassword& stored, std::string_view password);
-/// True for equal texts; takes the same time wherever they differ.
-bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 struct User {
   std::string login{};

@@ -1,0 +1,39 @@
+#include "engine/base/secret.h"
+
+#include <gtest/gtest.h>
+
+namespace verger {
+namespace {
+
+TEST(Secret, ProvesItselfAgainstWhatIsKept) {
+  SeededRandom random(1);
+  const auto one = make_secret(random);
+  const auto other = make_secret(random);
+  EXPECT_EQ(one.id.size(), 12U);
+  EXPECT_EQ(one.secret.size(), 64U);
+  EXPECT_TRUE(one.kept.matches(one.secret));
+  EXPECT_FALSE(one.kept.matches(other.secret));
+  EXPECT_FALSE(one.kept.matches(one.secret.substr(1)));
+  EXPECT_FALSE(one.kept.matches(one.kept.hash));
+  EXPECT_NE(one.id, other.id);
+  EXPECT_NE(one.kept.salt, other.kept.salt);
+}
+
+TEST(Secret, MatchesNothingThatWasNeverKept) { EXPECT_FALSE(SaltedHash{}.matches("")); }
+
+// Journals hold hashes made so.
+TEST(Secret, IsHashedBehindItsSalt) {
+  EXPECT_TRUE(
+      (SaltedHash{"salt", "bede90386d450cea8b77b822f8887065e4e5abf132c2f9dccfcc7fbd4cba5e35"}
+           .matches("secret")));
+}
+
+TEST(Secret, ComparesWholeTexts) {
+  EXPECT_TRUE(equal_in_constant_time("abc", "abc"));
+  EXPECT_FALSE(equal_in_constant_time("abc", "abd"));
+  EXPECT_FALSE(equal_in_constant_time("abc", "ab"));
+  EXPECT_TRUE(equal_in_constant_time("", ""));
+}
+
+}  // namespace
+}  // namespace verger
