@@ -29,46 +29,52 @@ http::Handler Api::handler() {
   return [this](http::Request request) { return answer(std::move(request)); };
 }
 
+std::expected<Principal, http::Response> Api::principal_of(const http::Request& request,
+                                                           const std::string& path,
+                                                           ApiRole needed) const {
+  if (needed == ApiRole::kNobody) {
+    return Principal{};
+  }
+  auto who = parts_.access.who(request);
+  if (!who) {
+    auto refused = problem_of(who.error());
+    refused.headers.set("WWW-Authenticate", "Bearer");
+    return std::unexpected(std::move(refused));
+  }
+  if (who->role < needed) {
+    return std::unexpected(
+        problem(403, "forbidden",
+                fmt::format("{} has the role {}; {} {} needs {}", who->name, to_string(who->role),
+                            request.method, path, to_string(needed))));
+  }
+  return *std::move(who);
+}
+
 net::awaitable<http::Response> Api::answer(http::Request request) {
   const auto target = http::parse_target(request.target);
   if (!target) {
     co_return problem(400, "bad_request", target.error().message);
   }
   const auto& path = target->segments;
-  const bool scrape = path.size() == 1 && path[0] == "metrics" && request.method == "GET";
-  if (!scrape && (path.size() < 3 || path[0] != "api" || path[1] != "v1")) {
+  if (path.size() == 1 && path[0] == "metrics" && request.method == "GET") {
+    auto principal = principal_of(request, target->path, ApiRole::kViewer);
+    if (!principal) {
+      co_return std::move(principal).error();
+    }
+    co_return co_await metrics_answer(parts_);
+  }
+  if (path.size() < 3 || path[0] != "api" || path[1] != "v1") {
     co_return no_route(request);
   }
-  auto needed = ApiRole::kViewer;
-  const Route* route = nullptr;
-  if (!scrape) {
-    std::vector<std::string_view> methods;
-    route = find_route(request.method, std::span(path).subspan(2), methods);
-    if (route == nullptr) {
-      co_return methods.empty()
-          ? no_route(request)
-          : wrong_method(request, fmt::format("{}", fmt::join(methods, ", ")));
-    }
-    needed = route->role;
+  std::vector<std::string_view> methods;
+  const auto* route = find_route(request.method, std::span(path).subspan(2), methods);
+  if (route == nullptr) {
+    co_return methods.empty() ? no_route(request)
+                              : wrong_method(request, fmt::format("{}", fmt::join(methods, ", ")));
   }
-  Principal principal;
-  if (needed != ApiRole::kNobody) {
-    const auto who = parts_.access.who(request);
-    if (!who) {
-      auto refused = problem_of(who.error());
-      refused.headers.set("WWW-Authenticate", "Bearer");
-      co_return refused;
-    }
-    principal = *who;
-    if (principal.role < needed) {
-      co_return problem(
-          403, "forbidden",
-          fmt::format("{} has the role {}; {} {} needs {}", principal.name,
-                      to_string(principal.role), request.method, target->path, to_string(needed)));
-    }
-  }
-  if (scrape) {
-    co_return co_await metrics_answer(parts_);
+  auto principal = principal_of(request, target->path, route->role);
+  if (!principal) {
+    co_return std::move(principal).error();
   }
   if (route->id == "enrolAgent") {
     // Whoever has no token must not be able to fill the journal: what succeeds records itself.
@@ -77,10 +83,16 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
   if (request.method == "GET" || route->id == "validatePolicy" || route->id == "diffPolicy") {
     const http::Request asked{
         .method = request.method, .target = request.target, .headers = request.headers};
-    auto response = co_await dispatch(std::move(request), *target, principal.name);
+    auto response = co_await dispatch(std::move(request), *target, principal->name);
     answer_conditionally(asked, response);
     co_return response;
   }
+  co_return co_await answer_on_record(std::move(request), *target, *std::move(principal),
+                                      route->id);
+}
+
+net::awaitable<http::Response> Api::answer_on_record(http::Request request, http::Target target,
+                                                     Principal principal, std::string_view route) {
   std::string key_stream;
   if (const auto key = request.headers.get("Idempotency-Key"); key && request.method == "POST") {
     if (key->empty() || key->size() > 200) {
@@ -92,12 +104,12 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
       co_return *std::move(known);
     }
   }
-  const auto asked = parts_.access.asked(principal, request, route->id);
+  const auto asked = parts_.access.asked(principal, request, route);
   if (!asked) {
     co_return problem_of(asked.error());  // what cannot be put on record is not done
   }
   if (key_stream.empty()) {
-    auto response = co_await dispatch(std::move(request), *target, principal.name);
+    auto response = co_await dispatch(std::move(request), std::move(target), principal.name);
     parts_.access.answered(*asked, response.status);
     co_return response;
   }
@@ -112,7 +124,7 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
       }
       ~Entry() { keys.erase(key); }  // also where the handler throws: the key is to be used again
     } under_way(under_way_, key_stream);
-    response = co_await dispatch(std::move(request), *target, principal.name);
+    response = co_await dispatch(std::move(request), std::move(target), principal.name);
   }
   parts_.access.answered(*asked, response.status);
   keep_answer(original, key_stream, response);

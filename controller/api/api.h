@@ -1,8 +1,10 @@
 #pragma once
 
+#include <expected>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -45,8 +47,15 @@ class Api {
   http::Handler handler();
 
  private:
-  /// Route, token, role, audit, idempotency; then dispatch().
+  /// Route, token, role; then dispatch(), on record where something may change.
   net::awaitable<http::Response> answer(http::Request request);
+  /// Who asks, if he may; nobody where nobody needs to be known. The error is the answer.
+  [[nodiscard]] std::expected<Principal, http::Response> principal_of(const http::Request& request,
+                                                                      const std::string& path,
+                                                                      ApiRole needed) const;
+  /// With audit, and once only for one Idempotency-Key. `route`: its operationId.
+  net::awaitable<http::Response> answer_on_record(http::Request request, http::Target target,
+                                                  Principal principal, std::string_view route);
   net::awaitable<http::Response> dispatch(http::Request request, http::Target target,
                                           std::string by);
   net::awaitable<http::Response> clusters(http::Request request, http::Target target,
