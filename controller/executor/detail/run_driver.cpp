@@ -73,6 +73,54 @@ net::awaitable<void> RunDriver::drive() {
   }
 }
 
+/// True when all of the group's steps have ended well; false: look at the run's state again.
+net::awaitable<bool> RunDriver::drive_group(const planner::Stage& stage,
+                                            const planner::Group& group) {
+  run_->group_failed = false;
+  std::vector<net::awaitable<StepEnd>> work;
+  std::vector<const planner::Step*> failed;
+  for (const auto& step : group) {
+    const auto step_status = state_of(step).status;
+    if (step_status == StepStatus::kFailed) {
+      failed.push_back(&step);
+      run_->group_failed = true;
+    } else if (!has_ended_step(step_status)) {
+      work.push_back(drive_step(shared_from_this(), &stage, &step));
+    }
+  }
+  const auto ends = co_await gather(std::move(work));
+  check();
+  if (std::ranges::find(ends, StepEnd::kPutOff) != ends.end()) {
+    record(events::kStagePutOff, {{"stage", stage.id}, {"reason", "its node leads the cluster"}});
+    co_return false;
+  }
+  for (const auto& step : group) {
+    if (state_of(step).status == StepStatus::kFailed &&
+        std::ranges::find(failed, &step) == failed.end()) {
+      failed.push_back(&step);
+    }
+  }
+  if (!failed.empty()) {
+    co_await fail_stage(
+        stage, fmt::format("{}: {}", failed.front()->id, state_of(*failed.front()).reason));
+    co_return false;
+  }
+  if (cancelling()) {
+    co_return false;
+  }
+  if (std::ranges::find(ends, StepEnd::kClosed) != ends.end()) {
+    co_await roll_back(stage, "hours");
+    co_return false;
+  }
+  if (std::ranges::find(ends, StepEnd::kLeft) != ends.end()) {
+    if (pausing()) {
+      co_await roll_back(stage, "pause");
+    }
+    co_return false;
+  }
+  co_return true;
+}
+
 /// True when the run may go on with the next stage; false: look at the run's state again.
 net::awaitable<bool> RunDriver::drive_stage(const planner::Stage& stage) {
   auto status = run_->state.stages.at(stage.id).status;
@@ -93,46 +141,7 @@ net::awaitable<bool> RunDriver::drive_stage(const planner::Stage& stage) {
   }
   begin_deadline(stage, stage.deadline_ms);
   for (const auto& group : stage.groups) {
-    run_->group_failed = false;
-    std::vector<net::awaitable<StepEnd>> work;
-    std::vector<const planner::Step*> failed;
-    for (const auto& step : group) {
-      const auto step_status = state_of(step).status;
-      if (step_status == StepStatus::kFailed) {
-        failed.push_back(&step);
-        run_->group_failed = true;
-      } else if (!has_ended_step(step_status)) {
-        work.push_back(drive_step(shared_from_this(), &stage, &step));
-      }
-    }
-    const auto ends = co_await gather(std::move(work));
-    check();
-    if (std::ranges::find(ends, StepEnd::kPutOff) != ends.end()) {
-      record(events::kStagePutOff, {{"stage", stage.id}, {"reason", "its node leads the cluster"}});
-      co_return false;
-    }
-    for (const auto& step : group) {
-      if (state_of(step).status == StepStatus::kFailed &&
-          std::ranges::find(failed, &step) == failed.end()) {
-        failed.push_back(&step);
-      }
-    }
-    if (!failed.empty()) {
-      co_await fail_stage(
-          stage, fmt::format("{}: {}", failed.front()->id, state_of(*failed.front()).reason));
-      co_return false;
-    }
-    if (cancelling()) {
-      co_return false;
-    }
-    if (std::ranges::find(ends, StepEnd::kClosed) != ends.end()) {
-      co_await roll_back(stage, "hours");
-      co_return false;
-    }
-    if (std::ranges::find(ends, StepEnd::kLeft) != ends.end()) {
-      if (pausing()) {
-        co_await roll_back(stage, "pause");
-      }
+    if (!co_await drive_group(stage, group)) {
       co_return false;
     }
   }

@@ -29,6 +29,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
  private:
   // run_driver.cpp: forwards, stage by stage
   net::awaitable<bool> drive_stage(const planner::Stage& stage);
+  net::awaitable<bool> drive_group(const planner::Stage& stage, const planner::Group& group);
   net::awaitable<void> fail_stage(const planner::Stage& stage, std::string reason);
   [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
   /// The first step not ended whose kind this controller does not know.
@@ -55,6 +56,16 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> pause_point();
 
   // step_begin.cpp: gates, permits, intent, act
+  struct ClosedGates {
+    std::string reason{};  ///< of all that are closed; empty: none is
+    nlohmann::json gates = nlohmann::json::array();
+    bool only_hours = true;
+    /// The node's turn comes after the others' instead; then nothing else is said.
+    bool put_off = false;
+  };
+  /// What holds the step back now, its hours if they are too short for it among that.
+  ClosedGates closed_gates(const planner::Stage& stage, const planner::Step& step,
+                           const StepContext& context);
   /// From gates to the answer of the act; nullopt: go on with what the step's state says.
   net::awaitable<std::optional<StepEnd>> start_step(const planner::Stage& stage,
                                                     const planner::Step& step);
@@ -81,6 +92,12 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   // step_watch.cpp: looks until the intent is known to have ended one way or the other
   net::awaitable<std::optional<StepEnd>> watch_step(const planner::Stage& stage,
                                                     const planner::Step& step);
+  /// Each journals `news` too.
+  void tell_progress(const planner::Step& step, const Verdict& verdict, std::vector<NewEvent> news);
+  void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<NewEvent> news);
+  /// What has not arrived is asked for again. False: it is given up, and the step begins anew.
+  net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
+                                 StepContext context);
 
   // run_surroundings.cpp
   void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);

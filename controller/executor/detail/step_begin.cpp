@@ -147,19 +147,20 @@ net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
   co_return Result<void>{};
 }
 
-net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stage& stage,
-                                                             const planner::Step& step) {
-  if (const auto found = run_->back_off.find(step.id);
-      found != run_->back_off.end() && monotonic() < found->second.until) {
-    co_await nap(poll());
-    co_return std::nullopt;
-  }
-  auto context = context_of(step, co_await look(Depth::kThorough));
+RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
+                                               const planner::Step& step,
+                                               const StepContext& context) {
+  ClosedGates closed;
+  const auto add = [&closed](const planner::GateState& state) {
+    closed.gates.push_back({{"gate", state.gate},
+                            {"code", state.code},
+                            {"node", state.node},
+                            {"reason", state.reason},
+                            {"value", state.value},
+                            {"limit", state.limit}});
+  };
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
-  std::string reason;
-  auto gates = json::array();
-  bool only_hours = true;
   for (const auto& gate : step.gates) {
     for (const auto& state :
          planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms)) {
@@ -168,7 +169,8 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
         continue;
       }
       if (state.verdict == planner::GateVerdict::kPutOff && may_put_off) {
-        co_return StepEnd::kPutOff;
+        closed.put_off = true;
+        return closed;
       }
       if (state.verdict == planner::GateVerdict::kPutOff) {
         alert_once(
@@ -177,34 +179,45 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
                         "the leadership by hand, or leave the node out with `verger run skip`",
                         step.id, step.node));
       }
-      reason += fmt::format("{}{}{}{}", reason.empty() ? "" : "; ", state.node,
-                            state.node.empty() ? "" : ": ", state.reason);
-      only_hours = only_hours && state.gate == "hours";
-      gates.push_back({{"gate", state.gate},
-                       {"code", state.code},
-                       {"node", state.node},
-                       {"reason", state.reason},
-                       {"value", state.value},
-                       {"limit", state.limit}});
+      closed.reason += fmt::format("{}{}{}{}", closed.reason.empty() ? "" : "; ", state.node,
+                                   state.node.empty() ? "" : ": ", state.reason);
+      closed.only_hours = closed.only_hours && state.gate == "hours";
+      add(state);
     }
   }
-  if (reason.empty()) {
-    reason = does_not_fit(stage, step, context);
-    if (!reason.empty()) {
-      gates.push_back({{"gate", "hours"},
-                       {"code", "does-not-fit"},
-                       {"node", step.node},
-                       {"reason", reason},
-                       {"value", ""},
-                       {"limit", ""}});
+  if (closed.reason.empty()) {
+    closed.reason = does_not_fit(stage, step, context);
+    if (!closed.reason.empty()) {
+      planner::GateState hours;
+      hours.gate = "hours";
+      hours.code = "does-not-fit";
+      hours.node = step.node;
+      hours.reason = closed.reason;
+      add(hours);
     }
   }
-  if (!reason.empty()) {
-    if (only_hours && stage.on_failure == planner::FailureRule::kUndoAll && has_begun(stage)) {
+  return closed;
+}
+
+net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stage& stage,
+                                                             const planner::Step& step) {
+  if (const auto found = run_->back_off.find(step.id);
+      found != run_->back_off.end() && monotonic() < found->second.until) {
+    co_await nap(poll());
+    co_return std::nullopt;
+  }
+  auto context = context_of(step, co_await look(Depth::kThorough));
+  auto closed = closed_gates(stage, step, context);
+  if (closed.put_off) {
+    co_return StepEnd::kPutOff;
+  }
+  if (!closed.reason.empty()) {
+    if (closed.only_hours && stage.on_failure == planner::FailureRule::kUndoAll &&
+        has_begun(stage)) {
       co_return StepEnd::kClosed;
     }
-    co_await wait_for_gate(stage, step, std::move(reason), std::move(gates), only_hours,
-                           until_hours_change(context));
+    co_await wait_for_gate(stage, step, std::move(closed.reason), std::move(closed.gates),
+                           closed.only_hours, until_hours_change(context));
     co_return std::nullopt;
   }
   auto& kind = kind_of(step);

@@ -28,7 +28,62 @@ bool ends_intent(Verdict::Kind kind) {
   return false;
 }
 
+NewEvent new_event(std::string_view type, const json& data) {
+  return {std::string(type), data.dump()};
+}
+
 }  // namespace
+
+void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
+                              std::vector<NewEvent> news) {
+  const auto& state = state_of(step);
+  auto& told = run_->progress_told[step.id];
+  const bool memo_is_new = !parsed(verdict.memo).empty();
+  const bool changed = parsed(state.progress) != parsed(verdict.note);
+  const bool due = monotonic() - told >= core_->parts.options.progress_interval;
+  if (state.status == StepStatus::kUnknown || memo_is_new || (changed && due)) {
+    told = monotonic();
+    news.push_back(new_event(
+        events::kStepProgress,
+        {{"step", step.id}, {"progress", parsed(verdict.note)}, {"memo", parsed(verdict.memo)}}));
+  }
+  if (!news.empty()) {
+    record_all(std::move(news));
+  }
+}
+
+void RunDriver::tell_unknown(const planner::Step& step, const Verdict& verdict,
+                             std::vector<NewEvent> news) {
+  const auto& state = state_of(step);
+  if (state.status != StepStatus::kUnknown || state.reason != verdict.note) {
+    news.push_back(new_event(events::kStepUnknown, {{"step", step.id}, {"reason", verdict.note}}));
+  }
+  if (is_skipped(step)) {
+    news.push_back(new_event(
+        events::kStepSkipped,
+        {{"step", step.id},
+         {"reason",
+          fmt::format("its node is skipped; the outcome is not known: {}", verdict.note)}}));
+  }
+  if (!news.empty()) {
+    record_all(std::move(news));
+  }
+}
+
+net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const planner::Step& step,
+                                          StepContext context) {
+  if (cancelling() || is_skipped(step) || pausing()) {
+    if (co_await give_up_intent(step, context, "it was never asked", false)) {
+      co_return false;
+    }
+    co_await nap(poll());
+    co_return true;
+  }
+  co_await act(stage, step, context, true);
+  // Refused: the intent is given up, the step begins anew.
+  const auto status = state_of(step).status;
+  co_return status == StepStatus::kActing || status == StepStatus::kUnknown;
+}
 
 net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stage& stage,
                                                              const planner::Step& step) {
@@ -46,31 +101,17 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
                  .values = {}};
     }
     auto news = new_values(verdict.values);
-    const auto add = [&news](std::string_view type, const json& data) {
-      news.push_back({std::string(type), data.dump()});
+    const auto record_end = [&](std::string_view type, const json& data) {
+      news.push_back(new_event(type, data));
+      record_all(std::move(news));
     };
     switch (verdict.kind) {
-      case Verdict::Kind::kRunning: {
-        const auto& state = state_of(step);
-        auto& told = run_->progress_told[step.id];
-        const bool memo_is_new = !parsed(verdict.memo).empty();
-        const bool changed = parsed(state.progress) != parsed(verdict.note);
-        const bool due = monotonic() - told >= core_->parts.options.progress_interval;
-        if (state.status == StepStatus::kUnknown || memo_is_new || (changed && due)) {
-          told = monotonic();
-          add(events::kStepProgress, {{"step", step.id},
-                                      {"progress", parsed(verdict.note)},
-                                      {"memo", parsed(verdict.memo)}});
-        }
-        if (!news.empty()) {
-          record_all(std::move(news));
-        }
+      case Verdict::Kind::kRunning:
+        tell_progress(step, verdict, std::move(news));
         break;
-      }
       case Verdict::Kind::kDone:
         failpoint(step, "before-outcome");
-        add(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.note)}});
-        record_all(std::move(news));
+        record_end(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.note)}});
         failpoint(step, "after-outcome");
         if (broken().second_resign && step.cost.leader_move &&
             context.snapshot.leader() != nullptr) {
@@ -78,59 +119,35 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
         }
         co_return StepEnd::kDone;
       case Verdict::Kind::kNotArrived:
-        if (cancelling() || is_skipped(step) || pausing()) {
-          if (co_await give_up_intent(step, context, "it was never asked", false)) {
-            co_return std::nullopt;
-          }
-          co_await nap(poll());
-          break;
-        }
-        co_await act(stage, step, context, true);
-        if (const auto status = state_of(step).status;
-            status != StepStatus::kActing && status != StepStatus::kUnknown) {
-          co_return std::nullopt;  // refused: the intent is given up, the step begins anew
+        if (!co_await ask_again(stage, step, context)) {
+          co_return std::nullopt;
         }
         break;
       case Verdict::Kind::kNotHappened:
-        add(events::kStepRetry, {{"step", step.id},
-                                 {"reason", verdict.note},
-                                 {"outcome", verdict.outcome},
-                                 {"counts", true}});
-        record_all(std::move(news));
+        record_end(events::kStepRetry, {{"step", step.id},
+                                        {"reason", verdict.note},
+                                        {"outcome", verdict.outcome},
+                                        {"counts", true}});
         back_off(step, verdict.note);
         co_await nap(poll());
         co_return std::nullopt;
       case Verdict::Kind::kStopped:
-        add(events::kStepInterrupted,
-            {{"step", step.id}, {"reason", verdict.note}, {"outcome", verdict.outcome}});
-        record_all(std::move(news));
+        record_end(events::kStepInterrupted,
+                   {{"step", step.id}, {"reason", verdict.note}, {"outcome", verdict.outcome}});
         if (!context.state.interrupting) {
           back_off(step, verdict.note);
         }
         co_return std::nullopt;
       case Verdict::Kind::kFailed:
-        add(events::kStepFailed, {{"step", step.id}, {"code", "failed"}, {"reason", verdict.note}});
-        record_all(std::move(news));
+        record_end(events::kStepFailed,
+                   {{"step", step.id}, {"code", "failed"}, {"reason", verdict.note}});
         co_return StepEnd::kFailed;
-      case Verdict::Kind::kUnknown: {
-        const auto& state = state_of(step);
-        if (state.status != StepStatus::kUnknown || state.reason != verdict.note) {
-          add(events::kStepUnknown, {{"step", step.id}, {"reason", verdict.note}});
-        }
-        if (is_skipped(step)) {
-          add(events::kStepSkipped,
-              {{"step", step.id},
-               {"reason",
-                fmt::format("its node is skipped; the outcome is not known: {}", verdict.note)}});
-        }
-        if (!news.empty()) {
-          record_all(std::move(news));
-        }
+      case Verdict::Kind::kUnknown:
+        tell_unknown(step, verdict, std::move(news));
         if (is_skipped(step)) {
           co_return StepEnd::kSkipped;
         }
         break;
-      }
     }
     if (past_deadline(stage, step, "under way")) {
       record(events::kStepFailed,
