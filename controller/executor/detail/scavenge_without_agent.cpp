@@ -102,6 +102,77 @@ Verdict adopted(const std::string& id) {
   return out;
 }
 
+Verdict stopped_by_someone() {
+  return verdict(Verdict::Kind::kNotHappened, "stopped-by-someone", "somebody else stopped it");
+}
+
+/// Nobody told us an id: a run that is new here since the start was asked for is ours.
+net::awaitable<Verdict> look_for_start(StepContext context, std::set<std::string> known) {
+  const auto ids = co_await recent_ids(context);
+  if (!ids) {
+    co_return verdict(Verdict::Kind::kUnknown, ids.error().message);
+  }
+  const auto fresh = std::ranges::find_if(
+      *ids, [&known](const std::string& each) { return !known.contains(each); });
+  if (fresh != ids->end()) {
+    co_return adopted(*fresh);
+  }
+  co_return was_patient(context, kNoStart)
+      ? verdict(Verdict::Kind::kNotHappened, "it never started")
+      : verdict(Verdict::Kind::kUnknown, kNoStart);
+}
+
+/// What the last entry of the run's log, `end`, says of it.
+net::awaitable<Verdict> judge_end(StepContext context, std::string id,
+                                  std::vector<api::ScavengeEvent> log, api::ScavengeEvent end) {
+  if (end.result == "Success" && end.error.empty()) {
+    const auto memo = parsed_or_empty(context.state.memo);
+    if (memo.value("syncOnly", false) && makes_point(context) && !did_work(log) &&
+        !co_await earlier_did_work(context)) {
+      co_return verdict(Verdict::Kind::kNotHappened, kNothingToDo,
+                        "there is no new point: the attempt before ended without making one");
+    }
+    co_return claim_done(context, id, end.space_saved);
+  }
+  if (end.result == "Stopped") {
+    co_return context.state.interrupting
+        ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
+        : stopped_by_someone();
+  }
+  // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text tells.
+  const bool restarted = end.error.empty() || end.error == "The node was restarted.";
+  co_return verdict(Verdict::Kind::kNotHappened, restarted ? "interrupted" : "errored",
+                    fmt::format("it ended {}: {}", end.result, end.error));
+}
+
+/// The log has no end, and may never have one; from 24.10 the node itself remembers its last
+/// scavenge, until it is restarted.
+net::awaitable<Verdict> ask_for_last(StepContext context, std::string id) {
+  const auto* node = context.node();
+  const auto peers = context.peers;
+  const auto name = context.step.node;
+  const auto version = node->version;
+  const auto last = co_await peers->last_scavenge(name, version);
+  if (last && last->id == id) {
+    switch (last->result) {
+      case client::LastResult::kSuccess:
+        co_return claim_done(context, id, json());
+      case client::LastResult::kStopped:
+        co_return stopped_by_someone();
+      case client::LastResult::kErrored:
+        co_return verdict(Verdict::Kind::kNotHappened, "errored",
+                          "the node says that its last scavenge was this one, and Errored");
+      case client::LastResult::kInProgress:
+        co_return running({{"scavengeId", id}});
+      case client::LastResult::kUnknown:
+        break;
+    }
+  }
+  co_return was_patient(context, kNoEnd) ? verdict(Verdict::Kind::kNotHappened, "no-end",
+                                                   "it does not run any more, its log has no end")
+                                         : verdict(Verdict::Kind::kUnknown, kNoEnd);
+}
+
 }  // namespace
 
 net::awaitable<Readiness> prepare_without_agent(StepContext context) {
@@ -172,18 +243,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
                       fmt::format("scavenge {} runs, which is not ours", current));
   }
   if (id.empty()) {
-    const auto ids = co_await recent_ids(context);
-    if (!ids) {
-      co_return verdict(Verdict::Kind::kUnknown, ids.error().message);
-    }
-    const auto fresh = std::ranges::find_if(
-        *ids, [&known](const std::string& each) { return !known.contains(each); });
-    if (fresh != ids->end()) {
-      co_return adopted(*fresh);
-    }
-    co_return was_patient(context, kNoStart)
-        ? verdict(Verdict::Kind::kNotHappened, "it never started")
-        : verdict(Verdict::Kind::kUnknown, kNoStart);
+    co_return co_await look_for_start(std::move(context), std::move(known));
   }
   const auto peers = context.peers;
   const auto name = context.step.node;
@@ -195,51 +255,13 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
     const auto end =
         std::ranges::find(*log, std::string("$scavengeCompleted"), &api::ScavengeEvent::type);
     if (end != log->end()) {
-      if (end->result == "Success" && end->error.empty()) {
-        if (memo.value("syncOnly", false) && makes_point(context) && !did_work(*log) &&
-            !co_await earlier_did_work(context)) {
-          co_return verdict(Verdict::Kind::kNotHappened, kNothingToDo,
-                            "there is no new point: the attempt before ended without making one");
-        }
-        co_return claim_done(context, id, end->space_saved);
-      }
-      if (end->result == "Stopped") {
-        co_return context.state.interrupting
-            ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
-            : verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
-                      "somebody else stopped it");
-      }
-      // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text tells.
-      const bool restarted = end->error.empty() || end->error == "The node was restarted.";
-      co_return verdict(Verdict::Kind::kNotHappened, restarted ? "interrupted" : "errored",
-                        fmt::format("it ended {}: {}", end->result, end->error));
+      co_return co_await judge_end(std::move(context), id, *log, *end);
     }
   }
   if (context.state.interrupting) {
     co_return verdict(Verdict::Kind::kStopped, "it does not run any more, its log has no end");
   }
-  // The entry may be lost for ever; from 24.10 the node itself remembers, until it is restarted.
-  const auto version = node->version;
-  const auto last = co_await peers->last_scavenge(name, version);
-  if (last && last->id == id) {
-    switch (last->result) {
-      case client::LastResult::kSuccess:
-        co_return claim_done(context, id, json());
-      case client::LastResult::kStopped:
-        co_return verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
-                          "somebody else stopped it");
-      case client::LastResult::kErrored:
-        co_return verdict(Verdict::Kind::kNotHappened, "errored",
-                          "the node says that its last scavenge was this one, and Errored");
-      case client::LastResult::kInProgress:
-        co_return running({{"scavengeId", id}});
-      case client::LastResult::kUnknown:
-        break;
-    }
-  }
-  co_return was_patient(context, kNoEnd) ? verdict(Verdict::Kind::kNotHappened, "no-end",
-                                                   "it does not run any more, its log has no end")
-                                         : verdict(Verdict::Kind::kUnknown, kNoEnd);
+  co_return co_await ask_for_last(std::move(context), id);
 }
 
 net::awaitable<void> stop_without_agent(StepContext context) {
