@@ -31,6 +31,21 @@ Result<Ticks> time_in(const json& data, const char* name) {
   return parse_ticks(data.value(name, std::string()));
 }
 
+/// As the event kAgentEnrolled tells it.
+Result<EnrolledAgent> enrolled_agent(std::string cluster, std::string node, const json& data,
+                                     Ticks at) {
+  EnrolledAgent agent;
+  agent.cluster = std::move(cluster);
+  agent.node = std::move(node);
+  agent.serials = {data.value("serial", std::string())};
+  agent.authority = data.value("authority", std::string());
+  agent.hosts = data.value("hosts", std::vector<std::string>());
+  agent.enrolled_at = at;
+  VERGER_TRY(agent.not_before, time_in(data, "not_before"));
+  VERGER_TRY(agent.not_after, time_in(data, "not_after"));
+  return agent;
+}
+
 }  // namespace
 
 Result<void> AgentBook::load() {
@@ -60,46 +75,26 @@ Result<void> AgentBook::fold(const JournalEvent& event) {
   if (!data.is_object()) {
     return Error{Errc::kCorruption, fmt::format("{} is no JSON object", event.type)};
   }
-  const auto id = data.value("token", std::string());
-  if (event.type == events::kAgentTokenCreated || event.type == events::kAgentForgotten) {
-    for (auto& [other, token] : tokens_) {
-      if (token.open.cluster == cluster && token.open.node == node) {
-        token.replaced = token.replaced || token.used_with_key.empty();
-      }
-    }
+  if (event.type == events::kAgentTokenCreated) {
+    replace_open_tokens(cluster, node);
+    return fold_token(cluster, node, data);
   }
   if (event.type == events::kAgentForgotten) {
+    replace_open_tokens(cluster, node);
     entry.agent.reset();
     entry.issued.reset();
-  } else if (event.type == events::kAgentTokenCreated) {
-    Token token;
-    VERGER_TRY(const auto expires_at, time_in(data, "expires_at"));
-    token.open = {.cluster = cluster,
-                  .node = node,
-                  .id = id,
-                  .created_by = data.value("by", std::string()),
-                  .hosts = data.value("hosts", std::vector<std::string>()),
-                  .expires_at = expires_at};
-    token.kept = {.salt = data.value("salt", std::string()),
-                  .hash = data.value("hash", std::string())};
-    tokens_[id] = std::move(token);
-  } else if (event.type == events::kAgentEnrolled) {
-    auto& token = tokens_[id];
+    return {};
+  }
+  if (event.type == events::kAgentEnrolled) {
+    auto& token = tokens_[data.value("token", std::string())];
     token.used_with_key = data.value("key", std::string());
     token.used_at = event.at;
     token.certificate = data.value("certificate", std::string());
-    EnrolledAgent agent;
-    agent.cluster = cluster;
-    agent.node = node;
-    agent.serials = {data.value("serial", std::string())};
-    agent.authority = data.value("authority", std::string());
-    agent.hosts = data.value("hosts", std::vector<std::string>());
-    agent.enrolled_at = event.at;
-    VERGER_TRY(agent.not_before, time_in(data, "not_before"));
-    VERGER_TRY(agent.not_after, time_in(data, "not_after"));
-    entry.agent = std::move(agent);
+    VERGER_TRY(entry.agent, enrolled_agent(cluster, node, data, event.at));
     entry.issued.reset();
-  } else if (event.type == events::kAgentRenewed && entry.agent) {
+    return {};
+  }
+  if (event.type == events::kAgentRenewed && entry.agent) {
     // Until it is known to have arrived the agent has the one before, whose end is what counts.
     IssuedCertificate issued;
     issued.serial = data.value("serial", std::string());
@@ -108,7 +103,9 @@ Result<void> AgentBook::fold(const JournalEvent& event) {
     VERGER_TRY(issued.not_after, time_in(data, "not_after"));
     entry.agent->serials.push_back(issued.serial);
     entry.issued = std::move(issued);
-  } else if (event.type == events::kAgentCertificateArrived && entry.agent) {
+    return {};
+  }
+  if (event.type == events::kAgentCertificateArrived && entry.agent) {
     if (entry.issued && entry.issued->serial == data.value("serial", std::string())) {
       entry.agent->serials = {entry.issued->serial};
       entry.agent->authority = entry.issued->authority;
@@ -116,9 +113,32 @@ Result<void> AgentBook::fold(const JournalEvent& event) {
       entry.agent->not_after = entry.issued->not_after;
       entry.issued.reset();
     }
-  } else {
-    return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
+    return {};
   }
+  return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
+}
+
+void AgentBook::replace_open_tokens(const std::string& cluster, const std::string& node) {
+  for (auto& [id, token] : tokens_) {
+    if (token.open.cluster == cluster && token.open.node == node) {
+      token.replaced = token.replaced || token.used_with_key.empty();
+    }
+  }
+}
+
+Result<void> AgentBook::fold_token(const std::string& cluster, const std::string& node,
+                                   const json& data) {
+  Token token;
+  VERGER_TRY(const auto expires_at, time_in(data, "expires_at"));
+  token.open = {.cluster = cluster,
+                .node = node,
+                .id = data.value("token", std::string()),
+                .created_by = data.value("by", std::string()),
+                .hosts = data.value("hosts", std::vector<std::string>()),
+                .expires_at = expires_at};
+  token.kept = {.salt = data.value("salt", std::string()),
+                .hash = data.value("hash", std::string())};
+  tokens_[token.open.id] = std::move(token);
   return {};
 }
 
@@ -172,8 +192,9 @@ Result<AgentBook::NewToken> AgentBook::create_token(const std::string& cluster,
                   {"expires_at", format_ticks(after(parts_.clock.now(), valid_for))},
                   {"by", by}};
   VERGER_CHECK(append(cluster, node, events::kAgentTokenCreated, data.dump()));
-  return NewToken{tokens_.at(made.id).open, fmt::format("{}{}_{}_{}", kTokenMark, made.id, made.secret,
-                                                        parts_.authority->fingerprint())};
+  return NewToken{
+      tokens_.at(made.id).open,
+      fmt::format("{}{}_{}_{}", kTokenMark, made.id, made.secret, parts_.authority->fingerprint())};
 }
 
 Result<AgentBook::Enrolment> AgentBook::enrol(std::string_view text, std::string_view request) {

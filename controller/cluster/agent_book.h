@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "controller/journal/journal.h"
 #include "engine/base/random.h"
 #include "engine/base/secret.h"
@@ -135,6 +137,9 @@ class AgentBook {
   Result<void> append(const std::string& cluster, const std::string& node, std::string_view type,
                       std::string data);
   Result<void> fold(const JournalEvent& event);
+  Result<void> fold_token(const std::string& cluster, const std::string& node,
+                          const nlohmann::json& data);
+  void replace_open_tokens(const std::string& cluster, const std::string& node);
 
   Parts parts_;
   std::map<std::string, Entry, std::less<>> entries_;  ///< by "cluster/node"
