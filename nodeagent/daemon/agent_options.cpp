@@ -1,8 +1,8 @@
 #include "nodeagent/daemon/agent_options.h"
 
-#include <bit>
 #include <fmt/format.h>
 
+#include "nodeagent/daemon/detail/option_checks.h"
 #include "nodeagent/daemon/identity.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/loopback.h"
@@ -16,9 +16,8 @@ using settings::Traits;
 constexpr const char* kNode = "VERGER_NODE_";
 constexpr const char* kAgent = "VERGER_AGENT_";
 constexpr const char* kDefaultPassword = "changeit";
-/// Of SQLite.
-constexpr std::uint32_t kLeastPageSize = 512;
-constexpr std::uint32_t kLargestPageSize = 65'536;
+/// The largest page of SQLite.
+constexpr std::uint32_t kMostKibibytes = 64;
 
 /// "127.0.0.1:2111,127.0.0.1:2112"
 Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls) {
@@ -36,136 +35,59 @@ Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls)
   return seeds;
 }
 
-Error wrong(std::string text) { return {Errc::kInvalidArgument, std::move(text)}; }
-
-/// Without TLS nobody can tell who talks to whom: then only this machine may.
-Result<void> check_reach(const ProgramOptions& options) {
-  if (options.role != Role::kAgent && !options.node_has_tls()) {
-    for (const auto& host : {options.node_ip, options.replication_ip}) {
-      if (!http::is_loopback(host)) {
-        return wrong(
-            fmt::format("--node-ip {}: without TLS the node listens on loopback only; give "
-                        "--certificate-file, --certificate-private-key-file and "
-                        "--trusted-root-certificates-path",
-                        host));
-      }
-    }
-    for (const auto& seed : options.node.gossip_seeds) {
-      if (!http::is_loopback(seed.host)) {
-        return wrong(fmt::format("--gossip-seed {}: without TLS the node talks to loopback only",
-                                 seed.url()));
-      }
-    }
-  }
-  if (options.role != Role::kNode && !options.agent_has_tls() &&
-      !http::is_loopback(options.agent_ip)) {
-    return wrong(
-        fmt::format("--agent-ip {}: without TLS the agent listens on loopback only; enrol "
-                    "it (verger-agent enrol --help), or give --agent-certificate-file and its key",
-                    options.agent_ip));
-  }
-  return {};
-}
-
-Result<void> check_node(const ProgramOptions& options) {
-  if (options.node.database.empty()) {
-    return wrong("--db is missing: the database directory of the node");
-  }
-  if (options.node.cluster_size < 1) {
-    return wrong("--cluster-size counts the voting nodes, so it is at least 1");
-  }
-  if (options.node.max_mem_table_size < 1) {
-    return wrong("--max-mem-table-size must be at least 1");
-  }
-  if (options.node.cluster_size > 1 && options.node.gossip_seeds.empty()) {
-    return wrong(
-        "--cluster-size above 1 needs --gossip-seed: host:port of the other nodes, separated by "
-        "commas");
-  }
-  if (options.node.cluster_size == 1 && options.node.gossip_seeds.size() > 1) {
-    return wrong("several gossip seeds with --cluster-size 1");
-  }
-  if (options.node.read_only_replica && options.node.cluster_size == 1) {
-    return wrong("--read-only-replica needs --cluster-size above 1");
-  }
-  if (options.node.database == options.node.index) {
-    return wrong("--db and --index must be different directories");
-  }
-  if (options.node.scavenge_history_max_age_days < 1) {
-    return wrong(fmt::format("--scavenge-history-max-age {}: whole days, 1 or more",
-                             options.node.scavenge_history_max_age_days));
-  }
-  // A file of a wrong page size would stop every scavenge, also once the option is right again.
-  const auto page_size = options.node.scavenge_backend_page_size;
-  if (!std::has_single_bit(page_size) || page_size < kLeastPageSize ||
-      page_size > kLargestPageSize) {
-    return wrong(
-        fmt::format("--scavenge-backend-page-size {}: a power of two from 512 to 65536 (bytes), or "
-                    "from 1 to 64 (KiB); scavenging.db was made with 16384 unless you chose "
-                    "another",
-                    page_size));
-  }
-  return {};
-}
-
 /// In KiB, as operators write it, where it could not be a number of bytes.
 std::uint32_t page_size_in_bytes(std::uint32_t given) {
-  return given <= kLargestPageSize / 1024 ? given * 1024 : given;
+  return given <= kMostKibibytes ? given * 1024 : given;
 }
 
-Result<void> check_files(const http::TlsFiles& files, std::string_view prefix) {
-  if (files.certificate.empty() != files.private_key.empty()) {
-    return wrong(
-        fmt::format("{0}certificate-file and {0}certificate-private-key-file belong "
-                    "together: give both or none",
-                    prefix));
+/// The well-known passwords count on loopback only.
+void settle_default_passwords(ProgramOptions& options) {
+  auto& node = options.node;
+  const bool known = node.default_admin_password == kDefaultPassword ||
+                     node.default_ops_password == kDefaultPassword;
+  if (node.insecure || !known) {
+    return;
   }
-  if (!files.certificate.empty() && files.trusted_roots.empty()) {
-    return wrong(
-        fmt::format("{}certificate-file needs {}: whom to trust", prefix,
-                    prefix == "--" ? "--trusted-root-certificates-path" : "--agent-trusted-roots"));
+  if (http::is_loopback(options.node_ip)) {
+    options.warnings.emplace_back(
+        "a new database gets users with the well-known password 'changeit': fit for trying out "
+        "on this machine only");
+    return;
   }
-  return {};
+  // Users that are there already keep theirs.
+  for (auto* password : {&node.default_admin_password, &node.default_ops_password}) {
+    if (*password == kDefaultPassword) {
+      password->clear();
+    }
+  }
+  options.warnings.emplace_back(
+      "the default passwords of admin and ops count on loopback only: a new database needs "
+      "VERGER_NODE_DEFAULT_ADMIN_PASSWORD and VERGER_NODE_DEFAULT_OPS_PASSWORD");
 }
 
-Result<void> check(const ProgramOptions& options) {
-  if (options.role != Role::kAgent) {  // else they are another process's
-    VERGER_CHECK(check_files(options.node_tls, "--"));
-  }
-  VERGER_CHECK(check_files(options.agent_tls, "--agent-"));
-  VERGER_CHECK(check_reach(options));
-  if (options.role != Role::kAgent) {
-    VERGER_CHECK(check_node(options));
-  }
-  if (options.role != Role::kNode && options.state_directory.empty()) {
-    return wrong("--state is missing: a directory for the agent's journal");
-  }
-  if (options.service.start_command.empty() != options.service.stop_command.empty()) {
-    return wrong("--start-command and --stop-command belong together: give both or none");
-  }
-  if (options.role == Role::kAgent) {
-    if (options.node_url.empty()) {
-      return wrong("--node is missing: the URL of the node beside this agent");
-    }
-    if (options.node.database.empty()) {
-      return wrong("--db is missing: the database directory of the node beside this agent");
-    }
-    auto node = http::parse_endpoint(options.node_url);
-    if (!node) {
-      return node.error().within("--node " + options.node_url);
-    }
-    if (!node->tls && !http::is_loopback(node->host)) {
-      return wrong(fmt::format("--node {}: without TLS the agent talks to loopback only; use https",
-                               options.node_url));
-    }
-    if (node->tls && options.node_tls.trusted_roots.empty()) {
-      return wrong(
-          fmt::format("--node {}: https needs --trusted-root-certificates-path: the roots "
-                      "that the node's certificate chains to",
-                      options.node_url));
+/// What it got by enrolling, or else what the node has.
+void settle_agent_tls(ProgramOptions& options) {
+  if (const auto identity = IdentityFiles::in(options.state_directory);
+      options.role != Role::kNode && !options.state_directory.empty() && identity.there()) {
+    if (options.agent_has_tls()) {
+      options.warnings.push_back(
+          fmt::format("--agent-certificate-file is given, so what this agent got by enrolling is "
+                      "not used ({})",
+                      identity.certificate.string()));
+    } else {
+      options.agent_tls = identity.tls();
+      options.agent_enrolled = true;
     }
   }
-  return {};
+  if (options.role == Role::kBoth && !options.agent_has_tls() &&
+      options.agent_tls.private_key.empty()) {
+    options.agent_tls.certificate = options.node_tls.certificate;
+    options.agent_tls.private_key = options.node_tls.private_key;
+    options.agent_tls.private_key_password = options.node_tls.private_key_password;
+  }
+  if (options.agent_has_tls() && options.agent_tls.trusted_roots.empty()) {
+    options.agent_tls.trusted_roots = options.node_tls.trusted_roots;
+  }
 }
 
 std::string source_text(Source source) {
@@ -383,17 +305,7 @@ void OptionParser::declare_agent() {
                 {.group = "Agent", .prefix = kAgent, .unit = "ms"});
 }
 
-Result<ProgramOptions> OptionParser::finish() {
-  auto options = options_;
-  options.role = role_ == "node" ? Role::kNode : role_ == "agent" ? Role::kAgent : Role::kBoth;
-  options.node.database = database_;
-  options.node.index = index_;
-  for (auto* address : {&options.node_ip, &options.replication_ip, &options.agent_ip}) {
-    if (address->empty()) {
-      *address = host_;
-    }
-  }
-  options.warnings = settings_.warnings();
+void OptionParser::settle_node_tls(ProgramOptions& options) const {
   options.node_tls.check_own_chain = true;
   if (insecure_ && options.node_has_tls()) {
     options.node_tls = {};
@@ -401,50 +313,9 @@ Result<ProgramOptions> OptionParser::finish() {
   }
   // Without TLS only this machine can reach the node, and everybody on it is the system account.
   options.node.insecure = !options.node_has_tls();
-  if (!options.node.insecure) {
-    const bool known = options.node.default_admin_password == kDefaultPassword ||
-                       options.node.default_ops_password == kDefaultPassword;
-    if (known && !http::is_loopback(options.node_ip)) {
-      // Users that are there already keep theirs.
-      for (auto* password :
-           {&options.node.default_admin_password, &options.node.default_ops_password}) {
-        if (*password == kDefaultPassword) {
-          password->clear();
-        }
-      }
-      options.warnings.emplace_back(
-          "the default passwords of admin and ops count on loopback only: a new database needs "
-          "VERGER_NODE_DEFAULT_ADMIN_PASSWORD and VERGER_NODE_DEFAULT_OPS_PASSWORD");
-    } else if (known) {
-      options.warnings.emplace_back(
-          "a new database gets users with the well-known password 'changeit': fit for trying out "
-          "on this machine only");
-    }
-  }
-  if (const auto identity = IdentityFiles::in(options.state_directory);
-      options.role != Role::kNode && !options.state_directory.empty() && identity.there()) {
-    if (options.agent_has_tls()) {
-      options.warnings.push_back(
-          fmt::format("--agent-certificate-file is given, so what this agent got by enrolling is "
-                      "not used ({})",
-                      identity.certificate.string()));
-    } else {
-      options.agent_tls = identity.tls();
-      options.agent_enrolled = true;
-    }
-  }
-  if (options.role == Role::kBoth && !options.agent_has_tls() &&
-      options.agent_tls.private_key.empty()) {
-    options.agent_tls.certificate = options.node_tls.certificate;
-    options.agent_tls.private_key = options.node_tls.private_key;
-    options.agent_tls.private_key_password = options.node_tls.private_key_password;
-  }
-  if (options.agent_has_tls() && options.agent_tls.trusted_roots.empty()) {
-    options.agent_tls.trusted_roots = options.node_tls.trusted_roots;
-  }
-  options.service.limit = std::chrono::milliseconds(service_timeout_ms_);
-  options.connection_lifetime = std::chrono::milliseconds(connection_lifetime_ms_);
-  VERGER_TRY(options.node.gossip_seeds, parse_seeds(seeds_, options.node_has_tls()));
+}
+
+void OptionParser::settle_timings(ProgramOptions& options) const {
   auto& timings = options.node.timings;
   using ms = std::chrono::milliseconds;
   if (options.fast_timings) {
@@ -461,8 +332,11 @@ Result<ProgramOptions> OptionParser::finish() {
   wanted("write-timeout-ms", timings_.write_timeout, timings.write_timeout);
   wanted("dead-member-removal-period-sec", timings_.dead_member_removal_seconds * 1000,
          timings.dead_member_removal);
-  options.node.scavenge_backend_page_size =
-      page_size_in_bytes(options.node.scavenge_backend_page_size);
+  options.service.limit = ms(service_timeout_ms_);
+  options.connection_lifetime = ms(connection_lifetime_ms_);
+}
+
+void OptionParser::list_effective(ProgramOptions& options) const {
   for (auto& option : settings_.effective()) {
     if (option.name == "ScavengeBackendPageSize") {
       option.value = std::to_string(options.node.scavenge_backend_page_size);
@@ -478,6 +352,27 @@ Result<ProgramOptions> OptionParser::finish() {
                                         .unit = option.unit});
     }
   }
+}
+
+Result<ProgramOptions> OptionParser::finish() {
+  auto options = options_;
+  options.role = role_ == "node" ? Role::kNode : role_ == "agent" ? Role::kAgent : Role::kBoth;
+  options.node.database = database_;
+  options.node.index = index_;
+  for (auto* address : {&options.node_ip, &options.replication_ip, &options.agent_ip}) {
+    if (address->empty()) {
+      *address = host_;
+    }
+  }
+  options.warnings = settings_.warnings();
+  settle_node_tls(options);
+  settle_default_passwords(options);
+  settle_agent_tls(options);
+  settle_timings(options);
+  VERGER_TRY(options.node.gossip_seeds, parse_seeds(seeds_, options.node_has_tls()));
+  options.node.scavenge_backend_page_size =
+      page_size_in_bytes(options.node.scavenge_backend_page_size);
+  list_effective(options);
   VERGER_CHECK(check(options));
   return options;
 }

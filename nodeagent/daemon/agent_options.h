@@ -82,6 +82,10 @@ class OptionParser {
   void declare_certificates();
   void declare_database();
   void declare_agent();
+  void settle_node_tls(ProgramOptions& options) const;
+  void settle_timings(ProgramOptions& options) const;
+  /// What GET /info/options of the node shows.
+  void list_effective(ProgramOptions& options) const;
 
   settings::Settings settings_;
   ProgramOptions options_;
