@@ -1,4 +1,3 @@
-#include <charconv>
 #include <fmt/format.h>
 
 #include <boost/asio/post.hpp>
@@ -11,6 +10,7 @@
 #include "controller/api/members.h"
 #include "controller/journal/chain.h"
 #include "engine/base/digest.h"
+#include "engine/base/number_from_text.h"
 
 // /tokens, /audit, and answers kept for Idempotency-Key.
 namespace verger::controller {
@@ -103,14 +103,12 @@ net::awaitable<http::Response> Api::verify_audit() {
 }
 
 http::Response Api::audit(const http::Target& target) {
-  const std::string text(target.parameter("after").value_or("0"));
-  std::int64_t after = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), after);
-  if (error != std::errc() || end != text.data() + text.size() || after < 0) {
+  const auto after = number_from_text<std::int64_t>(target.parameter("after").value_or("0"));
+  if (!after || *after < 0) {
     return problem(400, "bad_request", "after must be a sequence number of the journal");
   }
   auto entries = json::array();
-  Sequence looked_at(after);
+  Sequence looked_at(*after);
   while (entries.size() < 500) {
     const auto events = parts_.journal.read_all(looked_at, 500);
     if (!events) {

@@ -1,13 +1,13 @@
 #include "controller/api/answers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/base/digest.h"
 #include "engine/base/json_depth.h"
+#include "engine/base/number_from_text.h"
 
 namespace verger::controller {
 
@@ -65,10 +65,11 @@ http::Response paged_answer(std::string_view member, const std::vector<std::stri
   constexpr std::size_t kMost = 1'000;
   auto limit = kUsual;
   if (const auto text = target.parameter("limit")) {
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
-    if (error != std::errc() || end != text->data() + text->size() || limit < 1 || limit > kMost) {
+    const auto wanted = number_from_text<std::size_t>(*text);
+    if (!wanted || *wanted < 1 || *wanted > kMost) {
       return problem(400, "bad_request", "limit takes 1 to 1000");
     }
+    limit = *wanted;
   }
   std::size_t begin = 0;
   if (const auto cursor = target.parameter("cursor")) {

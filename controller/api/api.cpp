@@ -1,6 +1,5 @@
 #include "controller/api/api.h"
 
-#include <charconv>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,20 +9,12 @@
 #include "controller/api/metrics.h"
 #include "controller/api/routes.h"
 #include "engine/base/digest.h"
+#include "engine/base/number_from_text.h"
 
 // From a request to whoever answers it: route, token, role, audit, idempotency. And /events, which
 // any part may have news for. The other routes are in *_routes.cpp.
 namespace verger::controller {
-namespace {
-
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
-                                                                  : std::nullopt;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 http::Handler Api::handler() {
   return [this](http::Request request) { return answer(std::move(request)); };
@@ -191,8 +182,8 @@ net::awaitable<http::Response> Api::events(http::Request request, http::Target t
   if (const auto last = request.headers.get("Last-Event-ID")) {
     after = *last;
   }
-  const auto sequence = parse_number(after);
-  const auto wait = parse_number(target.parameter("wait").value_or("0"));
+  const auto sequence = number_from_text<std::int64_t>(after);
+  const auto wait = number_from_text<std::int64_t>(target.parameter("wait").value_or("0"));
   if (!sequence || *sequence < 0 || !wait || *wait < 0 || *wait > 30) {
     co_return problem(400, "bad_request",
                       "after must be a sequence number of the journal, wait 0 to 30 seconds");

@@ -1,4 +1,3 @@
-#include <charconv>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +6,7 @@
 #include "controller/api/api.h"
 #include "controller/api/members.h"
 #include "controller/api/views.h"
+#include "engine/base/number_from_text.h"
 
 // /policies, /clusters/{name}/schedule, /clusters/{name}/pause and /resume.
 namespace verger::controller {
@@ -37,13 +37,10 @@ Result<std::optional<Revision>> expected_revision(const http::Request& request) 
   if (!header || *header == "*") {
     return std::optional<Revision>();
   }
-  std::string_view text = *header;
-  std::int64_t value = 0;
+  const std::string_view text = *header;
   if (text.size() > 2 && text.front() == '"' && text.back() == '"') {
-    text = text.substr(1, text.size() - 2);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size()) {
-      return std::optional(Revision(value));
+    if (const auto value = number_from_text<std::int64_t>(text.substr(1, text.size() - 2))) {
+      return std::optional(Revision(*value));
     }
   }
   return Error{Errc::kInvalidArgument, "If-Match takes the ETag of a policy, such as \"3\""};

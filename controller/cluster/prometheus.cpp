@@ -1,12 +1,12 @@
 #include "controller/cluster/prometheus.h"
 
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/gather.h"
+#include "engine/base/number_from_text.h"
 #include "nodeagent/http/loopback.h"
 
 namespace verger::controller {
@@ -27,10 +27,7 @@ std::optional<double> number_of(std::string_view text) {
   if (text == "NaN") {
     return std::nan("");
   }
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
-                                                                  : std::nullopt;
+  return number_from_text<double>(text);
 }
 
 Result<std::vector<double>> values_of(const http::Response& response) {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 #include <span>
 #include <vector>
+
+#include "engine/base/number_from_text.h"
 
 namespace verger::controller {
 namespace {
@@ -57,13 +58,11 @@ Result<int> number(const Field& field, std::string_view text) {
   if (const auto named = std::ranges::find(field.names, lower); named != field.names.end()) {
     return static_cast<int>(named - field.names.begin()) + field.low;
   }
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < field.low ||
-      value > field.high) {
+  const auto value = number_from_text<int>(text);
+  if (!value || *value < field.low || *value > field.high) {
     return wrong(field, text, fmt::format("it takes {} to {}", field.low, field.high));
   }
-  return value;
+  return *value;
 }
 
 template <std::size_t N>
@@ -73,9 +72,8 @@ Result<void> read_field(const Field& field, std::string_view text, std::bitset<N
     const auto range = part.substr(0, slash);
     int step = 1;
     if (slash != std::string_view::npos) {
-      const auto digits = part.substr(slash + 1);
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-      if (error != std::errc() || end != digits.data() + digits.size() || step < 1) {
+      step = number_from_text<int>(part.substr(slash + 1)).value_or(0);
+      if (step < 1) {
         return wrong(field, part, "the step must be 1 or more");
       }
     }

@@ -4,6 +4,7 @@
 
 #include "controller/scheduler/detail/yaml_fields.h"
 #include "controller/scheduler/schedule_policy.h"
+#include "engine/base/number_from_text.h"
 #include "nodeagent/http/client.h"
 
 namespace verger::controller {
@@ -383,14 +384,9 @@ class PolicyReader {
       fields.text("url", out.url);
       fields.text("query", out.query);
       const auto bound = [&fields](const char* key, std::string& into) {
-        double value = 0;
-        if (fields.text(key, into)) {
-          const char* const end = into.data() + into.size();
-          const auto [at, error] = std::from_chars(into.data(), end, value);
-          if (error != std::errc() || at != end) {
-            fields.problem(fields.get(key), fmt::format("{}{} is \"{}\"; it takes a number",
-                                                        fields.prefix(), key, into));
-          }
+        if (fields.text(key, into) && !number_from_text<double>(into)) {
+          fields.problem(fields.get(key), fmt::format("{}{} is \"{}\"; it takes a number",
+                                                      fields.prefix(), key, into));
         }
       };
       bound("at_least", out.at_least);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fmt/format.h>
 
+#include "engine/base/number_from_text.h"
 #include "nodeagent/http/base64.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/loopback.h"
@@ -280,8 +281,8 @@ Result<Endpoint> parse_endpoint(std::string_view url) {
   }
   out.port = 2113;
   if (has_port) {
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
-    if (error != std::errc{} || end != port.data() + port.size() || out.port == 0) {
+    out.port = number_from_text<std::uint16_t>(port).value_or(0);
+    if (out.port == 0) {
       return wrong("the port is not a number from 1 to 65535");
     }
   }

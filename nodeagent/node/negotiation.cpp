@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <vector>
 
+#include "engine/base/number_from_text.h"
+
 namespace verger::node {
 namespace {
 
@@ -146,11 +148,7 @@ std::optional<T> parse_number(std::string_view text) {
   if (plus) {
     text.remove_prefix(1);
   }
-  T value{};
-  const auto* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  const bool whole = !text.empty() && read.ec == std::errc() && read.ptr == end;
-  return whole && !(plus && text.starts_with('-')) ? std::optional(value) : std::nullopt;
+  return plus && text.starts_with('-') ? std::nullopt : number_from_text<T>(text);
 }
 template std::optional<std::int32_t> parse_number(std::string_view text);
 template std::optional<std::int64_t> parse_number(std::string_view text);

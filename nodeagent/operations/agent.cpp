@@ -1,11 +1,11 @@
 #include "nodeagent/operations/agent.h"
 
-#include <charconv>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/base/directories.h"
+#include "engine/base/number_from_text.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/http/router.h"
 #include "nodeagent/operations/answers.h"
@@ -156,17 +156,16 @@ class Agent::Impl {
   }
 
   net::awaitable<http::Response> get_digest(http::RoutedRequest request) {
-    std::int64_t point = -1;
-    const auto text = request.target.parameter("point").value_or("");
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), point);
-    if (error != std::errc() || end != text.data() + text.size() || point < 0) {
+    const auto point =
+        number_from_text<std::int64_t>(request.target.parameter("point").value_or(""));
+    if (!point || *point < 0) {
       co_return problem(400, "bad_request", "point must be the number of a scavenge point");
     }
     auto* node = environment_.inspection();
     if (node == nullptr) {
       co_return problem(503, "unavailable", "the node is stopped; a digest needs it running");
     }
-    const auto digest = digests_.ask(*node, point);
+    const auto digest = digests_.ask(*node, *point);
     if (!digest) {
       co_return problem_of(digest.error());
     }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <charconv>
 #include <fmt/format.h>
 #include <set>
 #include <string>
@@ -8,6 +7,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "controller/scheduler/schedule_policy.h"
+#include "engine/base/number_from_text.h"
 
 namespace verger::controller::detail {
 
@@ -72,15 +72,13 @@ class YamlFields {
     if (!text(key, value)) {
       return;
     }
-    std::int64_t parsed = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-    if (error != std::errc() || end != value.data() + value.size() || parsed < low ||
-        parsed > high) {
+    const auto parsed = number_from_text<std::int64_t>(value);
+    if (!parsed || *parsed < low || *parsed > high) {
       problem(node_[key],
               fmt::format("{}{} is \"{}\"; it takes {} to {}", prefix(), key, value, low, high));
       return;
     }
-    into = static_cast<T>(parsed);
+    into = static_cast<T>(*parsed);
   }
   template <class T>
   void choice(const std::string& key, T& into, std::initializer_list<T> choices) {
