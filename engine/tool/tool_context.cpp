@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/log/pending_truncation.h"
+
 namespace verger::tool {
 
 int exit_code_of(const Error& error) {
@@ -75,12 +77,40 @@ Result<void> check_directory(ToolContext& tool, const Path& directory) {
   return {};
 }
 
+namespace {
+
+/// A truncation is a node's business: it is told to by its leader, or by whoever restores a backup.
+/// A checkpoint file that lost its content (eight zeros) would take the whole log away.
+Result<void> refuse_truncation(ToolContext& tool, const Path& directory) {
+  VERGER_TRY(const auto pending, log::pending_truncation(tool.files, directory));
+  if (pending.value() < 0) {
+    return {};
+  }
+  const auto chaser = read_file(tool.files, directory / "chaser.chk");
+  const bool processed = chaser && chaser->size() >= sizeof(std::int64_t) &&
+                         pending.value() < load_le<std::int64_t>(chaser->data());
+  if (!processed) {
+    return {};  // as of a restored backup: nothing goes that the database has processed
+  }
+  return Error{
+      Errc::kRefused,
+      fmt::format("{}: says that the log is to be cut to {}, which takes records away that "
+                  "were processed already; a node that starts does it: start it first, or "
+                  "remove the file if that is not meant",
+                  (directory / "truncate.chk").string(), pending)};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
                                                          const DatabaseArguments& arguments,
                                                          log::Access access,
                                                          const IndexSettings& settings) {
   const Path directory = arguments.directory;
   VERGER_CHECK(check_directory(tool, directory));
+  if (access == log::Access::kWrite) {
+    VERGER_CHECK(refuse_truncation(tool, directory));
+  }
   streams::DatabaseOptions options;
   options.log.access = access;
   options.log.chunk_size = arguments.chunk_size;

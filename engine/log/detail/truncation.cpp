@@ -81,8 +81,9 @@ Result<void> check_against_log(const Asked& asked, const Snapshot& snapshot) {
   const auto writer_chunk = writer.value() / asked.chunk_size;
   if (writer.value() < 0 || writer_chunk >= kMaxChunkCount || asked.chunk() >= kMaxChunkCount) {
     return Error{Errc::kCorruption,
-                 fmt::format("{}: cannot truncate to {}: no database is that long", asked.where(),
-                             asked.position)};
+                 fmt::format("{}: cannot truncate to {}: no database is that long; write -1 (eight "
+                             "bytes ff) there to truncate nothing",
+                             asked.where(), asked.position)};
   }
   if (asked.position > writer) {
     return Error{Errc::kCorruption,

@@ -273,6 +273,9 @@ class ChunkVerifier {
       if (value && writer_ && *value > *writer_) {
         findings_.damage(path, 0, fmt::format("{} lies behind writer.chk ({})", *value, *writer_));
       }
+      if (value && *value < (name == std::string_view("epoch.chk") ? -1 : 0)) {
+        findings_.damage(path, 0, fmt::format("{} is no log position", *value));
+      }
     }
     VERGER_TRY(const auto proposal,
                read_checkpoint(tool_.files, directory_ / "proposal.chk", findings_));
@@ -282,7 +285,11 @@ class ChunkVerifier {
     }
     VERGER_TRY(const auto truncate,
                read_checkpoint(tool_.files, directory_ / "truncate.chk", findings_));
-    if (truncate && *truncate != -1) {
+    if (truncate && (*truncate < -1 || (writer_ && *truncate > *writer_))) {
+      findings_.damage(
+          directory_ / "truncate.chk", 0,
+          fmt::format("the log cannot be cut to {}; write -1 (eight bytes ff) there", *truncate));
+    } else if (truncate && *truncate != -1) {
       findings_.note(directory_ / "truncate.chk",
                      fmt::format("the next opening for writing cuts the log to {}", *truncate));
     }

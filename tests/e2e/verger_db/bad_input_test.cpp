@@ -234,6 +234,23 @@ TEST_F(VergerDbBadInput, DamagedCheckpoints) {
   expect_damage("chaser.chk", {"writer.chk"});
   std::filesystem::resize_file(database() / "proposal.chk", 3);
   expect_damage("proposal.chk");
+  for (const char* top : {"\x80", "\x01"}) {  // negative; behind the end
+    unpack("plain/never-scavenged/database.tar.zst");
+    overwrite("truncate.chk", 0, std::string(8, '\0'));
+    overwrite("truncate.chk", 7, std::string_view(top, 1));
+    expect_damage("truncate.chk", {"cannot be cut"});
+    expect_refusal({"index", "rebuild", database().string()}, 1, {"truncate.chk", "-1"});
+  }
+}
+
+TEST_F(VergerDbBadInput, ATruncationOfWhatWasProcessedIsLeftToANode) {
+  unpack("scavenge/basic-limits/before.tar.zst");
+  overwrite("truncate.chk", 0, std::string(8, '\0'));
+  for (const auto& command : {std::vector<std::string>{"scavenge"}, {"index", "rebuild"}}) {
+    auto arguments = command;
+    arguments.push_back(database().string());
+    expect_refusal(arguments, 2, {"truncate.chk", "start it first, or remove the file"});
+  }
 }
 
 TEST_F(VergerDbBadInput, AWriterCheckpointThatIsTooOldLosesNothing) {
