@@ -110,7 +110,9 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
       continue;
     }
     if (!slot->outcome) {
-      return slot->outcome.error().within(slot->rewrite->source().path().string());
+      const auto& error = slot->outcome.error();
+      const auto file = slot->rewrite->source().path().string();
+      return error.message.starts_with(file) ? error : error.within(file);
     }
     if (*slot->outcome) {
       VERGER_CHECK(finish(*slot));
