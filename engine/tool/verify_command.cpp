@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/scavenge/scavenge_state.h"
 #include "engine/tool/detail/parallel.h"
 #include "engine/tool/detail/verify_chunks.h"
 #include "engine/tool/detail/verify_index.h"
+#include "engine/tool/detail/verify_state.h"
 #include "engine/tool/table.h"
 
 namespace verger::tool {
@@ -41,6 +43,12 @@ Result<int> run(ToolContext& tool, const VerifyArguments& options) {
   } else {
     findings.damage(directory, std::nullopt,
                     "comparing index and log ended early: " + compared.error().message);
+  }
+  const auto index =
+      arguments.index_directory.empty() ? directory / "index" : Path(arguments.index_directory);
+  if (const auto state = verify_state(tool, index, how, findings); !state) {
+    findings.damage(scavenge::ScavengeState::path_in(index), std::nullopt,
+                    "not looked at: " + state.error().message);
   }
   findings.print(tool);
   const auto damage = findings.damage_count();
@@ -86,8 +94,8 @@ void add_verify_command(CLI::App& program, Action& chosen) {
                    "Chunks and tables looked at side by side (default: one for each processor)")
       ->check(CLI::Range(1, 64));
   command->add_option("--tmp-dir", arguments->scratch,
-                      "For sorting more than 8 million events (default: the system's directory for "
-                      "temporary files)");
+                      "For sorting more than 8 million events, and for a copy of scavenging.db "
+                      "(default: the system's directory for temporary files)");
   command->footer("Example:\n  verger-db verify /var/lib/eventstore");
   command->callback([arguments, &chosen] {
     chosen = [arguments](ToolContext& tool) { return run(tool, *arguments); };

@@ -209,6 +209,26 @@ TEST_F(VergerDbBadInput, ADamagedFilter) {
   expect_damage(filter + " at 0");
 }
 
+TEST_F(VergerDbBadInput, ADamagedStateOfScavenges) {
+  const std::string state = "index/scavenging/scavenging.db";
+  unpack("scavenge/second-scavenge/before.tar.zst");
+  overwrite(state, 0, "NotSQLite");
+  expect_damage(state, {"begins anew"});
+  unpack("scavenge/second-scavenge/before.tar.zst");
+  overwrite(state, 3 * 16'384, std::string(200, '\x55'));
+  expect_damage(state, {"begins anew"});
+  unpack("scavenge/second-scavenge/before.tar.zst");
+  std::filesystem::resize_file(database() / state, 3 * 16'384);
+  expect_damage(state, {"begins anew"});
+  const auto before = records_and_index();
+  const auto outcome = run_on_database("scavenge");
+  EXPECT_EQ(outcome.status, 1) << outcome.out;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr(state), HasSubstr("index/scavenging")));
+  EXPECT_EQ(records_and_index(), before);
+  std::filesystem::remove_all(database() / "index" / "scavenging");
+  EXPECT_EQ(run_on_database("scavenge").status, 0);
+}
+
 TEST_F(VergerDbBadInput, AnExistenceFilterWithoutAStream) {
   // The filter of a server that says of itself that it has the whole log.
   unpack("plain/never-scavenged/database.tar.zst");
