@@ -1,6 +1,7 @@
 #include "engine/log/chunk_checksum.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 
 #include "engine/base/assert.h"
@@ -11,6 +12,7 @@ namespace verger::log {
 namespace {
 
 constexpr std::size_t kPieceSize = 256UZ * 1024;
+constexpr std::chrono::milliseconds kBetweenPauses(20);
 
 }  // namespace
 
@@ -65,6 +67,25 @@ Result<void> ChunkChecksum::finish() {
   const auto computed = background_ != nullptr ? background_->finish() : md5_.finish();
   return computed == chunk_->footer()->md5 ? Result<void>()
                                            : detail::wrong_checksum(*chunk_, computed);
+}
+
+ChunkVerification::ChunkVerification(std::shared_ptr<const Chunk> chunk)
+    : chunk_(std::move(chunk)), thread_([this](const std::stop_token& stop) {
+        auto outcome = chunk_->verify_md5([&stop] {
+          return stop.stop_requested() ? Result<void>(Error{Errc::kCancelled, "not waited for"})
+                                       : Result<void>();
+        });
+        const std::lock_guard lock(mutex_);
+        outcome_ = std::move(outcome);
+        ended_.notify_all();
+      }) {}
+
+Result<void> ChunkVerification::finish(const std::function<Result<void>()>& pause) {
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, kBetweenPauses, [this] { return outcome_.has_value(); })) {
+    VERGER_CHECK(pause());
+  }
+  return *outcome_;
 }
 
 }  // namespace verger::log

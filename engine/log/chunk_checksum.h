@@ -1,7 +1,12 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
 
 #include "engine/base/background_md5.h"
 #include "engine/base/digest.h"
@@ -34,6 +39,25 @@ class ChunkChecksum {
   Md5 md5_;
   Bytes waiting_;  ///< not hashed yet: large pieces cost least
   std::uint64_t at_ = 0;
+};
+
+/// Compares a completed chunk with the MD5 in its footer in a thread of its own, which reads it
+/// from end to end: for a chunk that is about to be read. One thread uses it; its end is the
+/// thread's.
+class ChunkVerification {
+ public:
+  explicit ChunkVerification(std::shared_ptr<const Chunk> chunk);
+
+  [[nodiscard]] const Chunk& chunk() const { return *chunk_; }
+  /// Waits. Errors: kCorruption, kIo, those of `pause`, which is called again and again.
+  Result<void> finish(const std::function<Result<void>()>& pause);
+
+ private:
+  std::shared_ptr<const Chunk> chunk_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<Result<void>> outcome_;
+  std::jthread thread_;  ///< last: it ends before what it uses
 };
 
 }  // namespace verger::log

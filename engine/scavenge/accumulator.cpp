@@ -97,20 +97,40 @@ Result<bool> Accumulator::open_chunk() {
 
 Result<void> Accumulator::start_checksum(const std::shared_ptr<const log::Chunk>& chunk) {
   checksum_.reset();
-  if (!context_.is_unchecked(*chunk)) {
-    return {};
+  verification_.reset();
+  if (context_.is_unchecked(*chunk)) {
+    if (ahead_ != nullptr && &ahead_->chunk() == chunk.get()) {
+      verification_ = std::move(ahead_);
+    } else if (chunk->start() == chunk->end()) {
+      checksum_.emplace(chunk, context_.options.hash_in_background);
+    } else {  // of a merged chunk only a part is read at a time
+      VERGER_CHECK(chunk->verify_md5([this] { return context_.check_stop(); }));
+      context_.note_sound(*chunk);
+    }
   }
-  if (chunk->start() == chunk->end()) {
-    checksum_.emplace(chunk, context_.options.hash_in_background);
-    return {};
-  }
-  // Of a merged chunk only a part is read at a time.
-  VERGER_CHECK(chunk->verify_md5([this] { return context_.check_stop(); }));
-  context_.note_sound(*chunk);
+  look_ahead(*chunk);
   return {};
 }
 
+void Accumulator::look_ahead(const log::Chunk& chunk) {
+  const auto next = chunk.end_position();
+  if (!context_.options.hash_in_background || context_.options.threads == 1 ||
+      next > context_.point.position) {
+    return;
+  }
+  auto following = context_.parts.log.chunk_at(next);
+  if (following != nullptr && context_.is_unchecked(*following) &&
+      (ahead_ == nullptr || &ahead_->chunk() != following.get())) {
+    ahead_ = std::make_unique<log::ChunkVerification>(std::move(following));
+  }
+}
+
 Result<void> Accumulator::finish_checksum() {
+  if (verification_ != nullptr) {
+    VERGER_CHECK(verification_->finish([this] { return context_.check_stop(); }));
+    verification_.reset();
+    context_.note_sound(*file_);
+  }
   if (checksum_) {
     VERGER_CHECK(checksum_->finish());
     checksum_.reset();

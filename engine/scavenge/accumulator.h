@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,8 @@ class Accumulator final : public StageTask {
   Result<void> close_chunk();
   /// Begins to compare the chunk with its checksum.
   Result<void> start_checksum(const std::shared_ptr<const log::Chunk>& chunk);
+  /// With several threads the chunk after this one is compared at the same time.
+  void look_ahead(const log::Chunk& chunk);
   Result<void> finish_checksum();
   Result<void> take(const log::LogRecord& record);
   void report_chunk(Monotonic before_commit);
@@ -58,8 +61,10 @@ class Accumulator final : public StageTask {
   std::int32_t chunk_;  ///< logical
   LogPosition chunk_end_;
   std::optional<log::ChunkScanner> scanner_;
-  std::shared_ptr<const log::Chunk> file_;      ///< that `scanner_` reads
-  std::optional<log::ChunkChecksum> checksum_;  ///< nullopt: compared already, or not wanted
+  std::shared_ptr<const log::Chunk> file_;                ///< that `scanner_` reads
+  std::optional<log::ChunkChecksum> checksum_;            ///< nullopt: compared already, or not so
+  std::unique_ptr<log::ChunkVerification> verification_;  ///< of `file_`, where it began before
+  std::unique_ptr<log::ChunkVerification> ahead_;         ///< of a chunk behind it
   std::optional<TimeRange> range_;
   std::uint64_t records_ = 0;
   /// Of this chunk, for the log.

@@ -239,6 +239,21 @@ TEST(ChunkChecksum, IsComparedWhileTheChunkIsRead) {
   }
 }
 
+TEST(ChunkVerification, TellsWhetherTheSumIsRight) {
+  MemoryFileSystem files;
+  auto writer = value(ChunkWriter::create(files, "/", "a.tmp", example_header()));
+  ok(writer.append(LogPosition(0), from_hex(kRecord)));
+  const auto finished = value(writer.finish());
+  const auto never = [] { return Result<void>(); };
+  ok(ChunkVerification(value(Chunk::open_completed(files, finished.path))).finish(never));
+  auto bad = value(read_file(files, finished.path));
+  bad.back() ^= std::byte{1};
+  write(files, "/bad", bad);
+  const auto checked = ChunkVerification(value(Chunk::open_completed(files, "/bad"))).finish(never);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, Errc::kCorruption);
+}
+
 TEST(Chunk, DamageSaysFileAndPlace) {
   MemoryFileSystem files;
   auto writer = value(ChunkWriter::create(files, "/", "a.tmp", example_header()));

@@ -73,6 +73,24 @@ TEST_F(Checksums, AFlippedBitInMetadataTakesNoEventAlong) {
   EXPECT_GT(repaired->progress.records_discarded, 0U);
 }
 
+TEST_F(Checksums, ChunksThatAreComparedAheadStopTheRunAtTheirTurn) {
+  run_.options.threads = 2;
+  run_.options.hash_in_background = true;
+  const Path chunk = "/db/chunk-000002.000000";
+  const auto at = find(chunk, R"({"n":)") + 5;
+  flip(chunk, at);
+  const auto before = records();
+  const auto result = run_scavenge(files_, "/db", run_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::kCorruption);
+  EXPECT_THAT(result.error().message, HasSubstr(chunk.string()));
+  EXPECT_EQ(records(), before);
+  EXPECT_EQ(read_state(files_, "/db/index").at("ChunkTimeStampRanges").size(), 2U)
+      << "the two chunks before it are accumulated";
+  flip(chunk, at);
+  EXPECT_TRUE(run_scavenge(files_, "/db", run_));
+}
+
 TEST_F(Checksums, AChunkThatIsReadAgainIsComparedAgain) {
   run_.options.stop_after = {scavenge::Stage::kCalculating, 0};
   ASSERT_EQ(run_scavenge(files_, "/db", run_).error().code, Errc::kCancelled);
