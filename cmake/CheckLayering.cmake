@@ -49,7 +49,7 @@ allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent
 allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio openssl prometheus yaml cli11)
 set(controller_base planner/ engine/base/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/)
-allow(controller/journal OURS ${controller_base} LIBS fmt json)
+allow(controller/journal OURS ${controller_base} LIBS fmt json asio)
 allow(controller/cluster OURS ${controller_base} controller/journal/ LIBS fmt json asio yaml)
 allow(controller/executor OURS ${controller_base} controller/journal/ controller/cluster/
   LIBS fmt json asio)

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <list>
 #include <utility>
 
 #include "controller/journal/chain.h"
+#include "controller/journal/detail/listeners.h"
 #include "controller/journal/journal.h"
 #include "engine/base/digest.h"
 #include "engine/base/sqlite.h"
@@ -108,7 +108,7 @@ class SqliteJournal final : public Journal {
       return failed(committed.error(), stream, committed.error().code != Errc::kNoSpace);
     }
     head_ = std::move(head);
-    tell_listeners();
+    listeners_.tell(head_.sequence);
     return written;
   }
 
@@ -269,11 +269,7 @@ class SqliteJournal final : public Journal {
     }
   }
 
-  Subscription subscribe(Listener listener) override {
-    auto kept = std::make_shared<Listener>(std::move(listener));
-    listeners_.push_back(kept);
-    return kept;
-  }
+  Subscription subscribe(Listener listener) override { return listeners_.add(std::move(listener)); }
 
  private:
   /// Opens again after a failure that left the connection in doubt. The checkpoint writes what the
@@ -373,23 +369,13 @@ class SqliteJournal final : public Journal {
     }
   }
 
-  void tell_listeners() {
-    std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
-    // A listener may subscribe another one, so the list is copied first.
-    for (const auto& weak : std::vector(listeners_.begin(), listeners_.end())) {
-      if (const auto listener = weak.lock()) {
-        (*listener)(head_.sequence);
-      }
-    }
-  }
-
   FileSystem& files_;
   Path path_;
   Clock& clock_;
   std::optional<sqlite::Database> database_;
   bool in_doubt_ = false;
   Head head_;
-  std::list<std::weak_ptr<Listener>> listeners_;
+  detail::Listeners listeners_;
 };
 
 }  // namespace

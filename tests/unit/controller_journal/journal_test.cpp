@@ -6,6 +6,7 @@
 
 #include "engine/base/memory_file_system.h"
 #include "engine/base/sqlite.h"
+#include "tests/support/journal/journal_contract.h"
 
 namespace verger::controller {
 namespace {
@@ -13,14 +14,24 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class CountingClock final : public Clock {
+/// SQLite on a disk in memory.
+class SqliteStore final : public JournalStore {
  public:
-  Ticks now() override { return Ticks(kUnixEpoch.value() + ++calls_); }
-  Monotonic monotonic() override { return Monotonic(++calls_); }
+  SqliteStore() {
+    EXPECT_TRUE(disk_.make_directories("/state").has_value());
+    EXPECT_TRUE(disk_.sync_directory("/").has_value());
+  }
+  Result<std::unique_ptr<Journal>> open(Clock& clock) override {
+    return open_sqlite_journal(disk_, "/state/journal.db", clock);
+  }
 
  private:
-  std::int64_t calls_ = 0;
+  MemoryFileSystem disk_;
 };
+
+INSTANTIATE_TEST_SUITE_P(Sqlite, JournalContract,
+                         ::testing::Values([] { return std::make_unique<SqliteStore>(); }),
+                         [](const auto&) { return std::string("Disk"); });
 
 class JournalTest : public ::testing::Test {
  protected:
@@ -58,62 +69,6 @@ class JournalTest : public ::testing::Test {
   bool directory_ = (make_directory(), disk_.sync_directory("/").has_value());
 };
 
-TEST_F(JournalTest, GivesBackWhatWasAppendedInOrder) {
-  ASSERT_EQ(add("run/1", "started", Revision(0)).value(), Revision(1));
-  ASSERT_EQ(add("run/2", "started").value(), Revision(1));
-  const auto two = journal_->append("run/1", Revision(1), {{"b", "{}"}, {"c", "{}"}}, epoch_);
-  ASSERT_EQ(two.value().size(), 2U);
-  EXPECT_EQ(two->back().revision, Revision(3));
-  // What an append tells is what a reader finds.
-  const auto read = journal_->read("run/1", Revision(1)).value();
-  for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ((*two)[i].type, read[i].type);
-    EXPECT_EQ((*two)[i].at, read[i].at);
-    EXPECT_EQ((*two)[i].hash, read[i].hash);
-    EXPECT_EQ((*two)[i].sequence, read[i].sequence);
-  }
-  EXPECT_THAT(types("run/1"), ElementsAre("started", "b", "c"));
-  const auto all = journal_->read_all(Sequence(1));
-  ASSERT_EQ(all->size(), 3U);
-  EXPECT_EQ(all->front().stream, "run/2");
-  EXPECT_EQ(all->front().sequence, Sequence(2));
-  EXPECT_EQ(journal_->last_sequence().value(), Sequence(4));
-  EXPECT_THAT(journal_->streams("run/").value(), ElementsAre("run/1", "run/2"));
-  EXPECT_THAT(journal_->streams("run/2").value(), ElementsAre("run/2"));
-}
-
-TEST_F(JournalTest, RefusesAnotherRevision) {
-  ASSERT_TRUE(add("s", "a").has_value());
-  const auto again = add("s", "b", Revision(0));
-  ASSERT_FALSE(again.has_value());
-  EXPECT_EQ(again.error().code, Errc::kConflict);
-  EXPECT_THAT(types("s"), ElementsAre("a"));
-}
-
-TEST_F(JournalTest, RefusesAnOlderEpoch) {
-  const auto old = epoch_;
-  ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
-  const auto late = journal_->append("s", kAnyRevision, {{"a", "{}"}}, old);
-  ASSERT_FALSE(late.has_value());
-  EXPECT_EQ(late.error().code, Errc::kRefused);
-}
-
-TEST_F(JournalTest, TakesTheNextEpochAtEachStart) {
-  EXPECT_EQ(epoch_, ControllerEpoch(1));
-  journal_.reset();
-  open();
-  EXPECT_EQ(epoch_, ControllerEpoch(2));
-}
-
-TEST_F(JournalTest, TellsListenersUntilTheyGo) {
-  std::vector<std::int64_t> heard;
-  auto subscription = journal_->subscribe([&](Sequence last) { heard.push_back(last.value()); });
-  ASSERT_TRUE(add("s", "a").has_value());
-  subscription.reset();
-  ASSERT_TRUE(add("s", "b").has_value());
-  EXPECT_THAT(heard, ElementsAre(1));
-}
-
 TEST_F(JournalTest, ChainNoticesAChangedEvent) {
   for (const auto* type : {"a", "b", "c"}) {
     ASSERT_TRUE(add("s", type).has_value());
@@ -142,43 +97,6 @@ TEST_F(JournalTest, RefusesANewerSchema) {
   const auto opened = open_sqlite_journal(disk_, "/state/journal.db", clock_);
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(opened.error().code, Errc::kUnsupported);
-}
-
-TEST_F(JournalTest, KeepsTheNewestSnapshotOfAStream) {
-  EXPECT_FALSE(journal_->snapshot("run/1").value().has_value());
-  ASSERT_TRUE(add("run/1", "a").has_value());
-  ASSERT_TRUE(add("run/2", "a").has_value());
-  ASSERT_TRUE(journal_->save_snapshot({"run/1", Revision(1), "one", "1"}, epoch_).has_value());
-  ASSERT_TRUE(journal_->save_snapshot({"run/2", Revision(1), "two", "2"}, epoch_).has_value());
-  ASSERT_TRUE(add("run/1", "b").has_value());
-  journal_.reset();
-  open();
-  const auto kept = journal_->snapshot("run/1").value();
-  ASSERT_TRUE(kept.has_value());
-  EXPECT_EQ(kept->revision, Revision(1));
-  EXPECT_EQ(kept->state, "1");
-  // Of the first there is a newer event.
-  const auto current = journal_->current_snapshots("run/").value();
-  ASSERT_EQ(current.size(), 1U);
-  EXPECT_EQ(current[0].stream, "run/2");
-  EXPECT_EQ(current[0].summary, "two");
-  EXPECT_TRUE(journal_->current_snapshots("plan/").value().empty());
-  ASSERT_TRUE(journal_->save_snapshot({"run/1", Revision(2), "one", "12"}, epoch_).has_value());
-  EXPECT_EQ(journal_->snapshot("run/1").value()->state, "12");
-  EXPECT_EQ(journal_->current_snapshots("run/").value().size(), 2U);
-  EXPECT_TRUE(journal_->verify().has_value());
-}
-
-TEST_F(JournalTest, RefusesASnapshotOfAnotherRevisionOrEpoch) {
-  ASSERT_TRUE(add("s", "a").has_value());
-  for (const auto wrong : {Revision(0), Revision(2)}) {
-    EXPECT_EQ(journal_->save_snapshot({"s", wrong, "", ""}, epoch_).error().code, Errc::kConflict);
-  }
-  EXPECT_EQ(journal_->save_snapshot({"none", Revision(1), "", ""}, epoch_).error().code,
-            Errc::kConflict);
-  const auto old = epoch_;
-  ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
-  EXPECT_EQ(journal_->save_snapshot({"s", Revision(1), "", ""}, old).error().code, Errc::kRefused);
 }
 
 TEST_F(JournalTest, ASnapshotOfOtherEventsCountsAsNone) {

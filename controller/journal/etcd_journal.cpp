@@ -1,0 +1,835 @@
+#include "controller/journal/etcd_journal.h"
+
+#include <algorithm>
+#include <deque>
+#include <fmt/format.h>
+#include <map>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "controller/journal/chain.h"
+#include "controller/journal/detail/listeners.h"
+#include "engine/base/json_number.h"
+#include "nodeagent/http/beast_client.h"
+
+// Keys and values: controller/journal/README.md. What makes an append safe: every one writes the
+// key "head" and demands that nobody has since this process read or wrote it last. So of two
+// writers that saw the same journal one fails; and after a lost reply, writing "head" anew shuts
+// out a request that may still be under way, before anybody looks whether it arrived.
+namespace verger::controller {
+
+using nlohmann::json;
+
+namespace {
+
+/// etcd takes 128 operations in a transaction, and an event is two.
+constexpr std::size_t kEventsInAppend = 50;
+constexpr std::size_t kGetsAtOnce = 100;
+constexpr std::size_t kEventsInPage = 256;
+constexpr std::size_t kKeysInPage = 1'000;
+/// etcd takes 1.5 MiB in a request; base64 makes four bytes of three.
+constexpr std::size_t kAppendBytes = 1'000'000;
+constexpr std::size_t kResponseBytes = std::size_t{512} << 20U;
+/// Of the newest events this many are kept in memory: waiting readers ask for them every second.
+constexpr std::size_t kTailEvents = 2'000;
+constexpr std::size_t kTailBytes = std::size_t{8} << 20U;
+constexpr std::size_t kTipsKept = 100'000;
+constexpr int kRounds = 8;
+
+struct StreamTip {
+  Revision revision{0};
+  std::string hash;  ///< of its last event
+};
+
+std::string numbered(std::int64_t number) { return fmt::format("{:020}", number); }
+
+std::string tip_text(const StreamTip& tip) {
+  return json{{"revision", tip.revision.value()}, {"hash", tip.hash}}.dump();
+}
+
+Error not_readable(std::string_view key, std::string_view why) {
+  return {Errc::kCorruption, fmt::format("etcd, key {}: {}", key, why)};
+}
+
+/// Calls `read` with the parsed object; what it throws becomes kCorruption.
+template <class Read>
+auto parsed_value(const EtcdKeyValue& kv, std::string_view text, const Read& read)
+    -> Result<decltype(read(json()))> {
+  try {
+    return read(json::parse(text));
+  } catch (const std::exception& error) {
+    return not_readable(kv.key, error.what());
+  }
+}
+
+Result<StreamTip> parse_tip(const EtcdKeyValue& kv) {
+  return parsed_value(kv, kv.value, [](const json& value) {
+    return StreamTip{Revision(json_integer<std::int64_t>(value.at("revision"))),
+                     value.at("hash").get<std::string>()};
+  });
+}
+
+/// A line of JSON with everything but the data, then the data as it is.
+std::string event_text(const JournalEvent& event) {
+  const json line{{"sequence", event.sequence.value()},
+                  {"stream", event.stream},
+                  {"revision", event.revision.value()},
+                  {"type", event.type},
+                  {"at", event.at.value()},
+                  {"epoch", event.epoch.value()},
+                  {"hash", event.hash}};
+  return line.dump() + "\n" + event.data;
+}
+
+Result<JournalEvent> parse_event(const EtcdKeyValue& kv) {
+  const auto end = kv.value.find('\n');
+  if (end == std::string::npos) {
+    return not_readable(kv.key, "it is not an event");
+  }
+  VERGER_TRY(auto event,
+             parsed_value(kv, std::string_view(kv.value).substr(0, end), [](const json& value) {
+               return JournalEvent{Sequence(json_integer<std::int64_t>(value.at("sequence"))),
+                                   value.at("stream").get<std::string>(),
+                                   Revision(json_integer<std::int64_t>(value.at("revision"))),
+                                   value.at("type").get<std::string>(),
+                                   "",
+                                   Ticks(json_integer<std::int64_t>(value.at("at"))),
+                                   ControllerEpoch(json_integer<std::int64_t>(value.at("epoch"))),
+                                   value.at("hash").get<std::string>()};
+             }));
+  event.data = kv.value.substr(end + 1);
+  return event;
+}
+
+Bytes bytes_of_hex(std::string_view hex) {
+  Bytes out;
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    out.push_back(static_cast<Bytes::value_type>(digit(hex[i]) * 16 + digit(hex[i + 1])));
+  }
+  return out;
+}
+
+/// The keys, below the prefix.
+class EtcdKeys {
+ public:
+  explicit EtcdKeys(std::string prefix) : prefix_(std::move(prefix)) {}
+  [[nodiscard]] std::string at(std::string_view rest) const {
+    return fmt::format("{}{}", prefix_, rest);
+  }
+  [[nodiscard]] std::string event(std::string_view stream, std::int64_t revision) const {
+    return events_of(stream) + numbered(revision);
+  }
+  /// A stream's name has no NUL, so no name makes a key between those of another.
+  [[nodiscard]] std::string events_of(std::string_view stream) const {
+    auto out = at(fmt::format("events/{}", stream));
+    out.push_back('\0');
+    return out;
+  }
+  [[nodiscard]] std::string sequence(std::int64_t number) const {
+    return at("sequence/" + numbered(number));
+  }
+  [[nodiscard]] std::string stream(std::string_view name) const {
+    return at(fmt::format("streams/{}", name));
+  }
+  [[nodiscard]] std::string summary(std::string_view stream) const {
+    return at(fmt::format("snapshots/{}", stream));
+  }
+  [[nodiscard]] std::string state(std::string_view stream) const {
+    return at(fmt::format("states/{}", stream));
+  }
+
+ private:
+  std::string prefix_;
+};
+
+class EtcdJournal final : public Journal {
+ public:
+  EtcdJournal(const EtcdOptions& options, Clock& clock, std::optional<EtcdTerm> term)
+      : keys_(options.prefix), clock_(clock), term_(std::move(term)), options_(options) {}
+
+  Result<void> open() {
+    VERGER_TRY(http_, make_etcd_http_client(context_.get_executor(), options_));
+    client_.emplace(options_.endpoints, *http_, options_.call_deadline);
+    VERGER_TRY(head_, load_head());
+    return {};
+  }
+
+  Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
+                                           std::vector<NewEvent> events,
+                                           ControllerEpoch epoch) override {
+    VERGER_CHECK(certain());
+    VERGER_CHECK(check_epoch(stream, epoch));
+    VERGER_TRY(const auto tip, tip_of(stream));
+    if (expected != kAnyRevision && expected != tip.revision) {
+      return Error{Errc::kConflict, fmt::format("{}: expected revision {}, it is at {}", stream,
+                                                expected.value(), tip.revision.value())};
+    }
+    if (events.empty()) {
+      return std::vector<JournalEvent>();
+    }
+    VERGER_CHECK(check_size(stream, events));
+    auto next = head_;
+    auto written = chained(stream, tip.revision, std::move(events), next);
+    const StreamTip new_tip{written.back().revision, written.back().hash};
+    auto puts = json::array();
+    for (const auto& event : written) {
+      puts.push_back(etcd::put(keys_.event(stream, event.revision.value()), event_text(event)));
+      puts.push_back(
+          etcd::put(keys_.sequence(event.sequence.value()),
+                    json{{"stream", stream}, {"revision", event.revision.value()}}.dump()));
+    }
+    puts.push_back(etcd::put(keys_.stream(stream), tip_text(new_tip)));
+    puts.push_back(etcd::put(keys_.at("head"), head_text(next)));
+    const auto answer = run(client_->transact(
+        json::array({etcd::was_written_at(keys_.at("epoch"), head_.epoch_written),
+                     etcd::was_written_at(keys_.at("head"), head_.written), is_at(stream, tip)}),
+        std::move(puts), head_gets()));
+    if (!answer) {
+      return failed(answer.error(), stream);
+    }
+    if (!answer->succeeded) {
+      return overtaken(stream, *answer);
+    }
+    next.written = answer->revision;
+    head_ = std::move(next);
+    keep_tip(stream, new_tip);
+    for (const auto& event : written) {
+      keep_in_tail(event);
+    }
+    listeners_.tell(head_.sequence);
+    return written;
+  }
+
+  Result<std::vector<JournalEvent>> read(std::string_view stream, Revision after,
+                                         std::size_t limit) override {
+    VERGER_CHECK(certain());
+    if (auto kept = read_in_memory(stream, after, limit)) {
+      return *std::move(kept);
+    }
+    std::vector<JournalEvent> out;
+    auto from = keys_.event(stream, after.value() + 1);
+    const auto end = etcd::end_of_prefix(keys_.events_of(stream));
+    while (out.size() < limit) {
+      const auto wanted = std::min(kEventsInPage, limit - out.size());
+      VERGER_TRY(const auto page, get(json::array({etcd::get_range(from, end, wanted)})));
+      for (const auto& kv : page.front()) {
+        VERGER_TRY(auto event, parse_event(kv));
+        out.push_back(std::move(event));
+      }
+      if (page.front().size() < wanted) {
+        if (may_remember() && (!out.empty() || after == Revision(0))) {
+          keep_tip(stream,
+                   out.empty() ? StreamTip{} : StreamTip{out.back().revision, out.back().hash});
+        }
+        break;
+      }
+      from = page.front().back().key + std::string(1, '\0');
+    }
+    return out;
+  }
+
+  Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit) override {
+    VERGER_CHECK(certain());
+    if (may_remember() && after >= head_.sequence) {
+      return std::vector<JournalEvent>();
+    }
+    std::vector<JournalEvent> out;
+    if (may_remember() && !tail_.empty() && after.value() + 1 >= tail_.front().sequence.value()) {
+      for (auto i = after.value() + 1 - tail_.front().sequence.value();
+           i < std::ssize(tail_) && out.size() < limit; ++i) {
+        out.push_back(tail_[static_cast<std::size_t>(i)]);
+      }
+      return out;
+    }
+    const auto end = etcd::end_of_prefix(keys_.at("sequence/"));
+    auto from = keys_.sequence(after.value() + 1);
+    while (out.size() < limit) {
+      const auto wanted = std::min(kEventsInPage, limit - out.size());
+      VERGER_TRY(const auto page, get(json::array({etcd::get_range(from, end, wanted)})));
+      VERGER_CHECK(add_events(page.front(), out));
+      if (page.front().size() < wanted) {
+        break;
+      }
+      from = page.front().back().key + std::string(1, '\0');
+    }
+    return out;
+  }
+
+  Result<Revision> revision(std::string_view stream) override {
+    VERGER_CHECK(certain());
+    VERGER_TRY(const auto tip, tip_of(stream));
+    return tip.revision;
+  }
+
+  Result<Sequence> last_sequence() override {
+    VERGER_CHECK(certain());
+    if (!may_remember()) {
+      VERGER_TRY(const auto head, load_head());
+      return head.sequence;
+    }
+    return head_.sequence;
+  }
+
+  Result<std::vector<std::string>> streams(std::string_view prefix) override {
+    VERGER_CHECK(certain());
+    VERGER_TRY(const auto found, all_below("streams/", prefix));
+    std::vector<std::string> out;
+    for (const auto& [name, kv] : found) {
+      VERGER_TRY(auto tip, parse_tip(kv));
+      if (may_remember()) {
+        keep_tip(name, std::move(tip));
+      }
+      out.push_back(name);
+    }
+    return out;
+  }
+
+  Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) override {
+    VERGER_CHECK(certain());
+    VERGER_CHECK(check_epoch(snapshot.stream, epoch));
+    VERGER_TRY(const auto tip, tip_of(snapshot.stream));
+    const auto conflict = [&] {
+      return Error{Errc::kConflict, fmt::format("{}: a snapshot of revision {}, which is not its "
+                                                "last",
+                                                snapshot.stream, snapshot.revision.value())};
+    };
+    if (tip.revision != snapshot.revision || tip.revision == Revision(0)) {
+      return conflict();
+    }
+    // Of an earlier snapshot both go: a state is only ever read with the summary beside it.
+    const json summary{
+        {"revision", tip.revision.value()}, {"hash", tip.hash}, {"summary", snapshot.summary}};
+    const auto answer = run(
+        client_->transact(json::array({etcd::was_written_at(keys_.at("epoch"), head_.epoch_written),
+                                       is_at(snapshot.stream, tip)}),
+                          json::array({etcd::put(keys_.summary(snapshot.stream), summary.dump()),
+                                       etcd::put(keys_.state(snapshot.stream), snapshot.state)}),
+                          head_gets()));
+    if (!answer) {
+      // Arriving late it does no harm: it counts only with the event that it was made with.
+      const bool unknown = answer.error().code == Errc::kUnknownOutcome;
+      return Error{unknown ? Errc::kIo : answer.error().code, answer.error().message}.within(
+          snapshot.stream);
+    }
+    if (!answer->succeeded) {
+      const auto refused = overtaken(snapshot.stream, *answer);
+      return refused.code == Errc::kRefused ? refused : conflict();
+    }
+    return {};
+  }
+
+  Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
+    VERGER_CHECK(certain());
+    VERGER_TRY(
+        const auto found,
+        get(json::array({etcd::get(keys_.summary(stream)), etcd::get(keys_.state(stream))})));
+    if (found[0].empty() || found[1].empty()) {
+      return std::optional<Snapshot>();
+    }
+    VERGER_TRY(const auto kept, parse_kept(found[0].front()));
+    VERGER_TRY(const auto event,
+               get(json::array({etcd::get(keys_.event(stream, kept.tip.revision.value()))})));
+    if (event[0].empty()) {
+      return std::optional<Snapshot>();
+    }
+    VERGER_TRY(const auto made_with, parse_event(event[0].front()));
+    if (made_with.hash != kept.tip.hash) {
+      return std::optional<Snapshot>();
+    }
+    return std::optional(
+        Snapshot{std::string(stream), kept.tip.revision, kept.summary, found[1].front().value});
+  }
+
+  Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
+    VERGER_CHECK(certain());
+    VERGER_TRY(const auto tips, all_below("streams/", prefix));
+    VERGER_TRY(const auto summaries, all_below("snapshots/", prefix));
+    std::vector<Snapshot> out;
+    for (const auto& [stream, kv] : summaries) {
+      const auto found = tips.find(stream);
+      if (found == tips.end()) {
+        continue;
+      }
+      VERGER_TRY(const auto tip, parse_tip(found->second));
+      VERGER_TRY(auto kept, parse_kept(kv));
+      if (kept.tip.revision == tip.revision && kept.tip.hash == tip.hash) {
+        out.push_back(Snapshot{stream, tip.revision, std::move(kept.summary), {}});
+      }
+    }
+    return out;
+  }
+
+  Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
+    for (int round = 0; round < kRounds; ++round) {
+      VERGER_TRY(auto next, load_head());
+      const auto before = next;
+      next.epoch = ControllerEpoch(before.epoch.value() + 1);
+      const json record{
+          {"epoch", next.epoch.value()}, {"owner", owner}, {"at", clock_.now().value()}};
+      auto compare = json::array(
+          {is_written_at("epoch", before.epoch_written), is_written_at("head", before.written)});
+      auto puts =
+          json::array({etcd::put(keys_.at("epoch"), record.dump()),
+                       etcd::put(keys_.at("epochs/" + numbered(next.epoch.value())), record.dump()),
+                       etcd::put(keys_.at("head"), head_text(next))});
+      auto otherwise = json::array({etcd::get(keys_.at("acting"))});
+      if (term_) {
+        if (!term_->lease->held()) {
+          return Error{Errc::kRefused, "the lease ran out before the epoch began"};
+        }
+        compare.push_back(etcd::is_absent(keys_.at("acting")));
+        puts.push_back(etcd::put(keys_.at("acting"), term_->acting, term_->lease->id()));
+      }
+      const auto answer =
+          run(client_->transact(std::move(compare), std::move(puts), std::move(otherwise)));
+      if (!answer) {
+        return answer.error().within("begin of an epoch");
+      }
+      if (answer->succeeded) {
+        next.written = answer->revision;
+        next.epoch_written = answer->revision;
+        head_ = std::move(next);
+        own_epoch_ = head_.epoch;
+        over_ = false;
+        doubt_ = Doubt::kNone;
+        forget();
+        return *own_epoch_;
+      }
+      if (term_ && !answer->read.empty() && !answer->read[0].empty()) {
+        return Error{Errc::kRefused,
+                     fmt::format("another controller acts: {}", answer->read[0].front().value)};
+      }
+    }
+    return Error{Errc::kUnavailable, "etcd: others write to the journal's head all the time"};
+  }
+
+  Result<ControllerEpoch> epoch() override {
+    VERGER_TRY(const auto head, load_head());
+    if (own_epoch_ && head.epoch != *own_epoch_) {
+      over_ = true;
+      forget();
+    }
+    return head.epoch;
+  }
+
+  Result<Sequence> verify() override {
+    VERGER_TRY(const auto head, load_head());
+    ChainCheck check;
+    std::string last;
+    for (;;) {
+      VERGER_TRY(const auto events, read_all(check.at(), kKeysInPage));
+      if (events.empty()) {
+        break;
+      }
+      for (const auto& event : events) {
+        VERGER_CHECK(check.next(event));
+        last = event.hash;
+      }
+    }
+    if (check.at() < head.sequence || (check.at() == head.sequence && last != to_hex(head.hash))) {
+      return Error{Errc::kCorruption,
+                   fmt::format("the journal ends with event {}, its head says {}",
+                               check.at().value(), head.sequence.value())};
+    }
+    return check.at();
+  }
+
+  Subscription subscribe(Listener listener) override { return listeners_.add(std::move(listener)); }
+
+ private:
+  /// The end of the hash chain and the newest epoch, with the store's revisions that wrote them.
+  struct Head {
+    Sequence sequence{0};
+    Bytes hash;
+    std::int64_t written = 0;  ///< 0: there is none
+    ControllerEpoch epoch{0};
+    std::int64_t epoch_written = 0;
+  };
+  struct Kept {
+    StreamTip tip;
+    std::string summary;
+  };
+  enum class Doubt : std::uint8_t {
+    kNone,
+    kAnswered,  ///< a request was answered, but not in a way that says what became of it
+    kLost,      ///< a request may still be under way
+  };
+
+  /// The controller's thread waits here. The lease is renewed on the way, so that a long piece of
+  /// work on that thread, such as replaying the journal, does not lose it.
+  template <class T>
+  Result<T> run(net::awaitable<Result<T>> work) {
+    std::optional<Result<T>> out;
+    int under_way = 1;
+    const auto ended = [&] {
+      if (--under_way == 0) {
+        context_.stop();
+      }
+    };
+    net::co_spawn(
+        context_, std::move(work), [&](const std::exception_ptr& error, Result<T> result) {
+          out = error ? Result<T>(Error{Errc::kUnknownOutcome, "etcd: the call broke off"})
+                      : std::move(result);
+          ended();
+        });
+    if (term_ && term_->lease->wants_renewal()) {
+      ++under_way;
+      net::co_spawn(context_, EtcdLease::renew(term_->lease, *client_),
+                    [&](const std::exception_ptr&, const Result<void>&) { ended(); });
+    }
+    context_.restart();
+    context_.run();
+    return out ? *std::move(out) : Result<T>(Error{Errc::kUnknownOutcome, "etcd: no answer"});
+  }
+
+  Result<std::vector<std::vector<EtcdKeyValue>>> get(json gets) {
+    const auto count = gets.size();
+    VERGER_TRY(auto answer, run(client_->read(std::move(gets))));
+    answer.read.resize(count);
+    return std::move(answer.read);
+  }
+
+  [[nodiscard]] json head_gets() const {
+    return json::array({etcd::get(keys_.at("epoch")), etcd::get(keys_.at("head"))});
+  }
+
+  Result<Head> load_head() {
+    VERGER_TRY(const auto found, get(head_gets()));
+    return parse_head(found);
+  }
+
+  static Result<Head> parse_head(const std::vector<std::vector<EtcdKeyValue>>& found) {
+    Head out;
+    if (!found.at(0).empty()) {
+      const auto& kv = found[0].front();
+      VERGER_TRY(out.epoch, parsed_value(kv, kv.value, [](const json& value) {
+                   return ControllerEpoch(json_integer<std::int64_t>(value.at("epoch")));
+                 }));
+      out.epoch_written = kv.mod_revision;
+    }
+    if (!found.at(1).empty()) {
+      const auto& kv = found[1].front();
+      VERGER_TRY(out.sequence, parsed_value(kv, kv.value, [](const json& value) {
+                   return Sequence(json_integer<std::int64_t>(value.at("sequence")));
+                 }));
+      VERGER_TRY(out.hash, parsed_value(kv, kv.value, [](const json& value) {
+                   return bytes_of_hex(value.at("hash").get<std::string>());
+                 }));
+      out.written = kv.mod_revision;
+    }
+    return out;
+  }
+
+  static std::string head_text(const Head& head) {
+    return json{{"sequence", head.sequence.value()}, {"hash", to_hex(head.hash)}}.dump();
+  }
+
+  [[nodiscard]] json is_written_at(std::string_view key, std::int64_t revision) const {
+    return revision == 0 ? etcd::is_absent(keys_.at(key))
+                         : etcd::was_written_at(keys_.at(key), revision);
+  }
+
+  [[nodiscard]] json is_at(std::string_view stream, const StreamTip& tip) const {
+    return tip.revision == Revision(0) ? etcd::is_absent(keys_.stream(stream))
+                                       : etcd::has_value(keys_.stream(stream), tip_text(tip));
+  }
+
+  /// Ends a doubt about an earlier append: from here on either it is there, or it never will be.
+  Result<void> certain() {
+    for (int round = 0; doubt_ != Doubt::kNone && round < kRounds; ++round) {
+      forget();
+      VERGER_TRY(auto head, load_head());
+      if (!own_epoch_ || over_ || head.epoch != *own_epoch_) {
+        // A newer epoch shuts the request out as well.
+        over_ = own_epoch_.has_value();
+        head_ = std::move(head);
+        doubt_ = Doubt::kNone;
+        break;
+      }
+      if (doubt_ == Doubt::kAnswered) {
+        head_ = std::move(head);
+        doubt_ = Doubt::kNone;
+        break;
+      }
+      const auto answer = run(client_->transact(
+          json::array(
+              {is_written_at("epoch", head.epoch_written), is_written_at("head", head.written)}),
+          json::array({etcd::put(keys_.at("head"), head_text(head))}), head_gets()));
+      if (!answer) {
+        return Error{Errc::kUnavailable, answer.error().message};
+      }
+      if (answer->succeeded) {
+        head.written = answer->revision;
+        head_ = std::move(head);
+        doubt_ = Doubt::kNone;
+      }
+    }
+    if (doubt_ != Doubt::kNone) {
+      return Error{Errc::kUnavailable, "etcd: others write to the journal's head all the time"};
+    }
+    return {};
+  }
+
+  Result<void> check_epoch(std::string_view stream, ControllerEpoch epoch) {
+    if (term_ && !term_->lease->held()) {
+      over_ = true;
+      forget();
+      return Error{Errc::kRefused, fmt::format("{}: the lease of this controller is over; another "
+                                               "one may have taken over",
+                                               stream)};
+    }
+    if (own_epoch_ && !over_ && epoch == *own_epoch_) {
+      return {};
+    }
+    return Error{Errc::kRefused,
+                 fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
+                             "taken over",
+                             stream, epoch.value(), head_.epoch.value())};
+  }
+
+  static Result<void> check_size(std::string_view stream, const std::vector<NewEvent>& events) {
+    std::size_t bytes = 0;
+    for (const auto& event : events) {
+      bytes += event.type.size() + event.data.size() + 500;
+    }
+    if (stream.contains('\0')) {
+      return Error{Errc::kInvalidArgument, "a stream's name must not have a NUL"};
+    }
+    if (events.size() > kEventsInAppend || bytes > kAppendBytes) {
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("{}: {} events with {} bytes are more than etcd takes at once ({} "
+                               "events, {} bytes)",
+                               stream, events.size(), bytes, kEventsInAppend, kAppendBytes)};
+    }
+    return {};
+  }
+
+  std::vector<JournalEvent> chained(std::string_view stream, Revision revision,
+                                    std::vector<NewEvent> events, Head& head) {
+    std::vector<JournalEvent> out;
+    for (auto& event : events) {
+      revision = Revision(revision.value() + 1);
+      auto& row = out.emplace_back(
+          JournalEvent{Sequence(head.sequence.value() + 1), std::string(stream), revision,
+                       std::move(event.type), std::move(event.data), clock_.now(), head.epoch, ""});
+      const auto hash = chain_hash(head.hash, row);
+      row.hash = to_hex(hash);
+      head.sequence = row.sequence;
+      head.hash.assign(hash.begin(), hash.end());
+    }
+    return out;
+  }
+
+  Error failed(const Error& error, std::string_view stream) {
+    if (error.code == Errc::kUnknownOutcome) {
+      doubt_ = Doubt::kLost;
+      return {Errc::kUnknownOutcome,
+              fmt::format("{}: {}; it may be written or not", stream, error.message)};
+    }
+    if (error.code == Errc::kNoSpace) {
+      // etcd says so of the request that filled it, too, and that one is written.
+      doubt_ = Doubt::kAnswered;
+      const auto before = head_.written;
+      const bool clear = certain().has_value() && head_.written == before;
+      return {clear ? Errc::kNoSpace : Errc::kUnknownOutcome,
+              fmt::format("{}: {}", stream, error.message)};
+    }
+    return error.within(stream);
+  }
+
+  /// A transaction whose demands did not hold: what it then read says why.
+  Error overtaken(std::string_view stream, const EtcdAnswer& answer) {
+    auto found = answer.read;
+    found.resize(2);
+    const auto head = parse_head(found);
+    doubt_ = Doubt::kAnswered;
+    forget();
+    if (head && own_epoch_ && head->epoch != *own_epoch_) {
+      over_ = true;
+      head_ = *head;
+      doubt_ = Doubt::kNone;
+      return {Errc::kRefused,
+              fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
+                          "taken over",
+                          stream, own_epoch_->value(), head->epoch.value())};
+    }
+    return {Errc::kConflict, fmt::format("{}: somebody else wrote to the journal", stream)};
+  }
+
+  /// Under its own epoch nobody but this process writes: what it has read or written stays so.
+  [[nodiscard]] bool may_remember() const {
+    return own_epoch_ && !over_ && doubt_ == Doubt::kNone && (!term_ || term_->lease->held());
+  }
+
+  void forget() {
+    tips_.clear();
+    tail_.clear();
+    tail_bytes_ = 0;
+  }
+
+  void keep_tip(std::string_view stream, StreamTip tip) {
+    if (tips_.size() >= kTipsKept) {
+      tips_.clear();
+    }
+    tips_.insert_or_assign(std::string(stream), std::move(tip));
+  }
+
+  void keep_in_tail(const JournalEvent& event) {
+    tail_bytes_ += event.data.size();
+    tail_.push_back(event);
+    while (tail_.size() > kTailEvents || (tail_bytes_ > kTailBytes && tail_.size() > 1)) {
+      tail_bytes_ -= tail_.front().data.size();
+      tail_.pop_front();
+    }
+  }
+
+  Result<StreamTip> tip_of(std::string_view stream) {
+    if (may_remember()) {
+      if (const auto found = tips_.find(stream); found != tips_.end()) {
+        return found->second;
+      }
+    }
+    VERGER_TRY(const auto found, get(json::array({etcd::get(keys_.stream(stream))})));
+    StreamTip tip;
+    if (!found[0].empty()) {
+      VERGER_TRY(tip, parse_tip(found[0].front()));
+    }
+    if (may_remember()) {
+      keep_tip(stream, tip);
+    }
+    return tip;
+  }
+
+  /// What memory knows for certain of a stream's events; nullopt: ask the store.
+  [[nodiscard]] std::optional<std::vector<JournalEvent>> read_in_memory(std::string_view stream,
+                                                                        Revision after,
+                                                                        std::size_t limit) const {
+    const auto tip = tips_.find(stream);
+    if (!may_remember() || tip == tips_.end()) {
+      return std::nullopt;
+    }
+    std::vector<JournalEvent> out;
+    for (const auto& event : tail_) {
+      if (event.stream == stream && event.revision > after && out.size() < limit) {
+        out.push_back(event);
+      }
+    }
+    const bool whole = out.empty() ? after >= tip->second.revision
+                                   : out.front().revision.value() == after.value() + 1;
+    return whole ? std::optional(std::move(out)) : std::nullopt;
+  }
+
+  /// Reads the events that entries of sequence/ name, those beside each other in a stream at once.
+  Result<void> add_events(const std::vector<EtcdKeyValue>& entries,
+                          std::vector<JournalEvent>& out) {
+    struct Span {
+      std::string stream;
+      std::int64_t first = 0;
+      std::int64_t last = 0;
+    };
+    std::vector<Span> spans;
+    for (const auto& kv : entries) {
+      VERGER_TRY(auto one, parsed_value(kv, kv.value, [](const json& value) {
+                   const auto revision = json_integer<std::int64_t>(value.at("revision"));
+                   return Span{value.at("stream").get<std::string>(), revision, revision};
+                 }));
+      if (!spans.empty() && spans.back().stream == one.stream &&
+          spans.back().last + 1 == one.first) {
+        spans.back().last = one.last;
+      } else {
+        spans.push_back(std::move(one));
+      }
+    }
+    for (std::size_t begin = 0; begin < spans.size(); begin += kGetsAtOnce) {
+      auto gets = json::array();
+      const auto end = std::min(spans.size(), begin + kGetsAtOnce);
+      for (auto i = begin; i < end; ++i) {
+        const auto& span = spans[i];
+        gets.push_back(etcd::get_range(keys_.event(span.stream, span.first),
+                                       keys_.event(span.stream, span.last + 1), 0));
+      }
+      VERGER_TRY(const auto found, get(std::move(gets)));
+      for (const auto& part : found) {
+        for (const auto& kv : part) {
+          VERGER_TRY(auto event, parse_event(kv));
+          out.push_back(std::move(event));
+        }
+      }
+    }
+    return {};
+  }
+
+  /// By name, all keys of a folder whose names begin with `prefix`.
+  Result<std::map<std::string, EtcdKeyValue>> all_below(std::string_view folder,
+                                                        std::string_view prefix) {
+    std::map<std::string, EtcdKeyValue> out;
+    const auto base = keys_.at(folder);
+    auto from = fmt::format("{}{}", base, prefix);
+    const auto end = etcd::end_of_prefix(from);
+    for (;;) {
+      VERGER_TRY(const auto page, get(json::array({etcd::get_range(from, end, kKeysInPage)})));
+      for (const auto& kv : page.front()) {
+        out.emplace(kv.key.substr(base.size()), kv);
+      }
+      if (page.front().size() < kKeysInPage) {
+        return out;
+      }
+      from = page.front().back().key + std::string(1, '\0');
+    }
+  }
+
+  static Result<Kept> parse_kept(const EtcdKeyValue& kv) {
+    return parsed_value(kv, kv.value, [](const json& value) {
+      return Kept{StreamTip{Revision(json_integer<std::int64_t>(value.at("revision"))),
+                            value.at("hash").get<std::string>()},
+                  value.at("summary").get<std::string>()};
+    });
+  }
+
+  EtcdKeys keys_;
+  Clock& clock_;
+  std::optional<EtcdTerm> term_;
+  EtcdOptions options_;
+  net::io_context context_{1};
+  std::unique_ptr<http::Client> http_;
+  std::optional<EtcdClient> client_;
+  Head head_;
+  std::optional<ControllerEpoch> own_epoch_;
+  bool over_ = false;  ///< the own epoch or lease
+  Doubt doubt_ = Doubt::kNone;
+  std::map<std::string, StreamTip, std::less<>> tips_;
+  std::deque<JournalEvent> tail_;  ///< the newest events, without a gap
+  std::size_t tail_bytes_ = 0;
+  detail::Listeners listeners_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<http::Client>> make_etcd_http_client(const net::any_io_executor& executor,
+                                                            const EtcdOptions& options) {
+  std::shared_ptr<http::TlsContext> tls;
+  if (std::ranges::any_of(options.endpoints, &http::Endpoint::tls)) {
+    VERGER_TRY(tls, http::TlsContext::client(options.tls));
+  }
+  return std::unique_ptr<http::Client>(std::make_unique<http::BeastClient>(
+      executor, http::BeastClientOptions{.response_bytes = kResponseBytes,
+                                         .tls = std::move(tls),
+                                         .plain_to_loopback_only = true}));
+}
+
+std::string etcd_acting_key(const EtcdOptions& options) {
+  return EtcdKeys(options.prefix).at("acting");
+}
+
+Result<std::unique_ptr<Journal>> open_etcd_journal(const EtcdOptions& options, Clock& clock,
+                                                   std::optional<EtcdTerm> term) {
+  auto journal = std::make_unique<EtcdJournal>(options, clock, std::move(term));
+  if (auto opened = journal->open(); !opened) {
+    return opened.error().within("journal");
+  }
+  return std::unique_ptr<Journal>(std::move(journal));
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,241 @@
+#pragma once
+
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/journal/journal.h"
+
+// What controller/journal/journal.h promises, for every store. Included once by each test binary,
+// which says on what: INSTANTIATE_TEST_SUITE_P(NAME, JournalContract, testing::Values(MAKE)).
+namespace verger::controller {
+
+class CountingClock final : public Clock {
+ public:
+  Ticks now() override { return Ticks(kUnixEpoch.value() + ++calls_); }
+  Monotonic monotonic() override { return Monotonic(++calls_); }
+
+ private:
+  std::int64_t calls_ = 0;
+};
+
+/// Where a journal is kept; it outlives the journals that are opened on it.
+class JournalStore {
+ public:
+  virtual ~JournalStore() = default;
+  virtual Result<std::unique_ptr<Journal>> open(Clock& clock) = 0;
+};
+using MakeJournalStore = std::function<std::unique_ptr<JournalStore>()>;
+
+class JournalContract : public ::testing::TestWithParam<MakeJournalStore> {
+ protected:
+  void SetUp() override {
+    store_ = GetParam()();
+    open();
+  }
+  void open() {
+    auto opened = store_->open(clock_);
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    journal_ = std::move(*opened);
+    auto epoch = journal_->begin_epoch("test");
+    ASSERT_TRUE(epoch.has_value()) << epoch.error().message;
+    epoch_ = *epoch;
+  }
+  Result<Revision> add(std::string_view stream, std::string type,
+                       Revision expected = kAnyRevision) {
+    VERGER_TRY(const auto written,
+               journal_->append(stream, expected, {{std::move(type), "{\"a\":1}"}}, epoch_));
+    return written.back().revision;
+  }
+  std::vector<std::string> types(std::string_view stream) {
+    std::vector<std::string> out;
+    const auto events = journal_->read(stream);
+    for (const auto& event : *events) {
+      out.push_back(event.type);
+    }
+    return out;
+  }
+
+  std::unique_ptr<JournalStore> store_;
+  CountingClock clock_;
+  std::unique_ptr<Journal> journal_;
+  ControllerEpoch epoch_;
+};
+
+TEST_P(JournalContract, GivesBackWhatWasAppendedInOrder) {
+  ASSERT_EQ(add("run/1", "started", Revision(0)).value(), Revision(1));
+  ASSERT_EQ(add("run/2", "started").value(), Revision(1));
+  const auto two = journal_->append("run/1", Revision(1), {{"b", "{}"}, {"c", "{}"}}, epoch_);
+  ASSERT_EQ(two.value().size(), 2U);
+  EXPECT_EQ(two->back().revision, Revision(3));
+  // What an append tells is what a reader finds.
+  const auto read = journal_->read("run/1", Revision(1)).value();
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*two)[i].type, read[i].type);
+    EXPECT_EQ((*two)[i].at, read[i].at);
+    EXPECT_EQ((*two)[i].hash, read[i].hash);
+    EXPECT_EQ((*two)[i].sequence, read[i].sequence);
+  }
+  EXPECT_THAT(types("run/1"), ::testing::ElementsAre("started", "b", "c"));
+  const auto all = journal_->read_all(Sequence(1));
+  ASSERT_EQ(all->size(), 3U);
+  EXPECT_EQ(all->front().stream, "run/2");
+  EXPECT_EQ(all->front().sequence, Sequence(2));
+  EXPECT_EQ(journal_->last_sequence().value(), Sequence(4));
+  EXPECT_THAT(journal_->streams("run/").value(), ::testing::ElementsAre("run/1", "run/2"));
+  EXPECT_THAT(journal_->streams("run/2").value(), ::testing::ElementsAre("run/2"));
+}
+
+TEST_P(JournalContract, RefusesAnotherRevision) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  const auto again = add("s", "b", Revision(0));
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().code, Errc::kConflict);
+  EXPECT_THAT(types("s"), ::testing::ElementsAre("a"));
+}
+
+TEST_P(JournalContract, RefusesAnOlderEpoch) {
+  const auto old = epoch_;
+  ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
+  const auto late = journal_->append("s", kAnyRevision, {{"a", "{}"}}, old);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Errc::kRefused);
+}
+
+TEST_P(JournalContract, TakesTheNextEpochAtEachStart) {
+  EXPECT_EQ(epoch_, ControllerEpoch(1));
+  journal_.reset();
+  open();
+  EXPECT_EQ(epoch_, ControllerEpoch(2));
+}
+
+TEST_P(JournalContract, TellsListenersUntilTheyGo) {
+  std::vector<std::int64_t> heard;
+  auto subscription = journal_->subscribe([&](Sequence last) { heard.push_back(last.value()); });
+  ASSERT_TRUE(add("s", "a").has_value());
+  subscription.reset();
+  ASSERT_TRUE(add("s", "b").has_value());
+  EXPECT_THAT(heard, ::testing::ElementsAre(1));
+}
+
+TEST_P(JournalContract, KeepsTheNewestSnapshotOfAStream) {
+  EXPECT_FALSE(journal_->snapshot("run/1").value().has_value());
+  ASSERT_TRUE(add("run/1", "a").has_value());
+  ASSERT_TRUE(add("run/2", "a").has_value());
+  ASSERT_TRUE(journal_->save_snapshot({"run/1", Revision(1), "one", "1"}, epoch_).has_value());
+  ASSERT_TRUE(journal_->save_snapshot({"run/2", Revision(1), "two", "2"}, epoch_).has_value());
+  ASSERT_TRUE(add("run/1", "b").has_value());
+  journal_.reset();
+  open();
+  const auto kept = journal_->snapshot("run/1").value();
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ(kept->revision, Revision(1));
+  EXPECT_EQ(kept->state, "1");
+  // Of the first there is a newer event.
+  const auto current = journal_->current_snapshots("run/").value();
+  ASSERT_EQ(current.size(), 1U);
+  EXPECT_EQ(current[0].stream, "run/2");
+  EXPECT_EQ(current[0].summary, "two");
+  EXPECT_TRUE(journal_->current_snapshots("plan/").value().empty());
+  ASSERT_TRUE(journal_->save_snapshot({"run/1", Revision(2), "one", "12"}, epoch_).has_value());
+  EXPECT_EQ(journal_->snapshot("run/1").value()->state, "12");
+  EXPECT_EQ(journal_->current_snapshots("run/").value().size(), 2U);
+  EXPECT_TRUE(journal_->verify().has_value());
+}
+
+TEST_P(JournalContract, RefusesASnapshotOfAnotherRevisionOrEpoch) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  for (const auto wrong : {Revision(0), Revision(2)}) {
+    EXPECT_EQ(journal_->save_snapshot({"s", wrong, "", ""}, epoch_).error().code, Errc::kConflict);
+  }
+  EXPECT_EQ(journal_->save_snapshot({"none", Revision(1), "", ""}, epoch_).error().code,
+            Errc::kConflict);
+  const auto old = epoch_;
+  ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
+  EXPECT_EQ(journal_->save_snapshot({"s", Revision(1), "", ""}, old).error().code, Errc::kRefused);
+}
+
+TEST_P(JournalContract, AppendsAllOrNothing) {
+  ASSERT_TRUE(add("s", "a").has_value());
+  EXPECT_FALSE(journal_->append("s", Revision(7), {{"b", "{}"}, {"c", "{}"}}, epoch_).has_value());
+  const auto none = journal_->append("s", Revision(1), {}, epoch_);
+  ASSERT_TRUE(none.has_value());
+  EXPECT_TRUE(none->empty());
+  EXPECT_EQ(journal_->revision("s").value(), Revision(1));
+  EXPECT_EQ(journal_->last_sequence().value(), Sequence(1));
+}
+
+TEST_P(JournalContract, KeepsStreamsApartWhoseNamesBeginAlike) {
+  for (const auto* stream : {"a", "a/b", "a/b/c", "ab"}) {
+    ASSERT_TRUE(add(stream, stream, Revision(0)).has_value());
+  }
+  for (const auto* stream : {"a", "a/b", "a/b/c", "ab"}) {
+    EXPECT_THAT(types(stream), ::testing::ElementsAre(stream));
+  }
+  EXPECT_THAT(journal_->streams("a/").value(), ::testing::ElementsAre("a/b", "a/b/c"));
+  EXPECT_THAT(journal_->streams("").value(), ::testing::SizeIs(4));
+  EXPECT_THAT(types("b"), ::testing::IsEmpty());
+}
+
+TEST_P(JournalContract, IsTheSameToOneWhoOpensItAnew) {
+  const std::string data = R"({"text":"line\n \"quoted\" \u00fc","n":[1,2]})";
+  ASSERT_TRUE(
+      journal_->append("x/1", kAnyRevision, {{"t", data}, {"u", "{}"}}, epoch_).has_value());
+  ASSERT_TRUE(add("y", "v").has_value());
+  const auto before = journal_->read_all(Sequence(0)).value();
+  journal_.reset();
+  open();
+  const auto after = journal_->read_all(Sequence(0)).value();
+  ASSERT_EQ(before.size(), 3U);
+  ASSERT_EQ(after.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(after[i].sequence, before[i].sequence);
+    EXPECT_EQ(after[i].stream, before[i].stream);
+    EXPECT_EQ(after[i].revision, before[i].revision);
+    EXPECT_EQ(after[i].type, before[i].type);
+    EXPECT_EQ(after[i].data, before[i].data);
+    EXPECT_EQ(after[i].at, before[i].at);
+    EXPECT_EQ(after[i].epoch, before[i].epoch);
+    EXPECT_EQ(after[i].hash, before[i].hash);
+  }
+  EXPECT_EQ(after[0].data, data);
+  EXPECT_EQ(add("x/1", "w", Revision(2)).value(), Revision(3));
+  EXPECT_EQ(journal_->verify().value(), Sequence(4));
+}
+
+TEST_P(JournalContract, ReadsWhatIsAskedForAndNoMore) {
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(
+        journal_
+            ->append(i % 3 == 0 ? "other" : "s", kAnyRevision, {{std::to_string(i), "{}"}}, epoch_)
+            .has_value());
+  }
+  // Once from what this journal remembers, once from the store.
+  for (const bool again : {false, true}) {
+    if (again) {
+      journal_.reset();
+      open();
+    }
+    const auto some = journal_->read("s", Revision(10), 5).value();
+    ASSERT_EQ(some.size(), 5U);
+    EXPECT_EQ(some.front().revision, Revision(11));
+    EXPECT_EQ(journal_->read("s").value().size(), 200U);
+    EXPECT_EQ(journal_->read("s", Revision(199)).value().size(), 1U);
+    EXPECT_EQ(journal_->read("s", Revision(200)).value().size(), 0U);
+    const auto all = journal_->read_all(Sequence(7), 280).value();
+    ASSERT_EQ(all.size(), 280U);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(all[i].sequence.value(), static_cast<std::int64_t>(i) + 8);
+      ASSERT_EQ(all[i].type, std::to_string(i + 7));
+    }
+    EXPECT_EQ(journal_->read_all(Sequence(298)).value().size(), 2U);
+    EXPECT_TRUE(journal_->read_all(Sequence(300)).value().empty());
+    EXPECT_EQ(journal_->verify().value(), Sequence(300));
+  }
+}
+
+}  // namespace verger::controller

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tests/support/processes/ports.h"
+#include "tests/support/processes/process.h"
+#include "tests/support/temp_directory.h"
+
+namespace verger::test {
+
+/// An etcd server, real and alone, on leased ports of 127.0.0.1 with its data in a directory of its
+/// own. `./dev test` fetches the program.
+class EtcdServer {
+ public:
+  /// Throws when there is no etcd, or it does not answer in time.
+  EtcdServer();
+  /// SIGKILL; what it acknowledged stays on disk.
+  void kill();
+  /// Again, on the same data and port.
+  void start();
+  [[nodiscard]] std::string url() const;
+  [[nodiscard]] std::string log() const;
+
+ private:
+  TempDirectory directory_;
+  PortLease ports_;
+  std::optional<Process> process_;
+};
+
+}  // namespace verger::test
