@@ -26,43 +26,40 @@ set(LIB_prometheus "^prometheus/")
 set(known_libraries fmt sqlite openssl json asio beast spdlog cli11 yaml date prometheus)
 
 allow(engine/base LIBS fmt sqlite openssl)
-allow(engine/logging OURS engine/base/ LIBS fmt spdlog)
+allow(engine/logging OURS engine/base/ LIBS spdlog)
 allow(engine/settings OURS engine/base/ LIBS fmt yaml)
 allow(engine/log OURS engine/base/ LIBS fmt json)
-allow(engine/index OURS engine/base/ engine/log/ LIBS fmt json)
+allow(engine/index OURS engine/base/ engine/log/ LIBS fmt)
 allow(engine/streams OURS engine/base/ engine/log/ engine/index/ LIBS fmt json)
-allow(engine/scavenge OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json sqlite)
-allow(engine/backup OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json)
-allow(engine/redaction OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json)
+allow(engine/scavenge OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json)
 allow(engine/tool OURS engine/ LIBS fmt json cli11)
 allow(planner OURS engine/base/ LIBS fmt)
 allow(nodeagent/http OURS engine/base/ LIBS fmt asio beast openssl)
-allow(nodeagent/api OURS engine/base/ nodeagent/http/ LIBS fmt json openssl)
-allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ LIBS fmt json asio openssl)
-allow(nodeagent/certificates OURS engine/base/ LIBS fmt json openssl)
-allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
-  nodeagent/certificates/ LIBS fmt json asio openssl prometheus yaml)
+allow(nodeagent/api OURS engine/base/ nodeagent/http/ LIBS fmt json)
+allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ LIBS fmt json asio)
+allow(nodeagent/certificates OURS engine/base/ LIBS fmt openssl)
+allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/
+  LIBS fmt json asio openssl prometheus)
 allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
-  nodeagent/certificates/ nodeagent/node/ LIBS fmt json asio openssl)
+  nodeagent/node/ LIBS fmt json asio)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
-  nodeagent/certificates/ nodeagent/node/ nodeagent/external/ LIBS fmt json asio openssl prometheus)
-allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio openssl prometheus yaml cli11)
+  nodeagent/node/ nodeagent/external/ LIBS fmt json asio)
+allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio)
 set(controller_base planner/ engine/base/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/)
-allow(controller/journal OURS ${controller_base} LIBS fmt json asio)
-allow(controller/cluster OURS ${controller_base} controller/journal/ LIBS fmt json asio yaml)
+allow(controller/journal OURS engine/base/ nodeagent/http/ LIBS fmt json asio)
+allow(controller/cluster OURS ${controller_base} controller/journal/ LIBS fmt json asio)
 allow(controller/executor OURS ${controller_base} controller/journal/ controller/cluster/
   LIBS fmt json asio)
 allow(controller/scheduler OURS ${controller_base} controller/journal/ controller/cluster/
   controller/executor/ LIBS fmt json asio yaml date)
 allow(controller/api OURS ${controller_base} controller/journal/ controller/cluster/
-  controller/executor/ controller/scheduler/ controller/web/ LIBS fmt json asio prometheus)
-allow(controller/web OURS ${controller_base} LIBS fmt)
+  controller/executor/ controller/scheduler/ LIBS fmt json asio prometheus)
 # The command line knows the controller by its HTTP API alone.
 allow(controller/cli OURS engine/base/ nodeagent/http/ LIBS fmt json asio cli11)
 # The controller's own main file puts the parts together.
 allow(controller/daemon OURS engine/base/ engine/logging/ engine/settings/ planner/ nodeagent/http/ nodeagent/api/
-  nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt json asio cli11 yaml openssl)
+  nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt asio)
 
 set(problems "")
 file(GLOB_RECURSE sources RELATIVE "${root}"
