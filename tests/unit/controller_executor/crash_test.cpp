@@ -24,11 +24,16 @@ void expect_right_end(ControllerHarness& h, const std::string& run) {
   ASSERT_TRUE(h.journal->verify().has_value());
 }
 
-/// Dies at the nth event of a kind, then lives on. True: the nth event came.
-bool run_with_crash(ControllerHarness& h, const std::function<bool()>& now) {
+/// A controller that has just started a scavenge; the run's id.
+std::string boot_and_start(ControllerHarness& h) {
   h.boot();
   h.register_cluster();
-  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  return h.start_scavenge(ControllerHarness::quick_policy());
+}
+
+/// Dies as soon as `now` says so, then lives on. False: it never did.
+bool run_with_crash(ControllerHarness& h, const std::function<bool()>& now) {
+  const auto run = boot_and_start(h);
   bool crashed = false;
   h.news = true;
   const bool ended = h.run_until(
@@ -50,53 +55,51 @@ bool run_with_crash(ControllerHarness& h, const std::function<bool()>& now) {
   return crashed;
 }
 
-/// `run-started` is journaled before the harness looks, so the first event of a run is the second.
-void crash_at_each_event(bool agents) {
-  int crashes = 0;
+/// One run for each place: dies after the nth thing of a kind for n = 1, 2, ... until a run has
+/// fewer. `make_now`: tells of a new harness whether its nth thing has come. How often it died; 0
+/// after a failure.
+int crash_at_each(
+    bool agents,
+    const std::function<std::function<bool()>(ControllerHarness& h, std::int64_t nth)>& make_now) {
   for (std::int64_t nth = 1;; ++nth) {
-    SCOPED_TRACE(fmt::format("after event {}", nth));
+    SCOPED_TRACE(fmt::format("after number {}, agents {}", nth, agents));
     ControllerHarness h(3, agents);
-    std::optional<std::int64_t> first;
-    const bool crashed = run_with_crash(h, [&h, &first, nth] {
-      const auto last = h.journal->last_sequence()->value();
-      first = first.value_or(last);
-      return last >= *first + nth;
-    });
+    const bool crashed = run_with_crash(h, make_now(h, nth));
     if (::testing::Test::HasFailure()) {
-      return;
+      return 0;
     }
     if (!crashed) {
-      break;
+      return static_cast<int>(nth) - 1;
     }
-    ++crashes;
   }
-  EXPECT_GT(crashes, 15);
 }
 
-TEST(ControllerCrash, AfterEachJournaledEventTheRunEndsRight) { crash_at_each_event(true); }
+/// `run-started` is journaled before the harness looks, so the first event of a run is the second.
+std::function<bool()> nth_event(ControllerHarness& h, std::int64_t nth) {
+  return [&h, first = std::optional<std::int64_t>(), nth]() mutable {
+    const auto last = h.journal->last_sequence()->value();
+    first = first.value_or(last);
+    return last >= *first + nth;
+  };
+}
+
+std::function<bool()> nth_deed(ControllerHarness& h, std::int64_t nth) {
+  const auto deeds = std::make_shared<std::int64_t>(0);
+  h.cluster.acted = [deeds](const test::FakeNode&, const http::Request&) { ++*deeds; };
+  return [deeds, nth] { return *deeds >= nth; };
+}
+
+TEST(ControllerCrash, AfterEachJournaledEventTheRunEndsRight) {
+  EXPECT_GT(crash_at_each(true, nth_event), 15);
+}
 
 TEST(ControllerCrash, AfterEachJournaledEventTheRunEndsRightWithoutAgents) {
-  crash_at_each_event(false);
+  EXPECT_GT(crash_at_each(false, nth_event), 15);
 }
 
 TEST(ControllerCrash, AfterEachDeedBeforeItsAnswerTheRunEndsRight) {
   for (const bool agents : {true, false}) {
-    int crashes = 0;
-    for (int nth = 1;; ++nth) {
-      SCOPED_TRACE(fmt::format("after deed {}, agents {}", nth, agents));
-      ControllerHarness h(3, agents);
-      int deeds = 0;
-      h.cluster.acted = [&deeds](const test::FakeNode&, const http::Request&) { ++deeds; };
-      const bool crashed = run_with_crash(h, [&deeds, nth] { return deeds >= nth; });
-      if (::testing::Test::HasFailure()) {
-        return;
-      }
-      if (!crashed) {
-        break;
-      }
-      ++crashes;
-    }
-    EXPECT_GT(crashes, 5);
+    EXPECT_GT(crash_at_each(agents, nth_deed), 5);
   }
 }
 
@@ -105,9 +108,7 @@ TEST(ControllerCrash, AgainAndAgainTheRunEndsRight) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     SeededRandom random(seed);
     ControllerHarness h;
-    h.boot();
-    h.register_cluster();
-    const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+    const auto run = boot_and_start(h);
     bool ended = false;
     for (int life = 0; life < 40 && !ended; ++life) {
       const auto last = h.journal->last_sequence()->value();
@@ -130,9 +131,7 @@ TEST(ControllerCrash, AgainAndAgainTheRunEndsRight) {
 
 TEST(ControllerCrash, AnOlderControllerDoesNothingAnyMore) {
   ControllerHarness h;
-  h.boot();
-  h.register_cluster();
-  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_until([&] { return h.cluster.node("n2").running.has_value(); }));
   ASSERT_TRUE(h.journal->begin_epoch("another").has_value());
   h.run_until([] { return false; }, std::chrono::minutes(2));
@@ -145,9 +144,7 @@ TEST(ControllerCrash, AnOlderControllerDoesNothingAnyMore) {
 
 TEST(ControllerCrash, AFullJournalDiskStopsTheStepsAndTheRunGoesOnWhenThereIsRoom) {
   ControllerHarness h;
-  h.boot();
-  h.register_cluster();
-  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_until([&] { return h.cluster.node("n2").running.has_value(); }));
   h.disk.set_free_space(0);
   h.run_until([] { return false; }, std::chrono::minutes(2));
@@ -160,9 +157,7 @@ TEST(ControllerCrash, AFullJournalDiskStopsTheStepsAndTheRunGoesOnWhenThereIsRoo
 
 TEST(ControllerCrash, ReplayGivesTheSameStateAsLiving) {
   ControllerHarness h;
-  h.boot();
-  h.register_cluster();
-  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_to_end(run));
   const auto before = snapshot_of(h.state(run));
   h.crash();
@@ -174,9 +169,7 @@ TEST(ControllerCrash, ReplayGivesTheSameStateAsLiving) {
 
 TEST(ControllerCrash, ASnapshotAtAnyEventGivesTheSameStateAsAllEvents) {
   ControllerHarness h;
-  h.boot();
-  h.register_cluster();
-  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_to_end(run));
   const auto stream = "run/" + run;
   const auto events = h.journal->read(stream).value();
@@ -205,9 +198,7 @@ TEST(ControllerCrash, ASnapshotAtAnyEventGivesTheSameStateAsAllEvents) {
 
 TEST(ControllerCrash, ASnapshotOfAnotherFormatIsReadAround) {
   ControllerHarness h;
-  h.boot();
-  h.register_cluster();
-  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_to_end(run));
   const auto before = snapshot_of(h.state(run));
   for (const std::string text : {R"({"format":99})", "{}", "no JSON", R"({"format":1})"}) {
@@ -223,9 +214,7 @@ TEST(ControllerCrash, ASnapshotOfAnotherFormatIsReadAround) {
 
 TEST(ControllerCrash, PlansAndEndedRunsAreThereAfterARestart) {
   ControllerHarness h;
-  h.boot();
-  h.register_cluster();
-  const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+  const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_to_end(run));
   const auto hash = h.state(run).plan->hash;
   h.crash();
