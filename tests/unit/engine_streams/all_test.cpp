@@ -14,11 +14,12 @@ class All : public StreamsTest {
     }
     return result;
   }
-  std::vector<Event> forward_all(std::size_t page) {
+  /// All pages from `from` on; `read` reads one of them.
+  template <class Read>
+  static std::vector<Event> page_by_page(AllPosition from, const Read& read) {
     std::vector<Event> events;
-    AllPosition from{LogPosition(0), LogPosition(0)};
     for (;;) {
-      auto slice = database().read_all_forward(from, page);
+      auto slice = read(from);
       if (!slice) {
         ADD_FAILURE() << slice.error().message;
         return events;
@@ -30,22 +31,16 @@ class All : public StreamsTest {
       from = slice->next;
     }
   }
+  std::vector<Event> forward_all(std::size_t page) {
+    return page_by_page({LogPosition(0), LogPosition(0)}, [&](const AllPosition& from) {
+      return database().read_all_forward(from, page);
+    });
+  }
   std::vector<Event> backward_all(std::size_t page) {
-    std::vector<Event> events;
     const auto end = database().transaction_log().end();
-    AllPosition from{end, end};
-    for (;;) {
-      auto slice = database().read_all_backward(from, page);
-      if (!slice) {
-        ADD_FAILURE() << slice.error().message;
-        return events;
-      }
-      std::ranges::move(slice->events, std::back_inserter(events));
-      if (slice->end) {
-        return events;
-      }
-      from = slice->next;
-    }
+    return page_by_page({end, end}, [&](const AllPosition& from) {
+      return database().read_all_backward(from, page);
+    });
   }
 };
 
