@@ -6,7 +6,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/processes/real_cluster.h"
+
 namespace verger::test {
+
+/// Starts everything, registers the cluster and scavenges it: the run as it ended; null where it
+/// did not within 90 s.
+inline nlohmann::json scavenge_from_the_start(RealCluster& cluster) {
+  cluster.start_all();
+  cluster.register_cluster();
+  return cluster.wait_for_run(cluster.start_scavenge_run(), std::chrono::seconds(90));
+}
 
 /// What must be true of every finished rolling scavenge of the three nodes.
 inline void expect_a_good_end(const nlohmann::json& run) {

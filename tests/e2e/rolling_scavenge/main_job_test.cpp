@@ -10,9 +10,7 @@ using std::chrono::seconds;
 
 TEST(RollingScavenge, RunsFromPlanToReportOnARealServersFiles) {
   RealCluster cluster;
-  cluster.start_all();
-  cluster.register_cluster();
-  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  const auto run = scavenge_from_the_start(cluster);
   SCOPED_TRACE(cluster.logs());
   expect_a_good_end(run);
   // On a starved machine the leader may fall silent and be replaced; then no move is planned.
@@ -25,18 +23,14 @@ TEST(RollingScavenge, RunsFromPlanToReportOnARealServersFiles) {
 
 TEST(RollingScavenge, WorksWithAtomPubOff) {
   RealCluster cluster({.atom = false});
-  cluster.start_all();
-  cluster.register_cluster();
-  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  const auto run = scavenge_from_the_start(cluster);
   SCOPED_TRACE(cluster.logs());
   expect_a_good_end(run);
 }
 
 TEST(RollingScavenge, WithoutAgentsClaimsOnlyWhatItCanSee) {
   RealCluster cluster({.with_agents = false});
-  cluster.start_all();
-  cluster.register_cluster();
-  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  const auto run = scavenge_from_the_start(cluster);
   SCOPED_TRACE(cluster.logs());
   ASSERT_TRUE(run.is_object());
   EXPECT_EQ(run.at("state"), "done") << run.dump(1);
@@ -46,9 +40,7 @@ TEST(RollingScavenge, WithoutAgentsClaimsOnlyWhatItCanSee) {
 
 TEST(RollingScavenge, ASecondRunMakesANewPoint) {
   RealCluster cluster;
-  cluster.start_all();
-  cluster.register_cluster();
-  const auto first = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  const auto first = scavenge_from_the_start(cluster);
   ASSERT_TRUE(first.is_object()) << cluster.logs();
   ASSERT_EQ(cluster.wait_until_settled(), "");
   const auto second = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));

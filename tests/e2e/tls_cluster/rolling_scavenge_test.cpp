@@ -8,24 +8,19 @@
 namespace verger::test {
 namespace {
 
-using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(TlsCluster, IsScavengedOverHttpsWithItsAgents) {
   RealCluster cluster({.tls = true});
-  cluster.start_all();
-  cluster.register_cluster();
-  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  const auto run = scavenge_from_the_start(cluster);
   SCOPED_TRACE(cluster.logs());
   expect_a_good_end(run);
 }
 
 TEST(TlsCluster, IsScavengedOverHttpsWithoutAgentsAndWithoutAtomPub) {
   RealCluster cluster({.atom = false, .with_agents = false, .role = "node", .tls = true});
-  cluster.start_all();
-  cluster.register_cluster();
-  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  const auto run = scavenge_from_the_start(cluster);
   SCOPED_TRACE(cluster.logs());
   ASSERT_TRUE(run.is_object());
   EXPECT_EQ(run.at("state"), "done") << run.dump(1);
@@ -35,9 +30,7 @@ TEST(TlsCluster, IsScavengedOverHttpsWithoutAgentsAndWithoutAtomPub) {
 
 TEST(TlsCluster, IsScavengedWithAgentsBesideServersOfTheirOwn) {
   RealCluster cluster({.separate_agents = true, .atom = false, .role = "node", .tls = true});
-  cluster.start_all();
-  cluster.register_cluster();
-  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(90));
+  const auto run = scavenge_from_the_start(cluster);
   SCOPED_TRACE(cluster.logs());
   expect_a_good_end(run);
   if (run.is_object()) {
