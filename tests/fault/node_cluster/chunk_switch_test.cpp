@@ -18,24 +18,6 @@ void must(bool condition, const char* what) {
   }
 }
 
-void fill(NodeCluster& cluster, int streams, int events) {
-  const std::string large(3000, 'x');
-  for (int s = 0; s < streams; ++s) {
-    const auto stream = "s" + std::to_string(s);
-    http::Request metadata;
-    metadata.method = "POST";
-    metadata.target = "/streams/" + stream + "/metadata";
-    metadata.headers.set("Content-Type", "application/json");
-    metadata.headers.set("ES-EventId", cluster.world.random().uuid().to_string());
-    metadata.body = R"({"$maxCount":2})";
-    const auto set = cluster.request(*cluster.leader(), metadata);
-    must(set && set->status == 201, "metadata");
-    for (int e = 0; e < events; ++e) {
-      must(cluster.append(*cluster.leader(), stream, "\"" + large + "\"") == 201, "append");
-    }
-  }
-}
-
 /// What all runs begin with: the disks of three nodes, all switched off.
 struct Beginning {
   std::vector<std::unique_ptr<MemoryFileSystem>> disks;
@@ -49,13 +31,13 @@ Beginning prepare() {
   NodeCluster cluster(world);
   cluster.boot_all();
   must(cluster.run_until_settled(), "settled");
-  fill(cluster, 3, 10);
+  must(cluster.fill_with_limited_streams(3, 10), "filled");
   must(cluster.run_until_level(), "level");
   beginning.lagging = (*cluster.leader() + 1) % 3;
   beginning.acknowledged = cluster.node(beginning.lagging)->inspection().positions().writer;
   cluster.crash(beginning.lagging, false);
   must(cluster.run_until_settled(), "two settled");
-  fill(cluster, 8, 12);
+  must(cluster.fill_with_limited_streams(8, 12), "filled");
   for (std::size_t i = 0; i < 3; ++i) {
     if (i != beginning.lagging) {
       const auto started = cluster.post(i, "/admin/scavenge");

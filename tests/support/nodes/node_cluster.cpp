@@ -232,4 +232,27 @@ int NodeCluster::append(std::size_t i, const std::string& stream, const std::str
   return answer ? answer->status : 0;
 }
 
+bool NodeCluster::fill_with_limited_streams(int streams, int events) {
+  const auto data = "\"" + std::string(3000, 'x') + "\"";
+  for (int s = 0; s < streams; ++s) {
+    const auto stream = "s" + std::to_string(s);
+    http::Request metadata;
+    metadata.method = "POST";
+    metadata.target = "/streams/" + stream + "/metadata";
+    metadata.headers.set("Content-Type", "application/json");
+    metadata.headers.set("ES-EventId", world.random().uuid().to_string());
+    metadata.body = R"({"$maxCount":2})";
+    const auto set = request(*leader(), metadata);
+    if (!set || set->status != 201) {
+      return false;
+    }
+    for (int e = 0; e < events; ++e) {
+      if (append(*leader(), stream, data) != 201) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace verger::testing

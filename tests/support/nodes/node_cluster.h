@@ -79,6 +79,9 @@ class NodeCluster {
                               const std::string& body = {});
   /// One event with JSON data; the answer's status, 0 when there was none.
   int append(std::size_t i, const std::string& stream, const std::string& data);
+  /// Something to scavenge, written by the leader: streams s0, s1, ... that keep their last two of
+  /// `events` events of some 3,000 bytes. False when a write was not answered 201.
+  bool fill_with_limited_streams(int streams, int events);
 
   SimWorld& world;
 

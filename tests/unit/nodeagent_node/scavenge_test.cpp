@@ -11,26 +11,6 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-/// Some chunks full of streams that keep their last two events.
-void fill(NodeCluster& cluster, int streams = 8, int events = 12) {
-  const std::string large(3000, 'x');
-  for (int s = 0; s < streams; ++s) {
-    const auto stream = "s" + std::to_string(s);
-    http::Request metadata;
-    metadata.method = "POST";
-    metadata.target = "/streams/" + stream + "/metadata";
-    metadata.headers.set("Content-Type", "application/json");
-    metadata.headers.set("ES-EventId", cluster.world.random().uuid().to_string());
-    metadata.body = R"({"$maxCount":2})";
-    const auto set = cluster.request(*cluster.leader(), metadata);
-    ASSERT_TRUE(set.has_value());
-    ASSERT_EQ(set->status, 201) << set->body;
-    for (int e = 0; e < events; ++e) {
-      ASSERT_EQ(cluster.append(*cluster.leader(), stream, "\"" + large + "\""), 201);
-    }
-  }
-}
-
 std::string start(NodeCluster& cluster, std::size_t i, const std::string& query = {}) {
   const auto answer = cluster.post(i, "/admin/scavenge" + query);
   EXPECT_TRUE(answer.has_value() && answer->status == 200);
@@ -74,12 +54,34 @@ streams::DatabaseDigest digest_of(NodeCluster& cluster, std::size_t i) {
   }
 }
 
+/// A single node in the middle of a scavenge, whose job takes its time after each record.
+struct ScavengeUnderWay {
+  explicit ScavengeUnderWay(std::uint64_t seed) : world(seed), cluster(world, one_slow_node()) {
+    cluster.boot_all();
+    EXPECT_TRUE(cluster.run_until_settled());
+    EXPECT_TRUE(cluster.fill_with_limited_streams(8, 12));
+    id = start(cluster, 0);
+    EXPECT_TRUE(world.run_until(
+        [this] { return cluster.node(0)->inspection().unfinished_scavenge().has_value(); }, 5s));
+  }
+  static NodeClusterOptions one_slow_node() {
+    NodeClusterOptions options;
+    options.voters = 1;
+    options.job_budget = Budget{1};
+    return options;
+  }
+
+  SimWorld world;
+  NodeCluster cluster;
+  std::string id{};
+};
+
 TEST(NodeScavenge, OnePointIsMadeByAFollowerAndReachedByAll) {
   SimWorld world(1);
   NodeCluster cluster(world);
   cluster.boot_all();
   ASSERT_TRUE(cluster.run_until_settled());
-  fill(cluster);
+  ASSERT_TRUE(cluster.fill_with_limited_streams(8, 12));
   ASSERT_TRUE(cluster.run_until_level());
   const auto leader = *cluster.leader();
   const auto first = (leader + 1) % 3;
@@ -112,13 +114,13 @@ TEST(NodeScavenge, AnEmptyFollowerFetchesScavengedAndMergedChunks) {
   ASSERT_TRUE(cluster.boot(0).has_value());
   ASSERT_TRUE(cluster.boot(1).has_value());
   ASSERT_TRUE(cluster.run_until_settled());
-  fill(cluster);
+  ASSERT_TRUE(cluster.fill_with_limited_streams(8, 12));
   ASSERT_TRUE(cluster.run_until_level());
   for (std::size_t i = 0; i < 2; ++i) {
     start(cluster, i, i == 0 ? "" : "?syncOnly=true");
     ASSERT_TRUE(world.run_until([&] { return idle(cluster, i); }, 30s));
   }
-  fill(cluster, 2, 5);
+  ASSERT_TRUE(cluster.fill_with_limited_streams(2, 5));
   ASSERT_TRUE(cluster.boot(2).has_value());
   ASSERT_TRUE(cluster.run_until_level(30s));
   EXPECT_EQ(digest_of(cluster, 2).logical, digest_of(cluster, 0).logical);
@@ -132,12 +134,12 @@ TEST(NodeScavenge, ALaggingFollowerTakesTheWholeScavengedChunkAgain) {
   NodeCluster cluster(world);
   cluster.boot_all();
   ASSERT_TRUE(cluster.run_until_settled());
-  fill(cluster, 3, 4);
+  ASSERT_TRUE(cluster.fill_with_limited_streams(3, 4));
   ASSERT_TRUE(cluster.run_until_level());
   const auto lagging = (*cluster.leader() + 1) % 3;
   cluster.crash(lagging);
   ASSERT_TRUE(cluster.run_until_settled());
-  fill(cluster);
+  ASSERT_TRUE(cluster.fill_with_limited_streams(8, 12));
   for (std::size_t i = 0; i < 3; ++i) {
     if (i != lagging) {
       start(cluster, i);
@@ -150,17 +152,8 @@ TEST(NodeScavenge, ALaggingFollowerTakesTheWholeScavengedChunkAgain) {
 }
 
 TEST(NodeScavenge, AStopIsAnsweredOnceTheRunHasEndedAndTheNextRunResumes) {
-  SimWorld world(4);
-  NodeClusterOptions options;
-  options.voters = 1;
-  options.job_budget = Budget{1};
-  NodeCluster cluster(world, options);
-  cluster.boot_all();
-  ASSERT_TRUE(cluster.run_until_settled());
-  fill(cluster);
-  const auto id = start(cluster, 0);
-  world.run_until([&] { return cluster.node(0)->inspection().unfinished_scavenge().has_value(); },
-                  5s);
+  ScavengeUnderWay run(4);
+  auto& cluster = run.cluster;
   http::Request again;
   again.method = "POST";
   again.target = "/admin/scavenge";
@@ -174,36 +167,27 @@ TEST(NodeScavenge, AStopIsAnsweredOnceTheRunHasEndedAndTheNextRunResumes) {
   const auto stopped = cluster.request(0, stop, 60s);
   ASSERT_TRUE(stopped.has_value());
   EXPECT_EQ(stopped->status, 200);
-  EXPECT_EQ(stopped->body, "\"" + id + "\"");
+  EXPECT_EQ(stopped->body, "\"" + run.id + "\"");
   EXPECT_TRUE(idle(cluster, 0));
-  EXPECT_EQ(result_of(cluster, 0, id).value("result", ""), "Stopped");
+  EXPECT_EQ(result_of(cluster, 0, run.id).value("result", ""), "Stopped");
   const auto open = cluster.node(0)->inspection().unfinished_scavenge();
   ASSERT_TRUE(open.has_value());
   const auto second = start(cluster, 0);
-  ASSERT_TRUE(world.run_until([&] { return idle(cluster, 0); }, 30s));
+  ASSERT_TRUE(run.world.run_until([&] { return idle(cluster, 0); }, 30s));
   EXPECT_EQ(result_of(cluster, 0, second).value("result", ""), "Success");
   EXPECT_EQ(cluster.node(0)->inspection().last_finished_point()->position, open->point.position);
   EXPECT_EQ(cluster.node(0)->inspection().scavenge_points()->size(), 1U);
 }
 
 TEST(NodeScavenge, ARunThatDiedWithItsProcessIsCompletedAsInterrupted) {
-  SimWorld world(5);
-  NodeClusterOptions options;
-  options.voters = 1;
-  options.job_budget = Budget{1};
-  NodeCluster cluster(world, options);
-  cluster.boot_all();
-  ASSERT_TRUE(cluster.run_until_settled());
-  fill(cluster);
-  const auto id = start(cluster, 0);
-  world.run_until([&] { return cluster.node(0)->inspection().unfinished_scavenge().has_value(); },
-                  5s);
-  world.run_for(5ms);
+  ScavengeUnderWay run(5);
+  auto& cluster = run.cluster;
+  run.world.run_for(5ms);
   ASSERT_FALSE(idle(cluster, 0));
   cluster.crash(0);
   ASSERT_TRUE(cluster.boot(0).has_value());
   ASSERT_TRUE(cluster.run_until_settled());
-  const auto result = result_of(cluster, 0, id);
+  const auto result = result_of(cluster, 0, run.id);
   EXPECT_EQ(result.value("result", ""), "Interrupted");
   EXPECT_EQ(result.value("error", ""), "The node was restarted.");
 }
@@ -215,7 +199,7 @@ TEST(NodeScavenge, TooManyThreadsEndTheRunAsTheServersDo) {
   NodeCluster cluster(world, options);
   cluster.boot_all();
   ASSERT_TRUE(cluster.run_until_settled());
-  fill(cluster, 2, 4);
+  ASSERT_TRUE(cluster.fill_with_limited_streams(2, 4));
   const auto id = start(cluster, 0, "?threads=6");
   ASSERT_TRUE(world.run_until([&] { return idle(cluster, 0); }, 30s));
   const auto result = result_of(cluster, 0, id);
