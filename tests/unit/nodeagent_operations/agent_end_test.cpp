@@ -12,6 +12,7 @@
 #include "nodeagent/operations/agent.h"
 #include "tests/support/cluster/sim_world.h"
 #include "tests/support/temp_directory.h"
+#include "tests/unit/nodeagent_operations/still_node.h"
 
 /// How an agent ends: by being destroyed, and in order.
 namespace verger::agent {
@@ -114,29 +115,17 @@ TEST(AgentThatIsDestroyed, AsksItsNodeNothingMoreWhileTheExecutorRunsOn) {
 }
 
 /// A node that may be scavenged offline, as far as looking at it goes.
-class ScavengeableNode final : public node::NodeInspection {
+class ScavengeableNode final : public StillNode {
  public:
   std::string instance_id() const override { return "00000000-0000-0000-0000-000000000001"; }
-  api::NodeState state() const override { return api::NodeState::kFollower; }
   node::NodePositions positions() const override { return {.writer = LogPosition(100'000)}; }
   node::ChunkInventory chunks() const override { return {.chunk_size = 1000}; }
-  const Path& database_directory() const override { return directory_; }
-  const Path& index_directory() const override { return directory_; }
   Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
     streams::ScavengePoint point;
     point.position = LogPosition(10);
     point.number = EventNumber(0);
     return std::vector{point};
   }
-  std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override { return {}; }
-  std::optional<api::ScavengePoint> last_finished_point() const override { return {}; }
-  std::optional<api::RunningScavenge> running_scavenge() const override { return {}; }
-  Result<std::shared_ptr<node::DigestWork>> make_digest_job(std::int64_t) const override {
-    return Error{Errc::kNotFound, "no point"};
-  }
-
- private:
-  Path directory_ = "/";
 };
 
 class ScriptedNode final : public http::Client {

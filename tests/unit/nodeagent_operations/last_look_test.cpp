@@ -8,6 +8,7 @@
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
 #include "tests/support/cluster/sim_world.h"
+#include "tests/unit/nodeagent_operations/still_node.h"
 
 namespace verger::agent {
 namespace {
@@ -17,26 +18,9 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
 /// A node whose directory its agent may not read.
-class UnlistedChunks final : public node::NodeInspection {
+class UnlistedChunks final : public StillNode {
  public:
-  std::string instance_id() const override { return {}; }
-  api::NodeState state() const override { return api::NodeState::kFollower; }
-  node::NodePositions positions() const override { return {}; }
   node::ChunkInventory chunks() const override { return {.problem = "no right to"}; }
-  const Path& database_directory() const override { return directory_; }
-  const Path& index_directory() const override { return directory_; }
-  Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
-    return std::vector<streams::ScavengePoint>{};
-  }
-  std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override { return {}; }
-  std::optional<api::ScavengePoint> last_finished_point() const override { return {}; }
-  std::optional<api::RunningScavenge> running_scavenge() const override { return {}; }
-  Result<std::shared_ptr<node::DigestWork>> make_digest_job(std::int64_t) const override {
-    return Error{Errc::kNotFound, "no point"};
-  }
-
- private:
-  Path directory_ = "/";
 };
 
 /// A node on a machine of its own that answers with the gossip and the scavenge it is given.
