@@ -3,14 +3,12 @@
 #include <openssl/evp.h>
 
 #include "engine/base/assert.h"
+#include "engine/base/deleter.h"
 
 namespace verger {
 namespace {
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-using ContextPtr = std::unique_ptr<EVP_MD_CTX, FreeContext>;
+using ContextPtr = std::unique_ptr<EVP_MD_CTX, Deleter<EVP_MD_CTX_free>>;
 
 // Fetched once: a lookup for each digest costs more than hashing a short record.
 const EVP_MD* md5_algorithm() {

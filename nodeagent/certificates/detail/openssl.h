@@ -9,19 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/deleter.h"
 #include "engine/base/result.h"
 #include "engine/base/types.h"
 
 /// OpenSSL's objects with owners, and their texts.
 namespace verger::certificates {
 
-template <auto Free>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
 using BioOwner = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
 using CertificateRequest = std::unique_ptr<X509_REQ, Deleter<X509_REQ_free>>;

@@ -20,16 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Bio = std::unique_ptr<BIO, OpensslDeleter<BIO_free_all>>;
-using Store = std::unique_ptr<X509_STORE, OpensslDeleter<X509_STORE_free>>;
-using StoreContext = std::unique_ptr<X509_STORE_CTX, OpensslDeleter<X509_STORE_CTX_free>>;
-using Number = std::unique_ptr<BIGNUM, OpensslDeleter<BN_free>>;
+using Bio = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
+using Store = std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>>;
+using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
 void free_stack(STACK_OF(X509) * stack) { sk_X509_free(stack); }
-using Stack = std::unique_ptr<STACK_OF(X509), OpensslDeleter<free_stack>>;
+using Stack = std::unique_ptr<STACK_OF(X509), Deleter<free_stack>>;
 void free_names(GENERAL_NAMES* names) { GENERAL_NAMES_free(names); }
-using Names = std::unique_ptr<GENERAL_NAMES, OpensslDeleter<free_names>>;
+using Names = std::unique_ptr<GENERAL_NAMES, Deleter<free_names>>;
 void free_text(char* text) { OPENSSL_free(text); }
-using OpensslText = std::unique_ptr<char, OpensslDeleter<free_text>>;
+using OpensslText = std::unique_ptr<char, Deleter<free_text>>;
 
 Error wrong(const std::string& path, std::string_view why) {
   return {Errc::kInvalidArgument, fmt::format("{}: {}", path, why)};

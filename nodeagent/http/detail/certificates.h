@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/deleter.h"
 #include "engine/base/result.h"
 #include "nodeagent/http/tls.h"
 
@@ -16,15 +17,8 @@
 /// to the network.
 namespace verger::http {
 
-template <auto Free>
-struct OpensslDeleter {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using X509Owner = std::unique_ptr<X509, OpensslDeleter<X509_free>>;
-using KeyOwner = std::unique_ptr<EVP_PKEY, OpensslDeleter<EVP_PKEY_free>>;
+using X509Owner = std::unique_ptr<X509, Deleter<X509_free>>;
+using KeyOwner = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 
 /// What TlsFiles name, read once.
 struct TlsMaterial {

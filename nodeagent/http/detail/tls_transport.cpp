@@ -20,7 +20,7 @@ namespace {
 
 using tcp = net::ip::tcp;
 
-using CertificateOwner = std::unique_ptr<X509, OpensslDeleter<X509_free>>;
+using CertificateOwner = std::unique_ptr<X509, Deleter<X509_free>>;
 
 /// Fills in what a verified certificate says about its owner.
 void describe_peer(SSL* ssl, const std::string& reserved_common_name, Peer& peer) {
