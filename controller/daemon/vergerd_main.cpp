@@ -12,6 +12,7 @@
 #include "controller/daemon/spawn.h"
 #include "controller/daemon/trusted_clients.h"
 #include "controller/daemon/vergerd_options.h"
+#include "engine/base/exit_code.h"
 #include "engine/logging/spdlog_log.h"
 #include "engine/settings/settings.h"
 #include "nodeagent/http/server.h"
@@ -22,22 +23,10 @@ using namespace verger;  // NOLINT(google-build-using-namespace): a main file's 
 using controller::VergerdOptions;
 using std::chrono::milliseconds;
 
-constexpr int kUsage = 64;
-constexpr int kRefused = 2;
-constexpr int kFailed = 1;
-
 /// Says why vergerd cannot run; its exit code.
 int fail(const Error& error) {
   std::cerr << "vergerd: " << error.message << '\n';
-  switch (error.code) {
-    case Errc::kInvalidArgument:
-      return kUsage;
-    case Errc::kRefused:
-    case Errc::kConflict:
-      return kRefused;
-    default:
-      return kFailed;
-  }
+  return exit_code_of_start(error);
 }
 
 /// Waits for a signal or the end of the allotted time, then ends everything in order.
@@ -126,7 +115,7 @@ class Vergerd {
                   [&](const std::exception_ptr& error) {
                     if (error) {
                       log_.error("stopping failed");
-                      status = kFailed;
+                      status = kExitFailed;
                     }
                     context_.stop();
                   });
@@ -250,7 +239,7 @@ int main(int argc, char** argv) {
   const auto asked = all.parse(argc, argv);
   if (!asked) {
     std::cerr << "vergerd: " << asked.error().message << '\n';
-    return kUsage;
+    return kExitUsage;
   }
   if (*asked == settings::Settings::Asked::kHelp) {
     std::cout << all.help();

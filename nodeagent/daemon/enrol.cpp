@@ -12,6 +12,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/directories.h"
+#include "engine/base/exit_code.h"
 #include "engine/base/private_file.h"
 #include "engine/settings/settings.h"
 #include "nodeagent/api/problem.h"
@@ -25,11 +26,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kRefused = 2;
-constexpr int kUnknown = 4;
-constexpr int kUsage = 64;
 constexpr std::uint64_t kDraftFileBytes = 64U << 10U;
 
 struct Options {
@@ -42,7 +38,7 @@ struct Options {
 
 /// Why it ends, and with which exit code.
 struct Failure {
-  int status = kFailed;
+  int status = kExitFailed;
   std::string text{};
 };
 
@@ -67,20 +63,20 @@ std::expected<std::string, Failure> read_token(const Options& options) {
   if (!options.token_file.empty()) {
     const auto bytes = read_file(posix_file_system(), options.token_file, 4096);
     if (!bytes) {
-      return std::unexpected(Failure{kUsage, "--token-file " + bytes.error().message});
+      return std::unexpected(Failure{kExitUsage, "--token-file " + bytes.error().message});
     }
     token = std::string(as_text(*bytes));
   }
   token = token.substr(0, token.find_first_of("\r\n"));
   if (token.empty()) {
     return std::unexpected(
-        Failure{kUsage,
+        Failure{kExitUsage,
                 "no token: --token-file FILE, or the variable VERGER_AGENT_TOKEN; an admin "
                 "makes one with: verger agent token CLUSTER/NODE"});
   }
   if (std::ranges::count(token, '_') != 3 || !token.starts_with("vergeragent_")) {
     return std::unexpected(Failure{
-        kUsage,
+        kExitUsage,
         "this is not an agent's token, which begins with vergeragent_ (was it copied in full?); an "
         "admin makes one with: verger agent token CLUSTER/NODE"});
   }
@@ -123,11 +119,11 @@ Result<http::Response> send(const Options& options, const http::Endpoint& contro
 Failure refusal_of(const http::Response& response, const http::Endpoint& controller) {
   const auto problem = api::parse_problem(response.body);
   if (!problem) {
-    return {kFailed,
+    return {kExitFailed,
             fmt::format("{} answered {}; is that a vergerd?", controller.url(), response.status)};
   }
   const bool refused = response.status == 401 || response.status == 403 || response.status == 409;
-  return {refused ? kRefused : kFailed, problem->detail};
+  return {refused ? kExitRefused : kExitFailed, problem->detail};
 }
 
 /// Looks at everything before anything is kept.
@@ -153,15 +149,15 @@ Result<certificates::Checked> store(const IdentityFiles& files, const json& answ
 std::expected<std::string, Failure> enrol(const Options& options) {
   const auto controller = http::parse_endpoint(options.controller);
   if (!controller) {
-    return std::unexpected(
-        Failure{kUsage, "--controller " + options.controller + ": " + controller.error().message});
+    return std::unexpected(Failure{
+        kExitUsage, "--controller " + options.controller + ": " + controller.error().message});
   }
   if (options.state.empty()) {
-    return std::unexpected(Failure{kUsage, "--state is missing: the agent's state directory"});
+    return std::unexpected(Failure{kExitUsage, "--state is missing: the agent's state directory"});
   }
   if (controller->tls && options.ca_file.empty()) {
     return std::unexpected(Failure{
-        kUsage, "--ca-file is missing: the roots that vergerd's own certificate chains to"});
+        kExitUsage, "--ca-file is missing: the roots that vergerd's own certificate chains to"});
   }
   const auto token = read_token(options);
   if (!token) {
@@ -169,7 +165,7 @@ std::expected<std::string, Failure> enrol(const Options& options) {
   }
   const auto failed = [](const Error& error) {
     return std::unexpected(
-        Failure{error.code == Errc::kRefused ? kRefused : kFailed, error.message});
+        Failure{error.code == Errc::kRefused ? kExitRefused : kExitFailed, error.message});
   };
   if (auto made = make_directories_durably(posix_file_system(), options.state); !made) {
     return failed(made.error());
@@ -182,8 +178,8 @@ std::expected<std::string, Failure> enrol(const Options& options) {
   const auto response = send(options, *controller, {{"token", *token}, {"request", key->request}});
   if (!response) {
     if (response.error().code == Errc::kUnknownOutcome) {
-      return std::unexpected(Failure{kUnknown, response.error().message +
-                                                   "; run the same command again, the token still "
+      return std::unexpected(Failure{
+          kExitWaiting, response.error().message + "; run the same command again, the token still "
                                                    "counts for this key"});
     }
     return failed(response.error());
@@ -213,11 +209,11 @@ int run_enrol(int argc, const char* const* argv, std::ostream& out, std::ostream
   const auto asked = all.parse(argc, argv);
   if (!asked) {
     err << "verger-agent enrol: " << asked.error().message << '\n';
-    return kUsage;
+    return kExitUsage;
   }
   if (*asked == settings::Settings::Asked::kHelp) {
     out << all.help();
-    return kDone;
+    return kExitDone;
   }
   const auto done = enrol(options);
   if (!done) {
@@ -225,7 +221,7 @@ int run_enrol(int argc, const char* const* argv, std::ostream& out, std::ostream
     return done.error().status;
   }
   out << *done;
-  return kDone;
+  return kExitDone;
 }
 
 }  // namespace verger::agent

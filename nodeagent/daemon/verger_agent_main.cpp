@@ -7,6 +7,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/exit_code.h"
 #include "engine/logging/spdlog_log.h"
 #include "nodeagent/daemon/agent_options.h"
 #include "nodeagent/daemon/embedded_node.h"
@@ -26,9 +27,6 @@ using namespace verger;         // NOLINT(google-build-using-namespace): a main 
 using namespace verger::agent;  // NOLINT(google-build-using-namespace)
 using std::chrono::milliseconds;
 
-constexpr int kUsage = 64;
-constexpr int kRefused = 2;
-constexpr int kFailed = 1;
 constexpr milliseconds kLookInterval{50};
 
 int fail(const Error& error) {
@@ -38,15 +36,7 @@ int fail(const Error& error) {
                  "node or a backup";
   }
   std::cerr << '\n';
-  switch (error.code) {
-    case Errc::kInvalidArgument:
-      return kUsage;
-    case Errc::kRefused:
-    case Errc::kConflict:
-      return kRefused;
-    default:
-      return kFailed;
-  }
+  return exit_code_of_start(error);
 }
 
 /// TLS of everything this process does; null where its options name no certificates or roots.
@@ -266,7 +256,7 @@ net::awaitable<void> look_after(Program& program, Log& log) {
     if (program.node && program.node->wants_to_stop()) {
       log.info("the node stops");
       if (program.node->failed()) {
-        program.status = kFailed;
+        program.status = kExitFailed;
       }
       co_await program.node->stop();
       if (!program.agent) {
@@ -339,7 +329,7 @@ int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_o
   const auto ended = [&](const std::exception_ptr& error) {
     if (error) {
       log.error("the program failed");
-      program.status = kFailed;
+      program.status = kExitFailed;
       program.context.stop();
     }
   };
