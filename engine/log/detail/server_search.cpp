@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 namespace verger::log::detail {
 namespace {
@@ -31,10 +32,25 @@ std::string command_of(const Path& process) {
   return text.empty() ? name : name + " (" + text.substr(0, 100) + ")";
 }
 
-bool named_like_a_server(std::string command) {
-  std::ranges::transform(command, command.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return command.contains("eventstore") || command.contains("kurrent");
+/// By its program, or the one that it runs: what only speaks of a server, as
+/// `journalctl -u eventstore` does, is none.
+bool named_like_a_server(const Path& process) {
+  std::string command = read_text(process / "cmdline");
+  std::vector<std::string> names = {read_text(process / "comm")};
+  for (int word = 0; word < 2; ++word) {
+    const auto end = std::min(command.find('\0'), command.size());
+    const auto name = Path(command.substr(0, end)).filename().string();
+    names.push_back(name);
+    if (name != "dotnet") {
+      break;
+    }
+    command.erase(0, end + 1);
+  }
+  return std::ranges::any_of(names, [](std::string name) {
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return name.contains("eventstore") || name.contains("kurrent");
+  });
 }
 
 /// The flags line of fdinfo is octal; its lowest two bits are the access mode.
@@ -96,12 +112,11 @@ Result<void> refuse_running_server(const Path& directory, const Path& proc) {
                                *file, pid, command_of(at->path()))};
     }
     if (unreadable && unreadable != std::errc::no_such_file_or_directory) {
-      const auto command = command_of(at->path());
-      if (named_like_a_server(command)) {
+      if (named_like_a_server(at->path())) {
         return Error{Errc::kRefused,
                      fmt::format("{}: cannot see whether process {} {} has files in it open; stop "
                                  "it, run as its user or root, or say --assume-stopped",
-                                 directory.string(), pid, command)};
+                                 directory.string(), pid, command_of(at->path()))};
       }
     }
   }

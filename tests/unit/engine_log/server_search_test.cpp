@@ -29,7 +29,7 @@ struct FakeProc {
     fs::create_directories(at / "fd");
     fs::create_directories(at / "fdinfo");
     std::ofstream(at / "cmdline") << command;
-    std::ofstream(at / "comm") << command << "\n";
+    std::ofstream(at / "comm") << fs::path(command.c_str()).filename().string() << "\n";
     fs::create_symlink(file, at / "fd" / "5");
     std::ofstream(at / "fdinfo" / "5") << "pos:\t0\nflags:\t" << flags << "\nmnt_id:\t1\n";
   }
@@ -65,7 +65,11 @@ TEST(ServerSearch, LeavesReadersNeighboursAndOurselvesAlone) {
 TEST(ServerSearch, AProcessThatCannotBeLookedIntoCountsWhenItIsNamedLikeAServer) {
   using namespace std::string_literals;  // the zero belongs to the command line
   for (const auto& [command, refused] : std::vector<std::pair<std::string, bool>>{
-           {"systemd", false}, {"dotnet\0EventStore.ClusterNode.dll"s, true}, {"kurrentd", true}}) {
+           {"systemd", false},
+           {"dotnet\0/opt/EventStore.ClusterNode.dll\0--insecure"s, true},
+           {"kurrentd", true},
+           {"/usr/bin/journalctl\0-f\0-u\0eventstore"s, false},
+           {"/usr/share/eventstore/EventStore.ClusterNode\0--config\0x"s, true}}) {
     FakeProc fake;
     fake.process("123", command, fake.database.path() / "writer.chk", "02");
     fs::remove_all(fake.proc.path() / "123" / "fd");
