@@ -135,9 +135,8 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
   if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered) && !seen.nodes.empty()) {
     co_return problem(
         422, "cluster_unreachable",
-        fmt::format("no node of cluster {} answered ({}: {}); nothing was registered. "
-                    "Check the URLs and that the nodes run",
-                    config.name, seen.nodes.front().url, seen.nodes.front().problem));
+        fmt::format("no node of cluster {} answered, and nothing was registered. Of {}: {}",
+                    config.name, seen.nodes.front().name, seen.nodes.front().problem));
   }
   if (!seen.wrong_cluster.empty()) {
     co_return problem(422, "wrong_cluster", seen.wrong_cluster + "; nothing was registered");

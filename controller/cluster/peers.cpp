@@ -52,6 +52,11 @@ Peers::Peers(Network network, ClusterConfig cluster)
     } else {
       no_client_ =
           clients.error().within(fmt::format("trusted roots of cluster {}", cluster_.name));
+      if (clients.error().code == Errc::kNotFound) {
+        no_client_->message +=
+            "; --ca names a file on vergerd's machine, in trusted-roots of its data directory "
+            "unless it is absolute";
+      }
     }
   }
   if (cluster_.credentials.empty()) {

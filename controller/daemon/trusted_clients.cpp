@@ -8,7 +8,12 @@ Result<TrustedClients::Side> TrustedClients::make_side(const http::TlsFiles& fil
     VERGER_TRY(side.tls, http::TlsContext::client(files));
   }
   side.client = std::make_unique<http::BeastClient>(
-      executor_, http::BeastClientOptions{.tls = side.tls, .plain_to_loopback_only = true});
+      executor_,
+      http::BeastClientOptions{
+          .tls = side.tls,
+          .roots_advice = "; name those of the cluster's certificates (verger cluster add --ca "
+                          "FILE), or start vergerd with --ca",
+          .plain_to_loopback_only = true});
   return side;
 }
 

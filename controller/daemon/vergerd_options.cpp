@@ -18,10 +18,11 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("end-after-seconds", options.end_after_seconds,
           "End by itself after this long (0: never)", {.hidden = true});
   const settings::Traits tls{.group = "Certificates"};
-  all.add("ca", options.tls.trusted_roots,
-          "Trusted roots of nodes and agents: a file, or a directory of .crt .cer .pem .der; a "
-          "cluster may name its own (verger cluster add --ca)",
-          {.group = "Certificates", .aliases = {"trusted-roots"}});
+  all.add(
+      "ca", options.tls.trusted_roots,
+      "Trusted roots of nodes and agents: a file, or a directory of .crt .cert .cer .pem .der; a "
+      "cluster may name its own (verger cluster add --ca)",
+      {.group = "Certificates", .aliases = {"trusted-roots"}});
   all.add("certificate-file", options.tls.certificate,
           "vergerd's own certificate for agents that have one of another authority", tls);
   all.add("certificate-private-key-file", options.tls.private_key, "Its key", tls);

@@ -45,7 +45,7 @@ void settle_default_passwords(ProgramOptions& options) {
   auto& node = options.node;
   const bool known = node.default_admin_password == kDefaultPassword ||
                      node.default_ops_password == kDefaultPassword;
-  if (node.insecure || !known) {
+  if (options.role == Role::kAgent || node.insecure || !known) {
     return;
   }
   if (http::is_loopback(options.node_ip)) {
@@ -218,7 +218,7 @@ void OptionParser::declare_certificates() {
   settings_.add("certificate-private-key-password", tls.private_key_password, "Of an encrypted key",
                 {.group = "CertificateFileOptions", .prefix = kNode, .secret = true});
   settings_.add("trusted-root-certificates-path", tls.trusted_roots,
-                "Directory of trusted roots (.crt .cer .pem .der), or one such file", rules);
+                "Directory of trusted roots (.crt .cert .cer .pem .der), or one such file", rules);
   settings_.add("certificate-reserved-node-common-name", tls.reserved_common_name,
                 "Common name, or pattern such as *.db.example.com, of the nodes' certificates "
                 "(default: that of the own certificate)",

@@ -145,6 +145,12 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
         ++self->repeated;
         continue;
       }
+      if (harmless) {
+        co_return Error{
+            Errc::kUnknownOutcome,
+            fmt::format("{}: no whole answer came: {}{}", what, failure->text,
+                        to.tls || failure->any_byte || late ? "" : "; is it https there?")};
+      }
       co_return Error{Errc::kUnknownOutcome,
                       fmt::format("{}: sent, but no whole answer came: {}; it may have been "
                                   "carried out",
@@ -168,9 +174,9 @@ net::awaitable<Result<Response>> BeastClient::send(Endpoint to, Request request,
                                                    std::chrono::milliseconds deadline) {
   const auto limit = std::chrono::steady_clock::now() + deadline;
   if (to.tls && impl_->options.tls == nullptr) {
-    co_return Error{
-        Errc::kUnavailable,
-        fmt::format("{}: not asked: trusted roots for https are not configured", to.url())};
+    co_return Error{Errc::kUnavailable,
+                    fmt::format("{}: not asked: trusted roots for https are not configured{}",
+                                to.url(), impl_->options.roots_advice)};
   }
   if (!to.tls && impl_->options.plain_to_loopback_only && !is_loopback(to.host)) {
     co_return Error{Errc::kUnavailable,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -25,6 +26,8 @@ struct BeastClientOptions {
   std::size_t response_bytes = 64 * 1024 * 1024;  // NOLINT(bugprone-implicit-*): it fits
   /// For https endpoints; null: they are unavailable.
   std::shared_ptr<TlsContext> tls{};
+  /// What to do where `tls` is missing, for the error.
+  std::string roots_advice{};
   /// Asked about the certificate of each new connection, after TLS has accepted it: whether it is
   /// that of the one who is meant. An error ends the connection before anything is sent, and the
   /// request with kUnavailable.

@@ -21,14 +21,15 @@ struct TlsFiles {
   std::string private_key{};
   /// Of an encrypted private key.
   std::string private_key_password{};
-  /// A file with one or more roots, or a directory of .crt, .cer, .pem and .der files. Nothing else
-  /// is trusted, not the system's roots either.
+  /// A file with one or more roots, or a directory of .crt, .cert, .cer, .pem and .der files.
+  /// Nothing else is trusted, not the system's roots either. Intermediates among them are no roots,
+  /// and refused with check_own_chain.
   std::string trusted_roots{};
   /// The common name, or a pattern such as "*.db.example.com", by which a node's certificate is
   /// known (Peer::certificate_is_node). Empty: that of the own certificate.
   std::string reserved_common_name{};
   /// A node's rule: the own certificate must chain to `trusted_roots`, be valid now, have no
-  /// self-signed intermediate and fit `reserved_common_name`.
+  /// self-signed intermediate and fit `reserved_common_name`; the roots must all be self-signed.
   bool check_own_chain = false;
   friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
 };

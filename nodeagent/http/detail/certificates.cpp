@@ -107,7 +107,8 @@ Result<std::vector<std::string>> root_files(const std::string& path) {
   std::vector<std::string> files;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
     const auto extension = it->path().extension();
-    if (extension == ".crt" || extension == ".cer" || extension == ".pem" || extension == ".der") {
+    if (extension == ".crt" || extension == ".cert" || extension == ".cer" || extension == ".pem" ||
+        extension == ".der") {
       files.push_back(it->path().string());
     }
   }
@@ -118,14 +119,19 @@ Result<std::vector<std::string>> root_files(const std::string& path) {
   return files;
 }
 
-Result<std::vector<X509Owner>> load_roots(const std::string& where) {
+/// `roots_alone`: as a server's node wants it. Else intermediates may lie among the roots, as in
+/// many a bundle: they help to find the way to a root and are trusted for nothing themselves.
+Result<std::vector<X509Owner>> load_roots(const std::string& where, bool roots_alone) {
   VERGER_TRY(const auto files, root_files(where));
   std::vector<X509Owner> roots;
+  bool any_root = false;
   for (const auto& path : files) {
     VERGER_TRY(auto found, parse_certificates(path));
     for (auto& root : found) {
-      if (X509_self_signed(root.get(), 1) != 1) {
-        ERR_clear_error();
+      const bool is_root = X509_self_signed(root.get(), 1) == 1;
+      any_root = any_root || is_root;
+      ERR_clear_error();
+      if (!is_root && roots_alone) {
         return wrong(path, fmt::format("{} is not self-signed, so it is no root; intermediates "
                                        "belong behind the leaf in the certificate file",
                                        one_line(describe(root.get()))));
@@ -133,8 +139,9 @@ Result<std::vector<X509Owner>> load_roots(const std::string& where) {
       roots.push_back(std::move(root));
     }
   }
-  if (roots.empty()) {
-    return wrong(where, "no trusted root there (.crt, .cer, .pem or .der)");
+  if (!any_root) {
+    return wrong(where, roots.empty() ? "no trusted root there (.crt, .cert, .cer, .pem or .der)"
+                                      : "no self-signed root there, intermediates only");
   }
   return roots;
 }
@@ -245,7 +252,7 @@ Result<TlsMaterial> load_material(const TlsFiles& files) {
     }
   }
   if (!files.trusted_roots.empty()) {
-    VERGER_TRY(out.roots, load_roots(files.trusted_roots));
+    VERGER_TRY(out.roots, load_roots(files.trusted_roots, files.check_own_chain));
   }
   if (files.check_own_chain && !out.chain.empty()) {
     VERGER_CHECK(check_own_chain(out, files));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <optional>
 #include <poll.h>
@@ -106,7 +107,14 @@ class TlsTransport final : public Transport {
 
   /// Why the other side's certificate was not accepted, or how the handshake failed else.
   std::string failure_text(const IoResult& shaken) {
-    return refusal_ ? refusal_->text() : shaken.text();
+    if (refusal_) {
+      return refusal_->text();
+    }
+    const bool of_tls = shaken.error.category() == net::error::get_ssl_category();
+    return of_tls && ERR_GET_REASON(static_cast<unsigned long>(shaken.error.value())) ==
+                         SSL_R_WRONG_VERSION_NUMBER
+               ? "whoever answers speaks no TLS; is it http there, or another port?"
+               : shaken.text();
   }
 
   net::awaitable<IoResult> read_some(net::mutable_buffer into) override {

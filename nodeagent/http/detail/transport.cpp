@@ -199,8 +199,13 @@ net::awaitable<Result<tcp::socket>> connect_tcp(net::any_io_executor executor, E
     }
   }
   std::string last = "no address";
-  for (const auto& address : addresses) {
-    const auto attempt = std::make_shared<Attempt>(executor, limit);
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const auto& address = addresses[i];
+    // A name may have an address that swallows everything, and a good one after it.
+    const auto now = std::chrono::steady_clock::now();
+    const auto share = std::max(limit - now, std::chrono::steady_clock::duration::zero()) /
+                       static_cast<std::int64_t>(addresses.size() - i);
+    const auto attempt = std::make_shared<Attempt>(executor, now + share);
     attempt->timer.async_wait([attempt](boost::system::error_code stopped) {
       if (!stopped && !attempt->ended) {
         attempt->late = true;
@@ -213,7 +218,7 @@ net::awaitable<Result<tcp::socket>> connect_tcp(net::any_io_executor executor, E
     attempt->timer.cancel();
     if (attempt->late) {
       last = "no connection in time";
-      break;
+      continue;
     }
     if (!failed && attempt->reached_itself()) {
       failed = net::error::connection_refused;

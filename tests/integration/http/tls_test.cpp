@@ -1,5 +1,6 @@
 #include "nodeagent/http/tls.h"
 
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 
@@ -102,6 +103,52 @@ TEST_F(Tls, RefusesServersThatAreNotTheOnesMeant) {
   EXPECT_EQ(untrusted.error().code, Errc::kUnavailable);
   EXPECT_TRUE(untrusted.error().message.contains("unable to get local issuer"))
       << untrusted.error().message;
+}
+
+TEST_F(Tls, ABundleMayHaveSeveralRootsAndIntermediates) {
+  const auto node = authority.issue("n1", "IP:127.0.0.1");
+  serve(files("node", node, authority.root()), ClientCertificate::kNotAsked);
+  const auto between = authority.issue("between", "").certificate;
+  EXPECT_TRUE(ask(trusting(stranger.root() + between + authority.root()), endpoint).has_value());
+  EXPECT_FALSE(ask(trusting(between + stranger.root()), endpoint).has_value());
+  const auto no_root = TlsContext::client(trusting(between));
+  ASSERT_FALSE(no_root.has_value());
+  EXPECT_TRUE(no_root.error().message.contains("no self-signed root")) << no_root.error().message;
+  auto of_node = files("strict", node, between + authority.root());
+  of_node.check_own_chain = true;
+  EXPECT_FALSE(TlsContext::server(of_node, ClientCertificate::kOptional).has_value());
+}
+
+TEST_F(Tls, ADirectoryOfRootsHasTheServersExtensions) {
+  serve(files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root()),
+        ClientCertificate::kNotAsked);
+  std::filesystem::create_directory(directory.path() / "ca");
+  write("ca/root.cert", authority.root());
+  write("ca/readme.txt", "no certificate");
+  EXPECT_TRUE(ask({.trusted_roots = (directory.path() / "ca").string()}, endpoint).has_value());
+}
+
+TEST_F(Tls, SaysWhereTheOtherProtocolIsSpoken) {
+  serve(files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root()),
+        ClientCertificate::kNotAsked);
+  BeastClient client(context.get_executor());
+  Result<Response> plain = Error{Errc::kTimeout, "not asked"};
+  run([](BeastClient& c, Endpoint where, Result<Response>& answer) -> net::awaitable<void> {
+    where.tls = false;
+    answer = co_await c.send(where, Request{}, 5s);
+  }(client, endpoint, plain));
+  ASSERT_FALSE(plain.has_value());
+  EXPECT_TRUE(plain.error().message.contains("is it https there?")) << plain.error().message;
+
+  Server without(
+      context.get_executor(), ServerOptions{},
+      [](Request) -> net::awaitable<Response> { co_return Response{}; }, null_log());
+  auto listening = without.listen();
+  ASSERT_TRUE(listening.has_value());
+  listening->tls = true;
+  const auto secure = ask(trusting(authority.root()), *listening);
+  ASSERT_FALSE(secure.has_value());
+  EXPECT_TRUE(secure.error().message.contains("speaks no TLS")) << secure.error().message;
 }
 
 TEST_F(Tls, ShowsTheNewCertificateToNewConnectionsAfterAReload) {
