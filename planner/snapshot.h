@@ -43,9 +43,11 @@ struct AgentWork {
 struct AgentFacts {
   std::string version;
   bool service_control = false;  ///< it can stop and start its server
+  std::string offline_problem;   ///< why it must not scavenge a stopped server's files
   std::vector<AgentWork> work;   ///< not ended
   std::string database_id;       ///< empty: not known
   std::string files_problem;     ///< why it cannot read its node's files: points, state, index
+  std::string node_problem;      ///< why its node does not let it operate it
   std::vector<Point> points;     ///< of the committed log, oldest first
   std::optional<Point> last_finished;
   std::optional<Unfinished> unfinished;

@@ -67,6 +67,10 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
     out["problem"] = node.problem;
   } else if (!node.agent_problem.empty()) {
     out["problem"] = node.agent_problem;
+  } else if (node.agent && !node.agent->node_problem.empty()) {
+    out["problem"] = "its agent cannot operate the node: " + node.agent->node_problem;
+  } else if (node.agent && !node.agent->files_problem.empty()) {
+    out["problem"] = "its agent cannot read the node's files: " + node.agent->files_problem;
   }
   return out;
 }

@@ -54,6 +54,7 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.version = facts.agent_version;
   out.database_id = facts.database_id;
   out.files_problem = facts.files_problem;
+  out.node_problem = facts.node_problem;
   for (const auto& point : facts.points) {
     out.points.push_back(to_point(point));
   }
@@ -73,6 +74,7 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.chunk_size = facts.chunk_size;
   out.writer_checkpoint = facts.writer_checkpoint;
   out.service_control = facts.service_control;
+  out.offline_problem = facts.offline_problem;
   for (const auto& operation : facts.operations) {
     if (operation.state != api::OperationState::kDone &&
         operation.state != api::OperationState::kFailed) {
@@ -223,7 +225,10 @@ net::awaitable<void> ask_for_facts(std::shared_ptr<Raw> into, std::shared_ptr<Pe
   if (facts->node_running) {
     raw.node.agent = to_facts(*facts);
   } else {
-    raw.node.agent_problem = "its agent says that the node is stopped";
+    raw.node.agent_problem =
+        facts->node_problem.empty()
+            ? "its agent says that the node is stopped"
+            : fmt::format("its agent gets no answer of the node: {}", facts->node_problem);
   }
   raw.database_id = facts->database_id;
   if (facts->running) {

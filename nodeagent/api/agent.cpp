@@ -217,6 +217,7 @@ Result<NodeFacts> node_facts_of(JsonView value) {
   fields.read("highestControllerEpoch", facts.highest_controller_epoch);
   fields.read("takenAt", facts.taken_at);
   fields.read("filesProblem", facts.files_problem);
+  fields.read("nodeProblem", facts.node_problem);
   fields.each("points", [&](JsonView element, const std::string& where) -> Result<void> {
     VERGER_TRY(auto point, parse_point(element, where));
     facts.points.push_back(std::move(point));

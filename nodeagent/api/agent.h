@@ -61,6 +61,8 @@ struct OperationStatus {
 struct NodeFacts {
   std::string agent_version{};
   std::string files_problem{};  ///< why it cannot read the node's log, state or index
+  /// Why the node does not answer; while it does: why it does not let the agent operate it.
+  std::string node_problem{};
   /// Empty while the node does not answer.
   std::string node_instance_id{};
   bool node_running = false;

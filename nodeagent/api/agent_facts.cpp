@@ -12,6 +12,9 @@ using nlohmann::json;
 json to_json(const AgentFacts& facts) {
   auto out = to_json(static_cast<const NodeFacts&>(facts));
   out["serviceControl"] = facts.service_control;
+  if (!facts.offline_problem.empty()) {
+    out["offlineProblem"] = facts.offline_problem;
+  }
   return out;
 }
 
@@ -21,6 +24,7 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   VERGER_TRY(static_cast<NodeFacts&>(out), node_facts_of(document.root()));
   Fields fields(document.root(), "facts");
   fields.read("serviceControl", out.service_control);
+  fields.read("offlineProblem", out.offline_problem);
   VERGER_CHECK(fields.result());
   return out;
 }

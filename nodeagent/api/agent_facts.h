@@ -10,6 +10,8 @@ namespace verger::api {
 /// The facts of an agent: its node's, and what it can do itself.
 struct AgentFacts : NodeFacts {
   bool service_control = false;  ///< it can stop and start its server
+  /// Why it must not scavenge the stopped server's files all the same; empty: it may.
+  std::string offline_problem{};
 };
 nlohmann::json to_json(const AgentFacts& facts);
 Result<AgentFacts> parse_agent_facts(std::string_view body);

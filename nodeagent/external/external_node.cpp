@@ -117,6 +117,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   std::optional<api::GossipMember> self;
   std::string version;
   std::string problem = "not asked yet";
+  std::string powerless;  ///< why it answers, but does not let the agent operate it
   std::optional<api::RunningScavenge> running;
   ScavengeCount count;
   node::ChunkInventory inventory;
@@ -142,6 +143,7 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
     }
     problem = own.error().message;
     self.reset();
+    powerless.clear();
     running.reset();
     co_return;
   }
@@ -173,7 +175,20 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
 
 net::awaitable<void> ExternalNode::Impl::look_at_scavenge() {
   const auto current = client::to_result(co_await client.current_scavenge());
-  if (!current || current->id.empty()) {
+  if (!current) {
+    // Not seen is not stopped: what was seen last stays. Refusals of the user stay too, until he is
+    // another; anything else may pass.
+    const bool refused =
+        current.error().code == Errc::kUnauthorized || current.error().code == Errc::kUnsupported;
+    if (refused && powerless != current.error().message) {
+      env.log.error("the server does not let the agent operate it",
+                    {{"node", options.node.url()}, {"reason", current.error().message}});
+    }
+    powerless = refused ? current.error().message : std::string();
+    co_return;
+  }
+  powerless.clear();
+  if (current->id.empty()) {
     running.reset();
     co_return;
   }
@@ -283,8 +298,8 @@ void ExternalNode::complete(json& facts) const {
     facts["nodeVersion"] = impl.version;
   }
   facts["external"] = true;
-  if (!impl.problem.empty()) {
-    facts["nodeProblem"] = impl.problem;
+  if (const auto& why = impl.self ? impl.powerless : impl.problem; !why.empty()) {
+    facts["nodeProblem"] = why;
   }
   std::vector<std::string> problems{impl.log_problem, impl.chunks_problem};
   // A large state database cannot be read while a scavenge writes to it: that is not damage.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/scavenge/scavenge_job.h"
 
@@ -37,6 +40,28 @@ struct OfflineServer::Parts {
                                    clock, random, log);
   }
 };
+
+namespace {
+
+std::string user_name(std::uint32_t user) {
+  const auto* known = ::getpwuid(user);  // NOLINT(concurrency-mt-unsafe): of one thread here
+  return known == nullptr ? fmt::format("{}", user) : known->pw_name;
+}
+
+}  // namespace
+
+std::string wrong_user_of(const std::vector<Path>& directories, std::uint32_t user) {
+  for (const auto& directory : directories) {
+    struct stat found{};
+    if (::stat(directory.c_str(), &found) == 0 && found.st_uid != user) {
+      return fmt::format(
+          "{} is the user {}'s and the agent runs as {}: the server could not use "
+          "files that it writes there",
+          directory.string(), user_name(found.st_uid), user_name(user));
+    }
+  }
+  return {};
+}
 
 namespace {
 
@@ -136,6 +161,10 @@ OfflineServer::OfflineServer(DatabasePlace place, ServiceOptions service, FileSy
 OfflineServer::~OfflineServer() = default;
 
 bool OfflineServer::configured() const { return parts_->service.configured(); }
+
+std::string OfflineServer::wrong_user() const {
+  return wrong_user_of({parts_->place.database, parts_->place.index_directory()}, ::geteuid());
+}
 
 net::awaitable<Result<bool>> OfflineServer::files_are_free() {
   const auto parts = parts_;

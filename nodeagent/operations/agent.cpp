@@ -95,6 +95,11 @@ class Agent::Impl {
     }
     auto body = api::to_json(facts);
     body["serviceControl"] = environment_.offline != nullptr && environment_.offline->configured();
+    if (environment_.offline != nullptr) {
+      if (const auto why = environment_.offline->wrong_user(); !why.empty()) {
+        body["offlineProblem"] = why;
+      }
+    }
     if (environment_.complete_facts) {
       environment_.complete_facts(body);
     }

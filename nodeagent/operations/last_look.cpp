@@ -120,8 +120,10 @@ net::awaitable<std::string> closed_gates(LocalNode node, FileSystem& files,
     } else if (gate.name == "disk") {
       why = disk(node.inspection(), files, gate.limit);
     } else if (gate.name == "nobody-scavenges" || gate.name == "idle") {
-      if (const auto seen = client::to_result(co_await node.client.current_scavenge());
-          seen && !seen->id.empty()) {
+      const auto seen = client::to_result(co_await node.client.current_scavenge());
+      if (!seen) {
+        why = "whether a scavenge runs here cannot be seen: " + seen.error().message;
+      } else if (!seen->id.empty()) {
         why = fmt::format("scavenge {} runs here", seen->id);
       }
     }

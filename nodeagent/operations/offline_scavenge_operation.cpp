@@ -53,6 +53,9 @@ class OfflineScavengeOperation final : public Operation {
                       "the agent was not told how to start and stop its server (--service-unit, or "
                       "--start-command and --stop-command)"};
     }
+    if (auto why = node.offline->wrong_user(); !why.empty()) {
+      co_return Error{Errc::kUnauthorized, std::move(why)};
+    }
     const auto* inspection = node.inspection();
     if (inspection == nullptr) {
       co_return Error{Errc::kUnavailable,

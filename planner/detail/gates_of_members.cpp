@@ -188,6 +188,15 @@ void agents_answer(const Look& look, States& out) {
           node.agent->files_problem, "reads them"));
       continue;
     }
+    if (node.agent && !node.agent->node_problem.empty()) {
+      out.push_back(measured(
+          closed(look.gate.name, "agent-powerless", node.name,
+                 fmt::format("its agent cannot operate the node: {}", node.agent->node_problem),
+                 "correct the agent's credentials file (a user in $ops or $admins) and restart the "
+                 "agent"),
+          node.agent->node_problem, "operates it"));
+      continue;
+    }
     if (!node.agent_answered) {
       out.push_back(measured(
           closed(look.gate.name, "agent-gone", node.name,

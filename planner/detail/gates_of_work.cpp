@@ -19,9 +19,12 @@ void scavenge_free(const Gate& gate, const NodeSnapshot& node, States& out) {
     return;
   }
   if (!node.scavenge_running) {
-    out.push_back(closed(gate.name, "scavenge-unknown", node.name,
-                         "whether a scavenge runs there cannot be seen",
-                         "check the credentials and that its admin routes are on"));
+    out.push_back(
+        closed(gate.name, "scavenge-unknown", node.name,
+               node.problem.empty()
+                   ? std::string("whether a scavenge runs there cannot be seen")
+                   : fmt::format("whether a scavenge runs there cannot be seen: {}", node.problem),
+               "check the credentials and that its admin routes are on"));
   } else if (*node.scavenge_running) {
     out.push_back(measured(closed(gate.name, "scavenge-running", node.name,
                                   fmt::format("scavenge {} runs there", node.running.scavenge_id),

@@ -110,6 +110,9 @@ class Refusing {
         refuse("offline-needs-service-control", node->name,
                "its agent was not told how to stop and start the server",
                "give it --service-unit, or --start-command and --stop-command");
+      } else if (node->agent && !node->agent->offline_problem.empty()) {
+        refuse("offline-wrong-user", node->name, node->agent->offline_problem,
+               "run the agent as the user whose the files are, or use the strategy rolling");
       }
     }
     if (policy().leader == LeaderRule::kInPlace) {

@@ -3,9 +3,11 @@
 #include <charconv>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/external/offline_server.h"
 #include "nodeagent/external/scavenge_count.h"
 #include "tests/support/cluster/sim_world.h"
 
@@ -90,6 +92,9 @@ class ExternalNodeTest : public ::testing::Test {
       out.body = api::to_json(gossip_).dump();
     } else if (request.target.starts_with("/info")) {
       out.body = api::to_json(api::NodeInfo{.version = "24.6.0", .state = "follower"}).dump();
+    } else if (request.target.starts_with("/admin/scavenge/current") && current_status_ != 200) {
+      out.status = current_status_;
+      out.headers.set("WWW-Authenticate", "X-Basic realm=\"ESDB\"");
     } else if (request.target.starts_with("/admin/scavenge/current")) {
       out.body = json{{"scavengeId", scavenging_ ? kRun : ""}, {"scavengeLink", ""}}.dump();
     } else if (request.target.starts_with("/streams/$scavenges/")) {
@@ -166,6 +171,7 @@ class ExternalNodeTest : public ::testing::Test {
   std::optional<ExternalNode> node_;
   api::Gossip gossip_;
   bool scavenging_ = false;
+  int current_status_ = 200;
   std::int64_t entries_ = 0;
   std::int64_t entries_sent_ = 0;
 };
@@ -192,6 +198,37 @@ TEST_F(ExternalNodeTest, AStateDatabaseThatCannotBeReadIsToldOf) {
   EXPECT_FALSE(refresh().has_value());
   EXPECT_THAT(files_problem(), HasSubstr("scavenging.db"));
   EXPECT_FALSE(node.inspection()->last_finished_point().has_value());
+}
+
+TEST_F(ExternalNodeTest, AServerThatDoesNotLetItsAgentOperateItIsToldOf) {
+  const auto node_problem = [this] {
+    json facts;
+    node_->complete(facts);
+    return facts.value("nodeProblem", "");
+  };
+  scavenging_ = true;
+  auto& node = start();
+  const auto seen = [&] { return node.inspection()->running_scavenge().has_value(); };
+  EXPECT_TRUE(world_.run_until(seen, milliseconds(5'000)));
+  current_status_ = 503;
+  world_.run_for(milliseconds(1'000));
+  EXPECT_TRUE(seen()) << "what cannot be seen has not stopped";
+  EXPECT_EQ(node_problem(), "") << "that passes";
+  current_status_ = 401;
+  world_.run_for(milliseconds(1'000));
+  EXPECT_THAT(node_problem(), HasSubstr("the user or the password is wrong"));
+  current_status_ = 200;
+  scavenging_ = false;
+  world_.run_for(milliseconds(1'000));
+  EXPECT_EQ(node_problem(), "");
+  EXPECT_FALSE(seen());
+}
+
+TEST(OfflineFiles, AreWrittenByTheirOwnUserOnly) {
+  struct stat root{};
+  ASSERT_EQ(::stat("/", &root), 0);
+  EXPECT_EQ(wrong_user_of({"/", "/is/not/there"}, root.st_uid), "");
+  EXPECT_THAT(wrong_user_of({"/"}, root.st_uid + 4242), HasSubstr("the agent runs as"));
 }
 
 TEST_F(ExternalNodeTest, CountsALongScavengeWholeAndReadsEachEntryOnce) {

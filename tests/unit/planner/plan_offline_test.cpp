@@ -64,13 +64,15 @@ TEST(PlanOffline, LetsSomebodyWhoIsDoneWithTheLatestPointMakeTheNext) {
 TEST(PlanOffline, RefusesWhatAnAgentWouldBeNeededFor) {
   auto snapshot = stoppable();
   snapshot.nodes[1].agent->service_control = false;
+  snapshot.nodes[0].agent->offline_problem = "/db is the user eventstore's";
   snapshot.nodes[2].agent_url.clear();
   snapshot.nodes[2].agent.reset();
   snapshot.nodes[2].agent_answered = false;
   const auto plan = make_plan(snapshot, offline());
   ASSERT_FALSE(plan.has_value());
   EXPECT_THAT(codes(plan.error()),
-              ElementsAre("n2:offline-needs-service-control", "n3:offline-needs-agent"));
+              ElementsAre("n1:offline-wrong-user", "n2:offline-needs-service-control",
+                          "n3:offline-needs-agent"));
 }
 
 TEST(PlanOffline, RefusesToTakeAClusterDown) {
