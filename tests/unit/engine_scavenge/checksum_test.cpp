@@ -1,5 +1,6 @@
 // What a scavenge reads is compared with its checksum before anything is done by it; and a stop is
 // never far away.
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,13 +14,16 @@ namespace {
 
 using testing::HasSubstr;
 
-class Checksums : public testing::Test {
+/// 0: in the stepping thread; otherwise in the background, with so many threads.
+class Checksums : public testing::TestWithParam<int> {
  protected:
   Checksums() {
     options_.chunk_size = 4096;
     options_.max_mem_table_size = 10;
     run_.chunk_size = options_.chunk_size;
     run_.max_mem_table_size = options_.max_mem_table_size;
+    run_.options.hash_in_background = GetParam() > 0;
+    run_.options.threads = std::max(GetParam(), 1);
     DatabaseBuilder builder(files_, "/db", options_);
     builder.metadata("a", R"({"$maxCount":9})");
     while (builder.write("a").end < LogPosition(3 * 4096)) {
@@ -54,7 +58,7 @@ class Checksums : public testing::Test {
   ScavengeRun run_;
 };
 
-TEST_F(Checksums, AFlippedBitInMetadataTakesNoEventAlong) {
+TEST_P(Checksums, AFlippedBitInMetadataTakesNoEventAlong) {
   const Path chunk = "/db/chunk-000000.000000";
   const auto at = find(chunk, R"("$maxCount":9)") + std::string_view(R"("$maxCount":)").size();
   flip(chunk, at);  // 8
@@ -73,7 +77,7 @@ TEST_F(Checksums, AFlippedBitInMetadataTakesNoEventAlong) {
   EXPECT_GT(repaired->progress.records_discarded, 0U);
 }
 
-TEST_F(Checksums, ChunksThatAreComparedAheadStopTheRunAtTheirTurn) {
+TEST_P(Checksums, ChunksThatAreComparedAheadStopTheRunAtTheirTurn) {
   run_.options.threads = 2;
   run_.options.hash_in_background = true;
   const Path chunk = "/db/chunk-000002.000000";
@@ -91,7 +95,7 @@ TEST_F(Checksums, ChunksThatAreComparedAheadStopTheRunAtTheirTurn) {
   EXPECT_TRUE(run_scavenge(files_, "/db", run_));
 }
 
-TEST_F(Checksums, AChunkThatIsReadAgainIsComparedAgain) {
+TEST_P(Checksums, AChunkThatIsReadAgainIsComparedAgain) {
   run_.options.stop_after = {scavenge::Stage::kCalculating, 0};
   ASSERT_EQ(run_scavenge(files_, "/db", run_).error().code, Errc::kCancelled);
   run_.options.stop_after = {};
@@ -106,7 +110,7 @@ TEST_F(Checksums, AChunkThatIsReadAgainIsComparedAgain) {
   EXPECT_TRUE(run_scavenge(files_, "/db", run_));
 }
 
-TEST_F(Checksums, NoDiscardPointComesFromADamagedTable) {
+TEST_P(Checksums, NoDiscardPointComesFromADamagedTable) {
   const auto table = oldest_table();
   flip(table, 128);  // the number of the first entry
   const auto before = records();
@@ -120,7 +124,7 @@ TEST_F(Checksums, NoDiscardPointComesFromADamagedTable) {
   EXPECT_TRUE(state.at("ChunkWeights").empty());
 }
 
-TEST_F(Checksums, NoTableIsWrittenAnewFromADamagedOne) {
+TEST_P(Checksums, NoTableIsWrittenAnewFromADamagedOne) {
   run_.options.stop_after = {scavenge::Stage::kMergingChunks, 0};
   ASSERT_EQ(run_scavenge(files_, "/db", run_).error().code, Errc::kCancelled);
   run_.options.stop_after = {};
@@ -132,7 +136,7 @@ TEST_F(Checksums, NoTableIsWrittenAnewFromADamagedOne) {
   EXPECT_TRUE(value(files_.exists(table)));
 }
 
-TEST_F(Checksums, GroupsWithADamagedChunkAreNotMerged) {
+TEST_P(Checksums, GroupsWithADamagedChunkAreNotMerged) {
   run_.options.stop_after = {scavenge::Stage::kExecutingChunks, 0};
   ASSERT_EQ(run_scavenge(files_, "/db", run_).error().code, Errc::kCancelled);
   run_.options.stop_after = {};
@@ -144,6 +148,8 @@ TEST_F(Checksums, GroupsWithADamagedChunkAreNotMerged) {
   EXPECT_EQ(result->progress.groups_merged, 0U);
   EXPECT_TRUE(value(files_.exists(chunk)));
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, Checksums, testing::Values(0, 1, 2, 4));
 
 TEST(LargeRecords, DoNotKeepAStopWaiting) {
   constexpr std::size_t kSize = std::size_t{4} << 20U;
