@@ -34,14 +34,16 @@ struct ModelOutcome {
 /// maps, no files, stages, batches or threads. It keeps between scavenges what scavenging.db does.
 class ScavengeModel {
  public:
-  ScavengeModel(index::HashFunction hash, std::int64_t chunk_size, bool unsafe)
-      : hash_(hash), chunk_size_(chunk_size), unsafe_(unsafe) {}
+  ScavengeModel(index::HashFunction hash, std::int64_t chunk_size)
+      : hash_(hash), chunk_size_(chunk_size) {}
+  /// From the next scavenge on.
+  void ignore_hard_deletes(bool unsafe) { unsafe_ = unsafe; }
 
   ModelOutcome scavenge(const ModelInput& input, const streams::ScavengePoint& point, bool merge);
   /// The tables of scavenging.db, without checkpoint and schema version.
   StateRows rows() const;
   /// Somebody deleted scavenging.db.
-  void forget() { *this = ScavengeModel(hash_, chunk_size_, unsafe_); }
+  void forget() { *this = ScavengeModel(hash_, chunk_size_); }
 
  private:
   using Number = std::int64_t;
@@ -88,7 +90,7 @@ class ScavengeModel {
 
   index::HashFunction hash_;
   std::int64_t chunk_size_;
-  bool unsafe_;
+  bool unsafe_ = false;
 
   std::map<Number, std::string> users_;
   std::set<std::string> collisions_;

@@ -50,6 +50,13 @@ class Workload {
                      std::string_view data, LogPosition transaction = kNoPosition,
                      std::int32_t offset = 0);
   void reopen();
+  /// Gives some chunks and index tables the forms of older servers.
+  void age_files();
+  void age_chunk(const Path& path);
+  void age_table(const Path& path);
+  /// A chunk before the point loses all of its records, as old scavenges could leave it. Nothing
+  /// can be written to its streams afterwards.
+  void empty_a_chunk(const streams::ScavengePoint& point);
   streams::ScavengePoint write_point();
   void scavenge(const streams::ScavengePoint& point);
   ModelInput input(const streams::ScavengePoint& point);
@@ -73,6 +80,7 @@ class Workload {
   bool zero_threshold_ = true;
   bool monotonic_ = true;  ///< the clock never goes back
   bool odd_ = false;       ///< write_odd() is used
+  bool emptied_ = false;   ///< a chunk was
   std::unique_ptr<DatabaseBuilder> builder_;
   std::unique_ptr<ScavengeModel> model_;
   std::vector<std::string> names_;

@@ -56,7 +56,7 @@ ChunkSnapshot read_chunk(const std::shared_ptr<const log::Chunk>& chunk) {
     snapshot.problem = posmap_problem(*chunk, snapshot);
     if (snapshot.physical_size != bytes || snapshot.logical_size != last_end) {
       snapshot.problem = "the footer's sizes do not fit the records";
-    } else if (snapshot.file_size % 4096 != 0) {
+    } else if (chunk->header().effective_version() >= 3 && snapshot.file_size % 4096 != 0) {
       snapshot.problem = "the file size is no multiple of 4096";
     } else if (const auto md5 = chunk->verify_md5(); !md5) {
       snapshot.problem = md5.error().message;
