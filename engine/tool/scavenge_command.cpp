@@ -365,14 +365,12 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
   command->add_flag("--no-merge", arguments->no_merge, "Leave small chunks as they are");
   command->add_flag("--unsafe-ignore-hard-delete", arguments->options.unsafe_ignore_hard_delete,
                     "Remove tombstones, too");
-  auto* threads =
-      command->add_option("--threads", arguments->options.threads, "Chunks rewritten side by side");
-  threads->check(CLI::Range(1, 4));
+  command->add_option("--threads", arguments->options.threads, "Chunks rewritten side by side")
+      ->check(CLI::Range(1, 4));
   command
       ->add_option("--throttle-percent", arguments->options.throttle_percent,
                    "Share of the time spent working; only with one thread")
-      ->check(CLI::Range(1, 100))
-      ->excludes(threads);
+      ->check(CLI::Range(1, 100));
   command
       ->add_option("--scavenge-page-size", arguments->options.state.page_size,
                    "Page size of scavenging.db, as the server's option")
@@ -390,6 +388,9 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
       "Exit codes: 0 finished or nothing to do, 3 stopped (repeat to go on), 1 failed.\n"
       "Example:\n  verger-db scavenge /var/lib/eventstore --threads 2");
   command->callback([arguments, &chosen] {
+    if (arguments->options.threads > 1 && arguments->options.throttle_percent != 100) {
+      throw CLI::ValidationError("--throttle-percent", "must be 100 with more than one thread");
+    }
     chosen = [arguments](ToolContext& tool) { return run(tool, *arguments); };
   });
 }

@@ -197,11 +197,18 @@ TEST_F(ScavengeCommand, KnowsWrongUsage) {
   EXPECT_EQ(run({"--threads", "5"}), tool::kExitUsage);
   EXPECT_EQ(run({"--throttle-percent", "0"}), tool::kExitUsage);
   EXPECT_EQ(run({"--threads", "2", "--throttle-percent", "50"}), tool::kExitUsage);
+  EXPECT_THAT(err.str(), HasSubstr("--throttle-percent"));
   EXPECT_EQ(run({"--point", "0", "--new-point"}), tool::kExitUsage);
   EXPECT_EQ(run({"--threshold", "3"}), tool::kExitUsage);
   EXPECT_EQ(run({"--unheard-of"}), tool::kExitUsage);
   EXPECT_EQ(run({"--stop-after", "lunch"}), tool::kExitUsage);
   EXPECT_EQ(run({"--stop-after", "index:0"}), tool::kExitUsage);
+}
+
+TEST_F(ScavengeCommand, TakesThreadsAndThrottleTogetherAsTheServerDoes) {
+  EXPECT_EQ(run({"--threads", "1", "--throttle-percent", "90"}), tool::kExitDone) << err.str();
+  EXPECT_EQ(run({"--threads", "4", "--throttle-percent", "100", "--new-point"}), tool::kExitDone)
+      << err.str();
 }
 
 TEST_F(ScavengeCommand, GoesOnWhateverBecameOfThePoints) {
