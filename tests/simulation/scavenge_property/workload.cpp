@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sstream>
 
 #include "engine/index/index_map.h"
 #include "engine/log/record.h"
 #include "engine/scavenge/estimate.h"
 #include "engine/scavenge/explain.h"
+#include "engine/tool/program.h"
 #include "tests/simulation/scavenge_property/shuffled_runner.h"
 #include "tests/support/results.h"
 #include "tests/support/scavenge/run.h"
@@ -428,6 +430,9 @@ void Workload::scavenge(const streams::ScavengePoint& point) {
   if (one_in(4)) {
     reopen();
   }
+  if (one_in(4)) {
+    verify();
+  }
   // Below a threshold above 0, records may outlive index entries that were not yet in a table.
   // Where time goes back, events that are fresh go with older ones behind them.
   if (!unsafe_ && zero_threshold_ && monotonic_ && !odd_ && !emptied_) {
@@ -641,6 +646,19 @@ std::string Workload::readable(const streams::ScavengePoint& point) {
   while (value(job.step({.units = 100'000})).kind != StepOutcome::Kind::kDone) {
   }
   return to_hex(job.digest().readable);
+}
+
+void Workload::verify() {
+  builder_->close();
+  std::ostringstream out;
+  std::ostringstream err;
+  tool::ToolContext context{files_, builder_->clock(), random_, null_log(), out, err};
+  const char* arguments[] = {"verger-db", "verify", "/db", "--threads", "1"};
+  // With hashes of its own verify would not know the streams.
+  if (options_.hash == &index::hash_stream) {
+    EXPECT_EQ(tool::run_program(5, arguments, context), tool::kExitDone) << out.str() << err.str();
+  }
+  builder_->open();
 }
 
 // --- Comparing ---

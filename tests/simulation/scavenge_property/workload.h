@@ -69,6 +69,8 @@ class Workload {
   Result<void> run_job(const streams::ScavengePoint& point, scavenge::ScavengeOptions options,
                        std::uint64_t stop_at_step);
   std::string readable(const streams::ScavengePoint& point);
+  /// `verger-db verify` finds no damage.
+  void verify();
   bool one_in(std::uint64_t n) { return random_.below(n) == 0; }
 
   WorkloadCounts& counts_;
