@@ -4,6 +4,8 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+#include "engine/base/digest.h"
+
 namespace verger::testing {
 
 using namespace std::chrono_literals;
@@ -130,6 +132,13 @@ void Setting::redact(std::size_t i, const std::string& stream, int n) {
         std::fill(record.begin() + static_cast<std::ptrdiff_t>(data),
                   record.begin() + static_cast<std::ptrdiff_t>(record.rfind('}')) + 1, '\xff');
         EXPECT_TRUE((*file)->write_at(at + 4, as_bytes(record)).has_value());
+        if (completed) {  // whoever redacts makes the chunk's sum anew
+          ASSERT_TRUE((*file)->read_exact(0, content).has_value());
+          const auto summed = content.size() - sizeof(Md5Digest);
+          Md5 sum;
+          sum.update(ByteView(content).first(summed));
+          EXPECT_TRUE((*file)->write_at(summed, sum.finish()).has_value());
+        }
         ++found;
       }
       at += 8 + length;
