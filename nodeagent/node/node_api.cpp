@@ -334,13 +334,19 @@ Response no_method(const http::Request& request, const http::Target& target,
                          fmt::format("{}, OPTIONS", fmt::join(match.methods, ", ")));
     return response;
   }
+  auto methods = match.methods;
+  methods.emplace_back("OPTIONS");
+  const bool readable = std::ranges::find(methods, "GET") != methods.end();
+  if (request.method == "HEAD" && readable) {  // let in with GET, and then taken by no route
+    response.headers.set("Access-Control-Allow-Methods",
+                         fmt::format("{}", fmt::join(methods, ", ")));
+    return response;
+  }
   if (target.segments.size() == 2) {
     response.status = 404;
     return response;
   }
-  auto methods = match.methods;
-  methods.emplace_back("OPTIONS");
-  if (std::ranges::find(methods, "GET") != methods.end()) {
+  if (readable) {
     methods.emplace_back("HEAD");
   }
   std::ranges::sort(methods);

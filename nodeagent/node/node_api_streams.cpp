@@ -89,7 +89,7 @@ Response backward(Core& core, const RoutedRequest& routed, const std::string& st
                                   atom::embed_of(routed.target)};
   const auto feed = atom::backward_page(context, page, core.db(), begin, !from);
   return cached(formatted(format, written_feed(feed, format.format), methods),
-                from && *from <= last, last, format.media_type);
+                from && *from <= last, last, format.media_type, cache_seconds_of(core, stream));
 }
 
 net::awaitable<Response> forward(std::shared_ptr<Core> core, const RoutedRequest& routed,
@@ -119,7 +119,7 @@ net::awaitable<Response> forward(std::shared_ptr<Core> core, const RoutedRequest
   const auto page = atom::forward_page(context, *slice, core->db(), EventNumber(from));
   const bool full = last >= from && last - from + 1 >= static_cast<std::int64_t>(count);
   co_return cached(formatted(format, written_feed(page, format.format), methods), full, last,
-                   format.media_type);
+                   format.media_type, cache_seconds_of(*core, stream));
 }
 
 /// A feed asked for in no form, or in any, gets a description of what there is, and no success.
@@ -234,7 +234,8 @@ net::awaitable<Response> read_one(std::shared_ptr<Core> core, RoutedRequest rout
   const atom::PageContext context{base_url(*core, routed.request), stream, 1,
                                   atom::embed_of(routed.target)};
   co_return cached(formatted(*format, event_text(context, resolved, format->format), methods),
-                   !head, slice->last_event_number.value(), format->media_type);
+                   !head, slice->last_event_number.value(), format->media_type,
+                   head ? cache_seconds_of(*core, stream) : std::nullopt);
 }
 
 /// The stream that the path names, or the one of its metadata; the error is the 400.

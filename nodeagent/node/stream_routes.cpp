@@ -1,9 +1,11 @@
 #include "nodeagent/node/detail/stream_routes.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_number.h"
 #include "nodeagent/node/atom_xml.h"
 #include "nodeagent/node/detail/core.h"
 
@@ -128,10 +130,28 @@ Response read_failure(Core& core, const Error& error, std::string_view methods) 
   return empty_text(500, "Read Error", methods);
 }
 
-Response cached(Response response, bool for_ever, std::int64_t version,
-                std::string_view media_type) {
+std::optional<std::int64_t> cache_seconds_of(Core& core, const std::string& stream) {
+  const auto metadata = core.db().metadata(stream);
+  if (!metadata || metadata->number.value() < 0) {
+    return std::nullopt;
+  }
+  const auto newest = core.db().read_backward("$$" + stream, metadata->number, 1);
+  if (!newest || newest->events.empty()) {
+    return std::nullopt;
+  }
+  const auto value = atom::event_json(newest->events.front())["data"];
+  const auto seconds = value.is_object() ? value.value("$cacheControl", ordered_json()) : value;
+  const bool counts = seconds.is_number_unsigned() && seconds > 0 &&
+                      seconds <= std::numeric_limits<std::int32_t>::max();
+  return counts ? std::optional(json_integer<std::int64_t>(seconds)) : std::nullopt;
+}
+
+Response cached(Response response, bool for_ever, std::int64_t version, std::string_view media_type,
+                std::optional<std::int64_t> cache_seconds) {
   response.headers.set("Cache-Control", for_ever ? "max-age=31536000, private"
-                                                 : "max-age=0, no-cache, must-revalidate");
+                                        : cache_seconds
+                                            ? fmt::format("max-age={}, private", *cache_seconds)
+                                            : "max-age=0, no-cache, must-revalidate");
   response.headers.set("Vary", "Accept");
   if (!for_ever) {
     response.headers.set("ETag", "\"" + atom::etag(version, media_type) + "\"");

@@ -57,9 +57,13 @@ std::optional<http::Response> too_many(std::int64_t count, std::string_view meth
 std::optional<http::Response> not_modified(const http::Request& request, std::int64_t version,
                                            std::string_view media_type, std::string_view methods);
 http::Response read_failure(Core& core, const Error& error, std::string_view methods);
-/// With what caches may do with it: for ever, or ask each time with the ETag of `version`.
+/// With what caches may do with it: for ever, or ask each time with the ETag of `version`, or after
+/// the seconds of the stream's $cacheControl.
 http::Response cached(http::Response response, bool for_ever, std::int64_t version,
-                      std::string_view media_type);
+                      std::string_view media_type,
+                      std::optional<std::int64_t> cache_seconds = std::nullopt);
+/// $cacheControl of the stream's metadata.
+std::optional<std::int64_t> cache_seconds_of(Core& core, const std::string& stream);
 /// A page in the chosen format.
 std::string written_feed(const nlohmann::ordered_json& page, Format format);
 std::string written(const nlohmann::ordered_json& value);

@@ -384,6 +384,11 @@ TEST_F(Variations, AKnownPathWithAnotherMethodIs404WithTwoSegmentsAnd405Else) {
   EXPECT_EQ(got("PUT", "/admin/scavenge/current"), "405 DELETE, GET, HEAD, OPTIONS");
   EXPECT_EQ(got("GET", "/admin/node/priority/1"), "405 OPTIONS, POST");
   EXPECT_EQ(got("OPTIONS", "/health/live"), "405 -");
+  for (const char* readable : {"/info", "/admin/login", "/gossip"}) {
+    const auto head = ask("HEAD", readable);
+    EXPECT_EQ(head.status, 405) << readable;
+    EXPECT_EQ(head.headers.get("Access-Control-Allow-Methods"), "GET, OPTIONS") << readable;
+  }
 
   const auto options = [&](const char* target) {
     const auto answer = ask("OPTIONS", target, {}, "", "");
@@ -590,6 +595,26 @@ TEST_F(Variations, WhatIsKnownIsNotSentAgain) {
   EXPECT_EQ(again("/streams/$all", etag_of("/streams/$all")), 304);
   append("orders", "placed");
   EXPECT_EQ(again("/streams/orders", known), 200);
+}
+
+TEST_F(Variations, AStreamSaysHowLongItsHeadMayBeKept) {
+  append("orders", "placed");
+  const auto cache = [&](const std::string& target) {
+    return std::string(ask("GET", target, {{"Accept", "application/json"}})
+                           .headers.get("Cache-Control")
+                           .value_or("-"));
+  };
+  EXPECT_EQ(cache("/streams/orders"), "max-age=0, no-cache, must-revalidate");
+  EXPECT_EQ(ask("POST", "/streams/orders/metadata",
+                {{"Content-Type", "application/json"},
+                 {"ES-EventId", world_.random().uuid().to_string()}},
+                R"({"$cacheControl":7})")
+                .status,
+            201);
+  EXPECT_EQ(cache("/streams/orders"), "max-age=7, private");
+  EXPECT_EQ(cache("/streams/orders/head"), "max-age=7, private");
+  EXPECT_EQ(cache("/streams/orders/0/forward/5"), "max-age=7, private");
+  EXPECT_EQ(cache("/streams/orders/0"), "max-age=31536000, private");
 }
 
 TEST_F(Variations, CredentialsAreReadAsTheServerReadsThem) {
