@@ -186,7 +186,11 @@ class ScavengeStep final : public StepKind {
                         fmt::format("its agent does not answer: {}", fresh.error().message));
     }
     if (!fresh->node_running) {
-      co_return verdict(Verdict::Kind::kUnknown, "the node is stopped");
+      co_return verdict(
+          Verdict::Kind::kUnknown,
+          fresh->node_problem.empty()
+              ? std::string("the node is stopped")
+              : fmt::format("the node does not answer its agent: {}", fresh->node_problem));
     }
     if (is_adopted) {
       co_return judge_adopted(context, *fresh);

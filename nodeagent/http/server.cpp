@@ -136,7 +136,13 @@ net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket
     auto secured = co_await accept_tls(std::move(socket), self->options.tls,
                                        self->options.limits.tls_handshake);
     if (!secured.has_value()) {
-      self->log.info("a connection was not accepted", {{"error", secured.error().message}});
+      // Who only looks at our certificate shows none of his own, as vergerd does once a minute.
+      const bool only_looks = secured.error().message.contains("did not return a certificate");
+      if (only_looks) {
+        self->log.debug("a connection was not accepted", {{"error", secured.error().message}});
+      } else {
+        self->log.info("a connection was not accepted", {{"error", secured.error().message}});
+      }
       co_return;
     }
     transport = std::move(*secured);
