@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "nodeagent/http/compress.h"
 #include "nodeagent/node/authentication.h"
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/detail/leadership.h"
+#include "nodeagent/node/detail/lenient_words.h"
 #include "nodeagent/node/detail/replication_leader.h"
 #include "nodeagent/node/node_api.h"
 #include "nodeagent/node/scavenger.h"
@@ -21,6 +23,20 @@ struct InFlight {
   InFlight& operator=(const InFlight&) = delete;
 };
 
+/// As the server does: only where one of these words is all that a header asks for.
+std::optional<std::pair<std::string, http::ContentEncoding>> encoding_for(
+    const http::Request& request) {
+  for (const auto& [name, value] : request.headers.all()) {
+    if (same_word(name, "Accept-Encoding") && value == "gzip") {
+      return std::pair(value, http::ContentEncoding::kGzip);
+    }
+    if (same_word(name, "Accept-Encoding") && value == "deflate") {
+      return std::pair(value, http::ContentEncoding::kDeflate);
+    }
+  }
+  return std::nullopt;
+}
+
 net::awaitable<http::Response> answer(std::weak_ptr<Core> weak,
                                       std::shared_ptr<http::Router> router, http::Request request) {
   const auto core = weak.lock();
@@ -35,7 +51,14 @@ net::awaitable<http::Response> answer(std::weak_ptr<Core> weak,
       co_return std::move(identity).error();
     }
   }
-  co_return co_await router->answer(std::move(request));
+  const auto encoding = encoding_for(request);
+  auto response = co_await router->answer(std::move(request));
+  // What no route has answered is sent as it is.
+  if (encoding && response.headers.get("Access-Control-Allow-Methods")) {
+    response.headers.set("Content-Encoding", encoding->first);
+    response.body = http::compressed(response.body, encoding->second);
+  }
+  co_return response;
 }
 
 net::awaitable<void> serve_link(std::weak_ptr<Core> weak,

@@ -617,6 +617,20 @@ TEST_F(Variations, AStreamSaysHowLongItsHeadMayBeKept) {
   EXPECT_EQ(cache("/streams/orders/0"), "max-age=31536000, private");
 }
 
+TEST_F(Variations, AnAnswerIsCompressedWhereThatIsAllThatIsAskedFor) {
+  const auto encoding = [&](const std::string& accept) {
+    const auto answer = ask("GET", "/info", {{"Accept-Encoding", accept}});
+    EXPECT_EQ(answer.status, 200);
+    return fmt::format("{} {}", answer.headers.get("Content-Encoding").value_or("-"),
+                       answer.body.starts_with("{") ? "plain" : "packed");
+  };
+  EXPECT_EQ(encoding("gzip"), "gzip packed");
+  EXPECT_EQ(encoding("deflate"), "deflate packed");
+  EXPECT_EQ(encoding("gzip, deflate"), "- plain");
+  EXPECT_EQ(encoding("GZIP"), "- plain");
+  EXPECT_EQ(encoding("br"), "- plain");
+}
+
 TEST_F(Variations, CredentialsAreReadAsTheServerReadsThem) {
   const auto with = [&](const std::string& header) {
     return ask("GET", "/admin/login", {{"Authorization", header}}, "", "").status;
