@@ -223,6 +223,7 @@ class Election {
   void schedule_round(Monotonic now);
   void begin_drain(Effects& out, Monotonic now);
 
+  // election_messages.cpp
   void on(Effects& out, Monotonic now, const NodeId& from, const message::Probe& probe);
   void on(Effects& out, Monotonic now, const NodeId& from, const message::ProbeReply& reply);
   void on(Effects& out, Monotonic now, const NodeId& from, const message::Nominate& nominate);
