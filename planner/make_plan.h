@@ -15,6 +15,7 @@ struct PastDuration {
   std::int64_t duration_ms = 0;
   std::int64_t throttle_percent = 100;  ///< share of that time in which it worked
 };
+/// Of this cluster's earlier runs.
 struct History {
   std::vector<PastDuration> durations;
 };

@@ -19,6 +19,7 @@ struct Gate {
   friend bool operator==(const Gate&, const Gate&) = default;
 };
 
+/// How long something is expected to take, at best and at worst.
 struct DurationRange {
   std::int64_t low_ms = 0;
   std::int64_t high_ms = 0;
@@ -51,6 +52,7 @@ struct Step {
 /// Steps that may run side by side.
 using Group = std::vector<Step>;
 
+/// What a step that fails for good means for its stage.
 enum class FailureRule : std::uint8_t {
   kStop,      ///< the run ends as failed
   kSkipNode,  ///< the rest of the node's steps are skipped, the run goes on
@@ -82,6 +84,7 @@ struct BasisNode {
   std::vector<std::string> certificates;  ///< serials; empty until certificates are observed
   friend bool operator==(const BasisNode&, const BasisNode&) = default;
 };
+/// Of all nodes of the cluster.
 struct Basis {
   std::vector<BasisNode> nodes;  ///< by name
   friend bool operator==(const Basis&, const Basis&) = default;

@@ -7,6 +7,7 @@
 
 namespace verger::planner {
 
+/// In which order the nodes are scavenged, and by whom.
 enum class Strategy : std::uint8_t {
   kRolling,        ///< followers, read-only replicas, the leader after it resigned
   kFollowersOnly,  ///< the leader is left out
@@ -17,6 +18,7 @@ enum class Strategy : std::uint8_t {
 };
 std::string_view to_string(Strategy strategy);
 
+/// Whether read-only replicas are scavenged.
 enum class ReplicaRule : std::uint8_t { kInclude, kSkip };
 std::string_view to_string(ReplicaRule rule);
 
@@ -24,6 +26,7 @@ std::string_view to_string(ReplicaRule rule);
 enum class PauseRule : std::uint8_t { kStop, kLeave };
 std::string_view to_string(PauseRule rule);
 
+/// How the leader is scavenged.
 enum class LeaderRule : std::uint8_t {
   kResign,   ///< moved away first, scavenged as a follower
   kInPlace,  ///< scavenged while it leads; always so in a cluster of one

@@ -26,6 +26,7 @@ struct Point {
   friend bool operator==(const Point&, const Point&) = default;
 };
 
+/// A scavenge that was begun and has not reached its point.
 struct Unfinished {
   Point point;
   std::string stage;  ///< "Accumulating" ... "Cleaning"
@@ -80,6 +81,7 @@ enum class AutoScavenge : std::uint8_t {
 };
 std::string_view to_string(AutoScavenge state);
 
+/// A scavenge that runs, as far as its node tells.
 struct Running {
   std::string scavenge_id;  ///< may be empty where only a phase is known
   std::string phase;

@@ -46,6 +46,7 @@ struct Network {
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
 };
 
+/// How much a look asks the nodes for.
 enum class Depth : std::uint8_t {
   kQuick,     ///< what tells how far things are
   kThorough,  ///< all that gates look at: before something is planned or done

@@ -16,6 +16,7 @@
 
 namespace verger::controller {
 
+/// Of a scavenge that the controller asks a node for; all of them are always sent.
 struct ScavengeParameters {
   std::int32_t threads = 1;
   std::int32_t threshold = 0;

@@ -17,6 +17,7 @@
 
 namespace verger::controller {
 
+/// What a controller is configured with.
 struct ControllerOptions {
   Path data_directory;         ///< holds journal.db; made when missing
   Path credentials_directory;  ///< one file per name; may be missing while no cluster names one

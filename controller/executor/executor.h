@@ -25,6 +25,7 @@
 
 namespace verger::controller {
 
+/// Times are of the monotonic clock.
 struct ExecutorOptions {
   /// Between two looks at a node that acts, or at a gate that is closed.
   std::chrono::milliseconds poll_interval{1'000};
@@ -51,6 +52,7 @@ struct ExecutorParts {
   const WorkingHours* hours = nullptr;  ///< nullptr: always open
 };
 
+/// No plan was made, for all of these reasons.
 struct PlanRefused {
   std::vector<planner::Refusal> refusals;
 };

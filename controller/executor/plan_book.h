@@ -13,6 +13,7 @@
 
 namespace verger::controller {
 
+/// What a list of plans shows of one.
 struct PlanSummary {
   std::string hash;
   std::string cluster;
@@ -20,6 +21,7 @@ struct PlanSummary {
   Ticks made_at;
 };
 
+/// A plan as it was journaled: by whom and when it was made first.
 struct StoredPlan {
   std::shared_ptr<const planner::Plan> plan;
   std::string made_by;

@@ -55,6 +55,7 @@ enum class PauseMode : std::uint8_t {
 std::string_view to_string(PauseMode mode);
 std::optional<PauseMode> parse_pause_mode(std::string_view text);
 
+/// What the events of one step add up to. JSON members are texts, as the journal has them.
 struct StepState {
   StepStatus status = StepStatus::kPending;
   std::int32_t attempt = 0;     ///< starts that were intended
@@ -77,20 +78,23 @@ struct StepState {
   std::optional<Ticks> ended;
 };
 
+/// pending -> running -> done or failed; running -> undoing -> undone, which is pending again where
+/// it was rolled back.
 enum class StageStatus : std::uint8_t { kPending, kRunning, kDone, kFailed, kUndoing, kUndone };
 std::string_view to_string(StageStatus status);
 
 struct StageState {
   StageStatus status = StageStatus::kPending;
   std::optional<Ticks> started;
-  std::int32_t put_off = 0;
+  std::int32_t put_off = 0;   ///< how often its turn was, because its node led the cluster
   bool rolling_back = false;  ///< its undo is no failure: it will be done again
 };
 
+/// Leadership went from one node to another while the run was under way.
 struct LeaderMove {
-  std::string from;
+  std::string from;  ///< names of nodes
   std::string to;
-  bool planned = false;
+  bool planned = false;  ///< by a step of this run
   Ticks at;
 };
 

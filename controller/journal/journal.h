@@ -33,6 +33,7 @@ struct NewEvent {
   std::string data = "{}";
 };
 
+/// An event as the journal has it. Sequences have no gaps and begin at 1.
 struct JournalEvent {
   Sequence sequence;
   std::string stream;

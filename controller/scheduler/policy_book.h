@@ -18,6 +18,7 @@ inline constexpr std::string_view kPolicyApplied = "policy-applied";  ///< {yaml
 inline constexpr std::string_view kPolicyRemoved = "policy-removed";  ///< {by}
 }  // namespace events
 
+/// A policy as it was applied last.
 struct StoredPolicy {
   SchedulePolicy policy;
   std::string by;

@@ -12,27 +12,30 @@
 /// The agent interface, /agent/v1 (docs/formats/agent-interface.md):
 ///   GET  /agent/v1/facts                     NodeFacts
 ///   POST /agent/v1/permits                   Permit -> 204, or 409 when a newer epoch is known
-///   POST /agent/v1/operations                OperationRequest -> 202 OperationStatus (200 when the
-///   id is known already) GET  /agent/v1/operations/{id}           OperationStatus, 404 when the id
-///   never arrived POST /agent/v1/operations/{id}/cancel    stop what it does, where it can be
-///   stopped GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest
+///   POST /agent/v1/operations                OperationRequest -> 202 OperationStatus;
+///                                            200 where the id is known already
+///   GET  /agent/v1/operations/{id}           OperationStatus, 404 where the id never arrived
+///   POST /agent/v1/operations/{id}/cancel    stops what it does, where that can be stopped
+///   GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest
 /// Errors are RFC 9457 problem details with a stable "code".
 namespace verger::api {
 
-/// Values are what the log says; times are ISO-8601 UTC.
+/// Values are what the log says (docs/formats/scavenge.md); times are ISO-8601 UTC.
 struct ScavengePoint {
-  std::int64_t number = 0;
-  std::int64_t position = 0;
+  std::int64_t number = 0;    ///< counts from 0
+  std::int64_t position = 0;  ///< in the log: everything below it is scavenged
   std::string effective_now{};
   std::int32_t threshold = 0;
   friend bool operator==(const ScavengePoint&, const ScavengePoint&) = default;
 };
 
+/// A scavenge that was begun and has not reached its point, running or not.
 struct UnfinishedScavenge {
   ScavengePoint point{};
   std::string stage{};  ///< "Accumulating" ... "Cleaning", as scavenging.db has it
 };
 
+/// A scavenge that runs, as far as its node or its log tell.
 struct RunningScavenge {
   std::string id{};
   std::string phase{};  ///< as in /metrics, for example "Chunk execution Phase"
@@ -41,6 +44,7 @@ struct RunningScavenge {
   std::int64_t bytes_saved = 0;
 };
 
+/// accepted -> acting -> done or failed; unknown while nobody has seen which of the two it was.
 enum class OperationState : std::uint8_t { kAccepted, kActing, kUnknown, kDone, kFailed };
 std::string_view to_string(OperationState state);
 Result<OperationState> parse_operation_state(std::string_view text);
@@ -111,16 +115,20 @@ struct OperationRequest {
   std::string expected_instance_id{};
 };
 
+/// The digests of the log up to a scavenge point, equal on nodes that hold the same
+/// (docs/formats/agent-interface.md, "Digest").
 struct Digest {
   std::int64_t point_number = 0;
   std::int64_t point_position = 0;
-  std::string logical{};   ///< hex SHA-256
-  std::string readable{};  ///< hex SHA-256
-  std::vector<std::string> chunks{};
+  std::string logical{};              ///< hex SHA-256
+  std::string readable{};             ///< hex SHA-256
+  std::vector<std::string> chunks{};  ///< hex SHA-256 of each logical chunk's live records
   std::int64_t records = 0;
   std::int64_t readable_events = 0;
 };
 
+// Readers' error: kCorruption, saying where the text is not of that shape; of requests
+// kInvalidArgument.
 nlohmann::json to_json(const NodeFacts& facts);
 nlohmann::json to_json(const OperationStatus& status);
 nlohmann::json to_json(const OperationRequest& request);

@@ -13,6 +13,7 @@
 /// The node interface: what a server answers (docs/formats/node-interface.md).
 namespace verger::api {
 
+/// The server's own states (node-interface.md §3.1).
 enum class NodeState : std::uint8_t {
   kInitializing,
   kDiscoverLeader,
@@ -36,9 +37,11 @@ std::string_view to_string(NodeState state);
 /// Accepts PascalCase, lower case, and the names of 5.0 (Master, Slave, PreMaster).
 Result<NodeState> parse_node_state(std::string_view text);
 
+/// A member as gossip shows it. Positions and checkpoints are positions in the log, -1: not told; a
+/// port of 0: there is none.
 struct GossipMember {
   std::string instance_id{};
-  std::string time_stamp{};
+  std::string time_stamp{};  ///< ISO-8601 UTC, of the clock of whoever told it
   NodeState state = NodeState::kUnknown;
   bool is_alive = false;
   std::string internal_tcp_ip{};
@@ -63,12 +66,14 @@ struct GossipMember {
   std::int32_t internal_http_port = 0;
 };
 
+/// GET /gossip: the members as the node that answers sees them, and its own endpoint.
 struct Gossip {
   std::vector<GossipMember> members{};
   std::string server_ip{};
   std::int32_t server_port = 0;
 };
 
+/// GET /info.
 struct NodeInfo {
   std::string version{};  ///< dbVersion or esVersion
   std::string state{};    ///< lower case
@@ -84,7 +89,7 @@ struct CurrentScavenge {
   std::string link{};
 };
 
-/// An event of a $scavenges-<id> stream.
+/// An event of a $scavenges-<id> stream (docs/formats/scavenge.md, "Events written about a run").
 struct ScavengeEvent {
   std::string type{};
   std::int64_t number = 0;
@@ -92,8 +97,8 @@ struct ScavengeEvent {
   std::string node_endpoint{};
   std::string result{};  ///< of $scavengeCompleted
   std::string error{};
-  std::string time_taken{};
-  std::int64_t space_saved = 0;
+  std::string time_taken{};      ///< as the server writes a duration, "00:00:01.2345678"
+  std::int64_t space_saved = 0;  ///< bytes
   std::int32_t chunk_start = 0;
   std::int32_t chunk_end = 0;
   std::int32_t max_chunk_scavenged = 0;

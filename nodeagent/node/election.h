@@ -142,6 +142,7 @@ using ElectionEffect =
                  effect::PrepareToLead, effect::StopLeading, effect::Drain, effect::StateChanged>;
 using Effects = std::vector<ElectionEffect>;
 
+/// Of one node. Times are durations of the driver's monotonic clock.
 struct ElectionConfig {
   NodeId self;
   Uuid instance;
@@ -158,6 +159,8 @@ struct ElectionConfig {
 /// How a link to the leader stands.
 enum class LinkState : std::uint8_t { kSubscribed, kCaughtUp, kInQuorum, kLost };
 
+/// Not for several threads. Whoever drives it carries out the effects in their order and reports
+/// back what came of them.
 class Election {
  public:
   /// `durable_term`: the larger of proposal.chk and the log's last epoch number.

@@ -18,6 +18,7 @@
 
 namespace verger::node {
 
+/// Positions are positions in the log; -1: there is none, or it is not known.
 struct NodePositions {
   LogPosition writer{0};  ///< durable on this node's disk
   LogPosition chaser{0};
@@ -26,11 +27,12 @@ struct NodePositions {
   LogPosition epoch_position{-1};
 };
 
+/// The chunk files of the log, in bytes as the disk has them.
 struct ChunkInventory {
   std::int64_t file_count = 0;
   std::int64_t total_bytes = 0;
   std::int64_t largest_bytes = 0;
-  std::int64_t chunk_size = 0;
+  std::int64_t chunk_size = 0;   ///< of the log: positions of a logical chunk
   std::int64_t last_chunk = -1;  ///< number of the newest logical chunk; -1: not known
   /// Not empty: why the files cannot be listed now; the numbers are those of the last time.
   std::string problem{};

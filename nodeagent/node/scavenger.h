@@ -18,11 +18,12 @@ namespace verger::node {
 
 class Core;
 
+/// The parameters of POST /admin/scavenge (node-interface.md §1.4).
 struct ScavengeRequest {
   int threads = 1;
-  std::int32_t threshold = 0;
-  int throttle_percent = 100;
-  bool sync_only = false;
+  std::int32_t threshold = 0;  ///< of the new point: chunks of a greater weight are rewritten
+  int throttle_percent = 100;  ///< share of the time in which it works
+  bool sync_only = false;      ///< makes no new point
 };
 
 /// Runs scavenges on this node's files, one at a time, and tells of them in `$scavenges` and

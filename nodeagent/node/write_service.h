@@ -12,31 +12,34 @@ namespace verger::node {
 
 class Core;
 
+/// A write as a client asks for it; only members that go with its kind are looked at.
 struct WriteRequest {
   enum class Kind : std::uint8_t { kAppend, kMetadata, kSoftDelete, kHardDelete, kScavengePoint };
   Kind kind = Kind::kAppend;
   std::string stream;
-  std::int64_t expected_version = streams::kExpectAny;
-  std::vector<streams::NewEvent> events;  ///< kAppend; kMetadata: one
-  std::int32_t threshold = 0;             ///< kScavengePoint
+  std::int64_t expected_version = streams::kExpectAny;  ///< of the stream, or a kExpect... constant
+  std::vector<streams::NewEvent> events;                ///< kAppend; kMetadata: one
+  std::int32_t threshold = 0;                           ///< kScavengePoint
 };
 
+/// How a write ended. All but kTimeout are certain.
 enum class WriteStatus : std::uint8_t {
   kDone,          ///< on a majority, visible on the leader
   kWrongVersion,  ///< `current_version` says what is there
-  kDeleted,
-  kInvalid,
-  kNotReady,  ///< no leader, or none that takes writes: certainly not written
-  kTimeout,   ///< unknown: it may still be committed
+  kDeleted,       ///< the stream is, for good
+  kInvalid,       ///< `message` says what is wrong with it
+  kNotReady,      ///< no leader, or none that takes writes: certainly not written
+  kTimeout,       ///< unknown: it may still be committed
 };
 
+/// -1 stands for what a status does not tell.
 struct WriteReply {
   WriteStatus status = WriteStatus::kNotReady;
-  EventNumber first{-1};
+  EventNumber first{-1};  ///< of the events written
   EventNumber last{-1};
-  EventNumber current_version{-1};
-  LogPosition position{-1};
-  std::string message;
+  EventNumber current_version{-1};  ///< kWrongVersion: the stream's
+  LogPosition position{-1};         ///< of the last record written
+  std::string message;              ///< for people
 };
 
 /// The one way in for every write: appended here when this node leads, else forwarded to the

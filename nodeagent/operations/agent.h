@@ -14,6 +14,7 @@
 
 namespace verger::agent {
 
+/// What an agent is configured with.
 struct AgentOptions {
   Path journal;         ///< the agent's SQLite file
   http::Endpoint node;  ///< of the node interface
