@@ -90,7 +90,7 @@ struct Basis {
   friend bool operator==(const Basis&, const Basis&) = default;
 };
 
-/// What a node will meet when it is asked (docs/formats/scavenge.md §4); for people.
+/// What a node will meet when it is asked (docs/formats/scavenge.md, "Start"); for people.
 struct NodeForecast {
   std::string node;
   std::string row;  ///< "row 5: takes the new point"; says so where it cannot be known

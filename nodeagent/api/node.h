@@ -89,7 +89,7 @@ struct CurrentScavenge {
   std::string link{};
 };
 
-/// An event of a $scavenges-<id> stream (docs/formats/scavenge.md, "Events written about a run").
+/// An event of a $scavenges-<id> stream (node-interface.md §6.1).
 struct ScavengeEvent {
   std::string type{};
   std::int64_t number = 0;

@@ -10,7 +10,7 @@
 
 namespace verger::node {
 
-/// Defaults are the server's (docs/formats/node-interface.md, "Timings").
+/// Defaults are the server's (docs/formats/node-interface.md §3.5).
 struct NodeTimings {
   using ms = std::chrono::milliseconds;
   /// How often time is looked at; everything below is rounded up to it.
@@ -86,7 +86,7 @@ struct NodeMisbehaviour {
   bool lose_scavenge_end = false;
 };
 
-/// What a node is started with. Names as in docs/formats/node-interface.md, "Options that matter".
+/// What a node is started with. Names are those of the server's options.
 struct NodeOptions {
   Path database;
   /// Empty: "<database>/index".

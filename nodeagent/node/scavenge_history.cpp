@@ -1,4 +1,4 @@
-// What $scavenges and $scavenges-<id> tell of runs (docs/formats/scavenge.md, "Events").
+// What $scavenges and $scavenges-<id> tell of runs (node-interface.md §6.1).
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The server's backend pool holds so many connections; more threads end its run (scavenge.md §2).
+/// The server's backend pool holds so many connections; more threads end its run (node-interface.md
+/// §1.4).
 constexpr int kMostThreads = 4;
 constexpr int kReadBackAttempts = 31;
 

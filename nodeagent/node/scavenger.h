@@ -27,7 +27,7 @@ struct ScavengeRequest {
 };
 
 /// Runs scavenges on this node's files, one at a time, and tells of them in `$scavenges` and
-/// `$scavenges-<id>` (docs/formats/scavenge.md, "Events written about a run").
+/// `$scavenges-<id>` (node-interface.md §6.1).
 class Scavenger {
  public:
   explicit Scavenger(Core& core);
