@@ -46,6 +46,55 @@ std::vector<std::shared_ptr<const Chunk>> put_together(
   return replaced;
 }
 
+/// A chunk file of ours that begins before what was received and reaches into it, and what stays
+/// of it: its front part, under a temporary name.
+struct SplitChunk {
+  std::shared_ptr<const Chunk> whole;
+  Path front;
+};
+
+/// What was received gets its name, `path`, and takes the place of what it replaces, together with
+/// the front part before it. After an error the log is not to be used any more.
+Result<void> install(TransactionLog::State& s, const Path& temporary, const Path& path,
+                     const std::optional<SplitChunk>& split) {
+  // Whole and synced before it gets its name, from which on it counts; unless a chunk of ours
+  // covers its start: then it counts once that one was replaced by its front part. What it
+  // replaces goes only when writer.chk has moved behind it. A crash in between leaves a scavenged
+  // chunk that writer.chk points to the start of, or into while the files it replaces are there:
+  // opening knows both, sets writer.chk behind it and removes those files.
+  VERGER_CHECK(s.files.rename(temporary, path));
+  VERGER_FAILPOINT("log.receive.after-rename");
+  VERGER_CHECK(s.files.sync_directory(s.directory));
+  static_cast<void>(s.files.set_read_only(path, true));
+  std::vector<std::shared_ptr<const Chunk>> installed;
+  if (split) {
+    VERGER_TRY(const int next, detail::next_version(s.files, s.directory, split->whole->start()));
+    const Path front_path = s.directory / chunk_file_name(split->whole->start(), next);
+    VERGER_CHECK(s.files.rename(split->front, front_path));
+    VERGER_CHECK(s.files.sync_directory(s.directory));
+    static_cast<void>(s.files.set_read_only(front_path, true));
+    VERGER_TRY(auto chunk, Chunk::open_completed(s.files, front_path));
+    installed.push_back(std::move(chunk));
+  }
+  VERGER_TRY(std::shared_ptr<const Chunk> chunk, Chunk::open_completed(s.files, path));
+  VERGER_CHECK(s.stored.store(Checkpoint::kWriter, chunk->end_position().value()));
+  VERGER_FAILPOINT("log.receive.before-delete");
+  installed.push_back(chunk);
+  std::erase_if(s.retired, [](const auto& one) { return one.expired(); });
+  for (const auto& old : put_together(s, installed)) {
+    ChunkAccess::state(*old).remove_when_unused.store(true);
+    s.retired.push_back(old);
+  }
+  {
+    const std::lock_guard guard(s.epoch_mutex);
+    s.epochs.truncate(chunk->start_position());
+  }
+  VERGER_CHECK(s.note_epochs_of(chunk));
+  s.append_position = chunk->end_position().value();
+  s.end.store(s.append_position, std::memory_order_release);
+  return {};
+}
+
 }  // namespace
 
 Result<void> TransactionLog::receive_chunk(const Path& temporary) {
@@ -78,62 +127,22 @@ Result<void> TransactionLog::receive_chunk(const Path& temporary) {
   VERGER_CHECK(s.find_epochs());
 
   const std::lock_guard structure(s.structure_mutex);
-  // A chunk of ours that begins before what was received and reaches into it.
-  std::shared_ptr<const Chunk> split;
-  std::optional<Path> front;
+  std::optional<SplitChunk> split;
   if (!behind) {
     const auto covering = s.chunk_at(header.start_position());
     if (!covering) {
       return conflict();
     }
     if (covering->start() < header.start) {
-      split = covering;
-      VERGER_TRY(front, write_front(s, split, header.start));
+      VERGER_TRY(auto front, write_front(s, covering, header.start));
+      split = SplitChunk{covering, std::move(front)};
     }
   }
   VERGER_TRY(const int version, detail::next_version(s.files, s.directory, header.start));
   const Path path = s.directory / chunk_file_name(header.start, version);
   received.reset();
   s.active.reset();
-  const auto install = [&]() -> Result<void> {
-    // Whole and synced before it gets its name, from which on it counts; unless a chunk of ours
-    // covers its start: then it counts once that one was replaced by its front part. What it
-    // replaces goes only when writer.chk has moved behind it. A crash in between leaves a scavenged
-    // chunk that writer.chk points to the start of, or into while the files it replaces are there:
-    // opening knows both, sets writer.chk behind it and removes those files.
-    VERGER_CHECK(s.files.rename(temporary, path));
-    VERGER_FAILPOINT("log.receive.after-rename");
-    VERGER_CHECK(s.files.sync_directory(s.directory));
-    static_cast<void>(s.files.set_read_only(path, true));
-    std::vector<std::shared_ptr<const Chunk>> installed;
-    if (front) {
-      VERGER_TRY(const int next, detail::next_version(s.files, s.directory, split->start()));
-      const Path front_path = s.directory / chunk_file_name(split->start(), next);
-      VERGER_CHECK(s.files.rename(*front, front_path));
-      VERGER_CHECK(s.files.sync_directory(s.directory));
-      static_cast<void>(s.files.set_read_only(front_path, true));
-      VERGER_TRY(auto chunk, Chunk::open_completed(s.files, front_path));
-      installed.push_back(std::move(chunk));
-    }
-    VERGER_TRY(std::shared_ptr<const Chunk> chunk, Chunk::open_completed(s.files, path));
-    VERGER_CHECK(s.stored.store(Checkpoint::kWriter, chunk->end_position().value()));
-    VERGER_FAILPOINT("log.receive.before-delete");
-    installed.push_back(chunk);
-    std::erase_if(s.retired, [](const auto& one) { return one.expired(); });
-    for (const auto& old : put_together(s, installed)) {
-      ChunkAccess::state(*old).remove_when_unused.store(true);
-      s.retired.push_back(old);
-    }
-    {
-      const std::lock_guard guard(s.epoch_mutex);
-      s.epochs.truncate(chunk->start_position());
-    }
-    VERGER_CHECK(s.note_epochs_of(chunk));
-    s.append_position = chunk->end_position().value();
-    s.end.store(s.append_position, std::memory_order_release);
-    return {};
-  };
-  return s.guarded(install());
+  return s.guarded(install(s, temporary, path, split));
 }
 
 }  // namespace verger::log
