@@ -7,7 +7,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/secret.h"
 #include "nodeagent/http/base64.h"
-#include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/detail/node_context.h"
 #include "nodeagent/node/users.h"
 
 namespace verger::node {
@@ -31,13 +31,13 @@ Response not_ready() {
 
 /// The rights that $settings gives to all user streams, or to all system streams, that have none of
 /// their own; nothing where it gives none. (Deprecated in the server, but kept.)
-std::optional<streams::StreamAcl> common_acl(const Core& core, bool system) {
+std::optional<streams::StreamAcl> common_acl(const NodeContext& context, bool system) {
   constexpr std::string_view kSettings = "$settings";
-  const auto last = core.db().last_event_number(kSettings);
+  const auto last = context.db().last_event_number(kSettings);
   if (!last || *last == kNoStream || *last == kDeletedStream) {
     return std::nullopt;
   }
-  const auto slice = core.db().read_backward(kSettings, *last, 1);
+  const auto slice = context.db().read_backward(kSettings, *last, 1);
   if (!slice || slice->events.empty()) {
     return std::nullopt;
   }
@@ -76,9 +76,9 @@ bool Identity::in(std::string_view role) const {
 bool Identity::is_admin() const { return in(kAdminsGroup); }
 bool Identity::is_operator() const { return in(kOpsGroup) || is_admin(); }
 
-Authenticator::Authenticator(Core& core) : core_(core) {
-  for (int i = 0; i < 4 && !core.options.insecure; ++i) {
-    key_ += fmt::format("{:016x}", core.env.random.next());
+Authenticator::Authenticator(const NodeContext& context) : context_(context) {
+  for (int i = 0; i < 4 && !context.options.insecure; ++i) {
+    key_ += fmt::format("{:016x}", context.env.random.next());
   }
 }
 
@@ -92,7 +92,7 @@ std::string Authenticator::digest_of(std::string_view login, std::string_view pa
 }
 
 std::expected<Identity, Response> Authenticator::identify(const http::Request& request) {
-  if (core_.options.insecure) {
+  if (context_.options.insecure) {
     return Identity{.kind = Identity::Kind::kSystem, .login = "system"};
   }
   if (const auto header = request.headers.get("Authorization")) {
@@ -119,14 +119,15 @@ std::expected<Identity, Response> Authenticator::identify(const http::Request& r
 
 std::expected<Identity, Response> Authenticator::verify(const std::string& login,
                                                         const std::string& password) {
-  if (!core_.serving()) {
+  if (!context_.serving()) {
     return std::unexpected(not_ready());
   }
-  const auto version = core_.db().last_event_number("$user-" + login);
-  const auto metadata = core_.db().metadata("$user-" + login);
+  const auto version = context_.db().last_event_number("$user-" + login);
+  const auto metadata = context_.db().metadata("$user-" + login);
   if (!version || !metadata) {
-    core_.env.log.error("a user cannot be read",
-                        {{"reason", version ? metadata.error().message : version.error().message}});
+    context_.env.log.error(
+        "a user cannot be read",
+        {{"reason", version ? metadata.error().message : version.error().message}});
     return std::unexpected(not_ready());
   }
   const auto digest = digest_of(login, password);
@@ -136,13 +137,13 @@ std::expected<Identity, Response> Authenticator::verify(const std::string& login
       equal_in_constant_time(known->second.digest, digest)) {
     return known->second.identity;
   }
-  const auto found = find_user(core_.db(), login);
+  const auto found = find_user(context_.db(), login);
   if (!found) {
-    core_.env.log.error("a user cannot be read", {{"reason", found.error().message}});
+    context_.env.log.error("a user cannot be read", {{"reason", found.error().message}});
     return std::unexpected(not_ready());
   }
   if (!*found) {
-    const auto any = core_.db().last_event_number("$users");
+    const auto any = context_.db().last_event_number("$users");
     if (!any || *any == kNoStream) {
       return std::unexpected(not_ready());  // still to be created, or not yet here
     }
@@ -178,8 +179,10 @@ bool satisfies(const Identity& identity, Need need) {
   return false;
 }
 
-bool may(const Core& core, const Identity& identity, std::string_view stream, StreamAction action) {
-  if (identity.kind == Identity::Kind::kAnonymous && !core.options.allow_anonymous_stream_access) {
+bool may(const NodeContext& context, const Identity& identity, std::string_view stream,
+         StreamAction action) {
+  if (identity.kind == Identity::Kind::kAnonymous &&
+      !context.options.allow_anonymous_stream_access) {
     return false;
   }
   if (identity.kind != Identity::Kind::kAnonymous && identity.is_admin()) {
@@ -192,10 +195,10 @@ bool may(const Core& core, const Identity& identity, std::string_view stream, St
                  ? StreamAction::kReadMetadata
                  : StreamAction::kWriteMetadata;
   }
-  const auto metadata = core.db().metadata(stream);
+  const auto metadata = context.db().metadata(stream);
   if (!metadata) {
-    core.env.log.error("a stream's rights cannot be read",
-                       {{"stream", std::string(stream)}, {"reason", metadata.error().message}});
+    context.env.log.error("a stream's rights cannot be read",
+                          {{"stream", std::string(stream)}, {"reason", metadata.error().message}});
     return false;
   }
   const auto allows = [&](const std::vector<std::string>& roles) {
@@ -208,7 +211,7 @@ bool may(const Core& core, const Identity& identity, std::string_view stream, St
     }
   }
   const bool system = stream.starts_with('$');
-  if (const auto common = common_acl(core, system)) {
+  if (const auto common = common_acl(context, system)) {
     if (const auto& roles = roles_for(*common, action)) {
       return allows(*roles);
     }

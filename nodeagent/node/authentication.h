@@ -11,7 +11,7 @@
 
 namespace verger::node {
 
-class Core;
+class NodeContext;
 
 /// Who asks.
 struct Identity {
@@ -35,7 +35,7 @@ struct Identity {
 /// remembered until the user's stream moves; passwords are not kept, only their keyed digests.
 class Authenticator {
  public:
-  explicit Authenticator(Core& core);
+  explicit Authenticator(const NodeContext& context);
 
   /// The error is the answer: 401 with challenge, 500 for broken base64, 503 while there are no
   /// users yet.
@@ -52,7 +52,7 @@ class Authenticator {
   std::expected<Identity, http::Response> verify(const std::string& login,
                                                  const std::string& password);
 
-  Core& core_;
+  const NodeContext& context_;
   std::string key_;
   std::map<std::string, Verified> verified_;
 };
@@ -63,7 +63,8 @@ bool satisfies(const Identity& identity, Need need);
 
 enum class StreamAction : std::uint8_t { kRead, kWrite, kDelete, kReadMetadata, kWriteMetadata };
 /// By the stream's ACL; where that says nothing: everybody who is somebody, on `$` streams admins.
-bool may(const Core& core, const Identity& identity, std::string_view stream, StreamAction action);
+bool may(const NodeContext& context, const Identity& identity, std::string_view stream,
+         StreamAction action);
 
 /// 401 without challenge: known, but not allowed; or nobody.
 http::Response not_allowed();
