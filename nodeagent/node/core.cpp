@@ -7,6 +7,7 @@
 #include "nodeagent/node/detail/leadership.h"
 #include "nodeagent/node/scavenger.h"
 #include "nodeagent/node/users.h"
+#include "nodeagent/node/write_service.h"
 
 namespace verger::node {
 
@@ -31,7 +32,9 @@ void Core::start(NodeAddresses node_addresses) {
     }
   }
   gossip->add_seeds();
-  scavenger = std::make_unique<Scavenger>(*this);
+  scavenger = std::make_unique<Scavenger>(*this, [this](WriteRequest request) {
+    return write(shared_from_this(), std::move(request));
+  });
   env.log.info("node started", {{"node", self},
                                 {"instance", instance.to_string()},
                                 {"writer", std::to_string(log().end().value())}});

@@ -115,7 +115,7 @@ net::awaitable<Response> stop(std::shared_ptr<Core> core, RoutedRequest request)
   }
   const std::string id(request.parameter("id"));
   const auto methods = id == "current" ? kCurrentScavenge : kById;
-  const auto stopped = co_await Scavenger::stop(core, id);
+  const auto stopped = co_await Scavenger::stop(core->keep(*core->scavenger), id);
   while (stopped && core->options.misbehaviour.lose_stop_answer && core->serving()) {
     co_await core->env.timers.sleep_for(core->options.timings.tick);
   }

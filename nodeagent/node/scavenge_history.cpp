@@ -1,4 +1,5 @@
-// What $scavenges and $scavenges-<id> tell of runs (node-interface.md §6.1).
+#include "nodeagent/node/detail/scavenge_history.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -7,8 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json_number.h"
-#include "nodeagent/node/detail/core.h"
-#include "nodeagent/node/scavenger.h"
 
 namespace verger::node {
 namespace {
@@ -43,10 +42,10 @@ T number(const nlohmann::json& data, const char* key) {
   }
 }
 
-WriteRequest metadata_of_history(Core& core, std::string stream) {
-  const auto seconds = std::int64_t{core.options.scavenge_history_max_age_days} * 24 * 60 * 60;
+WriteRequest metadata_of_history(NodeContext& context, std::string stream) {
+  const auto seconds = std::int64_t{context.options.scavenge_history_max_age_days} * 24 * 60 * 60;
   streams::NewEvent event;
-  event.id = core.env.random.uuid();
+  event.id = context.env.random.uuid();
   event.type = "$metadata";
   event.data = bytes_of(fmt::format(
       R"({{"$maxAge":{},"$acl":{{"$r":"$ops","$w":[],"$d":[],"$mr":[],"$mw":[]}}}})", seconds));
@@ -57,12 +56,12 @@ WriteRequest metadata_of_history(Core& core, std::string stream) {
   return request;
 }
 
-bool has_history_metadata(Core& core, std::string_view stream) {
-  const auto metadata = core.db().metadata(stream);
+bool has_history_metadata(const NodeContext& context, std::string_view stream) {
+  const auto metadata = context.db().metadata(stream);
   if (!metadata || !metadata->acl || !metadata->acl->read) {
     return false;
   }
-  const auto seconds = std::int64_t{core.options.scavenge_history_max_age_days} * 24 * 60 * 60;
+  const auto seconds = std::int64_t{context.options.scavenge_history_max_age_days} * 24 * 60 * 60;
   return metadata->max_age_seconds == seconds &&
          *metadata->acl->read == std::vector<std::string>{"$ops"};
 }
@@ -106,11 +105,12 @@ struct OpenRun {
 /// here. A page of the history at a time.
 class OpenRuns {
  public:
-  OpenRuns(Core& core, std::string running) : core_(core), running_(std::move(running)) {}
+  OpenRuns(const NodeContext& context, std::string running)
+      : context_(context), running_(std::move(running)) {}
 
   /// False at the end. Errors: those of reading.
   Result<bool> next_page() {
-    VERGER_TRY(const auto page, core_.db().read_backward(kHistory, from_, kHistoryPage));
+    VERGER_TRY(const auto page, context_.db().read_backward(kHistory, from_, kHistoryPage));
     for (const auto& link : page.events) {
       VERGER_CHECK(take(link));
     }
@@ -133,13 +133,13 @@ class OpenRuns {
     if (!target) {
       return {};
     }
-    VERGER_TRY(const auto slice, core_.db().read_forward(target->second, target->first, 1));
+    VERGER_TRY(const auto slice, context_.db().read_forward(target->second, target->first, 1));
     if (slice.events.empty()) {
       return {};
     }
     const auto& event = slice.events.front();
     const auto data = nlohmann::json::parse(as_text(event.data), nullptr, false);
-    if (!data.is_object() || text_of(data, "nodeEndpoint") != core_.self) {
+    if (!data.is_object() || text_of(data, "nodeEndpoint") != context_.self) {
       return {};
     }
     const auto id = text_of(data, "scavengeId");
@@ -158,7 +158,8 @@ class OpenRuns {
   Result<void> sum(OpenRun& run) {
     EventNumber from{0};
     for (bool more = true; more;) {
-      VERGER_TRY(const auto slice, core_.db().read_forward(history_of(run.id), from, kHistoryPage));
+      VERGER_TRY(const auto slice,
+                 context_.db().read_forward(history_of(run.id), from, kHistoryPage));
       for (const auto& event : slice.events) {
         const auto data = nlohmann::json::parse(as_text(event.data), nullptr, false);
         if (data.is_object()) {
@@ -174,7 +175,7 @@ class OpenRuns {
     return {};
   }
 
-  Core& core_;
+  const NodeContext& context_;
   std::string running_;
   EventNumber from_ = kDeletedStream;
   std::set<std::string> completed_;
@@ -184,37 +185,39 @@ class OpenRuns {
 
 }  // namespace
 
-void Scavenger::begin_history(const std::string& id) {
-  reports_.push_back({.request = metadata_of_history(core_, history_of(id))});
+void ScavengeHistory::begin(const std::string& id) {
+  reports_.push_back({.request = metadata_of_history(context_, history_of(id))});
 }
 
-void Scavenger::report(const std::string& id, std::string type, const ordered_json& data,
-                       bool link) {
+void ScavengeHistory::report(const std::string& id, std::string type, const ordered_json& data,
+                             bool link) {
+  const auto& misbehaviour = context_.options.misbehaviour;
   const bool is_end = type == "$scavengeCompleted";
-  if (is_end && core_.options.misbehaviour.lose_scavenge_end) {
+  if (is_end && misbehaviour.lose_scavenge_end) {
     return;
   }
   streams::NewEvent event;
-  event.id = core_.env.random.uuid();
+  event.id = context_.env.random.uuid();
   event.type = std::move(type);
   event.data = bytes_of(data.dump(2, ' ', false, ordered_json::error_handler_t::replace));
   Report report;
   report.request.stream = history_of(id);
   report.request.events.push_back(std::move(event));
   report.link_to = link ? id : std::string();
-  report.delay = is_end ? core_.options.misbehaviour.scavenge_end_delay : report.delay;
+  report.delay = is_end ? misbehaviour.scavenge_end_delay : report.delay;
   reports_.push_back(std::move(report));
   if (!reporting_) {
     reporting_ = true;
-    core_.spawn(write_reports(core_.shared_from_this()));
+    context_.spawn(write_reports(context_.keep(*this)));
   }
 }
 
-net::awaitable<bool> Scavenger::write_one(std::shared_ptr<Core> core, WriteRequest request,
-                                          EventNumber* number) {
+net::awaitable<bool> ScavengeHistory::write_one(std::shared_ptr<ScavengeHistory> history,
+                                                WriteRequest request, EventNumber* number) {
+  const auto& context = history->context_;
   // The ids stay the same, so that a repetition is recognised.
-  for (int attempt = 0; attempt < kAttempts && core->serving(); ++attempt) {
-    const auto reply = co_await write(core, request);
+  for (int attempt = 0; attempt < kAttempts && context.serving(); ++attempt) {
+    const auto reply = co_await history->write_(request);
     if (reply.status == WriteStatus::kDone) {
       *number = reply.first;
       co_return true;
@@ -222,85 +225,81 @@ net::awaitable<bool> Scavenger::write_one(std::shared_ptr<Core> core, WriteReque
     if (reply.status == WriteStatus::kInvalid || reply.status == WriteStatus::kDeleted) {
       break;
     }
-    co_await core->env.timers.sleep_for(core->options.timings.reconnect_delay);
+    co_await context.env.timers.sleep_for(context.options.timings.reconnect_delay);
   }
   co_return false;
 }
 
-net::awaitable<void> Scavenger::write_reports(std::shared_ptr<Core> core) {
-  auto& scavenger = *core->scavenger;
-  while (core->serving() && !scavenger.reports_.empty()) {
-    auto report = std::move(scavenger.reports_.front());
-    scavenger.reports_.pop_front();
+net::awaitable<void> ScavengeHistory::write_reports(std::shared_ptr<ScavengeHistory> history) {
+  const auto& context = history->context_;
+  while (context.serving() && !history->reports_.empty()) {
+    auto report = std::move(history->reports_.front());
+    history->reports_.pop_front();
     const auto stream = report.request.stream;
     if (report.delay.count() > 0) {
-      co_await core->env.timers.sleep_for(report.delay);
+      co_await context.env.timers.sleep_for(report.delay);
     }
     EventNumber number{-1};
-    if (!co_await write_one(core, std::move(report.request), &number)) {
-      core->env.log.warning("an entry about a scavenge was not written", {{"stream", stream}});
+    if (!co_await write_one(history, std::move(report.request), &number)) {
+      context.env.log.warning("an entry about a scavenge was not written", {{"stream", stream}});
       continue;
     }
     if (!report.link_to.empty()) {
       streams::NewEvent link;
-      link.id = core->env.random.uuid();
+      link.id = context.env.random.uuid();
       link.type = "$>";
       link.is_json = false;
       link.data = bytes_of(fmt::format("{}@{}", number.value(), stream));
       WriteRequest request;
       request.stream = kHistory;
       request.events.push_back(std::move(link));
-      static_cast<void>(co_await write_one(core, std::move(request), &number));
+      static_cast<void>(co_await write_one(history, std::move(request), &number));
     }
   }
-  scavenger.reporting_ = false;
+  history->reporting_ = false;
 }
 
-void Scavenger::state_changed(api::NodeState state) {
-  if (looked_for_dead_runs_ ||
-      (state != api::NodeState::kLeader && state != api::NodeState::kFollower)) {
-    return;
-  }
-  looked_for_dead_runs_ = true;
-  core_.spawn(close_dead_runs(core_.shared_from_this()));
+void ScavengeHistory::close_dead_runs(std::function<std::string()> running) {
+  context_.spawn(complete_open_runs(context_.keep(*this), std::move(running)));
 }
 
-net::awaitable<void> Scavenger::close_dead_runs(std::shared_ptr<Core> core) {
-  auto& scavenger = *core->scavenger;
-  if (!has_history_metadata(*core, kHistory)) {
-    auto request = metadata_of_history(*core, std::string(kHistory));
-    static_cast<void>(co_await write(core, std::move(request)));  // as the server: no retry
+net::awaitable<void> ScavengeHistory::complete_open_runs(std::shared_ptr<ScavengeHistory> history,
+                                                         std::function<std::string()> running) {
+  auto& context = history->context_;
+  if (!has_history_metadata(context, kHistory)) {
+    auto request = metadata_of_history(context, std::string(kHistory));
+    static_cast<void>(co_await history->write_(std::move(request)));  // as the server: no retry
   }
-  OpenRuns runs(*core, scavenger.current_);
-  for (bool more = core->serving(); more && core->serving();) {
+  OpenRuns runs(context, running());
+  for (bool more = context.serving(); more && context.serving();) {
     const auto page = runs.next_page();
     if (!page) {
-      core->env.log.warning("history of scavenges not read", {{"reason", page.error().message}});
+      context.env.log.warning("history of scavenges not read", {{"reason", page.error().message}});
     }
     more = page && *page;
-    co_await core->env.timers.sleep_for(std::chrono::milliseconds(0));
+    co_await context.env.timers.sleep_for(std::chrono::milliseconds(0));
   }
   const auto found = runs.take_found();
-  if (!found || !core->serving()) {
+  if (!found || !context.serving()) {
     co_return;
   }
   for (const auto& run : *found) {
-    scavenger.report(run.id, "$scavengeCompleted",
-                     {{"scavengeId", run.id},
-                      {"nodeEndpoint", core->self},
-                      {"result", "Interrupted"},
-                      {"error", "The node was restarted."},
-                      {"timeTaken", format_duration(run.ticks)},
-                      {"spaceSaved", run.space_saved},
-                      {"maxChunkScavenged", run.max_chunk}},
-                     true);
+    history->report(run.id, "$scavengeCompleted",
+                    {{"scavengeId", run.id},
+                     {"nodeEndpoint", context.self},
+                     {"result", "Interrupted"},
+                     {"error", "The node was restarted."},
+                     {"timeTaken", format_duration(run.ticks)},
+                     {"spaceSaved", run.space_saved},
+                     {"maxChunkScavenged", run.max_chunk}},
+                    true);
   }
   // The option may have changed since they ran.
   for (const auto& id : runs.newest()) {
     const auto stream = history_of(id);
-    if (core->serving() && !has_history_metadata(*core, stream)) {
+    if (context.serving() && !has_history_metadata(context, stream)) {
       EventNumber number{-1};
-      static_cast<void>(co_await write_one(core, metadata_of_history(*core, stream), &number));
+      static_cast<void>(co_await write_one(history, metadata_of_history(context, stream), &number));
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/streams/latest_scavenge_point.h"
-#include "nodeagent/node/detail/core.h"
 
 namespace verger::node {
 namespace {
@@ -45,7 +44,7 @@ std::string_view phase_name(scavenge::Stage stage) {
 
 /// One run. The job's observer is called in the stepping thread and posts to the node's executor.
 struct Scavenger::Run : scavenge::ScavengeEvents {
-  std::shared_ptr<Core> core;
+  std::shared_ptr<Scavenger> scavenger;
   net::any_io_executor executor;
   std::string id;
   ScavengeRequest request;
@@ -67,7 +66,7 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
   void post(Action action) {
     net::post(executor, [weak = self, action = std::move(action)] {
       const auto run = weak.lock();
-      if (run && run->core->serving() && run->core->scavenger) {
+      if (run && run->scavenger->context_.serving()) {
         action(*run);
       }
     });
@@ -77,9 +76,10 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
     post([now](Run& run) {
       run.stage = now;
       if (now != scavenge::Stage::kDone) {
-        run.core->env.log.info("scavenge phase", {{"node", run.core->self},
-                                                  {"scavenge", run.id},
-                                                  {"phase", std::string(phase_name(now))}});
+        run.scavenger->context_.env.log.info("scavenge phase",
+                                             {{"node", run.scavenger->context_.self},
+                                              {"scavenge", run.id},
+                                              {"phase", std::string(phase_name(now))}});
       }
     });
   }
@@ -88,71 +88,74 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
       run.chunks_done += chunk.end - chunk.start + 1;
       run.space_saved += chunk.space_saved;
       run.max_chunk = std::max(run.max_chunk, chunk.end);
-      run.core->scavenger->report(run.id, "$scavengeChunksCompleted",
-                                  {{"scavengeId", run.id},
-                                   {"chunkStartNumber", chunk.start},
-                                   {"chunkEndNumber", chunk.end},
-                                   {"timeTaken", format_duration(chunk.time_taken)},
-                                   {"wasScavenged", true},
-                                   {"spaceSaved", chunk.space_saved},
-                                   {"nodeEndpoint", run.core->self},
-                                   {"errorMessage", ""}},
-                                  false);
+      run.scavenger->history_.report(run.id, "$scavengeChunksCompleted",
+                                     {{"scavengeId", run.id},
+                                      {"chunkStartNumber", chunk.start},
+                                      {"chunkEndNumber", chunk.end},
+                                      {"timeTaken", format_duration(chunk.time_taken)},
+                                      {"wasScavenged", true},
+                                      {"spaceSaved", chunk.space_saved},
+                                      {"nodeEndpoint", run.scavenger->context_.self},
+                                      {"errorMessage", ""}},
+                                     false);
     });
   }
   void chunks_merged(const scavenge::ChunksMerged& chunks) override {
     post([chunks](Run& run) {
       run.space_saved += chunks.space_saved;
-      run.core->scavenger->report(run.id, "$scavengeMergeCompleted",
-                                  {{"scavengeId", run.id},
-                                   {"chunkStartNumber", chunks.start},
-                                   {"chunkEndNumber", chunks.end},
-                                   {"timeTaken", format_duration(chunks.time_taken)},
-                                   {"spaceSaved", chunks.space_saved},
-                                   {"wasMerged", chunks.merged},
-                                   {"nodeEndpoint", run.core->self},
-                                   {"errorMessage", chunks.error}},
-                                  false);
+      run.scavenger->history_.report(run.id, "$scavengeMergeCompleted",
+                                     {{"scavengeId", run.id},
+                                      {"chunkStartNumber", chunks.start},
+                                      {"chunkEndNumber", chunks.end},
+                                      {"timeTaken", format_duration(chunks.time_taken)},
+                                      {"spaceSaved", chunks.space_saved},
+                                      {"wasMerged", chunks.merged},
+                                      {"nodeEndpoint", run.scavenger->context_.self},
+                                      {"errorMessage", chunks.error}},
+                                     false);
     });
   }
   void table_scavenged(const scavenge::TableScavenged& table) override {
     post([table](Run& run) {
       run.space_saved += table.space_saved;
-      run.core->scavenger->report(run.id, "$scavengeIndexCompleted",
-                                  {{"scavengeId", run.id},
-                                   {"level", table.level},
-                                   {"index", table.index},
-                                   {"timeTaken", format_duration(table.time_taken)},
-                                   {"entriesDeleted", table.entries_deleted},
-                                   {"entriesKept", table.entries_kept},
-                                   {"spaceSaved", table.space_saved},
-                                   {"wasScavenged", table.scavenged},
-                                   {"nodeEndpoint", run.core->self},
-                                   {"errorMessage", table.error}},
-                                  false);
+      run.scavenger->history_.report(run.id, "$scavengeIndexCompleted",
+                                     {{"scavengeId", run.id},
+                                      {"level", table.level},
+                                      {"index", table.index},
+                                      {"timeTaken", format_duration(table.time_taken)},
+                                      {"entriesDeleted", table.entries_deleted},
+                                      {"entriesKept", table.entries_kept},
+                                      {"spaceSaved", table.space_saved},
+                                      {"wasScavenged", table.scavenged},
+                                      {"nodeEndpoint", run.scavenger->context_.self},
+                                      {"errorMessage", table.error}},
+                                     false);
     });
   }
 };
 
-Scavenger::Scavenger(Core& core) : core_(core) { read_checkpoint(); }
+Scavenger::Scavenger(NodeContext& context, WriteFunction write)
+    : context_(context), write_(write), history_(context, std::move(write)) {
+  read_checkpoint();
+}
 Scavenger::~Scavenger() = default;
 
 void Scavenger::read_checkpoint() {
-  const auto& index = core_.db().stream_index();
+  const auto& index = context_.db().stream_index();
   const auto path = scavenge::ScavengeState::path_in(index.directory());
-  const auto exists = core_.env.files.exists(path);
+  const auto exists = context_.env.files.exists(path);
   if (!exists || !*exists) {
     checkpoint_.reset();
     return;
   }
   scavenge::StateOptions options;
-  options.page_size = static_cast<int>(core_.options.scavenge_backend_page_size);
-  auto state = scavenge::ScavengeState::open(core_.env.files, index.directory(),
+  options.page_size = static_cast<int>(context_.options.scavenge_backend_page_size);
+  auto state = scavenge::ScavengeState::open(context_.env.files, index.directory(),
                                              index.options().hash, options);
   auto checkpoint =
       state ? (*state)->checkpoint() : Result<std::optional<scavenge::Checkpoint>>(state.error());
   if (!checkpoint) {
-    core_.env.log.warning("scavenge state not read", {{"reason", checkpoint.error().message}});
+    context_.env.log.warning("scavenge state not read", {{"reason", checkpoint.error().message}});
     return;
   }
   checkpoint_ = *checkpoint;
@@ -194,17 +197,17 @@ Result<std::string> Scavenger::start(ScavengeRequest request) {
   if (run_) {
     return Error{Errc::kConflict, "Scavenge is already running"};
   }
-  if (core_.options.misbehaviour.chunk_lock_held) {
+  if (context_.options.misbehaviour.chunk_lock_held) {
     return Error{Errc::kConflict, "Failed to acquire the chunk switch lock"};
   }
   run_ = std::make_shared<Run>();
-  run_->core = core_.shared_from_this();
-  run_->executor = core_.env.executor;
+  run_->scavenger = context_.keep(*this);
+  run_->executor = context_.env.executor;
   run_->self = run_;
-  run_->id = core_.env.random.uuid().to_string();
+  run_->id = context_.env.random.uuid().to_string();
   run_->request = request;
   current_ = run_->id;
-  core_.spawn(run(core_.shared_from_this(), run_));
+  context_.spawn(run(run_->scavenger, run_));
   return current_;
 }
 
@@ -220,30 +223,39 @@ void Scavenger::request_stop() {
 void Scavenger::abandon() {
   request_stop();
   run_.reset();
-  reports_.clear();
+  history_.abandon();
 }
 
-net::awaitable<std::optional<std::string>> Scavenger::stop(std::shared_ptr<Core> core,
+void Scavenger::state_changed(api::NodeState state) {
+  if (!looked_for_dead_runs_ &&
+      (state == api::NodeState::kLeader || state == api::NodeState::kFollower)) {
+    looked_for_dead_runs_ = true;
+    history_.close_dead_runs([this] { return current_; });
+  }
+}
+
+net::awaitable<std::optional<std::string>> Scavenger::stop(std::shared_ptr<Scavenger> scavenger,
                                                            std::string id) {
-  auto& scavenger = *core->scavenger;
-  const auto run = scavenger.run_;
+  auto& context = scavenger->context_;
+  const auto run = scavenger->run_;
   if (!run || run->ended || (id != "current" && id != run->id)) {
     co_return std::nullopt;
   }
-  scavenger.request_stop();
-  while (!run->ended && core->serving()) {
-    co_await core->changed.wait();
+  scavenger->request_stop();
+  while (!run->ended && context.serving()) {
+    co_await context.changed.wait();
   }
   co_return run->id;
 }
 
 net::awaitable<Result<scavenge::ScavengePoint>> Scavenger::create_point(
-    std::shared_ptr<Core> core, std::shared_ptr<Run> run, std::int64_t expected_version) {
+    std::shared_ptr<Scavenger> scavenger, std::shared_ptr<Run> run, std::int64_t expected_version) {
+  const auto& context = scavenger->context_;
   WriteRequest request;
   request.kind = WriteRequest::Kind::kScavengePoint;
   request.expected_version = expected_version;
   request.threshold = run->request.threshold;
-  const auto reply = co_await write(core, std::move(request));
+  const auto reply = co_await scavenger->write_(std::move(request));
   if (reply.status != WriteStatus::kDone) {
     const auto why = reply.status == WriteStatus::kWrongVersion ? "another node was faster"
                      : reply.status == WriteStatus::kNotReady   ? "no leader takes writes"
@@ -253,9 +265,9 @@ net::awaitable<Result<scavenge::ScavengePoint>> Scavenger::create_point(
                                 expected_version, why)};
   }
   // The leader has it; here it appears with replication.
-  const auto& timings = core->options.timings;
+  const auto& timings = context.options.timings;
   for (int attempt = 0; attempt < kReadBackAttempts; ++attempt) {
-    const auto latest = streams::latest_scavenge_point(core->db());
+    const auto latest = streams::latest_scavenge_point(context.db());
     if (!latest) {
       co_return latest.error();
     }
@@ -265,9 +277,9 @@ net::awaitable<Result<scavenge::ScavengePoint>> Scavenger::create_point(
     if (run->stop->requested()) {
       co_return Error{Errc::kCancelled, "stopped"};
     }
-    co_await core->env.timers.sleep_for(attempt == 0 ? timings.scavenge_point_first_look
-                                                     : timings.scavenge_point_retry);
-    if (!core->serving()) {
+    co_await context.env.timers.sleep_for(attempt == 0 ? timings.scavenge_point_first_look
+                                                       : timings.scavenge_point_retry);
+    if (!context.serving()) {
       co_return Error{Errc::kCancelled, "stopped"};
     }
   }
@@ -275,28 +287,29 @@ net::awaitable<Result<scavenge::ScavengePoint>> Scavenger::create_point(
                   "Unable to read back new scavenge point: this node is behind the leader"};
 }
 
-net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Core> core, std::shared_ptr<Run> run) {
-  auto& scavenger = *core->scavenger;
-  auto& index = core->db().stream_index();
+net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Scavenger> scavenger,
+                                             std::shared_ptr<Run> run) {
+  const auto& context = scavenger->context_;
+  auto& index = context.db().stream_index();
   scavenge::StateOptions state_options;
-  state_options.page_size = static_cast<int>(core->options.scavenge_backend_page_size);
-  state_options.cache_size = static_cast<std::int64_t>(core->options.scavenge_backend_cache_size);
-  state_options.names_cache = core->options.scavenge_hash_users_cache_capacity;
-  VERGER_CO_TRY(auto state, scavenge::ScavengeState::open(core->env.files, index.directory(),
+  state_options.page_size = static_cast<int>(context.options.scavenge_backend_page_size);
+  state_options.cache_size = static_cast<std::int64_t>(context.options.scavenge_backend_cache_size);
+  state_options.names_cache = context.options.scavenge_hash_users_cache_capacity;
+  VERGER_CO_TRY(auto state, scavenge::ScavengeState::open(context.env.files, index.directory(),
                                                           index.options().hash, state_options));
-  scavenger.begin_history(run->id);
-  scavenger.report(run->id, "$scavengeStarted",
-                   {{"scavengeId", run->id}, {"nodeEndpoint", core->self}}, true);
+  scavenger->history_.begin(run->id);
+  scavenger->history_.report(run->id, "$scavengeStarted",
+                             {{"scavengeId", run->id}, {"nodeEndpoint", context.self}}, true);
 
   VERGER_CO_TRY(const auto checkpoint, state->checkpoint());
   VERGER_CO_TRY(const auto decision,
-                scavenge::find_start(checkpoint, core->db(), run->request.sync_only));
+                scavenge::find_start(checkpoint, context.db(), run->request.sync_only));
   std::optional<scavenge::ScavengePoint> point = decision.point;
   if (decision.kind == scavenge::StartKind::kNothing) {
     co_return Result<void>();
   }
   if (decision.kind == scavenge::StartKind::kCreatePoint) {
-    auto created = co_await create_point(core, run, decision.expected_version);
+    auto created = co_await create_point(scavenger, run, decision.expected_version);
     if (!created) {
       co_return created.error();
     }
@@ -306,33 +319,34 @@ net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Core> core, std::sh
   run->stage = checkpoint && decision.kind == scavenge::StartKind::kResume
                    ? checkpoint->stage
                    : scavenge::Stage::kAccumulating;
-  run->chunks_total = core->log().chunk_of(point->position).value() + 1;
-  core->env.log.info("scavenging", {{"node", core->self},
-                                    {"scavenge", run->id},
-                                    {"point", std::to_string(point->number.value())}});
+  run->chunks_total = context.log().chunk_of(point->position).value() + 1;
+  context.env.log.info("scavenging", {{"node", context.self},
+                                      {"scavenge", run->id},
+                                      {"point", std::to_string(point->number.value())}});
 
   scavenge::ScavengeOptions options;
   options.threads = std::min(run->request.threads, kMostThreads);
   options.throttle_percent = run->request.throttle_percent;
-  options.merge_chunks = !core->options.disable_scavenge_merging;
-  options.unsafe_ignore_hard_delete = core->options.unsafe_ignore_hard_delete;
+  options.merge_chunks = !context.options.disable_scavenge_merging;
+  options.unsafe_ignore_hard_delete = context.options.unsafe_ignore_hard_delete;
   options.state = state_options;
   const bool too_many_threads = run->request.threads > kMostThreads;
   if (too_many_threads) {
     options.stop_after = scavenge::StopAfter{scavenge::Stage::kCalculating, 0};
   }
-  const scavenge::ScavengeParts parts{
-      core->log(), index, core->env.files, core->env.clock, core->env.random, core->env.log};
-  run->parallel = core->env.jobs.make_parallel(options.threads);
+  const scavenge::ScavengeParts parts{context.log(),      index,
+                                      context.env.files,  context.env.clock,
+                                      context.env.random, context.env.log};
+  run->parallel = context.env.jobs.make_parallel(options.threads);
   run->job = std::make_unique<scavenge::ScavengeJob>(
       parts, std::move(state), *point, options, *run,
       run->parallel ? *run->parallel : scavenge::inline_runner());
   if (run->stop->requested()) {
     run->job->request_stop();
   }
-  // The runner's copy keeps run and core alive until the last step is over.
+  // The runner's copy keeps run and node alive until the last step is over.
   const auto outcome =
-      co_await core->env.jobs.run(std::shared_ptr<Job>(run, run->job.get()), run->stop);
+      co_await context.env.jobs.run(std::shared_ptr<Job>(run, run->job.get()), run->stop);
   if (!outcome && outcome.error().code == Errc::kCancelled && too_many_threads &&
       !run->stop->requested()) {
     co_return Error{Errc::kInvalidArgument,
@@ -341,13 +355,14 @@ net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Core> core, std::sh
   co_return outcome;
 }
 
-net::awaitable<void> Scavenger::run(std::shared_ptr<Core> core, std::shared_ptr<Run> run) {
-  const auto began = core->now();
-  const auto outcome = co_await work(core, run);
+net::awaitable<void> Scavenger::run(std::shared_ptr<Scavenger> scavenger,
+                                    std::shared_ptr<Run> run) {
+  auto& context = scavenger->context_;
+  const auto began = context.now();
+  const auto outcome = co_await work(scavenger, run);
   // What the last step posted comes before the run's last word.
-  co_await net::post(core->env.executor, net::use_awaitable);
-  auto& scavenger = *core->scavenger;
-  if (!core->serving()) {
+  co_await net::post(context.env.executor, net::use_awaitable);
+  if (!context.serving()) {
     run->ended = true;
     co_return;
   }
@@ -357,34 +372,34 @@ net::awaitable<void> Scavenger::run(std::shared_ptr<Core> core, std::shared_ptr<
   if (!outcome && !stopped) {
     error = fmt::format("Error while scavenging DB: {}.", outcome.error().message);
   }
-  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(core->now() - began);
-  scavenger.report(run->id, "$scavengeCompleted",
-                   {{"scavengeId", run->id},
-                    {"nodeEndpoint", core->self},
-                    {"result", result},
-                    {"error", error},
-                    {"timeTaken", format_duration(took.count() / 100)},
-                    {"spaceSaved", run->space_saved},
-                    {"maxChunkScavenged", run->max_chunk}},
-                   true);
-  core->env.log.info("scavenge ended",
-                     {{"node", core->self},
-                      {"scavenge", run->id},
-                      {"result", result},
-                      {"error", outcome ? std::string() : outcome.error().message}});
+  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(context.now() - began);
+  scavenger->history_.report(run->id, "$scavengeCompleted",
+                             {{"scavengeId", run->id},
+                              {"nodeEndpoint", context.self},
+                              {"result", result},
+                              {"error", error},
+                              {"timeTaken", format_duration(took.count() / 100)},
+                              {"spaceSaved", run->space_saved},
+                              {"maxChunkScavenged", run->max_chunk}},
+                             true);
+  context.env.log.info("scavenge ended",
+                       {{"node", context.self},
+                        {"scavenge", run->id},
+                        {"result", result},
+                        {"error", outcome ? std::string() : outcome.error().message}});
   run->job.reset();
   run->parallel.reset();
-  scavenger.read_checkpoint();
+  scavenger->read_checkpoint();
   run->ended = true;
-  core->changed.notify();
-  if (stopped && core->options.misbehaviour.stop_lingers.count() > 0) {
-    co_await core->env.timers.sleep_for(core->options.misbehaviour.stop_lingers);
-    if (!core->serving()) {
+  context.changed.notify();
+  if (stopped && context.options.misbehaviour.stop_lingers.count() > 0) {
+    co_await context.env.timers.sleep_for(context.options.misbehaviour.stop_lingers);
+    if (!context.serving()) {
       co_return;
     }
   }
-  scavenger.run_.reset();
-  scavenger.current_.clear();
+  scavenger->run_.reset();
+  scavenger->current_.clear();
 }
 
 }  // namespace verger::node

@@ -1,22 +1,19 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "engine/scavenge/scavenge_job.h"
 #include "nodeagent/api/agent.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/http/message.h"
+#include "nodeagent/node/detail/node_context.h"
+#include "nodeagent/node/detail/scavenge_history.h"
 #include "nodeagent/node/job_runner.h"
 #include "nodeagent/node/write_service.h"
 
 namespace verger::node {
-
-class Core;
 
 /// The parameters of POST /admin/scavenge (node-interface.md §1.4).
 struct ScavengeRequest {
@@ -30,7 +27,7 @@ struct ScavengeRequest {
 /// `$scavenges-<id>` (node-interface.md §6.1).
 class Scavenger {
  public:
-  explicit Scavenger(Core& core);
+  Scavenger(NodeContext& context, WriteFunction write);
   ~Scavenger();
   Scavenger(const Scavenger&) = delete;
   Scavenger& operator=(const Scavenger&) = delete;
@@ -41,7 +38,7 @@ class Scavenger {
   [[nodiscard]] const std::string& current() const { return current_; }
   /// Asks the run to stop and returns once it has ended: its id, or nullopt when `id` ("current",
   /// or exactly the running one's) is not running.
-  static net::awaitable<std::optional<std::string>> stop(std::shared_ptr<Core> core,
+  static net::awaitable<std::optional<std::string>> stop(std::shared_ptr<Scavenger> scavenger,
                                                          std::string id);
   void request_stop();
   /// The node is gone: forgets the run, whose coroutines keep what they need.
@@ -55,32 +52,21 @@ class Scavenger {
 
  private:
   struct Run;
-  /// An event to be written.
-  struct Report {
-    WriteRequest request;
-    std::string link_to{};  ///< not empty: the run; $scavenges gets a link to the event
-    std::chrono::milliseconds delay{0};
-  };
 
-  static net::awaitable<void> run(std::shared_ptr<Core> core, std::shared_ptr<Run> run);
-  static net::awaitable<Result<void>> work(std::shared_ptr<Core> core, std::shared_ptr<Run> run);
+  static net::awaitable<void> run(std::shared_ptr<Scavenger> scavenger, std::shared_ptr<Run> run);
+  static net::awaitable<Result<void>> work(std::shared_ptr<Scavenger> scavenger,
+                                           std::shared_ptr<Run> run);
   static net::awaitable<Result<scavenge::ScavengePoint>> create_point(
-      std::shared_ptr<Core> core, std::shared_ptr<Run> run, std::int64_t expected_version);
-  static net::awaitable<void> write_reports(std::shared_ptr<Core> core);
-  static net::awaitable<bool> write_one(std::shared_ptr<Core> core, WriteRequest request,
-                                        EventNumber* number);
-  static net::awaitable<void> close_dead_runs(std::shared_ptr<Core> core);
-  void report(const std::string& id, std::string type, const nlohmann::ordered_json& data,
-              bool link);
-  void begin_history(const std::string& id);
+      std::shared_ptr<Scavenger> scavenger, std::shared_ptr<Run> run,
+      std::int64_t expected_version);
   void read_checkpoint();
 
-  Core& core_;
+  NodeContext& context_;
+  WriteFunction write_;
+  ScavengeHistory history_;
   std::string current_;
   std::shared_ptr<Run> run_;
   std::optional<scavenge::Checkpoint> checkpoint_;
-  std::deque<Report> reports_;
-  bool reporting_ = false;
   bool looked_for_dead_runs_ = false;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ struct WriteReply {
   LogPosition position{-1};         ///< of the last record written
   std::string message;              ///< for people
 };
+
+/// Writes on behalf of a part that need not know how; write(), below, with its node.
+using WriteFunction = std::function<net::awaitable<WriteReply>(WriteRequest)>;
 
 /// The one way in for every write: appended here when this node leads, else forwarded to the
 /// leader (POST /verger/v1/write), and answered once a majority has it.
