@@ -395,12 +395,13 @@ net::awaitable<Response> metrics(std::shared_ptr<Core> core, RoutedRequest) {
 /// asked who he is.
 net::awaitable<Response> metrics_route(std::shared_ptr<Core> core, RoutedRequest routed,
                                        Need need) {
+  constexpr std::array kText = {Format::kText};
+  const auto asked = routed.target.parameter("format");
   const auto accept = routed.request.headers.get("Accept");
-  const bool acceptable = !accept || accept->find("text/plain") != std::string_view::npos ||
-                          accept->find("*/*") != std::string_view::npos ||
-                          accept->find("application/openmetrics-text") != std::string_view::npos;
-  if (!acceptable) {
-    co_return not_acceptable();
+  const bool openmetrics = (!asked || asked->empty()) && accept &&
+                           accept->find("application/openmetrics-text") != std::string_view::npos;
+  if (const auto format = choose_format(routed, kText); !format && !openmetrics) {
+    co_return format.error();
   }
   if (!satisfies(identity_of(*core, routed.request), need)) {
     co_return not_allowed();

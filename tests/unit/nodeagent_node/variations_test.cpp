@@ -134,6 +134,9 @@ TEST_F(Variations, TheFormatIsChosenAsTheServerChooses) {
   EXPECT_EQ(type(current + "?format=atom", "text/plain"), "406 -") << "known, not offered here";
   EXPECT_EQ(type(current + "?format=yaml", "text/plain"), "500 -") << "not known";
   EXPECT_EQ(type("/stats?format=text", "*/*"), "406 -");
+  EXPECT_EQ(type("/metrics?format=json", "*/*"), "406 -");
+  EXPECT_EQ(type("/metrics?format=yaml", "*/*"), "500 -");
+  EXPECT_EQ(type("/metrics", "text/*"), "200 text/plain; charset=utf-8; version=0.0.4");
 }
 
 TEST_F(Variations, AdminRoutesSpeakXml) {
