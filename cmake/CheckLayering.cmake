@@ -59,7 +59,7 @@ allow(controller/api OURS ${controller_base} controller/journal/ controller/clus
 allow(controller/cli OURS engine/base/ nodeagent/http/ LIBS fmt json asio cli11)
 # The controller's own main file puts the parts together.
 allow(controller/daemon OURS engine/base/ engine/logging/ engine/settings/ planner/ nodeagent/http/ nodeagent/api/
-  nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt asio)
+  nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt json asio)
 
 set(problems "")
 file(GLOB_RECURSE sources RELATIVE "${root}"

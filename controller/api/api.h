@@ -35,6 +35,8 @@ struct ApiParts {
   Log& log;
   /// Null: agents cannot enrol here.
   AgentBook* agents = nullptr;
+  /// See ExecutorOptions::shared_journal.
+  bool shared_journal = false;
   const CommitTimes* commits = nullptr;               ///< nullptr: not measured
   const NotificationCounts* notifications = nullptr;  ///< nullptr: nobody is told
 };

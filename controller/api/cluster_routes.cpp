@@ -131,6 +131,11 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
         : problem_of(checked.error());
   }
   config = *std::move(checked);
+  if (parts_.shared_journal) {
+    if (const auto fenced = check_fencing(config); !fenced) {
+      co_return problem(422, "no_fencing", fenced.error().message + "; nothing was registered");
+    }
+  }
   const auto seen = co_await parts_.observer.take(config);
   if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered) && !seen.nodes.empty()) {
     co_return problem(

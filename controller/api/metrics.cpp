@@ -209,6 +209,9 @@ class Scrape {
     if (parts_.commits != nullptr) {
       commits(*parts_.commits);
     }
+    family("verger_controller_acting", "1 while this controller acts, 0 while it stands by")
+        .Add({})
+        .Set(1);
     family("verger_controller_epoch", "The term of this controller")
         .Add({})
         .Set(static_cast<double>(parts_.epoch.value()));

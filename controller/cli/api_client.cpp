@@ -23,10 +23,11 @@ using nlohmann::json;
 /// Which exit code a problem's stable code means (docs/operations/command-line.md).
 int exit_code_of_problem(std::string_view code) {
   for (const std::string_view refused :
-       {"cluster_exists", "wrong_cluster", "plan_refused", "stale_plan", "run_active",
-        "wrong_state", "unauthorized", "forbidden", "policy_invalid", "changed_meanwhile",
-        "last_admin", "token_unknown", "token_used", "token_expired", "cluster_paused",
-        "other_controller", "in_progress", "idempotency_mismatch"}) {
+       {"cluster_exists", "wrong_cluster",     "plan_refused",   "stale_plan",
+        "run_active",     "wrong_state",       "unauthorized",   "forbidden",
+        "policy_invalid", "changed_meanwhile", "last_admin",     "token_unknown",
+        "token_used",     "token_expired",     "cluster_paused", "other_controller",
+        "standby",        "no_fencing",        "in_progress",    "idempotency_mismatch"}) {
     if (code == refused) {
       return kRefused;
     }

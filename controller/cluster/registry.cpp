@@ -63,6 +63,25 @@ Result<ClusterConfig> parse_cluster_config(std::string_view json) {
   }
 }
 
+Result<void> check_fencing(const ClusterConfig& config) {
+  std::vector<std::string_view> blind;
+  for (const auto& node : config.nodes) {
+    if (node.agent_url.empty()) {
+      blind.emplace_back(node.name);
+    }
+  }
+  if (blind.empty()) {
+    return {};
+  }
+  return Error{Errc::kUnsupported,
+               fmt::format("cluster {}: no agent on {}. This vergerd shares its journal with "
+                           "another one, and nothing but agents keeps the older of two from acting "
+                           "on a node. Start a verger-agent on every node and register the cluster "
+                           "with an --agent URL for each, or give it to a vergerd without "
+                           "--journal-etcd",
+                           config.name, fmt::join(blind, ", "))};
+}
+
 Result<void> Registry::load() {
   entries_.clear();
   VERGER_TRY(const auto streams, journal_.streams(kClusterStreams));

@@ -46,6 +46,10 @@ struct ClusterConfig {
 std::string to_json_text(const ClusterConfig& config);
 Result<ClusterConfig> parse_cluster_config(std::string_view json);
 
+/// For a controller that shares its journal with another one: the agents are all that keeps the
+/// older of two from acting, so each node needs one. Error: kUnsupported, with what to do.
+Result<void> check_fencing(const ClusterConfig& config);
+
 /// The clusters this controller looks after: journaled in the streams "cluster/<name>".
 /// One thread. The journal must outlive it.
 class Registry {

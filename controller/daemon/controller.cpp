@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
 #include "controller/api/api.h"
 #include "controller/cluster/credentials.h"
 #include "controller/cluster/observer.h"
@@ -93,6 +95,7 @@ struct Controller::Parts {
              .access = access,
              .log = network.log,
              .agents = &agents,
+             .shared_journal = options.executor.shared_journal,
              .commits = &journal->times(),
              .notifications = &notifier.counts()}) {}
 };
@@ -127,8 +130,8 @@ Result<void> Controller::start() {
 }
 
 net::awaitable<void> Controller::stop() {
-  co_await parts_->scheduler.stop();
-  co_await parts_->executor.stop();
+  using net::experimental::awaitable_operators::operator&&;
+  co_await (parts_->scheduler.stop() && parts_->executor.stop());
 }
 
 http::Handler Controller::handler() { return parts_->api.handler(); }

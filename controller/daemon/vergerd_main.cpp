@@ -5,11 +5,9 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "controller/daemon/agent_renewal.h"
 #include "controller/daemon/agents_authority.h"
-#include "controller/daemon/controller.h"
-#include "controller/daemon/enrolled_agents.h"
-#include "controller/daemon/spawn.h"
+#include "controller/daemon/pair.h"
+#include "controller/daemon/term.h"
 #include "controller/daemon/trusted_clients.h"
 #include "controller/daemon/vergerd_options.h"
 #include "engine/base/exit_code.h"
@@ -29,9 +27,8 @@ int fail(const Error& error) {
   return exit_code_of_start(error);
 }
 
-/// Waits for a signal or the end of the allotted time, then ends everything in order.
-net::awaitable<void> run_until_told(controller::Controller& controller, http::Server& server,
-                                    std::int64_t end_after_seconds, Log& log) {
+/// Waits for a signal or the end of the allotted time.
+net::awaitable<void> wait_until_told(std::int64_t end_after_seconds) {
   using net::experimental::awaitable_operators::operator||;
   const auto executor = co_await net::this_coro::executor;
   net::signal_set signals(executor, SIGINT, SIGTERM);
@@ -41,9 +38,6 @@ net::awaitable<void> run_until_told(controller::Controller& controller, http::Se
   } else {
     co_await signals.async_wait(net::use_awaitable);
   }
-  log.info("stopping; runs that have not ended go on at the next start");
-  co_await server.stop(milliseconds(2000));
-  co_await controller.stop();
 }
 
 net::awaitable<void> reload_on_signal(controller::TrustedClients& clients,
@@ -81,7 +75,7 @@ Result<std::shared_ptr<http::TlsContext>> load_api_certificate(const VergerdOpti
   return loaded;
 }
 
-/// The controller with what it needs of this machine, and the server of its API.
+/// A controller, or one of a pair, with what it needs of this machine, and the server of its API.
 class Vergerd {
  public:
   Vergerd(const VergerdOptions& options, Log& log) : options_(options), log_(log) {}
@@ -95,40 +89,23 @@ class Vergerd {
                                                 Path(options_.data) / "trusted-roots", log_));
     VERGER_TRY(auto authority, controller::AgentsAuthority::open(options_));
     authority_.emplace(std::move(authority));
-    VERGER_TRY(enrolled_,
-               controller::EnrolledAgents::make(context_.get_executor(), authority_->tls()));
-    VERGER_CHECK(open_controller());
-    enrolled_->attach(controller_->registry(), controller_->agents());
-    authority_->warn_of_strangers(controller_->agents(), log_);
-    VERGER_CHECK(listen());
-    VERGER_CHECK(controller_->start());
-    log_.info("serving",
-              {{"url", endpoint_.url()}, {"epoch", fmt::format("{}", controller_->epoch())}});
-    return {};
+    return options_.journal_etcd.empty() ? open_alone() : open_as_one_of_a_pair();
   }
 
   /// Until it is told to end. The exit code.
   int run() {
     int status = 0;
-    net::co_spawn(context_,
-                  run_until_told(*controller_, *server_, options_.end_after_seconds, log_),
-                  [&](const std::exception_ptr& error) {
-                    if (error) {
-                      log_.error("stopping failed");
-                      status = kExitFailed;
-                    }
-                    context_.stop();
-                  });
+    net::co_spawn(context_, end_when_told(*this), [&](const std::exception_ptr& error) {
+      if (error) {
+        log_.error("stopping failed");
+        status = kExitFailed;
+      }
+      context_.stop();
+    });
     net::co_spawn(context_, reload_on_signal(*clients_, api_tls_, log_),
                   [&](const std::exception_ptr& error) {
                     if (error) {
                       log_.error("SIGHUP is not looked for any more");
-                    }
-                  });
-    net::co_spawn(context_, controller::AgentRenewal::run(renewal()),
-                  [&](const std::exception_ptr& error) {
-                    if (error) {
-                      log_.error("agents' certificates are not renewed any more");
                     }
                   });
     context_.run();
@@ -136,46 +113,65 @@ class Vergerd {
   }
 
  private:
-  Result<void> open_controller() {
-    VERGER_TRY(const auto standard, clients_->trusting({}));
-    const auto executor = context_.get_executor();
-    const milliseconds deadline(options_.request_deadline_ms);
-    VERGER_TRY(
-        controller_,
-        controller::Controller::open(
-            {.data_directory = options_.data,
-             .credentials_directory = options_.credentials_directory(),
-             .request_deadline = deadline,
-             .executor = {.poll_interval = milliseconds(options_.poll_interval_ms),
-                          .permit_valid_for = milliseconds(options_.permit_valid_ms)},
-             .policy = options_.policy(),
-             .agent_certificate_lifetime = authority_->lifetime},
-            {.executor = executor,
-             .files = posix_file_system(),
-             .clock = system_clock(),
-             .random = system_random(),
-             .timers = http::system_timers(),
-             .client = *standard.nodes,
-             .log = log_,
-             .clients_of = [this](const std::string& roots) -> Result<controller::ClusterClients> {
-               VERGER_TRY(auto both, clients_->trusting(roots));
-               both.agents = &enrolled_->routed(*both.agents);
-               return both;
-             },
-             .run_command = controller::spawn_command,
-             .authority = &authority_->authority,
-             .served_certificate =
-                 [executor, deadline](http::Endpoint of) {
-                   return http::served_certificate(executor, std::move(of), deadline);
-                 }}));
+  static net::awaitable<void> end_when_told(Vergerd& self) {
+    co_await wait_until_told(self.options_.end_after_seconds);
+    self.log_.info("stopping; runs that have not ended go on at the next start");
+    co_await self.server_->stop(milliseconds(2000));
+    if (self.pair_ != nullptr) {
+      co_await self.pair_->stop();
+    }
+    if (self.term_ != nullptr) {
+      co_await self.term_->end();
+    }
+  }
+
+  [[nodiscard]] controller::TermParts term_parts() {
+    return {.executor = context_.get_executor(),
+            .options = options_,
+            .clients = *clients_,
+            .authority = *authority_,
+            .log = log_};
+  }
+
+  Result<void> open_alone() {
+    VERGER_TRY(term_, controller::Term::open(term_parts(), {}));
+    VERGER_CHECK(listen(term_->controller().handler()));
+    VERGER_CHECK(term_->start());
+    log_.info("serving", {{"url", endpoint_.url()},
+                          {"epoch", fmt::format("{}", term_->controller().epoch())}});
     return {};
   }
 
-  Result<void> listen() {
+  Result<void> open_as_one_of_a_pair() {
+    VERGER_TRY(auto etcd, options_.etcd());
+    // The URL has the port, which is only known once it listens.
+    VERGER_CHECK(
+        listen([this](http::Request request) { return pair_->handler()(std::move(request)); }));
+    VERGER_TRY(pair_,
+               controller::Pair::make(
+                   {.executor = context_.get_executor(),
+                    .etcd = etcd,
+                    .lease_ttl = std::chrono::seconds(options_.journal_lease_seconds),
+                    .url = options_.public_url.empty() ? endpoint_.url() : options_.public_url,
+                    .clock = system_clock(),
+                    .timers = http::system_timers(),
+                    .log = log_,
+                    .open_term = [this, etcd](controller::EtcdTerm term) {
+                      return controller::Term::open(term_parts(), [etcd, term] {
+                        return controller::open_etcd_journal(etcd, system_clock(), term);
+                      });
+                    }}));
+    pair_->start();
+    log_.info("serving; one of a pair",
+              {{"url", endpoint_.url()}, {"journal", options_.journal_etcd}});
+    return {};
+  }
+
+  Result<void> listen(http::Handler handler) {
     server_.emplace(
         context_.get_executor(),
         http::ServerOptions{.host = options_.host, .port = options_.port, .tls = api_tls_},
-        controller_->handler(), log_);
+        std::move(handler), log_);
     VERGER_TRY(endpoint_, server_->listen());
     if (!options_.port_file.empty()) {
       const auto text = fmt::format("{}\n", endpoint_.port);
@@ -184,33 +180,14 @@ class Vergerd {
     return {};
   }
 
-  controller::AgentRenewal renewal() {
-    return {.book = controller_->agents(),
-            .registry = controller_->registry(),
-            .clock = system_clock(),
-            .timers = http::system_timers(),
-            .log = log_,
-            .client_of = [this](const controller::EnrolledAgent& agent) -> http::Client& {
-              return enrolled_->client_of(agent);
-            },
-            .renew_own = [this]() -> Result<void> {
-              VERGER_TRY(const bool renewed, authority_->renew());
-              return renewed ? enrolled_->reload() : Result<void>{};
-            },
-            .request_deadline = milliseconds(options_.request_deadline_ms),
-            // Short-lived certificates of tests are looked at more often.
-            .look_every = std::min<milliseconds>(std::chrono::hours(1),
-                                                 milliseconds(authority_->lifetime) / 20)};
-  }
-
   const VergerdOptions& options_;
   Log& log_;
   net::io_context context_{1};
   std::shared_ptr<http::TlsContext> api_tls_;
   std::unique_ptr<controller::TrustedClients> clients_;
   std::optional<controller::AgentsAuthority> authority_;
-  std::unique_ptr<controller::EnrolledAgents> enrolled_;
-  std::unique_ptr<controller::Controller> controller_;
+  std::shared_ptr<controller::Term> term_;  ///< where it is alone
+  std::unique_ptr<controller::Pair> pair_;
   std::optional<http::Server> server_;
   http::Endpoint endpoint_;
 };

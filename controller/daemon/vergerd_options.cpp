@@ -40,6 +40,22 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("agent-certificate-seconds", options.agent_certificate_seconds,
           "The same in seconds, for tests (0: the days count)",
           {.group = "Certificates", .unit = "s", .hidden = true});
+  const settings::Traits pair{.group = "A pair over etcd"};
+  all.add("journal-etcd", options.journal_etcd,
+          "Keep the journal in etcd, at these URLs (commas between), and share it with another "
+          "vergerd: one acts, the other stands by",
+          pair);
+  all.add("journal-etcd-ca", options.journal_tls.trusted_roots,
+          "Trusted roots of etcd: a file or a directory", pair);
+  all.add("journal-etcd-certificate-file", options.journal_tls.certificate,
+          "vergerd's own certificate for etcd, where that asks for one", pair);
+  all.add("journal-etcd-private-key-file", options.journal_tls.private_key, "Its key", pair);
+  all.add("journal-etcd-prefix", options.journal_prefix, "All keys begin with it", pair);
+  all.add("journal-etcd-lease-seconds", options.journal_lease_seconds,
+          "The one that stands by takes over when the other has not been heard of for so long",
+          {.group = "A pair over etcd", .unit = "s"});
+  all.add("public-url", options.public_url,
+          "Where people and the other one reach this API (default: host and port)", pair);
   const settings::Traits times{.group = "Times", .unit = "ms"};
   all.add("poll-interval-ms", options.poll_interval_ms,
           "Between two looks at a node that acts, or at a closed gate", times);
@@ -67,6 +83,51 @@ planner::Policy VergerdOptions::policy() const {
   return out;
 }
 
+Result<EtcdOptions> VergerdOptions::etcd() const {
+  VERGER_TRY(auto endpoints, parse_etcd_endpoints(journal_etcd));
+  return EtcdOptions{
+      .endpoints = std::move(endpoints), .tls = journal_tls, .prefix = journal_prefix};
+}
+
+namespace {
+
+Result<void> check_pair(const VergerdOptions& options) {
+  const auto wrong = [](std::string text) {
+    return Error{Errc::kInvalidArgument, std::move(text)};
+  };
+  const auto etcd = options.etcd();
+  if (!etcd) {
+    return etcd.error().within("--journal-etcd");
+  }
+  for (const auto& endpoint : etcd->endpoints) {
+    if (!endpoint.tls && !http::is_loopback(endpoint.host)) {
+      return wrong("--journal-etcd " + endpoint.url() +
+                   ": plain HTTP is for this machine alone; use https and --journal-etcd-ca");
+    }
+    if (endpoint.tls && options.journal_tls.trusted_roots.empty()) {
+      return wrong("--journal-etcd " + endpoint.url() + " needs --journal-etcd-ca");
+    }
+  }
+  if (options.journal_tls.certificate.empty() != options.journal_tls.private_key.empty()) {
+    return wrong(
+        "--journal-etcd-certificate-file and --journal-etcd-private-key-file belong together: give "
+        "both or none");
+  }
+  if (options.journal_prefix.empty()) {
+    return wrong("--journal-etcd-prefix must not be empty");
+  }
+  if (options.journal_lease_seconds < 2 || options.journal_lease_seconds > 300) {
+    return wrong("--journal-etcd-lease-seconds takes 2 to 300");
+  }
+  if (options.public_url.empty() && (options.host == "0.0.0.0" || options.host == "::")) {
+    return wrong("--host " + options.host +
+                 " is no address for the other one to name: give --public-url, too");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> check_options(const VergerdOptions& options) {
   const auto wrong = [](std::string text) {
     return Error{Errc::kInvalidArgument, std::move(text)};
@@ -87,6 +148,9 @@ Result<void> check_options(const VergerdOptions& options) {
     return wrong("--host " + options.host +
                  ": plain HTTP is for this machine alone; to listen on other addresses give "
                  "--api-certificate-file and --api-certificate-private-key-file");
+  }
+  if (!options.journal_etcd.empty()) {
+    VERGER_CHECK(check_pair(options));
   }
   if (options.agent_certificate_days < 1) {
     return wrong("--agent-certificate-days must be at least 1");

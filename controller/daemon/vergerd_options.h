@@ -5,6 +5,7 @@
 #include <string>
 
 #include "controller/daemon/trusted_clients.h"
+#include "controller/journal/etcd_journal.h"
 #include "engine/settings/settings.h"
 #include "nodeagent/http/tls.h"
 #include "planner/policy.h"
@@ -19,7 +20,12 @@ struct VergerdOptions {
   std::uint16_t port = 2115;
   std::string port_file;
   ClientTls tls;
-  http::TlsFiles api_tls;  ///< of the API; without a certificate it is plain, on loopback
+  http::TlsFiles api_tls;    ///< of the API; without a certificate it is plain, on loopback
+  std::string journal_etcd;  ///< URLs, separated by commas; empty: SQLite in `data`
+  http::TlsFiles journal_tls;
+  std::string journal_prefix = "/verger/";
+  std::int64_t journal_lease_seconds = 10;
+  std::string public_url;
   std::string agents_ca_file;
   std::int64_t agent_certificate_days = 90;
   std::int64_t agent_certificate_seconds = 0;
@@ -43,6 +49,8 @@ struct VergerdOptions {
     return agent_certificate_seconds > 0 ? std::chrono::seconds(agent_certificate_seconds)
                                          : std::chrono::hours(24 * agent_certificate_days);
   }
+  /// Error: kInvalidArgument.
+  [[nodiscard]] Result<EtcdOptions> etcd() const;
   /// What plans start from.
   [[nodiscard]] planner::Policy policy() const;
 };

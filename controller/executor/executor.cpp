@@ -230,6 +230,16 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
     std::string cluster, planner::Policy policy, std::string by) {
   const auto impl = impl_;
   VERGER_CO_TRY(auto config, impl->core->parts.registry.find(cluster));
+  if (impl->core->parts.options.shared_journal) {
+    if (const auto fenced = check_fencing(config); !fenced) {
+      co_return std::expected<StoredPlan, PlanRefused>(
+          std::unexpected(PlanRefused{{planner::Refusal{
+              .code = "no-fencing",
+              .node = {},
+              .message = fenced.error().message,
+              .hint = "a pair of vergerds looks after clusters with agents alone"}}}));
+    }
+  }
   auto snapshot = co_await impl->core->observer.take(config);
   if (const auto* hours = impl->core->parts.hours) {
     snapshot.hours = hours->hours(config, policy.name, snapshot.taken_at);
@@ -301,6 +311,9 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
     VERGER_TRY(const auto now, core.parts.registry.find(plan->cluster));
     if (now.paused) {
       return cluster_paused(now);
+    }
+    if (core.parts.options.shared_journal) {
+      VERGER_CHECK(check_fencing(now));
     }
     if (const auto other = impl->active_run(plan->cluster)) {
       const auto shown = other->state.id.substr(0, 12);

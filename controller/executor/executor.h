@@ -35,6 +35,8 @@ struct ExecutorOptions {
   std::chrono::milliseconds progress_interval{5'000};
   /// A start reads fewer events than this of each run that has not ended; 1,000 take some 10 ms.
   std::int64_t events_between_snapshots = 1'000;
+  /// With another controller: clusters with nodes that have no agent are refused.
+  bool shared_journal = false;
   Mutations mutations = {};
 };
 

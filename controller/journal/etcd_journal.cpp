@@ -408,8 +408,7 @@ class EtcdJournal final : public Journal {
   Result<ControllerEpoch> epoch() override {
     VERGER_TRY(const auto head, load_head());
     if (own_epoch_ && head.epoch != *own_epoch_) {
-      over_ = true;
-      forget();
+      end_term();
     }
     return head.epoch;
   }
@@ -543,7 +542,9 @@ class EtcdJournal final : public Journal {
       VERGER_TRY(auto head, load_head());
       if (!own_epoch_ || over_ || head.epoch != *own_epoch_) {
         // A newer epoch shuts the request out as well.
-        over_ = own_epoch_.has_value();
+        if (own_epoch_) {
+          end_term();
+        }
         head_ = std::move(head);
         doubt_ = Doubt::kNone;
         break;
@@ -574,8 +575,7 @@ class EtcdJournal final : public Journal {
 
   Result<void> check_epoch(std::string_view stream, ControllerEpoch epoch) {
     if (term_ && !term_->lease->held()) {
-      over_ = true;
-      forget();
+      end_term();
       return Error{Errc::kRefused, fmt::format("{}: the lease of this controller is over; another "
                                                "one may have taken over",
                                                stream)};
@@ -647,7 +647,7 @@ class EtcdJournal final : public Journal {
     doubt_ = Doubt::kAnswered;
     forget();
     if (head && own_epoch_ && head->epoch != *own_epoch_) {
-      over_ = true;
+      end_term();
       head_ = *head;
       doubt_ = Doubt::kNone;
       return {Errc::kRefused,
@@ -656,6 +656,15 @@ class EtcdJournal final : public Journal {
                           stream, own_epoch_->value(), head->epoch.value())};
     }
     return {Errc::kConflict, fmt::format("{}: somebody else wrote to the journal", stream)};
+  }
+
+  /// Nothing is appended any more, and whoever looks at the lease knows.
+  void end_term() {
+    over_ = true;
+    forget();
+    if (term_) {
+      term_->lease->end();
+    }
   }
 
   /// Under its own epoch nobody but this process writes: what it has read or written stays so.

@@ -23,10 +23,14 @@ net::awaitable<Result<void>> EtcdLease::renew(std::shared_ptr<EtcdLease> self, E
   co_return kept;
 }
 
-net::awaitable<void> EtcdLease::revoke(std::shared_ptr<EtcdLease> self, EtcdClient& client) {
+net::awaitable<Result<void>> EtcdLease::revoke(std::shared_ptr<EtcdLease> self,
+                                               EtcdClient& client) {
   self->over_ = true;
-  // Where that fails it runs out by itself.
-  static_cast<void>(co_await client.revoke_lease(self->id_));
+  auto revoked = co_await client.revoke_lease(self->id_);
+  if (!revoked && revoked.error().code == Errc::kNotFound) {
+    co_return Result<void>{};
+  }
+  co_return revoked;
 }
 
 }  // namespace verger::controller

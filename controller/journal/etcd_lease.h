@@ -18,8 +18,8 @@ class EtcdLease {
                                                                   Clock& clock);
   /// Error kNotFound: it is over. Others: it is not known, and time runs on.
   static net::awaitable<Result<void>> renew(std::shared_ptr<EtcdLease> self, EtcdClient& client);
-  /// Gives it back, so that another one need not wait.
-  static net::awaitable<void> revoke(std::shared_ptr<EtcdLease> self, EtcdClient& client);
+  /// Gives it back, so that another one need not wait. Done where it was over already.
+  static net::awaitable<Result<void>> revoke(std::shared_ptr<EtcdLease> self, EtcdClient& client);
 
   [[nodiscard]] std::int64_t id() const { return id_; }
   [[nodiscard]] bool held() const { return !over_ && clock_.monotonic() < until_; }

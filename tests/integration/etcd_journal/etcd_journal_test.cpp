@@ -149,6 +149,23 @@ TEST_F(EtcdJournalTest, AsksTheNextEndpointWhereOneIsGone) {
   EXPECT_THAT(types(*journal, "s"), ElementsAre("a"));
 }
 
+TEST(EtcdOverTls, TakesTheOneWithACertificateAndNobodyElse) {
+  const test::TempDirectory directory;
+  const test::OpensslAuthority authority(directory.path() / "authority", "etcd test root");
+  const test::EtcdServer etcd(&authority);
+  const auto own = (directory.path() / "vergerd").string();
+  authority.issue(own, "vergerd", "", "clientAuth");
+  EtcdOptions options{.endpoints = value(parse_etcd_endpoints(etcd.url()))};
+  options.tls.trusted_roots = authority.root();
+  CountingClock clock;
+  EXPECT_FALSE(open_etcd_journal(options, clock).has_value());
+  options.tls.certificate = own + ".crt";
+  options.tls.private_key = own + ".key";
+  const auto journal = value(open_etcd_journal(options, clock));
+  const auto epoch = value(journal->begin_epoch("x"));
+  EXPECT_TRUE(journal->append("s", Revision(0), {{"a", "{}"}}, epoch).has_value());
+}
+
 TEST_F(EtcdJournalTest, AsksTheStoreForNothingThatItKnowsItself) {
   LossyProxy proxy(options().endpoints.front());
   const auto journal = open(through(proxy));

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
+#include "tests/support/processes/openssl_authority.h"
 #include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
 #include "tests/support/temp_directory.h"
@@ -14,7 +16,9 @@ namespace verger::test {
 class EtcdServer {
  public:
   /// Throws when there is no etcd, or it does not answer in time.
-  EtcdServer();
+  EtcdServer() : EtcdServer(nullptr) {}
+  /// https, for clients with a certificate of `authority`; nullptr: plain http.
+  explicit EtcdServer(const OpensslAuthority* authority);
   /// SIGKILL; what it acknowledged stays on disk.
   void kill();
   /// Again, on the same data and port.
@@ -25,6 +29,7 @@ class EtcdServer {
  private:
   TempDirectory directory_;
   PortLease ports_;
+  std::filesystem::path trusted_;  ///< empty: plain http
   std::optional<Process> process_;
 };
 

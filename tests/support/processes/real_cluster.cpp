@@ -34,7 +34,7 @@ bool has_ended(const json& run) {
 
 RealCluster::RealCluster() : RealCluster(Options{}) {}
 
-RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_(3 * kNodes + 1) {
+RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_(3 * kNodes + 2) {
   for (std::size_t i = 0; i < kNodes; ++i) {
     if (options_.files.empty()) {
       unpack_fixture(options_.database, node_directory(i));
@@ -62,6 +62,7 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
 RealCluster::~RealCluster() {
   // Agents and controller first: nobody starts a service again.
   controller_.reset();
+  second_.reset();
   for (auto& agent : agents_) {
     agent.reset();
   }
@@ -103,6 +104,10 @@ std::filesystem::path RealCluster::log_of(const std::string& name) const {
 
 std::string RealCluster::node_url(std::size_t index) const {
   return fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http", ports_[index]);
+}
+
+std::string RealCluster::controller_url(Which which) const {
+  return fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http", port_of(which));
 }
 
 std::string RealCluster::agent_url(std::size_t index) const {
@@ -192,18 +197,23 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
   return command;
 }
 
-std::vector<std::string> RealCluster::controller_command() const {
+std::vector<std::string> RealCluster::controller_command(Which which) const {
+  const auto data = which == Which::kFirst ? controller_directory() : directory_.path() / "second";
   std::vector<std::string> command{program("vergerd"),
                                    "--data",
-                                   controller_directory().string(),
+                                   data.string(),
                                    "--port",
-                                   std::to_string(controller_port()),
+                                   std::to_string(port_of(which)),
                                    "--end-after-seconds",
                                    std::to_string(options_.life.count())};
   if (options_.fast) {
     command.insert(command.end(), {"--poll-interval-ms", "50", "--request-deadline-ms", "3000",
                                    "--permit-valid-ms", "3000", "--leader-hold-ms", "300",
                                    "--election-settle-ms", "300"});
+  }
+  if (!options_.journal_etcd.empty()) {
+    command.insert(command.end(),
+                   {"--journal-etcd", options_.journal_etcd, "--journal-etcd-lease-seconds", "2"});
   }
   if (options_.tls) {
     const auto own = directory_.path() / "vergerd";
@@ -234,8 +244,15 @@ void RealCluster::start_agent(std::size_t index) {
 }
 
 void RealCluster::start_controller(const Environment& environment) {
-  controller_.emplace(Process::Options{
-      .command = controller_command(), .environment = environment, .output = log_of("controller")});
+  controller_.emplace(Process::Options{.command = controller_command(Which::kFirst),
+                                       .environment = environment,
+                                       .output = log_of("controller")});
+}
+
+void RealCluster::start_second_controller() {
+  second_.emplace(Process::Options{.command = controller_command(Which::kSecond),
+                                   .environment = {},
+                                   .output = log_of("second")});
 }
 
 void RealCluster::start_all(const Environment& of_nodes) {
@@ -378,7 +395,7 @@ json RealCluster::wait_for_run(const std::string& id, seconds limit) {
 
 std::string RealCluster::logs() const {
   std::string text;
-  for (const auto* name : {"controller", "n1", "n2", "n3", "a1", "a2", "a3"}) {
+  for (const auto* name : {"controller", "second", "n1", "n2", "n3", "a1", "a2", "a3"}) {
     const auto log = file_text(log_of(name));
     if (log.empty()) {
       continue;

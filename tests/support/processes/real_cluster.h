@@ -39,6 +39,8 @@ class RealCluster {
     /// The nodes are started and stopped by commands, which their agents know; with
     /// separate_agents and the role "node".
     bool services = false;
+    /// URL of an etcd: two vergerds share a journal there, with a lease of two seconds.
+    std::string journal_etcd{};
     std::vector<std::string> agent_arguments{};
     std::chrono::seconds life{300};  ///< every process ends by itself after this
   };
@@ -50,11 +52,14 @@ class RealCluster {
 
   void start_node(std::size_t index, const Environment& environment = {});
   void start_controller(const Environment& environment = {});
+  /// The other one of a pair.
+  void start_second_controller();
   void start_all(const Environment& of_nodes = {});
   /// Starts again, without failpoints, what has died. Returns how many processes that were.
   int restart_dead();
   Process& node(std::size_t index) { return *nodes_.at(index); }
   Process& controller() { return *controller_; }
+  Process& second_controller() { return *second_; }
   bool node_started(std::size_t index) const { return nodes_.at(index).has_value(); }
 
   /// Registers the cluster "orders" once it answers; then waits for one leader and two followers
@@ -63,6 +68,9 @@ class RealCluster {
   bool settled();
   std::string wait_until_settled();  ///< empty, or why not
 
+  enum class Which : std::uint8_t { kFirst, kSecond };
+  /// Which of a pair everything below talks to; first the first.
+  void talk_to(Which which) { talks_to_ = which; }
   /// Runs the command line against this controller.
   Finished verger(std::vector<std::string> arguments) const;
   /// The same with -o json: the last line, parsed; null when it failed.
@@ -84,7 +92,8 @@ class RealCluster {
   std::string node_url(std::size_t index) const;
   std::string agent_url(std::size_t index) const;
   std::uint16_t node_port(std::size_t index) const { return ports_[index]; }
-  std::uint16_t controller_port() const { return ports_[3 * kNodes]; }
+  std::uint16_t controller_port() const { return port_of(talks_to_); }
+  std::string controller_url(Which which) const;
   std::filesystem::path node_directory(std::size_t index) const;
   std::filesystem::path controller_directory() const { return directory_.path() / "controller"; }
   /// The ends of all processes' logs, for the message of a failed test.
@@ -97,7 +106,10 @@ class RealCluster {
   /// start.sh and stop.sh of a node that is a service.
   std::filesystem::path script(std::size_t index, const std::string& verb) const;
   void write_scripts(std::size_t index) const;
-  std::vector<std::string> controller_command() const;
+  std::uint16_t port_of(Which which) const {
+    return ports_[3 * kNodes + (which == Which::kFirst ? 0 : 1)];
+  }
+  std::vector<std::string> controller_command(Which which) const;
   std::filesystem::path log_of(const std::string& name) const;
 
   Options options_;
@@ -107,6 +119,8 @@ class RealCluster {
   std::array<std::optional<Process>, kNodes> nodes_;
   std::array<std::optional<Process>, kNodes> agents_;
   std::optional<Process> controller_;
+  std::optional<Process> second_;
+  Which talks_to_ = Which::kFirst;
 };
 
 }  // namespace verger::test

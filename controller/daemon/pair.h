@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "controller/cluster/running_count.h"
+#include "controller/daemon/term.h"
+#include "controller/journal/etcd_journal.h"
+#include "nodeagent/http/timers.h"
+
+namespace verger::controller {
+
+struct PairParts {
+  net::any_io_executor executor;  ///< of one thread
+  EtcdOptions etcd;
+  std::chrono::seconds lease_ttl;
+  std::string url;  ///< of this one's API, as people and the other one reach it
+  Clock& clock;
+  http::Timers& timers;
+  Log& log;
+  /// Errors: kRefused: the other one was faster.
+  std::function<Result<std::shared_ptr<Term>>(EtcdTerm)> open_term;
+};
+
+/// One of two controllers that share a journal in etcd. It stands by until nobody acts, then takes
+/// the lease and the next epoch in one transaction, and acts until it loses the lease:
+///
+///     standing by --(nobody acts)--> acting --(lease over, or a newer epoch seen)--> standing by
+///
+/// Whoever has no lease journals nothing, so it begins nothing; what is still under way from before
+/// the agents refuse once they know the newer epoch.
+class Pair {
+ public:
+  /// Errors: those of the certificate files.
+  static Result<std::unique_ptr<Pair>> make(PairParts parts);
+
+  /// Begins to look who acts.
+  void start();
+  /// Ends the term, if there is one, and lets the other one take over at once.
+  net::awaitable<void> stop();
+  /// Answers the API, standing by or not. The handler must not be called after the pair is gone.
+  http::Handler handler() { return front_.handler(); }
+
+  explicit Pair(PairParts parts);
+
+ private:
+  net::awaitable<void> run();
+  net::awaitable<void> stand_by();
+  /// False: etcd did not say that it is over.
+  net::awaitable<bool> give_back(std::shared_ptr<EtcdLease> lease);
+  /// Who acts, as etcd has it now.
+  net::awaitable<void> look();
+  net::awaitable<void> try_to_act();
+  net::awaitable<void> act(std::shared_ptr<Term> term, std::shared_ptr<EtcdLease> lease);
+  void say(std::string why);
+  [[nodiscard]] http::Response answer_standing_by(const http::Request& request) const;
+
+  PairParts parts_;
+  std::unique_ptr<http::Client> http_;
+  std::unique_ptr<EtcdClient> etcd_;
+  Front front_;
+  RunningCount running_;
+  bool stopping_ = false;
+  bool nobody_acts_ = false;
+  std::string acting_url_;  ///< empty: nobody acts, or it is not known
+  std::string acting_since_;
+  std::string why_;                       ///< this one does not act
+  std::int64_t epoch_ = 0;                ///< the newest that was seen
+  std::shared_ptr<EtcdLease> old_lease_;  ///< of a term that ended; to be given back
+};
+
+}  // namespace verger::controller

@@ -1,0 +1,201 @@
+#include <csignal>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/e2e/rolling_scavenge/checks.h"
+#include "tests/support/processes/etcd.h"
+#include "tests/support/processes/https_caller.h"
+#include "tests/support/processes/real_cluster.h"
+
+/// Two vergerds share a journal in etcd: real processes, three nodes.
+namespace verger::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using Which = RealCluster::Which;
+
+class PairTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+      cluster_.start_node(i);
+    }
+  }
+  /// The first one acts, the second stands by.
+  void start_both(const Environment& of_first = {}) {
+    cluster_.start_controller(of_first);
+    ASSERT_TRUE(becomes(Which::kFirst, "ok")) << cluster_.logs();
+    cluster_.start_second_controller();
+    ASSERT_TRUE(becomes(Which::kSecond, "standby")) << cluster_.logs();
+  }
+  json health(Which which) {
+    const auto answer = caller_.get(cluster_.controller_url(which), "/api/v1/health");
+    return answer && answer->status == 200 ? json::parse(answer->body) : json::object();
+  }
+  bool becomes(Which which, const std::string& status, seconds limit = seconds(30)) {
+    return eventually(limit, [&] { return health(which).value("status", "") == status; });
+  }
+  /// URL of the one that acts, as this one says; empty: it does not know of one.
+  std::string acting(Which which) {
+    const auto said = health(which);
+    return said.contains("acting") && said["acting"].is_object() ? said["acting"].value("url", "")
+                                                                 : "";
+  }
+  json run_of(const std::string& id) {
+    auto seen = cluster_.verger_json({"run", "show", id});
+    return seen.is_object() ? seen : json::object();
+  }
+  json wait_for_end(const std::string& id) {
+    json run;
+    eventually(seconds(120), [&] {
+      run = run_of(id);
+      const auto state = run.value("state", "");
+      return state == "done" || state == "failed" || state == "cancelled";
+    });
+    return run;
+  }
+  /// How often a scavenge began on a node, as the node itself says.
+  int scavenges_begun(std::size_t node) {
+    const auto answer = caller_.get(cluster_.node_url(node), "/streams/$scavenges?embed=body");
+    if (!answer || answer->status != 200) {
+      return 0;
+    }
+    int count = 0;
+    for (const auto& entry : json::parse(answer->body).at("entries")) {
+      count += entry.value("eventType", "") == "$scavengeStarted" ? 1 : 0;
+    }
+    return count;
+  }
+  void expect_each_scavenged_once(const json& run) {
+    expect_a_good_end(run);
+    // All nodes' scavenges are in the one replicated stream.
+    EXPECT_EQ(scavenges_begun(0), 3);
+  }
+
+  EtcdServer etcd_;
+  RealCluster cluster_{RealCluster::Options{.journal_etcd = etcd_.url()}};
+  HttpsCaller caller_;
+};
+
+TEST_F(PairTest, OneActsAndTheOtherSaysWho) {
+  start_both();
+  ASSERT_TRUE(eventually(seconds(10), [&] { return acting(Which::kSecond) != ""; }));
+  EXPECT_EQ(acting(Which::kSecond), cluster_.controller_url(Which::kFirst));
+  const auto standing_by = health(Which::kSecond);
+  EXPECT_EQ(standing_by.at("controller_epoch"), health(Which::kFirst).at("controller_epoch"));
+  cluster_.talk_to(Which::kSecond);
+  const auto asked = cluster_.verger({"cluster", "list"});
+  EXPECT_EQ(asked.status, 2);
+  EXPECT_THAT(asked.err, HasSubstr(cluster_.controller_url(Which::kFirst) + " acts"));
+  const auto answer = caller_.get(cluster_.controller_url(Which::kSecond), "/api/v1/runs");
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->status, 503);
+  EXPECT_EQ(json::parse(answer->body).at("code"), "standby");
+  // One that ends in order leaves at once; the other has what it knew.
+  cluster_.talk_to(Which::kFirst);
+  cluster_.register_cluster();
+  cluster_.controller().signal(SIGTERM);
+  ASSERT_TRUE(becomes(Which::kSecond, "ok")) << cluster_.logs();
+  cluster_.talk_to(Which::kSecond);
+  EXPECT_THAT(cluster_.verger({"cluster", "list"}).out, HasSubstr("orders"));
+  // And the first one, back again, stands by.
+  ASSERT_TRUE(cluster_.controller().wait(seconds(30)).has_value());
+  cluster_.start_controller();
+  ASSERT_TRUE(becomes(Which::kFirst, "standby")) << cluster_.logs();
+}
+
+TEST_F(PairTest, ClustersWithoutAgentsAreRefusedAsNothingFencesThere) {
+  start_both();
+  const auto added = cluster_.verger({"cluster", "add", "blind", "--node", cluster_.node_url(0)});
+  EXPECT_EQ(added.status, 2);
+  EXPECT_THAT(added.err, HasSubstr("verger-agent"));
+  EXPECT_EQ(cluster_.verger({"cluster", "list"}).out.find("blind"), std::string::npos);
+}
+
+TEST_P(PairTest, TheOtherEndsTheRunOfOneThatIsKilled) {
+  const auto reached =
+      std::filesystem::temp_directory_path() / fmt::format("verger-pair-{}", ::getpid());
+  start_both({{"VERGER_FAILPOINT", GetParam()}, {"VERGER_FAILPOINT_LOG", reached.string()}});
+  cluster_.register_cluster();
+  const auto id = cluster_.start_scavenge_run();
+  ASSERT_TRUE(becomes(Which::kSecond, "ok", seconds(90))) << cluster_.logs();
+  EXPECT_FALSE(cluster_.controller().running());
+  cluster_.talk_to(Which::kSecond);
+  const auto run = wait_for_end(id);
+  SCOPED_TRACE(cluster_.logs());
+  expect_each_scavenged_once(run);
+  std::filesystem::remove(reached);
+}
+
+INSTANTIATE_TEST_SUITE_P(At, PairTest,
+                         testing::Values("controller.scavenge.after-intent",
+                                         "controller.scavenge.after-act:2",
+                                         "controller.resign.after-act"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (auto& c : name) {
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           }
+                           return name;
+                         });
+
+TEST_F(PairTest, OneThatSleptPastItsLeaseDoesNothingAnyMore) {
+  start_both();
+  cluster_.register_cluster();
+  const auto id = cluster_.start_scavenge_run();
+  ASSERT_TRUE(eventually(seconds(60), [&] { return scavenges_begun(0) > 0; })) << cluster_.logs();
+  cluster_.controller().signal(SIGSTOP);
+  ASSERT_TRUE(becomes(Which::kSecond, "ok")) << cluster_.logs();
+  const auto epoch = health(Which::kSecond).at("controller_epoch");
+  cluster_.controller().signal(SIGCONT);
+  // It wakes in the middle of the run that the other one goes on with.
+  ASSERT_TRUE(becomes(Which::kFirst, "standby")) << cluster_.logs();
+  cluster_.talk_to(Which::kSecond);
+  const auto run = wait_for_end(id);
+  SCOPED_TRACE(cluster_.logs());
+  expect_each_scavenged_once(run);
+  EXPECT_EQ(health(Which::kSecond).value("status", ""), "ok");
+  EXPECT_EQ(health(Which::kSecond).at("controller_epoch"), epoch);
+  EXPECT_EQ(health(Which::kFirst).value("status", ""), "standby");
+  EXPECT_EQ(acting(Which::kFirst), cluster_.controller_url(Which::kSecond));
+  // Everything since was journaled under the new epoch, by one.
+  EXPECT_EQ(cluster_.verger({"audit", "verify"}).status, 0);
+}
+
+TEST_F(PairTest, WithoutTheStoreNothingBeginsAndAfterwardsTheRunGoesOn) {
+  start_both();
+  cluster_.register_cluster();
+  const auto id = cluster_.start_scavenge_run();
+  ASSERT_TRUE(eventually(seconds(60), [&] { return scavenges_begun(0) > 0; })) << cluster_.logs();
+  etcd_.kill();
+  const auto begun = scavenges_begun(0);
+  ASSERT_TRUE(becomes(Which::kFirst, "standby")) << cluster_.logs();
+  ASSERT_TRUE(eventually(seconds(10), [&] {
+    return health(Which::kFirst).value("reason", "").contains("cannot be reached");
+  })) << cluster_.logs();
+  EXPECT_EQ(acting(Which::kFirst), "");
+  EXPECT_EQ(health(Which::kSecond).value("status", ""), "standby");
+  EXPECT_EQ(cluster_.verger({"run", "list"}).status, 2);
+  // In this time a run begins several. One may have been intended before the store went away.
+  EXPECT_LE(scavenges_begun(0), begun + 1);
+  EXPECT_LT(scavenges_begun(0), 3);
+  etcd_.start();
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    for (const auto which : {Which::kFirst, Which::kSecond}) {
+      if (health(which).value("status", "") == "ok") {
+        cluster_.talk_to(which);
+        return true;
+      }
+    }
+    return false;
+  })) << cluster_.logs();
+  const auto run = wait_for_end(id);
+  SCOPED_TRACE(cluster_.logs());
+  expect_each_scavenged_once(run);
+}
+
+}  // namespace
+}  // namespace verger::test
