@@ -1,6 +1,34 @@
 #include "controller/daemon/trusted_clients.h"
 
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <set>
+
 namespace verger::controller {
+namespace {
+
+/// Names, sizes and times of a file, or of those of a directory: other ones mean other roots.
+std::string state_of(const Path& where) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::set<std::string> parts;
+  const auto add = [&](const Path& file) {
+    parts.insert(fmt::format("{} {} {}", file.string(), fs::file_size(file, ignored),
+                             fs::last_write_time(file, ignored).time_since_epoch().count()));
+  };
+  if (where.empty()) {
+    return {};
+  }
+  add(where);
+  for (fs::directory_iterator at(where, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    add(at->path());
+  }
+  return fmt::format("{}", fmt::join(parts, "\n"));
+}
+
+}  // namespace
 
 Result<TrustedClients::Side> TrustedClients::make_side(const http::TlsFiles& files) const {
   Side side;
@@ -26,35 +54,49 @@ Result<std::unique_ptr<TrustedClients>> TrustedClients::make(boost::asio::any_io
   return out;
 }
 
+Path TrustedClients::place_of(const std::string& roots) const {
+  // An absolute name replaces the directory.
+  return roots.empty() ? Path(tls_.trusted_roots) : directory_ / roots;
+}
+
 Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
+  const auto where = place_of(roots);
+  const auto seen = state_of(where);
   auto known = by_roots_.find(roots);
   if (known == by_roots_.end()) {
-    // An absolute name replaces the directory.
-    const auto where = roots.empty() ? tls_.trusted_roots : (directory_ / roots).string();
-    Entry entry;
-    VERGER_TRY(entry.nodes, make_side({.trusted_roots = where}));
+    Entry entry{.nodes = {}, .agents = {}, .seen = seen};
+    VERGER_TRY(entry.nodes, make_side({.trusted_roots = where.string()}));
     VERGER_TRY(entry.agents, make_side({.certificate = tls_.certificate,
                                         .private_key = tls_.private_key,
-                                        .trusted_roots = where}));
+                                        .trusted_roots = where.string()}));
     known = by_roots_.emplace(roots, std::move(entry)).first;
+  } else if (known->second.seen != seen) {
+    known->second.seen = seen;  // also where it fails: it is tried again when it changes again
+    log_.info("trusted roots have changed", {{"file", where.string()}});
+    reload(roots, known->second);
   }
   return ClusterClients{.nodes = known->second.nodes.client.get(),
                         .agents = known->second.agents.client.get()};
 }
 
+void TrustedClients::reload(const std::string& roots, Entry& entry) {
+  for (auto* side : {&entry.nodes, &entry.agents}) {
+    if (side->tls == nullptr) {
+      continue;
+    }
+    if (auto loaded = side->tls->reload(); !loaded) {
+      log_.error("certificates not reloaded; the former ones stay",
+                 {{"of", roots.empty() ? "vergerd" : roots}, {"error", loaded.error().message}});
+      continue;
+    }
+    side->client->drop_connections();
+  }
+}
+
 void TrustedClients::reload() {
   for (auto& [roots, entry] : by_roots_) {
-    for (auto* side : {&entry.nodes, &entry.agents}) {
-      if (side->tls == nullptr) {
-        continue;
-      }
-      if (auto loaded = side->tls->reload(); !loaded) {
-        log_.error("certificates not reloaded; the former ones stay",
-                   {{"of", roots.empty() ? "vergerd" : roots}, {"error", loaded.error().message}});
-        continue;
-      }
-      side->client->drop_connections();
-    }
+    entry.seen = state_of(place_of(roots));
+    reload(roots, entry);
   }
   log_.info("certificates and trusted roots read again");
 }

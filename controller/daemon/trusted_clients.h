@@ -32,8 +32,9 @@ class TrustedClients {
   static Result<std::unique_ptr<TrustedClients>> make(boost::asio::any_io_executor executor,
                                                       ClientTls tls, Path directory, Log& log);
 
-  /// Empty: vergerd's own trusted roots. Errors: those of http::TlsContext; a failure is not
-  /// remembered, since the file may come.
+  /// Empty: vergerd's own trusted roots. A file of roots that was changed is read again, as in
+  /// reload(): whoever corrects it need not know of signals. Errors: those of http::TlsContext; a
+  /// failure is not remembered, since the file may come.
   Result<ClusterClients> trusting(const std::string& roots);
   /// Reads all certificates and roots again; what fails keeps what it has, and is logged.
   void reload();
@@ -46,6 +47,7 @@ class TrustedClients {
   struct Entry {
     Side nodes;
     Side agents;
+    std::string seen;  ///< what its roots' files were like when they were read
   };
   TrustedClients(boost::asio::any_io_executor executor, ClientTls tls, Path directory, Log& log)
       : executor_(std::move(executor)),
@@ -53,6 +55,8 @@ class TrustedClients {
         directory_(std::move(directory)),
         log_(log) {}
   Result<Side> make_side(const http::TlsFiles& files) const;
+  [[nodiscard]] Path place_of(const std::string& roots) const;
+  void reload(const std::string& roots, Entry& entry);
 
   boost::asio::any_io_executor executor_;
   ClientTls tls_;

@@ -55,7 +55,9 @@ std::string advice_for(int error, const std::string& roots) {
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return fmt::format(
-          "no chain leads from it to a trusted root: add the root that issued it to {}", roots);
+          "no chain leads from it to a trusted root: add the root that issued it to {}, and "
+          "intermediates that are not sent along with it",
+          roots);
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return "renew it there, and look at both clocks";
     case X509_V_ERR_CERT_NOT_YET_VALID:
