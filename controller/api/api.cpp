@@ -7,6 +7,7 @@
 #include "controller/api/answers.h"
 #include "controller/api/event_feed.h"
 #include "controller/api/metrics.h"
+#include "controller/api/openapi.h"
 #include "controller/api/routes.h"
 #include "engine/base/digest.h"
 #include "engine/base/number_from_text.h"

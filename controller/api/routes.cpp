@@ -2,12 +2,9 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 namespace verger::controller {
 namespace {
 
-using nlohmann::json;
 using enum ApiRole;
 
 constexpr Route kRoutes[] = {
@@ -76,22 +73,9 @@ constexpr Route kRoutes[] = {
      ""},
 };
 
-std::vector<std::string_view> split(std::string_view path) {
-  std::vector<std::string_view> out;
-  while (path.starts_with('/')) {
-    path.remove_prefix(1);
-    const auto end = path.find('/');
-    out.push_back(path.substr(0, end));
-    path = end == std::string_view::npos ? "" : path.substr(end);
-  }
-  return out;
-}
-
-bool is_variable(std::string_view part) { return part.starts_with('{'); }
-
 /// How exactly a route fits: fixed parts count; -1: not at all.
 int fit(const Route& route, std::span<const std::string> segments) {
-  const auto parts = split(route.path);
+  const auto parts = path_parts(route.path);
   if (parts.size() != segments.size()) {
     return -1;
   }
@@ -108,111 +92,6 @@ int fit(const Route& route, std::span<const std::string> segments) {
     }
   }
   return fixed;
-}
-
-/// What a schema must have; everything may have more.
-json schema_of(std::string_view name) {
-  const auto object = [](std::initializer_list<std::pair<const char*, json>> members) {
-    json properties = json::object();
-    json required = json::array();
-    for (const auto& [key, type] : members) {
-      properties[key] = type;
-      required.push_back(key);
-    }
-    return json{{"type", "object"}, {"required", required}, {"properties", properties}};
-  };
-  const json text{{"type", "string"}};
-  const json number{{"type", "integer"}};
-  const json list{{"type", "array"}};
-  const json truth{{"type", "boolean"}};
-  const auto list_of = [](const char* member) {
-    return json{{"type", "array"},
-                {"items", {{"$ref", std::string("#/components/schemas/") + member}}}};
-  };
-  if (name == "NewCluster") {
-    return object({{"name", text}, {"nodes", list}});
-  }
-  if (name == "Cluster") {
-    return object({{"name", text}, {"nodes", list}, {"paused", truth}});
-  }
-  if (name == "Clusters") {
-    return object({{"clusters", list_of("Cluster")}});
-  }
-  if (name == "NewPlan") {
-    return object({{"operation", text}});
-  }
-  if (name == "Plan") {
-    return object({{"hash", text}, {"cluster", text}, {"stages", list}, {"notes", list}});
-  }
-  if (name == "Plans") {
-    return object({{"plans", list_of("Plan")}});
-  }
-  if (name == "Run") {
-    return object(
-        {{"id", text}, {"cluster", text}, {"plan", text}, {"state", text}, {"stages", list}});
-  }
-  if (name == "Runs") {
-    return object({{"runs", list_of("Run")}});
-  }
-  if (name == "Policy") {
-    return object({{"name", text}, {"enabled", truth}, {"schedule", list}, {"catch_up", text}});
-  }
-  if (name == "Policies") {
-    return object({{"policies", list_of("Policy")}});
-  }
-  if (name == "PolicyText") {
-    return object({{"yaml", text}});
-  }
-  if (name == "PolicyDiff") {
-    return object({{"name", text}, {"known", truth}, {"changes", list}});
-  }
-  if (name == "Schedule") {
-    return object({{"cluster", text}, {"zone", text}, {"times", list}});
-  }
-  if (name == "Skip") {
-    return object({{"node", text}});
-  }
-  if (name == "Events") {
-    return object({{"events", list}, {"next", number}});
-  }
-  if (name == "Audit") {
-    return object({{"entries", list}, {"next", number}});
-  }
-  if (name == "AuditVerified") {
-    return object({{"verified", number}});
-  }
-  if (name == "NewToken") {
-    return object({{"name", text}, {"role", text}});
-  }
-  if (name == "TokenSecret") {
-    return object({{"id", text}, {"name", text}, {"role", text}, {"token", text}});
-  }
-  if (name == "Tokens") {
-    return object({{"tokens", list}});
-  }
-  if (name == "Agents") {
-    return object({{"agents", list}, {"tokens", list}});
-  }
-  if (name == "NewAgentToken") {
-    return object({{"cluster", text}, {"node", text}});
-  }
-  if (name == "AgentToken") {
-    return object({{"id", text}, {"cluster", text}, {"node", text}, {"token", text}});
-  }
-  if (name == "AgentEnrolment") {
-    return object({{"token", text}, {"request", text}});
-  }
-  if (name == "AgentCertificate") {
-    return object({{"cluster", text}, {"node", text}, {"certificate", text}, {"authority", text}});
-  }
-  if (name == "Health") {
-    return object({{"status", text}, {"version", text}, {"controller_epoch", number}});
-  }
-  if (name == "Problem") {
-    return object(
-        {{"type", text}, {"title", text}, {"status", number}, {"code", text}, {"detail", text}});
-  }
-  return json{{"type", "object"}};  // Pause, Empty, Any
 }
 
 }  // namespace
@@ -233,6 +112,19 @@ std::string_view to_string(ApiRole role) {
 
 std::span<const Route> api_routes() { return kRoutes; }
 
+std::vector<std::string_view> path_parts(std::string_view path) {
+  std::vector<std::string_view> out;
+  while (path.starts_with('/')) {
+    path.remove_prefix(1);
+    const auto end = path.find('/');
+    out.push_back(path.substr(0, end));
+    path = end == std::string_view::npos ? "" : path.substr(end);
+  }
+  return out;
+}
+
+bool is_variable(std::string_view part) { return part.starts_with('{'); }
+
 const Route* find_route(std::string_view method, std::span<const std::string> segments,
                         std::vector<std::string_view>& methods) {
   const Route* best = nullptr;
@@ -249,68 +141,6 @@ const Route* find_route(std::string_view method, std::span<const std::string> se
     }
   }
   return best;
-}
-
-json openapi_document(std::string_view version) {
-  json paths = json::object();
-  json schemas{{"Problem", schema_of("Problem")}};
-  const auto reference = [&schemas](std::string_view name) {
-    schemas[std::string(name)] = schema_of(name);
-    return json{{"$ref", "#/components/schemas/" + std::string(name)}};
-  };
-  for (const auto& route : kRoutes) {
-    json operation{
-        {"operationId", route.id}, {"summary", route.summary}, {"x-role", to_string(route.role)}};
-    auto parameters = json::array();
-    for (const auto part : split(route.path)) {
-      if (is_variable(part)) {
-        parameters.push_back({{"name", part.substr(1, part.size() - 2)},
-                              {"in", "path"},
-                              {"required", true},
-                              {"schema", {{"type", "string"}}}});
-      }
-    }
-    for (std::string_view rest = route.query; !rest.empty();) {
-      const auto end = rest.find(' ');
-      parameters.push_back(
-          {{"name", rest.substr(0, end)}, {"in", "query"}, {"schema", {{"type", "string"}}}});
-      rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-    }
-    if (route.method == "POST") {
-      parameters.push_back({{"name", "Idempotency-Key"},
-                            {"in", "header"},
-                            {"schema", {{"type", "string"}, {"maxLength", 200}}}});
-    }
-    if (!parameters.empty()) {
-      operation["parameters"] = std::move(parameters);
-    }
-    if (!route.request.empty()) {
-      operation["requestBody"]["content"]["application/json"]["schema"] = reference(route.request);
-    }
-    auto& good = operation["responses"][std::to_string(route.status)];
-    good["description"] = route.summary;
-    if (!route.response.empty()) {
-      good["content"]["application/json"]["schema"] = reference(route.response);
-    }
-    auto& bad = operation["responses"]["default"];
-    bad["description"] =
-        "Problem details (RFC 9457) with a stable code: those of docs/formats/controller-api.md; "
-        "unknown_outcome says that the change may or may not have been made";
-    bad["content"]["application/problem+json"]["schema"] = reference("Problem");
-    operation["security"] =
-        route.role == kNobody ? json::array() : json::array({json{{"token", json::array()}}});
-    std::string method(route.method);
-    for (auto& c : method) {
-      c = static_cast<char>(c - 'A' + 'a');
-    }
-    paths["/api/v1" + std::string(route.path)][method] = std::move(operation);
-  }
-  return {{"openapi", "3.1.0"},
-          {"info", {{"title", "Verger controller"}, {"version", version}}},
-          {"paths", std::move(paths)},
-          {"components",
-           {{"schemas", std::move(schemas)},
-            {"securitySchemes", {{"token", {{"type", "http"}, {"scheme", "bearer"}}}}}}}};
 }
 
 }  // namespace verger::controller

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace verger::controller {
 
 /// Each may do what those before it may.
@@ -29,12 +27,13 @@ struct Route {
 
 std::span<const Route> api_routes();
 
+/// The parts of a route's path, "runs", "{id}", "pause"; those in braces are variables.
+std::vector<std::string_view> path_parts(std::string_view path);
+bool is_variable(std::string_view part);
+
 /// The route for decoded segments below /api/v1; nullptr: none. `methods` gets those of the path,
 /// so that a wrong method can be told from an unknown path.
 const Route* find_route(std::string_view method, std::span<const std::string> segments,
                         std::vector<std::string_view>& methods);
-
-/// OpenAPI 3.1.
-nlohmann::json openapi_document(std::string_view version);
 
 }  // namespace verger::controller
