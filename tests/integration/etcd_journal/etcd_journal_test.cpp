@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+
 #include "nodeagent/http/base64.h"
 #include "tests/integration/etcd_journal/lossy_proxy.h"
 #include "tests/support/journal/journal_contract.h"
@@ -164,6 +168,87 @@ TEST(EtcdOverTls, TakesTheOneWithACertificateAndNobodyElse) {
   const auto journal = value(open_etcd_journal(options, clock));
   const auto epoch = value(journal->begin_epoch("x"));
   EXPECT_TRUE(journal->append("s", Revision(0), {{"a", "{}"}}, epoch).has_value());
+}
+
+/// With a lease, as one of a pair has it.
+class EtcdTermTest : public EtcdJournalTest {
+ protected:
+  EtcdTerm term(const std::string& acting) {
+    Result<std::shared_ptr<EtcdLease>> lease = Error{Errc::kUnavailable, "not asked"};
+    wait_for(EtcdLease::grant(client_, std::chrono::seconds(60), system_clock()), lease);
+    return {.lease = value(lease), .acting = acting};
+  }
+  template <class T>
+  void wait_for(net::awaitable<T> work, T& into) {
+    auto result = net::co_spawn(context_, std::move(work), net::use_future);
+    context_.restart();
+    context_.run();
+    into = result.get();
+  }
+  std::unique_ptr<Journal> open_for(const EtcdTerm& term) {
+    return value(open_etcd_journal(options(), system_clock(), term));
+  }
+
+  net::io_context context_{1};
+  http::BeastClient http_{context_.get_executor()};
+  EtcdClient client_{options().endpoints, http_, std::chrono::seconds(5)};
+};
+
+TEST_F(EtcdTermTest, NobodyBeginsWhileAnotherOneActs) {
+  const auto first = term("one");
+  const auto second = term("two");
+  const auto acting = open_for(first);
+  const auto epoch = value(acting->begin_epoch("one"));
+  const auto waiting = open_for(second);
+  const auto early = waiting->begin_epoch("two");
+  ASSERT_FALSE(early.has_value());
+  EXPECT_EQ(early.error().code, Errc::kRefused);
+  EXPECT_EQ(acting->epoch().value(), epoch);
+  ASSERT_TRUE(acting->append("s", Revision(0), {{"a", "{}"}}, epoch).has_value());
+  Result<void> revoked;
+  wait_for(EtcdLease::revoke(first.lease, client_), revoked);
+  ASSERT_TRUE(revoked.has_value());
+  const auto next = value(waiting->begin_epoch("two"));
+  EXPECT_EQ(next.value(), epoch.value() + 1);
+  EXPECT_THAT(types(*waiting, "s"), ElementsAre("a"));
+}
+
+TEST_F(EtcdTermTest, WithoutItsLeaseNothingIsAppendedThoughNobodyElseActs) {
+  const auto held = term("one");
+  const auto journal = open_for(held);
+  const auto epoch = value(journal->begin_epoch("one"));
+  ASSERT_TRUE(journal->append("s", Revision(0), {{"a", "{}"}}, epoch).has_value());
+  held.lease->end();
+  const auto late = journal->append("s", Revision(1), {{"b", "{}"}}, epoch);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Errc::kRefused);
+  EXPECT_EQ(journal->begin_epoch("one").error().code, Errc::kRefused);
+  EXPECT_THAT(types(*journal, "s"), ElementsAre("a"));
+}
+
+TEST_F(EtcdTermTest, OneThatSeesANewerEpochGivesItsLeaseUp) {
+  const auto held = term("one");
+  const auto journal = open_for(held);
+  const auto epoch = value(journal->begin_epoch("one"));
+  const auto other = open(options());
+  ASSERT_TRUE(other->begin_epoch("by hand").has_value());
+  EXPECT_TRUE(held.lease->held());
+  const auto late = journal->append("s", Revision(0), {{"a", "{}"}}, epoch);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Errc::kRefused);
+  EXPECT_FALSE(held.lease->held());
+}
+
+TEST_F(EtcdTermTest, ALeaseThatIsOverIsKnownByAsking) {
+  const auto gone = term("one");
+  Result<void> done;
+  wait_for(client_.revoke_lease(gone.lease->id()), done);
+  ASSERT_TRUE(done.has_value());
+  EXPECT_TRUE(gone.lease->held());
+  wait_for(EtcdLease::renew(gone.lease, client_), done);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().code, Errc::kNotFound);
+  EXPECT_FALSE(gone.lease->held());
 }
 
 TEST_F(EtcdJournalTest, AsksTheStoreForNothingThatItKnowsItself) {
