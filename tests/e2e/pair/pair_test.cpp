@@ -17,7 +17,7 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using Which = RealCluster::Which;
 
-class PairTest : public testing::TestWithParam<const char*> {
+class PairFixture : public testing::Test {
  protected:
   void SetUp() override {
     for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
@@ -80,6 +80,9 @@ class PairTest : public testing::TestWithParam<const char*> {
   HttpsCaller caller_;
 };
 
+class PairTest : public PairFixture {};
+class PairKilled : public PairFixture, public testing::WithParamInterface<const char*> {};
+
 TEST_F(PairTest, OneActsAndTheOtherSaysWho) {
   start_both();
   ASSERT_TRUE(eventually(seconds(10), [&] { return acting(Which::kSecond) != ""; }));
@@ -115,7 +118,7 @@ TEST_F(PairTest, ClustersWithoutAgentsAreRefusedAsNothingFencesThere) {
   EXPECT_EQ(cluster_.verger({"cluster", "list"}).out.find("blind"), std::string::npos);
 }
 
-TEST_P(PairTest, TheOtherEndsTheRunOfOneThatIsKilled) {
+TEST_P(PairKilled, TheOtherEndsTheRun) {
   const auto reached =
       std::filesystem::temp_directory_path() / fmt::format("verger-pair-{}", ::getpid());
   start_both({{"VERGER_FAILPOINT", GetParam()}, {"VERGER_FAILPOINT_LOG", reached.string()}});
@@ -130,7 +133,7 @@ TEST_P(PairTest, TheOtherEndsTheRunOfOneThatIsKilled) {
   std::filesystem::remove(reached);
 }
 
-INSTANTIATE_TEST_SUITE_P(At, PairTest,
+INSTANTIATE_TEST_SUITE_P(At, PairKilled,
                          testing::Values("controller.scavenge.after-intent",
                                          "controller.scavenge.after-act:2",
                                          "controller.resign.after-act"),
@@ -165,12 +168,17 @@ TEST_F(PairTest, OneThatSleptPastItsLeaseDoesNothingAnyMore) {
   EXPECT_EQ(cluster_.verger({"audit", "verify"}).status, 0);
 }
 
-TEST_F(PairTest, WithoutTheStoreNothingBeginsAndAfterwardsTheRunGoesOn) {
+enum class Away : std::uint8_t { kGone, kHangs };
+
+class PairWithoutStore : public PairFixture, public testing::WithParamInterface<Away> {};
+
+TEST_P(PairWithoutStore, BeginsNothingAndGoesOnAfterwards) {
   start_both();
   cluster_.register_cluster();
   const auto id = cluster_.start_scavenge_run();
   ASSERT_TRUE(eventually(seconds(60), [&] { return scavenges_begun(0) > 0; })) << cluster_.logs();
-  etcd_.kill();
+  const bool hangs = GetParam() == Away::kHangs;
+  hangs ? etcd_.freeze() : etcd_.kill();
   const auto begun = scavenges_begun(0);
   ASSERT_TRUE(becomes(Which::kFirst, "standby")) << cluster_.logs();
   ASSERT_TRUE(eventually(seconds(10), [&] {
@@ -182,7 +190,7 @@ TEST_F(PairTest, WithoutTheStoreNothingBeginsAndAfterwardsTheRunGoesOn) {
   // In this time a run begins several. One may have been intended before the store went away.
   EXPECT_LE(scavenges_begun(0), begun + 1);
   EXPECT_LT(scavenges_begun(0), 3);
-  etcd_.start();
+  hangs ? etcd_.thaw() : etcd_.start();
   ASSERT_TRUE(eventually(seconds(30), [&] {
     for (const auto which : {Which::kFirst, Which::kSecond}) {
       if (health(which).value("status", "") == "ok") {
@@ -196,6 +204,11 @@ TEST_F(PairTest, WithoutTheStoreNothingBeginsAndAfterwardsTheRunGoesOn) {
   SCOPED_TRACE(cluster_.logs());
   expect_each_scavenged_once(run);
 }
+
+INSTANTIATE_TEST_SUITE_P(Etcd, PairWithoutStore, testing::Values(Away::kGone, Away::kHangs),
+                         [](const auto& info) {
+                           return std::string(info.param == Away::kGone ? "Gone" : "Hangs");
+                         });
 
 }  // namespace
 }  // namespace verger::test

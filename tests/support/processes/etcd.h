@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ class EtcdServer {
   void kill();
   /// Again, on the same data and port.
   void start();
+  /// It takes connections and answers nothing, until it is thawed.
+  void freeze() { process_->signal(SIGSTOP); }
+  void thaw() { process_->signal(SIGCONT); }
   [[nodiscard]] std::string url() const;
   [[nodiscard]] std::string log() const;
 

@@ -213,7 +213,7 @@ std::vector<std::string> RealCluster::controller_command(Which which) const {
   }
   if (!options_.journal_etcd.empty()) {
     command.insert(command.end(),
-                   {"--journal-etcd", options_.journal_etcd, "--journal-etcd-lease-seconds", "2"});
+                   {"--journal-etcd", options_.journal_etcd, "--journal-etcd-lease-seconds", "4"});
   }
   if (options_.tls) {
     const auto own = directory_.path() / "vergerd";

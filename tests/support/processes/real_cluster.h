@@ -39,7 +39,7 @@ class RealCluster {
     /// The nodes are started and stopped by commands, which their agents know; with
     /// separate_agents and the role "node".
     bool services = false;
-    /// URL of an etcd: two vergerds share a journal there, with a lease of two seconds.
+    /// URL of an etcd: two vergerds share a journal there, with a lease of four seconds.
     std::string journal_etcd{};
     std::vector<std::string> agent_arguments{};
     std::chrono::seconds life{300};  ///< every process ends by itself after this
