@@ -6,7 +6,8 @@ namespace verger::test {
 
 using std::chrono::seconds;
 
-HttpsCaller::HttpsCaller(const std::filesystem::path& roots) {
+HttpsCaller::HttpsCaller(const std::filesystem::path& roots, std::chrono::milliseconds deadline)
+    : deadline_(deadline) {
   http::BeastClientOptions options;
   if (!roots.empty()) {
     auto tls = http::TlsContext::client({.trusted_roots = roots.string()});
@@ -23,7 +24,7 @@ Result<http::Response> HttpsCaller::ask(const std::string& url, http::Request re
   if (with_password) {
     request.headers.set("Authorization", http::basic_authorization("admin", "changeit"));
   }
-  return run(client_->send(*http::parse_endpoint(url), std::move(request), seconds(10)));
+  return run(client_->send(*http::parse_endpoint(url), std::move(request), deadline_));
 }
 
 Result<http::Response> HttpsCaller::get(const std::string& url, const std::string& target) {

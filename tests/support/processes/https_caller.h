@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ namespace verger::test {
 class HttpsCaller {
  public:
   /// `roots`: empty: plain HTTP only.
-  explicit HttpsCaller(const std::filesystem::path& roots = {});
+  explicit HttpsCaller(const std::filesystem::path& roots = {},
+                       std::chrono::milliseconds deadline = std::chrono::seconds(10));
 
   Result<http::Response> ask(const std::string& url, http::Request request,
                              bool with_password = true);
@@ -34,6 +36,7 @@ class HttpsCaller {
     context_.run();
     return result.get();
   }
+  std::chrono::milliseconds deadline_;
   net::io_context context_{1};
   std::unique_ptr<http::BeastClient> client_;
 };
