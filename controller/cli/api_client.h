@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/exit_code.h"
 #include "engine/base/result.h"
 #include "nodeagent/http/client.h"
 
@@ -21,12 +22,12 @@ namespace verger::cli {
 
 /// Exit codes of every command (docs/operations/command-line.md).
 enum ExitCode : int {
-  kDone = 0,
-  kFailed = 1,
-  kRefused = 2,
-  kStopped = 3,
-  kStillWaiting = 4,
-  kUsage = 64,
+  kDone = kExitDone,
+  kFailed = kExitFailed,
+  kRefused = kExitRefused,
+  kStopped = kExitStopped,
+  kStillWaiting = kExitWaiting,
+  kUsage = kExitUsage,
 };
 
 /// Why a call did not work, ready for stderr.

@@ -6,7 +6,7 @@
 namespace verger {
 
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitFailed = 1;
+inline constexpr int kExitFailed = 1;  ///< or damage or differences were found
 inline constexpr int kExitRefused = 2;
 inline constexpr int kExitStopped = 3;
 inline constexpr int kExitWaiting = 4;  ///< still waiting, or the outcome is not known

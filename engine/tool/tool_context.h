@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/base/clock.h"
+#include "engine/base/exit_code.h"
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
 #include "engine/base/random.h"
@@ -30,13 +31,12 @@ struct ToolContext {
   bool terminal = false;  ///< `err` is a terminal: progress is one line that is written over
 };
 
-/// Exit codes of all programs (docs/architecture.md).
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitFailed = 1;  ///< failed, or damage or differences found
-inline constexpr int kExitRefused = 2;
-inline constexpr int kExitStopped = 3;
-inline constexpr int kExitWaiting = 4;
-inline constexpr int kExitUsage = 64;
+using verger::kExitDone;
+using verger::kExitFailed;
+using verger::kExitRefused;
+using verger::kExitStopped;
+using verger::kExitUsage;
+using verger::kExitWaiting;
 
 /// The exit code an error ends the program with.
 int exit_code_of(const Error& error);
