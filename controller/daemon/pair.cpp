@@ -79,7 +79,7 @@ net::awaitable<void> Pair::stand_by() {
     old_lease_.reset();
   }
   co_await look();
-  if (nobody_acts_ && !stopping_) {
+  if (nobody_acts_ && !stopping_ && parts_.clock.monotonic() >= may_act_from_) {
     co_await try_to_act();
   }
 }
@@ -125,6 +125,10 @@ net::awaitable<void> Pair::try_to_act() {
   if (!term) {
     say(term.error().message);
     old_lease_ = *lease;
+    if (term.error().code != Errc::kRefused) {
+      // Such as a journal that cannot be replayed: each try takes an epoch.
+      may_act_from_ = parts_.clock.monotonic() + parts_.lease_ttl;
+    }
     co_return;
   }
   co_await act(*std::move(term), *lease);

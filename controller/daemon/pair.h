@@ -70,6 +70,7 @@ class Pair {
   std::string acting_since_;
   std::string why_;                       ///< this one does not act
   std::int64_t epoch_ = 0;                ///< the newest that was seen
+  Monotonic may_act_from_{};              ///< after a term that could not begin
   std::shared_ptr<EtcdLease> old_lease_;  ///< of a term that ended; to be given back
 };
 

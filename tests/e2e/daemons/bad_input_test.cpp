@@ -100,6 +100,23 @@ TEST_F(Daemons, SayWhatIsMissing) {
   EXPECT_THAT(sentence_of(config, "verger-agent"), HasSubstr("nowhere.yaml"));
 }
 
+TEST_F(Daemons, OptionsOfAPairThatDoNotGoTogetherAreRefused) {
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{"--journal-etcd", "etcd1:2379"}, "write it as http://HOST:PORT"},
+      {{"--journal-etcd", "http://192.0.2.1"}, "plain HTTP is for this machine alone"},
+      {{"--journal-etcd", "https://192.0.2.1"}, "needs --journal-etcd-ca"},
+      {{"--journal-etcd", "http://127.0.0.1", "--journal-etcd-certificate-file", path("x")},
+       "belong together"},
+      {{"--journal-etcd", "http://127.0.0.1", "--journal-etcd-lease-seconds", "1"}, "2 to 300"}};
+  for (const auto& [options, why] : cases) {
+    std::vector<std::string> command{"vergerd", "--data", path("c")};
+    command.insert(command.end(), options.begin(), options.end());
+    const auto refused = start(command);
+    EXPECT_EQ(refused.status, 64);
+    EXPECT_THAT(sentence_of(refused, "vergerd"), HasSubstr(why));
+  }
+}
+
 TEST_F(Daemons, CertificatesThatCannotBeUsedAreNamed) {
   auto command = node_command("db", 0);
   command.insert(command.end(),
