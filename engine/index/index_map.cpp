@@ -1,12 +1,12 @@
 #include "engine/index/index_map.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <optional>
 
 #include "engine/base/digest.h"
 #include "engine/base/failpoint.h"
+#include "engine/base/number_from_text.h"
 
 namespace verger::index {
 namespace {
@@ -21,16 +21,6 @@ std::string upper_hex_md5(std::string_view text) {
     digit = digit >= 'a' && digit <= 'f' ? static_cast<char>(digit - 'a' + 'A') : digit;
   }
   return digits;
-}
-
-template <class T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
 }
 
 /// Takes the next line, which may end in LF or CR LF; nullopt at the end of the text.
@@ -53,8 +43,8 @@ Result<IndexMap::Line> parse_table_line(std::string_view line) {
   if (second == std::string_view::npos) {
     return corrupt(fmt::format("'{}' is not level,position,file", line));
   }
-  const auto level = parse_number<int>(line.substr(0, first));
-  const auto position = parse_number<int>(line.substr(first + 1, second - first - 1));
+  const auto level = number_from_text<int>(line.substr(0, first));
+  const auto position = number_from_text<int>(line.substr(first + 1, second - first - 1));
   const auto file = line.substr(second + 1);
   // A name that leads out of the directory, or that would be read back otherwise than it was
   // written, is not one a server writes.
@@ -76,16 +66,16 @@ Result<IndexMap> parse_index_map(std::string_view text) {
   }
   take_line(text);
   const auto version_line = take_line(text);
-  const auto version = version_line ? parse_number<int>(*version_line) : std::nullopt;
+  const auto version = version_line ? number_from_text<int>(*version_line) : std::nullopt;
   if (!version) {
     return corrupt("line 2 holds no format version");
   }
   const auto checkpoints = take_line(text).value_or("");
   const auto slash = checkpoints.find('/');
-  const auto prepare = parse_number<std::int64_t>(checkpoints.substr(0, slash));
+  const auto prepare = number_from_text<std::int64_t>(checkpoints.substr(0, slash));
   const auto commit = slash == std::string_view::npos
                           ? std::nullopt
-                          : parse_number<std::int64_t>(checkpoints.substr(slash + 1));
+                          : number_from_text<std::int64_t>(checkpoints.substr(slash + 1));
   if (!prepare || !commit || *prepare < -1 || *commit < -1) {
     return corrupt(fmt::format("line 3, '{}', holds no checkpoints", checkpoints));
   }
@@ -93,7 +83,7 @@ Result<IndexMap> parse_index_map(std::string_view text) {
   map.prepare_checkpoint = LogPosition(*prepare);
   map.commit_checkpoint = LogPosition(*commit);
   if (*version > 1) {
-    const auto level = parse_number<std::int32_t>(take_line(text).value_or(""));
+    const auto level = number_from_text<std::int32_t>(take_line(text).value_or(""));
     if (!level) {
       return corrupt("line 4 holds no maximum auto-merge level");
     }

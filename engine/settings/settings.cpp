@@ -1,7 +1,6 @@
 #include "engine/settings/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "engine/base/assert.h"
+#include "engine/base/number_from_text.h"
 
 namespace verger::settings {
 namespace {
@@ -113,10 +113,11 @@ Result<void> Settings::parse_bool(std::string_view text, bool& into) {
 }
 
 Result<void> Settings::parse_integer(std::string_view text, std::int64_t& into) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
+  const auto number = number_from_text<std::int64_t>(text);
+  if (!number) {
     return Error{Errc::kInvalidArgument, "a whole number is expected"};
   }
+  into = *number;
   return {};
 }
 

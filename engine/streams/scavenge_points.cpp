@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 
+#include "engine/base/number_from_text.h"
 #include "engine/streams/detail/lenient_json.h"
 #include "engine/streams/detail/scavenge_point_json.h"
 #include "engine/streams/event_store.h"
@@ -31,10 +31,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) {
     text.remove_prefix(1);
   }
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
-                                                                  : std::nullopt;
+  return number_from_text<std::int64_t>(text);
 }
 
 /// The next token that is no comment.

@@ -1,10 +1,9 @@
 #include "engine/tool/generate_command.h"
 
-#include <charconv>
-
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/number_from_text.h"
 #include "engine/tool/progress.h"
 #include "engine/tool/table.h"
 #include "engine/tool/workload.h"
@@ -23,16 +22,16 @@ struct GenerateOptions {
 /// "160" or "100-300".
 Result<void> read_size(std::string_view text, Workload& workload) {
   const auto dash = text.find('-');
-  const auto number = [](std::string_view digits, std::uint64_t& into) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
-    return error == std::errc() && end == digits.data() + digits.size();
-  };
-  const auto first = text.substr(0, dash);
-  const auto last = dash == std::string_view::npos ? first : text.substr(dash + 1);
-  if (!number(first, workload.size_min) || !number(last, workload.size_max)) {
+  const auto first = number_from_text<std::uint64_t>(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos
+                        ? first
+                        : number_from_text<std::uint64_t>(text.substr(dash + 1));
+  if (!first || !last) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("--size {}: a number of bytes, or two as in 100-300", text)};
   }
+  workload.size_min = *first;
+  workload.size_max = *last;
   return {};
 }
 

@@ -1,9 +1,8 @@
 #include "engine/tool/tool_context.h"
 
-#include <charconv>
-
 #include <CLI/CLI.hpp>
 
+#include "engine/base/number_from_text.h"
 #include "engine/log/pending_truncation.h"
 
 namespace verger::tool {
@@ -34,9 +33,7 @@ int exit_code_of(const Error& error) {
 }
 
 std::string check_not_negative(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 0) {
+  if (number_from_text<std::int64_t>(text).value_or(-1) >= 0) {
     return "";
   }
   return "'" + text + "' is not a whole number of 0 or more";

@@ -1,11 +1,10 @@
 #include "engine/tool/detail/scavenge_options.h"
 
-#include <charconv>
-
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
 #include "engine/base/json_number.h"
+#include "engine/base/number_from_text.h"
 
 namespace verger::tool {
 namespace {
@@ -57,10 +56,8 @@ Result<scavenge::StopAfter> parse_stop_after(std::string_view text) {
   const auto word = text.substr(0, colon);
   scavenge::StopAfter result;
   if (colon != std::string_view::npos) {
-    const auto digits = text.substr(colon + 1);
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), result.nth);
-    if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() ||
-        result.nth == 0) {
+    result.nth = number_from_text<decltype(result.nth)>(text.substr(colon + 1)).value_or(0);
+    if (result.nth == 0) {
       return Error{Errc::kInvalidArgument,
                    fmt::format("--stop-after {}: a number from 1 on must follow the colon", text)};
     }
