@@ -116,7 +116,7 @@ class SqliteJournal final : public Journal {
                                          std::size_t limit) override {
     VERGER_CHECK(ready());
     VERGER_TRY(auto statement,
-               database_->prepare(fmt::format(
+               database_->prepare_to_keep(fmt::format(
                    "{} WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?", kColumns)));
     statement.bind(1, stream).bind(2, after.value()).bind(3, static_cast<std::int64_t>(limit));
     return rows(statement);
@@ -124,7 +124,7 @@ class SqliteJournal final : public Journal {
 
   Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit) override {
     VERGER_CHECK(ready());
-    VERGER_TRY(auto statement, database_->prepare(fmt::format(
+    VERGER_TRY(auto statement, database_->prepare_to_keep(fmt::format(
                                    "{} WHERE sequence > ? ORDER BY sequence LIMIT ?", kColumns)));
     statement.bind(1, after.value()).bind(2, static_cast<std::int64_t>(limit));
     return rows(statement);
@@ -132,7 +132,8 @@ class SqliteJournal final : public Journal {
 
   Result<Revision> revision(std::string_view stream) override {
     VERGER_CHECK(ready());
-    VERGER_TRY(auto statement, database_->prepare("SELECT revision FROM streams WHERE stream = ?"));
+    VERGER_TRY(auto statement,
+               database_->prepare_to_keep("SELECT revision FROM streams WHERE stream = ?"));
     statement.bind(1, stream);
     VERGER_TRY(const bool there, statement.step());
     return there ? Revision(statement.column_int(0)) : Revision(0);
@@ -145,8 +146,8 @@ class SqliteJournal final : public Journal {
 
   Result<std::vector<std::string>> streams(std::string_view prefix) override {
     VERGER_CHECK(ready());
-    VERGER_TRY(auto statement,
-               database_->prepare("SELECT stream FROM streams WHERE stream >= ? ORDER BY stream"));
+    VERGER_TRY(auto statement, database_->prepare_to_keep(
+                                   "SELECT stream FROM streams WHERE stream >= ? ORDER BY stream"));
     statement.bind(1, prefix);
     std::vector<std::string> out;
     for (;;) {
@@ -163,7 +164,7 @@ class SqliteJournal final : public Journal {
     VERGER_CHECK(check_epoch(snapshot.stream, epoch));
     auto saved = [&]() -> Result<bool> {
       VERGER_TRY(auto statement,
-                 database_->prepare(
+                 database_->prepare_to_keep(
                      "INSERT OR REPLACE INTO snapshots (stream, revision, hash, summary, state) "
                      "SELECT e.stream, e.revision, e.hash, ?, ? FROM events e JOIN streams s ON "
                      "s.stream = e.stream AND s.revision = e.revision WHERE e.stream = ? AND "
@@ -189,9 +190,10 @@ class SqliteJournal final : public Journal {
   Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
     VERGER_CHECK(ready());
     VERGER_TRY(auto statement,
-               database_->prepare("SELECT n.revision, n.summary, n.state FROM snapshots n JOIN "
-                                  "events e ON e.stream = n.stream AND e.revision = n.revision AND "
-                                  "e.hash = n.hash WHERE n.stream = ?"));
+               database_->prepare_to_keep(
+                   "SELECT n.revision, n.summary, n.state FROM snapshots n JOIN "
+                   "events e ON e.stream = n.stream AND e.revision = n.revision AND "
+                   "e.hash = n.hash WHERE n.stream = ?"));
     statement.bind(1, stream);
     VERGER_TRY(const bool there, statement.step());
     if (!there) {
@@ -204,12 +206,12 @@ class SqliteJournal final : public Journal {
 
   Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
     VERGER_CHECK(ready());
-    VERGER_TRY(auto statement,
-               database_->prepare("SELECT n.stream, n.revision, n.summary FROM snapshots n JOIN "
-                                  "streams s ON s.stream = n.stream AND s.revision = n.revision "
-                                  "JOIN events e ON e.stream = n.stream AND e.revision = "
-                                  "n.revision AND e.hash = n.hash WHERE n.stream >= ? "
-                                  "ORDER BY n.stream"));
+    VERGER_TRY(auto statement, database_->prepare_to_keep(
+                                   "SELECT n.stream, n.revision, n.summary FROM snapshots n JOIN "
+                                   "streams s ON s.stream = n.stream AND s.revision = n.revision "
+                                   "JOIN events e ON e.stream = n.stream AND e.revision = "
+                                   "n.revision AND e.hash = n.hash WHERE n.stream >= ? "
+                                   "ORDER BY n.stream"));
     statement.bind(1, prefix);
     std::vector<Snapshot> out;
     for (;;) {
@@ -232,8 +234,8 @@ class SqliteJournal final : public Journal {
       return failed(begun.error(), "epochs", false);
     }
     auto inserted = [&]() -> Result<void> {
-      VERGER_TRY(auto statement,
-                 database_->prepare("INSERT INTO epochs (epoch, owner, at) VALUES (?, ?, ?)"));
+      VERGER_TRY(auto statement, database_->prepare_to_keep(
+                                     "INSERT INTO epochs (epoch, owner, at) VALUES (?, ?, ?)"));
       statement.bind(1, next.value()).bind(2, owner).bind(3, clock_.now().value());
       return statement.run();
     }();
@@ -308,8 +310,9 @@ class SqliteJournal final : public Journal {
     VERGER_TRY(const auto epoch,
                database_->query_int("SELECT coalesce(max(epoch), 0) FROM epochs"));
     head_ = Head{Sequence(0), {}, ControllerEpoch(epoch)};
-    VERGER_TRY(auto statement, database_->prepare("SELECT sequence, hash FROM events ORDER BY "
-                                                  "sequence DESC LIMIT 1"));
+    VERGER_TRY(auto statement,
+               database_->prepare_to_keep("SELECT sequence, hash FROM events ORDER BY "
+                                          "sequence DESC LIMIT 1"));
     VERGER_TRY(const bool there, statement.step());
     if (there) {
       head_.sequence = Sequence(statement.column_int(0));
@@ -323,9 +326,9 @@ class SqliteJournal final : public Journal {
                                           std::vector<NewEvent> events, ControllerEpoch epoch,
                                           Head& head) {
     std::vector<JournalEvent> out;
-    VERGER_TRY(auto insert,
-               database_->prepare("INSERT INTO events (sequence, stream, revision, type, data, at, "
-                                  "epoch, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+    VERGER_TRY(auto insert, database_->prepare_to_keep(
+                                "INSERT INTO events (sequence, stream, revision, type, data, at, "
+                                "epoch, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
     auto revision = current;
     for (auto& event : events) {
       revision = Revision(revision.value() + 1);
@@ -346,9 +349,10 @@ class SqliteJournal final : public Journal {
       head.sequence = row.sequence;
       head.hash.assign(hash.begin(), hash.end());
     }
-    VERGER_TRY(auto update, database_->prepare("INSERT INTO streams (stream, revision) VALUES (?, "
-                                               "?) ON CONFLICT (stream) DO UPDATE SET revision = "
-                                               "excluded.revision"));
+    VERGER_TRY(auto update,
+               database_->prepare_to_keep("INSERT INTO streams (stream, revision) VALUES (?, "
+                                          "?) ON CONFLICT (stream) DO UPDATE SET revision = "
+                                          "excluded.revision"));
     update.bind(1, stream).bind(2, revision.value());
     VERGER_CHECK(update.run());
     return out;

@@ -1,7 +1,10 @@
 #include "engine/base/sqlite.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <utility>
+#include <vector>
 
 #include "engine/base/assert.h"
 #include "engine/base/detail/sqlite_snapshot.h"
@@ -10,6 +13,27 @@
 namespace verger::sqlite {
 
 using detail::last_disk_error;
+
+/// There are few of them: those of one program's texts.
+struct detail::IdleStatements {
+  std::vector<sqlite3_stmt*> statements;
+
+  sqlite3_stmt* take(std::string_view sql) {
+    const auto found = std::ranges::find(
+        statements, sql, [](auto* each) { return std::string_view(sqlite3_sql(each)); });
+    if (found == statements.end()) {
+      return nullptr;
+    }
+    auto* statement = std::exchange(*found, statements.back());
+    statements.pop_back();
+    return statement;
+  }
+  void finalize_all() {
+    for (auto* statement : std::exchange(statements, {})) {
+      sqlite3_finalize(statement);
+    }
+  }
+};
 
 namespace {
 
@@ -65,18 +89,34 @@ Error error_of(sqlite3_stmt* statement, int code) {
 
 }  // namespace
 
-Statement::Statement(sqlite3_stmt* statement) : statement_(statement) {}
+Statement::Statement(sqlite3_stmt* statement, detail::IdleStatements* home)
+    : statement_(statement), home_(home) {}
 Statement::Statement(Statement&& other) noexcept
-    : statement_(std::exchange(other.statement_, nullptr)), bind_error_(other.bind_error_) {}
+    : statement_(std::exchange(other.statement_, nullptr)),
+      home_(other.home_),
+      bind_error_(other.bind_error_) {}
 Statement& Statement::operator=(Statement&& other) noexcept {
   if (this != &other) {
-    sqlite3_finalize(statement_);
+    let_go();
     statement_ = std::exchange(other.statement_, nullptr);
+    home_ = other.home_;
     bind_error_ = other.bind_error_;
   }
   return *this;
 }
-Statement::~Statement() { sqlite3_finalize(statement_); }
+Statement::~Statement() { let_go(); }
+
+void Statement::let_go() {
+  if (statement_ == nullptr) {
+    return;
+  }
+  if (home_ == nullptr) {
+    sqlite3_finalize(statement_);
+    return;
+  }
+  reset();
+  home_->statements.push_back(statement_);
+}
 
 Statement& Statement::noted(int code) {
   if (code != SQLITE_OK && bind_error_ == SQLITE_OK) {
@@ -173,6 +213,7 @@ struct Database::Handle {
       snapshot;  ///< outlives the VFS, as that outlives the connection
   std::shared_ptr<detail::Vfs> vfs;
   sqlite3* connection = nullptr;
+  detail::IdleStatements idle;
 
   Handle() = default;
   Handle(const Handle&) = delete;
@@ -180,6 +221,7 @@ struct Database::Handle {
   ~Handle() { VERGER_ASSERT(close() == SQLITE_OK); }  // otherwise a Statement is still alive
 
   int close() {
+    idle.finalize_all();
     const int code = sqlite3_close(connection);
     if (code == SQLITE_OK) {
       connection = nullptr;
@@ -208,6 +250,21 @@ struct Database::Handle {
       return error_of(connection, code, path, fmt::format("\"{}\"", sql));
     }
     return {};
+  }
+
+  Result<sqlite3_stmt*> prepare(std::string_view sql, unsigned flags) const {
+    last_disk_error().reset();
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(connection, sql.data(), static_cast<int>(sql.size()), flags,
+                                        &statement, nullptr);
+    if (code != SQLITE_OK) {
+      return error_of(connection, code, path, fmt::format("\"{}\"", sql));
+    }
+    if (statement == nullptr) {
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("{}: \"{}\" holds no statement", path.string(), sql)};
+    }
+    return statement;
   }
 };
 
@@ -261,18 +318,16 @@ Result<Database> Database::open_snapshot(FileSystem& files, const Path& path) {
 Result<void> Database::execute(std::string_view sql) { return handle_->execute(sql); }
 
 Result<Statement> Database::prepare(std::string_view sql) {
-  last_disk_error().reset();
-  sqlite3_stmt* statement = nullptr;
-  const int code = sqlite3_prepare_v2(handle_->connection, sql.data(), static_cast<int>(sql.size()),
-                                      &statement, nullptr);
-  if (code != SQLITE_OK) {
-    return error_of(handle_->connection, code, handle_->path, fmt::format("\"{}\"", sql));
-  }
+  VERGER_TRY(auto* statement, handle_->prepare(sql, 0));
+  return Statement(statement, nullptr);
+}
+
+Result<Statement> Database::prepare_to_keep(std::string_view sql) {
+  auto* statement = handle_->idle.take(sql);
   if (statement == nullptr) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("{}: \"{}\" holds no statement", handle_->path.string(), sql)};
+    VERGER_TRY(statement, handle_->prepare(sql, SQLITE_PREPARE_PERSISTENT));
   }
-  return Statement(statement);
+  return Statement(statement, &handle_->idle);
 }
 
 Result<std::optional<std::string>> Database::query_text(std::string_view sql) {

@@ -15,8 +15,12 @@ struct sqlite3_stmt;
 
 namespace verger::sqlite {
 
+namespace detail {
+struct IdleStatements;
+}
+
 /// A prepared statement. Parameters count from 1, columns from 0. Keep it and reset() it where it
-/// is used often. Must not outlive its Database.
+/// is used often, or have the Database keep it. Must not outlive its Database.
 class Statement {
  public:
   Statement(Statement&&) noexcept;
@@ -53,12 +57,14 @@ class Statement {
 
  private:
   friend class Database;
-  explicit Statement(sqlite3_stmt* statement);
+  Statement(sqlite3_stmt* statement, detail::IdleStatements* home);
+  void let_go();
   Statement& noted(int code);
   /// Ends it after some row. A pragma that changes something, such as the journal mode, commits
   /// only then, and may fail.
   Result<void> finish();
   sqlite3_stmt* statement_;
+  detail::IdleStatements* home_;  ///< nullptr: it ends here
   int bind_error_ = 0;
 };
 
@@ -93,6 +99,9 @@ class Database {
   /// One or more statements without results.
   Result<void> execute(std::string_view sql);
   Result<Statement> prepare(std::string_view sql);
+  /// For what is asked often: once it is let go, the statement waits here, reset, for the next who
+  /// wants the same text.
+  Result<Statement> prepare_to_keep(std::string_view sql);
   /// First column of the first row, for pragmas and counts; nullopt without a row.
   Result<std::optional<std::string>> query_text(std::string_view sql);
   Result<std::int64_t> query_int(std::string_view sql);

@@ -138,9 +138,9 @@ Result<OperationJournal::Accepted> SqliteOperationJournal::accept(
   record.status.id = request.id;
   record.status.kind = request.kind;
   record.status.accepted_at = format_ticks(clock_.now());
-  VERGER_TRY(auto insert,
-             database_.prepare(fmt::format(
-                 "INSERT INTO operation ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", kColumns)));
+  static const auto kInsert =
+      fmt::format("INSERT INTO operation ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", kColumns);
+  VERGER_TRY(auto insert, database_.prepare_to_keep(kInsert));
   insert.bind(1, std::string_view(request.id))
       .bind(2, std::string_view(request.run))
       .bind(3, std::string_view(request.step))
@@ -160,8 +160,8 @@ Result<OperationJournal::Accepted> SqliteOperationJournal::accept(
 }
 
 Result<std::optional<OperationRecord>> SqliteOperationJournal::find(const std::string& id) {
-  VERGER_TRY(auto select,
-             database_.prepare(fmt::format("SELECT {} FROM operation WHERE id = ?", kColumns)));
+  static const auto kSelect = fmt::format("SELECT {} FROM operation WHERE id = ?", kColumns);
+  VERGER_TRY(auto select, database_.prepare_to_keep(kSelect));
   select.bind(1, std::string_view(id));
   VERGER_TRY(auto rows, read_rows(std::move(select)));
   return rows.empty() ? std::nullopt : std::optional(std::move(rows.front()));
@@ -169,8 +169,8 @@ Result<std::optional<OperationRecord>> SqliteOperationJournal::find(const std::s
 
 Result<void> SqliteOperationJournal::update(const OperationRecord& record) {
   VERGER_TRY(auto update,
-             database_.prepare("UPDATE operation SET state = ?, error_code = ?, error = ?, "
-                               "result = ?, memory = ?, finished_at = ? WHERE id = ?"));
+             database_.prepare_to_keep("UPDATE operation SET state = ?, error_code = ?, error = ?, "
+                                       "result = ?, memory = ?, finished_at = ? WHERE id = ?"));
   update.bind(1, api::to_string(record.status.state))
       .bind(2, std::string_view(record.status.error_code))
       .bind(3, std::string_view(record.status.error))
@@ -183,18 +183,18 @@ Result<void> SqliteOperationJournal::update(const OperationRecord& record) {
 }
 
 Result<std::vector<OperationRecord>> SqliteOperationJournal::unfinished() {
-  VERGER_TRY(auto select, database_.prepare(fmt::format(
-                              "SELECT {} FROM operation WHERE state IN ('accepted', 'acting', "
-                              "'unknown') ORDER BY sequence",
-                              kColumns)));
+  static const auto kSelect = fmt::format(
+      "SELECT {} FROM operation WHERE state IN ('accepted', 'acting', 'unknown') ORDER BY sequence",
+      kColumns);
+  VERGER_TRY(auto select, database_.prepare_to_keep(kSelect));
   return read_rows(std::move(select));
 }
 
 Result<std::vector<OperationRecord>> SqliteOperationJournal::newest_ended(int count) {
-  VERGER_TRY(auto select,
-             database_.prepare(fmt::format("SELECT {} FROM operation WHERE state IN ('done', "
-                                           "'failed') ORDER BY sequence DESC LIMIT ?",
-                                           kColumns)));
+  static const auto kSelect = fmt::format(
+      "SELECT {} FROM operation WHERE state IN ('done', 'failed') ORDER BY sequence DESC LIMIT ?",
+      kColumns);
+  VERGER_TRY(auto select, database_.prepare_to_keep(kSelect));
   select.bind(1, std::int64_t{count});
   return read_rows(std::move(select));
 }
@@ -209,7 +209,7 @@ Result<void> SqliteOperationJournal::raise_epoch(std::int64_t epoch) {
   if (epoch == highest_epoch_) {
     return {};
   }
-  VERGER_TRY(auto update, database_.prepare("UPDATE controller SET highest_epoch = ?"));
+  VERGER_TRY(auto update, database_.prepare_to_keep("UPDATE controller SET highest_epoch = ?"));
   update.bind(1, epoch);
   VERGER_CHECK(update.run());
   highest_epoch_ = epoch;

@@ -56,6 +56,33 @@ TEST(Sqlite, ForgetsParametersAtReset) {
   EXPECT_TRUE(statement.column_is_null(0));
 }
 
+TEST(Sqlite, KeepsStatementsForTheNextWhoWantsThem) {
+  MemoryFileSystem files;
+  auto database = open(files);
+  {
+    auto first = database.prepare_to_keep("SELECT ?1").value();
+    auto beside_it = database.prepare_to_keep("SELECT ?1").value();
+    first.bind(1, 5);
+    beside_it.bind(1, 6);
+    ASSERT_TRUE(first.step().value() && beside_it.step().value());
+    EXPECT_EQ(first.column_int(0), 5);
+    EXPECT_EQ(beside_it.column_int(0), 6);
+    first = std::move(beside_it);
+  }
+  for (int i = 0; i < 3; ++i) {
+    auto again = database.prepare_to_keep("SELECT ?1").value();
+    ASSERT_TRUE(again.step().value());
+    EXPECT_TRUE(again.column_is_null(0)) << "it comes as a new one does";
+    EXPECT_EQ(database.prepare_to_keep("SELECT 7").value().step(), true);
+  }
+  EXPECT_FALSE(database.prepare_to_keep("SELECT nothing FROM nowhere").has_value());
+  ASSERT_TRUE(database.execute("CREATE TABLE t (x INTEGER)").has_value());
+  ASSERT_TRUE(database.prepare_to_keep("SELECT * FROM t").value().step().has_value());
+  ASSERT_TRUE(database.execute("ALTER TABLE t ADD COLUMN y").has_value());
+  EXPECT_EQ(database.prepare_to_keep("SELECT * FROM t").value().step(), false);
+  EXPECT_TRUE(database.close().has_value());
+}
+
 TEST(Sqlite, UsesOurSettingsForOurOwnState) {
   MemoryFileSystem files;
   auto database = open(files);
