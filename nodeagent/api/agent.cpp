@@ -6,39 +6,48 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nodeagent/api/detail/facts_reader.h"
-#include "nodeagent/api/detail/fields.h"
+#include "nodeagent/api/detail/facts_members.h"
+#include "nodeagent/api/json_fields.h"
 #include "nodeagent/api/json_text.h"
+#include "nodeagent/api/json_writer.h"
 
 namespace verger::api {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::array<std::string_view, 5> kOperationStateNames = {"accepted", "acting", "unknown",
                                                                   "done", "failed"};
 constexpr std::int64_t kPermitLongest = std::int64_t{24} * 60 * 60 * 1000;
 constexpr std::size_t kIdLongest = 128;
 
-json to_json(const ScavengePoint& point) {
-  return {{"number", point.number},
-          {"position", point.position},
-          {"effectiveNow", point.effective_now},
-          {"threshold", point.threshold}};
+void write(JsonWriter& out, const ScavengePoint& point) {
+  out.begin_object()
+      .member("number", point.number)
+      .member("position", point.position)
+      .member("effectiveNow", point.effective_now)
+      .member("threshold", point.threshold)
+      .end_object();
 }
 
-/// JSON text that a caller holds as text; what is not JSON goes out as a string.
-json embedded(const std::string& text) {
-  if (text == "{}") {
-    return json::object();  // most often
+void write(JsonWriter& out, const OperationStatus& status) {
+  out.begin_object()
+      .member("id", status.id)
+      .member("kind", status.kind)
+      .member("state", to_string(status.state))
+      .name("result")
+      .embedded(status.result_json)
+      .member("acceptedAt", status.accepted_at);
+  if (!status.error_code.empty() || !status.error.empty()) {
+    out.member("errorCode", status.error_code).member("error", status.error);
   }
-  auto value = parse_json(text, "embedded JSON");
-  return value.has_value() ? std::move(*value) : json(text);
+  if (!status.finished_at.empty()) {
+    out.member("finishedAt", status.finished_at);
+  }
+  out.end_object();
 }
 
 /// As nlohmann's JSON writes it, whoever wrote it.
 std::string canonical(JsonView value) {
-  return value.text() == "{}" ? "{}" : to_text(json::parse(value.text()));
+  return value.text() == "{}" ? "{}" : to_text(nlohmann::json::parse(value.text()));
 }
 
 Result<ScavengePoint> parse_point(JsonView value, const std::string& where) {
@@ -68,7 +77,7 @@ Result<OperationStatus> parse_status(JsonView value, const std::string& where) {
   fields.read("acceptedAt", status.accepted_at);
   fields.read("finishedAt", status.finished_at);
   if (const auto result = fields.find("result")) {
-    status.result_json = canonical(*result);
+    status.result_json = result->text();
   }
   VERGER_CHECK(fields.result());
   auto known = parse_operation_state(state);
@@ -102,92 +111,116 @@ Result<OperationState> parse_operation_state(std::string_view text) {
   return static_cast<OperationState>(found - kOperationStateNames.begin());
 }
 
-json to_json(const OperationStatus& status) {
-  json out = {{"id", status.id},
-              {"kind", status.kind},
-              {"state", to_string(status.state)},
-              {"result", embedded(status.result_json)},
-              {"acceptedAt", status.accepted_at}};
-  if (!status.error_code.empty() || !status.error.empty()) {
-    out["errorCode"] = status.error_code;
-    out["error"] = status.error;
-  }
-  if (!status.finished_at.empty()) {
-    out["finishedAt"] = status.finished_at;
-  }
-  return out;
+std::string to_text(const OperationStatus& status) {
+  JsonWriter out;
+  write(out, status);
+  return out.take();
 }
 
-json to_json(const NodeFacts& facts) {
-  json points = json::array();
+void write_members(JsonWriter& out, const NodeFacts& facts) {
+  out.member("agentVersion", facts.agent_version)
+      .member("nodeInstanceId", facts.node_instance_id)
+      .member("nodeRunning", facts.node_running)
+      .member("nodeVersion", facts.node_version)
+      .member("nodeState", facts.node_state)
+      .member("databaseId", facts.database_id)
+      .member("writerCheckpoint", facts.writer_checkpoint)
+      .member("epochNumber", facts.epoch_number)
+      .member("diskTotalBytes", facts.disk_total_bytes)
+      .member("diskFreeBytes", facts.disk_free_bytes)
+      .member("databaseBytes", facts.database_bytes)
+      .member("eventCount", facts.event_count)
+      .member("chunkFileCount", facts.chunk_file_count)
+      .member("largestChunkBytes", facts.largest_chunk_bytes)
+      .member("chunkSize", facts.chunk_size)
+      .member("highestControllerEpoch", facts.highest_controller_epoch)
+      .member("takenAt", facts.taken_at);
+  if (!facts.files_problem.empty()) {
+    out.member("filesProblem", facts.files_problem);
+  }
+  if (!facts.node_problem.empty()) {
+    out.member("nodeProblem", facts.node_problem);
+  }
+  out.name("points").begin_list();
   for (const auto& point : facts.points) {
-    points.push_back(to_json(point));
+    write(out, point);
   }
-  json operations = json::array();
+  out.end_list().name("operations").begin_list();
   for (const auto& operation : facts.operations) {
-    operations.push_back(to_json(operation));
+    write(out, operation);
   }
-  json out = {{"agentVersion", facts.agent_version},
-              {"nodeInstanceId", facts.node_instance_id},
-              {"nodeRunning", facts.node_running},
-              {"nodeVersion", facts.node_version},
-              {"nodeState", facts.node_state},
-              {"databaseId", facts.database_id},
-              {"writerCheckpoint", facts.writer_checkpoint},
-              {"epochNumber", facts.epoch_number},
-              {"diskTotalBytes", facts.disk_total_bytes},
-              {"diskFreeBytes", facts.disk_free_bytes},
-              {"databaseBytes", facts.database_bytes},
-              {"eventCount", facts.event_count},
-              {"chunkFileCount", facts.chunk_file_count},
-              {"largestChunkBytes", facts.largest_chunk_bytes},
-              {"chunkSize", facts.chunk_size},
-              {"points", std::move(points)},
-              {"operations", std::move(operations)},
-              {"highestControllerEpoch", facts.highest_controller_epoch},
-              {"takenAt", facts.taken_at}};
+  out.end_list();
   if (facts.last_finished_point.has_value()) {
-    out["lastFinishedPoint"] = to_json(*facts.last_finished_point);
+    out.name("lastFinishedPoint");
+    write(out, *facts.last_finished_point);
   }
   if (facts.unfinished.has_value()) {
-    out["unfinished"] = {{"point", to_json(facts.unfinished->point)},
-                         {"stage", facts.unfinished->stage}};
+    out.name("unfinished").begin_object().name("point");
+    write(out, facts.unfinished->point);
+    out.member("stage", facts.unfinished->stage).end_object();
   }
   if (facts.running.has_value()) {
-    out["running"] = {{"id", facts.running->id},
-                      {"phase", facts.running->phase},
-                      {"chunksDone", facts.running->chunks_done},
-                      {"chunksTotal", facts.running->chunks_total},
-                      {"bytesSaved", facts.running->bytes_saved}};
+    out.name("running")
+        .begin_object()
+        .member("id", facts.running->id)
+        .member("phase", facts.running->phase)
+        .member("chunksDone", facts.running->chunks_done)
+        .member("chunksTotal", facts.running->chunks_total)
+        .member("bytesSaved", facts.running->bytes_saved)
+        .end_object();
   }
-  return out;
 }
 
-json to_json(const OperationRequest& request) {
-  return {{"id", request.id},
-          {"run", request.run},
-          {"step", request.step},
-          {"controllerEpoch", request.controller_epoch},
-          {"kind", request.kind},
-          {"parameters", embedded(request.parameters_json)},
-          {"expectedInstanceId", request.expected_instance_id}};
+std::string to_text(const NodeFacts& facts) {
+  JsonWriter out(1'024);
+  out.begin_object();
+  write_members(out, facts);
+  return out.end_object().take();
 }
 
-json to_json(const Permit& permit) {
-  return {{"controllerEpoch", permit.controller_epoch},
-          {"run", permit.run},
-          {"step", permit.step},
-          {"validForMs", permit.valid_for_ms}};
+std::string to_text(const OperationRequest& request) {
+  JsonWriter out;
+  return out.begin_object()
+      .member("id", request.id)
+      .member("run", request.run)
+      .member("step", request.step)
+      .member("controllerEpoch", request.controller_epoch)
+      .member("kind", request.kind)
+      .name("parameters")
+      .embedded(request.parameters_json)
+      .member("expectedInstanceId", request.expected_instance_id)
+      .end_object()
+      .take();
 }
 
-json to_json(const Digest& digest) {
-  return {{"pointNumber", digest.point_number},
-          {"pointPosition", digest.point_position},
-          {"logical", digest.logical},
-          {"readable", digest.readable},
-          {"chunks", digest.chunks},
-          {"records", digest.records},
-          {"readableEvents", digest.readable_events}};
+std::string to_text(const Permit& permit) {
+  JsonWriter out;
+  return out.begin_object()
+      .member("controllerEpoch", permit.controller_epoch)
+      .member("run", permit.run)
+      .member("step", permit.step)
+      .member("validForMs", permit.valid_for_ms)
+      .end_object()
+      .take();
+}
+
+std::string to_text(const Digest& digest) {
+  JsonWriter out(1'024);
+  out.begin_object()
+      .member("pointNumber", digest.point_number)
+      .member("pointPosition", digest.point_position)
+      .member("logical", digest.logical)
+      .member("readable", digest.readable)
+      .name("chunks")
+      .begin_list();
+  for (const auto& chunk : digest.chunks) {
+    out.value(chunk);
+  }
+  return out.end_list()
+      .member("records", digest.records)
+      .member("readableEvents", digest.readable_events)
+      .end_object()
+      .take();
 }
 
 Result<NodeFacts> parse_node_facts(std::string_view body) {

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "engine/base/result.h"
 
 /// The agent interface, /agent/v1 (docs/formats/agent-interface.md):
@@ -127,13 +125,13 @@ struct Digest {
   std::int64_t readable_events = 0;
 };
 
-// Readers' error: kCorruption, saying where the text is not of that shape; of requests
-// kInvalidArgument.
-nlohmann::json to_json(const NodeFacts& facts);
-nlohmann::json to_json(const OperationStatus& status);
-nlohmann::json to_json(const OperationRequest& request);
-nlohmann::json to_json(const Permit& permit);
-nlohmann::json to_json(const Digest& digest);
+// JSON, as the interface has it. Readers' error: kCorruption, saying where the text is not of that
+// shape; of requests kInvalidArgument.
+std::string to_text(const NodeFacts& facts);
+std::string to_text(const OperationStatus& status);
+std::string to_text(const OperationRequest& request);
+std::string to_text(const Permit& permit);
+std::string to_text(const Digest& digest);
 Result<NodeFacts> parse_node_facts(std::string_view body);
 Result<OperationStatus> parse_operation_status(std::string_view body);
 Result<OperationRequest> parse_operation_request(std::string_view body);

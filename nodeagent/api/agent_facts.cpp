@@ -2,20 +2,22 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nodeagent/api/detail/facts_reader.h"
-#include "nodeagent/api/detail/fields.h"
+#include "nodeagent/api/detail/facts_members.h"
+#include "nodeagent/api/json_fields.h"
 
 namespace verger::api {
 
 using nlohmann::json;
 
-json to_json(const AgentFacts& facts) {
-  auto out = to_json(static_cast<const NodeFacts&>(facts));
-  out["serviceControl"] = facts.service_control;
+std::string to_text(const AgentFacts& facts) {
+  JsonWriter out(1'024);
+  out.begin_object();
+  write_members(out, facts);
+  out.member("serviceControl", facts.service_control);
   if (!facts.offline_problem.empty()) {
-    out["offlineProblem"] = facts.offline_problem;
+    out.member("offlineProblem", facts.offline_problem);
   }
-  return out;
+  return out.members_of(facts.more_json).end_object().take();
 }
 
 Result<AgentFacts> parse_agent_facts(std::string_view body) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "nodeagent/api/agent.h"
 
@@ -12,8 +15,10 @@ struct AgentFacts : NodeFacts {
   bool service_control = false;  ///< it can stop and start its server
   /// Why it must not scavenge the stopped server's files all the same; empty: it may.
   std::string offline_problem{};
+  /// JSON of an object whose members are sent, too: for people, no program of ours reads them.
+  std::string more_json = "{}";
 };
-nlohmann::json to_json(const AgentFacts& facts);
+std::string to_text(const AgentFacts& facts);
 Result<AgentFacts> parse_agent_facts(std::string_view body);
 
 /// A condition for acting, in the member "gates" of any operation's parameters

@@ -2,18 +2,24 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/json_text.h"
 #include "nodeagent/api/problem.h"
 
 namespace verger::api {
 
 using nlohmann::json;
 
-http::Response json_answer(int status, const json& body) {
+http::Response json_text_answer(int status, std::string body) {
   http::Response response;
   response.status = status;
   response.headers.set("Content-Type", "application/json");
-  response.body = body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  response.body = std::move(body);
+  response.body += '\n';
   return response;
+}
+
+http::Response json_answer(int status, const json& body) {
+  return json_text_answer(status, to_text(body));
 }
 
 http::Response problem(int status, std::string_view code, std::string detail, const json& more) {

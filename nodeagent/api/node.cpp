@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nodeagent/api/detail/fields.h"
+#include "nodeagent/api/json_fields.h"
 
 namespace verger::api {
 namespace {

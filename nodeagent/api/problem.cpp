@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nodeagent/api/detail/fields.h"
+#include "nodeagent/api/json_fields.h"
 #include "nodeagent/api/json_text.h"
 
 namespace verger::api {

@@ -98,18 +98,16 @@ net::awaitable<Outcome<api::AgentFacts>> AgentClient::facts() const {
 }
 
 net::awaitable<Outcome<Nothing>> AgentClient::permit(api::Permit permit) const {
-  return call<Nothing>(
-      client_, agent_,
-      json_request("POST", "/agent/v1/permits", api::to_text(api::to_json(permit))), deadline_,
-      &parse_answer_permit);
+  return call<Nothing>(client_, agent_,
+                       json_request("POST", "/agent/v1/permits", api::to_text(permit)), deadline_,
+                       &parse_answer_permit);
 }
 
 net::awaitable<Outcome<api::OperationStatus>> AgentClient::start(
     api::OperationRequest request) const {
   return call<api::OperationStatus>(
-      client_, agent_,
-      json_request("POST", "/agent/v1/operations", api::to_text(api::to_json(request))), deadline_,
-      &parse_answer_operation);
+      client_, agent_, json_request("POST", "/agent/v1/operations", api::to_text(request)),
+      deadline_, &parse_answer_operation);
 }
 
 net::awaitable<Outcome<api::OperationStatus>> AgentClient::operation(std::string id) const {

@@ -211,7 +211,7 @@ Result<void> start_agent(Program& program, Log& log) {
   if (options.role == Role::kAgent) {
     look_at_server(program, endpoint, {credentials.first, credentials.second}, log);
     environment.offline = program.offline.get();
-    environment.complete_facts = [&program](nlohmann::json& facts) {
+    environment.complete_facts = [&program](api::AgentFacts& facts) {
       program.external->complete(facts);
     };
     environment.served_serial = [&program] { return program.external->served_serial(); };

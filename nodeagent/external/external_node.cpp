@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/json_text.h"
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/scavenge_count.h"
 #include "nodeagent/http/task_group.h"
@@ -292,19 +293,19 @@ void ExternalNode::start() {
 
 node::NodeInspection* ExternalNode::inspection() { return impl_->self ? impl_.get() : nullptr; }
 
-void ExternalNode::complete(json& facts) const {
+void ExternalNode::complete(api::AgentFacts& facts) const {
   const auto& impl = *impl_;
   if (!impl.version.empty()) {
-    facts["nodeVersion"] = impl.version;
+    facts.node_version = impl.version;
   }
-  facts["external"] = true;
+  json more{{"external", true}};
   if (const auto& why = impl.self ? impl.powerless : impl.problem; !why.empty()) {
-    facts["nodeProblem"] = why;
+    facts.node_problem = why;
   }
   std::vector<std::string> problems{impl.log_problem, impl.chunks_problem};
   // A large state database cannot be read while a scavenge writes to it: that is not damage.
   if (impl.progress_problem.code == Errc::kUnavailable) {
-    facts["scavengeStateProblem"] = impl.progress_problem.message;
+    more["scavengeStateProblem"] = impl.progress_problem.message;
   } else {
     problems.push_back(impl.progress_problem.message);
   }
@@ -312,7 +313,7 @@ void ExternalNode::complete(json& facts) const {
   const auto repeated = std::ranges::unique(problems);
   problems.erase(repeated.begin(), repeated.end());
   if (!problems.empty()) {
-    facts["filesProblem"] = fmt::format("{}", fmt::join(problems, "; "));
+    facts.files_problem = fmt::format("{}", fmt::join(problems, "; "));
   }
   auto certificates = json::object();
   if (!impl.options.certificate_file.empty()) {
@@ -327,15 +328,16 @@ void ExternalNode::complete(json& facts) const {
   } else if (!impl.served_problem.empty()) {
     certificates["servedProblem"] = impl.served_problem;
   }
-  facts["certificates"] = std::move(certificates);
+  more["certificates"] = std::move(certificates);
+  facts.more_json = api::to_text(more);
   if (impl.self) {
     return;
   }
   // A stopped server leaves its files.
-  facts["databaseBytes"] = impl.inventory.total_bytes;
-  facts["chunkFileCount"] = impl.inventory.file_count;
-  facts["largestChunkBytes"] = impl.inventory.largest_bytes;
-  facts["databaseId"] = impl.log_facts.database_id;
+  facts.database_bytes = impl.inventory.total_bytes;
+  facts.chunk_file_count = impl.inventory.file_count;
+  facts.largest_chunk_bytes = impl.inventory.largest_bytes;
+  facts.database_id = impl.log_facts.database_id;
 }
 
 net::awaitable<Result<std::string>> ExternalNode::served_serial() const {

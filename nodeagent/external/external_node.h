@@ -3,9 +3,9 @@
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/log.h"
+#include "nodeagent/api/agent_facts.h"
 #include "nodeagent/client/node_client.h"
 #include "nodeagent/external/database_look.h"
 #include "nodeagent/http/timers.h"
@@ -52,7 +52,7 @@ class ExternalNode {
   node::NodeInspection* inspection();
   /// Adds to the agent's facts (agent-interface.md, "Facts of a server"): version, certificates on
   /// disk and as served, and, while the server is stopped, what its files tell.
-  void complete(nlohmann::json& facts) const;
+  void complete(api::AgentFacts& facts) const;
 
   /// The serial of the certificate that the server shows to new connections now. Error:
   /// kUnavailable, kUnsupported (no TLS).

@@ -80,8 +80,8 @@ class Agent::Impl {
   }
 
   net::awaitable<http::Response> get_facts(http::RoutedRequest /*request*/) {
-    auto facts = collect_facts(environment_.inspection(), environment_.files, state_directory_,
-                               environment_.clock);
+    api::AgentFacts facts{collect_facts(environment_.inspection(), environment_.files,
+                                        state_directory_, environment_.clock)};
     facts.highest_controller_epoch = runner_->journal().highest_epoch();
     auto unfinished = runner_->journal().unfinished();
     auto ended = runner_->journal().newest_ended(kEndedTold);
@@ -93,17 +93,14 @@ class Agent::Impl {
         facts.operations.push_back(record.status);
       }
     }
-    auto body = api::to_json(facts);
-    body["serviceControl"] = environment_.offline != nullptr && environment_.offline->configured();
     if (environment_.offline != nullptr) {
-      if (const auto why = environment_.offline->wrong_user(); !why.empty()) {
-        body["offlineProblem"] = why;
-      }
+      facts.service_control = environment_.offline->configured();
+      facts.offline_problem = environment_.offline->wrong_user();
     }
     if (environment_.complete_facts) {
-      environment_.complete_facts(body);
+      environment_.complete_facts(facts);
     }
-    co_return json_answer(200, body);
+    co_return json_text_answer(200, api::to_text(facts));
   }
 
   net::awaitable<http::Response> post_permit(http::RoutedRequest request) {
@@ -129,7 +126,7 @@ class Agent::Impl {
     if (!accepted) {
       co_return problem_of(accepted.error());
     }
-    co_return json_answer(accepted->is_new ? 202 : 200, api::to_json(accepted->record.status));
+    co_return json_text_answer(accepted->is_new ? 202 : 200, api::to_text(accepted->record.status));
   }
 
   net::awaitable<http::Response> get_operation(http::RoutedRequest request) {
@@ -142,7 +139,7 @@ class Agent::Impl {
     if (!found) {
       return problem_of(found.error());
     }
-    return *found ? json_answer(200, api::to_json((*found)->status))
+    return *found ? json_text_answer(200, api::to_text((*found)->status))
                   : problem(404, "not_found",
                             fmt::format("operation {} never arrived at this agent", id));
   }
@@ -157,7 +154,7 @@ class Agent::Impl {
           409, "conflict",
           fmt::format("a {} cannot be stopped; it ends by itself", record->request.kind));
     }
-    co_return json_answer(202, api::to_json(record->status));
+    co_return json_text_answer(202, api::to_text(record->status));
   }
 
   net::awaitable<http::Response> get_digest(http::RoutedRequest request) {
@@ -174,7 +171,7 @@ class Agent::Impl {
     if (!digest) {
       co_return problem_of(digest.error());
     }
-    co_return *digest ? json_answer(200, api::to_json(**digest))
+    co_return *digest ? json_text_answer(200, api::to_text(**digest))
                       : json_answer(202, {{"state", "computing"}});
   }
 

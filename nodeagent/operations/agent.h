@@ -3,10 +3,10 @@
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/file_system.h"
 #include "engine/base/random.h"
+#include "nodeagent/api/agent_facts.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/node/inspection.h"
 #include "nodeagent/node/job_runner.h"
@@ -44,7 +44,7 @@ struct AgentEnvironment {
   std::function<node::NodeInspection*()> inspection;
   /// Of a node in another process: adds to the facts before they are sent, and tells the serials of
   /// its certificate (LocalNode).
-  std::function<void(nlohmann::json& facts)> complete_facts{};
+  std::function<void(api::AgentFacts& facts)> complete_facts{};
   std::function<net::awaitable<Result<std::string>>()> served_serial{};
   std::function<Result<std::string>()> serial_on_disk{};
   external::OfflineServer* offline = nullptr;

@@ -7,6 +7,7 @@ namespace verger::agent {
 
 /// The codes are those of docs/formats/agent-interface.md, "Errors".
 using api::json_answer;
+using api::json_text_answer;
 using api::problem;
 
 /// kInvalidArgument: 400 bad_request; kNotFound: 404 not_found; kRefused: 409 refused; kConflict:

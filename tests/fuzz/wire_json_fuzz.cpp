@@ -10,8 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   using namespace verger;  // NOLINT(google-build-using-namespace)
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto facts = api::parse_node_facts(text)) {
-    static_cast<void>(
-        api::to_json(*facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    static_cast<void>(nlohmann::json::parse(api::to_text(*facts)));  // always JSON
   }
   static_cast<void>(api::parse_operation_status(text));
   static_cast<void>(api::parse_operation_request(text));

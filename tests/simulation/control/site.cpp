@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "nodeagent/node/job_runner.h"
 
 namespace verger::sim {
@@ -182,7 +180,7 @@ Result<void> Site::boot_agent(Machine& machine) {
       .inspection = [this, node]() -> node::NodeInspection* { return model_.node(node); },
       // As an agent beside a server of any version does.
       .complete_facts =
-          [this](nlohmann::json& facts) { facts["nodeVersion"] = options_.model.version; }};
+          [this](api::AgentFacts& facts) { facts.node_version = options_.model.version; }};
   environment.open_journal = [this, &machine,
                               node]() -> Result<std::unique_ptr<agent::OperationJournal>> {
     auto& files = machine.host.disk();

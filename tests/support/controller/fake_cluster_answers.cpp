@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/json_answer.h"
 #include "tests/support/controller/fake_cluster.h"
 
 namespace verger::test {
@@ -119,7 +120,7 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     return problem(400, "invalid");
   }
   if (const auto known = node.operations.find(parsed->id); known != node.operations.end()) {
-    return answer(200, api::to_json(known->second.status));
+    return api::json_text_answer(200, api::to_text(known->second.status));
   }
   if (parsed->controller_epoch < node.highest_epoch) {
     return problem(409, "stale_epoch");
@@ -187,21 +188,21 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
   } else {
     return problem(400, "unknown_kind");
   }
-  const auto status = api::to_json(operation.status);
+  auto status = api::to_text(operation.status);
   const bool stops =
       parsed->kind == "offline_scavenge" && operation.status.state == api::OperationState::kActing;
   node.operations[parsed->id] = std::move(operation);
   if (stops) {
     begin_offline(node, parsed->id, parameters.at("point").get<std::int64_t>());
   }
-  return answer(202, status);
+  return api::json_text_answer(202, std::move(status));
 }
 
 http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& request) {
   const auto target = *http::parse_target(request.target);
   const auto& path = target.path;
   if (path == "/agent/v1/facts") {
-    return answer(200, api::to_json(facts_of(node)));
+    return api::json_text_answer(200, api::to_text(facts_of(node)));
   }
   if (path == "/agent/v1/permits") {
     const auto permit = api::parse_permit(request.body);
@@ -234,7 +235,7 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
         node.running->id == found->second.scavenge_id) {
       end_scavenge(node, "Stopped");
     }
-    return answer(200, api::to_json(found->second.status));
+    return api::json_text_answer(200, api::to_text(found->second.status));
   }
   if (path == "/agent/v1/digest") {
     api::Digest digest;
@@ -242,7 +243,7 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     digest.logical = node.digest;
     digest.readable = "rr";
     digest.chunks = {"c0", node.digest};
-    return answer(200, api::to_json(digest));
+    return api::json_text_answer(200, api::to_text(digest));
   }
   return plain(404, "");
 }

@@ -1,4 +1,4 @@
-#include "nodeagent/api/detail/json_view.h"
+#include "nodeagent/api/json_view.h"
 
 #include <algorithm>
 #include <array>
@@ -17,9 +17,13 @@ using nlohmann::json;
 /// All of `view` says what `value` does.
 bool same(JsonView view, const json& value) {
   if (value.is_object()) {
-    return view.is_object() && std::ranges::all_of(value.items(), [&](const auto& member) {
+    const JsonMembers members(view);
+    return view.is_object() && !members.find("not there") &&
+           std::ranges::all_of(value.items(), [&](const auto& member) {
              const auto found = view.find(member.key());
-             return found && same(*found, member.value());
+             const auto again = members.find(member.key());
+             return found && again && found->text() == again->text() &&
+                    same(*found, member.value());
            });
   }
   if (value.is_array()) {

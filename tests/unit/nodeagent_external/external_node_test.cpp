@@ -158,9 +158,9 @@ class ExternalNodeTest : public ::testing::Test {
     return *out;
   }
   std::string files_problem() {
-    json facts;
+    api::AgentFacts facts;
     node_->complete(facts);
-    return facts.value("filesProblem", "");
+    return facts.files_problem;
   }
 
   testing::SimWorld world_{1};
@@ -202,9 +202,9 @@ TEST_F(ExternalNodeTest, AStateDatabaseThatCannotBeReadIsToldOf) {
 
 TEST_F(ExternalNodeTest, AServerThatDoesNotLetItsAgentOperateItIsToldOf) {
   const auto node_problem = [this] {
-    json facts;
+    api::AgentFacts facts;
     node_->complete(facts);
-    return facts.value("nodeProblem", "");
+    return facts.node_problem;
   };
   scavenging_ = true;
   auto& node = start();

@@ -1,4 +1,4 @@
-#include "nodeagent/api/detail/json_view.h"
+#include "nodeagent/api/json_view.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -77,7 +78,7 @@ class JsonDocument::Parser {
       return false;
     }
     const auto index = elements_.size();
-    elements_.push_back({.kind = kind, .begin = at_});
+    elements_.push_back({.begin = place(at_), .kind = kind});
     ++at_;
     skip_space();
     std::size_t length = 0;
@@ -106,9 +107,9 @@ class JsonDocument::Parser {
     }
     ++at_;
     auto& element = elements_[index];
-    element.end = at_;
-    element.next = elements_.size();
-    element.length = length;
+    element.end = place(at_);
+    element.next = place(elements_.size());
+    element.length = place(length);
     return true;
   }
 
@@ -255,8 +256,13 @@ class JsonDocument::Parser {
     return true;
   }
 
+  static Place place(std::size_t at) { return static_cast<Place>(at); }
+
   void add(Kind kind, std::size_t begin, std::size_t end) {
-    elements_.push_back({.kind = kind, .begin = begin, .end = end, .next = elements_.size() + 1});
+    elements_.push_back({.begin = place(begin),
+                         .end = place(end),
+                         .next = place(elements_.size() + 1),
+                         .kind = kind});
   }
 
   std::string_view text_;
@@ -265,6 +271,9 @@ class JsonDocument::Parser {
 };
 
 Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view what) {
+  if (text.size() >= std::numeric_limits<Place>::max()) {
+    return Error{Errc::kCorruption, fmt::format("{}: {} bytes of JSON", what, text.size())};
+  }
   Parser parser(text);
   if (!parser.read()) {
     // Rare, and the other reader tells where.
@@ -329,6 +338,47 @@ std::optional<JsonView> JsonView::find(std::string_view name) const {
     }
   }
   return found;
+}
+
+// Names of one object have different lengths, or differ at their ends.
+std::size_t JsonMembers::bucket_of(std::string_view name) {
+  if (name.empty()) {
+    return 0;
+  }
+  const auto first = static_cast<unsigned char>(name.front());
+  const auto last = static_cast<unsigned char>(name.back());
+  return (name.size() * 5 + first * 3U + last) % kBuckets;
+}
+
+JsonMembers::JsonMembers(JsonView object) : object_(object) {
+  if (!object.is_object()) {
+    return;
+  }
+  const auto& elements = object.document_->elements_;
+  const auto text = object.document_->text_;
+  members_.reserve(object.element().length);
+  const auto first = static_cast<std::uint32_t>(object.index_ + 1);
+  for (auto at = first; at < object.element().next; at = elements[at + 1].next) {
+    const auto& key = elements[at];
+    const auto bucket = key.escaped ? bucket_of(JsonView(*object.document_, at).string())
+                                    : bucket_of(text.substr(key.begin, key.end - key.begin));
+    members_.push_back({.key = at, .next = newest_[bucket]});
+    newest_[bucket] = static_cast<std::uint32_t>(members_.size());
+  }
+}
+
+std::optional<JsonView> JsonMembers::find(std::string_view name) const {
+  const auto& document = *object_.document_;
+  for (auto at = newest_[bucket_of(name)]; at != 0; at = members_[at - 1].next) {
+    const auto key = members_[at - 1].key;
+    const auto& element = document.elements_[key];
+    if (element.escaped
+            ? JsonView(document, key).string() == name
+            : document.text_.substr(element.begin, element.end - element.begin) == name) {
+      return JsonView(document, key + 1);
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<JsonView> JsonView::values() const {

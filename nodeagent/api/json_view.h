@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 namespace verger::api {
 
+class JsonMembers;
 class JsonView;
 
 /// JSON from outside that is read once and not changed. Its values stay in the text, which must
@@ -22,6 +24,7 @@ class JsonDocument {
   [[nodiscard]] JsonView root() const;
 
  private:
+  friend class JsonMembers;
   friend class JsonView;
   class Parser;
   enum class Kind : std::uint8_t {
@@ -34,14 +37,16 @@ class JsonDocument {
     kList,
     kMap
   };
+  /// A place in the text, or among the elements: no document of this kind has 4 GiB.
+  using Place = std::uint32_t;
   /// In the order of the text; a map's members are a string and a value each.
   struct Element {
+    Place begin = 0;   ///< in the text; of a string after its quote
+    Place end = 0;     ///< of a string before its quote
+    Place next = 0;    ///< index of the first element behind this one and all in it
+    Place length = 0;  ///< of a list or a map: values in it
     Kind kind = Kind::kNull;
-    bool escaped = false;    ///< of a string: it is not as it stands
-    std::size_t begin = 0;   ///< in the text; of a string after its quote
-    std::size_t end = 0;     ///< of a string before its quote
-    std::size_t next = 0;    ///< index of the first element behind this one and all in it
-    std::size_t length = 0;  ///< of a list or a map: values in it
+    bool escaped = false;  ///< of a string: it is not as it stands
   };
   std::string_view text_;
   std::vector<Element> elements_;
@@ -66,6 +71,8 @@ class JsonView {
   /// As it stands in the text.
   [[nodiscard]] std::string_view text() const;
 
+  /// Of a list or an object: it has nothing in it.
+  [[nodiscard]] bool is_empty() const { return element().length == 0; }
   /// The last member of that name.
   [[nodiscard]] std::optional<JsonView> find(std::string_view name) const;
   /// The values of a list; empty where it is none.
@@ -73,6 +80,7 @@ class JsonView {
 
  private:
   friend class JsonDocument;
+  friend class JsonMembers;
   using Kind = JsonDocument::Kind;
   JsonView(const JsonDocument& document, std::size_t index) : document_(&document), index_(index) {}
   [[nodiscard]] const JsonDocument::Element& element() const {
@@ -82,6 +90,26 @@ class JsonView {
 
   const JsonDocument* document_;
   std::size_t index_;
+};
+
+/// An object of which many members are asked for: as JsonView::find(), without a look at all the
+/// others each time. The document must outlive it.
+class JsonMembers {
+ public:
+  /// Of what is no object nothing is found.
+  explicit JsonMembers(JsonView object);
+  [[nodiscard]] std::optional<JsonView> find(std::string_view name) const;
+
+ private:
+  static constexpr std::size_t kBuckets = 32;
+  struct Member {
+    std::uint32_t key = 0;   ///< index of its element
+    std::uint32_t next = 0;  ///< in its bucket, one up; 0: the last
+  };
+  static std::size_t bucket_of(std::string_view name);
+  JsonView object_;
+  std::vector<Member> members_;
+  std::array<std::uint32_t, kBuckets> newest_{};  ///< one up; 0: none
 };
 
 }  // namespace verger::api

@@ -1,15 +1,14 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "engine/base/result.h"
-#include "nodeagent/api/detail/json_view.h"
+#include "nodeagent/api/json_view.h"
 
 namespace verger::api {
 
@@ -19,56 +18,33 @@ class Fields {
  public:
   /// `where` names the object in messages: "gossip.members[2]".
   Fields(JsonView object, std::string where, Errc code = Errc::kCorruption)
-      : object_(object), where_(std::move(where)), code_(code) {
-    if (!object_.is_object()) {
+      : members_(object), where_(std::move(where)), code_(code) {
+    if (!object.is_object()) {
       error_ = Error{code_, where_ + ": an object was expected"};
     }
   }
 
   [[nodiscard]] bool has(std::string_view name) const { return find(name).has_value(); }
 
-  void read(std::string_view name, std::string& into) {
-    if (const auto value = find(name)) {
-      if (value->is_string()) {
-        into = value->string();
-      } else {
-        wrong(name, "a string was expected");
-      }
-    }
-  }
-  void read(std::string_view name, bool& into) {
-    if (const auto value = find(name)) {
-      if (value->is_boolean()) {
-        into = value->boolean();
-      } else {
-        wrong(name, "true or false was expected");
-      }
-    }
-  }
-  /// Whole numbers only: a position that went through a double may be another position.
+  /// Text, a truth, or a whole number: a position that went through a double may be another one.
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
   void read(std::string_view name, T& into) {
-    const auto value = find(name);
-    if (!value) {
-      return;
+    if (const auto value = find(name)) {
+      read_value(name, *value, into);
     }
-    if (!value->is_integer()) {
-      wrong(name, "a whole number was expected");
-    } else if (const auto positive = value->unsigned_number();
-               positive && !std::in_range<T>(*positive)) {
-      wrong(name, "the number is too large");
-    } else if (positive) {
-      into = static_cast<T>(*positive);
-    } else if (const auto number = value->signed_number(); !number || !std::in_range<T>(*number)) {
-      wrong(name, "the number is out of range");
+  }
+  /// The same of a member that has to be there.
+  template <class T>
+  void need(std::string_view name, T& into) {
+    if (const auto value = find(name)) {
+      read_value(name, *value, into);
     } else {
-      into = static_cast<T>(*number);
+      wrong(name, "is missing");
     }
   }
   /// The member, whatever it is; nullopt where it is missing or null.
   [[nodiscard]] std::optional<JsonView> find(std::string_view name) const {
-    const auto found = object_.find(name);
+    const auto found = members_.find(name);
     return found && found->is_null() ? std::nullopt : found;
   }
   void require(std::string_view name) {
@@ -113,7 +89,37 @@ class Fields {
   }
 
  private:
-  JsonView object_;
+  void read_value(std::string_view name, JsonView value, std::string& into) {
+    if (value.is_string()) {
+      into = value.string();
+    } else {
+      wrong(name, "a string was expected");
+    }
+  }
+  void read_value(std::string_view name, JsonView value, bool& into) {
+    if (value.is_boolean()) {
+      into = value.boolean();
+    } else {
+      wrong(name, "true or false was expected");
+    }
+  }
+  template <std::integral T>
+  void read_value(std::string_view name, JsonView value, T& into) {
+    if (!value.is_integer()) {
+      wrong(name, "a whole number was expected");
+    } else if (const auto positive = value.unsigned_number();
+               positive && !std::in_range<T>(*positive)) {
+      wrong(name, "the number is too large");
+    } else if (positive) {
+      into = static_cast<T>(*positive);
+    } else if (const auto number = value.signed_number(); !number || !std::in_range<T>(*number)) {
+      wrong(name, "the number is out of range");
+    } else {
+      into = static_cast<T>(*number);
+    }
+  }
+
+  JsonMembers members_;
   std::string where_;
   Errc code_;
   std::optional<Error> error_;
