@@ -3,71 +3,109 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
-#include "engine/base/json_number.h"
-#include "nodeagent/node/detail/uuid_json.h"
+#include "nodeagent/api/json_fields.h"
 
 namespace verger::node {
 namespace {
 
-using nlohmann::json;
+using api::Fields;
+using api::JsonView;
+using api::JsonWriter;
 
-json endpoint_json(const http::Endpoint& endpoint) {
-  return {{"host", endpoint.host}, {"port", endpoint.port}, {"tls", endpoint.tls}};
+constexpr std::string_view kWhere = "gossip member";
+
+void write(JsonWriter& out, const http::Endpoint& endpoint) {
+  out.begin_object()
+      .member("host", endpoint.host)
+      .member("port", endpoint.port)
+      .member("tls", endpoint.tls)
+      .end_object();
 }
 
-http::Endpoint endpoint_of(const json& value) {
-  return {value.at("tls").get<bool>(), value.at("host").get<std::string>(),
-          json_integer<std::uint16_t>(value.at("port"))};
+/// Of a quantity with a type of its own.
+template <class Quantity>
+void need_number(Fields& fields, std::string_view name, Quantity& into) {
+  auto number = into.value();
+  fields.need(name, number);
+  into = Quantity(number);
+}
+
+void need_uuid(Fields& fields, std::string_view name, Uuid& into) {
+  std::string text;
+  fields.need(name, text);
+  if (auto uuid = Uuid::parse(text)) {
+    into = *uuid;
+  } else {
+    fields.wrong(name, uuid.error().message);
+  }
+}
+
+void need_endpoint(Fields& fields, std::string_view name, http::Endpoint& into) {
+  fields.require(name);
+  if (const auto value = fields.find(name)) {
+    Fields inner(*value, std::string(kWhere), Errc::kInvalidArgument);
+    inner.need("tls", into.tls);
+    inner.need("host", into.host);
+    inner.need("port", into.port);
+    if (const auto read = inner.result(); !read) {
+      fields.take(read.error());
+    }
+  }
 }
 
 }  // namespace
 
 NodeId node_id(const http::Endpoint& endpoint) {
-  return fmt::format("{}:{}", endpoint.host, endpoint.port);
+  NodeId id = endpoint.host;
+  id += ':';
+  id += fmt::format_int(endpoint.port).str();
+  return id;
 }
 
-json to_json(const Member& member) {
-  return {{"instance", member.instance.to_string()},
-          {"timestamp", member.timestamp.value()},
-          {"state", api::to_string(member.state)},
-          {"http", endpoint_json(member.http)},
-          {"replication", endpoint_json(member.replication)},
-          {"committed", member.committed.value()},
-          {"epoch", member.log.last_epoch.value()},
-          {"epochPosition", member.log.epoch_position.value()},
-          {"epochId", member.log.epoch_id.to_string()},
-          {"writer", member.log.writer.value()},
-          {"chaser", member.log.chaser.value()},
-          {"priority", member.priority},
-          {"readOnly", member.read_only},
-          {"version", member.version},
-          {"alive", member.alive}};
+void write(JsonWriter& out, const Member& member) {
+  out.begin_object()
+      .member("instance", member.instance.to_string())
+      .member("timestamp", member.timestamp.value())
+      .member("state", api::to_string(member.state));
+  out.name("http");
+  write(out, member.http);
+  out.name("replication");
+  write(out, member.replication);
+  out.member("committed", member.committed.value())
+      .member("epoch", member.log.last_epoch.value())
+      .member("epochPosition", member.log.epoch_position.value())
+      .member("epochId", member.log.epoch_id.to_string())
+      .member("writer", member.log.writer.value())
+      .member("chaser", member.log.chaser.value())
+      .member("priority", member.priority)
+      .member("readOnly", member.read_only)
+      .member("version", member.version)
+      .member("alive", member.alive)
+      .end_object();
 }
 
-Result<Member> parse_member(const json& value) {
-  try {
-    Member member;
-    member.instance = uuid_of(value.at("instance"));
-    member.timestamp = Ticks(json_integer<std::int64_t>(value.at("timestamp")));
-    VERGER_TRY(member.state, api::parse_node_state(value.at("state").get<std::string>()));
-    member.http = endpoint_of(value.at("http"));
-    member.replication = endpoint_of(value.at("replication"));
-    member.committed = LogPosition(json_integer<std::int64_t>(value.at("committed")));
-    member.log.last_epoch = EpochNumber(json_integer<std::int32_t>(value.at("epoch")));
-    member.log.epoch_position = LogPosition(json_integer<std::int64_t>(value.at("epochPosition")));
-    member.log.epoch_id = uuid_of(value.at("epochId"));
-    member.log.writer = LogPosition(json_integer<std::int64_t>(value.at("writer")));
-    member.log.chaser = LogPosition(json_integer<std::int64_t>(value.at("chaser")));
-    member.priority = json_integer<std::int32_t>(value.at("priority"));
-    member.read_only = value.at("readOnly").get<bool>();
-    member.version = value.at("version").get<std::string>();
-    member.alive = value.at("alive").get<bool>();
-    return member;
-  } catch (const std::exception& e) {
-    return Error{Errc::kInvalidArgument, std::string("gossip member: ") + e.what()};
-  }
+Result<Member> parse_member(JsonView value) {
+  Member member;
+  Fields fields(value, std::string(kWhere), Errc::kInvalidArgument);
+  std::string state;
+  need_uuid(fields, "instance", member.instance);
+  need_number(fields, "timestamp", member.timestamp);
+  fields.need("state", state);
+  need_endpoint(fields, "http", member.http);
+  need_endpoint(fields, "replication", member.replication);
+  need_number(fields, "committed", member.committed);
+  need_number(fields, "epoch", member.log.last_epoch);
+  need_number(fields, "epochPosition", member.log.epoch_position);
+  need_uuid(fields, "epochId", member.log.epoch_id);
+  need_number(fields, "writer", member.log.writer);
+  need_number(fields, "chaser", member.log.chaser);
+  fields.need("priority", member.priority);
+  fields.need("readOnly", member.read_only);
+  fields.need("version", member.version);
+  fields.need("alive", member.alive);
+  VERGER_CHECK(fields.result());
+  VERGER_TRY(member.state, api::parse_node_state(state));
+  return member;
 }
 
 void MemberTable::set_self(Member self) {

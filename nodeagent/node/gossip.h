@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "engine/base/clock.h"
 #include "engine/base/types.h"
 #include "engine/base/uuid.h"
+#include "nodeagent/api/json_view.h"
+#include "nodeagent/api/json_writer.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/node/election.h"
@@ -35,9 +35,9 @@ struct Member {
 };
 
 NodeId node_id(const http::Endpoint& endpoint);
-nlohmann::json to_json(const Member& member);
+void write(api::JsonWriter& out, const Member& member);
 /// Errors: kInvalidArgument.
-Result<Member> parse_member(const nlohmann::json& json);
+Result<Member> parse_member(api::JsonView value);
 
 /// Who is in the cluster. What a member says of itself comes by gossip and the newest wins;
 /// whether it is alive, every node judges by itself. No I/O.

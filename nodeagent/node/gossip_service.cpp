@@ -1,6 +1,6 @@
 #include "nodeagent/node/detail/gossip_service.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 namespace verger::node {
 namespace {
@@ -55,24 +55,30 @@ void GossipService::look_after(const NodeId& id) {
 
 std::string GossipService::message() {
   refresh_self();
-  auto members = nlohmann::json::array();
+  api::JsonWriter out(2'048);
+  out.begin_object()
+      .member("from", context_.self)
+      .member("clusterSize", context_.options.cluster_size)
+      .name("members")
+      .begin_list();
   for (const auto& [id, member] : members_.all()) {
-    members.push_back(to_json(member));
+    write(out, member);
   }
-  return nlohmann::json({{"from", context_.self},
-                         {"clusterSize", context_.options.cluster_size},
-                         {"members", std::move(members)}})
-      .dump();
+  return out.end_list().end_object().take();
 }
 
 NodeId GossipService::take(const std::string& body) {
-  const auto message = nlohmann::json::parse(body, nullptr, false);
-  if (!message.is_object() || !message.contains("from") || !message["from"].is_string() ||
-      !message.contains("members") || !message["members"].is_array()) {
+  const auto message = api::JsonDocument::parse(body, "gossip");
+  if (!message) {
     return {};
   }
-  const auto from = message["from"].get<std::string>();
-  for (const auto& entry : message["members"]) {
+  const auto sender = message->root().find("from");
+  const auto members = message->root().find("members");
+  if (!sender || !sender->is_string() || !members || !members->is_array()) {
+    return {};
+  }
+  const auto from = sender->string();
+  for (const auto& entry : members->values()) {
     const auto member = parse_member(entry);
     if (!member) {
       context_.env.log.warning("gossip entry ignored",

@@ -14,9 +14,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
       __builtin_trap();
     }
   }
+  if (const auto document = api::JsonDocument::parse(as_text(bytes), "member")) {
+    static_cast<void>(node::parse_member(document->root()));
+  }
   const auto json = nlohmann::json::parse(as_text(bytes), nullptr, false);
   if (!json.is_discarded()) {
-    static_cast<void>(node::parse_member(json));
     static_cast<void>(node::parse_election_message(json));
   }
   return 0;
