@@ -29,12 +29,12 @@ template <class T>
 net::awaitable<Outcome<T>> call_open_read(http::Client* client, http::Endpoint to,
                                           http::Request request, std::chrono::milliseconds deadline,
                                           Outcome<T> (*judge)(const http::Response&)) {
-  http::Request anonymous = request;
+  http::Request anonymous{.method = request.method, .target = request.target};
   auto outcome = co_await call<T>(client, to, std::move(request), deadline, judge);
   if (outcome.code != "credentials_refused") {
     co_return outcome;
   }
-  anonymous.headers = http::Headers{{"Accept", "application/json"}};
+  anonymous.headers.set("Accept", "application/json");
   outcome = co_await call<T>(client, to, std::move(anonymous), deadline, judge);
   outcome.credentials_refused = true;
   co_return outcome;

@@ -21,14 +21,16 @@ template <class T>
 net::awaitable<Outcome<T>> call(http::Client* client, http::Endpoint to, http::Request request,
                                 std::chrono::milliseconds deadline,
                                 std::function<Outcome<T>(const http::Response&)> judge) {
-  const auto what = request.method + " " + to.url() + request.target + ": ";
+  const auto endpoint = to;
+  const auto method = request.method;
+  const auto target = request.target;
   auto answer = co_await client->send(std::move(to), std::move(request), deadline);
   if (!answer.has_value()) {
     co_return no_answer<T>(answer.error());
   }
   auto outcome = judge(*answer);
   if (!outcome.done()) {
-    outcome.why = what + outcome.why;
+    outcome.why = method + " " + endpoint.url() + target + ": " + outcome.why;
   }
   co_return outcome;
 }
