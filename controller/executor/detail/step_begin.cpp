@@ -133,7 +133,10 @@ net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
   permit.valid_for_ms = valid_for.count();
   std::vector<net::awaitable<Result<void>>> asks;
   for (const auto& node : context.cluster.nodes) {
-    if (!node.agent_url.empty() && !context.skipped_nodes.contains(node.name)) {
+    // The step's own agent is the one that must not let a late request in, skipped or not.
+    const bool counts =
+        node.name == context.step.node || !context.skipped_nodes.contains(node.name);
+    if (!node.agent_url.empty() && counts) {
       asks.push_back(Ask::one(context.peers, node.name, permit));
     }
   }

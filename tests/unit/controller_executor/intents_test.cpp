@@ -92,6 +92,27 @@ TEST_F(Intents, AMessageOfAnIntentThatWasGivenUpFindsNoPermit) {
   expect_done_once(run);
 }
 
+TEST_F(Intents, AMessageToANodeThatWasSkippedMeanwhileFindsNoPermit) {
+  std::optional<http::Request> late;
+  h_.cluster.fate = [&late](const test::FakeNode& node,
+                            const http::Request& request) -> std::optional<Fate> {
+    if (late || node.name != "n2" || request.target != "/agent/v1/operations") {
+      return std::nullopt;
+    }
+    late = request;
+    return Fate::kLost;
+  };
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&late] { return late.has_value(); }));
+  ASSERT_TRUE(h_.executor->skip_node(run, "n2", "me", "").has_value());
+  ASSERT_TRUE(h_.run_until(
+      [&] { return h_.state(run).steps.at("scavenge-n2").status == StepStatus::kSkipped; }));
+  const auto answer = h_.wait_for(h_.cluster.send({.tls = false, .host = "10.0.0.2", .port = 2114},
+                                                  *late, std::chrono::seconds(2)));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->status, 409) << answer->body;
+}
+
 TEST_F(Intents, AnIntentThatIsRefusedWhenItIsSentAgainBeginsAnew) {
   bool lost = false;
   bool forgot = false;
