@@ -150,7 +150,7 @@ net::awaitable<Raw> fill(http::Timers* timers, Limit limit, std::shared_ptr<Raw>
   } else if ((co_await (std::move(work) || timers->sleep_for(*limit))).index() == 1) {
     late(*raw);
   }
-  co_return *raw;
+  co_return std::move(*raw);  // whoever was late has been cancelled and has ended
 }
 
 void node_is_late(Raw& raw) {
@@ -177,7 +177,7 @@ net::awaitable<void> ask_node(std::shared_ptr<Raw> into, std::shared_ptr<Peers> 
   } else {
     take_gossip(raw, std::move(*gossip), before);
   }
-  if (node.answered) {
+  if (node.answered && depth != Depth::kGossip) {
     if (!api::parse_version(node.version)) {
       const auto info = co_await peers->info(config.name);
       if (info) {
@@ -259,7 +259,7 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
   of_node->node.taken_at = clock->now();
   questions.push_back(
       fill(timers, limit, of_node, ask_node(of_node, peers, config, clock, depth), &node_is_late));
-  if (!config.agent_url.empty()) {
+  if (!config.agent_url.empty() && depth != Depth::kGossip) {
     const auto of_agent = std::make_shared<Raw>();
     questions.push_back(fill(timers, limit, of_agent, ask_for_facts(of_agent, peers, config, clock),
                              &agent_is_late));
@@ -318,8 +318,9 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
   return raws;
 }
 
+/// With `closely_at`, all the others are only asked for their gossip.
 net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, Depth depth,
-                                         Limit limit) {
+                                         Limit limit, std::string closely_at) {
   if (!config.credentials.empty()) {
     const auto found = network.credentials.find(config.credentials);
     if (!found) {
@@ -331,7 +332,9 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, 
   std::vector<net::awaitable<Raw>> questions;
   questions.reserve(config.nodes.size());
   for (const auto& node : config.nodes) {
-    questions.push_back(ask(peers, node, clock, &network.timers, depth, limit));
+    const bool near = closely_at.empty() || closely_at == node.name;
+    questions.push_back(
+        ask(peers, node, clock, &network.timers, near ? depth : Depth::kGossip, limit));
   }
   co_return co_await gather(std::move(questions));
 }
@@ -385,11 +388,19 @@ net::awaitable<Seen> look_at_certificate_within(Network network, Seen what, std:
 Observer::Observer(Network network) : state_(std::make_shared<State>(std::move(network))) {}
 Observer::~Observer() = default;
 
+// The coroutines may outlive the observer.
 net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth, Limit limit) {
-  // The coroutine may outlive the observer.
-  const auto state = state_;
+  return look(state_, std::move(config), depth, limit, {});
+}
+
+net::awaitable<ClusterSnapshot> Observer::watch(ClusterConfig config, std::string node) {
+  return look(state_, std::move(config), Depth::kQuick, std::nullopt, std::move(node));
+}
+
+net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, ClusterConfig config,
+                                               Depth depth, Limit limit, std::string closely_at) {
   const auto began = state->network.clock.monotonic();
-  auto raws = co_await ask_all(state->network, config, depth, limit);
+  auto raws = co_await ask_all(state->network, config, depth, limit, std::move(closely_at));
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
@@ -400,7 +411,7 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
   if (!limit) {
     state->memory.compare(snapshot, state->network.clock.monotonic());
   }
-  if (depth == Depth::kQuick || !state->network.served_certificate) {
+  if (depth != Depth::kThorough || !state->network.served_certificate) {
     co_return snapshot;
   }
   if (limit) {
@@ -443,7 +454,7 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
 
 net::awaitable<std::string> Observer::identity(ClusterConfig config) {
   const auto state = state_;
-  const auto raws = co_await ask_all(state->network, std::move(config), Depth::kQuick, {});
+  const auto raws = co_await ask_all(state->network, std::move(config), Depth::kQuick, {}, {});
   std::set<std::string> ids;
   for (const auto& raw : raws) {
     if (!raw.database_id.empty()) {

@@ -48,7 +48,8 @@ struct Network {
 
 /// How much a look asks the nodes for.
 enum class Depth : std::uint8_t {
-  kQuick,     ///< what tells how far things are
+  kGossip,    ///< what the nodes tell of themselves and of each other: who is there, who leads
+  kQuick,     ///< and what tells how far things are
   kThorough,  ///< all that gates look at: before something is planned or done
 };
 
@@ -66,11 +67,16 @@ class Observer {
   net::awaitable<planner::ClusterSnapshot> take(
       ClusterConfig config, Depth depth = Depth::kThorough,
       std::optional<std::chrono::milliseconds> limit = std::nullopt);
+  /// The same, quick, while something is done at `node`: of the others, kGossip.
+  net::awaitable<planner::ClusterSnapshot> watch(ClusterConfig config, std::string node);
   /// The database's identity as all members tell it; empty where it cannot be had.
   net::awaitable<std::string> identity(ClusterConfig config);
 
  private:
   struct State;
+  static net::awaitable<planner::ClusterSnapshot> look(
+      std::shared_ptr<State> state, ClusterConfig config, Depth depth,
+      std::optional<std::chrono::milliseconds> limit, std::string closely_at);
   std::shared_ptr<State> state_;
 };
 

@@ -37,6 +37,7 @@ net::awaitable<Answer> ask(std::shared_ptr<Peers> peers, std::string node, std::
 class CompareDigestsStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "compare_digests"; }
+  [[nodiscard]] bool looks_at_all_nodes() const override { return true; }
 
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto point = shared_point(context);

@@ -102,8 +102,10 @@ class StepKind {
   virtual net::awaitable<Readiness> prepare(StepContext context) = 0;
   /// Once per intent. The operation id is context.state.operation.
   virtual net::awaitable<ActAnswer> act(StepContext context) = 0;
-  /// Looks at the node until it can tell. Must not act.
+  /// Looks at the node until it can tell. Must not act. The snapshot's other nodes have what is in
+  /// their gossip, unless looks_at_all_nodes().
   virtual net::awaitable<Verdict> observe(StepContext context) = 0;
+  [[nodiscard]] virtual bool looks_at_all_nodes() const { return false; }
   /// False: it cannot be stopped, or the policy leaves it to end.
   [[nodiscard]] virtual bool can_interrupt(const StepContext& context, Interrupt why) const;
   /// Asks the node to stop what the step began; observe() then says kStopped. Asked again until the

@@ -40,6 +40,7 @@ std::optional<planner::Point> find_point(const planner::ClusterSnapshot& snapsho
 class ScavengePointStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "scavenge_point"; }
+  [[nodiscard]] bool looks_at_all_nodes() const override { return true; }
 
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();

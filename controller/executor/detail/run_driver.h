@@ -101,7 +101,13 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
 
   // run_surroundings.cpp
   void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
-  net::awaitable<planner::ClusterSnapshot> look(Depth depth = Depth::kQuick);
+  /// The cluster as it is registered, or as the plan has it.
+  [[nodiscard]] ClusterConfig cluster() const;
+  /// All that gates look at.
+  net::awaitable<planner::ClusterSnapshot> look();
+  /// How far the step is.
+  net::awaitable<planner::ClusterSnapshot> watch(const planner::Step& step);
+  void take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config);
   net::awaitable<void> nap(std::chrono::milliseconds duration);
   /// How long the step has been in its present state, whatever was done to the wall clock.
   std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;

@@ -72,26 +72,47 @@ net::awaitable<void> RunDriver::nap(std::chrono::milliseconds duration) {
   check();
 }
 
-net::awaitable<planner::ClusterSnapshot> RunDriver::look(Depth depth) {
-  check();
+ClusterConfig RunDriver::cluster() const {
   auto config = core_->parts.registry.find(run_->state.cluster);
-  if (!config) {
-    // Removed under a run: the nodes of the plan are still the ones to look at.
-    config = ClusterConfig{};
-    config->name = run_->state.cluster;
-    for (const auto& node : run_->state.plan->basis.nodes) {
-      config->nodes.push_back({node.name, node.url, node.agent_url});
-    }
+  if (config) {
+    return *std::move(config);
   }
-  auto snapshot = co_await core_->observer.take(*config, depth);
+  // Removed under a run: the nodes of the plan are still the ones to look at.
+  ClusterConfig planned;
+  planned.name = run_->state.cluster;
+  for (const auto& node : run_->state.plan->basis.nodes) {
+    planned.nodes.push_back({node.name, node.url, node.agent_url});
+  }
+  return planned;
+}
+
+net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
   check();
-  if (const auto& queries = run_->state.plan->policy.scavenge.queries;
-      depth == Depth::kThorough && !queries.empty()) {
+  const auto config = cluster();
+  auto snapshot = co_await core_->observer.take(config, Depth::kThorough);
+  check();
+  if (const auto& queries = run_->state.plan->policy.scavenge.queries; !queries.empty()) {
     snapshot.queries = co_await ask_queries(core_->parts.network, queries);
     check();
   }
+  take_in(snapshot, config);
+  co_return snapshot;
+}
+
+net::awaitable<planner::ClusterSnapshot> RunDriver::watch(const planner::Step& step) {
+  check();
+  const auto config = cluster();
+  const bool all = step.node.empty() || kind_of(step).looks_at_all_nodes();
+  auto snapshot = co_await (all ? core_->observer.take(config, Depth::kQuick)
+                                : core_->observer.watch(config, step.node));
+  check();
+  take_in(snapshot, config);
+  co_return snapshot;
+}
+
+void RunDriver::take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
   if (core_->parts.hours != nullptr && !is_broken("hours-ignored")) {
-    snapshot.hours = core_->parts.hours->hours(*config, run_->state.plan->policy.name,
+    snapshot.hours = core_->parts.hours->hours(config, run_->state.plan->policy.name,
                                                core_->parts.network.clock.now());
   }
   track_leader(snapshot);

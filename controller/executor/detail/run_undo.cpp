@@ -51,7 +51,7 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
       record(events::kUndoFailed, {{"step", step.id}, {"reason", std::move(reason)}});
       co_return;
     }
-    auto context = context_of(step, co_await look());
+    auto context = context_of(step, co_await watch(step));
     if (asked) {
       const auto verdict = co_await kind.observe_undo(context);
       check();

@@ -209,7 +209,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
     co_await nap(poll());
     co_return std::nullopt;
   }
-  auto context = context_of(step, co_await look(Depth::kThorough));
+  auto context = context_of(step, co_await look());
   auto closed = closed_gates(stage, step, context);
   if (closed.put_off) {
     co_return StepEnd::kPutOff;

@@ -45,7 +45,7 @@ net::awaitable<StepEnd> RunDriver::step_to_end(const planner::Stage& stage,
                                                const planner::Step& step) {
   if (broken().repeat_after_crash && (state_of(step).status == StepStatus::kActing ||
                                       state_of(step).status == StepStatus::kUnknown)) {
-    co_await act(stage, step, context_of(step, co_await look()), false);
+    co_await act(stage, step, context_of(step, co_await watch(step)), false);
   }
   for (;;) {
     check();

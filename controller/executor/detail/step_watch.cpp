@@ -89,7 +89,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
                                                              const planner::Step& step) {
   auto& kind = kind_of(step);
   for (;;) {
-    auto context = context_of(step, co_await look());
+    auto context = context_of(step, co_await watch(step));
     auto verdict = co_await kind.observe(context);
     check();
     // Seen to have ended, by others' work perhaps, while nobody has answered what was asked.

@@ -32,11 +32,12 @@ class ObserverTest : public ::testing::Test {
                                fmt::format("http://10.0.0.{}:2114", i)});
     }
   }
-  ClusterSnapshot take() {
+  ClusterSnapshot take() { return result_of(observer_.take(config_)); }
+  ClusterSnapshot result_of(net::awaitable<ClusterSnapshot> look) {
     std::optional<ClusterSnapshot> out;
-    net::co_spawn(
-        context_, observer_.take(config_),
-        [&out](std::exception_ptr, ClusterSnapshot snapshot) { out = std::move(snapshot); });
+    net::co_spawn(context_, std::move(look), [&out](std::exception_ptr, ClusterSnapshot snapshot) {
+      out = std::move(snapshot);
+    });
     EXPECT_TRUE(time_.run(context_, [&out] { return out.has_value(); }, std::chrono::minutes(1)));
     return *std::move(out);
   }
@@ -51,6 +52,20 @@ class ObserverTest : public ::testing::Test {
                              .credentials = credentials_,
                              .log = null_log()}};
 };
+
+TEST_F(ObserverTest, WatchesOneNodeAndHearsTheOthers) {
+  const auto snapshot = result_of(observer_.watch(config_, "n2"));
+  ASSERT_NE(snapshot.leader(), nullptr);
+  EXPECT_EQ(snapshot.leader()->name, "n1");
+  EXPECT_EQ(snapshot.voters(), 3U);
+  for (const auto& node : snapshot.nodes) {
+    const bool watched = node.name == "n2";
+    EXPECT_TRUE(node.answered && node.alive) << node.problem;
+    EXPECT_EQ(node.sees_priorities.size(), 3U);
+    EXPECT_EQ(node.agent_answered, watched);
+    EXPECT_EQ(node.scavenge_running.has_value(), watched);
+  }
+}
 
 TEST_F(ObserverTest, AsksEveryMemberAboutItself) {
   cluster_.points = {1'000};
