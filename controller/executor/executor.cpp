@@ -112,7 +112,7 @@ struct Executor::Impl {
   }
 
   Result<void> record(detail::Run& run, std::string_view type, const json& data) {
-    VERGER_CHECK(core->record(run, {NewEvent{std::string(type), data.dump()}}));
+    VERGER_CHECK(core->record(run, {{std::string(type), data}}));
     run.wake();
     return {};
   }
@@ -342,9 +342,7 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
   }
   const auto id = core.parts.random.uuid().to_string();
   auto run = std::make_shared<detail::Run>(core.parts.journal, id, core.parts.epoch);
-  auto data = json{{"cluster", plan->cluster}, {"hash", plan->hash}, {"by", by}};
-  data["plan"] = to_nlohmann(planner::to_json(*plan));
-  auto recorded = core.record(*run, {NewEvent{std::string(events::kRunStarted), data.dump()}});
+  auto recorded = core.record_start(*run, plan, std::move(by));
   if (!recorded) {
     co_return refused(recorded.error());
   }

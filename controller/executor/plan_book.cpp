@@ -64,7 +64,7 @@ Result<StoredPlan> PlanBook::read(const std::string& hash) const {
   if (!data.is_object() || events[0].type != events::kPlanMade) {
     return Error{Errc::kCorruption, fmt::format("{}: it does not begin with a plan", stream)};
   }
-  VERGER_TRY(auto plan, parse_plan(data.value("plan", json::object()).dump()));
+  VERGER_TRY(auto plan, parse_plan(data.value("plan", json::object())));
   return StoredPlan{std::make_shared<const planner::Plan>(std::move(plan)),
                     data.value("by", std::string()), events[0].at};
 }

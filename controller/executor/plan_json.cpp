@@ -161,9 +161,8 @@ planner::Stage stage_of(const json& value) {
 
 }  // namespace
 
-Result<planner::Plan> parse_plan(std::string_view text) {
+Result<planner::Plan> parse_plan(const json& value) {
   try {
-    const auto value = json::parse(text);
     planner::Plan out;
     out.cluster = value.at("cluster").get<std::string>();
     out.policy = policy_of(value.at("policy"));

@@ -121,28 +121,6 @@ std::string closed_gates(const std::string& before, json now, Ticks at) {
   return now.dump();
 }
 
-Result<void> begin(RunState& state, const JournalEvent& event, const json& data) {
-  VERGER_TRY(auto plan, parse_plan(data.at("plan").dump()));
-  state.id = event.stream.substr(event.stream.find('/') + 1);
-  state.cluster = data.at("cluster").get<std::string>();
-  state.started_by = data.value("by", std::string());
-  state.status = RunStatus::kRunning;
-  state.started_at = event.at;
-  for (const auto& stage : plan.stages) {
-    state.stages[stage.id] = StageState{};
-    if (stage.if_put_off.empty()) {
-      state.order.push_back(stage.id);
-    }
-    for (const auto& group : stage.groups) {
-      for (const auto& step : group) {
-        state.steps[step.id] = StepState{};
-      }
-    }
-  }
-  state.plan = std::make_shared<const planner::Plan>(std::move(plan));
-  return {};
-}
-
 /// Events about the run as a whole; false: it is none of them.
 bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) {
   const std::string_view type = event.type;
@@ -322,13 +300,46 @@ std::int32_t RunState::planned_moves() const {
   return static_cast<std::int32_t>(std::ranges::count_if(moves, &LeaderMove::planned));
 }
 
-Result<void> apply(RunState& state, const JournalEvent& event) {
-  try {
-    const auto data = json::parse(event.data);
-    state.revision = event.revision;
-    if (event.type == events::kRunStarted) {
-      return begin(state, event, data);
+void begin(RunState& state, const JournalEvent& event, std::shared_ptr<const planner::Plan> plan,
+           std::string by) {
+  state.revision = event.revision;
+  state.id = event.stream.substr(event.stream.find('/') + 1);
+  state.cluster = plan->cluster;
+  state.started_by = std::move(by);
+  state.status = RunStatus::kRunning;
+  state.started_at = event.at;
+  for (const auto& stage : plan->stages) {
+    state.stages[stage.id] = StageState{};
+    if (stage.if_put_off.empty()) {
+      state.order.push_back(stage.id);
     }
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        state.steps[step.id] = StepState{};
+      }
+    }
+  }
+  state.plan = std::move(plan);
+}
+
+Result<void> apply(RunState& state, const JournalEvent& event) {
+  const auto data = json::parse(event.data, nullptr, false);
+  if (!data.is_object()) {
+    return Error{Errc::kCorruption, fmt::format("{}, event {} ({}): not a JSON object",
+                                                event.stream, event.revision.value(), event.type)};
+  }
+  return apply(state, event, data);
+}
+
+Result<void> apply(RunState& state, const JournalEvent& event, const json& data) {
+  try {
+    if (event.type == events::kRunStarted) {
+      VERGER_TRY(auto plan, parse_plan(data.at("plan")));
+      begin(state, event, std::make_shared<const planner::Plan>(std::move(plan)),
+            data.value("by", std::string()));
+      return {};
+    }
+    state.revision = event.revision;
     if (!state.plan) {
       return Error{Errc::kCorruption,
                    fmt::format("{}: {} before it started", event.stream, event.type)};

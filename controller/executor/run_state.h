@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "controller/journal/journal.h"
 #include "engine/base/result.h"
 #include "planner/plan.h"
@@ -126,5 +128,10 @@ struct RunState {
 
 /// Folds one event in. Errors: kCorruption (an event that no run of ours writes).
 Result<void> apply(RunState& state, const JournalEvent& event);
+/// The same for whoever wrote the event: `data` is what its text says.
+Result<void> apply(RunState& state, const JournalEvent& event, const nlohmann::json& data);
+/// Folds in the first event, which holds `plan`, for whoever wrote it.
+void begin(RunState& state, const JournalEvent& event, std::shared_ptr<const planner::Plan> plan,
+           std::string by);
 
 }  // namespace verger::controller

@@ -8,6 +8,7 @@
 
 #include "controller/executor/events.h"
 #include "controller/scheduler/scheduler.h"
+#include "nodeagent/api/json_view.h"
 #include "nodeagent/http/loopback.h"
 
 namespace verger::controller {
@@ -48,10 +49,14 @@ struct Notifier::Impl {
     if (!may_be_told(event)) {
       return std::nullopt;
     }
-    const auto data = json::parse(event.data, nullptr, false);
-    if (!data.is_object()) {
+    const auto document = api::JsonDocument::parse(event.data, "event");
+    if (!document) {
       return std::nullopt;
     }
+    const auto text = [&document](std::string_view name) {
+      const auto value = document->root().find(name);
+      return value && value->is_string() ? value->string() : std::string();
+    };
     Notice out;
     std::string cluster;
     std::string run;
@@ -59,7 +64,7 @@ struct Notifier::Impl {
       if (event.type == events::kRunStarted) {
         out.moment = "started";
       } else if (event.type == events::kRunEnded) {
-        out.moment = data.value("state", std::string());
+        out.moment = text("state");
       } else if (event.type == events::kAlert) {
         out.moment = "waiting";
       } else {
@@ -73,7 +78,7 @@ struct Notifier::Impl {
       cluster = (*state)->cluster;
       out.policy = (*state)->plan->policy.name;
     } else if (event.type == events::kScheduleSettled) {
-      const auto outcome = data.value("outcome", std::string());
+      const auto outcome = text("outcome");
       if (outcome != "dropped" && outcome != "needs-approval") {
         return std::nullopt;
       }
@@ -84,12 +89,8 @@ struct Notifier::Impl {
     } else {
       return std::nullopt;
     }
-    out.body = {{"moment", out.moment},
-                {"policy", out.policy},
-                {"cluster", cluster},
-                {"run", run},
-                {"reason", data.value("reason", std::string())},
-                {"at", format_ticks(event.at)}};
+    out.body = {{"moment", out.moment}, {"policy", out.policy},     {"cluster", cluster},
+                {"run", run},           {"reason", text("reason")}, {"at", format_ticks(event.at)}};
     return out;
   }
 

@@ -7,6 +7,7 @@
 
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/detail/waker.h"
+#include "controller/executor/events.h"
 #include "engine/base/assert.h"
 
 // A run's life: events into the journal and into its state, and starting over from the journal
@@ -31,18 +32,35 @@ void Run::stop_deadlines(Monotonic begin, Monotonic end) {
   }
 }
 
-Result<void> Core::record(Run& run, std::vector<NewEvent> new_events) {
-  auto written = run.writer.append(std::move(new_events));
-  if (!written) {
-    if (written.error().code == Errc::kRefused) {
-      stopping = true;
-      parts.network.log.error("another controller has taken over; nothing is done any more",
-                              {{"epoch", std::to_string(parts.epoch.value())}});
-    }
-    return written.error();
+Result<std::vector<JournalEvent>> Core::write(Run& run, std::vector<NewEvent> events) {
+  auto written = run.writer.append(std::move(events));
+  if (!written && written.error().code == Errc::kRefused) {
+    stopping = true;
+    parts.network.log.error("another controller has taken over; nothing is done any more",
+                            {{"epoch", std::to_string(parts.epoch.value())}});
   }
-  for (const auto& event : *written) {
-    const auto applied = apply(run.state, event);
+  return written;
+}
+
+Result<void> Core::record_start(Run& run, std::shared_ptr<const planner::Plan> plan,
+                                std::string by) {
+  auto text = fmt::format(R"({{"by":{},"cluster":{},"hash":{},"plan":{}}})",
+                          planner::json_quoted(by), planner::json_quoted(plan->cluster),
+                          planner::json_quoted(plan->hash), planner::to_json(*plan).text());
+  VERGER_TRY(const auto written, write(run, {{std::string(events::kRunStarted), std::move(text)}}));
+  begin(run.state, written.front(), std::move(plan), std::move(by));
+  return {};
+}
+
+Result<void> Core::record(Run& run, std::vector<RunEvent> new_events) {
+  std::vector<NewEvent> texts;
+  texts.reserve(new_events.size());
+  for (const auto& event : new_events) {
+    texts.push_back({event.type, event.data.dump()});
+  }
+  VERGER_TRY(const auto written, write(run, std::move(texts)));
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const auto applied = apply(run.state, written[i], new_events[i].data);
     VERGER_ASSERT(applied.has_value());
   }
   if (has_ended(run.state.status) || run.state.revision.value() - run.snapshot_tried.value() >=

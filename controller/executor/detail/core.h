@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "controller/cluster/running_count.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/run_snapshot.h"
@@ -24,6 +26,12 @@ struct JournalTrouble {
 /// Wakes one sleeping coroutine of a run. Owned by the coroutine alone: it must go with its
 /// executor, whatever else still lives.
 struct Waker;
+
+/// An event of a run that is to be journaled.
+struct RunEvent {
+  std::string type;
+  nlohmann::json data;
+};
 
 struct Run {
   Run(Journal& journal, const std::string& id, ControllerEpoch epoch)
@@ -84,12 +92,17 @@ struct Core {
   PlanBook plans;
 
   /// Journals and folds in. Errors: the journal's; kRefused also sets `stopping`.
-  Result<void> record(Run& run, std::vector<NewEvent> events);
+  Result<void> record(Run& run, std::vector<RunEvent> events);
+  /// The same of the first event.
+  Result<void> record_start(Run& run, std::shared_ptr<const planner::Plan> plan, std::string by);
   /// The run's state as the journal has it, into a fresh Run's members.
   Result<void> reload(Run& run);
   /// Lets the journal keep what the run's events add up to now. A failure is logged: it costs time
   /// at the next start, no more.
   void keep_snapshot(Run& run);
+
+ private:
+  Result<std::vector<JournalEvent>> write(Run& run, std::vector<NewEvent> events);
 };
 
 /// Drives a run to its end, or until the executor stops. Never throws.

@@ -13,8 +13,6 @@
 // are taken back is in run_undo.cpp, one step in step_*.cpp.
 namespace verger::controller::detail {
 
-using nlohmann::json;
-
 namespace {
 
 bool has_ended_step(StepStatus status) {
@@ -176,10 +174,8 @@ std::string RunDriver::why_undone(const planner::Stage& stage) const {
 net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::string reason) {
   switch (stage.on_failure) {
     case planner::FailureRule::kStop:
-      record_all(
-          {{std::string(events::kStageEnded),
-            json{{"stage", stage.id}, {"state", "failed"}}.dump()},
-           {std::string(events::kRunEnded), json{{"state", "failed"}, {"reason", reason}}.dump()}});
+      record_all({{std::string(events::kStageEnded), {{"stage", stage.id}, {"state", "failed"}}},
+                  {std::string(events::kRunEnded), {{"state", "failed"}, {"reason", reason}}}});
       co_return;
     case planner::FailureRule::kSkipNode: {
       std::set<std::string> nodes;
@@ -213,10 +209,8 @@ net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::str
         record(events::kStageEnded, {{"stage", stage.id}, {"state", "undone"}});
         co_return;
       }
-      record_all(
-          {{std::string(events::kStageEnded),
-            json{{"stage", stage.id}, {"state", "undone"}}.dump()},
-           {std::string(events::kRunEnded), json{{"state", "failed"}, {"reason", reason}}.dump()}});
+      record_all({{std::string(events::kStageEnded), {{"stage", stage.id}, {"state", "undone"}}},
+                  {std::string(events::kRunEnded), {{"state", "failed"}, {"reason", reason}}}});
       co_return;
   }
 }

@@ -93,8 +93,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<std::optional<StepEnd>> watch_step(const planner::Stage& stage,
                                                     const planner::Step& step);
   /// Each journals `news` too.
-  void tell_progress(const planner::Step& step, const Verdict& verdict, std::vector<NewEvent> news);
-  void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<NewEvent> news);
+  void tell_progress(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
+  void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
   /// What has not arrived is asked for again. False: it is given up, and the step begins anew.
   net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
                                  StepContext context);
@@ -113,7 +113,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;
   std::chrono::milliseconds in_reason(const planner::Step& step) const;
   /// Events for those that the run does not have yet.
-  [[nodiscard]] std::vector<NewEvent> new_values(
+  [[nodiscard]] std::vector<RunEvent> new_values(
       const std::map<std::string, std::string>& values) const;
   /// An attempt came to nothing: the next one begins later, twice as late each time, up to half a
   /// minute. A person is told when that goes on.
@@ -121,8 +121,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   StepContext context_of(const planner::Step& step, planner::ClusterSnapshot snapshot) const;
   StepState& state_of(const planner::Step& step) { return run_->state.steps.at(step.id); }
   StepKind& kind_of(const planner::Step& step) const;
-  void record(std::string_view type, const nlohmann::json& data);
-  void record_all(std::vector<NewEvent> events);
+  void record(std::string_view type, nlohmann::json data);
+  void record_all(std::vector<RunEvent> events);
   void alert_once(std::string_view step, std::string_view what, std::string reason);
   /// Tells a person of a node that has been silent for minutes, such as one that crashed in
   /// resigning and that nothing starts again.

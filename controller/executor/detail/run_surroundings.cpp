@@ -42,7 +42,7 @@ void RunDriver::check() const {
   }
 }
 
-void RunDriver::record_all(std::vector<NewEvent> new_events) {
+void RunDriver::record_all(std::vector<RunEvent> new_events) {
   check();
   auto recorded = core_->record(*run_, std::move(new_events));
   if (!recorded) {
@@ -53,8 +53,10 @@ void RunDriver::record_all(std::vector<NewEvent> new_events) {
   }
 }
 
-void RunDriver::record(std::string_view type, const json& data) {
-  record_all({NewEvent{std::string(type), data.dump()}});
+void RunDriver::record(std::string_view type, json data) {
+  std::vector<RunEvent> one;
+  one.push_back({std::string(type), std::move(data)});
+  record_all(std::move(one));
 }
 
 void RunDriver::failpoint([[maybe_unused]] const planner::Step& step,
@@ -117,7 +119,6 @@ void RunDriver::take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig&
   }
   track_leader(snapshot);
   track_silence(snapshot);
-  co_return snapshot;
 }
 
 void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
@@ -211,14 +212,13 @@ std::chrono::milliseconds RunDriver::in_reason(const planner::Step& step) const 
   return std::chrono::duration_cast<std::chrono::milliseconds>(monotonic() - began.at);
 }
 
-std::vector<NewEvent> RunDriver::new_values(
+std::vector<RunEvent> RunDriver::new_values(
     const std::map<std::string, std::string>& values) const {
-  std::vector<NewEvent> out;
+  std::vector<RunEvent> out;
   for (const auto& [name, value] : values) {
     const auto known = run_->state.values.find(name);
     if (known == run_->state.values.end() || parsed(known->second) != parsed(value)) {
-      out.push_back(
-          {std::string(events::kRunValue), json{{"name", name}, {"value", parsed(value)}}.dump()});
+      out.push_back({std::string(events::kRunValue), {{"name", name}, {"value", parsed(value)}}});
     }
   }
   return out;

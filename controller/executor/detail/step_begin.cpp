@@ -235,7 +235,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
     case Readiness::Kind::kNotNeeded: {
       auto news = new_values(readiness.values);
       news.push_back({std::string(events::kStepDone),
-                      json{{"step", step.id}, {"result", parsed(readiness.note)}}.dump()});
+                      {{"step", step.id}, {"result", parsed(readiness.note)}}});
       record_all(std::move(news));
       co_return StepEnd::kDone;
     }

@@ -28,14 +28,14 @@ bool ends_intent(Verdict::Kind kind) {
   return false;
 }
 
-NewEvent new_event(std::string_view type, const json& data) {
-  return {std::string(type), data.dump()};
+RunEvent new_event(std::string_view type, json data) {
+  return {std::string(type), std::move(data)};
 }
 
 }  // namespace
 
 void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
-                              std::vector<NewEvent> news) {
+                              std::vector<RunEvent> news) {
   const auto& state = state_of(step);
   auto& told = run_->progress_told[step.id];
   const bool memo_is_new = !parsed(verdict.memo).empty();
@@ -53,7 +53,7 @@ void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
 }
 
 void RunDriver::tell_unknown(const planner::Step& step, const Verdict& verdict,
-                             std::vector<NewEvent> news) {
+                             std::vector<RunEvent> news) {
   const auto& state = state_of(step);
   if (state.status != StepStatus::kUnknown || state.reason != verdict.note) {
     news.push_back(new_event(events::kStepUnknown, {{"step", step.id}, {"reason", verdict.note}}));
@@ -101,8 +101,8 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
                  .values = {}};
     }
     auto news = new_values(verdict.values);
-    const auto record_end = [&](std::string_view type, const json& data) {
-      news.push_back(new_event(type, data));
+    const auto record_end = [&](std::string_view type, json data) {
+      news.push_back(new_event(type, std::move(data)));
       record_all(std::move(news));
     };
     switch (verdict.kind) {
