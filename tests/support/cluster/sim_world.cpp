@@ -99,11 +99,23 @@ const std::string& SimWorld::machine_of(const std::string& host) const {
 }
 
 void SimWorld::schedule(std::chrono::nanoseconds delay, Action action) {
-  queue_.push(Event{now_ + delay, next_sequence_++, std::move(action)});
+  put(delay, {std::move(action)});
 }
 
 void SimWorld::schedule_for_hosts(std::chrono::nanoseconds delay, Action action) {
-  queue_.push(Event{now_ + delay, next_sequence_++, std::move(action), /*any_host=*/false});
+  put(delay, {std::move(action), /*any_host=*/false});
+}
+
+void SimWorld::put(std::chrono::nanoseconds delay, Event event) {
+  std::size_t index = events_.size();
+  if (unused_events_.empty()) {
+    events_.push_back(std::move(event));
+  } else {
+    index = unused_events_.back();
+    unused_events_.pop_back();
+    events_[index] = std::move(event);
+  }
+  queue_.push({now_ + delay, next_sequence_++, index});
 }
 
 void SimWorld::bury_the_dead() {
@@ -118,7 +130,7 @@ void SimWorld::bury_the_dead() {
 }
 
 void SimWorld::poll() {
-  do {
+  while (any_woken_ || any_dying_) {
     any_woken_ = false;
     for (auto& [name, host] : hosts_) {
       if (std::exchange(host->woken_, false)) {
@@ -128,7 +140,7 @@ void SimWorld::poll() {
       }
     }
     bury_the_dead();
-  } while (any_woken_);
+  }
 }
 
 void SimWorld::wake_all() {
@@ -152,11 +164,13 @@ void SimWorld::carry_out_next() {
     before_event();
     bury_the_dead();
   }
-  // The action is taken out before it runs: it may schedule.
-  auto event = std::move(const_cast<Event&>(queue_.top()));
+  const auto due = queue_.top();
   queue_.pop();
-  now_ = event.at;
-  ++events_;
+  // Taken out before it runs: it may schedule.
+  auto event = std::move(events_[due.event]);
+  unused_events_.push_back(due.event);
+  now_ = due.at;
+  ++carried_out_;
   event.action();
   if (event.any_host) {
     wake_all();

@@ -99,6 +99,8 @@ class SimWorld {
   using Action = std::move_only_function<void()>;
   /// Runs `action` at now + delay, outside of any host. It may set any process to work.
   void schedule(std::chrono::nanoseconds delay, Action action);
+  /// The same of what concerns no process, or tells by SimHost::wake() and spawn() which ones.
+  void schedule_for_hosts(std::chrono::nanoseconds delay, Action action);
   /// Lets every host run until nothing is ready, then carries out the next event, moving time
   /// forward to it. False when nothing is left to happen.
   bool step();
@@ -106,7 +108,7 @@ class SimWorld {
   /// True as soon as `done` holds; false when `limit` of virtual time has passed.
   bool run_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
   /// Events carried out so far.
-  [[nodiscard]] std::uint64_t events() const { return events_; }
+  [[nodiscard]] std::uint64_t events() const { return carried_out_; }
 
   /// Called before each event: the place for a simulation's random crashes. May crash hosts.
   std::function<void()> before_event;
@@ -121,18 +123,19 @@ class SimWorld {
   friend class SimTransport;
   friend struct SimLink;
   struct Event {
-    Monotonic at{};
-    std::uint64_t sequence = 0;
     Action action;
     bool any_host = true;  ///< any process may have work after it, not only those that it wakes
   };
-  struct Later {
-    bool operator()(const Event& a, const Event& b) const {
+  /// What the queue moves around in place of events.
+  struct Due {
+    Monotonic at{};
+    std::uint64_t sequence = 0;
+    std::size_t event = 0;  ///< index in events_
+    friend bool operator>(const Due& a, const Due& b) {
       return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
     }
   };
-  /// An action that tells by SimHost::wake() which processes have work after it.
-  void schedule_for_hosts(std::chrono::nanoseconds delay, Action action);
+  void put(std::chrono::nanoseconds delay, Event event);
   /// Lets the processes that were woken run until nothing is ready.
   void poll();
   void wake_all();
@@ -150,8 +153,10 @@ class SimWorld {
   Monotonic now_{0};
   SeededRandom random_;
   std::uint64_t next_sequence_ = 0;
-  std::uint64_t events_ = 0;
-  std::priority_queue<Event, std::vector<Event>, Later> queue_;
+  std::uint64_t carried_out_ = 0;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
+  std::vector<Event> events_;
+  std::vector<std::size_t> unused_events_;
   std::map<std::string, std::unique_ptr<SimHost>> hosts_;
   std::set<std::pair<std::string, std::string>> cuts_;
   SimHost* running_ = nullptr;
