@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/cluster/cluster_events.h"
 #include "controller/executor/events.h"
 
 namespace verger::sim {
 
-using nlohmann::json;
 using std::chrono::milliseconds;
 namespace events = controller::events;
 
@@ -97,8 +94,16 @@ void Judge::run_event(const controller::JournalEvent& event) {
   if (type == events::kRunStarted || type == events::kStepActed || type == events::kStepProgress) {
     return;  // long, many, and nothing is judged by them
   }
-  const auto data = json::parse(event.data, nullptr, false);
-  const auto text = [&data](const char* name) { return data.value(name, std::string()); };
+  const auto document = api::JsonDocument::parse(event.data, "event");
+  if (!document) {
+    violation(fmt::format("{} {} is not JSON: {}", event.stream, type, event.data));
+    return;
+  }
+  const auto data = document->root();
+  const auto text = [&data](std::string_view name) {
+    const auto value = data.find(name);
+    return value && value->is_string() ? value->string() : std::string();
+  };
   if (type == events::kStepIntended || type == events::kUndoIntended) {
     const auto step = text("step");
     const auto operation = text("operation");
@@ -123,12 +128,13 @@ void Judge::run_event(const controller::JournalEvent& event) {
     close(text("step"), /*skipped=*/true);
   } else if (type == events::kStepDone) {
     const auto step = text("step");
-    step_done(step, data.value("result", json()).dump());
+    step_done(step, data.find("result"));
     close(step, /*skipped=*/false);
   } else if (type == events::kNodeSkipped) {
     skipped_nodes_.insert(text("node"));
   } else if (type == events::kLeaderMoved) {
-    if (data.value("planned", false) && ++planned_moves_ > 1) {
+    const auto planned = data.find("planned");
+    if (planned && planned->boolean() && ++planned_moves_ > 1) {
       violation("the journal has a second planned move of the leader");
     }
   } else if (type == events::kRunPausing || type == events::kRunPaused) {
@@ -148,16 +154,16 @@ void Judge::run_event(const controller::JournalEvent& event) {
   }
 }
 
-void Judge::step_done(const std::string& step, const std::string& result) {
+void Judge::step_done(const std::string& step, std::optional<api::JsonView> result) {
   if (!is_scavenge(step)) {
     return;
   }
   const auto node = node_of(step);
   const auto& database = site_.model().database(node);
-  const auto parsed = json::parse(result, nullptr, false);
-  const auto point = parsed.is_object() ? parsed.value("point", json()) : json();
-  if (point.is_object()) {
-    const auto number = point.value("number", std::int64_t{-1});
+  const auto point = result ? result->find("point") : std::nullopt;
+  if (point && point->is_object()) {
+    const auto said = point->find("number");
+    const auto number = said ? said->signed_number().value_or(-1) : -1;
     // A later point covers it.
     if (database.finished.lower_bound(number) == database.finished.end() &&
         !replaced_.contains(node)) {
@@ -167,7 +173,8 @@ void Judge::step_done(const std::string& step, const std::string& result) {
     return;
   }
   if (site_.has_agents()) {
-    violation(fmt::format("{} is done without a point: {}", step, result));
+    violation(
+        fmt::format("{} is done without a point: {}", step, result ? result->text() : "no result"));
   } else if (step.starts_with("scavenge-") && database.finished.empty() &&
              !replaced_.contains(node)) {
     // Which point cannot be told without an agent, but one it must be.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nodeagent/api/json_view.h"
 #include "tests/simulation/control/scenario.h"
 
 namespace verger::sim {
@@ -48,7 +49,7 @@ class Judge {
   void operation(const std::string& node, const agent::OperationRecord& record);
   void started(const std::string& node, bool foreign);
   void resigned(const std::string& node);
-  void step_done(const std::string& step, const std::string& result);
+  void step_done(const std::string& step, std::optional<api::JsonView> result);
   void close(const std::string& step, bool skipped);
   void check_quorum(const std::string& node, std::string_view what);
   [[nodiscard]] bool denied_for(std::chrono::milliseconds duration) const;

@@ -40,7 +40,7 @@ ModelCluster::ModelCluster(testing::SimWorld& world, ModelOptions options, std::
 }
 
 void ModelCluster::begin() {
-  world_.schedule(options_.tick, [this] {
+  world_.schedule_for_hosts(options_.tick, [this] {
     tick();
     begin();
   });

@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
+#include "nodeagent/api/json_writer.h"
 #include "nodeagent/http/message.h"
 #include "tests/simulation/control/model.h"
 
 // The node interface of the model, as docs/formats/node-interface.md has it.
 namespace verger::sim {
 
-using nlohmann::json;
 using std::chrono::milliseconds;
 
 namespace {
@@ -43,6 +43,22 @@ api::ScavengePoint to_api(const streams::ScavengePoint& point) {
           .position = point.position.value(),
           .effective_now = format_ticks(point.effective_now),
           .threshold = point.threshold};
+}
+
+/// What the event holds: JSON, which the feed has in a string.
+std::string data_of(const api::ScavengeEvent& event) {
+  api::JsonWriter out;
+  out.begin_object()
+      .member("scavengeId", event.scavenge_id)
+      .member("nodeEndpoint", event.node_endpoint)
+      .member("result", event.result)
+      .member("timeTaken", event.time_taken)
+      .member("spaceSaved", event.space_saved)
+      .member("maxChunkScavenged", event.max_chunk_scavenged);
+  if (!event.error.empty()) {
+    out.member("error", event.error);
+  }
+  return out.end_object().take();
 }
 
 std::string_view phase_of(scavenge::Stage stage) {
@@ -331,31 +347,27 @@ http::Response ModelNode::gossip() {
 }
 
 http::Response ModelNode::history(std::string_view id, std::size_t count) const {
-  auto entries = json::array();
+  api::JsonWriter out;
+  out.begin_object().name("entries").begin_list();
   const auto end = cluster_.visible(cluster_.members_[index_]);
-  bool any = false;
-  for (auto i = end; i > 0 && entries.size() < count; --i) {
+  std::size_t told = 0;
+  for (auto i = end; i > 0 && told < count; --i) {
     const auto& event = cluster_.log_[i - 1].event;
     if (!event || (!id.empty() && event->scavenge_id != id)) {
       continue;
     }
-    any = true;
-    const json data{{"scavengeId", event->scavenge_id},
-                    {"nodeEndpoint", event->node_endpoint},
-                    {"result", event->result},
-                    {"error", event->error.empty() ? json() : json(event->error)},
-                    {"timeTaken", event->time_taken},
-                    {"spaceSaved", event->space_saved},
-                    {"maxChunkScavenged", event->max_chunk_scavenged}};
-    entries.push_back({{"eventType", event->type},
-                       {"eventNumber", i - 1},
-                       {"positionEventNumber", i - 1},
-                       {"data", data.dump()}});
+    ++told;
+    out.begin_object()
+        .member("eventType", event->type)
+        .member("eventNumber", i - 1)
+        .member("positionEventNumber", i - 1)
+        .member("data", data_of(*event))
+        .end_object();
   }
-  if (!any) {
+  if (told == 0) {
     return text_answer(404, "");
   }
-  return json_answer(json{{"entries", std::move(entries)}}.dump());
+  return json_answer(out.end_list().end_object().take());
 }
 
 }  // namespace verger::sim

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/json_view.h"
+
 namespace verger::sim {
 
 using nlohmann::json;
@@ -32,9 +34,21 @@ std::string text_of(const Result<http::Response>& answer) {
   return answer ? fmt::format("{} {}", answer->status, answer->body) : answer.error().message;
 }
 
-std::string member(const std::string& body, const char* name) {
-  const auto parsed = json::parse(body, nullptr, false);
-  return parsed.is_object() ? parsed.value(name, std::string()) : std::string();
+std::string member(api::JsonView object, std::string_view name) {
+  const auto found = object.find(name);
+  return found && found->is_string() ? found->string() : std::string();
+}
+
+std::string member(const std::string& body, std::string_view name) {
+  const auto parsed = api::JsonDocument::parse(body, "answer");
+  return parsed ? member(parsed->root(), name) : std::string();
+}
+
+/// Of the run that is last in the list; empty: there is none.
+std::string last_run(const std::string& body) {
+  const auto listed = api::JsonDocument::parse(body, "runs");
+  const auto runs = listed ? listed->root().find("runs") : std::nullopt;
+  return runs && !runs->values().empty() ? member(runs->values().back(), "id") : std::string();
 }
 
 std::string cluster_json(Site& site) {
@@ -83,9 +97,8 @@ net::awaitable<void> Operator::work(Site& site, const Scenario& scenario,
       co_await timers.sleep_for(kAgain);
       continue;
     }
-    const auto listed = json::parse(runs->body, nullptr, false);
-    if (listed.is_object() && !listed["runs"].empty()) {
-      state->run = listed["runs"].back().value("id", std::string());
+    if (auto run = last_run(runs->body); !run.empty()) {
+      state->run = std::move(run);
       co_return;
     }
     if (scenario.scheduled && !state->by_hand) {
