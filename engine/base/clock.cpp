@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 
 namespace verger {
 namespace {
@@ -67,6 +68,15 @@ constexpr std::int64_t days_of(const Date& date) {
 
 static_assert(days_of({1970, 1, 1}) * kTicksPerDay == kUnixEpoch.value());
 static_assert(days_of({9999, 12, 31}) * kTicksPerDay + kTicksPerDay - 1 == kMaxTicks.value());
+
+/// With leading zeros.
+void append_digits(std::string& text, std::int64_t value, std::size_t count) {
+  const auto end = text.size() + count;
+  text.resize(end);
+  for (std::size_t i = 1; i <= count; ++i, value /= 10) {
+    text[end - i] = static_cast<char>('0' + value % 10);
+  }
+}
 
 /// Takes pieces from the front of a text.
 class Scanner {
@@ -152,10 +162,18 @@ std::string format_ticks(Ticks time) {
   const auto date = date_of(time.value() / kTicksPerDay);
   const std::int64_t seconds = time.value() % kTicksPerDay / kTicksPerSecond;
   const std::int64_t fraction = time.value() % kTicksPerSecond;
-  auto text = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.year, date.month, date.day,
-                          seconds / 3600, seconds / 60 % 60, seconds % 60);
+  std::string text;
+  text.reserve(sizeof "2024-01-02T03:04:05.1234567Z");
+  append_digits(text, date.year, 4);
+  for (const auto& [mark, value] :
+       {std::pair('-', date.month), std::pair('-', date.day), std::pair('T', seconds / 3600),
+        std::pair(':', seconds / 60 % 60), std::pair(':', seconds % 60)}) {
+    text += mark;
+    append_digits(text, value, 2);
+  }
   if (fraction != 0) {
-    text += fmt::format(".{:07}", fraction);
+    text += '.';
+    append_digits(text, fraction, 7);
     text.erase(text.find_last_not_of('0') + 1);
   }
   text += 'Z';
