@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/detail/json_escape.h"
+#include "engine/base/json_escape.h"
 
 namespace verger::planner {
 
@@ -35,7 +35,7 @@ void append_escaped(std::string& out, char c) {
 void append_json_quoted(std::string& out, std::string_view text) {
   out += '"';
   for (;;) {
-    const auto plain = detail::plain_length(text);
+    const auto plain = plain_length(text);
     out += text.substr(0, plain);
     if (plain == text.size()) {
       break;

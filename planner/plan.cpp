@@ -213,6 +213,10 @@ Json to_json(const Plan& plan) {
 
 std::string hashed_text(const Plan& plan) { return detail::HashedText(nullptr).of(plan); }
 
+std::string text_of(const Plan& plan) {
+  return detail::HashedText(nullptr, /*whole=*/true).of(plan);
+}
+
 std::string hash_of(const Plan& plan) {
   Sha256 digest;
   const auto rest = detail::HashedText(&digest).of(plan);

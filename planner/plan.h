@@ -125,6 +125,8 @@ Json hashed_json(const Plan& plan);
 /// hashed_json(plan).text(), written straight: a plan of a thousand nodes has megabytes.
 std::string hashed_text(const Plan& plan);
 Json to_json(const Plan& plan);
+/// to_json(plan).text(), written straight.
+std::string text_of(const Plan& plan);
 Json to_json(const Refusal& refusal);
 Json to_json(const Policy& policy);
 std::string hash_of(const Plan& plan);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json_depth.h"
+#include "engine/base/json_escape.h"
 #include "nodeagent/api/json_text.h"
 
 namespace verger::api {
@@ -171,7 +172,11 @@ class JsonDocument::Parser {
   bool read_string() {
     const auto begin = ++at_;
     bool escaped = false;
-    while (!at_end()) {
+    for (;;) {
+      at_ += plain_ascii_length(text_.substr(at_));
+      if (at_end()) {
+        return false;
+      }
       const auto c = static_cast<unsigned char>(text_[at_]);
       if (c == '"') {
         add(Kind::kString, begin, at_);
@@ -187,13 +192,10 @@ class JsonDocument::Parser {
         if (!skip_escape()) {
           return false;
         }
-      } else if (c < 0x80) {
-        ++at_;
       } else if (!skip_utf8(c)) {
         return false;
       }
     }
-    return false;
   }
 
   bool skip_escape() {

@@ -1,18 +1,15 @@
 #include "nodeagent/api/json_writer.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_escape.h"
 #include "nodeagent/api/json_text.h"
 #include "nodeagent/api/json_view.h"
 
 namespace verger::api {
 namespace {
-
-bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
-bool needs_escape(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\'; }
 
 void append_escaped(std::string& out, char c) {
   constexpr std::string_view kShort = "\"\"\\\\\bb\ff\nn\rr\tt";  // a character and its letter
@@ -30,19 +27,21 @@ void append_escaped(std::string& out, char c) {
 
 JsonWriter& JsonWriter::value(std::string_view text) {
   separate();
-  if (!std::ranges::all_of(text, is_ascii)) {
-    text_ += to_text(nlohmann::json(text));  // which knows what UTF-8 is
-    return *this;
-  }
+  const auto begin = text_.size();
   text_ += '"';
-  for (;;) {
-    const auto next = std::ranges::find_if(text, needs_escape);
-    text_.append(text.begin(), next);
-    if (next == text.end()) {
+  for (auto rest = text;;) {
+    const auto plain = plain_ascii_length(rest);
+    text_ += rest.substr(0, plain);
+    if (plain == rest.size()) {
       break;
     }
-    append_escaped(text_, *next);
-    text = std::string_view(next + 1, text.end());
+    if (static_cast<unsigned char>(rest[plain]) >= 0x80) {
+      text_.resize(begin);
+      text_ += to_text(nlohmann::json(text));  // which knows what UTF-8 is
+      return *this;
+    }
+    append_escaped(text_, rest[plain]);
+    rest.remove_prefix(plain + 1);
   }
   text_ += '"';
   return *this;

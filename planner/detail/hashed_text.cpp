@@ -4,7 +4,8 @@
 #include <cstring>
 #include <fmt/format.h>
 
-#include "planner/detail/json_escape.h"
+#include "engine/base/clock.h"
+#include "engine/base/json_escape.h"
 
 namespace verger::planner::detail {
 namespace {
@@ -19,6 +20,18 @@ std::string HashedText::of(const Plan& plan) {
   plain("{\"basis\":");
   list(plan.basis.nodes, [this](const BasisNode& node) { write(node); });
   text(",\"cluster\":", plan.cluster);
+  if (whole_) {
+    plain(",\"forecast\":");
+    list(plan.forecast, [this](const auto& each) {
+      text("{\"node\":", each.node);
+      text(",\"row\":", each.row);
+      plain("}");
+    });
+    text(",\"hash\":", plan.hash);
+    text(",\"madeAt\":", format_ticks(plan.made_at));
+    plain(",\"notes\":");
+    list(plan.notes, [this](const std::string& note) { text("", note); });
+  }
   plain(",\"policy\":");
   plain(to_json(plan.policy).text());
   plain(",\"stages\":");
@@ -111,6 +124,10 @@ void HashedText::write(const Step& step) {
   plain(",\"cost\":{\"leaderMove\":");
   plain(step.cost.leader_move ? "true" : "false");
   number(",\"quorumMargin\":", step.cost.quorum_margin);
+  if (whole_) {
+    number("},\"expected\":{\"highMs\":", step.expected.high_ms);
+    number(",\"lowMs\":", step.expected.low_ms);
+  }
   plain("},\"gates\":");
   write_gates(step.gates);
   text(",\"id\":", step.id);

@@ -8,12 +8,12 @@
 
 namespace verger::planner::detail {
 
-/// Writes what hashed_json() would give, members in the order of their names, and hashes it piece
-/// by piece: a plan of a thousand nodes has megabytes of it.
+/// Writes what hashed_json() or, with `whole`, to_json() would give, members in the order of their
+/// names, and hashes it piece by piece: a plan of a thousand nodes has megabytes of it.
 class HashedText {
  public:
   /// With `digest` the text goes there, and what is left of it is the result.
-  explicit HashedText(Sha256* digest) : digest_(digest) {}
+  explicit HashedText(Sha256* digest, bool whole = false) : digest_(digest), whole_(whole) {}
   std::string of(const Plan& plan);
 
  private:
@@ -31,6 +31,7 @@ class HashedText {
   void hand_on();
 
   Sha256* digest_;
+  bool whole_;  ///< with what does not count for the hash
   std::string out_;
   std::size_t used_ = 0;  ///< of out_; the rest is room
   /// The steps of a plan have few different lists of gates.

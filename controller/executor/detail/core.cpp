@@ -46,7 +46,7 @@ Result<void> Core::record_start(Run& run, std::shared_ptr<const planner::Plan> p
                                 std::string by) {
   auto text = fmt::format(R"({{"by":{},"cluster":{},"hash":{},"plan":{}}})",
                           planner::json_quoted(by), planner::json_quoted(plan->cluster),
-                          planner::json_quoted(plan->hash), planner::to_json(*plan).text());
+                          planner::json_quoted(plan->hash), planner::text_of(*plan));
   VERGER_TRY(const auto written, write(run, {{std::string(events::kRunStarted), std::move(text)}}));
   begin(run.state, written.front(), std::move(plan), std::move(by));
   return {};

@@ -86,6 +86,16 @@ TEST(PlanHash, IsWhatItWasBefore) {
   }
 }
 
+TEST(PlanText, IsWhatAllOfThePlanSays) {
+  for (const auto& one : hash_cases()) {
+    SCOPED_TRACE(one.name);
+    auto plan = make_plan(one.snapshot, one.policy);
+    ASSERT_TRUE(plan) << plan.error().front().message;
+    plan->notes.emplace_back("a \"note\"");
+    EXPECT_EQ(text_of(*plan), to_json(*plan).text());
+  }
+}
+
 TEST(PlanHash, QuotesEscapeACharacterWhereverItStands) {
   const std::string plain(25, '~');
   EXPECT_EQ(json_quoted(plain), '"' + plain + '"');
