@@ -73,9 +73,10 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
                                              StepContext context, bool again);
   net::awaitable<void> wait_for_gate(const planner::Stage& stage, const planner::Step& step,
                                      std::string reason,
-                                     nlohmann::json gates = nlohmann::json::array(),
-                                     bool for_hours = false,
-                                     std::chrono::milliseconds opens_in = {});
+                                     nlohmann::json gates = nlohmann::json::array());
+  net::awaitable<void> wait_for_hours(const planner::Step& step,
+                                      std::optional<planner::Hours> seen);
+  void tell_waiting(const planner::Step& step, const std::string& reason, nlohmann::json gates);
   /// Why a step that cannot be interrupted is not begun in what is left of its hours; or empty.
   [[nodiscard]] std::string does_not_fit(const planner::Stage& stage, const planner::Step& step,
                                          const StepContext& context) const;
@@ -108,6 +109,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// How far the step is.
   net::awaitable<planner::ClusterSnapshot> watch(const planner::Step& step);
   void take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config);
+  [[nodiscard]] std::optional<planner::Hours> hours(const ClusterConfig& config) const;
   net::awaitable<void> nap(std::chrono::milliseconds duration);
   /// How long the step has been in its present state, whatever was done to the wall clock.
   std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;

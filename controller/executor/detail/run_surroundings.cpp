@@ -112,11 +112,16 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::watch(const planner::Step& s
   co_return snapshot;
 }
 
-void RunDriver::take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
-  if (core_->parts.hours != nullptr && !is_broken("hours-ignored")) {
-    snapshot.hours = core_->parts.hours->hours(config, run_->state.plan->policy.name,
-                                               core_->parts.network.clock.now());
+std::optional<planner::Hours> RunDriver::hours(const ClusterConfig& config) const {
+  if (core_->parts.hours == nullptr || is_broken("hours-ignored")) {
+    return std::nullopt;
   }
+  return core_->parts.hours->hours(config, run_->state.plan->policy.name,
+                                   core_->parts.network.clock.now());
+}
+
+void RunDriver::take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
+  snapshot.hours = hours(config);
   track_leader(snapshot);
   track_silence(snapshot);
 }

@@ -34,20 +34,19 @@ std::string_view to_string(ActAnswer::Kind kind) {
   return "unknown";
 }
 
-/// While nothing but closed hours holds a step back, nobody needs to look at the cluster each
-/// second. Not much longer: a policy that is changed or deleted opens them at any time.
-constexpr std::chrono::seconds kLookWhileClosed{5};
+/// While nothing but its hours holds a step back, the cluster is looked at only now and then: for
+/// those who watch the run, and for whatever a person should be told of.
+constexpr std::chrono::seconds kLookWhileClosed{30};
+/// A policy that is changed or deleted opens them at any time.
+constexpr std::chrono::seconds kAskForHours{5};
 
-std::chrono::milliseconds until_hours_change(const StepContext& context) {
-  const auto& hours = context.snapshot.hours;
+std::chrono::milliseconds until_asked_again(const std::optional<planner::Hours>& hours, Ticks now) {
   if (!hours || !hours->until) {
-    return kLookWhileClosed;
+    return kAskForHours;
   }
   const std::chrono::milliseconds left(
-      (hours->until->value() - context.now.value() + kTicksPerMillisecond - 1) /
-      kTicksPerMillisecond);
-  return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0),
-                                               kLookWhileClosed);
+      (hours->until->value() - now.value() + kTicksPerMillisecond - 1) / kTicksPerMillisecond);
+  return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), kAskForHours);
 }
 
 }  // namespace
@@ -81,23 +80,30 @@ std::string RunDriver::does_not_fit(const planner::Stage& stage, const planner::
                      (needs + 999) / 1000, format_ticks(*hours->until));
 }
 
-net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
-                                              const planner::Step& step, std::string reason,
-                                              json gates, bool for_hours,
-                                              std::chrono::milliseconds opens_in) {
+void RunDriver::tell_waiting(const planner::Step& step, const std::string& reason, json gates) {
   const auto& state = state_of(step);
   if (state.status != StepStatus::kWaiting || state.reason != reason) {
     record(events::kStepWaiting,
            {{"step", step.id}, {"reason", reason}, {"gates", std::move(gates)}});
   }
-  if (for_hours) {
-    // Closed hours are no delay.
-    const auto began = monotonic();
-    run_->waiting_since.erase(step.id);
-    co_await nap(std::max(poll(), opens_in));
-    run_->stop_deadlines(began, monotonic());
-    co_return;
-  }
+}
+
+/// Closed hours are no delay. Returns where they are others than those that were `seen`.
+net::awaitable<void> RunDriver::wait_for_hours(const planner::Step& step,
+                                               std::optional<planner::Hours> seen) {
+  const auto began = monotonic();
+  run_->waiting_since.erase(step.id);
+  do {
+    co_await nap(std::max(poll(), until_asked_again(seen, core_->parts.network.clock.now())));
+  } while (monotonic() - began < kLookWhileClosed && hours(cluster()) == seen && !cancelling() &&
+           !pausing() && !is_skipped(step) && !run_->group_failed);
+  run_->stop_deadlines(began, monotonic());
+}
+
+net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
+                                              const planner::Step& step, std::string reason,
+                                              json gates) {
+  tell_waiting(step, reason, std::move(gates));
   const auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());
   const auto limit = run_->state.plan->policy.scavenge.gate_deadline_ms;
   if (monotonic() - since->second >= std::chrono::milliseconds(limit)) {
@@ -219,8 +225,12 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
         has_begun(stage)) {
       co_return StepEnd::kClosed;
     }
-    co_await wait_for_gate(stage, step, std::move(closed.reason), std::move(closed.gates),
-                           closed.only_hours, until_hours_change(context));
+    if (closed.only_hours) {
+      tell_waiting(step, closed.reason, std::move(closed.gates));
+      co_await wait_for_hours(step, std::move(context.snapshot.hours));
+    } else {
+      co_await wait_for_gate(stage, step, std::move(closed.reason), std::move(closed.gates));
+    }
     co_return std::nullopt;
   }
   auto& kind = kind_of(step);
