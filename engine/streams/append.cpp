@@ -1,5 +1,4 @@
-// Writing: events, deletes, metadata. Rules: docs/formats/scavenge.md,
-// "Read-side semantics", and the server's behaviour over HTTP.
+// Writing: events, deletes, metadata, as the server does it (docs/formats/node-interface.md §1.11).
 #include <algorithm>
 
 #include "engine/streams/detail/database_state.h"

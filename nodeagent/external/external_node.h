@@ -50,7 +50,7 @@ class ExternalNode {
   void start();
   /// nullptr while the server does not answer.
   node::NodeInspection* inspection();
-  /// Adds to the agent's facts (agent-interface.md, "Facts of a server"): version, certificates on
+  /// Adds to the agent's facts (agent-interface.md, "Facts"): version, certificates on
   /// disk and as served, and, while the server is stopped, what its files tell.
   void complete(api::AgentFacts& facts) const;
 
