@@ -1,7 +1,6 @@
 #include "controller/journal/etcd_journal.h"
 
 #include <algorithm>
-#include <deque>
 #include <fmt/format.h>
 #include <map>
 
@@ -9,8 +8,9 @@
 #include <boost/asio/io_context.hpp>
 
 #include "controller/journal/chain.h"
+#include "controller/journal/detail/etcd_values.h"
+#include "controller/journal/detail/journal_memory.h"
 #include "controller/journal/detail/listeners.h"
-#include "engine/base/json_number.h"
 #include "nodeagent/http/beast_client.h"
 
 // Keys and values: controller/journal/README.md. What makes an append safe: every one writes the
@@ -23,6 +23,20 @@ using nlohmann::json;
 
 namespace {
 
+using detail::EtcdHead;
+using detail::EtcdKeys;
+using detail::event_text;
+using detail::head_text;
+using detail::parse_event;
+using detail::parse_head;
+using detail::parse_place;
+using detail::parse_summary_value;
+using detail::parse_tip;
+using detail::place_text;
+using detail::StreamTip;
+using detail::summary_text;
+using detail::tip_text;
+
 /// etcd takes 128 operations in a transaction, and an event is two.
 constexpr std::size_t kEventsInAppend = 50;
 constexpr std::size_t kGetsAtOnce = 100;
@@ -31,118 +45,7 @@ constexpr std::size_t kKeysInPage = 1'000;
 /// etcd takes 1.5 MiB in a request; base64 makes four bytes of three.
 constexpr std::size_t kAppendBytes = 1'000'000;
 constexpr std::size_t kResponseBytes = std::size_t{512} << 20U;
-/// Of the newest events this many are kept in memory: waiting readers ask for them every second.
-constexpr std::size_t kTailEvents = 2'000;
-constexpr std::size_t kTailBytes = std::size_t{8} << 20U;
-constexpr std::size_t kTipsKept = 100'000;
 constexpr int kRounds = 8;
-
-struct StreamTip {
-  Revision revision{0};
-  std::string hash;  ///< of its last event
-};
-
-std::string numbered(std::int64_t number) { return fmt::format("{:020}", number); }
-
-std::string tip_text(const StreamTip& tip) {
-  return json{{"revision", tip.revision.value()}, {"hash", tip.hash}}.dump();
-}
-
-Error not_readable(std::string_view key, std::string_view why) {
-  return {Errc::kCorruption, fmt::format("etcd, key {}: {}", key, why)};
-}
-
-/// Calls `read` with the parsed object; what it throws becomes kCorruption.
-template <class Read>
-auto parsed_value(const EtcdKeyValue& kv, std::string_view text, const Read& read)
-    -> Result<decltype(read(json()))> {
-  try {
-    return read(json::parse(text));
-  } catch (const std::exception& error) {
-    return not_readable(kv.key, error.what());
-  }
-}
-
-Result<StreamTip> parse_tip(const EtcdKeyValue& kv) {
-  return parsed_value(kv, kv.value, [](const json& value) {
-    return StreamTip{Revision(json_integer<std::int64_t>(value.at("revision"))),
-                     value.at("hash").get<std::string>()};
-  });
-}
-
-/// A line of JSON with everything but the data, then the data as it is.
-std::string event_text(const JournalEvent& event) {
-  const json line{{"sequence", event.sequence.value()},
-                  {"stream", event.stream},
-                  {"revision", event.revision.value()},
-                  {"type", event.type},
-                  {"at", event.at.value()},
-                  {"epoch", event.epoch.value()},
-                  {"hash", event.hash}};
-  return line.dump() + "\n" + event.data;
-}
-
-Result<JournalEvent> parse_event(const EtcdKeyValue& kv) {
-  const auto end = kv.value.find('\n');
-  if (end == std::string::npos) {
-    return not_readable(kv.key, "it is not an event");
-  }
-  VERGER_TRY(auto event,
-             parsed_value(kv, std::string_view(kv.value).substr(0, end), [](const json& value) {
-               return JournalEvent{Sequence(json_integer<std::int64_t>(value.at("sequence"))),
-                                   value.at("stream").get<std::string>(),
-                                   Revision(json_integer<std::int64_t>(value.at("revision"))),
-                                   value.at("type").get<std::string>(),
-                                   "",
-                                   Ticks(json_integer<std::int64_t>(value.at("at"))),
-                                   ControllerEpoch(json_integer<std::int64_t>(value.at("epoch"))),
-                                   value.at("hash").get<std::string>()};
-             }));
-  event.data = kv.value.substr(end + 1);
-  return event;
-}
-
-Bytes bytes_of_hex(std::string_view hex) {
-  Bytes out;
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    out.push_back(static_cast<Bytes::value_type>(digit(hex[i]) * 16 + digit(hex[i + 1])));
-  }
-  return out;
-}
-
-/// The keys, below the prefix.
-class EtcdKeys {
- public:
-  explicit EtcdKeys(std::string prefix) : prefix_(std::move(prefix)) {}
-  [[nodiscard]] std::string at(std::string_view rest) const {
-    return fmt::format("{}{}", prefix_, rest);
-  }
-  [[nodiscard]] std::string event(std::string_view stream, std::int64_t revision) const {
-    return events_of(stream) + numbered(revision);
-  }
-  /// A stream's name has no NUL, so no name makes a key between those of another.
-  [[nodiscard]] std::string events_of(std::string_view stream) const {
-    auto out = at(fmt::format("events/{}", stream));
-    out.push_back('\0');
-    return out;
-  }
-  [[nodiscard]] std::string sequence(std::int64_t number) const {
-    return at("sequence/" + numbered(number));
-  }
-  [[nodiscard]] std::string stream(std::string_view name) const {
-    return at(fmt::format("streams/{}", name));
-  }
-  [[nodiscard]] std::string summary(std::string_view stream) const {
-    return at(fmt::format("snapshots/{}", stream));
-  }
-  [[nodiscard]] std::string state(std::string_view stream) const {
-    return at(fmt::format("states/{}", stream));
-  }
-
- private:
-  std::string prefix_;
-};
 
 class EtcdJournal final : public Journal {
  public:
@@ -177,8 +80,7 @@ class EtcdJournal final : public Journal {
     for (const auto& event : written) {
       puts.push_back(etcd::put(keys_.event(stream, event.revision.value()), event_text(event)));
       puts.push_back(
-          etcd::put(keys_.sequence(event.sequence.value()),
-                    json{{"stream", stream}, {"revision", event.revision.value()}}.dump()));
+          etcd::put(keys_.sequence(event.sequence.value()), place_text(stream, event.revision)));
     }
     puts.push_back(etcd::put(keys_.stream(stream), tip_text(new_tip)));
     puts.push_back(etcd::put(keys_.at("head"), head_text(next)));
@@ -194,9 +96,9 @@ class EtcdJournal final : public Journal {
     }
     next.written = answer->revision;
     head_ = std::move(next);
-    keep_tip(stream, new_tip);
+    memory_.keep_tip(stream, new_tip);
     for (const auto& event : written) {
-      keep_in_tail(event);
+      memory_.keep_newest(event);
     }
     listeners_.tell(head_.sequence);
     return written;
@@ -205,8 +107,10 @@ class EtcdJournal final : public Journal {
   Result<std::vector<JournalEvent>> read(std::string_view stream, Revision after,
                                          std::size_t limit) override {
     VERGER_CHECK(certain());
-    if (auto kept = read_in_memory(stream, after, limit)) {
-      return *std::move(kept);
+    if (may_remember()) {
+      if (auto kept = memory_.read(stream, after, limit)) {
+        return *std::move(kept);
+      }
     }
     std::vector<JournalEvent> out;
     auto from = keys_.event(stream, after.value() + 1);
@@ -220,8 +124,8 @@ class EtcdJournal final : public Journal {
       }
       if (page.front().size() < wanted) {
         if (may_remember() && (!out.empty() || after == Revision(0))) {
-          keep_tip(stream,
-                   out.empty() ? StreamTip{} : StreamTip{out.back().revision, out.back().hash});
+          memory_.keep_tip(
+              stream, out.empty() ? StreamTip{} : StreamTip{out.back().revision, out.back().hash});
         }
         break;
       }
@@ -235,14 +139,12 @@ class EtcdJournal final : public Journal {
     if (may_remember() && after >= head_.sequence) {
       return std::vector<JournalEvent>();
     }
-    std::vector<JournalEvent> out;
-    if (may_remember() && !tail_.empty() && after.value() + 1 >= tail_.front().sequence.value()) {
-      for (auto i = after.value() + 1 - tail_.front().sequence.value();
-           i < std::ssize(tail_) && out.size() < limit; ++i) {
-        out.push_back(tail_[static_cast<std::size_t>(i)]);
+    if (may_remember()) {
+      if (auto kept = memory_.read_all(after, limit)) {
+        return *std::move(kept);
       }
-      return out;
     }
+    std::vector<JournalEvent> out;
     const auto end = etcd::end_of_prefix(keys_.at("sequence/"));
     auto from = keys_.sequence(after.value() + 1);
     while (out.size() < limit) {
@@ -279,7 +181,7 @@ class EtcdJournal final : public Journal {
     for (const auto& [name, kv] : found) {
       VERGER_TRY(auto tip, parse_tip(kv));
       if (may_remember()) {
-        keep_tip(name, std::move(tip));
+        memory_.keep_tip(name, std::move(tip));
       }
       out.push_back(name);
     }
@@ -299,12 +201,11 @@ class EtcdJournal final : public Journal {
       return conflict();
     }
     // Of an earlier snapshot both go: a state is only ever read with the summary beside it.
-    const json summary{
-        {"revision", tip.revision.value()}, {"hash", tip.hash}, {"summary", snapshot.summary}};
+    const auto summary = summary_text(tip, snapshot.summary);
     const auto answer = run(
         client_->transact(json::array({etcd::was_written_at(keys_.at("epoch"), head_.epoch_written),
                                        is_at(snapshot.stream, tip)}),
-                          json::array({etcd::put(keys_.summary(snapshot.stream), summary.dump()),
+                          json::array({etcd::put(keys_.summary(snapshot.stream), summary),
                                        etcd::put(keys_.state(snapshot.stream), snapshot.state)}),
                           head_gets()));
     if (!answer) {
@@ -328,7 +229,7 @@ class EtcdJournal final : public Journal {
     if (found[0].empty() || found[1].empty()) {
       return std::optional<Snapshot>();
     }
-    VERGER_TRY(const auto kept, parse_kept(found[0].front()));
+    VERGER_TRY(const auto kept, parse_summary_value(found[0].front()));
     VERGER_TRY(const auto event,
                get(json::array({etcd::get(keys_.event(stream, kept.tip.revision.value()))})));
     if (event[0].empty()) {
@@ -353,7 +254,7 @@ class EtcdJournal final : public Journal {
         continue;
       }
       VERGER_TRY(const auto tip, parse_tip(found->second));
-      VERGER_TRY(auto kept, parse_kept(kv));
+      VERGER_TRY(auto kept, parse_summary_value(kv));
       if (kept.tip.revision == tip.revision && kept.tip.hash == tip.hash) {
         out.push_back(Snapshot{stream, tip.revision, std::move(kept.summary), {}});
       }
@@ -370,10 +271,9 @@ class EtcdJournal final : public Journal {
           {"epoch", next.epoch.value()}, {"owner", owner}, {"at", clock_.now().value()}};
       auto compare = json::array(
           {is_written_at("epoch", before.epoch_written), is_written_at("head", before.written)});
-      auto puts =
-          json::array({etcd::put(keys_.at("epoch"), record.dump()),
-                       etcd::put(keys_.at("epochs/" + numbered(next.epoch.value())), record.dump()),
-                       etcd::put(keys_.at("head"), head_text(next))});
+      auto puts = json::array({etcd::put(keys_.at("epoch"), record.dump()),
+                               etcd::put(keys_.epoch(next.epoch), record.dump()),
+                               etcd::put(keys_.at("head"), head_text(next))});
       auto otherwise = json::array({etcd::get(keys_.at("acting"))});
       if (term_) {
         if (!term_->lease->held()) {
@@ -394,7 +294,7 @@ class EtcdJournal final : public Journal {
         own_epoch_ = head_.epoch;
         over_ = false;
         doubt_ = Doubt::kNone;
-        forget();
+        memory_.forget();
         return *own_epoch_;
       }
       if (term_ && !answer->read.empty() && !answer->read[0].empty()) {
@@ -438,18 +338,6 @@ class EtcdJournal final : public Journal {
   Subscription subscribe(Listener listener) override { return listeners_.add(std::move(listener)); }
 
  private:
-  /// The end of the hash chain and the newest epoch, with the store's revisions that wrote them.
-  struct Head {
-    Sequence sequence{0};
-    Bytes hash;
-    std::int64_t written = 0;  ///< 0: there is none
-    ControllerEpoch epoch{0};
-    std::int64_t epoch_written = 0;
-  };
-  struct Kept {
-    StreamTip tip;
-    std::string summary;
-  };
   enum class Doubt : std::uint8_t {
     kNone,
     kAnswered,  ///< a request was answered, but not in a way that says what became of it
@@ -494,35 +382,9 @@ class EtcdJournal final : public Journal {
     return json::array({etcd::get(keys_.at("epoch")), etcd::get(keys_.at("head"))});
   }
 
-  Result<Head> load_head() {
+  Result<EtcdHead> load_head() {
     VERGER_TRY(const auto found, get(head_gets()));
     return parse_head(found);
-  }
-
-  static Result<Head> parse_head(const std::vector<std::vector<EtcdKeyValue>>& found) {
-    Head out;
-    if (!found.at(0).empty()) {
-      const auto& kv = found[0].front();
-      VERGER_TRY(out.epoch, parsed_value(kv, kv.value, [](const json& value) {
-                   return ControllerEpoch(json_integer<std::int64_t>(value.at("epoch")));
-                 }));
-      out.epoch_written = kv.mod_revision;
-    }
-    if (!found.at(1).empty()) {
-      const auto& kv = found[1].front();
-      VERGER_TRY(out.sequence, parsed_value(kv, kv.value, [](const json& value) {
-                   return Sequence(json_integer<std::int64_t>(value.at("sequence")));
-                 }));
-      VERGER_TRY(out.hash, parsed_value(kv, kv.value, [](const json& value) {
-                   return bytes_of_hex(value.at("hash").get<std::string>());
-                 }));
-      out.written = kv.mod_revision;
-    }
-    return out;
-  }
-
-  static std::string head_text(const Head& head) {
-    return json{{"sequence", head.sequence.value()}, {"hash", to_hex(head.hash)}}.dump();
   }
 
   [[nodiscard]] json is_written_at(std::string_view key, std::int64_t revision) const {
@@ -538,7 +400,7 @@ class EtcdJournal final : public Journal {
   /// Ends a doubt about an earlier append: from here on either it is there, or it never will be.
   Result<void> certain() {
     for (int round = 0; doubt_ != Doubt::kNone && round < kRounds; ++round) {
-      forget();
+      memory_.forget();
       VERGER_TRY(auto head, load_head());
       if (!own_epoch_ || over_ || head.epoch != *own_epoch_) {
         // A newer epoch shuts the request out as well.
@@ -607,7 +469,7 @@ class EtcdJournal final : public Journal {
   }
 
   std::vector<JournalEvent> chained(std::string_view stream, Revision revision,
-                                    std::vector<NewEvent> events, Head& head) {
+                                    std::vector<NewEvent> events, EtcdHead& head) {
     std::vector<JournalEvent> out;
     for (auto& event : events) {
       revision = Revision(revision.value() + 1);
@@ -645,7 +507,7 @@ class EtcdJournal final : public Journal {
     found.resize(2);
     const auto head = parse_head(found);
     doubt_ = Doubt::kAnswered;
-    forget();
+    memory_.forget();
     if (head && own_epoch_ && head->epoch != *own_epoch_) {
       end_term();
       head_ = *head;
@@ -661,7 +523,7 @@ class EtcdJournal final : public Journal {
   /// Nothing is appended any more, and whoever looks at the lease knows.
   void end_term() {
     over_ = true;
-    forget();
+    memory_.forget();
     if (term_) {
       term_->lease->end();
     }
@@ -672,32 +534,10 @@ class EtcdJournal final : public Journal {
     return own_epoch_ && !over_ && doubt_ == Doubt::kNone && (!term_ || term_->lease->held());
   }
 
-  void forget() {
-    tips_.clear();
-    tail_.clear();
-    tail_bytes_ = 0;
-  }
-
-  void keep_tip(std::string_view stream, StreamTip tip) {
-    if (tips_.size() >= kTipsKept) {
-      tips_.clear();
-    }
-    tips_.insert_or_assign(std::string(stream), std::move(tip));
-  }
-
-  void keep_in_tail(const JournalEvent& event) {
-    tail_bytes_ += event.data.size();
-    tail_.push_back(event);
-    while (tail_.size() > kTailEvents || (tail_bytes_ > kTailBytes && tail_.size() > 1)) {
-      tail_bytes_ -= tail_.front().data.size();
-      tail_.pop_front();
-    }
-  }
-
   Result<StreamTip> tip_of(std::string_view stream) {
     if (may_remember()) {
-      if (const auto found = tips_.find(stream); found != tips_.end()) {
-        return found->second;
+      if (const auto* known = memory_.find_tip(stream)) {
+        return *known;
       }
     }
     VERGER_TRY(const auto found, get(json::array({etcd::get(keys_.stream(stream))})));
@@ -706,28 +546,9 @@ class EtcdJournal final : public Journal {
       VERGER_TRY(tip, parse_tip(found[0].front()));
     }
     if (may_remember()) {
-      keep_tip(stream, tip);
+      memory_.keep_tip(stream, tip);
     }
     return tip;
-  }
-
-  /// What memory knows for certain of a stream's events; nullopt: ask the store.
-  [[nodiscard]] std::optional<std::vector<JournalEvent>> read_in_memory(std::string_view stream,
-                                                                        Revision after,
-                                                                        std::size_t limit) const {
-    const auto tip = tips_.find(stream);
-    if (!may_remember() || tip == tips_.end()) {
-      return std::nullopt;
-    }
-    std::vector<JournalEvent> out;
-    for (const auto& event : tail_) {
-      if (event.stream == stream && event.revision > after && out.size() < limit) {
-        out.push_back(event);
-      }
-    }
-    const bool whole = out.empty() ? after >= tip->second.revision
-                                   : out.front().revision.value() == after.value() + 1;
-    return whole ? std::optional(std::move(out)) : std::nullopt;
   }
 
   /// Reads the events that entries of sequence/ name, those beside each other in a stream at once.
@@ -740,15 +561,13 @@ class EtcdJournal final : public Journal {
     };
     std::vector<Span> spans;
     for (const auto& kv : entries) {
-      VERGER_TRY(auto one, parsed_value(kv, kv.value, [](const json& value) {
-                   const auto revision = json_integer<std::int64_t>(value.at("revision"));
-                   return Span{value.at("stream").get<std::string>(), revision, revision};
-                 }));
-      if (!spans.empty() && spans.back().stream == one.stream &&
-          spans.back().last + 1 == one.first) {
-        spans.back().last = one.last;
+      VERGER_TRY(auto place, parse_place(kv));
+      const auto revision = place.revision.value();
+      if (!spans.empty() && spans.back().stream == place.stream &&
+          spans.back().last + 1 == revision) {
+        spans.back().last = revision;
       } else {
-        spans.push_back(std::move(one));
+        spans.push_back({std::move(place.stream), revision, revision});
       }
     }
     for (std::size_t begin = 0; begin < spans.size(); begin += kGetsAtOnce) {
@@ -789,14 +608,6 @@ class EtcdJournal final : public Journal {
     }
   }
 
-  static Result<Kept> parse_kept(const EtcdKeyValue& kv) {
-    return parsed_value(kv, kv.value, [](const json& value) {
-      return Kept{StreamTip{Revision(json_integer<std::int64_t>(value.at("revision"))),
-                            value.at("hash").get<std::string>()},
-                  value.at("summary").get<std::string>()};
-    });
-  }
-
   EtcdKeys keys_;
   Clock& clock_;
   std::optional<EtcdTerm> term_;
@@ -804,13 +615,11 @@ class EtcdJournal final : public Journal {
   net::io_context context_{1};
   std::unique_ptr<http::Client> http_;
   std::optional<EtcdClient> client_;
-  Head head_;
+  EtcdHead head_;
   std::optional<ControllerEpoch> own_epoch_;
   bool over_ = false;  ///< the own epoch or lease
   Doubt doubt_ = Doubt::kNone;
-  std::map<std::string, StreamTip, std::less<>> tips_;
-  std::deque<JournalEvent> tail_;  ///< the newest events, without a gap
-  std::size_t tail_bytes_ = 0;
+  detail::JournalMemory memory_;
   detail::Listeners listeners_;
 };
 
