@@ -219,7 +219,15 @@ bool RunDriver::has_begun(const planner::Stage& stage) const {
   return std::ranges::any_of(stage.groups, [this](const planner::Group& group) {
     return std::ranges::any_of(group, [this](const planner::Step& step) {
       const auto& state = run_->state.steps.at(step.id);
-      return state.attempt > state.forgiven;
+      if (state.attempt == state.forgiven) {
+        return false;
+      }
+      // Of an attempt that came to nothing there may be something to take back all the same. Where
+      // nothing can be, rolling back leaves the step as it is: it would be done again and again.
+      const bool came_to_nothing =
+          state.status == StepStatus::kPending || state.status == StepStatus::kWaiting;
+      const auto* kind = core_->parts.kinds.find(step.kind);
+      return !came_to_nothing || (kind != nullptr && kind->can_undo());
     });
   });
 }

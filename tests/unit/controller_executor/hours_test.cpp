@@ -89,6 +89,26 @@ TEST_F(PeakHours, StopTheScavengeAtTheirStartAndItResumesAtTheirEnd) {
   EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "being stopped costs no attempt";
 }
 
+TEST_F(PeakHours, AStageThatWasTakenBackInThemIsNotTakenBackAgainAndAgain) {
+  h_.cluster.resigner_wins = 1;
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([&] {
+    const auto& resign = h_.state(run).steps.at("resign-n1");
+    return resign.attempt == 1 && resign.status == StepStatus::kPending;
+  }));
+  hours_.open = false;
+  hours_.until = in(std::chrono::minutes(10));
+  pass(std::chrono::minutes(1));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  const auto before = h_.state(run).revision;
+  pass(std::chrono::minutes(8));
+  EXPECT_EQ(h_.state(run).revision, before) << "the run waits";
+  hours_.open = true;
+  hours_.until.reset();
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
 TEST_F(PeakHours, ThatAreTakenAwayAreNotWaitedFor) {
   hours_.open = false;
   hours_.until = in(std::chrono::minutes(10));
