@@ -96,7 +96,7 @@ void Core::tick() {
   following->tick();
   leadership->tick();
   election->tick();
-  if (leadership->writes_in_flight()) {
+  if (leadership->anybody_waits()) {
     changed.notify();  // deadlines are looked at by those who wait
   }
 }

@@ -88,6 +88,7 @@ class Following::Link {
   bool closed_ = false;
   std::optional<LinkState> standing_;
   Bytes partial_;
+  std::uint64_t round_ = 0;  ///< of the last progress
   std::optional<IncomingChunk> incoming_;
 };
 
@@ -211,7 +212,7 @@ net::awaitable<Error> Following::Link::run(std::shared_ptr<Link> link) {
       co_return taken.error();
     }
     if (*taken && link->current()) {
-      const Ack ack{link->context_.log().end()};
+      const Ack ack{link->context_.log().end(), link->round_};
       if (const auto sent = co_await link->connection_->send(encode(ack)); !sent) {
         co_return sent.error();
       }
@@ -236,6 +237,7 @@ Result<bool> Following::Link::take(const Message& message) {
     return take_raw(*raw);
   }
   if (const auto* progress = std::get_if<Progress>(&message)) {
+    round_ = progress->round;
     commit(progress->commit);
     report(progress->in_quorum   ? LinkState::kInQuorum
            : progress->caught_up ? LinkState::kCaughtUp

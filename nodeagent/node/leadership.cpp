@@ -168,6 +168,44 @@ net::awaitable<bool> Leadership::wait_for_commit(std::shared_ptr<Leadership> lea
   co_return waiter->committed;
 }
 
+bool Leadership::majority_confirmed(std::uint64_t round) const {
+  std::set<NodeId> voters{context_.self};
+  for (const auto& subscriber : subscribers_) {
+    if (subscriber->voter && subscriber->accepted && subscriber->term == term_ &&
+        subscriber->confirmed_round >= round) {
+      voters.insert(subscriber->node);
+    }
+  }
+  return voters.size() > static_cast<std::size_t>(context_.options.cluster_size) / 2;
+}
+
+net::awaitable<bool> Leadership::confirm(std::shared_ptr<Leadership> leadership) {
+  auto& context = leadership->context_;
+  const auto term = leadership->term_;
+  const auto round = ++leadership->round_;
+  for (const auto& subscriber : leadership->subscribers_) {
+    subscriber->wake.notify();
+  }
+  struct Waiting {
+    explicit Waiting(int& n) : count(n) { ++count; }
+    ~Waiting() { --count; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    int& count;
+  } waiting(leadership->confirming_);
+  const auto deadline = context.now() + context.options.timings.write_timeout;
+  while (leadership->accepts_writes() && leadership->term_ == term) {
+    if (leadership->majority_confirmed(round)) {
+      co_return true;
+    }
+    if (context.now() >= deadline) {
+      break;
+    }
+    co_await context.changed.wait();
+  }
+  co_return false;
+}
+
 // --- Subscribers ---
 
 void Leadership::enter(std::shared_ptr<Subscriber> subscriber) {

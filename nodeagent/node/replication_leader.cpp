@@ -1,6 +1,7 @@
 #include "nodeagent/node/detail/replication_leader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "nodeagent/node/replication_messages.h"
 #include "nodeagent/node/replication_placement.h"
@@ -102,12 +103,15 @@ net::awaitable<bool> send_progress(Leader leader, Follower follower) {
   const bool in_quorum = follower->told_in_quorum || caught_up;
   const bool due =
       context.now() - follower->last_sent >= context.options.timings.heartbeat_interval;
-  if (commit == follower->told_commit && in_quorum == follower->told_in_quorum && !due) {
+  const auto round = leader->round();
+  if (commit == follower->told_commit && in_quorum == follower->told_in_quorum &&
+      round == follower->told_round && !due) {
     co_return true;
   }
   follower->told_commit = commit;
   follower->told_in_quorum = in_quorum;
-  co_return co_await send(leader, follower, Progress{commit, end, caught_up, in_quorum});
+  follower->told_round = round;
+  co_return co_await send(leader, follower, Progress{commit, end, caught_up, in_quorum, round});
 }
 
 net::awaitable<void> send_log(Leader leader, Follower follower, LogPosition position) {
@@ -260,6 +264,9 @@ net::awaitable<void> serve(Leader leader, std::shared_ptr<GossipService> gossip,
     }
     follower->last_heard = context.now();
     follower->acknowledged = ack->durable;
+    if (std::exchange(follower->confirmed_round, ack->round) != ack->round) {
+      context.changed.notify();
+    }
     leader->advance_commit();
   }
 }

@@ -116,7 +116,9 @@ struct Encoder {
     }
     return out.take();
   }
-  Bytes operator()(const Ack& m) const { return Writer(Kind::kAck).position(m.durable).take(); }
+  Bytes operator()(const Ack& m) const {
+    return Writer(Kind::kAck).position(m.durable).number(m.round).take();
+  }
   Bytes operator()(const Accepted& m) const {
     return Writer(Kind::kAccepted).number(m.term.value()).position(m.start).take();
   }
@@ -149,6 +151,7 @@ struct Encoder {
         .position(m.writer)
         .flag(m.caught_up)
         .flag(m.in_quorum)
+        .number(m.round)
         .take();
   }
 };
@@ -197,9 +200,11 @@ Result<Message> decode(ByteView frame) {
     case Kind::kSubscribe:
       message = read_subscribe(in);
       break;
-    case Kind::kAck:
-      message = Ack{in.position()};
+    case Kind::kAck: {
+      const auto durable = in.position();
+      message = Ack{durable, in.number<std::uint64_t>()};
       break;
+    }
     case Kind::kAccepted: {
       const EpochNumber term(in.number<std::int32_t>());
       message = Accepted{term, in.position()};
@@ -240,6 +245,7 @@ Result<Message> decode(ByteView frame) {
       progress.writer = in.position();
       progress.caught_up = in.flag();
       progress.in_quorum = in.flag();
+      progress.round = in.number<std::uint64_t>();
       message = progress;
       break;
     }

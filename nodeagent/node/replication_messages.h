@@ -14,7 +14,7 @@
 /// What goes over the replication link, one message per frame (docs/formats/replication.md).
 namespace verger::node::replication {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 /// Piece of a batch or of a raw chunk in one frame.
 inline constexpr std::size_t kPieceSize = 1U << 20U;
 
@@ -51,6 +51,7 @@ struct Subscribe {
 /// Everything below is on this node's disk.
 struct Ack {
   LogPosition durable;
+  std::uint64_t round = 0;  ///< of the last Progress
 };
 
 // --- leader -> follower ---
@@ -93,6 +94,8 @@ struct Progress {
   LogPosition writer;
   bool caught_up = false;
   bool in_quorum = false;
+  /// The acknowledgement repeats it: so the leader knows that it led when the follower got this.
+  std::uint64_t round = 0;
 };
 
 using Message = std::variant<Subscribe, Ack, Accepted, Truncate, Refused, Batch, CompleteChunk,

@@ -144,10 +144,12 @@ net::awaitable<WriteReply> write_here(std::shared_ptr<Core> core, WriteRequest r
     reply.message = failure.error.message;
     switch (failure.error.code) {
       case Errc::kConflict:
-        reply.status = WriteStatus::kWrongVersion;
-        break;
       case Errc::kDeleted:
-        reply.status = WriteStatus::kDeleted;
+        if (!co_await Leadership::confirm(core->keep(*core->leadership))) {
+          co_return WriteReply{};
+        }
+        reply.status = failure.error.code == Errc::kConflict ? WriteStatus::kWrongVersion
+                                                             : WriteStatus::kDeleted;
         break;
       case Errc::kInvalidArgument:
         reply.status = WriteStatus::kInvalid;

@@ -28,6 +28,8 @@ struct Subscriber {
   Monotonic last_sent{0};
   LogPosition told_commit{-1};
   bool told_in_quorum = false;
+  std::uint64_t told_round = 0;
+  std::uint64_t confirmed_round = 0;  ///< it followed us still when it heard of this one
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   Notifier wake;
@@ -63,11 +65,17 @@ class Leadership {
   // --- Writes ---
   [[nodiscard]] bool accepts_writes() const;
   [[nodiscard]] bool writes_in_flight() const { return !waiters_.empty(); }
+  /// Somebody has a deadline and looks at it when `changed` says so.
+  [[nodiscard]] bool anybody_waits() const { return !waiters_.empty() || confirming_ > 0; }
   /// Our log or an acknowledgement moved.
   void advance_commit();
   /// True when committed; false: unknown outcome (time, or leadership ran out).
   static net::awaitable<bool> wait_for_commit(std::shared_ptr<Leadership> leadership,
                                               LogPosition end);
+  /// Asks the followers: true once a majority has followed this leader after the call. A leader
+  /// that was paused may have a successor and not know it; what it refused by its own log alone
+  /// could contradict what that one has acknowledged. False: time, or leadership ran out.
+  static net::awaitable<bool> confirm(std::shared_ptr<Leadership> leadership);
 
   // --- Subscribers ---
   /// The term led; -1: none.
@@ -82,6 +90,9 @@ class Leadership {
   /// Its connection is over; it must not count for a majority any more.
   void leave(const std::shared_ptr<Subscriber>& subscriber);
 
+  /// Number of the newest question of confirm(); followers repeat it.
+  [[nodiscard]] std::uint64_t round() const { return round_; }
+
   [[nodiscard]] NodeContext& context() const { return context_; }
 
  private:
@@ -95,11 +106,14 @@ class Leadership {
 
   /// Up to where a majority of the voters has the log on disk; nullopt: fewer are subscribed.
   [[nodiscard]] std::optional<LogPosition> majority_position() const;
+  [[nodiscard]] bool majority_confirmed(std::uint64_t round) const;
 
   NodeContext& context_;
   ElectionDriver& election_;
   EpochNumber term_{-1};
   LogPosition epoch_end_{0};  ///< end of the own epoch's records; only above it commits count
+  std::uint64_t round_ = 0;
+  int confirming_ = 0;  ///< calls of confirm() under way
   bool draining_ = false;
   std::list<std::shared_ptr<CommitWaiter>> waiters_;
   std::vector<std::shared_ptr<Subscriber>> subscribers_;

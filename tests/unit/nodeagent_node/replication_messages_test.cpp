@@ -33,7 +33,7 @@ std::vector<Message> one_of_each() {
   header.chunk_size = 65536;
   header.chunk_id = random.uuid();
   return {subscribe,
-          Ack{LogPosition(5)},
+          Ack{LogPosition(5), 7},
           Accepted{EpochNumber(7), LogPosition(8)},
           Truncate{LogPosition(9)},
           Refused{"no"},
@@ -41,7 +41,7 @@ std::vector<Message> one_of_each() {
           CompleteChunk{LogPosition(11)},
           NewChunk{header},
           RawChunk{ChunkNumber(1), ChunkNumber(2), 3, 4, bytes_of("raw")},
-          Progress{LogPosition(1), LogPosition(2), true, false}};
+          Progress{LogPosition(1), LogPosition(2), true, false, 9}};
 }
 
 TEST(ReplicationMessages, AreReadAsTheyWereWritten) {
