@@ -347,9 +347,9 @@ std::size_t JsonMembers::bucket_of(std::string_view name) {
   if (name.empty()) {
     return 0;
   }
-  const auto first = static_cast<unsigned char>(name.front());
-  const auto last = static_cast<unsigned char>(name.back());
-  return (name.size() * 5 + first * 3U + last) % kBuckets;
+  const std::size_t first = static_cast<unsigned char>(name.front());
+  const std::size_t last = static_cast<unsigned char>(name.back());
+  return (name.size() * 5 + first * 3 + last) % kBuckets;
 }
 
 JsonMembers::JsonMembers(JsonView object) : object_(object) {
