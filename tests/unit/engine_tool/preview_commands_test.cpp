@@ -71,7 +71,7 @@ TEST_F(PreviewCommands, EstimateAssumesAPointWhereThereIsNone) {
   ASSERT_EQ(run({"estimate", "/db", "--now", "2100-01-01T00:00:00Z"}), kExitDone) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("as if a scavenge point were written now: number 0, time 2100"));
   EXPECT_THAT(out.str(), HasSubstr("records to go  6 "));  // and one of the aged
-  EXPECT_THAT(out.str(), HasSubstr("measured by reading"));
+  EXPECT_THAT(out.str(), HasSubstr("measured by reading and hashing"));
   ASSERT_EQ(run({"estimate", "/db"}), kExitDone) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("(there is no scavenge point in the log)"));
 }
