@@ -1,10 +1,10 @@
 #include "engine/log/detail/server_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <fmt/format.h>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -16,9 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What can be read of it: its process may end meanwhile. (Iterators over the stream would throw.)
 std::string read_text(const Path& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::array<char, 4096> block{};
+  std::string text;
+  while (in.read(block.data(), block.size()), in.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  return text;
 }
 
 /// Readable for all users, unlike the list of open files.
