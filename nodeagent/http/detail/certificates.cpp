@@ -4,8 +4,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>
@@ -14,6 +12,7 @@
 #include <boost/asio/ip/address.hpp>
 
 #include "engine/base/bytes.h"
+#include "engine/base/file_system.h"
 
 namespace verger::http {
 namespace {
@@ -36,13 +35,8 @@ Error wrong(const std::string& path, std::string_view why) {
 }
 
 Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    std::error_code ignored;
-    return Error{fs::exists(path, ignored) ? Errc::kIo : Errc::kNotFound,
-                 fmt::format("{}: cannot be read", path)};
-  }
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  VERGER_TRY(const auto bytes, read_file(posix_file_system(), path));
+  return std::string(as_text(bytes));
 }
 
 Bio bio_of(const std::string& text) {

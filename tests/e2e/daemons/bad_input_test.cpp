@@ -118,13 +118,19 @@ TEST_F(Daemons, OptionsOfAPairThatDoNotGoTogetherAreRefused) {
 }
 
 TEST_F(Daemons, CertificatesThatCannotBeUsedAreNamed) {
-  auto command = node_command("db", 0);
-  command.insert(command.end(),
-                 {"--certificate-file", path("no.crt"), "--certificate-private-key-file",
-                  path("no.key"), "--trusted-root-certificates-path", path("ca")});
-  const auto agent = start(command);
-  EXPECT_EQ(agent.status, 1);
-  EXPECT_THAT(sentence_of(agent, "verger-agent"), HasSubstr("no.crt: cannot be read"));
+  const auto agent_with = [&](const std::string& certificate) {
+    auto command = node_command("db", 0);
+    command.insert(command.end(),
+                   {"--certificate-file", certificate, "--certificate-private-key-file",
+                    path("no.key"), "--trusted-root-certificates-path", path("ca")});
+    return start(command);
+  };
+  const auto missing = agent_with(path("no.crt"));
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(sentence_of(missing, "verger-agent"), HasSubstr("no.crt: cannot open: No such file"));
+  const auto directory = agent_with(path("."));
+  EXPECT_EQ(directory.status, 1);
+  EXPECT_THAT(sentence_of(directory, "verger-agent"), HasSubstr("Is a directory"));
   const auto controller =
       start({"vergerd", "--data", path("c"), "--ca", file("ca.crt", "not a certificate")});
   EXPECT_EQ(controller.status, 64);

@@ -97,7 +97,7 @@ TEST_F(TlsApi, PlainHttpListensOnLoopbackOnly) {
   const auto missing = run(command({"--api-certificate-file", path("no.crt"),
                                     "--api-certificate-private-key-file", path("no.key")}));
   EXPECT_EQ(missing.status, 1);
-  EXPECT_THAT(missing.err, HasSubstr("no.crt: cannot be read"));
+  EXPECT_THAT(missing.err, HasSubstr("no.crt: cannot open"));
   // With TLS every address will do; without a token only this machine may ask.
   start({"--host", "0.0.0.0"});
   EXPECT_EQ(verger({"token", "create", "ann", "--role", "admin"}).status, 0);

@@ -62,6 +62,20 @@ TEST(ServerSearch, LeavesReadersNeighboursAndOurselvesAlone) {
   ok(fake.search());
 }
 
+TEST(ServerSearch, WhatCannotBeReadOfAProcessCountsAgainstIt) {
+  // In /proc reading fails where the process ends meanwhile; of a directory it always does.
+  FakeProc fake;
+  fake.process("123", "eventstored", fake.database.path() / "writer.chk", "02");
+  for (const fs::path& file : {fs::path("comm"), fs::path("cmdline"), fs::path("fdinfo") / "5"}) {
+    fs::remove(fake.proc.path() / "123" / file);
+    fs::create_directory(fake.proc.path() / "123" / file);
+  }
+  const auto outcome = fake.search();
+  ASSERT_FALSE(outcome.has_value());
+  EXPECT_NE(outcome.error().message.find("process 123"), std::string::npos)
+      << outcome.error().message;
+}
+
 TEST(ServerSearch, AProcessThatCannotBeLookedIntoCountsWhenItIsNamedLikeAServer) {
   using namespace std::string_literals;  // the zero belongs to the command line
   for (const auto& [command, refused] : std::vector<std::pair<std::string, bool>>{
