@@ -393,7 +393,11 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
     add_scavenge_routes(r, core);
     add_scavenge_history_routes(r, core);
   }
-  add_fact_routes(r, core);
+  if (!core->options.disable_stats_on_http) {
+    add_stats_routes(r, core);
+    add_metrics_route(r, core);
+  }
+  add_options_route(r, core);
   add_user_routes(r, core);
   if (core->options.enable_atom_pub) {
     add_stream_routes(r, core);

@@ -46,8 +46,11 @@ std::string base_url(const Core& core, const http::Request& request);
 /// Who asks; only where the request got through to a handler, so it is somebody or nobody.
 Identity identity_of(Core& core, const http::Request& request);
 
-/// /stats, /stats/replication, /stats/tcp, /info/options, /metrics.
-void add_fact_routes(http::Router& router, const std::shared_ptr<Core>& core);
+/// /stats, /stats/replication, /stats/tcp; like /metrics behind DisableStatsOnHttp.
+void add_stats_routes(http::Router& router, const std::shared_ptr<Core>& core);
+void add_metrics_route(http::Router& router, const std::shared_ptr<Core>& core);
+/// /info/options.
+void add_options_route(http::Router& router, const std::shared_ptr<Core>& core);
 /// /users, and /admin/login. Not in insecure mode.
 void add_user_routes(http::Router& router, const std::shared_ptr<Core>& core);
 void add_scavenge_routes(http::Router& router, const std::shared_ptr<Core>& core);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -177,6 +178,40 @@ TEST(NodeScavenge, AStopIsAnsweredOnceTheRunHasEndedAndTheNextRunResumes) {
   EXPECT_EQ(result_of(cluster, 0, second).value("result", ""), "Success");
   EXPECT_EQ(cluster.node(0)->inspection().last_finished_point()->position, open->point.position);
   EXPECT_EQ(cluster.node(0)->inspection().scavenge_points()->size(), 1U);
+}
+
+/// The lines of /metrics on scavenges.
+std::vector<std::string> scavenge_statuses(NodeCluster& cluster) {
+  std::vector<std::string> out;
+  http::Request metrics;
+  metrics.method = "GET";
+  metrics.target = "/metrics";
+  std::istringstream lines(cluster.request(0, metrics)->body);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("eventstore_statuses{name=\"Scavenge\"")) {
+      out.push_back(line);
+    }
+  }
+  return out;
+}
+
+TEST(NodeScavenge, MetricsKeepTheStatusesThatWereSeenAndTheNewestIsTheCurrentOne) {
+  ScavengeUnderWay run(6);
+  const auto seconds = [](const std::string& line) {
+    return std::stoll(line.substr(line.find("} ") + 2));
+  };
+  const auto during = scavenge_statuses(run.cluster);
+  ASSERT_EQ(during.size(), 1U);
+  EXPECT_NE(during[0].find(" Phase\""), std::string::npos) << during[0];
+  ASSERT_TRUE(run.world.run_until([&] { return idle(run.cluster, 0); }, 30s));
+  run.world.run_for(1s);
+  const auto after = scavenge_statuses(run.cluster);
+  ASSERT_GE(after.size(), 2U);
+  EXPECT_EQ(after.front().substr(0, after.front().find('}')),
+            during[0].substr(0, during[0].find('}')));
+  EXPECT_NE(after.back().find("status=\"Idle\""), std::string::npos) << after.back();
+  EXPECT_GT(seconds(after.back()), seconds(after.front()));
+  EXPECT_EQ(scavenge_statuses(run.cluster), after) << "one answer for a second";
 }
 
 TEST(NodeScavenge, ARunThatDiedWithItsProcessIsCompletedAsInterrupted) {

@@ -1,12 +1,10 @@
-// Requests that no recording holds: other parameters, headers, formats and users. What the answers
-// must be stands in node-interface.md §1.1 to §1.13; where it is silent, in the server's source.
+// Requests to streams, of many forms: reading, writing, feeds and pages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "nodeagent/node/negotiation.h"
-#include "tests/support/nodes/node_cluster.h"
+#include "tests/unit/nodeagent_node/request_variations.h"
 
 namespace verger::testing {
 namespace {
@@ -18,155 +16,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class Variations : public ::testing::Test {
- protected:
-  Variations() : world_(1) {
-    NodeClusterOptions options;
-    options.voters = 1;
-    options.node.insecure = false;
-    cluster_ = std::make_unique<NodeCluster>(world_, options);
-    cluster_->boot_all();
-    EXPECT_TRUE(cluster_->run_until_settled());
-    world_.run_for(500ms);
-  }
-  using Headers = std::vector<std::pair<std::string, std::string>>;
-  http::Response ask(const std::string& method, const std::string& target,
-                     const Headers& headers = {}, const std::string& body = {},
-                     const std::string& user = "admin") {
-    http::Request request{.method = method, .target = target, .body = body};
-    if (!user.empty()) {
-      request.headers.set("Authorization", http::basic_authorization(
-                                               user, user == "alice" ? "secret1" : "changeit"));
-    }
-    for (const auto& [name, value] : headers) {
-      request.headers.set(name, value);
-    }
-    auto answer = cluster_->request(0, std::move(request), 60s);
-    EXPECT_TRUE(answer.has_value());
-    return answer ? *std::move(answer) : http::Response{.status = 0};
-  }
-  http::Response start(const std::string& query) {
-    auto answer = ask("POST", "/admin/scavenge?" + query, {{"Accept", "application/json"}});
-    world_.run_until(
-        [&] { return !cluster_->node(0)->inspection().running_scavenge().has_value(); }, 20s);
-    world_.run_for(100ms);
-    return answer;
-  }
-  void append(const std::string& stream, const std::string& type, const std::string& data = "{}") {
-    const auto answer = ask("POST", "/streams/" + stream,
-                            {{"Content-Type", "application/json"},
-                             {"ES-EventType", type},
-                             {"ES-EventId", world_.random().uuid().to_string()}},
-                            data);
-    EXPECT_EQ(answer.status, 201) << answer.body;
-  }
-  void create_alice() {
-    EXPECT_EQ(ask("POST", "/users", {{"Content-Type", "application/json"}},
-                  R"({"loginName":"alice","fullName":"Alice","groups":[],"password":"secret1"})")
-                  .status,
-              201);
-  }
+class StreamRequests : public RequestVariations {};
 
-  SimWorld world_;
-  std::unique_ptr<NodeCluster> cluster_;
-};
-
-TEST_F(Variations, ParametersOfAStartAreReadAsTheServerReadsThem) {
-  for (const char* good :
-       {"threads=%201", "threads=+1", "threshold=-5", "threshold=+7", "syncOnly=TRUE",
-        "syncOnly=%20true%20", "SYNCONLY=False", "throttlePercent=100&threads=2",
-        "throttlePercent=1", "startFromChunk=0", "unknown=1", "format=json"}) {
-    EXPECT_EQ(start(good).status, 200) << good;
-  }
-  const std::vector<std::pair<std::string, std::string>> bad = {
-      {"threads=0&threads=2", "threads must be a 1 or above"},
-      {"threads=2&threads=2", "threads must be a 1 or above"},
-      {"threshold=1&THRESHOLD=1", "threshold must be an integer"},
-      {"threshold=", "threshold must be an integer"},
-      {"threshold=0x10", "threshold must be an integer"},
-      {"threshold=1e3", "threshold must be an integer"},
-      {"threads=1.0", "threads must be a 1 or above"},
-      {"threads=%2B-1", "threads must be a 1 or above"},
-      {"throttlePercent=99&threads=4", "throttlePercent must be 100 for a multi-threaded scavenge"},
-      {"throttlePercent=", "throttlePercent must be between 1 and 100 inclusive"},
-      {"syncOnly=", "syncOnly must be a boolean"},
-      {"syncOnly=true&syncOnly=true", "syncOnly must be a boolean"},
-      {"startFromChunk=-1&threads=0&threshold=x", "startFromChunk must be a positive integer"}};
-  for (const auto& [query, text] : bad) {
-    const auto answer = start(query);
-    EXPECT_EQ(answer.status, 400) << query;
-    EXPECT_EQ(answer.body, text) << query;
-    EXPECT_EQ(answer.headers.get("Content-Type"), "text/plain") << query;
-  }
-}
-
-TEST_F(Variations, APriorityIsAnyInteger) {
-  for (const char* good : {"-1", "+3", "%207", "2147483647", "-2147483648"}) {
-    EXPECT_EQ(ask("POST", std::string("/admin/node/priority/") + good).status, 200) << good;
-  }
-  for (const char* bad : {"x", "1.5", "2147483648", "--1"}) {
-    const auto answer = ask("POST", std::string("/admin/node/priority/") + bad);
-    EXPECT_EQ(answer.status, 400) << bad;
-    EXPECT_EQ(answer.body, "nodePriority must be an integer.") << bad;
-  }
-}
-
-TEST_F(Variations, TheFormatIsChosenAsTheServerChooses) {
-  const auto type = [&](const std::string& target, const std::string& accept) {
-    const auto answer = ask("GET", target, {{"Accept", accept}});
-    return fmt::format("{} {}", answer.status, answer.headers.get("Content-Type").value_or("-"));
-  };
-  const std::string current = "/admin/scavenge/current";
-  EXPECT_EQ(type(current, "*/*"), "200 text/plain; charset=utf-8");
-  EXPECT_EQ(type(current, "application/*"), "200 application/json; charset=utf-8");
-  EXPECT_EQ(type(current, "text/*"), "200 text/plain; charset=utf-8");
-  EXPECT_EQ(type(current, "text/xml"), "200 text/xml; charset=utf-8");
-  EXPECT_EQ(type(current, "application/xml"), "200 application/xml; charset=utf-8");
-  EXPECT_EQ(type(current, "application/pdf, application/json;q=0.5"),
-            "200 application/json; charset=utf-8");
-  EXPECT_EQ(type(current, "text/xml;q=0.1, application/json;q=0.9"),
-            "200 application/json; charset=utf-8");
-  EXPECT_EQ(type(current, "application/pdf"), "406 -");
-  EXPECT_EQ(type("/info", "text/*"), "200 text/xml; charset=utf-8");
-  EXPECT_EQ(type(current + "?format=", "application/json"), "200 application/json; charset=utf-8");
-  EXPECT_EQ(type(current + "?format=JSON", "text/plain"), "200 application/json; charset=utf-8");
-  EXPECT_EQ(type(current + "?format=xml", "text/plain"), "200 text/xml; charset=utf-8");
-  EXPECT_EQ(type(current + "?format=atom", "text/plain"), "406 -") << "known, not offered here";
-  EXPECT_EQ(type(current + "?format=yaml", "text/plain"), "500 -") << "not known";
-  EXPECT_EQ(type("/stats?format=text", "*/*"), "406 -");
-  EXPECT_EQ(type("/metrics?format=json", "*/*"), "406 -");
-  EXPECT_EQ(type("/metrics?format=yaml", "*/*"), "500 -");
-  EXPECT_EQ(type("/metrics", "text/*"), "200 text/plain; charset=utf-8; version=0.0.4");
-}
-
-TEST_F(Variations, AdminRoutesSpeakXml) {
-  const Headers xml = {{"Accept", "text/xml"}};
-  EXPECT_THAT(ask("GET", "/ping", xml).body,
-              AllOf(HasSubstr("<TextMessage "),
-                    HasSubstr("<Text>Ping request successfully handled</Text></TextMessage>")));
-  EXPECT_THAT(ask("POST", "/admin/mergeindexes", xml).body,
-              AllOf(HasSubstr("<MergeIndexesResultDto "), HasSubstr("<MergeIndexesId>")));
-  const auto stats = ask("GET", "/stats", xml);
-  EXPECT_EQ(stats.status, 200);
-  EXPECT_EQ(stats.body, "") << "its writer gives up on what the statistics are";
-  const auto started = ask("POST", "/admin/scavenge?throttlePercent=1", xml);
-  EXPECT_THAT(started.body, HasSubstr("<ScavengeResultDto "));
-  const auto at = started.body.find("<ScavengeId>") + 12;
-  const auto id = started.body.substr(at, 36);
-  const auto stopped = ask("DELETE", "/admin/scavenge/" + id, xml);
-  if (stopped.status == 200) {
-    EXPECT_THAT(stopped.body, HasSubstr("<string>" + id + "</string>"));
-  }
-  world_.run_for(1s);
-  const auto history = ask("GET", "/streams/$scavenges?embed=body", xml);
-  EXPECT_EQ(history.status, 200);
-  EXPECT_THAT(history.body,
-              AllOf(StartsWith("<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\""
-                               "http://www.w3.org/2005/Atom\"><title>Event stream '$scavenges'"),
-                    HasSubstr("<summary>$&gt;</summary>"), HasSubstr("</entry></feed>")));
-}
-
-TEST_F(Variations, AFeedInAnyFormIsADescription) {
+TEST_F(StreamRequests, AFeedInAnyFormIsADescription) {
   append("orders", "placed", R"({"n":1})");
   for (const char* target :
        {"/streams/orders", "/streams/orders/head/backward/5", "/streams/orders/head/5"}) {
@@ -184,7 +36,7 @@ TEST_F(Variations, AFeedInAnyFormIsADescription) {
   EXPECT_EQ(ask("GET", "/streams/orders", {{"Accept", "text/plain"}}).status, 406);
 }
 
-TEST_F(Variations, AnEventComesInManyForms) {
+TEST_F(StreamRequests, AnEventComesInManyForms) {
   append("orders", "placed", R"({"n":1,"list":["a<b",null],"of $":{"x":true}})");
   const auto form = [&](const std::string& accept) {
     return ask("GET", "/streams/orders/0", {{"Accept", accept}});
@@ -205,7 +57,7 @@ TEST_F(Variations, AnEventComesInManyForms) {
   EXPECT_EQ(missing.body, "");
 }
 
-TEST_F(Variations, HeadersInAWrongFormatAreNamed) {
+TEST_F(StreamRequests, HeadersInAWrongFormatAreNamed) {
   append("orders", "placed");
   const Headers feed = {{"Accept", "application/json"}};
   const auto with = [&](const char* name, const char* value) {
@@ -249,13 +101,7 @@ TEST_F(Variations, HeadersInAWrongFormatAreNamed) {
             406);
 }
 
-TEST_F(Variations, FormatsAreLookedAtBeforeRights) {
-  EXPECT_EQ(ask("POST", "/users", {{"Accept", "application/json"}}, "{}", "").status, 415);
-  EXPECT_EQ(ask("GET", "/streams/orders", {{"Accept", "application/pdf"}}, "", "").status, 406);
-  EXPECT_EQ(ask("GET", "/streams/orders", {{"Accept", "application/json"}}, "", "").status, 401);
-}
-
-TEST_F(Variations, ALongPollWaitsForTheNextEvent) {
+TEST_F(StreamRequests, ALongPollWaitsForTheNextEvent) {
   append("orders", "placed");
   const auto poll = [&](const std::string& target, const char* seconds) {
     return ask("GET", target, {{"Accept", "application/json"}, {"ES-LongPoll", seconds}});
@@ -289,7 +135,7 @@ TEST_F(Variations, ALongPollWaitsForTheNextEvent) {
       << "what is there is not waited for";
 }
 
-TEST_F(Variations, AllCanBeFiltered) {
+TEST_F(StreamRequests, AllCanBeFiltered) {
   append("orders-1", "placed");
   append("orders-2", "paid");
   append("bills-1", "placed");
@@ -332,7 +178,7 @@ TEST_F(Variations, AllCanBeFiltered) {
       << "as $all itself";
 }
 
-TEST_F(Variations, SettingsGiveRightsToStreamsWithoutTheirOwn) {
+TEST_F(StreamRequests, SettingsGiveRightsToStreamsWithoutTheirOwn) {
   create_alice();
   append("orders", "placed");
   append("$notes", "noted");
@@ -352,7 +198,7 @@ TEST_F(Variations, SettingsGiveRightsToStreamsWithoutTheirOwn) {
   EXPECT_EQ(ask("GET", "/streams/orders", feed, "", "alice").status, 200) << "its own go first";
 }
 
-TEST_F(Variations, MetadataHasPagesToo) {
+TEST_F(StreamRequests, MetadataHasPagesToo) {
   for (const char* data : {R"({"$maxCount":5})", R"({"$maxCount":7})"}) {
     EXPECT_EQ(ask("POST", "/streams/orders/metadata",
                   {{"Content-Type", "application/json"},
@@ -369,65 +215,7 @@ TEST_F(Variations, MetadataHasPagesToo) {
   EXPECT_EQ(ask("GET", "/streams/$$orders/metadata", feed).status, 400);
 }
 
-TEST_F(Variations, AKnownPathWithAnotherMethodIs404WithTwoSegmentsAnd405Else) {
-  const auto got = [&](const char* method, const char* target) {
-    const auto answer = ask(method, target);
-    return fmt::format("{} {}", answer.status, answer.headers.get("Allow").value_or("-"));
-  };
-  for (const char* two : {"/admin/reloadconfig", "/admin/mergeindexes", "/admin/shutdown"}) {
-    EXPECT_EQ(got("GET", two), "404 -") << two;
-  }
-  EXPECT_EQ(got("POST", "/admin/login"), "404 -");
-  EXPECT_EQ(got("POST", "/info/options"), "404 -");
-  EXPECT_EQ(got("PUT", "/streams/orders"), "404 -");
-  EXPECT_EQ(got("POST", "/users/alice"), "404 -");
-  EXPECT_EQ(got("POST", "/info"), "405 GET, HEAD, OPTIONS");
-  EXPECT_EQ(got("DELETE", "/stats"), "405 GET, HEAD, OPTIONS");
-  EXPECT_EQ(got("DELETE", "/users"), "405 GET, HEAD, OPTIONS, POST");
-  EXPECT_EQ(got("PUT", "/admin/scavenge/current"), "405 DELETE, GET, HEAD, OPTIONS");
-  EXPECT_EQ(got("GET", "/admin/node/priority/1"), "405 OPTIONS, POST");
-  EXPECT_EQ(got("OPTIONS", "/health/live"), "405 -");
-  for (const char* readable : {"/info", "/admin/login", "/gossip"}) {
-    const auto head = ask("HEAD", readable);
-    EXPECT_EQ(head.status, 405) << readable;
-    EXPECT_EQ(head.headers.get("Access-Control-Allow-Methods"), "GET, OPTIONS") << readable;
-  }
-
-  const auto options = [&](const char* target) {
-    const auto answer = ask("OPTIONS", target, {}, "", "");
-    EXPECT_EQ(answer.status, 200) << target;
-    return std::string(answer.headers.get("Access-Control-Allow-Methods").value_or("-"));
-  };
-  EXPECT_EQ(options("/admin/node/resign"), "POST, OPTIONS");
-  EXPECT_EQ(options("/admin/scavenge/current"), "DELETE, GET, OPTIONS");
-  EXPECT_EQ(options("/gossip"), "GET, OPTIONS");
-}
-
-TEST_F(Variations, ARouteLooksAtItsOwnHeadersOnly) {
-  append("orders", "placed");
-  const auto page = [&](const char* target, const char* name) {
-    return ask("GET", target, {{"Accept", "application/json"}, {name, "x"}}).status;
-  };
-  EXPECT_EQ(page("/streams/orders", "ES-LongPoll"), 200);
-  EXPECT_EQ(page("/streams/orders", "ES-HardDelete"), 200);
-  EXPECT_EQ(page("/streams/orders/0/forward/5", "ES-LongPoll"), 400);
-  EXPECT_EQ(page("/streams/orders/0", "ES-ResolveLinkTos"), 400);
-  EXPECT_EQ(page("/streams/orders/0", "ES-LongPoll"), 200);
-  EXPECT_EQ(page("/streams/$all/filtered?exclude-system-events=true", "ES-ResolveLinkTos"), 200);
-  for (const char* name : {"ES-LongPoll", "ES-ResolveLinkTos", "ES-HardDelete"}) {
-    EXPECT_EQ(ask("POST", "/streams/orders",
-                  {{"Content-Type", "application/json"},
-                   {"ES-EventType", "t"},
-                   {"ES-EventId", world_.random().uuid().to_string()},
-                   {name, "x"}},
-                  "{}")
-                  .status,
-              201)
-        << name;
-  }
-}
-
-TEST_F(Variations, APostIsRepeatedWhereItWasSentTo) {
+TEST_F(StreamRequests, APostIsRepeatedWhereItWasSentTo) {
   const Headers json_event = {{"Content-Type", "application/json"}, {"ES-EventType", "placed"}};
   const auto sent_on = ask("POST", "/streams/orders", json_event, R"({"n":1})");
   ASSERT_EQ(sent_on.status, 307);
@@ -454,7 +242,7 @@ TEST_F(Variations, APostIsRepeatedWhereItWasSentTo) {
       "Empty eventId provided. (Parameter 'eventId')");
 }
 
-TEST_F(Variations, EventsAreReadAsTheServersLibraryReadsThem) {
+TEST_F(StreamRequests, EventsAreReadAsTheServersLibraryReadsThem) {
   const auto post = [&](const std::string& body) {
     return ask("POST", "/streams/orders",
                {{"Content-Type", "application/vnd.eventstore.events+json"}}, body);
@@ -494,7 +282,7 @@ TEST_F(Variations, EventsAreReadAsTheServersLibraryReadsThem) {
   EXPECT_EQ(ask("GET", "/streams/orders/4", {{"Accept", "application/json"}}).body, "\"no JSON\"");
 }
 
-TEST_F(Variations, EachWayToEmbedShowsMore) {
+TEST_F(StreamRequests, EachWayToEmbedShowsMore) {
   const auto id = world_.random().uuid().to_string();
   EXPECT_EQ(
       ask("POST", "/streams/orders", {{"Content-Type", "application/vnd.eventstore.events+json"}},
@@ -537,7 +325,7 @@ TEST_F(Variations, EachWayToEmbedShowsMore) {
       << "JSON is written as the server writes it, however it came";
 }
 
-TEST_F(Variations, APageBackwardCountsNumbers) {
+TEST_F(StreamRequests, APageBackwardCountsNumbers) {
   for (int i = 0; i < 8; ++i) {
     append("orders", "placed");
   }
@@ -582,7 +370,7 @@ TEST_F(Variations, APageBackwardCountsNumbers) {
   EXPECT_EQ(big.reason, "Read size too big, should be less than 4096 items");
 }
 
-TEST_F(Variations, WhatIsKnownIsNotSentAgain) {
+TEST_F(StreamRequests, WhatIsKnownIsNotSentAgain) {
   append("orders", "placed");
   const auto again = [&](const std::string& target, const std::string& etag) {
     return ask("GET", target, {{"Accept", "application/json"}, {"If-None-Match", etag}}).status;
@@ -600,7 +388,7 @@ TEST_F(Variations, WhatIsKnownIsNotSentAgain) {
   EXPECT_EQ(again("/streams/orders", known), 200);
 }
 
-TEST_F(Variations, AStreamSaysHowLongItsHeadMayBeKept) {
+TEST_F(StreamRequests, AStreamSaysHowLongItsHeadMayBeKept) {
   append("orders", "placed");
   const auto cache = [&](const std::string& target) {
     return std::string(ask("GET", target, {{"Accept", "application/json"}})
@@ -618,39 +406,6 @@ TEST_F(Variations, AStreamSaysHowLongItsHeadMayBeKept) {
   EXPECT_EQ(cache("/streams/orders/head"), "max-age=7, private");
   EXPECT_EQ(cache("/streams/orders/0/forward/5"), "max-age=7, private");
   EXPECT_EQ(cache("/streams/orders/0"), "max-age=31536000, private");
-}
-
-TEST_F(Variations, AnAnswerIsCompressedWhereThatIsAllThatIsAskedFor) {
-  const auto encoding = [&](const std::string& accept) {
-    const auto answer = ask("GET", "/info", {{"Accept-Encoding", accept}});
-    EXPECT_EQ(answer.status, 200);
-    return fmt::format("{} {}", answer.headers.get("Content-Encoding").value_or("-"),
-                       answer.body.starts_with("{") ? "plain" : "packed");
-  };
-  EXPECT_EQ(encoding("gzip"), "gzip packed");
-  EXPECT_EQ(encoding("deflate"), "deflate packed");
-  EXPECT_EQ(encoding("gzip, deflate"), "- plain");
-  EXPECT_EQ(encoding("GZIP"), "- plain");
-  EXPECT_EQ(encoding("br"), "- plain");
-}
-
-TEST_F(Variations, CredentialsAreReadAsTheServerReadsThem) {
-  const auto with = [&](const std::string& header) {
-    return ask("GET", "/admin/login", {{"Authorization", header}}, "", "").status;
-  };
-  const auto good = http::basic_authorization("admin", "changeit");
-  EXPECT_EQ(with(good), 200);
-  EXPECT_EQ(with("basic" + good.substr(5)), 401) << "another scheme, so nobody";
-  EXPECT_EQ(with("Basic"), 500);
-  EXPECT_EQ(with("Basic !"), 500);
-  const auto text = ask("GET", "/admin/login", {{"Accept", "text/plain"}});
-  EXPECT_EQ(text.status, 200);
-  EXPECT_EQ(text.headers.get("Content-Type"), "application/json; charset=utf-8");
-  EXPECT_EQ(ask("POST", "/users", {{"Content-Type", "application/json"}},
-                R"({"LoginName":"bob","FULLNAME":"Bob","groups":[],"Password":"x1"})")
-                .status,
-            201)
-      << "names of members in any case";
 }
 
 }  // namespace

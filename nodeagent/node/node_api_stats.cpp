@@ -1,9 +1,9 @@
-// /stats, /info/options and /metrics: node-interface.md §1.10.
+// /stats, /stats/replication and /stats/tcp: node-interface.md §1.10. What is not measured here is
+// zero; the names are the server's.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -15,7 +15,6 @@
 #include "nodeagent/node/detail/following.h"
 #include "nodeagent/node/detail/leadership.h"
 #include "nodeagent/node/node_api.h"
-#include "nodeagent/node/scavenger.h"
 
 namespace verger::node {
 namespace {
@@ -25,7 +24,6 @@ using http::RoutedRequest;
 using nlohmann::ordered_json;
 
 const std::vector<Format> kStatsFormats = {Format::kJson, Format::kXml};
-const std::vector<Format> kOptionsFormats = {Format::kJson, Format::kXml, Format::kText};
 
 /// JSON; as XML nothing: the server's writer gives up on its dictionaries and lists, and a success
 /// without a body is what is left (I).
@@ -38,8 +36,6 @@ Response cached_for_a_second(Response response) {
   response.headers.set("Vary", "Accept");
   return response;
 }
-
-// --- Statistics: what is not measured here is zero; the names are the server's ---
 
 ordered_json process_stats(Core& core) {
   rusage usage{};
@@ -165,13 +161,56 @@ void flatten(const ordered_json& value, const std::string& name, ordered_json& o
   }
 }
 
+/// What `metadata=true` tells more of: the server describes these and no others. A value with its
+/// description is no group, so a path cannot name it.
+struct Described {
+  std::string_view name;      ///< ungrouped; the parts have no "-" in them
+  std::string_view category;  ///< empty: null
+  std::string_view title;
+};
+
+constexpr auto kDescribed = std::to_array<Described>(
+    {{.name = "proc-mem", .category = "Process", .title = "Process Virtual Memory"},
+     {.name = "proc-cpu", .category = "Process", .title = "Process Cpu Usage"},
+     {.name = "es-writer-lastFlushSize", .category = "", .title = "Writer Last Flush Size"},
+     {.name = "es-writer-lastFlushDelayMs", .category = "", .title = "Writer Last Flush Delay, ms"},
+     {.name = "es-writer-meanFlushSize", .category = "", .title = "Writer Mean Flush Size"},
+     {.name = "es-writer-meanFlushDelayMs", .category = "", .title = "Writer Mean Flush Delay, ms"},
+     {.name = "es-writer-maxFlushSize", .category = "", .title = "Writer Max Flush Size"},
+     {.name = "es-writer-maxFlushDelayMs", .category = "", .title = "Writer Max Flush Delay, ms"},
+     {.name = "es-writer-queuedFlushMessages",
+      .category = "",
+      .title = "Writer Queued Flush Message"}});
+
+ordered_json with_description(const Described& described, ordered_json value) {
+  const auto category =
+      described.category.empty() ? ordered_json() : ordered_json(described.category);
+  return {{"value", std::move(value)},
+          {"category", category},
+          {"title", described.title},
+          {"drawChart", true}};
+}
+
+/// `prefix` is where `group` stands, "es-writer-" for example.
+void describe(ordered_json& group, const std::string& prefix) {
+  for (const auto& [member, inner] : group.items()) {
+    const auto name = prefix + member;
+    const auto* described = std::ranges::find(kDescribed, name, &Described::name);
+    if (described != kDescribed.end()) {
+      inner = with_description(*described, std::move(inner));
+    } else if (inner.is_object()) {
+      describe(inner, name + "-");
+    }
+  }
+}
+
 net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed) {
   const auto format = choose_format(routed, kStatsFormats);
   if (!format) {
     co_return format.error();
   }
-  const auto group = routed.target.parameter("group");
-  const bool grouped = !group || parse_boolean(*group).value_or(true);
+  const auto asked = routed.target.parameter("group");
+  const bool grouped = !asked || parse_boolean(*asked).value_or(true);
   const auto& segments = routed.target.segments;
   if (!grouped && segments.size() > 1) {
     co_return text_response(400, "Dynamic stats selection works only with grouping enabled",
@@ -179,21 +218,28 @@ net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed)
   }
   const ordered_json all = {
       {"proc", process_stats(*core)}, {"sys", system_stats(*core)}, {"es", server_stats(*core)}};
-  const auto* chosen = &all;
+  std::string prefix;
+  const auto* group = &all;
   for (std::size_t i = 1; i < segments.size(); ++i) {
-    const auto found = chosen->find(segments[i]);
+    const auto found = group->find(segments[i]);
     // Groups can be named, values cannot.
-    if (found == chosen->end() || !found->is_object()) {
+    if (found == group->end() || !found->is_object()) {
       co_return text_response(404, {}, methods::kGet, true);
     }
-    chosen = &*found;
+    group = &*found;
+    prefix += segments[i] + "-";
   }
-  ordered_json flat = ordered_json::object();
-  if (!grouped) {
-    flatten(all, {}, flat);
+  ordered_json shown = ordered_json::object();
+  if (grouped) {
+    shown = *group;
+  } else {
+    flatten(all, {}, shown);
   }
-  co_return cached_for_a_second(
-      formatted(*format, stats_text(*format, grouped ? *chosen : flat), methods::kGet));
+  const auto metadata = routed.target.parameter("metadata");
+  if (metadata && parse_boolean(*metadata).value_or(false)) {
+    describe(shown, prefix);
+  }
+  co_return cached_for_a_second(formatted(*format, stats_text(*format, shown), methods::kGet));
 }
 
 net::awaitable<Response> replication_stats(std::shared_ptr<Core> core, RoutedRequest routed) {
@@ -256,176 +302,15 @@ net::awaitable<Response> tcp_stats(std::shared_ptr<Core> core, RoutedRequest rou
   co_return cached_for_a_second(formatted(*format, stats_text(*format, list), methods::kGetTwice));
 }
 
-// --- Options ---
-
-EffectiveOption option(std::string name, std::string group, std::string value, std::string type,
-                       std::string description) {
-  return {.name = std::move(name),
-          .description = std::move(description),
-          .group = std::move(group),
-          .value = std::move(value),
-          .source = "<DEFAULT>",
-          .type = std::move(type)};
-}
-
-/// For a node that was not started by a program with options.
-std::vector<EffectiveOption> known_options(const NodeOptions& options) {
-  const auto truth = [](bool value) { return std::string(value ? "True" : "False"); };
-  return {option("Insecure", "ApplicationOptions", truth(options.insecure), "boolean",
-                 "Disable Authentication, Authorization and TLS on all TCP/HTTP interfaces."),
-          option("DefaultAdminPassword", "DefaultUserOptions", "********", "string",
-                 "Admin Default password"),
-          option("DefaultOpsPassword", "DefaultUserOptions", "********", "string",
-                 "Ops Default password"),
-          option("ClusterSize", "ClusterOptions", std::to_string(options.cluster_size), "integer",
-                 "The number of nodes in the cluster."),
-          option("NodePriority", "ClusterOptions", std::to_string(options.node_priority), "integer",
-                 "The node priority used during leader election."),
-          option("ReadOnlyReplica", "ClusterOptions", truth(options.read_only_replica), "boolean",
-                 "Sets this node as a read only replica that does not vote."),
-          option("Db", "DatabaseOptions", options.database.string(), "string",
-                 "The path the db should be loaded/saved to."),
-          option("Index", "DatabaseOptions", options.index.string(), "string",
-                 "The path the index should be loaded/saved to."),
-          option("ChunkSize", "DatabaseOptions", std::to_string(options.chunk_size), "integer", ""),
-          option("EnableAtomPubOverHttp", "InterfaceOptions", truth(options.enable_atom_pub),
-                 "boolean", "Enable AtomPub over HTTP Interface.")};
-}
-
-net::awaitable<Response> info_options(std::shared_ptr<Core> core, RoutedRequest routed) {
-  const auto format = choose_format(routed, kOptionsFormats);
-  if (!format) {
-    co_return format.error();
-  }
-  auto list = ordered_json::array();
-  const auto& given = core->options.effective;
-  for (const auto& one : given.empty() ? known_options(core->options) : given) {
-    ordered_json schema = {{"type", one.type}};
-    if (!one.unit.empty()) {
-      schema["x-unit"] = one.unit;
-    }
-    list.push_back({{"name", one.name},
-                    {"description", one.description},
-                    {"group", one.group},
-                    {"value", one.value},
-                    {"configurationSource", one.source},
-                    {"deprecationMessage", one.deprecation.empty() ? ordered_json(nullptr)
-                                                                   : ordered_json(one.deprecation)},
-                    {"schema", std::move(schema)}});
-  }
-  co_return formatted(*format, indented(list), methods::kGet);
-}
-
-// --- Metrics ---
-
-class Metrics {
- public:
-  explicit Metrics(std::int64_t now_ms) : now_ms_(now_ms) {}
-
-  void family(std::string name, prometheus::MetricType type) {
-    families_.push_back({"eventstore_" + std::move(name), {}, type, {}});
-  }
-  void value(double value, std::vector<prometheus::ClientMetric::Label> labels = {}) {
-    prometheus::ClientMetric metric;
-    metric.label = std::move(labels);
-    metric.timestamp_ms = now_ms_;
-    if (families_.back().type == prometheus::MetricType::Counter) {
-      metric.counter.value = value;
-    } else {
-      metric.gauge.value = value;
-    }
-    families_.back().metric.push_back(std::move(metric));
-  }
-  [[nodiscard]] std::string text() const {
-    return prometheus::TextSerializer().Serialize(families_);
-  }
-
- private:
-  std::int64_t now_ms_;
-  std::vector<prometheus::MetricFamily> families_;
-};
-
-net::awaitable<Response> metrics(std::shared_ptr<Core> core, RoutedRequest) {
-  using prometheus::MetricType;
-  using Label = prometheus::ClientMetric::Label;
-  const auto now_ms = (core->env.clock.now().value() - kUnixEpoch.value()) / kTicksPerMillisecond;
-  Metrics metrics(now_ms);
-  const auto whole_seconds = now_ms / 1000;
-  const auto seconds = static_cast<double>(whole_seconds);
-  // The value is when a status was last current, so that the largest is the current one.
-  const auto running = core->scavenger->running();
-  const std::string phase = running ? running->phase : "Idle";
-  metrics.family("statuses", MetricType::Counter);
-  const auto status = [&](std::string name, std::string value) {
-    metrics.value(seconds, {Label{"name", std::move(name)}, Label{"status", std::move(value)}});
-  };
-  status("Node", std::string(api::to_string(core->election->state())));
-  status("Index", phase == "Index execution Phase" ? "Scavenging" : "Idle");
-  status("Scavenge", phase);
-  metrics.family("elections_count", MetricType::Counter);
-  const auto epoch = core->log().epochs().last();
-  metrics.value(epoch ? epoch->number.value() + 1 : 0);
-  metrics.family("checkpoints", MetricType::Gauge);
-  const auto checkpoint = [&](std::string name, LogPosition position) {
-    metrics.value(static_cast<double>(position.value()),
-                  {Label{"name", std::move(name)}, Label{"read", "non-flushed"}});
-  };
-  checkpoint("index", core->db().committed());
-  checkpoint("replication", core->db().committed());
-  checkpoint("writer", core->log().append_position());
-  if (const auto space = core->env.files.space(core->log().directory())) {
-    metrics.family("sys_disk_bytes", MetricType::Gauge);
-    const auto bytes = [&](std::string kind, std::uint64_t value) {
-      metrics.value(static_cast<double>(value),
-                    {Label{"kind", std::move(kind)}, Label{"disk", "/"}});
-    };
-    bytes("used", space->total - std::min(space->total, space->available));
-    bytes("total", space->total);
-  }
-  metrics.family("proc_up_time", MetricType::Counter);
-  metrics.value(static_cast<double>(core->env.clock.now().value() - core->born.value()) /
-                static_cast<double>(kTicksPerSecond));
-  Response response;
-  response.headers.set("Content-Type", "text/plain; charset=utf-8; version=0.0.4");
-  response.body = metrics.text();
-  co_return response;
-}
-
-/// Its own kind of negotiation: openmetrics is taken for text, JSON is refused before anybody is
-/// asked who he is.
-net::awaitable<Response> metrics_route(std::shared_ptr<Core> core, RoutedRequest routed,
-                                       Need need) {
-  constexpr std::array kText = {Format::kText};
-  const auto asked = routed.target.parameter("format");
-  const auto accept = routed.request.headers.get("Accept");
-  const bool openmetrics = (!asked || asked->empty()) && accept &&
-                           accept->find("application/openmetrics-text") != std::string_view::npos;
-  if (const auto format = choose_format(routed, kText); !format && !openmetrics) {
-    co_return format.error();
-  }
-  if (!satisfies(identity_of(*core, routed.request), need)) {
-    co_return not_allowed();
-  }
-  co_return co_await metrics(std::move(core), std::move(routed));
-}
-
 }  // namespace
 
-void add_fact_routes(http::Router& router, const std::shared_ptr<Core>& core) {
+void add_stats_routes(http::Router& router, const std::shared_ptr<Core>& core) {
   const auto need = core->options.allow_anonymous_endpoint_access ? Need::kNobody : Need::kUser;
-  if (!core->options.disable_stats_on_http) {
-    const RouteRule rule{.need = need, .formats = kStatsFormats};
-    add_route(router, core, "GET", "/stats", rule, stats);
-    add_route(router, core, "GET", "/stats/replication", rule, replication_stats);
-    add_route(router, core, "GET", "/stats/tcp", rule, tcp_stats);
-    add_route(router, core, "GET", "/stats/{path*}", rule, stats);
-    add_route(router, core, "GET", "/metrics", RouteRule{.need = Need::kNobody},
-              [need](std::shared_ptr<Core> node, RoutedRequest routed) {
-                return metrics_route(std::move(node), std::move(routed), need);
-              });
-  }
-  add_route(router, core, "GET", "/info/options",
-            {.need = Need::kOperator, .formats = kOptionsFormats}, info_options);
+  const RouteRule rule{.need = need, .formats = kStatsFormats};
+  add_route(router, core, "GET", "/stats", rule, stats);
+  add_route(router, core, "GET", "/stats/replication", rule, replication_stats);
+  add_route(router, core, "GET", "/stats/tcp", rule, tcp_stats);
+  add_route(router, core, "GET", "/stats/{path*}", rule, stats);
 }
 
 }  // namespace verger::node
