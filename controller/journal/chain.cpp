@@ -25,6 +25,23 @@ Sha256Digest chain_hash(ByteView before, const JournalEvent& event) {
   return sha256(bytes);
 }
 
+JournalEvent chain_event(ChainHead& head, std::string_view stream, Revision revision,
+                         NewEvent event, Ticks at, ControllerEpoch epoch) {
+  JournalEvent out{Sequence(head.sequence.value() + 1),
+                   std::string(stream),
+                   revision,
+                   std::move(event.type),
+                   std::move(event.data),
+                   at,
+                   epoch,
+                   ""};
+  const auto hash = chain_hash(head.hash, out);
+  out.hash = to_hex(hash);
+  head.sequence = out.sequence;
+  head.hash.assign(hash.begin(), hash.end());
+  return out;
+}
+
 Result<void> ChainCheck::next(const JournalEvent& event) {
   const auto hash = chain_hash(before_, event);
   if (event.sequence.value() != at_.value() + 1 || to_hex(hash) != event.hash) {

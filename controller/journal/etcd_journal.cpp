@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
 
 #include "controller/journal/chain.h"
+#include "controller/journal/detail/etcd_store.h"
 #include "controller/journal/detail/etcd_values.h"
 #include "controller/journal/detail/journal_memory.h"
 #include "controller/journal/detail/listeners.h"
@@ -29,7 +28,6 @@ using detail::event_text;
 using detail::head_text;
 using detail::parse_event;
 using detail::parse_head;
-using detail::parse_place;
 using detail::parse_summary_value;
 using detail::parse_tip;
 using detail::place_text;
@@ -39,9 +37,7 @@ using detail::tip_text;
 
 /// etcd takes 128 operations in a transaction, and an event is two.
 constexpr std::size_t kEventsInAppend = 50;
-constexpr std::size_t kGetsAtOnce = 100;
-constexpr std::size_t kEventsInPage = 256;
-constexpr std::size_t kKeysInPage = 1'000;
+constexpr std::size_t kEventsToVerify = 1'000;
 /// etcd takes 1.5 MiB in a request; base64 makes four bytes of three.
 constexpr std::size_t kAppendBytes = 1'000'000;
 constexpr std::size_t kResponseBytes = std::size_t{512} << 20U;
@@ -50,12 +46,11 @@ constexpr int kRounds = 8;
 class EtcdJournal final : public Journal {
  public:
   EtcdJournal(const EtcdOptions& options, Clock& clock, std::optional<EtcdTerm> term)
-      : keys_(options.prefix), clock_(clock), term_(std::move(term)), options_(options) {}
+      : clock_(clock), term_(std::move(term)), store_(options, term_ ? term_->lease : nullptr) {}
 
   Result<void> open() {
-    VERGER_TRY(http_, make_etcd_http_client(context_.get_executor(), options_));
-    client_.emplace(options_.endpoints, *http_, options_.call_deadline);
-    VERGER_TRY(head_, load_head());
+    VERGER_CHECK(store_.open());
+    VERGER_TRY(head_, store_.load_head());
     return {};
   }
 
@@ -78,16 +73,16 @@ class EtcdJournal final : public Journal {
     const StreamTip new_tip{written.back().revision, written.back().hash};
     auto puts = json::array();
     for (const auto& event : written) {
-      puts.push_back(etcd::put(keys_.event(stream, event.revision.value()), event_text(event)));
+      puts.push_back(etcd::put(keys().event(stream, event.revision.value()), event_text(event)));
       puts.push_back(
-          etcd::put(keys_.sequence(event.sequence.value()), place_text(stream, event.revision)));
+          etcd::put(keys().sequence(event.sequence.value()), place_text(stream, event.revision)));
     }
-    puts.push_back(etcd::put(keys_.stream(stream), tip_text(new_tip)));
-    puts.push_back(etcd::put(keys_.at("head"), head_text(next)));
-    const auto answer = run(client_->transact(
-        json::array({etcd::was_written_at(keys_.at("epoch"), head_.epoch_written),
-                     etcd::was_written_at(keys_.at("head"), head_.written), is_at(stream, tip)}),
-        std::move(puts), head_gets()));
+    puts.push_back(etcd::put(keys().stream(stream), tip_text(new_tip)));
+    puts.push_back(etcd::put(keys().at("head"), head_text(next)));
+    const auto answer = store_.transact(
+        json::array({etcd::was_written_at(keys().at("epoch"), head_.epoch_written),
+                     etcd::was_written_at(keys().at("head"), head_.written), is_at(stream, tip)}),
+        std::move(puts), store_.head_gets());
     if (!answer) {
       return failed(answer.error(), stream);
     }
@@ -112,26 +107,13 @@ class EtcdJournal final : public Journal {
         return *std::move(kept);
       }
     }
-    std::vector<JournalEvent> out;
-    auto from = keys_.event(stream, after.value() + 1);
-    const auto end = etcd::end_of_prefix(keys_.events_of(stream));
-    while (out.size() < limit) {
-      const auto wanted = std::min(kEventsInPage, limit - out.size());
-      VERGER_TRY(const auto page, get(json::array({etcd::get_range(from, end, wanted)})));
-      for (const auto& kv : page.front()) {
-        VERGER_TRY(auto event, parse_event(kv));
-        out.push_back(std::move(event));
-      }
-      if (page.front().size() < wanted) {
-        if (may_remember() && (!out.empty() || after == Revision(0))) {
-          memory_.keep_tip(
-              stream, out.empty() ? StreamTip{} : StreamTip{out.back().revision, out.back().hash});
-        }
-        break;
-      }
-      from = page.front().back().key + std::string(1, '\0');
+    VERGER_TRY(auto page, store_.read_stream(stream, after, limit));
+    if (page.to_its_end && may_remember() && (!page.events.empty() || after == Revision(0))) {
+      memory_.keep_tip(stream, page.events.empty() ? StreamTip{}
+                                                   : StreamTip{page.events.back().revision,
+                                                               page.events.back().hash});
     }
-    return out;
+    return std::move(page.events);
   }
 
   Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit) override {
@@ -144,19 +126,7 @@ class EtcdJournal final : public Journal {
         return *std::move(kept);
       }
     }
-    std::vector<JournalEvent> out;
-    const auto end = etcd::end_of_prefix(keys_.at("sequence/"));
-    auto from = keys_.sequence(after.value() + 1);
-    while (out.size() < limit) {
-      const auto wanted = std::min(kEventsInPage, limit - out.size());
-      VERGER_TRY(const auto page, get(json::array({etcd::get_range(from, end, wanted)})));
-      VERGER_CHECK(add_events(page.front(), out));
-      if (page.front().size() < wanted) {
-        break;
-      }
-      from = page.front().back().key + std::string(1, '\0');
-    }
-    return out;
+    return store_.read_all(after, limit);
   }
 
   Result<Revision> revision(std::string_view stream) override {
@@ -168,7 +138,7 @@ class EtcdJournal final : public Journal {
   Result<Sequence> last_sequence() override {
     VERGER_CHECK(certain());
     if (!may_remember()) {
-      VERGER_TRY(const auto head, load_head());
+      VERGER_TRY(const auto head, store_.load_head());
       return head.sequence;
     }
     return head_.sequence;
@@ -176,7 +146,7 @@ class EtcdJournal final : public Journal {
 
   Result<std::vector<std::string>> streams(std::string_view prefix) override {
     VERGER_CHECK(certain());
-    VERGER_TRY(const auto found, all_below("streams/", prefix));
+    VERGER_TRY(const auto found, store_.all_below("streams/", prefix));
     std::vector<std::string> out;
     for (const auto& [name, kv] : found) {
       VERGER_TRY(auto tip, parse_tip(kv));
@@ -202,12 +172,12 @@ class EtcdJournal final : public Journal {
     }
     // Of an earlier snapshot both go: a state is only ever read with the summary beside it.
     const auto summary = summary_text(tip, snapshot.summary);
-    const auto answer = run(
-        client_->transact(json::array({etcd::was_written_at(keys_.at("epoch"), head_.epoch_written),
-                                       is_at(snapshot.stream, tip)}),
-                          json::array({etcd::put(keys_.summary(snapshot.stream), summary),
-                                       etcd::put(keys_.state(snapshot.stream), snapshot.state)}),
-                          head_gets()));
+    const auto answer =
+        store_.transact(json::array({etcd::was_written_at(keys().at("epoch"), head_.epoch_written),
+                                     is_at(snapshot.stream, tip)}),
+                        json::array({etcd::put(keys().summary(snapshot.stream), summary),
+                                     etcd::put(keys().state(snapshot.stream), snapshot.state)}),
+                        store_.head_gets());
     if (!answer) {
       // Arriving late it does no harm: it counts only with the event that it was made with.
       const bool unknown = answer.error().code == Errc::kUnknownOutcome;
@@ -223,15 +193,15 @@ class EtcdJournal final : public Journal {
 
   Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
     VERGER_CHECK(certain());
-    VERGER_TRY(
-        const auto found,
-        get(json::array({etcd::get(keys_.summary(stream)), etcd::get(keys_.state(stream))})));
+    VERGER_TRY(const auto found, store_.get(json::array({etcd::get(keys().summary(stream)),
+                                                         etcd::get(keys().state(stream))})));
     if (found[0].empty() || found[1].empty()) {
       return std::optional<Snapshot>();
     }
     VERGER_TRY(const auto kept, parse_summary_value(found[0].front()));
-    VERGER_TRY(const auto event,
-               get(json::array({etcd::get(keys_.event(stream, kept.tip.revision.value()))})));
+    VERGER_TRY(
+        const auto event,
+        store_.get(json::array({etcd::get(keys().event(stream, kept.tip.revision.value()))})));
     if (event[0].empty()) {
       return std::optional<Snapshot>();
     }
@@ -245,8 +215,8 @@ class EtcdJournal final : public Journal {
 
   Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
     VERGER_CHECK(certain());
-    VERGER_TRY(const auto tips, all_below("streams/", prefix));
-    VERGER_TRY(const auto summaries, all_below("snapshots/", prefix));
+    VERGER_TRY(const auto tips, store_.all_below("streams/", prefix));
+    VERGER_TRY(const auto summaries, store_.all_below("snapshots/", prefix));
     std::vector<Snapshot> out;
     for (const auto& [stream, kv] : summaries) {
       const auto found = tips.find(stream);
@@ -264,26 +234,26 @@ class EtcdJournal final : public Journal {
 
   Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
     for (int round = 0; round < kRounds; ++round) {
-      VERGER_TRY(auto next, load_head());
+      VERGER_TRY(auto next, store_.load_head());
       const auto before = next;
       next.epoch = ControllerEpoch(before.epoch.value() + 1);
       const json record{
           {"epoch", next.epoch.value()}, {"owner", owner}, {"at", clock_.now().value()}};
       auto compare = json::array(
           {is_written_at("epoch", before.epoch_written), is_written_at("head", before.written)});
-      auto puts = json::array({etcd::put(keys_.at("epoch"), record.dump()),
-                               etcd::put(keys_.epoch(next.epoch), record.dump()),
-                               etcd::put(keys_.at("head"), head_text(next))});
-      auto otherwise = json::array({etcd::get(keys_.at("acting"))});
+      auto puts = json::array({etcd::put(keys().at("epoch"), record.dump()),
+                               etcd::put(keys().epoch(next.epoch), record.dump()),
+                               etcd::put(keys().at("head"), head_text(next))});
+      auto otherwise = json::array({etcd::get(keys().at("acting"))});
       if (term_) {
         if (!term_->lease->held()) {
           return Error{Errc::kRefused, "the lease ran out before the epoch began"};
         }
-        compare.push_back(etcd::is_absent(keys_.at("acting")));
-        puts.push_back(etcd::put(keys_.at("acting"), term_->acting, term_->lease->id()));
+        compare.push_back(etcd::is_absent(keys().at("acting")));
+        puts.push_back(etcd::put(keys().at("acting"), term_->acting, term_->lease->id()));
       }
       const auto answer =
-          run(client_->transact(std::move(compare), std::move(puts), std::move(otherwise)));
+          store_.transact(std::move(compare), std::move(puts), std::move(otherwise));
       if (!answer) {
         return answer.error().within("begin of an epoch");
       }
@@ -306,7 +276,7 @@ class EtcdJournal final : public Journal {
   }
 
   Result<ControllerEpoch> epoch() override {
-    VERGER_TRY(const auto head, load_head());
+    VERGER_TRY(const auto head, store_.load_head());
     if (own_epoch_ && head.epoch != *own_epoch_) {
       end_term();
     }
@@ -314,11 +284,11 @@ class EtcdJournal final : public Journal {
   }
 
   Result<Sequence> verify() override {
-    VERGER_TRY(const auto head, load_head());
+    VERGER_TRY(const auto head, store_.load_head());
     ChainCheck check;
     std::string last;
     for (;;) {
-      VERGER_TRY(const auto events, read_all(check.at(), kKeysInPage));
+      VERGER_TRY(const auto events, read_all(check.at(), kEventsToVerify));
       if (events.empty()) {
         break;
       }
@@ -344,64 +314,23 @@ class EtcdJournal final : public Journal {
     kLost,      ///< a request may still be under way
   };
 
-  /// The controller's thread waits here. The lease is renewed on the way, so that a long piece of
-  /// work on that thread, such as replaying the journal, does not lose it.
-  template <class T>
-  Result<T> run(net::awaitable<Result<T>> work) {
-    std::optional<Result<T>> out;
-    int under_way = 1;
-    const auto ended = [&] {
-      if (--under_way == 0) {
-        context_.stop();
-      }
-    };
-    net::co_spawn(
-        context_, std::move(work), [&](const std::exception_ptr& error, Result<T> result) {
-          out = error ? Result<T>(Error{Errc::kUnknownOutcome, "etcd: the call broke off"})
-                      : std::move(result);
-          ended();
-        });
-    if (term_ && term_->lease->wants_renewal()) {
-      ++under_way;
-      net::co_spawn(context_, EtcdLease::renew(term_->lease, *client_),
-                    [&](const std::exception_ptr&, const Result<void>&) { ended(); });
-    }
-    context_.restart();
-    context_.run();
-    return out ? *std::move(out) : Result<T>(Error{Errc::kUnknownOutcome, "etcd: no answer"});
-  }
-
-  Result<std::vector<std::vector<EtcdKeyValue>>> get(json gets) {
-    const auto count = gets.size();
-    VERGER_TRY(auto answer, run(client_->read(std::move(gets))));
-    answer.read.resize(count);
-    return std::move(answer.read);
-  }
-
-  [[nodiscard]] json head_gets() const {
-    return json::array({etcd::get(keys_.at("epoch")), etcd::get(keys_.at("head"))});
-  }
-
-  Result<EtcdHead> load_head() {
-    VERGER_TRY(const auto found, get(head_gets()));
-    return parse_head(found);
-  }
+  [[nodiscard]] const EtcdKeys& keys() const { return store_.keys(); }
 
   [[nodiscard]] json is_written_at(std::string_view key, std::int64_t revision) const {
-    return revision == 0 ? etcd::is_absent(keys_.at(key))
-                         : etcd::was_written_at(keys_.at(key), revision);
+    return revision == 0 ? etcd::is_absent(keys().at(key))
+                         : etcd::was_written_at(keys().at(key), revision);
   }
 
   [[nodiscard]] json is_at(std::string_view stream, const StreamTip& tip) const {
-    return tip.revision == Revision(0) ? etcd::is_absent(keys_.stream(stream))
-                                       : etcd::has_value(keys_.stream(stream), tip_text(tip));
+    return tip.revision == Revision(0) ? etcd::is_absent(keys().stream(stream))
+                                       : etcd::has_value(keys().stream(stream), tip_text(tip));
   }
 
   /// Ends a doubt about an earlier append: from here on either it is there, or it never will be.
   Result<void> certain() {
     for (int round = 0; doubt_ != Doubt::kNone && round < kRounds; ++round) {
       memory_.forget();
-      VERGER_TRY(auto head, load_head());
+      VERGER_TRY(auto head, store_.load_head());
       if (!own_epoch_ || over_ || head.epoch != *own_epoch_) {
         // A newer epoch shuts the request out as well.
         if (own_epoch_) {
@@ -416,10 +345,10 @@ class EtcdJournal final : public Journal {
         doubt_ = Doubt::kNone;
         break;
       }
-      const auto answer = run(client_->transact(
+      const auto answer = store_.transact(
           json::array(
               {is_written_at("epoch", head.epoch_written), is_written_at("head", head.written)}),
-          json::array({etcd::put(keys_.at("head"), head_text(head))}), head_gets()));
+          json::array({etcd::put(keys().at("head"), head_text(head))}), store_.head_gets());
       if (!answer) {
         return Error{Errc::kUnavailable, answer.error().message};
       }
@@ -473,13 +402,8 @@ class EtcdJournal final : public Journal {
     std::vector<JournalEvent> out;
     for (auto& event : events) {
       revision = Revision(revision.value() + 1);
-      auto& row = out.emplace_back(
-          JournalEvent{Sequence(head.sequence.value() + 1), std::string(stream), revision,
-                       std::move(event.type), std::move(event.data), clock_.now(), head.epoch, ""});
-      const auto hash = chain_hash(head.hash, row);
-      row.hash = to_hex(hash);
-      head.sequence = row.sequence;
-      head.hash.assign(hash.begin(), hash.end());
+      out.push_back(
+          chain_event(head, stream, revision, std::move(event), clock_.now(), head.epoch));
     }
     return out;
   }
@@ -540,7 +464,7 @@ class EtcdJournal final : public Journal {
         return *known;
       }
     }
-    VERGER_TRY(const auto found, get(json::array({etcd::get(keys_.stream(stream))})));
+    VERGER_TRY(const auto found, store_.get(json::array({etcd::get(keys().stream(stream))})));
     StreamTip tip;
     if (!found[0].empty()) {
       VERGER_TRY(tip, parse_tip(found[0].front()));
@@ -551,70 +475,9 @@ class EtcdJournal final : public Journal {
     return tip;
   }
 
-  /// Reads the events that entries of sequence/ name, those beside each other in a stream at once.
-  Result<void> add_events(const std::vector<EtcdKeyValue>& entries,
-                          std::vector<JournalEvent>& out) {
-    struct Span {
-      std::string stream;
-      std::int64_t first = 0;
-      std::int64_t last = 0;
-    };
-    std::vector<Span> spans;
-    for (const auto& kv : entries) {
-      VERGER_TRY(auto place, parse_place(kv));
-      const auto revision = place.revision.value();
-      if (!spans.empty() && spans.back().stream == place.stream &&
-          spans.back().last + 1 == revision) {
-        spans.back().last = revision;
-      } else {
-        spans.push_back({std::move(place.stream), revision, revision});
-      }
-    }
-    for (std::size_t begin = 0; begin < spans.size(); begin += kGetsAtOnce) {
-      auto gets = json::array();
-      const auto end = std::min(spans.size(), begin + kGetsAtOnce);
-      for (auto i = begin; i < end; ++i) {
-        const auto& span = spans[i];
-        gets.push_back(etcd::get_range(keys_.event(span.stream, span.first),
-                                       keys_.event(span.stream, span.last + 1), 0));
-      }
-      VERGER_TRY(const auto found, get(std::move(gets)));
-      for (const auto& part : found) {
-        for (const auto& kv : part) {
-          VERGER_TRY(auto event, parse_event(kv));
-          out.push_back(std::move(event));
-        }
-      }
-    }
-    return {};
-  }
-
-  /// By name, all keys of a folder whose names begin with `prefix`.
-  Result<std::map<std::string, EtcdKeyValue>> all_below(std::string_view folder,
-                                                        std::string_view prefix) {
-    std::map<std::string, EtcdKeyValue> out;
-    const auto base = keys_.at(folder);
-    auto from = fmt::format("{}{}", base, prefix);
-    const auto end = etcd::end_of_prefix(from);
-    for (;;) {
-      VERGER_TRY(const auto page, get(json::array({etcd::get_range(from, end, kKeysInPage)})));
-      for (const auto& kv : page.front()) {
-        out.emplace(kv.key.substr(base.size()), kv);
-      }
-      if (page.front().size() < kKeysInPage) {
-        return out;
-      }
-      from = page.front().back().key + std::string(1, '\0');
-    }
-  }
-
-  EtcdKeys keys_;
   Clock& clock_;
   std::optional<EtcdTerm> term_;
-  EtcdOptions options_;
-  net::io_context context_{1};
-  std::unique_ptr<http::Client> http_;
-  std::optional<EtcdClient> client_;
+  detail::EtcdStore store_;
   EtcdHead head_;
   std::optional<ControllerEpoch> own_epoch_;
   bool over_ = false;  ///< the own epoch or lease

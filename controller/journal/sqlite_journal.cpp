@@ -47,9 +47,7 @@ CREATE TABLE snapshots (
 constexpr std::string_view kColumns =
     "SELECT sequence, stream, revision, type, data, at, epoch, hash FROM events ";
 
-struct Head {
-  Sequence sequence;
-  Bytes hash;  ///< empty before the first event
+struct Head : ChainHead {
   ControllerEpoch epoch;
 };
 
@@ -309,7 +307,7 @@ class SqliteJournal final : public Journal {
   Result<void> load_head() {
     VERGER_TRY(const auto epoch,
                database_->query_int("SELECT coalesce(max(epoch), 0) FROM epochs"));
-    head_ = Head{Sequence(0), {}, ControllerEpoch(epoch)};
+    head_ = Head{{}, ControllerEpoch(epoch)};
     VERGER_TRY(auto statement,
                database_->prepare_to_keep("SELECT sequence, hash FROM events ORDER BY "
                                           "sequence DESC LIMIT 1"));
@@ -332,11 +330,8 @@ class SqliteJournal final : public Journal {
     auto revision = current;
     for (auto& event : events) {
       revision = Revision(revision.value() + 1);
-      auto& row = out.emplace_back(
-          JournalEvent{Sequence(head.sequence.value() + 1), std::string(stream), revision,
-                       std::move(event.type), std::move(event.data), clock_.now(), epoch, ""});
-      const auto hash = chain_hash(head.hash, row);
-      row.hash = to_hex(hash);
+      const auto& row = out.emplace_back(
+          chain_event(head, stream, revision, std::move(event), clock_.now(), epoch));
       insert.bind(1, row.sequence.value())
           .bind(2, stream)
           .bind(3, revision.value())
@@ -344,10 +339,8 @@ class SqliteJournal final : public Journal {
           .bind(5, std::string_view(row.data))
           .bind(6, row.at.value())
           .bind(7, epoch.value())
-          .bind(8, ByteView(hash));
+          .bind(8, ByteView(head.hash));
       VERGER_CHECK(insert.run());
-      head.sequence = row.sequence;
-      head.hash.assign(hash.begin(), hash.end());
     }
     VERGER_TRY(auto update,
                database_->prepare_to_keep("INSERT INTO streams (stream, revision) VALUES (?, "
@@ -378,7 +371,7 @@ class SqliteJournal final : public Journal {
   Clock& clock_;
   std::optional<sqlite::Database> database_;
   bool in_doubt_ = false;
-  Head head_;
+  Head head_{};
   detail::Listeners listeners_;
 };
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/journal/chain.h"
 #include "controller/journal/etcd_client.h"
 #include "controller/journal/journal.h"
-#include "engine/base/bytes.h"
 
 /// Keys and values of a journal in etcd, as controller/journal/README.md describes them; no I/O.
 /// Readers' error: kCorruption, naming the key.
@@ -33,9 +33,7 @@ std::string place_text(std::string_view stream, Revision revision);
 Result<EventPlace> parse_place(const EtcdKeyValue& kv);
 
 /// The end of the hash chain and the newest epoch, with the store's revisions that wrote them.
-struct EtcdHead {
-  Sequence sequence{0};
-  Bytes hash{};
+struct EtcdHead : ChainHead {
   std::int64_t written = 0;  ///< 0: there is none
   ControllerEpoch epoch{0};
   std::int64_t epoch_written = 0;
