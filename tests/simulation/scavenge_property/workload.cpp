@@ -16,8 +16,6 @@
 namespace verger::test {
 namespace {
 
-const Path kDirectory = "/db";
-
 /// Hashers under which streams collide: all names share a few values, negative ones among them.
 template <std::uint64_t kValues>
 StreamHash coarse_hash(std::string_view stream) {
@@ -47,7 +45,7 @@ Workload::Workload(std::uint64_t seed, WorkloadCounts& counts) : counts_(counts)
   if (one_in(2)) {
     names_.insert(names_.end(), std::begin(kCollidingNames), std::end(kCollidingNames));
   }
-  builder_ = std::make_unique<DatabaseBuilder>(files_, kDirectory, options_);
+  builder_ = std::make_unique<DatabaseBuilder>(files_, directory_, options_);
   model_ = std::make_unique<ScavengeModel>(options_.hash, options_.chunk_size);
 }
 
@@ -83,10 +81,10 @@ void Workload::run() {
     merge_ = !one_in(4);
     scavenge(point);
     if (one_in(10)) {
-      for (const auto& entry : value(files_.list(kDirectory / "index" / "scavenging"))) {
-        value(files_.remove(kDirectory / "index" / "scavenging" / entry.name));
+      for (const auto& entry : value(files_.list(directory_ / "index" / "scavenging"))) {
+        value(files_.remove(directory_ / "index" / "scavenging" / entry.name));
       }
-      value(files_.sync_directory(kDirectory / "index" / "scavenging"));
+      value(files_.sync_directory(directory_ / "index" / "scavenging"));
       model_->forget();
     }
   }
@@ -95,317 +93,6 @@ void Workload::run() {
 void Workload::reopen() {
   builder_->close();
   builder_->open();
-}
-
-void Workload::age_files() {
-  builder_->close();
-  const auto writer =
-      load_le<std::int64_t>(value(read_file(files_, kDirectory / "writer.chk")).data());
-  for (const auto& entry : value(files_.list(kDirectory))) {
-    const auto name = log::parse_chunk_file_name(entry.name);
-    if (name && (name->start.value() + 1) * std::int64_t{options_.chunk_size} <= writer &&
-        one_in(2)) {
-      age_chunk(kDirectory / entry.name);
-    }
-  }
-  for (const auto& line : value(index::load_index_map(files_, kDirectory / "index")).tables) {
-    if (one_in(2)) {
-      age_table(kDirectory / "index" / line.file);
-    }
-  }
-  builder_->open();
-}
-
-void Workload::age_chunk(const Path& path) {
-  const auto chunk = value(log::Chunk::open_completed(files_, path));
-  auto header = chunk->header();
-  auto footer = *chunk->footer();
-  const bool unaligned = one_in(2);
-  header.min_compatible_version = unaligned ? 2 : 3;
-  header.version = 0;
-  const auto map = value(chunk->posmap());
-  footer.map_12_bytes = one_in(2);
-  footer.map_size = static_cast<std::int32_t>(map.size() * (footer.map_12_bytes ? 12 : 8));
-  Bytes bytes;
-  append_bytes(bytes, log::encode_chunk_header(header));
-  Bytes data(static_cast<std::size_t>(chunk->data_size()));
-  value(chunk->read_raw(log::kChunkHeaderSize, data));
-  append_bytes(bytes, data);
-  for (const auto& entry : map) {
-    append_le(bytes, entry.actual);
-    if (footer.map_12_bytes) {
-      append_le(bytes, entry.local);
-    } else {
-      append_le(bytes, static_cast<std::int32_t>(entry.local));
-    }
-  }
-  if (!unaligned) {
-    bytes.resize((bytes.size() + log::kChunkFooterSize + 4095) / 4096 * 4096 -
-                 log::kChunkFooterSize);
-  }
-  append_bytes(bytes, log::encode_chunk_footer(footer));
-  const auto sum = md5(ByteView(bytes).first(bytes.size() - sizeof(Md5Digest)));
-  std::ranges::copy(sum, bytes.end() - sizeof(Md5Digest));
-  value(files_.set_read_only(path, false));
-  value(write_file_durably(files_, path, bytes));
-}
-
-void Workload::age_table(const Path& path) {
-  std::vector<index::IndexEntry> entries;
-  {
-    index::PTableScanner scanner(value(index::PTable::open(files_, path, 16)));
-    while (const auto* entry = value(scanner.next())) {
-      entries.push_back(*entry);
-    }
-  }
-  // Version 2 has 32 bits for numbers.
-  const bool narrow = one_in(2) && std::ranges::all_of(entries, [](const auto& entry) {
-                        return entry.number.value() <= std::numeric_limits<std::int32_t>::max();
-                      });
-  Bytes bytes(128);
-  bytes[0] = std::byte{1};
-  bytes[1] = narrow ? std::byte{2} : std::byte{3};
-  for (const auto& entry : entries) {
-    if (narrow) {
-      append_le(bytes, static_cast<std::int32_t>(entry.number.value()));
-    } else {
-      append_le(bytes, entry.number.value());
-    }
-    append_le(bytes, entry.hash.value());
-    append_le(bytes, entry.position.value());
-  }
-  append_bytes(bytes, md5(bytes));
-  value(write_file_durably(files_, path, bytes));
-}
-
-void Workload::empty_a_chunk(const streams::ScavengePoint& point) {
-  std::vector<std::shared_ptr<const log::Chunk>> candidates;
-  for (const auto& chunk : builder_->database().transaction_log().chunks()) {
-    bool needed = chunk->end_position() > point.position;
-    auto scanner = value(log::ChunkScanner::open(chunk, chunk->start_position()));
-    while (const auto record = value(scanner.next())) {
-      const auto* prepare = record->prepare();
-      // Epochs are a chain; the last point is looked for.
-      needed = needed || std::holds_alternative<log::SystemRecord>(record->record) ||
-               (prepare != nullptr && prepare->stream == "$scavengePoints");
-    }
-    if (!needed) {
-      candidates.push_back(chunk);
-    }
-  }
-  if (candidates.empty()) {
-    return;
-  }
-  const auto chosen = candidates[random_.below(candidates.size())];
-  auto header = chosen->header();
-  header.scavenged = true;
-  header.min_compatible_version = 3;
-  header.version = 4;
-  const auto old = chosen->path();
-  const auto path = kDirectory / log::chunk_file_name(header.start, chosen->version() + 1);
-  candidates.clear();
-  builder_->close();
-  auto writer = value(log::ChunkWriter::create(files_, kDirectory, "emptied.tmp", header));
-  value(files_.rename(value(writer.finish()).path, path));
-  value(files_.set_read_only(old, false));
-  value(files_.remove(old));
-  value(files_.sync_directory(kDirectory));
-  emptied_ = true;
-  builder_->open();
-}
-
-// --- Writing ---
-
-void Workload::write_something() {
-  const auto& stream = names_[random_.below(names_.size())];
-  const auto base = stream.starts_with("$$") ? stream.substr(2) : stream;
-  if (odd_ && one_in(3)) {
-    write_odd(base);
-    return;
-  }
-  if (tombstoned_.contains(base)) {
-    return;
-  }
-  const bool soft = soft_deleted_.contains(base);
-  switch (random_.below(24)) {
-    case 0:
-    case 1:
-    case 2:
-    case 3:
-      write_metadata(base);
-      return;
-    case 4:
-      if (!soft && one_in(2)) {
-        builder_->write("$$" + base, 1);  // counts as metadata that says nothing
-      }
-      return;
-    case 5:
-      if (!soft && value(builder_->database().last_event_number(base)) >= EventNumber(0)) {
-        builder_->soft_delete(base);
-        soft_deleted_.insert(base);
-      }
-      return;
-    case 6:
-      if (one_in(2)) {
-        builder_->hard_delete(base);
-        tombstoned_.insert(base);
-      }
-      return;
-    case 7:
-    case 8:
-      if (!soft) {
-        builder_->transaction(base, 1 + static_cast<int>(random_.below(3)), one_in(4));
-      }
-      return;
-    case 9:
-      builder_->clock().advance_seconds(static_cast<std::int64_t>(random_.below(900)));
-      return;
-    case 10:
-      if (!monotonic_) {
-        builder_->clock().advance_seconds(-static_cast<std::int64_t>(random_.below(200)));
-      }
-      return;
-    case 11:
-      if (one_in(4)) {
-        reopen();
-      }
-      return;
-    default:
-      builder_->write(base, 1 + static_cast<int>(random_.below(3)), 16 + random_.below(250));
-      soft_deleted_.erase(base);
-  }
-}
-
-void Workload::write_metadata(const std::string& stream) {
-  builder_->metadata(stream, metadata_text());
-}
-
-std::string Workload::metadata_text() {
-  const auto small = random_.below(6);
-  const auto age = 1 + random_.below(900);
-  const std::string texts[] = {
-      fmt::format(R"({{"$maxCount":{}}})", small),
-      fmt::format(R"({{"$maxAge":{}}})", age),
-      fmt::format(R"({{"$maxAge":{},"$maxCount":{}}})", age, small + 1),
-      fmt::format(R"({{"$tb":{}}})", small * 2),
-      fmt::format(R"({{"$tb":{},"$maxAge":{}}})", small, age),
-      fmt::format(R"({{"$maxCount":{},"$tb":{},"$acl":{{"$r":"$admins"}}}})", small + 2, small),
-      R"({"$acl":{"$r":["a","b"],"$w":"$ops"}})",
-      R"({"$acl":{"unheard":"of"},"$maxCount":1})",
-      R"({"$maxCount":"2","$tb":1})",
-      R"({"$maxAge":1000000000000,"$maxCount":1})",
-      R"({"$tb":-1,"unknown":{"$maxCount":1}})",
-      "{}",
-      "not json",
-  };
-  // Half of the time one of the first: limits that limit.
-  return texts[one_in(2) ? random_.below(6) : random_.below(std::size(texts))];
-}
-
-LogPosition Workload::append(const std::string& stream, std::uint16_t flags, std::int64_t number,
-                             std::string_view data, LogPosition transaction, std::int32_t offset) {
-  log::Prepare prepare;
-  prepare.version = one_in(2) ? 0 : 1;
-  prepare.position = kNoPosition;
-  prepare.flags = flags;
-  prepare.transaction_position = transaction;
-  prepare.transaction_offset = offset;
-  prepare.expected_version = number - 1;
-  prepare.stream = stream;
-  prepare.event_id = random_.uuid();
-  prepare.correlation_id = random_.uuid();
-  prepare.timestamp = builder_->clock().now();
-  prepare.type = "odd";
-  prepare.data = as_bytes(data);
-  return value(builder_->database().transaction_log().append(std::span(&prepare, 1))).front();
-}
-
-void Workload::write_odd(const std::string& stream) {
-  namespace flags = log::prepare_flags;
-  constexpr std::uint16_t kAlone =
-      flags::kTransactionBegin | flags::kTransactionEnd | flags::kIsCommitted;
-  constexpr std::uint16_t kUnknown = 0x1010;
-  auto& database = builder_->database();
-  auto& log = database.transaction_log();
-  const auto current = [&](const std::string& name) {
-    return tombstoned_.contains(stream) ? std::int64_t{7}
-                                        : value(database.last_event_number(name)).value();
-  };
-  const auto near = [&](std::int64_t number) {
-    return std::max<std::int64_t>(0, number - 2 + static_cast<std::int64_t>(random_.below(6)));
-  };
-  const auto meta = "$$" + stream;
-  const auto commit = [&](LogPosition transaction, std::int64_t number) {
-    log::Commit record;
-    record.version = one_in(2) ? 0 : 1;
-    record.transaction_position = transaction;
-    record.first_event_number = EventNumber(number);
-    record.correlation_id = random_.uuid();
-    record.timestamp = builder_->clock().now();
-    value(log.append(record));
-  };
-  const auto text = metadata_text();
-  switch (random_.below(12)) {
-    case 0:
-    case 1:
-    case 2:
-      append(stream, flags::kData | kAlone | (one_in(3) ? kUnknown : 0), near(current(stream)),
-             std::string(random_.below(200), 'o'));
-      break;
-    case 3:
-      append(stream, kAlone, std::max<std::int64_t>(0, current(stream) + 1), "", kNoPosition, -1);
-      break;
-    case 4: {
-      const auto number = current(stream) + 1;
-      commit(append(stream, flags::kData | flags::kTransactionBegin | flags::kTransactionEnd,
-                    number, "old"),
-             number);
-      break;
-    }
-    case 5:
-    case 6:
-      append(meta, flags::kData | kAlone | (one_in(2) ? flags::kIsJson : 0), near(current(meta)),
-             one_in(4) ? R"({"$tb":2147483647})" : text);
-      break;
-    case 7: {
-      const auto number = std::max<std::int64_t>(0, current(meta) + 1);
-      commit(append(meta, flags::kData | flags::kTransactionBegin | flags::kTransactionEnd, number,
-                    text),
-             number);
-      break;
-    }
-    case 8:
-      append("$$" + meta, flags::kData | kAlone, near(current("$$" + meta)), text);
-      break;
-    case 9:
-      if (one_in(3)) {
-        append(stream, flags::kStreamDelete | kAlone, kDeletedStream.value(), "");
-        tombstoned_.insert(stream);
-      }
-      break;
-    case 10:
-      if (one_in(3)) {
-        const auto number = current(stream) + 1;
-        commit(
-            append(stream, flags::kStreamDelete | flags::kTransactionBegin | flags::kTransactionEnd,
-                   number, ""),
-            number);
-        tombstoned_.insert(stream);
-      }
-      break;
-    default: {
-      const auto last = log.epochs().last();
-      value(log.append_epoch(EpochNumber(last ? last->number.value() + 1 : 0), random_.uuid()));
-    }
-  }
-  value(log.flush());
-  value(database.commit_up_to(log.end()));
-  builder_->clock().advance_seconds(1);
-}
-
-streams::ScavengePoint Workload::write_point() {
-  const std::int32_t thresholds[] = {-1, 1, 2, 5, 20};
-  return builder_->point(zero_threshold_ ? 0 : thresholds[random_.below(5)]);
 }
 
 // --- Scavenging ---
@@ -596,7 +283,7 @@ bool Workload::attempt(const streams::ScavengePoint& point, bool undisturbed) {
     reopen();
     // Even the last write of all may have been made when the power went.
     auto state = value(
-        scavenge::ScavengeState::open(files_, kDirectory / "index", options_.hash, options.state));
+        scavenge::ScavengeState::open(files_, directory_ / "index", options_.hash, options.state));
     const auto checkpoint = value(state->checkpoint());
     return checkpoint && checkpoint->stage == scavenge::Stage::kDone &&
            checkpoint->point.number == point.number;
@@ -615,7 +302,7 @@ bool Workload::attempt(const streams::ScavengePoint& point, bool undisturbed) {
 Result<void> Workload::run_job(const streams::ScavengePoint& point,
                                scavenge::ScavengeOptions options, std::uint64_t stop_at_step) {
   auto& database = builder_->database();
-  VERGER_TRY(auto state, scavenge::ScavengeState::open(files_, kDirectory / "index", options_.hash,
+  VERGER_TRY(auto state, scavenge::ScavengeState::open(files_, directory_ / "index", options_.hash,
                                                        options.state));
   ShuffledRunner runner(random_);
   scavenge::ScavengeEvents events;
@@ -694,7 +381,7 @@ void Workload::compare(const ModelInput& before, const ModelOutcome& expected) {
   }
   EXPECT_TRUE(std::ranges::includes(had, has)) << "there are entries that were not there before";
   builder_->close();
-  auto state = read_state(files_, kDirectory / "index");
+  auto state = read_state(files_, directory_ / "index");
   builder_->open();
   EXPECT_EQ(state["Checkpoint"].size(), 1U);
   EXPECT_NE(state["Checkpoint"].front().find("\"Done\""), std::string::npos);

@@ -76,6 +76,7 @@ class Workload {
   WorkloadCounts& counts_;
   SeededRandom random_;
   MemoryFileSystem files_;
+  const Path directory_ = "/db";
   BuilderOptions options_;
   bool unsafe_ = false;
   bool merge_ = true;
