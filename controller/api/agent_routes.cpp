@@ -75,7 +75,7 @@ http::Response Api::create_agent_token(const std::string& text, const std::strin
                      fmt::format("cluster {} has no node {}; see: verger cluster show {}", cluster,
                                  node, cluster));
     }
-    if (const auto url = http::parse_endpoint(found->agent_url)) {
+    if (const auto url = http::parse_endpoint(found->agent_url, http::kAgentPort)) {
       const auto host = bare(url->host);
       if (std::ranges::find(hosts, host) == hosts.end()) {
         hosts.push_back(host);

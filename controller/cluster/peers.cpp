@@ -95,7 +95,7 @@ Result<client::AgentClient> Peers::agent_client(std::string_view node) const {
   if (no_client_) {
     return *no_client_;
   }
-  VERGER_TRY(auto endpoint, http::parse_endpoint(found->agent_url));
+  VERGER_TRY(auto endpoint, http::parse_endpoint(found->agent_url, http::kAgentPort));
   return client::AgentClient(*clients_.agents, std::move(endpoint), deadline_);
 }
 

@@ -109,7 +109,7 @@ net::awaitable<QueryResult> ask_one(Network network, QueryBlocker query) {
 
 net::awaitable<Result<std::vector<double>>> instant_query(Network network, std::string url,
                                                           std::string query) {
-  VERGER_CO_TRY(auto endpoint, http::parse_endpoint(url));
+  VERGER_CO_TRY(auto endpoint, http::parse_endpoint(url, 0));
   if (!endpoint.tls && !http::is_loopback(endpoint.host)) {
     co_return Error{Errc::kInvalidArgument, "without TLS only loopback addresses are asked"};
   }

@@ -165,7 +165,7 @@ Result<ClusterConfig> Registry::check(ClusterConfig config) const {
     }
     VERGER_CHECK(check_name("node name", node.name));
     if (!node.agent_url.empty()) {
-      auto agent = http::parse_endpoint(node.agent_url);
+      auto agent = http::parse_endpoint(node.agent_url, http::kAgentPort);
       if (!agent) {
         return agent.error().within(fmt::format("cluster {}, agent of {}", config.name, node.name));
       }

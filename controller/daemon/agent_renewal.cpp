@@ -17,7 +17,7 @@ net::awaitable<Result<void>> renew(AgentRenewal& parts, EnrolledAgent enrolled) 
   if (registered == nullptr || registered->agent_url.empty()) {
     co_return Error{Errc::kNotFound, "it is not registered with an agent's URL"};
   }
-  VERGER_CO_TRY(const auto endpoint, http::parse_endpoint(registered->agent_url));
+  VERGER_CO_TRY(const auto endpoint, http::parse_endpoint(registered->agent_url, http::kAgentPort));
   if (!endpoint.tls) {
     co_return Error{Errc::kUnavailable, registered->agent_url + " is not https"};
   }

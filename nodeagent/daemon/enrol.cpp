@@ -147,7 +147,7 @@ Result<certificates::Checked> store(const IdentityFiles& files, const json& answ
 }
 
 std::expected<std::string, Failure> enrol(const Options& options) {
-  const auto controller = http::parse_endpoint(options.controller);
+  const auto controller = http::parse_endpoint(options.controller, http::kControllerPort);
   if (!controller) {
     return std::unexpected(Failure{
         kExitUsage, "--controller " + options.controller + ": " + controller.error().message});

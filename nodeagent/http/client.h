@@ -20,8 +20,14 @@ struct Endpoint {
   [[nodiscard]] std::string url() const;
 };
 
-/// "http://127.0.0.1:2113"; the port defaults to 2113; a path other than "/" is refused.
-Result<Endpoint> parse_endpoint(std::string_view url);
+/// Ports of those that are named without one.
+inline constexpr std::uint16_t kNodePort = 2113;
+inline constexpr std::uint16_t kAgentPort = 2114;
+inline constexpr std::uint16_t kControllerPort = 2115;
+
+/// "http://127.0.0.1:2113"; without a port it is `default_port`, with 0 that of the scheme (80,
+/// 443); a path other than "/" is refused.
+Result<Endpoint> parse_endpoint(std::string_view url, std::uint16_t default_port = kNodePort);
 
 /// Sends requests. The simulation has its own.
 ///

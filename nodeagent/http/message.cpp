@@ -227,10 +227,10 @@ std::string Endpoint::url() const {
                      port);
 }
 
-Result<Endpoint> parse_endpoint(std::string_view url) {
+Result<Endpoint> parse_endpoint(std::string_view url, std::uint16_t default_port) {
   const auto wrong = [&](std::string_view why) {
     return Error{Errc::kInvalidArgument,
-                 fmt::format("\"{}\" is not the URL of a node: {}; write it as "
+                 fmt::format("\"{}\" is not the URL of a server: {}; write it as "
                              "http://HOST:PORT or https://HOST:PORT",
                              url, why)};
   };
@@ -279,7 +279,8 @@ Result<Endpoint> parse_endpoint(std::string_view url) {
   if (out.host.find_first_of(" \t\r\n%\\\"<>") != std::string::npos) {
     return wrong("the host holds a character that no name has");
   }
-  out.port = 2113;
+  const std::uint16_t of_scheme = out.tls ? 443 : 80;
+  out.port = default_port == 0 ? of_scheme : default_port;
   if (has_port) {
     out.port = number_from_text<std::uint16_t>(port).value_or(0);
     if (out.port == 0) {

@@ -51,6 +51,15 @@ TEST_F(RegistryTest, RemembersClustersOverAStart) {
   EXPECT_EQ(found->pause_reason, "audit");
 }
 
+TEST_F(RegistryTest, KnowsThePortsOfNodesAndAgents) {
+  auto without_ports = config("prod", "10.0.0.1");
+  without_ports.nodes = {{"a", "https://n1.example.com", "https://n1.example.com"}};
+  ASSERT_TRUE(registry_->add(without_ports).has_value());
+  const auto found = registry_->find("prod").value();
+  EXPECT_EQ(found.nodes[0].url, "https://n1.example.com:2113");
+  EXPECT_EQ(found.nodes[0].agent_url, "https://n1.example.com:2114");
+}
+
 TEST_F(RegistryTest, RefusesTwoClustersWithOneNameUntilTheFirstIsRemoved) {
   ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
   const auto second = registry_->add(config("prod", "10.0.0.2"));

@@ -75,6 +75,10 @@ TEST(HttpEndpoint, ReadsUrls) {
   EXPECT_EQ(parse_endpoint("https://n1.example.com/"), (Endpoint{true, "n1.example.com", 2113}));
   EXPECT_EQ(parse_endpoint("http://[::1]:80"), (Endpoint{false, "::1", 80}));
   EXPECT_EQ((Endpoint{false, "::1", 80}).url(), "http://[::1]:80");
+  EXPECT_EQ(parse_endpoint("https://v1", kControllerPort), (Endpoint{true, "v1", 2115}));
+  EXPECT_EQ(parse_endpoint("https://hooks.example.com", 0),
+            (Endpoint{true, "hooks.example.com", 443}));
+  EXPECT_EQ(parse_endpoint("http://localhost", 0), (Endpoint{false, "localhost", 80}));
   for (const std::string_view bad :
        {"", "n1:2113", "ftp://n1", "http://", "http://:2113", "http://n1:", "http://n1:0",
         "http://n1:70000", "http://n1:2113x", "http://n1/gossip", "http://u:p@n1", "http://[::1",
