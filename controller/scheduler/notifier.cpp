@@ -9,7 +9,6 @@
 #include "controller/executor/events.h"
 #include "controller/scheduler/scheduler.h"
 #include "nodeagent/api/json_view.h"
-#include "nodeagent/http/loopback.h"
 
 namespace verger::controller {
 
@@ -96,22 +95,16 @@ struct Notifier::Impl {
 
   static net::awaitable<void> deliver(std::shared_ptr<Impl> self, std::string url,
                                       std::string body) {
-    const auto scheme = url.find("://");
-    const auto path = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
-    const auto endpoint = http::parse_endpoint(url.substr(0, path));
-    std::string problem = endpoint ? "" : endpoint.error().message;
-    const bool safe = endpoint && (endpoint->tls || http::is_loopback(endpoint->host));
-    if (endpoint && !safe) {
-      problem = "without TLS only loopback addresses are told";
-    }
-    for (int attempt = 1; safe && attempt <= kAttempts && !self->stopping; ++attempt) {
+    const auto address = webhook_address(url);
+    std::string problem = address ? "" : address.error().message;
+    for (int attempt = 1; address && attempt <= kAttempts && !self->stopping; ++attempt) {
       http::Request request;
       request.method = "POST";
-      request.target = path == std::string::npos ? "/" : url.substr(path);
+      request.target = address->target;
       request.headers.set("Content-Type", "application/json");
       request.body = body;
       const auto answer = co_await self->parts.network.client.send(
-          *endpoint, std::move(request), self->parts.network.request_deadline);
+          address->endpoint, std::move(request), self->parts.network.request_deadline);
       if (answer && answer->status < 300) {
         ++self->counts.webhooks.told;
         co_return;
@@ -123,8 +116,11 @@ struct Notifier::Impl {
     }
     if (!self->stopping) {
       ++self->counts.webhooks.failed;
-      self->parts.network.log.warning("a notification was not delivered",
-                                      {{"webhook", url}, {"reason", problem}});
+      // The path is a secret of some services.
+      self->parts.network.log.warning(
+          "a notification was not delivered",
+          {{"webhook", address ? address->endpoint.url() : std::string("none")},
+           {"reason", problem}});
     }
   }
 

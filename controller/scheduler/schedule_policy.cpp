@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/plan_json.h"
+#include "nodeagent/http/loopback.h"
 #include "planner/plan.h"
 
 namespace verger::controller {
@@ -115,9 +116,39 @@ Result<std::int64_t> parse_size(std::string_view text) {
   return wrong;
 }
 
+Result<WebhookAddress> webhook_address(std::string_view url) {
+  const auto scheme = url.find("://");
+  const auto path = scheme == std::string_view::npos ? scheme : url.find('/', scheme + 3);
+  VERGER_TRY(auto endpoint, http::parse_endpoint(url.substr(0, path), 0));
+  if (!endpoint.tls && !http::is_loopback(endpoint.host)) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: without TLS only loopback addresses are told", endpoint.url())};
+  }
+  return WebhookAddress{std::move(endpoint),
+                        std::string(path == std::string_view::npos ? "/" : url.substr(path))};
+}
+
 std::expected<std::vector<std::string>, std::vector<PolicyProblem>> admit(
     const SchedulePolicy& policy, Instant now) {
   std::vector<std::string> notes;
+  std::vector<PolicyProblem> unreachable;
+  for (const auto& each : policy.notifications) {
+    if (const auto address = webhook_address(each.webhook);
+        !each.webhook.empty() && !address.has_value()) {
+      unreachable.push_back({0, "notifications.webhook: " + address.error().message});
+    }
+  }
+  for (const auto& each : policy.plan.scavenge.queries) {
+    if (const auto asked = http::parse_endpoint(each.url, 0);
+        asked && !asked->tls && !http::is_loopback(asked->host)) {
+      unreachable.push_back({0, fmt::format("gates.queries.url: {}: without TLS only loopback "
+                                            "addresses are asked; the gate would never open",
+                                            asked->url())});
+    }
+  }
+  if (!unreachable.empty()) {
+    return std::unexpected(std::move(unreachable));
+  }
   const auto refuse = [](std::string message) {
     return std::unexpected(std::vector{PolicyProblem{0, std::move(message)}});
   };

@@ -13,6 +13,7 @@
 #include "controller/cluster/registry.h"
 #include "controller/scheduler/cron.h"
 #include "controller/scheduler/windows.h"
+#include "nodeagent/http/client.h"
 #include "planner/policy.h"
 
 namespace verger::controller {
@@ -38,6 +39,13 @@ struct Notification {
   std::string webhook;               ///< URL; or
   std::vector<std::string> command;  ///< program and arguments; the event's JSON on its stdin
 };
+
+struct WebhookAddress {
+  http::Endpoint endpoint;
+  std::string target;  ///< path and query; it may hold a secret
+};
+/// Errors: kInvalidArgument: no URL, or one that would be told without TLS beyond this machine.
+Result<WebhookAddress> webhook_address(std::string_view url);
 
 /// A policy as it is written: YAML, one per file (policies/policy.schema.json).
 struct SchedulePolicy {

@@ -104,6 +104,12 @@ TEST_F(Notifications, TellWhatAPolicyWantsTold) {
   EXPECT_EQ(notifier_->counts().commands.told, 1U);
 }
 
+TEST_F(Notifications, GoToThePortThatTheUrlsSchemeMeans) {
+  apply("  - {on: done, webhook: 'https://hooks.example.com/services/1'}\n");
+  run_and_look();
+  EXPECT_THAT(hook_.got, ElementsAre("https://hooks.example.com:443/services/1"));
+}
+
 TEST_F(Notifications, AreTriedAgainAndGivenUp) {
   apply("  - {on: done, webhook: 'http://127.0.0.1:9000/'}\n");
   hook_.fail = 1;

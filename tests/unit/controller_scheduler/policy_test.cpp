@@ -193,6 +193,26 @@ windows:
               HasSubstr("no opening can hold a move of the leader"));
 }
 
+TEST(PolicyAdmission, RefusesAddressesThatWouldNeverBeAskedOrTold) {
+  const auto said = [](const std::string& what) {
+    const auto admitted = admit(good("name: a\nclusters: [b]\n" + what), at("2024-06-01 00:00"));
+    return admitted ? std::string() : to_text(admitted.error());
+  };
+  const auto webhook = [&](const std::string& url) {
+    return said("notifications: [{on: failed, webhook: '" + url + "'}]\n");
+  };
+  EXPECT_EQ(webhook("https://hooks.example.com/services/1?x=2"), "");
+  EXPECT_EQ(webhook("http://127.0.0.1:9/hook"), "");
+  EXPECT_THAT(webhook("http://hooks.example.com/"), HasSubstr("without TLS"));
+  EXPECT_THAT(webhook("hooks.example.com"), HasSubstr("notifications.webhook"));
+  EXPECT_THAT(webhook("https://ann:secret@hooks.example.com/"), HasSubstr("credentials"));
+  const auto query = [&](const std::string& url) {
+    return said("gates: {queries: [{name: q, url: '" + url + "', query: up, at_least: 1}]}\n");
+  };
+  EXPECT_EQ(query("https://prometheus.example.com"), "");
+  EXPECT_THAT(query("http://prometheus.example.com:9090"), HasSubstr("would never open"));
+}
+
 TEST(Windows, SayWhyItIsClosedAndUntilWhen) {
   const auto policy = good(kGood);
   const auto closed = opening_at(policy.windows, at("2024-06-05 12:00"));
