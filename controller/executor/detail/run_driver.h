@@ -42,6 +42,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// Half of a stage that undoes all must not stay through a pause: it is taken back, to be done
   /// again as a whole.
   net::awaitable<void> roll_back(const planner::Stage& stage, std::string_view why);
+  /// The stage is rolled back because of its hours, and they are closed still.
+  [[nodiscard]] bool waits_for_hours(const planner::Stage& stage, const planner::Step& step) const;
   net::awaitable<void> undo_step(const planner::Stage& stage, const planner::Step& step);
   net::awaitable<void> finish_cancelled();
 

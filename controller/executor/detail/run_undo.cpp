@@ -40,6 +40,15 @@ net::awaitable<void> RunDriver::undo_stage(const planner::Stage& stage, std::str
   }
 }
 
+bool RunDriver::waits_for_hours(const planner::Stage& stage, const planner::Step& step) const {
+  if (!run_->state.stages.at(stage.id).rolling_back || cancelling() || pausing() ||
+      is_skipped(step)) {
+    return false;
+  }
+  const auto now = hours(cluster());
+  return now && !now->open;
+}
+
 net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const planner::Step& step) {
   auto& kind = kind_of(step);
   std::string problem = "the node was not seen";
@@ -48,8 +57,17 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
     if (monotonic() >= run_->deadlines.at(stage.id)) {
       auto reason = fmt::format("{} could not be undone in time: {}", step.id, problem);
       alert_once(step.id, "undo", reason);
-      record(events::kUndoFailed, {{"step", step.id}, {"reason", std::move(reason)}});
-      co_return;
+      // Giving up would only begin the stage anew, whose hours are still closed: it would be rolled
+      // back again, deadline after deadline. The node may come back meanwhile.
+      if (!waits_for_hours(stage, step)) {
+        record(events::kUndoFailed, {{"step", step.id}, {"reason", std::move(reason)}});
+        co_return;
+      }
+    }
+    if (const auto found = run_->back_off.find(step.id);
+        !asked && found != run_->back_off.end() && monotonic() < found->second.until) {
+      co_await nap(poll());
+      continue;
     }
     auto context = context_of(step, co_await watch(step));
     if (asked) {
@@ -77,6 +95,9 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
         asked =
             answer.kind == ActAnswer::Kind::kAccepted || answer.kind == ActAnswer::Kind::kUnknown;
         problem = answer.note;
+        if (!asked) {
+          back_off(step, problem);
+        }
       } else {
         problem = permitted.error().message;
       }

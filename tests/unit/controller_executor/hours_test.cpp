@@ -109,6 +109,39 @@ TEST_F(PeakHours, AStageThatWasTakenBackInThemIsNotTakenBackAgainAndAgain) {
   expect_done_once(run);
 }
 
+TEST_F(PeakHours, WhatCannotBeTakenBackInThemIsTriedEverMoreSeldomAndToldOnce) {
+  h_.cluster.resigner_wins = 1;
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([&] {
+    const auto& resign = h_.state(run).steps.at("resign-n1");
+    return resign.attempt == 1 && resign.status == StepStatus::kPending;
+  }));
+  bool refuses = true;
+  h_.cluster.fate = [&](const test::FakeNode&, const http::Request& request) {
+    const bool restores = request.target == "/agent/v1/operations" && refuses &&
+                          json::parse(request.body).at("kind") == "set_priority";
+    return restores ? std::optional(test::Fate::kRefusedConnection) : std::nullopt;
+  };
+  hours_.open = false;
+  hours_.until = in(std::chrono::hours(9));
+  const auto before = h_.state(run).revision.value();
+  pass(std::chrono::hours(2));
+  EXPECT_LT(h_.state(run).revision.value() - before, 300) << "each try, half a minute apart";
+  EXPECT_THAT(h_.state(run).alerts, Contains(HasSubstr("could not be undone in time")));
+  const auto alerts = h_.state(run).alerts.size();
+  refuses = false;
+  pass(std::chrono::minutes(2));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0) << "as soon as it can be";
+  const auto restored = h_.state(run).revision;
+  pass(std::chrono::hours(6));
+  EXPECT_EQ(h_.state(run).revision, restored);
+  EXPECT_EQ(h_.state(run).alerts.size(), alerts);
+  hours_.open = true;
+  hours_.until.reset();
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
 TEST_F(PeakHours, ThatAreTakenAwayAreNotWaitedFor) {
   hours_.open = false;
   hours_.until = in(std::chrono::minutes(10));
