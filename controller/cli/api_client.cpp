@@ -1,9 +1,11 @@
 #include "controller/cli/api_client.h"
 
 #include <cstdlib>
+#include <deque>
 #include <fmt/format.h>
 #include <fstream>
 #include <ostream>
+#include <set>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -11,6 +13,7 @@
 
 #include "controller/cli/json_text.h"
 #include "engine/base/clock.h"
+#include "engine/base/random.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/timers.h"
 #include "nodeagent/http/tls.h"
@@ -49,13 +52,13 @@ CallFailure failure_of(const http::Endpoint& controller, const http::Response& r
         controller.url(), response.status, http::standard_reason(response.status));
     return failure;
   }
-  failure.message = failure.problem.value("detail", std::string());
+  failure.message = text_of(failure.problem, "detail");
   for (const auto& line : failure.problem.value("differences", json::array())) {
     if (line.is_string()) {
       failure.message += "\n  " + line.get<std::string>();
     }
   }
-  failure.exit_code = exit_code_of_problem(failure.problem.value("code", std::string()));
+  failure.exit_code = exit_code_of_problem(text_of(failure.problem, "code"));
   return failure;
 }
 
@@ -82,17 +85,35 @@ CallFailure failure_of(const http::Endpoint& controller, const std::string& meth
   return failure;
 }
 
+bool is_standby(const CallFailure& failure) {
+  return text_of(failure.problem, "code") == "standby";
+}
+
+/// Who acts, as a controller says that stands by.
+std::optional<http::Endpoint> acting_of(const CallFailure& standby) {
+  const auto acting = standby.problem.value("acting", json());
+  const auto endpoint = http::parse_endpoint(text_of(acting, "url"), http::kControllerPort);
+  return endpoint ? std::optional(*endpoint) : std::nullopt;
+}
+
+/// Between two looks whether one of a pair acts.
+constexpr std::chrono::milliseconds kBetweenRounds{500};
+/// Where another one can be asked.
+constexpr std::chrono::milliseconds kProbeDeadline{3'000};
+
 }  // namespace
 
 struct ApiClient::State {
-  State(http::Endpoint to, std::string secret, std::shared_ptr<http::TlsContext> tls)
-      : controller(std::move(to)),
-        token(std::move(secret)),
-        client(context.get_executor(), {.tls = std::move(tls), .plain_to_loopback_only = true}) {}
-  http::Endpoint controller;
-  std::string token;
+  State(ApiAccess given, std::ostream& to)
+      : access(std::move(given)),
+        notices(to),
+        client(context.get_executor(), {.tls = access.tls, .plain_to_loopback_only = true}) {}
+  ApiAccess access;
+  std::ostream& notices;
   boost::asio::io_context context{1};
   http::BeastClient client;
+  std::optional<http::Endpoint> acting;  ///< whoever answered last
+  std::set<std::string> said;            ///< each notice once
   bool answered = true;
 
   /// Runs one coroutine to its end on this thread.
@@ -103,6 +124,59 @@ struct ApiClient::State {
     context.run();
     return result.get();
   }
+  /// Whoever answered last, then the others.
+  [[nodiscard]] std::deque<http::Endpoint> in_turn() const {
+    std::deque<http::Endpoint> out(access.controllers.begin(), access.controllers.end());
+    if (acting) {
+      std::erase(out, *acting);
+      out.push_front(*acting);
+    }
+    return out;
+  }
+  void say(const std::string& notice) {
+    if (said.insert(notice).second) {
+      notices << "verger: " << notice << std::endl;
+    }
+  }
+};
+
+struct ApiClient::Call {
+  std::string method{};
+  std::string path{};
+  const json* body = nullptr;
+  std::chrono::seconds deadline{};
+  std::string idempotency_key{};
+  /// Whether it does no more when it comes twice.
+  bool repeatable = false;
+  /// Of the first time that it was sent without an answer.
+  std::optional<CallFailure> unanswered{};
+
+  [[nodiscard]] http::Request request(const std::string& token) const {
+    http::Request out;
+    out.method = method;
+    out.target = "/api/v1" + path;
+    out.headers.set("Accept", "application/json");
+    if (!token.empty()) {
+      out.headers.set("Authorization", "Bearer " + token);
+    }
+    if (!idempotency_key.empty()) {
+      out.headers.set("Idempotency-Key", idempotency_key);
+    }
+    if (body != nullptr) {
+      out.headers.set("Content-Type", "application/json");
+      out.body = body->dump();
+    }
+    return out;
+  }
+};
+
+struct ApiClient::Round {
+  std::optional<http::Response> response{};
+  http::Endpoint from{};
+  std::optional<CallFailure> standby{};
+  std::optional<CallFailure> silence{};
+  std::vector<http::Endpoint> standing_by{};
+  std::vector<http::Endpoint> silent{};
 };
 
 Result<std::string> token_of_environment() {
@@ -125,44 +199,127 @@ Result<std::string> token_of_environment() {
   return token;
 }
 
-ApiClient::ApiClient(http::Endpoint controller, std::string token,
-                     std::shared_ptr<http::TlsContext> tls)
-    : state_(std::make_unique<State>(std::move(controller), std::move(token), std::move(tls))) {}
+ApiClient::ApiClient(ApiAccess access, std::ostream& notices)
+    : state_(std::make_unique<State>(std::move(access), notices)) {}
 ApiClient::~ApiClient() = default;
 
-const http::Endpoint& ApiClient::controller() const { return state_->controller; }
 bool ApiClient::answered() const { return state_->answered; }
 
-std::expected<json, CallFailure> ApiClient::call(const std::string& method, const std::string& path,
-                                                 const json* body, std::chrono::seconds deadline) {
-  http::Request request;
-  request.method = method;
-  request.target = "/api/v1" + path;
-  request.headers.set("Accept", "application/json");
-  if (!state_->token.empty()) {
-    request.headers.set("Authorization", "Bearer " + state_->token);
+Result<http::Response> ApiClient::send(const http::Endpoint& controller, const Call& what,
+                                       bool one_of_several) {
+  if (one_of_several && controller != state_->acting) {
+    // A machine that is gone would cost the whole deadline, and a write the doubt.
+    http::Request probe;
+    probe.target = "/api/v1/health";
+    auto alive = state_->run(state_->client.send(controller, std::move(probe), kProbeDeadline));
+    if (!alive) {
+      return Error{Errc::kUnavailable, alive.error().message};
+    }
   }
-  if (body != nullptr) {
-    request.headers.set("Content-Type", "application/json");
-    request.body = body->dump();
+  return state_->run(
+      state_->client.send(controller, what.request(state_->access.token), what.deadline));
+}
+
+ApiClient::Round ApiClient::ask_in_turn(Call& what) {
+  Round round;
+  std::set<std::string> asked;
+  auto turn = state_->in_turn();
+  while (!turn.empty()) {
+    const auto controller = std::move(turn.front());
+    turn.pop_front();
+    if (!asked.insert(controller.url()).second) {
+      continue;
+    }
+    auto response = send(controller, what, asked.size() + turn.size() > 1);
+    if (!response) {
+      if (controller == state_->acting) {
+        state_->acting.reset();
+      }
+      round.silent.push_back(controller);
+      round.silence = failure_of(controller, what.method, response.error());
+      if (response.error().code == Errc::kUnknownOutcome) {
+        what.unanswered = what.unanswered ? what.unanswered : round.silence;
+        if (!what.repeatable) {
+          return round;
+        }
+      }
+      continue;
+    }
+    auto problem = response->status == 503 ? failure_of(controller, *response) : CallFailure();
+    if (!is_standby(problem)) {
+      round.response = *std::move(response);
+      round.from = controller;
+      return round;
+    }
+    if (const auto other = acting_of(problem); other && (other->tls || !controller.tls)) {
+      turn.push_front(*other);
+    }
+    round.standing_by.push_back(controller);
+    round.standby = std::move(problem);
   }
-  const auto response =
-      state_->run(state_->client.send(state_->controller, std::move(request), deadline));
-  state_->answered = response.has_value();
-  if (!response) {
-    return std::unexpected(failure_of(state_->controller, method, response.error()));
+  return round;
+}
+
+void ApiClient::say_who_answered(const Round& round) {
+  for (const auto& other : round.standing_by) {
+    state_->say(fmt::format("{} stands by; {} acts and was asked", other.url(), round.from.url()));
   }
-  if (response->status >= 400) {
-    return std::unexpected(failure_of(state_->controller, *response));
+  for (const auto& other : round.silent) {
+    state_->say(
+        fmt::format("{} does not answer; {} acts and was asked", other.url(), round.from.url()));
   }
-  if (response->body.empty()) {
+}
+
+CallFailure ApiClient::why_nobody_answered(const Call& what, Round round) {
+  if (what.unanswered) {
+    return *what.unanswered;
+  }
+  if (!round.standby) {
+    return *std::move(round.silence);
+  }
+  if (round.silence) {
+    round.standby->message += "\n  " + round.silence->message;
+  }
+  return *std::move(round.standby);
+}
+
+std::expected<json, CallFailure> ApiClient::call(Call what) {
+  const auto until = std::chrono::steady_clock::now() + state_->access.patience;
+  auto round = ask_in_turn(what);
+  // One of a pair needs some seconds to take over. Until then nothing is changed.
+  while (!round.response && state_->access.controllers.size() > 1 &&
+         (what.unanswered ? what.repeatable : round.standby.has_value()) &&
+         std::chrono::steady_clock::now() < until) {
+    state_->say("no controller acts just now; waiting for one of them to take over");
+    wait(kBetweenRounds);
+    round = ask_in_turn(what);
+  }
+  state_->answered = round.response.has_value();
+  if (!round.response) {
+    return std::unexpected(why_nobody_answered(what, std::move(round)));
+  }
+  say_who_answered(round);
+  state_->acting = round.from;
+  const auto& response = *round.response;
+  if (response.status >= 400) {
+    auto failure = failure_of(round.from, response);
+    if (what.unanswered && what.method != "GET") {
+      // As likely as not it is refused because of what the first request did.
+      failure.exit_code = kStillWaiting;
+      failure.message = fmt::format(
+          "{}; asked again, {} says: {}; look what has become of it before repeating it",
+          what.unanswered->message, round.from.url(), failure.message);
+    }
+    return std::unexpected(std::move(failure));
+  }
+  if (response.body.empty()) {
     return json();
   }
-  auto parsed = json::parse(response->body, nullptr, false);
+  auto parsed = json::parse(response.body, nullptr, false);
   if (parsed.is_discarded()) {
     CallFailure failure;
     failure.message =
-        fmt::format("{}: the answer is not JSON; is that a vergerd?", state_->controller.url());
+        fmt::format("{}: the answer is not JSON; is that a vergerd?", round.from.url());
     return std::unexpected(std::move(failure));
   }
   return parsed;
@@ -170,7 +327,7 @@ std::expected<json, CallFailure> ApiClient::call(const std::string& method, cons
 
 std::expected<json, CallFailure> ApiClient::get(const std::string& path,
                                                 std::chrono::seconds deadline) {
-  return call("GET", path, nullptr, deadline);
+  return call({.method = "GET", .path = path, .deadline = deadline, .repeatable = true});
 }
 
 std::expected<json, CallFailure> ApiClient::get_all(const std::string& path,
@@ -196,15 +353,28 @@ std::expected<json, CallFailure> ApiClient::get_all(const std::string& path,
 }
 
 std::expected<json, CallFailure> ApiClient::post(const std::string& path, const json& body) {
-  return call("POST", path, &body, std::chrono::seconds(120));
+  Call what{.method = "POST", .path = path, .body = &body, .deadline = std::chrono::seconds(120)};
+  // What touches nothing needs no key. The answer with a secret is kept under none.
+  const bool touches_nothing =
+      path.ends_with("/plans") || path.ends_with("/validate") || path.ends_with("/diff");
+  if (!touches_nothing && !path.ends_with("/tokens")) {
+    what.idempotency_key = system_random().uuid().to_string();
+  }
+  what.repeatable = touches_nothing || !what.idempotency_key.empty();
+  return call(std::move(what));
 }
 
 std::expected<json, CallFailure> ApiClient::put(const std::string& path, const json& body) {
-  return call("PUT", path, &body, std::chrono::seconds(30));
+  return call({.method = "PUT",
+               .path = path,
+               .body = &body,
+               .deadline = std::chrono::seconds(30),
+               .repeatable = true});
 }
 
 std::expected<json, CallFailure> ApiClient::remove(const std::string& path) {
-  return call("DELETE", path, nullptr, std::chrono::seconds(30));
+  return call(
+      {.method = "DELETE", .path = path, .deadline = std::chrono::seconds(30), .repeatable = true});
 }
 
 void ApiClient::wait(std::chrono::milliseconds duration) {

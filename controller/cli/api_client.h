@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -37,12 +38,25 @@ struct CallFailure {
   nlohmann::json problem;  ///< the problem details; null when the controller did not answer
 };
 
+/// Where the API is, and how to get there.
+struct ApiAccess {
+  std::vector<http::Endpoint> controllers;  ///< one; or those of a pair, in the order to ask them
+  std::string token{};                      ///< empty: none is sent
+  std::shared_ptr<http::TlsContext> tls{};  ///< for https; null: that is unavailable
+  /// How long to wait while none of several acts, as when one of a pair takes over.
+  std::chrono::milliseconds patience{std::chrono::seconds(20)};
+};
+
 /// The controller's API, one call after the other; blocks.
+///
+/// Of a pair whoever acts is asked: the addresses in turn, and the one that a controller which
+/// stands by names, where that is no way around TLS. Later calls begin with whoever answered. A
+/// request that was sent and not answered goes out once more only where it does no more then: what
+/// reads, and what changes under the same idempotency key.
 class ApiClient {
  public:
-  /// An empty token: none is sent. `tls`: for https; null: that is unavailable.
-  explicit ApiClient(http::Endpoint controller, std::string token = {},
-                     std::shared_ptr<http::TlsContext> tls = nullptr);
+  /// `notices`: what was done to get an answer, a line each.
+  ApiClient(ApiAccess access, std::ostream& notices);
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
@@ -58,18 +72,22 @@ class ApiClient {
   std::expected<nlohmann::json, CallFailure> put(const std::string& path,
                                                  const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> remove(const std::string& path);
-  const http::Endpoint& controller() const;
-  /// False after a call that the controller did not answer.
+  /// False after a call that no controller that acts answered.
   [[nodiscard]] bool answered() const;
   /// Between two tries of something that is not there yet.
   void wait(std::chrono::milliseconds duration);
 
  private:
   struct State;
-  std::expected<nlohmann::json, CallFailure> call(const std::string& method,
-                                                  const std::string& path,
-                                                  const nlohmann::json* body,
-                                                  std::chrono::seconds deadline);
+  struct Call;
+  struct Round;
+  std::expected<nlohmann::json, CallFailure> call(Call what);
+  /// Each controller at most once, until one answers that acts.
+  Round ask_in_turn(Call& what);
+  Result<http::Response> send(const http::Endpoint& controller, const Call& what,
+                              bool one_of_several);
+  void say_who_answered(const Round& round);
+  static CallFailure why_nobody_answered(const Call& what, Round round);
   std::unique_ptr<State> state_;
 };
 

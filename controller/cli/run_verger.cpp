@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <expected>
 #include <fmt/format.h>
 #include <optional>
 #include <ostream>
@@ -36,39 +38,60 @@ int watch(const Command& chosen, const CliContext& context, std::chrono::millise
   }
 }
 
-int run_chosen(const Command& chosen, const std::string& url, const std::string& ca_file,
-               bool as_json, std::optional<double> watch_seconds, int watch_times,
-               std::ostream& out, std::ostream& err) {
-  const auto controller = http::parse_endpoint(url);
-  if (!controller) {
-    err << "verger: --controller " << url << ": " << controller.error().message << '\n';
-    return kUsage;
-  }
-  if (!controller->tls && !http::is_loopback(controller->host)) {
-    err << "verger: --controller " << url
-        << ": plain HTTP is for this machine alone; use https, with --ca-file\n";
-    return kUsage;
-  }
-  std::shared_ptr<http::TlsContext> tls;
-  if (controller->tls) {
-    if (ca_file.empty()) {
-      err << "verger: --ca-file (or VERGER_CA_FILE) is missing: the roots that the certificate of "
-          << controller->url() << " chains to\n";
-      return kUsage;
+/// Several in one word have commas between them.
+std::expected<std::vector<http::Endpoint>, std::string> controllers_of(
+    const std::vector<std::string>& words) {
+  std::vector<http::Endpoint> out;
+  for (const auto& word : words) {
+    std::istringstream parts(word);
+    for (std::string url; std::getline(parts, url, ',');) {
+      const auto controller = http::parse_endpoint(url, http::kControllerPort);
+      if (!controller) {
+        return std::unexpected(controller.error().message);
+      }
+      if (!controller->tls && !http::is_loopback(controller->host)) {
+        return std::unexpected(fmt::format(
+            "{}: plain HTTP is for this machine alone; use https, with --ca-file", url));
+      }
+      out.push_back(*controller);
     }
+  }
+  if (out.empty()) {
+    return std::unexpected("it takes the URL of vergerd, or those of a pair");
+  }
+  return out;
+}
+
+int run_chosen(const Command& chosen, const std::vector<std::string>& urls,
+               const std::string& ca_file, bool as_json, std::optional<double> watch_seconds,
+               int watch_times, std::ostream& out, std::ostream& err) {
+  auto controllers = controllers_of(urls);
+  if (!controllers) {
+    err << "verger: --controller: " << controllers.error() << '\n';
+    return kUsage;
+  }
+  ApiAccess access{.controllers = *std::move(controllers)};
+  const auto secured = std::ranges::find_if(access.controllers, &http::Endpoint::tls);
+  if (secured != access.controllers.end() && ca_file.empty()) {
+    err << "verger: --ca-file (or VERGER_CA_FILE) is missing: the roots that the certificate of "
+        << secured->url() << " chains to\n";
+    return kUsage;
+  }
+  if (secured != access.controllers.end()) {
     auto loaded = http::TlsContext::client({.trusted_roots = ca_file});
     if (!loaded) {
       err << "verger: --ca-file " << loaded.error().message << '\n';
       return kUsage;
     }
-    tls = *std::move(loaded);
+    access.tls = *std::move(loaded);
   }
   const auto token = token_of_environment();
   if (!token) {
     err << "verger: " << token.error().message << '\n';
     return kUsage;
   }
-  ApiClient api(*controller, *token, std::move(tls));
+  access.token = *token;
+  ApiClient api(std::move(access), err);
   const CliContext context{.api = api, .out = out, .err = err, .json = as_json};
   return watch_seconds ? watch(chosen, context,
                                std::chrono::milliseconds(static_cast<int>(*watch_seconds * 1000)),
@@ -114,8 +137,12 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   CLI::App app("Maintenance of event-database clusters: the command line of vergerd", "verger");
   app.require_subcommand(1);
   app.fallthrough();
-  std::string url = kDefaultController;
-  app.add_option("--controller", url, "URL of vergerd")->envname("VERGER_CONTROLLER");
+  std::vector<std::string> urls;
+  app.add_option("--controller", urls,
+                 "URL of vergerd; of a pair both, with a comma between or as two options")
+      ->envname("VERGER_CONTROLLER")
+      ->default_str(kDefaultController)
+      ->allow_extra_args(false);
   std::string ca_file;
   app.add_option("--ca-file", ca_file,
                  "Trusted roots of vergerd's certificate, for https: a file or a directory")
@@ -153,7 +180,10 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
            "watch`\n";
     return kUsage;
   }
-  return run_chosen(chosen, url, ca_file, format == "json", watch_seconds, watch_times, out, err);
+  if (urls.empty()) {
+    urls.emplace_back(kDefaultController);
+  }
+  return run_chosen(chosen, urls, ca_file, format == "json", watch_seconds, watch_times, out, err);
 }
 
 }  // namespace verger::cli

@@ -32,9 +32,10 @@ bool is_unneeded(const json& stage) {
   });
 }
 
-/// No answer at all, or one that says "not now".
+/// No answer at all, or one that says "not now", as while one of a pair takes over.
 bool is_away(const CallFailure& failure) {
-  return failure.problem.is_null() || text_of(failure.problem, "code") == "unavailable";
+  const auto code = text_of(failure.problem, "code");
+  return failure.problem.is_null() || code == "unavailable" || code == "standby";
 }
 
 bool has_ended(const std::string& state) {
