@@ -31,12 +31,9 @@ class JournalStore {
 };
 using MakeJournalStore = std::function<std::unique_ptr<JournalStore>()>;
 
-class JournalContract : public ::testing::TestWithParam<MakeJournalStore> {
+/// A journal under an epoch of its own; SetUp() of a test says where it is kept.
+class OpenJournal : public ::testing::Test {
  protected:
-  void SetUp() override {
-    store_ = GetParam()();
-    open();
-  }
   void open() {
     auto opened = store_->open(clock_);
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
@@ -64,6 +61,14 @@ class JournalContract : public ::testing::TestWithParam<MakeJournalStore> {
   CountingClock clock_;
   std::unique_ptr<Journal> journal_;
   ControllerEpoch epoch_;
+};
+
+class JournalContract : public OpenJournal, public ::testing::WithParamInterface<MakeJournalStore> {
+ protected:
+  void SetUp() override {
+    store_ = GetParam()();
+    open();
+  }
 };
 
 TEST_P(JournalContract, GivesBackWhatWasAppendedInOrder) {

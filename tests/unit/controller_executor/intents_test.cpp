@@ -43,6 +43,24 @@ class Intents : public ::testing::Test {
     }
     EXPECT_EQ(h_.cluster.points.size(), 1U);
   }
+  http::Request first_operation_of_n2_that_gets_lost() {
+    std::optional<http::Request> late;
+    h_.cluster.fate = [&late](const test::FakeNode& node,
+                              const http::Request& request) -> std::optional<Fate> {
+      if (late || node.name != "n2" || request.target != "/agent/v1/operations") {
+        return std::nullopt;
+      }
+      late = request;
+      return Fate::kLost;
+    };
+    EXPECT_TRUE(h_.run_until([&late] { return late.has_value(); }));
+    h_.cluster.fate = nullptr;
+    return late.value();
+  }
+  Result<http::Response> arrive_at_n2(const http::Request& late) {
+    return h_.wait_for(h_.cluster.send({.tls = false, .host = "10.0.0.2", .port = 2114}, late,
+                                       std::chrono::seconds(2)));
+  }
   ControllerHarness h_;
 };
 
@@ -67,25 +85,15 @@ TEST_F(Intents, APauseStopsTheScavengeAndResumeGoesOnAtTheSamePoint) {
 }
 
 TEST_F(Intents, AMessageOfAnIntentThatWasGivenUpFindsNoPermit) {
-  std::optional<http::Request> late;
-  h_.cluster.fate = [&late](const test::FakeNode& node,
-                            const http::Request& request) -> std::optional<Fate> {
-    if (late || node.name != "n2" || request.target != "/agent/v1/operations") {
-      return std::nullopt;
-    }
-    late = request;
-    return Fate::kLost;
-  };
   const auto run = start();
-  ASSERT_TRUE(h_.run_until([&late] { return late.has_value(); }));
+  const auto late = first_operation_of_n2_that_gets_lost();
   ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
   ASSERT_TRUE(reaches(run, RunStatus::kPaused));
   ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
   ASSERT_TRUE(scavenges("n2"));
   EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "what was never asked costs none";
 
-  const auto answer = h_.wait_for(h_.cluster.send({.tls = false, .host = "10.0.0.2", .port = 2114},
-                                                  *late, std::chrono::seconds(2)));
+  const auto answer = arrive_at_n2(late);
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->status, 409) << answer->body;
   ASSERT_TRUE(h_.run_to_end(run));
@@ -93,22 +101,12 @@ TEST_F(Intents, AMessageOfAnIntentThatWasGivenUpFindsNoPermit) {
 }
 
 TEST_F(Intents, AMessageToANodeThatWasSkippedMeanwhileFindsNoPermit) {
-  std::optional<http::Request> late;
-  h_.cluster.fate = [&late](const test::FakeNode& node,
-                            const http::Request& request) -> std::optional<Fate> {
-    if (late || node.name != "n2" || request.target != "/agent/v1/operations") {
-      return std::nullopt;
-    }
-    late = request;
-    return Fate::kLost;
-  };
   const auto run = start();
-  ASSERT_TRUE(h_.run_until([&late] { return late.has_value(); }));
+  const auto late = first_operation_of_n2_that_gets_lost();
   ASSERT_TRUE(h_.executor->skip_node(run, "n2", "me", "").has_value());
   ASSERT_TRUE(h_.run_until(
       [&] { return h_.state(run).steps.at("scavenge-n2").status == StepStatus::kSkipped; }));
-  const auto answer = h_.wait_for(h_.cluster.send({.tls = false, .host = "10.0.0.2", .port = 2114},
-                                                  *late, std::chrono::seconds(2)));
+  const auto answer = arrive_at_n2(late);
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->status, 409) << answer->body;
 }

@@ -24,6 +24,7 @@ class SqliteStore final : public JournalStore {
   Result<std::unique_ptr<Journal>> open(Clock& clock) override {
     return open_sqlite_journal(disk_, "/state/journal.db", clock);
   }
+  MemoryFileSystem& disk() { return disk_; }
 
  private:
   MemoryFileSystem disk_;
@@ -33,40 +34,17 @@ INSTANTIATE_TEST_SUITE_P(Sqlite, JournalContract,
                          ::testing::Values([] { return std::make_unique<SqliteStore>(); }),
                          [](const auto&) { return std::string("Disk"); });
 
-class JournalTest : public ::testing::Test {
+class JournalTest : public OpenJournal {
  protected:
+  JournalTest() : JournalTest(std::make_unique<SqliteStore>()) {}
   void SetUp() override { open(); }
-  void open() {
-    auto opened = open_sqlite_journal(disk_, "/state/journal.db", clock_);
-    ASSERT_TRUE(opened.has_value()) << opened.error().message;
-    journal_ = std::move(*opened);
-    auto epoch = journal_->begin_epoch("test");
-    ASSERT_TRUE(epoch.has_value());
-    epoch_ = *epoch;
-  }
-  Result<Revision> add(std::string_view stream, std::string type,
-                       Revision expected = kAnyRevision) {
-    VERGER_TRY(const auto written,
-               journal_->append(stream, expected, {{std::move(type), "{\"a\":1}"}}, epoch_));
-    return written.back().revision;
-  }
-  std::vector<std::string> types(std::string_view stream) {
-    std::vector<std::string> out;
-    const auto events = journal_->read(stream);
-    for (const auto& event : *events) {
-      out.push_back(event.type);
-    }
-    return out;
-  }
 
-  MemoryFileSystem disk_;
-  CountingClock clock_;
-  std::unique_ptr<Journal> journal_;
-  ControllerEpoch epoch_;
+  MemoryFileSystem& disk_;
 
  private:
-  void make_directory() { ASSERT_TRUE(disk_.make_directories("/state").has_value()); }
-  bool directory_ = (make_directory(), disk_.sync_directory("/").has_value());
+  explicit JournalTest(std::unique_ptr<SqliteStore> store) : disk_(store->disk()) {
+    store_ = std::move(store);
+  }
 };
 
 TEST_F(JournalTest, ChainNoticesAChangedEvent) {
