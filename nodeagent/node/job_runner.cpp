@@ -39,11 +39,11 @@ net::awaitable<Result<void>> InlineJobRunner::run(std::shared_ptr<Job> job,
       co_return stopped();
     }
     VERGER_CO_TRY(const auto outcome, job->step(budget));
+    // Even without a rest other work, and virtual time, get their turn; after the last step, too.
+    co_await timers.sleep_for(pace);
     if (outcome.kind == StepOutcome::Kind::kDone) {
       co_return Result<void>();
     }
-    // Even without a rest other work, and virtual time, get their turn.
-    co_await timers.sleep_for(pace);
     if (outcome.kind == StepOutcome::Kind::kRest) {
       co_await rest(timers, outcome.rest, stop);
     }

@@ -73,14 +73,17 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
   }
 
   void stage_started(scavenge::Stage now) override {
+    // Done is what the run is once it has ended: until then the node would neither be at the point
+    // nor have finished it.
+    if (now == scavenge::Stage::kDone) {
+      return;
+    }
     post([now](Run& run) {
       run.stage = now;
-      if (now != scavenge::Stage::kDone) {
-        run.scavenger->context_.env.log.info("scavenge phase",
-                                             {{"node", run.scavenger->context_.self},
-                                              {"scavenge", run.id},
-                                              {"phase", std::string(phase_name(now))}});
-      }
+      run.scavenger->context_.env.log.info("scavenge phase",
+                                           {{"node", run.scavenger->context_.self},
+                                            {"scavenge", run.id},
+                                            {"phase", std::string(phase_name(now))}});
     });
   }
   void chunk_executed(const scavenge::ChunkExecuted& chunk) override {
@@ -162,7 +165,7 @@ void Scavenger::read_checkpoint() {
 }
 
 std::optional<api::UnfinishedScavenge> Scavenger::unfinished() const {
-  if (run_ && run_->point && run_->stage != scavenge::Stage::kDone) {
+  if (run_ && !run_->ended && run_->point) {
     return api::UnfinishedScavenge{api_point(*run_->point),
                                    std::string(scavenge::to_string(run_->stage))};
   }

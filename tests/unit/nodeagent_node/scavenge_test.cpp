@@ -214,6 +214,17 @@ TEST(NodeScavenge, MetricsKeepTheStatusesThatWereSeenAndTheNewestIsTheCurrentOne
   EXPECT_EQ(scavenge_statuses(run.cluster), after) << "one answer for a second";
 }
 
+TEST(NodeScavenge, APointIsUnfinishedUntilItIsFinished) {
+  ScavengeUnderWay run(6);
+  auto& node = run.cluster.node(0)->inspection();
+  run.world.before_event = [&node] {
+    EXPECT_NE(node.unfinished_scavenge().has_value(), node.last_finished_point().has_value());
+  };
+  ASSERT_TRUE(run.world.run_until([&] { return idle(run.cluster, 0); }, 30s));
+  run.world.before_event = nullptr;
+  EXPECT_TRUE(node.last_finished_point().has_value());
+}
+
 TEST(NodeScavenge, ARunThatDiedWithItsProcessIsCompletedAsInterrupted) {
   ScavengeUnderWay run(5);
   auto& cluster = run.cluster;
