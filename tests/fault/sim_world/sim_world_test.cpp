@@ -154,6 +154,62 @@ TEST(SimWorld, FramesArriveInOrderThenTheEnd) {
   EXPECT_EQ(received.end->code, Errc::kUnavailable);
 }
 
+TEST(SimWorld, WhatABusyProcessDoesNextItDoesLater) {
+  Pair pair;
+  Monotonic before{};
+  Monotonic after{};
+  pair.b.serve_http(80, [&](http::Request request) -> net::awaitable<http::Response> {
+    before = pair.b.clock().monotonic();
+    pair.b.stay_busy(milliseconds(60));
+    pair.b.stay_busy(milliseconds(40));
+    after = pair.b.clock().monotonic();
+    co_return http::Response{.body = request.body};
+  });
+  ASSERT_TRUE(pair.asked());
+  EXPECT_EQ(after, before + milliseconds(100));
+  EXPECT_GE(pair.answered_at, after);
+  EXPECT_LT(pair.answered_at, after + milliseconds(10));
+}
+
+TEST(SimWorld, WhatReachesABusyProcessWaits) {
+  Pair pair;
+  pair.b.spawn([](SimHost& busy) -> net::awaitable<void> {
+    busy.stay_busy(milliseconds(200));
+    co_return;
+  }(pair.b));
+  ASSERT_TRUE(pair.asked());
+  EXPECT_GE(pair.answered_at, milliseconds(210));
+  EXPECT_LT(pair.answered_at, milliseconds(220));
+  // Others do not wait for it: who asks learns of his deadline in time.
+  pair.answer.reset();
+  const auto asked_at = pair.world.now();
+  pair.b.stay_busy(milliseconds(1000));
+  EXPECT_EQ(pair.asked(milliseconds(100)).error().code, Errc::kUnknownOutcome);
+  EXPECT_EQ(pair.answered_at, asked_at + milliseconds(100));
+}
+
+TEST(SimWorld, FramesOfABusyProcessStayInOrder) {
+  Pair pair;
+  Received received;
+  pair.world.faults.long_delay = 500;
+  pair.b.serve_frames(80, [&](std::shared_ptr<http::FrameConnection> link) {
+    return receive_all(std::move(link), received);
+  });
+  pair.a.spawn([](SimHost& from) -> net::awaitable<void> {
+    auto link = co_await from.frames().connect(at("b"), milliseconds(500));
+    EXPECT_TRUE(link);
+    for (char c = '0'; link && c <= '9'; ++c) {
+      from.stay_busy(milliseconds(c % 3 == 0 ? 100 : 0));
+      EXPECT_TRUE(co_await (*link)->send(Bytes{static_cast<std::byte>(c)}));
+      if (c % 2 == 0) {
+        co_await from.timers().sleep_for(milliseconds(1));
+      }
+    }
+  }(pair.a));
+  pair.world.run_for(milliseconds(10'000));
+  EXPECT_EQ(received.frames, "0123456789");
+}
+
 TEST(SimWorld, SameSeedGivesTheSameTimes) {
   const auto answered = [](std::uint64_t seed) {
     Pair pair(seed);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "engine/base/slow_file_system.h"
 #include "nodeagent/node/node.h"
 #include "nodeagent/operations/agent.h"
 
@@ -12,10 +13,15 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Long work takes time here: after each small step others get their turn, and faults a chance.
+/// Long work takes time here: after each small step others get their turn, and faults a chance. In
+/// a real program jobs have a thread of their own, so that a slow disk holds up the job alone.
 class PacedJobRunner final : public node::JobRunner {
  public:
   explicit PacedJobRunner(http::Timers& timers) : timers_(timers) {}
+
+  [[nodiscard]] bool stepping() const { return stepping_; }
+  /// The step that is under way takes so much longer.
+  void hold_up(milliseconds by) { held_up_ += by; }
 
   net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
                                    std::shared_ptr<const node::StopFlag> stop) override {
@@ -23,7 +29,12 @@ class PacedJobRunner final : public node::JobRunner {
       if (stop && stop->requested()) {
         co_return Error{Errc::kCancelled, "stopped"};
       }
+      stepping_ = true;
       auto outcome = job->step(Budget{.units = kUnits});
+      stepping_ = false;
+      if (const auto wait = std::exchange(held_up_, milliseconds(0)); wait.count() > 0) {
+        co_await timers_.sleep_for(wait);
+      }
       if (!outcome) {
         co_return outcome.error();
       }
@@ -39,6 +50,8 @@ class PacedJobRunner final : public node::JobRunner {
   static constexpr std::uint32_t kUnits = 16;
   static constexpr int kPause = 5;
   http::Timers& timers_;
+  bool stepping_ = false;
+  milliseconds held_up_{0};
 };
 
 node::NodeTimings timings() {
@@ -83,9 +96,14 @@ http::Endpoint endpoint(std::string_view host, std::uint16_t port) {
 
 /// What a process refers to; outlives everything that runs in it.
 struct Cluster::NodeProgram {
-  NodeProgram(testing::SimHost& host, std::uint64_t seed, Trace& trace)
-      : random(seed), jobs(host.timers()), log(trace, host.clock(), host.name()) {}
+  NodeProgram(testing::SimHost& host, std::uint64_t seed, Trace& trace,
+              std::function<void()> before_sync)
+      : random(seed),
+        disk(host.disk(), std::move(before_sync)),
+        jobs(host.timers()),
+        log(trace, host.clock(), host.name()) {}
   SeededRandom random;
+  SlowFileSystem disk;
   PacedJobRunner jobs;
   TraceLog log;
   /// What the process owns, gone with it.
@@ -109,6 +127,7 @@ struct Cluster::Machine {
   int boots = 0;
   /// Counts ends, so that a start that was meant for an earlier one is left out.
   int ends = 0;
+  milliseconds longest_sync{0};
   std::unique_ptr<NodeProgram> node;
   std::unique_ptr<ControllerProgram> controller;
 };
@@ -185,7 +204,7 @@ Result<void> Cluster::open_agent(testing::SimHost& host, NodeProgram& program) {
   VERGER_TRY(owned->agent,
              agent::Agent::open(std::move(agent),
                                 {.executor = host.executor(),
-                                 .files = host.disk(),
+                                 .files = program.disk,
                                  .clock = host.clock(),
                                  .timers = host.timers(),
                                  .client = host.client(),
@@ -207,7 +226,7 @@ Result<void> Cluster::boot_node(Machine& machine) {
                                                options_.seed * 1000 +
                                                    static_cast<std::uint64_t>(machine.boots) * 10 +
                                                    static_cast<std::uint64_t>(name.back() - '0'),
-                                               trace_);
+                                               trace_, [this, &machine] { before_sync(machine); });
   auto& program = *machine.node;
   auto owned = std::make_shared<NodeProgram::Owned>();
   program.owned = owned;
@@ -233,7 +252,7 @@ Result<void> Cluster::boot_node(Machine& machine) {
              node::Node::open(
                  std::move(node),
                  {.executor = host.executor(),
-                  .files = host.disk(),
+                  .files = program.disk,
                   .clock = host.clock(),
                   .random = program.random,
                   .timers = host.timers(),
@@ -363,6 +382,25 @@ bool Cluster::crash(std::string_view host, Power power, milliseconds pause) {
   }
   boot_later(crashed, pause);
   return true;
+}
+
+void Cluster::slow_disk(std::string_view name, milliseconds longest_sync) {
+  machine(name).longest_sync = longest_sync;
+}
+
+void Cluster::before_sync(Machine& machine) {
+  const auto longest = static_cast<std::uint64_t>(machine.longest_sync.count());
+  const milliseconds takes(longest == 0 ? 0 : world_.random().below(longest + 1));
+  if (takes.count() == 0 || machine.host.dying()) {
+    return;
+  }
+  ++slow_syncs;
+  if (auto& jobs = machine.node->jobs; jobs.stepping()) {
+    ++slow_syncs_of_jobs;
+    jobs.hold_up(takes);
+  } else {
+    machine.host.stay_busy(takes);
+  }
 }
 
 void Cluster::start_what_is_down() {

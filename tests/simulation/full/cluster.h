@@ -59,6 +59,9 @@ class Cluster {
   /// The agent alone stops, the node beside it goes on; it starts again after `pause`. False: it
   /// was not there. From outside of the process.
   bool stop_agent(std::string_view host, std::chrono::milliseconds pause);
+  /// From now on a sync on the disk of the node `host` takes up to this long; 0: no time. It blocks
+  /// the process, or, where a job of the node's does it, the job.
+  void slow_disk(std::string_view host, std::chrono::milliseconds longest_sync);
   /// Whatever is down starts now.
   void start_what_is_down();
 
@@ -78,6 +81,9 @@ class Cluster {
   std::string last_failed_start;
   /// Power cuts after which the disk was not what it had been.
   std::uint64_t power_cuts_with_loss = 0;
+  /// Syncs that took time, of processes and of jobs.
+  std::uint64_t slow_syncs = 0;
+  std::uint64_t slow_syncs_of_jobs = 0;
 
  private:
   struct Machine;
@@ -90,6 +96,7 @@ class Cluster {
   /// On a journal that an agent still ends with, later again.
   void boot_agent(Machine& machine);
   Result<void> boot_controller(Machine& machine);
+  void before_sync(Machine& machine);
   void boot_later(Machine& machine, std::chrono::milliseconds pause);
   void end_from_inside(const std::string& host, std::string reason);
   Machine& machine(std::string_view host) const;

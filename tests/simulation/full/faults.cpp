@@ -9,21 +9,12 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::array<std::string_view, 14> kKinds = {
-    "lost messages",
-    "late messages",
-    "duplicates",
-    "broken links",
-    "partition",
-    "isolation",
-    "crash",
-    "crash at failpoint",
-    "crash in disk operation",
-    "full disk",
-    "clock step",
-    "agent gone",
-    "foreign scavenge",
-    "election out of turn",
+constexpr std::array<std::string_view, 15> kKinds = {
+    "lost messages", "late messages",      "duplicates",
+    "broken links",  "partition",          "isolation",
+    "crash",         "crash at failpoint", "crash in disk operation",
+    "full disk",     "slow disk",          "clock step",
+    "agent gone",    "foreign scavenge",   "election out of turn",
 };
 constexpr milliseconds kMeddlersDeadline{3'000};
 
@@ -209,6 +200,13 @@ void FaultInjector::carry_out() {
     cluster_.trace().add(world_.now(), host, "FAULT disk fills");
     world_.host(host).disk().set_free_space(random_.below(20'000));
     later(4000, [this, host] { world_.host(host).disk().set_free_space(std::nullopt); });
+  } else if (kind == "slow disk") {
+    const auto host = any_node();
+    const milliseconds longest(10 + random_.below(random_.below(4) == 0 ? 3000 : 300));
+    cluster_.trace().add(world_.now(), host,
+                         fmt::format("FAULT disk syncs in up to {} ms", longest.count()));
+    cluster_.slow_disk(host, longest);
+    later(5000, [this, host] { cluster_.slow_disk(host, milliseconds(0)); });
   } else if (kind == "clock step") {
     const auto host = std::string(any_program());
     const auto step = static_cast<std::int64_t>(random_.below(7'200'000)) - 3'600'000;
@@ -265,6 +263,7 @@ void FaultInjector::heal() {
   };
   for (const auto name : kNodes) {
     whole(name);
+    cluster_.slow_disk(name, milliseconds(0));
   }
   whole(kController);
   cluster_.trace().add(world_.now(), "", "everything is healed");
@@ -285,6 +284,8 @@ FaultTally FaultInjector::tally() const {
   add("message late", counts.delayed_long);
   add("link broken", counts.links_broken);
   add("message stopped by a partition", counts.partitioned);
+  add("sync took long", cluster_.slow_syncs - cluster_.slow_syncs_of_jobs);
+  add("sync of a job took long", cluster_.slow_syncs_of_jobs);
   for (const auto* list : {&kNodes}) {
     for (const auto name : *list) {
       add("write refused by a full disk", world_.host(std::string(name)).disk().no_space_count());

@@ -74,9 +74,9 @@ void SimLink::wake(std::size_t end) {
 
 void SimLink::after_delay(std::size_t to, std::function<void(SimLink&)> action) {
   auto& last = last_arrival_[to];
-  last = std::max(last, world.now() + world.delay());
+  last = std::max(last, world.local_now() + world.delay());
   world.schedule_for_hosts(
-      last - world.now(), [self = shared_from_this(), to, action = std::move(action)] {
+      last - world.local_now(), [self = shared_from_this(), to, action = std::move(action)] {
         if (self->alive(to) && !self->ends[to].closed &&
             self->world.connected(self->ends[0].host->name(), self->ends[1].host->name())) {
           action(*self);

@@ -50,7 +50,11 @@ SimHost& SimWorld::host(const std::string& name) {
   return *found;
 }
 
-Ticks SimWorld::wall() const { return Ticks(start.value() + now_.count() / 100); }
+Monotonic SimWorld::local_now() const {
+  return running_ == nullptr ? now_ : std::max(now_, running_->busy_until_);
+}
+
+Ticks SimWorld::wall() const { return Ticks(start.value() + local_now().count() / 100); }
 
 std::chrono::nanoseconds SimWorld::delay() {
   const std::chrono::nanoseconds longest =
@@ -115,7 +119,7 @@ void SimWorld::put(std::chrono::nanoseconds delay, Event event) {
     unused_events_.pop_back();
     events_[index] = std::move(event);
   }
-  queue_.push({now_ + delay, next_sequence_++, index});
+  queue_.push({local_now() + delay, next_sequence_++, index});
 }
 
 void SimWorld::bury_the_dead() {
@@ -228,6 +232,7 @@ void SimHost::boot() {
   }
   ++incarnation_;
   silent_ = false;
+  busy_until_ = Monotonic(0);
   process_ = std::make_unique<Process>(world_, *this);
   wake();
 }
@@ -270,8 +275,13 @@ void SimHost::wake() {
   world_.any_woken_ = true;
 }
 
+void SimHost::stay_busy(std::chrono::nanoseconds duration) {
+  busy_until_ = std::max(busy_until_, world_.now()) + duration;
+  world_.schedule_for_hosts(busy_until_ - world_.local_now(), [this] { wake(); });
+}
+
 void SimHost::poll() {
-  if (process_ != nullptr && !process_->dying) {
+  if (process_ != nullptr && !process_->dying && busy_until_ <= world_.now()) {
     process_->context.restart();
     process_->context.poll();
   }

@@ -82,7 +82,9 @@ class SimWorld {
   SimHost& host(const std::string& name);
 
   [[nodiscard]] Monotonic now() const { return now_; }
-  [[nodiscard]] Ticks wall() const;
+  /// As the running process has it, which is later than now() once it has been busy; else now().
+  [[nodiscard]] Monotonic local_now() const;
+  [[nodiscard]] Ticks wall() const;  ///< at local_now()
   /// The wall clock at now() = 0. Before anything runs.
   Ticks start = kStart;
   SeededRandom& random() { return random_; }
@@ -194,6 +196,10 @@ class SimHost {
   void die(bool power, std::optional<std::uint64_t> torn_seed = std::nullopt);
   [[nodiscard]] bool dying() const;
 
+  /// What its process does next it does so much later: it blocks, in a sync of a slow disk, say.
+  /// Its clock goes on, what it sends and its timers count from then, and what reaches it waits.
+  void stay_busy(std::chrono::nanoseconds duration);
+
   // Of the running process; gone with it.
   net::any_io_executor executor();
   http::Timers& timers();
@@ -223,6 +229,7 @@ class SimHost {
   /// Counts processes; what was meant for an earlier one does not reach a later one.
   std::uint64_t incarnation_ = 0;
   bool woken_ = false;
+  Monotonic busy_until_{0};
   /// The last process ended with the power: peers learn it by silence only.
   bool silent_ = false;
 };

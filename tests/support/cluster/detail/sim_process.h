@@ -28,7 +28,7 @@ class SimClock final : public Clock {
  public:
   SimClock(SimWorld& world, SimHost& host) : world_(world), host_(host) {}
   Ticks now() override;
-  Monotonic monotonic() override { return world_.now(); }
+  Monotonic monotonic() override { return world_.local_now(); }
 
  private:
   SimWorld& world_;
