@@ -49,6 +49,7 @@ struct AgentFacts {
   std::string database_id;       ///< empty: not known
   std::string files_problem;     ///< why it cannot read its node's files: points, state, index
   std::string node_problem;      ///< why its node does not let it operate it
+  std::string warning{};         ///< for people; nothing is decided by it
   std::vector<Point> points;     ///< of the committed log, oldest first
   std::optional<Point> last_finished;
   std::optional<Unfinished> unfinished;
@@ -185,6 +186,8 @@ struct ClusterSnapshot {
   /// Members in gossip that nobody registered, that vote and do not answer: left by a replaced
   /// node, or a voter that was never registered.
   std::size_t silent_strangers = 0;
+  /// Of the controller's own, for people; nothing is decided by them.
+  std::vector<std::string> warnings{};
   /// Set where the members contradict the registration: another database, a foreign cluster.
   std::string wrong_cluster;
   /// How long the same single leader has been seen with the same epoch, by the observer's monotonic

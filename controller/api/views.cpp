@@ -176,10 +176,17 @@ json snapshot(const planner::ClusterSnapshot& snapshot) {
   for (const auto& member : snapshot.nodes) {
     nodes.push_back(node(snapshot, member));
   }
+  auto warnings = snapshot.warnings;
+  for (const auto& member : snapshot.nodes) {
+    if (member.agent && !member.agent->warning.empty()) {
+      warnings.push_back(fmt::format("the agent of {}: {}", member.name, member.agent->warning));
+    }
+  }
   const auto* leader = snapshot.leader();
   return {{"taken_at", format_ticks(snapshot.taken_at)},
           {"leader", leader == nullptr ? json() : json(leader->name)},
           {"strangers", snapshot.strangers},
+          {"warnings", std::move(warnings)},
           {"nodes", std::move(nodes)}};
 }
 

@@ -68,6 +68,9 @@ void print_cluster(const CliContext& context, const json& cluster) {
   }
   table.print(context.out);
   context.out << problems;
+  for (const auto& warning : list_of(snapshot, "warnings")) {
+    context.out << fmt::format("warning: {}\n", warning.get<std::string>());
+  }
   for (const auto& stranger : list_of(snapshot, "strangers")) {
     context.out << fmt::format("{} is a member of the cluster that is not registered\n",
                                stranger.get<std::string>());
@@ -144,6 +147,9 @@ void warn_of_problems(const CliContext& context, const json& snapshot) {
     if (const auto problem = text_of(node, "problem"); !problem.empty()) {
       context.err << fmt::format("verger: warning: {}: {}\n", text_of(node, "name"), problem);
     }
+  }
+  for (const auto& warning : list_of(snapshot, "warnings")) {
+    context.err << fmt::format("verger: warning: {}\n", warning.get<std::string>());
   }
   for (const auto& stranger : list_of(snapshot, "strangers")) {
     context.err << fmt::format(

@@ -41,6 +41,12 @@ Result<Credentials> CredentialDirectory::find(std::string_view name) {
         Errc::kInvalidArgument,
         fmt::format("{}: the first line must be the user, the second the password", path.string())};
   }
+  out.warning = exposed_secret(files_, path);
+  if (out.warning.empty()) {
+    warned_of_.erase(std::string(name));
+  } else if (warned_of_.insert(std::string(name)).second) {
+    log_.warning(out.warning, {{"credentials", std::string(name)}});
+  }
   return out;
 }
 

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "engine/base/file_system.h"
+#include "engine/base/log.h"
 #include "engine/base/result.h"
 
 namespace verger::controller {
@@ -11,6 +14,7 @@ namespace verger::controller {
 struct Credentials {
   std::string user;
   std::string password;
+  std::string warning{};  ///< what a person should mend where they are kept
 };
 
 /// Where passwords come from. They are read when needed and never journaled or logged.
@@ -24,13 +28,16 @@ class CredentialStore {
 /// A directory of files: first line user, second line password.
 class CredentialDirectory final : public CredentialStore {
  public:
-  CredentialDirectory(FileSystem& files, Path directory)
-      : files_(files), directory_(std::move(directory)) {}
+  /// Of what is not well kept the log has a line, once for each file until it is mended.
+  CredentialDirectory(FileSystem& files, Path directory, Log& log = null_log())
+      : files_(files), directory_(std::move(directory)), log_(log) {}
   Result<Credentials> find(std::string_view name) override;
 
  private:
   FileSystem& files_;
   Path directory_;
+  Log& log_;
+  std::set<std::string, std::less<>> warned_of_;
 };
 
 }  // namespace verger::controller

@@ -55,6 +55,7 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.database_id = facts.database_id;
   out.files_problem = facts.files_problem;
   out.node_problem = facts.node_problem;
+  out.warning = facts.warning;
   for (const auto& point : facts.points) {
     out.points.push_back(to_point(point));
   }
@@ -404,6 +405,12 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
+  if (depth == Depth::kThorough && !config.credentials.empty()) {
+    const auto kept = state->network.credentials.find(config.credentials);
+    if (kept && !kept->warning.empty()) {
+      snapshot.warnings.push_back(kept->warning);
+    }
+  }
   detail::compare(raws, config, snapshot);
   for (auto& raw : raws) {
     snapshot.nodes.push_back(std::move(raw.node));

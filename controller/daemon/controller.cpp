@@ -36,7 +36,7 @@ struct Controller::Parts {
   Parts(ControllerOptions options, const ControllerEnvironment& from,
         std::unique_ptr<TimedJournal> opened, ControllerEpoch taken)
       : environment(from),
-        credentials(from.files, options.credentials_directory),
+        credentials(from.files, options.credentials_directory, from.log),
         journal(std::move(opened)),
         epoch(taken),
         registry(*journal, epoch),

@@ -75,6 +75,16 @@ Result<std::shared_ptr<http::TlsContext>> load_api_certificate(const VergerdOpti
   return loaded;
 }
 
+void warn_of_exposed_keys(const VergerdOptions& options, Log& log) {
+  for (const auto& key : {Path(options.api_tls.private_key), Path(options.tls.private_key),
+                          Path(options.journal_tls.private_key), options.agents_ca()}) {
+    if (const auto warning = key.empty() ? std::string() : exposed_secret(posix_file_system(), key);
+        !warning.empty()) {
+      log.warning(warning);
+    }
+  }
+}
+
 /// A controller, or one of a pair, with what it needs of this machine, and the server of its API.
 class Vergerd {
  public:
@@ -83,6 +93,7 @@ class Vergerd {
   /// Errors: those of the certificates, the journal (kRefused: another vergerd has it) and the
   /// port (kConflict).
   Result<void> open() {
+    warn_of_exposed_keys(options_, log_);
     VERGER_TRY(api_tls_, load_api_certificate(options_, log_));
     VERGER_TRY(clients_,
                controller::TrustedClients::make(context_.get_executor(), options_.tls,

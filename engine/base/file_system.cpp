@@ -49,4 +49,12 @@ Result<Bytes> read_file(FileSystem& files, const Path& path, std::uint64_t limit
   return content;
 }
 
+std::string exposed_secret(FileSystem& files, const Path& path) {
+  const auto exposed = files.readable_by_anybody(path);
+  return exposed && *exposed
+             ? fmt::format("{} has a secret that every user of its machine can read: chmod 600 {}",
+                           path.string(), path.string())
+             : std::string();
+}
+
 }  // namespace verger

@@ -79,6 +79,8 @@ class FileSystem {
   virtual Result<void> sync_directory(const Path& directory) = 0;
   /// Sets or clears the write permission bits (completed chunks and PTables are read-only).
   virtual Result<void> set_read_only(const Path& path, bool read_only) = 0;
+  /// Whether every user of the machine may read it; a file system without users has none of those.
+  virtual Result<bool> readable_by_anybody(const Path& /*path*/) { return false; }
   virtual Result<DiskSpace> space(const Path& path) = 0;
   /// Creates the file when missing. kRefused when another open file description holds the lock.
   virtual Result<std::unique_ptr<FileLock>> lock(const Path& path) = 0;
@@ -90,6 +92,9 @@ FileSystem& posix_file_system();
 /// Writes `path`.tmp, syncs it, renames it over `path`, syncs the directory. After an error the old
 /// content is still there (or, when only the last sync failed, one of the two).
 Result<void> write_file_durably(FileSystem& files, const Path& path, ByteView content);
+/// What to say of a file with a password or key that every user of the machine may read; empty: it
+/// is not one.
+std::string exposed_secret(FileSystem& files, const Path& path);
 /// The whole file; kUnsupported when it is larger than `limit` bytes.
 Result<Bytes> read_file(FileSystem& files, const Path& path, std::uint64_t limit = 64U << 20U);
 

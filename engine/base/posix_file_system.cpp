@@ -274,6 +274,14 @@ class PosixFileSystem final : public FileSystem {
     return {};
   }
 
+  Result<bool> readable_by_anybody(const Path& path) override {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0) {
+      return errno_error(errno, "cannot look it up", path);
+    }
+    return (status.st_mode & S_IROTH) != 0;
+  }
+
   Result<void> set_read_only(const Path& path, bool read_only) override {
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {

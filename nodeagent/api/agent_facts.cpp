@@ -17,6 +17,9 @@ std::string to_text(const AgentFacts& facts) {
   if (!facts.offline_problem.empty()) {
     out.member("offlineProblem", facts.offline_problem);
   }
+  if (!facts.warning.empty()) {
+    out.member("warning", facts.warning);
+  }
   return out.members_of(facts.more_json).end_object().take();
 }
 
@@ -27,6 +30,7 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   Fields fields(document.root(), "facts");
   fields.read("serviceControl", out.service_control);
   fields.read("offlineProblem", out.offline_problem);
+  fields.read("warning", out.warning);
   VERGER_CHECK(fields.result());
   return out;
 }

@@ -15,6 +15,8 @@ struct AgentFacts : NodeFacts {
   bool service_control = false;  ///< it can stop and start its server
   /// Why it must not scavenge the stopped server's files all the same; empty: it may.
   std::string offline_problem{};
+  /// What a person should mend, although nothing fails by it.
+  std::string warning{};
   /// JSON of an object whose members are sent, too: for people, no program of ours reads them.
   std::string more_json = "{}";
 };

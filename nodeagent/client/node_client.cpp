@@ -96,6 +96,13 @@ Result<std::string> scavenge_target(const ScavengeParameters& parameters,
 NodeClient::NodeClient(http::Client& client, http::Endpoint node,
                        std::optional<Credentials> credentials, NodeDialect dialect,
                        std::chrono::milliseconds deadline)
+    : NodeClient(client, std::move(node),
+                 credentials ? std::make_shared<const Credentials>(*std::move(credentials))
+                             : SharedCredentials(),
+                 dialect, deadline) {}
+
+NodeClient::NodeClient(http::Client& client, http::Endpoint node, SharedCredentials credentials,
+                       NodeDialect dialect, std::chrono::milliseconds deadline)
     : client_(&client),
       node_(std::move(node)),
       credentials_(std::move(credentials)),
@@ -108,7 +115,7 @@ http::Request NodeClient::request(std::string method, std::string target) const 
   if (out.target != "/metrics") {
     out.headers.set("Accept", "application/json");
   }
-  if (credentials_.has_value()) {
+  if (credentials_ != nullptr && !credentials_->user.empty()) {
     out.headers.set("Authorization",
                     http::basic_authorization(credentials_->user, credentials_->password));
   }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct Credentials {
   std::string user;
   std::string password;
 };
+/// Looked at with each request, so that new ones count at once; null or without user: none are
+/// sent.
+using SharedCredentials = std::shared_ptr<const Credentials>;
 
 struct ScavengeParameters {
   std::optional<std::int32_t> threads{};           ///< 1 to 4
@@ -48,6 +52,9 @@ inline constexpr std::int64_t kStreamExists = -4;
 class NodeClient {
  public:
   NodeClient(http::Client& client, http::Endpoint node, std::optional<Credentials> credentials,
+             NodeDialect dialect = {},
+             std::chrono::milliseconds deadline = std::chrono::seconds(15));
+  NodeClient(http::Client& client, http::Endpoint node, SharedCredentials credentials,
              NodeDialect dialect = {},
              std::chrono::milliseconds deadline = std::chrono::seconds(15));
 
@@ -100,7 +107,7 @@ class NodeClient {
 
   http::Client* client_;
   http::Endpoint node_;
-  std::optional<Credentials> credentials_;
+  SharedCredentials credentials_;
   NodeDialect dialect_;
   std::chrono::milliseconds deadline_;
 };

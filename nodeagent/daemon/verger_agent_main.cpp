@@ -10,6 +10,7 @@
 #include "engine/base/exit_code.h"
 #include "engine/logging/spdlog_log.h"
 #include "nodeagent/daemon/agent_options.h"
+#include "nodeagent/daemon/credentials_file.h"
 #include "nodeagent/daemon/embedded_node.h"
 #include "nodeagent/daemon/enrol.h"
 #include "nodeagent/daemon/identity.h"
@@ -28,6 +29,7 @@ using namespace verger::agent;  // NOLINT(google-build-using-namespace)
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookInterval{50};
+constexpr std::chrono::seconds kCredentialsInterval{5};
 
 int fail(const Error& error) {
   std::cerr << "verger-agent: " << error.message;
@@ -76,6 +78,7 @@ struct Program {
   net::thread_pool pool{1};
   http::BeastClient client;
   node::PoolJobRunner jobs{pool.get_executor(), http::system_timers()};
+  std::unique_ptr<CredentialsFile> credentials;  ///< null: none are configured
   std::unique_ptr<EmbeddedNode> node;
   std::unique_ptr<external::ExternalNode> external;  ///< role agent: the server beside it
   std::unique_ptr<external::OfflineServer> offline;
@@ -92,9 +95,12 @@ struct Program {
   int status = 0;
 };
 
-/// Certificates and roots again, from where the options say now; the rest of the options needs a
-/// restart.
+/// The password, certificates and roots again, the latter from where the options say now; the rest
+/// of the options needs a restart.
 void reload(Program& program, Log& log) {
+  if (program.credentials) {
+    program.credentials->look();
+  }
   const auto options = program.read_options();
   if (!options) {
     log.error("An error has occurred while reloading the configuration",
@@ -122,25 +128,6 @@ void reload(Program& program, Log& log) {
   }
 }
 
-/// User on the first line, password on the second.
-Result<std::pair<std::string, std::string>> read_credentials(const std::string& path) {
-  VERGER_TRY(const auto bytes, read_file(posix_file_system(), path, 4096));
-  auto text = as_text(bytes);
-  const auto line = [&text] {
-    const auto end = text.find('\n');
-    auto one = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-    return std::string(one.substr(0, one.find('\r')));
-  };
-  auto user = line();
-  auto password = line();
-  if (user.empty() || password.empty()) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("{}: the first line must be the user, the second the password", path)};
-  }
-  return std::pair(std::move(user), std::move(password));
-}
-
 net::awaitable<Result<std::string>> serial_shown_by(net::any_io_executor executor,
                                                     http::Endpoint node) {
   VERGER_CO_TRY(const auto seen,
@@ -149,14 +136,13 @@ net::awaitable<Result<std::string>> serial_shown_by(net::any_io_executor executo
 }
 
 /// What the agent sees of a server in another process.
-void look_at_server(Program& program, const http::Endpoint& endpoint,
-                    const client::Credentials& credentials, Log& log) {
+void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) {
   const auto& options = program.options;
   program.external = std::make_unique<external::ExternalNode>(
       external::ExternalOptions{
           .place = {.database = options.node.database, .index = options.node.index},
           .node = endpoint,
-          .credentials = credentials,
+          .credentials = program.credentials ? program.credentials->current() : nullptr,
           .certificate_file = options.node_tls.certificate,
           .trusted_roots = options.node_tls.trusted_roots,
           .poll_interval = milliseconds(options.agent_poll_interval_ms)},
@@ -196,9 +182,9 @@ Result<void> start_agent(Program& program, Log& log) {
                       options.node_port);
   }
   VERGER_TRY(const auto endpoint, http::parse_endpoint(url));
-  std::pair<std::string, std::string> credentials;
   if (!options.credentials_file.empty()) {
-    VERGER_TRY(credentials, read_credentials(options.credentials_file));
+    VERGER_TRY(program.credentials,
+               CredentialsFile::open(options.credentials_file, posix_file_system(), log));
   }
   AgentEnvironment environment{.executor = program.context.get_executor(),
                                .files = posix_file_system(),
@@ -207,13 +193,19 @@ Result<void> start_agent(Program& program, Log& log) {
                                .client = program.client,
                                .jobs = program.jobs,
                                .log = log,
-                               .inspection = [&program]() { return program.inspection(); }};
+                               .inspection = [&program]() { return program.inspection(); },
+                               .complete_facts =
+                                   [&program](api::AgentFacts& facts) {
+                                     if (program.external) {
+                                       program.external->complete(facts);
+                                     }
+                                     if (program.credentials) {
+                                       facts.warning = program.credentials->warning();
+                                     }
+                                   }};
   if (options.role == Role::kAgent) {
-    look_at_server(program, endpoint, {credentials.first, credentials.second}, log);
+    look_at_server(program, endpoint, log);
     environment.offline = program.offline.get();
-    environment.complete_facts = [&program](api::AgentFacts& facts) {
-      program.external->complete(facts);
-    };
     environment.served_serial = [&program] { return program.external->served_serial(); };
     environment.serial_on_disk = [&program] { return program.external->serial_on_disk(); };
   } else if (program.tls.node) {
@@ -225,13 +217,13 @@ Result<void> start_agent(Program& program, Log& log) {
       return read.front().serial;
     };
   }
-  VERGER_TRY(program.agent,
-             Agent::open({.journal = Path(options.state_directory) / "operations.db",
-                          .node = endpoint,
-                          .user = credentials.first,
-                          .password = credentials.second,
-                          .poll_interval = milliseconds(options.agent_poll_interval_ms)},
-                         std::move(environment)));
+  VERGER_TRY(
+      program.agent,
+      Agent::open({.journal = Path(options.state_directory) / "operations.db",
+                   .node = endpoint,
+                   .credentials = program.credentials ? program.credentials->current() : nullptr,
+                   .poll_interval = milliseconds(options.agent_poll_interval_ms)},
+                  std::move(environment)));
   auto handler = program.agent->handler();
   if (options.agent_enrolled) {
     program.identity = std::make_unique<Identity>(
@@ -252,6 +244,7 @@ Result<void> start_agent(Program& program, Log& log) {
 
 /// Ends the node when it was told to shut down; the process too, unless an agent outlives it.
 net::awaitable<void> look_after(Program& program, Log& log) {
+  auto credentials_looked_at = std::chrono::steady_clock::now() + kCredentialsInterval;
   while (!program.told_to_end) {
     if (program.node && program.node->wants_to_stop()) {
       log.info("the node stops");
@@ -262,6 +255,10 @@ net::awaitable<void> look_after(Program& program, Log& log) {
       if (!program.agent) {
         break;
       }
+    }
+    if (program.credentials && std::chrono::steady_clock::now() >= credentials_looked_at) {
+      program.credentials->look();
+      credentials_looked_at = std::chrono::steady_clock::now() + kCredentialsInterval;
     }
     co_await http::system_timers().sleep_for(kLookInterval);
   }
@@ -301,6 +298,12 @@ net::awaitable<void> reload_on_signal(Program& program, Log& log) {
 int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_options, Log& log) {
   for (const auto& warning : options.warnings) {
     log.warning(warning);
+  }
+  for (const auto& key : {options.agent_tls.private_key, options.node_tls.private_key}) {
+    if (const auto warning = key.empty() ? std::string() : exposed_secret(posix_file_system(), key);
+        !warning.empty()) {
+      log.warning(warning);
+    }
   }
   auto tls = load_tls(options, log);
   if (!tls) {

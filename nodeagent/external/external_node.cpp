@@ -38,9 +38,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   Impl(ExternalOptions with, ExternalEnvironment from)
       : options(std::move(with)),
         env(from),
-        client(env.client, options.node,
-               options.credentials.user.empty() ? std::nullopt : std::optional(options.credentials),
-               {}, options.request_deadline),
+        client(env.client, options.node, options.credentials, {}, options.request_deadline),
         index(options.place.index_directory()),
         tasks(env.executor, env.log, "external node") {}
 

@@ -18,7 +18,7 @@ namespace verger::external {
 struct ExternalOptions {
   DatabasePlace place;
   http::Endpoint node;
-  client::Credentials credentials;  ///< empty user: none are sent
+  client::SharedCredentials credentials;  ///< null: none are sent
   /// The server's own files; empty: not looked at.
   std::string certificate_file;
   std::string trusted_roots;

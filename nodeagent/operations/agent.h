@@ -7,6 +7,7 @@
 #include "engine/base/file_system.h"
 #include "engine/base/random.h"
 #include "nodeagent/api/agent_facts.h"
+#include "nodeagent/client/node_client.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/node/inspection.h"
 #include "nodeagent/node/job_runner.h"
@@ -16,10 +17,9 @@ namespace verger::agent {
 
 /// What an agent is configured with.
 struct AgentOptions {
-  Path journal;         ///< the agent's SQLite file
-  http::Endpoint node;  ///< of the node interface
-  std::string user{};   ///< of the node; empty: none is sent
-  std::string password{};
+  Path journal;                             ///< the agent's SQLite file
+  http::Endpoint node;                      ///< of the node interface
+  client::SharedCredentials credentials{};  ///< of the node; null: none are sent
   std::chrono::milliseconds request_deadline{15'000};
   std::chrono::milliseconds poll_interval{500};
   /// Broken on purpose, so that the simulation can show that it would notice: whoever asks may act.

@@ -35,13 +35,6 @@ Result<void> check_parameters(const Operation& kind, const std::string& text) {
   return {};
 }
 
-std::optional<client::Credentials> credentials_of(const AgentOptions& options) {
-  if (options.user.empty()) {
-    return std::nullopt;
-  }
-  return client::Credentials{.user = options.user, .password = options.password};
-}
-
 }  // namespace
 
 OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environment,
@@ -51,7 +44,7 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
       journal_(std::move(journal)),
       permits_(environment_.clock),
       tasks_(environment_.executor, environment_.log, "agent"),
-      client_(environment_.client, options_.node, credentials_of(options_), {},
+      client_(environment_.client, options_.node, options_.credentials, {},
               options_.request_deadline) {
   add_kind(make_scavenge_operation());
   add_kind(make_resign_operation());

@@ -86,6 +86,12 @@ TEST_F(TlsApi, TheCommandLineVerifiesWhoAnswers) {
   EXPECT_THAT(far.err, HasSubstr("use https"));
 }
 
+TEST_F(TlsApi, AKeyThatEverybodyMayReadIsSaidInTheLog) {
+  std::filesystem::permissions(path("api.key"), std::filesystem::perms(0644));
+  start();
+  EXPECT_THAT(file_text(path("c.log")), HasSubstr("chmod 600 " + path("api.key")));
+}
+
 TEST_F(TlsApi, PlainHttpListensOnLoopbackOnly) {
   const auto refused = run(command({"--host", "0.0.0.0"}));
   EXPECT_EQ(refused.status, 64);

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +38,32 @@ TEST(TlsCluster, IsScavengedWithAgentsBesideServersOfTheirOwn) {
   if (run.is_object()) {
     EXPECT_EQ(run.at("report").at("readable_unchanged"), true);
   }
+}
+
+TEST(TlsCluster, PasswordsAreReadAgainAndWatchedOver) {
+  namespace fs = std::filesystem;
+  RealCluster cluster({.separate_agents = true, .atom = false, .role = "node", .tls = true});
+  const auto file = cluster.controller_directory() / "credentials" / "orders";
+  fs::permissions(file, fs::perms(0600));
+  cluster.start_all();
+  cluster.register_cluster();
+  const auto shows = [&](const std::string& text) {
+    return eventually(std::chrono::seconds(30), [&] {
+      return cluster.verger({"cluster", "show", "orders"}).out.contains(text);
+    });
+  };
+  EXPECT_FALSE(cluster.verger({"cluster", "show", "orders"}).out.contains("warning"));
+  // The agents have the same file; vergerd reads it at each look.
+  std::ofstream(file) << "admin\nwrong\n";
+  fs::permissions(file, fs::perms(0644));
+  EXPECT_TRUE(shows("warning: the agent of n3")) << cluster.logs();
+  EXPECT_TRUE(shows("warning: " + file.string())) << cluster.logs();
+  EXPECT_TRUE(eventually(std::chrono::seconds(30),
+                         [&] { return cluster.logs().contains("the credentials have changed"); }));
+  EXPECT_EQ(cluster.verger({"plan", "scavenge", "orders"}).status, 2);
+  std::ofstream(file) << "admin\nchangeit\n";
+  fs::permissions(file, fs::perms(0600));
+  EXPECT_FALSE(cluster.plan_scavenge().empty()) << cluster.logs();
 }
 
 TEST(TlsCluster, IsKnownByAnotherNameThanItAdvertises) {

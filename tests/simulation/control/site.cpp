@@ -164,8 +164,7 @@ Result<void> Site::boot_agent(Machine& machine) {
   agent::AgentOptions options;
   options.journal = "/agent/journal.db";
   options.node = {.tls = false, .host = node, .port = kModelNodePort};
-  options.user = "admin";
-  options.password = "changeit";
+  options.credentials = std::make_shared<const client::Credentials>("admin", "changeit");
   options.request_deadline = milliseconds(2'000);
   options.poll_interval = milliseconds(3'000);
   options.ignore_permits = options_.ignore_permits;

@@ -196,8 +196,7 @@ Result<void> Cluster::open_agent(testing::SimHost& host, NodeProgram& program) {
   agent::AgentOptions agent;
   agent.journal = "/agent/journal.db";
   agent.node = endpoint(host.name(), kNodePort);
-  agent.user = "admin";
-  agent.password = "changeit";
+  agent.credentials = std::make_shared<const client::Credentials>("admin", "changeit");
   agent.request_deadline = milliseconds(2000);
   agent.poll_interval = milliseconds(100);
   const auto owned = program.owned.lock();

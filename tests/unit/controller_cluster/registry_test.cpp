@@ -1,10 +1,13 @@
 #include "controller/cluster/registry.h"
 
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "controller/cluster/credentials.h"
 #include "engine/base/memory_file_system.h"
+#include "tests/support/temp_directory.h"
 
 namespace verger::controller {
 namespace {
@@ -122,6 +125,17 @@ TEST(CredentialDirectoryTest, ReadsUserAndPassword) {
   EXPECT_EQ(none.error().code, Errc::kNotFound);
   EXPECT_THAT(none.error().message, ::testing::AllOf(HasSubstr("/c/none"), HasSubstr("first line")))
       << "where, and what to do";
+}
+
+TEST(CredentialDirectoryTest, WarnsOfAPasswordThatEverybodyMayRead) {
+  const test::TempDirectory directory;
+  const auto path = directory.path() / "ops";
+  std::ofstream(path) << "ops\nsecret\n";
+  std::filesystem::permissions(path, std::filesystem::perms(0644));
+  CredentialDirectory store(posix_file_system(), directory.path());
+  EXPECT_THAT(store.find("ops").value().warning, HasSubstr("chmod 600 " + path.string()));
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  EXPECT_EQ(store.find("ops").value().warning, "");
 }
 
 }  // namespace
