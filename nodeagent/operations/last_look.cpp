@@ -36,13 +36,16 @@ class LastLook {
     return up >= needed ? std::string()
                         : fmt::format("voters up without it: {}, needed: {}", up, needed);
   }
-  std::string lag_below(std::int64_t limit) const {
+  /// Where the leader's log ends; nullopt where one-leader is closed.
+  [[nodiscard]] std::optional<std::int64_t> leader_position() const {
     const auto leader = std::ranges::find_if(gossip_.members, leads);
-    if (leader == gossip_.members.end()) {
-      return {};  // one-leader says so
-    }
+    return leader == gossip_.members.end() ? std::nullopt
+                                           : std::optional(leader->writer_checkpoint);
+  }
+  /// Of that position.
+  std::string lag_below(std::int64_t limit, std::int64_t position) const {
     for (const auto& member : gossip_.members) {
-      const auto lag = leader->writer_checkpoint - member.writer_checkpoint;
+      const auto lag = position - member.writer_checkpoint;
       if (member.is_alive && lag > limit) {
         return fmt::format("{}:{} lags {} bytes, the limit is {}", member.http_ip, member.http_port,
                            lag, limit);
@@ -87,6 +90,40 @@ std::string disk(const node::NodeInspection* inspection, FileSystem& files, std:
              : fmt::format("{} bytes are free, {} are needed", free, rewrite + reserve);
 }
 
+/// What others' entries say may be some rounds of gossip old, two seconds each.
+constexpr std::chrono::seconds kGossipAge{8};
+constexpr std::chrono::milliseconds kBetweenLooks{500};
+
+struct Seen {
+  api::Gossip gossip{};
+  api::GossipMember self{};
+};
+
+net::awaitable<Result<Seen>> look_at_gossip(LocalNode node) {
+  Seen out;
+  VERGER_CO_TRY(out.gossip, client::to_result(co_await node.client.gossip()));
+  VERGER_CO_TRY(out.self, client::to_result(client::own_entry(out.gossip, node.client.node())));
+  co_return out;
+}
+
+/// Under steady writes a follower's old entry lacks what was written since, beside the leader's
+/// own. So it has until its next one to reach where the leader was at the first look.
+net::awaitable<Result<std::string>> lag(LocalNode node, std::int64_t limit, Seen& seen) {
+  const auto position = LastLook(seen.gossip, seen.self).leader_position();
+  if (!position) {
+    co_return std::string();  // one-leader says so
+  }
+  const auto until = node.clock.monotonic() + kGossipAge;
+  for (;;) {
+    auto why = LastLook(seen.gossip, seen.self).lag_below(limit, *position);
+    if (why.empty() || node.clock.monotonic() >= until) {
+      co_return why;
+    }
+    co_await node.timers.sleep_for(kBetweenLooks);
+    VERGER_CO_TRY(seen, co_await look_at_gossip(node));
+  }
+}
+
 }  // namespace
 
 net::awaitable<std::string> closed_gates(LocalNode node, FileSystem& files,
@@ -98,13 +135,21 @@ net::awaitable<std::string> closed_gates(LocalNode node, FileSystem& files,
   if (gates->empty()) {
     co_return std::string();
   }
-  const auto gossip = client::to_result(co_await node.client.gossip());
-  auto self = gossip ? client::to_result(client::own_entry(*gossip, node.client.node()))
-                     : Result<api::GossipMember>(gossip.error());
-  if (!self) {
-    co_return "the node does not tell its own state: " + self.error().message;
+  auto seen = co_await look_at_gossip(node);
+  // First, since it may take a while; all others go by what is seen after it.
+  if (const auto lagging = std::ranges::find(*gates, "lag-below", &api::GateLimit::name);
+      seen && lagging != gates->end()) {
+    auto why = co_await lag(node, lagging->limit, *seen);
+    if (!why) {
+      seen = why.error();
+    } else if (!why->empty()) {
+      co_return "lag-below: " + *why;
+    }
   }
-  const LastLook look(*gossip, *std::move(self));
+  if (!seen) {
+    co_return "the node does not tell its own state: " + seen.error().message;
+  }
+  const LastLook look(seen->gossip, seen->self);
   for (const auto& gate : *gates) {
     std::string why;
     if (gate.name == "voters-alive") {
@@ -113,18 +158,16 @@ net::awaitable<std::string> closed_gates(LocalNode node, FileSystem& files,
       why = look.one_leader();
     } else if (gate.name == "quorum-margin") {
       why = look.quorum_margin(gate.limit);
-    } else if (gate.name == "lag-below") {
-      why = look.lag_below(gate.limit);
     } else if (gate.name == "not-leader") {
       why = look.not_leader();
     } else if (gate.name == "disk") {
       why = disk(node.inspection(), files, gate.limit);
     } else if (gate.name == "nobody-scavenges" || gate.name == "idle") {
-      const auto seen = client::to_result(co_await node.client.current_scavenge());
-      if (!seen) {
-        why = "whether a scavenge runs here cannot be seen: " + seen.error().message;
-      } else if (!seen->id.empty()) {
-        why = fmt::format("scavenge {} runs here", seen->id);
+      const auto current = client::to_result(co_await node.client.current_scavenge());
+      if (!current) {
+        why = "whether a scavenge runs here cannot be seen: " + current.error().message;
+      } else if (!current->id.empty()) {
+        why = fmt::format("scavenge {} runs here", current->id);
       }
     }
     if (!why.empty()) {

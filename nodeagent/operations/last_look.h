@@ -14,7 +14,8 @@ namespace verger::agent {
 ///   voters-alive   limit: voters that must be up and settled, this one included
 ///   quorum-margin  limit: voters that must be up without this one
 ///   one-leader, not-leader, nobody-scavenges and idle (of this node)
-///   lag-below      limit: bytes that any live member may lack
+///   lag-below      limit: bytes that any live member may lack; where gossip is too old to tell, of
+///                  what the leader had at the first look, some seconds later
 ///   disk           limit: bytes to keep free beyond the largest rewrite
 /// Other names are the controller's business alone.
 net::awaitable<std::string> closed_gates(LocalNode node, FileSystem& files,

@@ -32,6 +32,9 @@ class LastLook : public ::testing::Test {
     host_.serve_http(2113, [this](http::Request request) -> net::awaitable<http::Response> {
       http::Response out;
       out.headers.set("Content-Type", "application/json");
+      if (request.target.starts_with("/gossip") && asked_) {
+        asked_();
+      }
       out.body = request.target.starts_with("/gossip")
                      ? api::to_json(gossip_).dump()
                      : json{{"scavengeId", running_}, {"scavengeLink", ""}}.dump();
@@ -64,7 +67,7 @@ class LastLook : public ::testing::Test {
                            .log = null_log()};
       into = co_await closed_gates(node, self.asker_.disk(), std::move(text));
     }(*this, parameters.dump(), out));
-    EXPECT_TRUE(world_.run_until([&] { return out.has_value(); }, milliseconds(5'000)));
+    EXPECT_TRUE(world_.run_until([&] { return out.has_value(); }, milliseconds(20'000)));
     return out.value_or("no answer");
   }
 
@@ -73,6 +76,7 @@ class LastLook : public ::testing::Test {
   testing::SimHost& asker_;
   std::optional<client::NodeClient> client_;
   api::Gossip gossip_;
+  std::function<void()> asked_;  ///< for the gossip
   std::string running_;
   node::NodeInspection* inspection_ = nullptr;
 };
@@ -114,6 +118,25 @@ TEST_F(LastLook, SeesALagAndAScavengeThatSomebodyStarted) {
   EXPECT_THAT(closed({{"lag-below", 100}}), HasSubstr("lags 990 bytes, the limit is 100"));
   running_ = "b3b1";
   EXPECT_THAT(closed({{"nobody-scavenges", 0}}), HasSubstr("scavenge b3b1 runs here"));
+}
+
+TEST_F(LastLook, TakesOldGossipUnderSteadyWritesForNoLag) {
+  // Each look the leader has 50 more; the others' entries are four looks old.
+  int looks = 0;
+  asked_ = [&] {
+    ++looks;
+    gossip_.members[0].writer_checkpoint = gossip_.members[1].writer_checkpoint =
+        1'000 + 50 * looks;
+    gossip_.members[2].writer_checkpoint = 1'000 + 50 * (looks / 4 * 4 - 4);
+  };
+  EXPECT_EQ(closed({{"lag-below", 100}, {"one-leader", 0}}), "");
+  EXPECT_GT(looks, 1);
+  // One that stands still lags whatever the age.
+  asked_ = [&] {
+    gossip_.members[0].writer_checkpoint = gossip_.members[1].writer_checkpoint += 50;
+  };
+  gossip_.members[2].writer_checkpoint = 10;
+  EXPECT_THAT(closed({{"lag-below", 100}}), HasSubstr("10.0.0.3:2113 lags"));
 }
 
 TEST_F(LastLook, ClosesWhereTheChunkFilesCannotBeListed) {
