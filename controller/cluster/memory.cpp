@@ -60,4 +60,13 @@ void Memory::keep_certificate(const std::string& url,
   certificates_[url] = {std::move(seen), now};
 }
 
+bool Memory::has_metrics(const std::string& url, const std::string& instance) const {
+  const auto found = without_metrics_.find(url);
+  return found == without_metrics_.end() || found->second != instance;
+}
+
+void Memory::keep_without_metrics(const std::string& url, std::string instance) {
+  without_metrics_[url] = std::move(instance);
+}
+
 }  // namespace verger::controller

@@ -20,6 +20,9 @@ class Memory {
                                                                              Monotonic now) const;
   void keep_certificate(const std::string& url, std::optional<planner::ServedCertificate> seen,
                         Monotonic now);
+  /// False: this process of the node at `url` has no metrics, which does not change while it lives.
+  [[nodiscard]] bool has_metrics(const std::string& url, const std::string& instance) const;
+  void keep_without_metrics(const std::string& url, std::string instance);
 
  private:
   struct Lag {
@@ -39,6 +42,7 @@ class Memory {
   };
   std::map<std::string, Cluster> clusters_;
   std::map<std::string, Certificate> certificates_;
+  std::map<std::string, std::string> without_metrics_;  ///< by URL, the instance
 };
 
 }  // namespace verger::controller

@@ -167,7 +167,8 @@ void agent_is_late(Raw& raw) {
 }
 
 net::awaitable<void> ask_node(std::shared_ptr<Raw> into, std::shared_ptr<Peers> peers,
-                              ClusterNode config, Clock* clock, Depth depth) {
+                              ClusterNode config, Clock* clock, std::shared_ptr<Memory> memory,
+                              Depth depth) {
   auto& raw = *into;
   auto& node = raw.node;
   const auto before = clock->now();
@@ -201,10 +202,12 @@ net::awaitable<void> ask_node(std::shared_ptr<Raw> into, std::shared_ptr<Peers> 
       const auto own = co_await peers->auto_scavenge(config.name);
       node.auto_scavenge = own ? *own : planner::AutoScavenge::kUnknown;
     }
-    if (depth == Depth::kThorough) {
+    if (depth == Depth::kThorough && memory->has_metrics(node.url, node.instance_id)) {
       const auto index = co_await peers->index_status(config.name);
       if (index && !index->empty()) {
         node.index_merging = *index != "Idle";
+      } else if (!index && index.error().code == Errc::kUnsupported) {
+        memory->keep_without_metrics(node.url, node.instance_id);
       }
     }
   }
@@ -251,15 +254,17 @@ bool differ(const std::string& a, const std::string& b) {
 
 /// Node and agent side by side, then one picture.
 net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
-                        http::Timers* timers, Depth depth, Limit limit) {
+                        http::Timers* timers, std::shared_ptr<Memory> memory, Depth depth,
+                        Limit limit) {
   std::vector<net::awaitable<Raw>> questions;
   const auto of_node = std::make_shared<Raw>();
   of_node->node.name = config.name;
   of_node->node.url = config.url;
   of_node->node.agent_url = config.agent_url;
   of_node->node.taken_at = clock->now();
-  questions.push_back(
-      fill(timers, limit, of_node, ask_node(of_node, peers, config, clock, depth), &node_is_late));
+  questions.push_back(fill(timers, limit, of_node,
+                           ask_node(of_node, peers, config, clock, std::move(memory), depth),
+                           &node_is_late));
   if (!config.agent_url.empty() && depth != Depth::kGossip) {
     const auto of_agent = std::make_shared<Raw>();
     questions.push_back(fill(timers, limit, of_agent, ask_for_facts(of_agent, peers, config, clock),
@@ -320,8 +325,9 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
 }
 
 /// With `closely_at`, all the others are only asked for their gossip.
-net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, Depth depth,
-                                         Limit limit, std::string closely_at) {
+net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Memory> memory,
+                                         ClusterConfig config, Depth depth, Limit limit,
+                                         std::string closely_at) {
   if (!config.credentials.empty()) {
     const auto found = network.credentials.find(config.credentials);
     if (!found) {
@@ -335,7 +341,7 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, 
   for (const auto& node : config.nodes) {
     const bool near = closely_at.empty() || closely_at == node.name;
     questions.push_back(
-        ask(peers, node, clock, &network.timers, near ? depth : Depth::kGossip, limit));
+        ask(peers, node, clock, &network.timers, memory, near ? depth : Depth::kGossip, limit));
   }
   co_return co_await gather(std::move(questions));
 }
@@ -345,7 +351,7 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, ClusterConfig config, 
 struct Observer::State {
   explicit State(Network n) : network(std::move(n)) {}
   Network network;
-  Memory memory;
+  std::shared_ptr<Memory> memory = std::make_shared<Memory>();
 };
 
 namespace {
@@ -401,7 +407,8 @@ net::awaitable<ClusterSnapshot> Observer::watch(ClusterConfig config, std::strin
 net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, ClusterConfig config,
                                                Depth depth, Limit limit, std::string closely_at) {
   const auto began = state->network.clock.monotonic();
-  auto raws = co_await ask_all(state->network, config, depth, limit, std::move(closely_at));
+  auto raws =
+      co_await ask_all(state->network, state->memory, config, depth, limit, std::move(closely_at));
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
@@ -416,7 +423,7 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
     snapshot.nodes.push_back(std::move(raw.node));
   }
   if (!limit) {
-    state->memory.compare(snapshot, state->network.clock.monotonic());
+    state->memory->compare(snapshot, state->network.clock.monotonic());
   }
   if (depth != Depth::kThorough || !state->network.served_certificate) {
     co_return snapshot;
@@ -434,7 +441,7 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
       if (!url.starts_with("https")) {
         continue;
       }
-      if (const auto* known = state->memory.certificate(url, state->network.clock.monotonic())) {
+      if (const auto* known = state->memory->certificate(url, state->network.clock.monotonic())) {
         if (*known) {
           node.certificates.push_back(**known);
         }
@@ -449,8 +456,8 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
       snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
     }
     if (!seen.late) {
-      state->memory.keep_certificate(seen.url, std::move(seen.certificate),
-                                     state->network.clock.monotonic());
+      state->memory->keep_certificate(seen.url, std::move(seen.certificate),
+                                      state->network.clock.monotonic());
     }
   }
   for (auto& node : snapshot.nodes) {
@@ -461,7 +468,8 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
 
 net::awaitable<std::string> Observer::identity(ClusterConfig config) {
   const auto state = state_;
-  const auto raws = co_await ask_all(state->network, std::move(config), Depth::kQuick, {}, {});
+  const auto raws =
+      co_await ask_all(state->network, state->memory, std::move(config), Depth::kQuick, {}, {});
   std::set<std::string> ids;
   for (const auto& raw : raws) {
     if (!raw.database_id.empty()) {

@@ -62,6 +62,7 @@ struct FakeNode {
   std::string agent_says_version;  ///< of the node; empty: the truth
   bool service_control = true;     ///< the agent can stop and start it
   bool index_merging = false;
+  bool has_metrics = true;
   /// Scavenged while it is stopped, by the operation with this id.
   struct Offline {
     std::string operation;
@@ -90,6 +91,7 @@ struct FakeNode {
   // what the tests count
   std::map<std::int64_t, int> finished;  ///< point -> times
   int resigns = 0;
+  int asked_for_metrics = 0;
   int scavenge_starts = 0;
   int stops = 0;  ///< of its service
 };

@@ -45,6 +45,12 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
     return answer(200, api::to_json(gossip_of(node)));
   }
   if (path == "/metrics") {
+    ++node.asked_for_metrics;
+    if (!node.has_metrics) {
+      http::Response nothing;
+      nothing.status = 404;
+      return nothing;
+    }
     return plain(200, fmt::format("eventstore_statuses{{name=\"Index\",status=\"{}\"}} 1\n",
                                   node.index_merging ? "Merging" : "Idle"));
   }

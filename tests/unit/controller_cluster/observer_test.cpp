@@ -89,6 +89,18 @@ TEST_F(ObserverTest, AsksEveryMemberAboutItself) {
   EXPECT_THAT(snapshot.strangers, IsEmpty());
 }
 
+TEST_F(ObserverTest, AsksAProcessWithoutMetricsOnlyOnceForThem) {
+  auto& node = cluster_.node("n2");
+  node.has_metrics = false;
+  EXPECT_FALSE(take().nodes[1].index_merging.has_value());
+  take();
+  EXPECT_EQ(node.asked_for_metrics, 1);
+  EXPECT_EQ(cluster_.node("n1").asked_for_metrics, 2);
+  node.instance = "started anew";
+  node.has_metrics = true;
+  EXPECT_EQ(take().nodes[1].index_merging, false);
+}
+
 TEST_F(ObserverTest, SaysWhatDidNotAnswer) {
   cluster_.node("n3").up = false;
   cluster_.node("n2").agent_up = false;
