@@ -177,6 +177,10 @@ class ScavengeStep final : public StepKind {
       if (news.kind == OperationNews::Kind::kFailed && news.code == "gate_closed") {
         co_return judge_failed(news);  // whatever became of the node: nothing was done to it
       }
+      if (const auto* node = context.node();
+          news.kind == OperationNews::Kind::kUnderWay && node != nullptr && node->agent) {
+        co_return judge_under_way(context, *node);  // what the look told is new enough
+      }
     }
     const auto node_name = context.step.node;
     const auto peers = context.peers;
@@ -272,6 +276,24 @@ class ScavengeStep final : public StepKind {
       return out;
     }
     return ready(memo);
+  }
+
+  static Verdict judge_under_way(const StepContext& context, const planner::NodeSnapshot& node) {
+    auto out = running(progress_of(node));
+    if (!makes_point(context)) {
+      return out;
+    }
+    const auto before = parsed_or_empty(context.state.memo).value("latestBefore", -1LL);
+    const auto& facts = *node.agent;
+    const auto take = [&](const planner::Point& point) {
+      out.values[kSharedPoint] = point_json(point.number, point.position).dump();
+    };
+    if (facts.unfinished && facts.unfinished->point.number > before) {
+      take(facts.unfinished->point);
+    } else if (facts.last_finished && facts.last_finished->number > before) {
+      take(*facts.last_finished);
+    }
+    return out;
   }
 
   /// The point this intent is about, as far as the node shows it.
