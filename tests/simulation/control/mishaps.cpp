@@ -17,13 +17,37 @@ constexpr std::array<std::string_view, 19> kKinds = {
     "clock step",    "election out of turn", "foreign scavenge", "foreign stop",  "scavenge errors",
     "agent gone",    "second controller",    "lagging follower", "late operation"};
 
+/// What only several voters can suffer; there are fewer runs of such clusters.
+constexpr std::array<std::string_view, 5> kOfSeveralVoters = {
+    "election out of turn", "election out of turn", "lagging follower", "partition", "isolation"};
+
 }  // namespace
 
-Mishaps::Mishaps(Site& site, Judge& judge, std::uint64_t seed)
-    : site_(site), judge_(judge), world_(site.world()), random_(seed) {
-  choose();
+Mishaps::Mishaps(Site& site, Judge& judge, std::uint64_t seed, bool brief)
+    : site_(site),
+      judge_(judge),
+      world_(site.world()),
+      random_(seed),
+      density_(brief ? kBrief : kLong) {
+  brief ? choose_few() : choose();
   judge_.on_intended = [this] { hold_operation(); };
   site_.write_fate = [this](const std::string& host, bool written) { return write(host, written); };
+}
+
+bool Mishaps::can_happen(std::string_view kind) const {
+  if (kind == "second controller") {
+    return site_.options().second_controller;
+  }
+  if (kind == "agent gone" || kind == "late operation") {
+    return site_.has_agents();
+  }
+  if (kind == "election out of turn" || kind == "lagging follower") {
+    return site_.model().voters() > 1;
+  }
+  if (kind == "full disk" || kind == "journal unknown" || kind == "crash in journal") {
+    return !site_.options().sqlite;
+  }
+  return true;
 }
 
 void Mishaps::choose() {
@@ -38,6 +62,21 @@ void Mishaps::choose() {
   }
   mean_gap_ = milliseconds(600 + random_.below(7'000));
   duration_ = milliseconds(5'000 + random_.below(60'000));
+}
+
+void Mishaps::choose_few() {
+  if (site_.model().voters() > 1) {
+    kinds_.emplace_back(kOfSeveralVoters.at(random_.below(kOfSeveralVoters.size())));
+  }
+  for (auto wanted = 1 + random_.below(2); wanted > 0;) {
+    const auto kind = kKinds.at(random_.below(kKinds.size()));
+    if (can_happen(kind)) {
+      kinds_.emplace_back(kind);
+      --wanted;
+    }
+  }
+  mean_gap_ = milliseconds(100 + random_.below(1'000));
+  duration_ = milliseconds(2'000 + random_.below(12'000));
 }
 
 std::string Mishaps::describe() const {
@@ -148,10 +187,11 @@ void Mishaps::hold_operation() {
 
 void Mishaps::network(const std::string& kind) {
   auto& faults = world_.faults;
-  const auto some = static_cast<unsigned>(10 + random_.below(250));
+  const auto least = density_.least_lost;
+  const auto some = least + static_cast<unsigned>(random_.below(250));
   if (kind == "lost messages") {
     faults.lose_request = some;
-    faults.lose_response = static_cast<unsigned>(10 + random_.below(250));
+    faults.lose_response = least + static_cast<unsigned>(random_.below(250));
     later(12'000, [&faults] { faults.lose_request = faults.lose_response = 0; });
   } else if (kind == "late messages") {
     faults.long_delay = some;
@@ -208,16 +248,16 @@ void Mishaps::carry_out() {
     network(kind);
   } else if (kind == "crash") {
     if (random_.below(2) == 0) {
-      event_countdown_ = 1 + random_.below(200);
+      event_countdown_ = 1 + random_.below(density_.events);
     } else {
       crash(any_program(), random_.below(2) == 0, {});
     }
   } else if (kind == "crash at failpoint") {
     failpoint_host_ = any_program();
-    failpoint_countdown_ = 1 + random_.below(6);
+    failpoint_countdown_ = 1 + random_.below(density_.failpoints);
   } else if (kind == "crash in journal") {
     write_host_ = any_program();
-    write_countdown_ = 1 + random_.below(10);
+    write_countdown_ = 1 + random_.below(density_.writes);
     crash_after_write_ = random_.below(2) == 0;
   } else if (kind == "full disk") {
     full_disk_ = any_program();

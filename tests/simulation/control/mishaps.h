@@ -12,7 +12,8 @@ namespace verger::sim {
 /// took effect.
 class Mishaps {
  public:
-  Mishaps(Site& site, Judge& judge, std::uint64_t seed);
+  /// `brief`: few kinds, one close after the other.
+  Mishaps(Site& site, Judge& judge, std::uint64_t seed, bool brief);
 
   /// From now on, for a time of its own choice.
   void begin();
@@ -30,7 +31,19 @@ class Mishaps {
   void before_event();
 
  private:
+  /// How near the next one is, and how much of what is sent gets lost. The longer a run, the rarer.
+  struct Density {
+    std::uint64_t events;      ///< a crash within so many
+    std::uint64_t failpoints;  ///< the same at a failpoint
+    std::uint64_t writes;      ///< and at a write of a journal
+    unsigned least_lost;       ///< of thousand messages
+  };
+  static constexpr Density kLong{.events = 200, .failpoints = 6, .writes = 10, .least_lost = 10};
+  static constexpr Density kBrief{.events = 60, .failpoints = 3, .writes = 5, .least_lost = 150};
   void choose();
+  void choose_few();
+  /// Some kinds need what not every site has.
+  [[nodiscard]] bool can_happen(std::string_view kind) const;
   void next();
   void carry_out();
   void network(const std::string& kind);
@@ -48,6 +61,7 @@ class Mishaps {
   Judge& judge_;
   testing::SimWorld& world_;
   SeededRandom random_;
+  Density density_;
   FaultTally tally_;
   std::vector<std::string> kinds_;
   std::chrono::milliseconds mean_gap_{5'000};

@@ -111,6 +111,10 @@ net::awaitable<void> Operator::work(Site& site, const Scenario& scenario,
     if (plan && plan->status == 201) {
       const auto applied = co_await call(
           site, "POST", fmt::format("/plans/{}/apply", member(plan->body, "hash")), "{}");
+      if (applied && applied->status == 202) {
+        state->run = member(applied->body, "id");
+        co_return;
+      }
       state->obstacle = "not applied: " + text_of(applied);
     } else {
       state->obstacle = "not planned: " + text_of(plan);

@@ -49,19 +49,37 @@ planner::Policy base_policy(Random& random) {
   return policy;
 }
 
-void choose_cluster(SiteOptions& site, Random& random) {
+/// One run of so many is a long one.
+constexpr std::uint64_t kLongOneIn = 24;
+
+std::size_t voters_of(bool brief, Random& random) {
   const auto kind = random.below(20);
-  const std::size_t voters = kind < 15 ? 3 : kind < 18 ? 5 : kind < 19 ? 4 : 1;
+  if (brief) {
+    return kind < 16 ? 1 : 3;
+  }
+  return kind < 15 ? 3 : kind < 18 ? 5 : kind < 19 ? 4 : 1;
+}
+
+void choose_cluster(SiteOptions& site, bool brief, Random& random) {
+  const auto voters = voters_of(brief, random);
   for (std::size_t i = 1; i <= voters; ++i) {
     site.model.voters.push_back(fmt::format("n{}", i));
   }
-  if (random.below(10) == 0) {
+  if (random.below(brief && voters == 1 ? 4 : 10) == 0) {
     site.model.replicas.push_back(fmt::format("n{}", voters + 1));
   }
   site.model.version = random.below(4) == 0 ? "24.10.4" : "24.6.0";
   site.agents = random.below(10) != 0;
   site.sqlite = random.below(40) == 0;
   site.second_controller = !site.sqlite && site.agents && random.below(4) == 0;
+}
+
+void make_brief(SiteOptions& site, Random& random) {
+  site.model.scavenge_least = milliseconds(1'000);
+  site.model.scavenge_most = milliseconds(5'000);
+  if (site.model.voters.size() > 1 && random.below(2) == 0) {
+    site.policy.scavenge.strategy = planner::Strategy::kFollowersOnly;
+  }
 }
 
 /// A schedule is due in the first of two equal hours only, and at the end of a gap.
@@ -94,11 +112,11 @@ bool Scenario::denied(Ticks time) const {
 std::string Scenario::describe() const {
   const auto& scavenge = site.policy.scavenge;
   std::string text = fmt::format(
-      "{} voters, {} replicas, {}, {}{}{}, {}, {}, from {}", site.model.voters.size(),
-      site.model.replicas.size(), site.model.version, site.agents ? "agents" : "no agents",
-      site.sqlite ? ", SQLite" : "", site.second_controller ? ", two controllers" : "",
-      planner::to_string(scavenge.strategy), planner::to_string(scavenge.leader),
-      format_ticks(start));
+      "{}{} voters, {} replicas, {}, {}{}{}, {}, {}, from {}", brief ? "brief, " : "",
+      site.model.voters.size(), site.model.replicas.size(), site.model.version,
+      site.agents ? "agents" : "no agents", site.sqlite ? ", SQLite" : "",
+      site.second_controller ? ", two controllers" : "", planner::to_string(scavenge.strategy),
+      planner::to_string(scavenge.leader), format_ticks(start));
   for (const auto& window : deny) {
     text += "; deny " + window.yaml();
   }
@@ -113,8 +131,9 @@ Scenario make_scenario(std::uint64_t seed) {
   SeededRandom random(seed * 7'919 + 1);
   Scenario scenario;
   auto& site = scenario.site;
+  scenario.brief = random.below(kLongOneIn) != 0;
   site.seed = random.below(1'000'000'000);
-  choose_cluster(site, random);
+  choose_cluster(site, scenario.brief, random);
   site.policy = base_policy(random);
   // Each look is some ten messages: most runs look no oftener than they must.
   site.executor.poll_interval = milliseconds(random.below(4) == 0 ? 2'500 : 6'000);
@@ -134,12 +153,15 @@ Scenario make_scenario(std::uint64_t seed) {
   if (site.model.voters.size() == 1) {
     site.policy.scavenge.strategy = planner::Strategy::kRolling;
   }
+  if (scenario.brief) {
+    make_brief(site, random);
+  }
   scenario.clock_changes = clock_changes_near(WallTime::of(zone), scenario.start);
-  const auto windows = random.below(2) == 0 ? 0U : 1U + random.below(2);
+  const auto windows = random.below(scenario.brief ? 4 : 2) == 0 ? 1U + random.below(2) : 0U;
   for (std::uint64_t i = 0; i < windows; ++i) {
     scenario.deny.push_back(window_near(zone, wall.minute, wall.weekday, random));
   }
-  scenario.scheduled = random.below(4) == 0;
+  scenario.scheduled = random.below(scenario.brief ? 12 : 4) == 0;
   if (scenario.scheduled || !scenario.deny.empty()) {
     auto yaml = fmt::format("name: hours\nclusters: [sim]\n");
     if (scenario.scheduled) {
@@ -161,7 +183,7 @@ Scenario make_scenario(std::uint64_t seed) {
   }
   for (auto intents = random.below(5) < 3 ? 0U : 1U + random.below(3); intents > 0; --intents) {
     Intent intent;
-    intent.after = milliseconds(500 + random.below(60'000));
+    intent.after = milliseconds(500 + random.below(scenario.brief ? 10'000 : 60'000));
     switch (random.below(8)) {
       case 0:
         intent = {intent.after, "run", "cancel"};

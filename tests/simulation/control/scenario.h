@@ -21,6 +21,10 @@ struct Intent {
 /// What is to happen in one run, but for the faults.
 struct Scenario {
   SiteOptions site;
+  /// Of most runs: a small cluster, little that takes time, few kinds of faults but dense ones. A
+  /// second of a processor meets more faults in many such runs than in few long ones; what only
+  /// large clusters and long times show is left to these.
+  bool brief = false;
   Ticks start;
   std::vector<DenyWindow> deny;
   std::string policy_yaml{};   ///< empty: none

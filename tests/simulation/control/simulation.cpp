@@ -76,7 +76,7 @@ class ControlSimulation {
         site_(world_, scenario_.site, trace_),
         judge_(site_, scenario_),
         person_(site_, scenario_),
-        mishaps_(site_, judge_, seeds_.next()),
+        mishaps_(site_, judge_, seeds_.next(), scenario_.brief),
         failpoints_(mishaps_) {
     world_.start = scenario_.start;
     world_.faults.max_delay = std::chrono::microseconds(20'000);
@@ -112,7 +112,7 @@ class ControlSimulation {
       return;
     }
     person_.begin();
-    const bool early = options_.faults && seeds_.below(6) == 0;
+    const bool early = options_.faults && seeds_.below(scenario_.brief ? 2 : 6) == 0;
     if (early) {
       mishaps_.begin();
     }
@@ -131,7 +131,7 @@ class ControlSimulation {
     }
     send_intents();
     if (options_.faults && !early) {
-      world_.run_for(milliseconds(seeds_.below(40'000)));
+      world_.run_for(milliseconds(seeds_.below(scenario_.brief ? 1'500 : 40'000)));
       mishaps_.begin();
     }
     world_.run_until([this] { return mishaps_.over() || ended(); }, minutes(10));
