@@ -93,7 +93,7 @@ TEST_F(PeakHours, AStageThatWasTakenBackInThemIsNotTakenBackAgainAndAgain) {
   h_.cluster.resigner_wins = 1;
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([&] {
-    const auto& resign = h_.state(run).steps.at("resign-n1");
+    const auto resign = h_.state(run).steps.at("resign-n1");
     return resign.attempt == 1 && resign.status == StepStatus::kPending;
   }));
   hours_.open = false;
@@ -113,7 +113,7 @@ TEST_F(PeakHours, WhatCannotBeTakenBackInThemIsTriedEverMoreSeldomAndToldOnce) {
   h_.cluster.resigner_wins = 1;
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([&] {
-    const auto& resign = h_.state(run).steps.at("resign-n1");
+    const auto resign = h_.state(run).steps.at("resign-n1");
     return resign.attempt == 1 && resign.status == StepStatus::kPending;
   }));
   bool refuses = true;
