@@ -104,7 +104,7 @@ TEST(TlsCluster, TellsWhichCertificateIsNotAcceptedAndWhatToDo) {
   EXPECT_EQ(name.status, 1);  // nobody listens there, or the name does not fit
   const auto missing = add(url, "nowhere.crt");
   EXPECT_EQ(missing.status, 1);
-  EXPECT_THAT(missing.err, HasSubstr("trusted-roots/nowhere.crt: cannot be read"));
+  EXPECT_THAT(missing.err, HasSubstr("trusted-roots/nowhere.crt: cannot open"));
   const auto plain = add("http://10.9.8.7:2113", "");
   EXPECT_EQ(plain.status, 1);
   EXPECT_THAT(plain.err, HasSubstr("use https"));
