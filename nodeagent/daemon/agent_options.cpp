@@ -35,6 +35,26 @@ Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls)
   return seeds;
 }
 
+/// "127.0.0.1:2111=127.0.0.1:4001,127.0.0.1:1111=127.0.0.1:4002"
+Result<Detours> parse_detours(std::string_view text, bool tls) {
+  Detours detours;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    const auto detour = text.substr(0, comma);
+    const auto equals = detour.find('=');
+    const auto there = equals == std::string_view::npos ? "" : detour.substr(equals + 1);
+    const std::string scheme(tls ? "https://" : "http://");
+    auto from = http::parse_endpoint(scheme + std::string(detour.substr(0, equals)));
+    auto to = http::parse_endpoint(scheme + std::string(there));
+    if (!from || !to) {
+      return (from ? to : from).error().within(fmt::format("--detours {}", detour));
+    }
+    detours.emplace(*std::move(from), *std::move(to));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return detours;
+}
+
 /// In KiB, as operators write it, where it could not be a number of bytes.
 std::uint32_t page_size_in_bytes(std::uint32_t given) {
   return given <= kMostKibibytes ? given * 1024 : given;
@@ -118,6 +138,13 @@ OptionParser::OptionParser()
                 "End by itself after this long (0: never)", {.hidden = true});
   settings_.add("fast-timings", options_.fast_timings,
                 "Gossip, elections and settling within 300 ms, for tests and demos on one machine",
+                {.hidden = true});
+  settings_.add("detours", detours_,
+                "host:port=host:port, separated by commas: where the node connects to in place of "
+                "other nodes, for tests",
+                {.hidden = true});
+  settings_.add("slow-disk", options_.slow_disk,
+                "File with the longest time of the node's syncs in ms, for tests",
                 {.hidden = true});
   declare_node();
   declare_cluster();
@@ -370,6 +397,7 @@ Result<ProgramOptions> OptionParser::finish() {
   settle_agent_tls(options);
   settle_timings(options);
   VERGER_TRY(options.node.gossip_seeds, parse_seeds(seeds_, options.node_has_tls()));
+  VERGER_TRY(options.detours, parse_detours(detours_, options.node_has_tls()));
   options.node.scavenge_backend_page_size =
       page_size_in_bytes(options.node.scavenge_backend_page_size);
   list_effective(options);

@@ -6,6 +6,7 @@
 
 #include "engine/base/result.h"
 #include "engine/settings/settings.h"
+#include "nodeagent/daemon/detours.h"
 #include "nodeagent/external/service_control.h"
 #include "nodeagent/http/tls.h"
 #include "nodeagent/node/options.h"
@@ -48,6 +49,10 @@ struct ProgramOptions {
   std::int64_t agent_poll_interval_ms = 500;
   std::int64_t end_after_seconds = 0;
   bool fast_timings = false;
+  /// For tests, of the embedded node: by which places it reaches others, and the file that says how
+  /// long a sync may take (detail/slow_disk.h); empty: as long as it takes.
+  Detours detours;
+  std::string slow_disk;
   bool json_log = false;
   std::string log_level = "info";
   /// What the log should say at the start.
@@ -94,6 +99,7 @@ class OptionParser {
   std::string database_;
   std::string index_;
   std::string seeds_;
+  std::string detours_;
   bool insecure_ = false;
   std::int64_t connection_lifetime_ms_ = 600'000;
   std::int64_t service_timeout_ms_ = 120'000;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
+#include "nodeagent/daemon/detail/slow_disk.h"
+#include "nodeagent/daemon/detours.h"
 #include "nodeagent/http/frame_transport.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/http/timers.h"
@@ -17,9 +20,19 @@ constexpr milliseconds kHandlerTime{10'000};
 
 /// The servers refer to the node's handlers, so they are declared, and end, after it.
 struct EmbeddedNode::State {
-  State(net::any_io_executor executor, const NodeTls* tls)
-      : frames(std::move(executor), tls == nullptr ? nullptr : tls->calls()) {}
-  http::TcpFrameTransport frames;
+  State(net::any_io_executor executor, const NodeTls* tls, http::Client& client,
+        const ProgramOptions& options, Log& log)
+      : tcp_frames(std::move(executor), tls == nullptr ? nullptr : tls->calls()),
+        frames(tcp_frames, options.detours),
+        calls(client, options.detours) {
+    if (!options.slow_disk.empty()) {
+      slow_disk.emplace(posix_file_system(), options.slow_disk, system_random(), log);
+    }
+  }
+  http::TcpFrameTransport tcp_frames;
+  DetourFrames frames;
+  DetourClient calls;
+  std::optional<SlowDisk> slow_disk;
   std::unique_ptr<node::Node> node;
   std::unique_ptr<http::Server> server;
   std::unique_ptr<http::FrameAcceptor> acceptor;
@@ -65,17 +78,17 @@ EmbeddedNode::~EmbeddedNode() = default;
 Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
     const ProgramOptions& options, net::any_io_executor executor, http::Client& client,
     node::JobRunner& jobs, const NodeTls* tls, std::function<void()> on_reload, Log& log) {
-  auto state = std::make_unique<State>(executor, tls);
+  auto state = std::make_unique<State>(executor, tls, client, options, log);
   auto* raw = state.get();
   VERGER_TRY(state->node,
              node::Node::open(
                  options.node,
                  {.executor = executor,
-                  .files = posix_file_system(),
+                  .files = state->slow_disk ? state->slow_disk->files() : posix_file_system(),
                   .clock = system_clock(),
                   .random = system_random(),
                   .timers = http::system_timers(),
-                  .client = client,
+                  .client = state->calls,
                   .frames = state->frames,
                   .jobs = jobs,
                   .log = log,

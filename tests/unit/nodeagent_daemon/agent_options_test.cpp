@@ -93,6 +93,20 @@ TEST(AgentOptions, RoutesCanBeLeftOut) {
               all->node.disable_gossip_on_http);
 }
 
+TEST(AgentOptions, DetoursNameTwoPlacesEach) {
+  const auto options =
+      options_of(node_with({"--detours", "127.0.0.1:1=127.0.0.1:2,127.0.0.1:3=localhost:4"}));
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  const auto at = [](std::string host, std::uint16_t port) {
+    return http::Endpoint{.tls = false, .host = std::move(host), .port = port};
+  };
+  EXPECT_EQ(options->detours, (Detours{{at("127.0.0.1", 1), at("127.0.0.1", 2)},
+                                       {at("127.0.0.1", 3), at("localhost", 4)}}));
+  for (const auto* wrong : {"127.0.0.1:1", "=", "127.0.0.1:1=", ","}) {
+    EXPECT_THAT(refusal(node_with({"--detours", wrong})), HasSubstr("--detours")) << wrong;
+  }
+}
+
 TEST(AgentOptions, InsecureLeavesTheCertificatesAside) {
   const auto options = options_of(secure_node_with({"--insecure"}));
   ASSERT_TRUE(options.has_value());
