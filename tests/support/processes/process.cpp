@@ -56,6 +56,9 @@ pid_t spawn(const std::vector<std::string>& command,
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(),
                                      O_WRONLY | O_CREAT | O_APPEND, 0644);
   }
+  // Sockets that libraries opened for the test would stay open in the child after they were closed
+  // here.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   auto words = command;
   auto variables = merged_environment(environment);
   auto arguments = pointers(words);
