@@ -44,6 +44,13 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
                             std::filesystem::copy_options::recursive);
     }
   }
+  if (options_.mishaps) {
+    std::vector<std::vector<std::uint16_t>> ports;
+    for (std::size_t i = 0; i < kNodes; ++i) {
+      ports.push_back({ports_[i], ports_[kNodes + i]});
+    }
+    links_.emplace(std::move(ports));
+  }
   if (!options_.tls) {
     return;
   }
@@ -102,6 +109,24 @@ std::filesystem::path RealCluster::log_of(const std::string& name) const {
   return directory_.path() / (name + ".log");
 }
 
+std::filesystem::path RealCluster::slowness_of(std::size_t index) const {
+  return directory_.path() / fmt::format("n{}", index + 1) / "slow";
+}
+
+void RealCluster::slow_disk(std::size_t index, std::chrono::milliseconds longest_sync) {
+  std::ofstream(slowness_of(index)) << longest_sync.count();
+}
+
+int RealCluster::slow_syncs(std::size_t index) const {
+  const auto log = file_text(log_of(fmt::format("n{}", index + 1)));
+  constexpr std::string_view kLine = "a sync takes long";
+  int count = 0;
+  for (auto at = log.find(kLine); at != std::string::npos; at = log.find(kLine, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
 std::string RealCluster::node_url(std::size_t index) const {
   return fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http", ports_[index]);
 }
@@ -145,6 +170,10 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
   if (options_.fast) {
     command.insert(command.end(), {"--max-mem-table-size", "200", "--stream-existence-filter-size",
                                    "10000", "--agent-poll-interval-ms", "50", "--fast-timings"});
+  }
+  if (options_.mishaps) {
+    command.insert(command.end(), {"--detours", links_->detours_of(index), "--slow-disk",
+                                   slowness_of(index).string()});
   }
   if (options_.atom) {
     command.emplace_back("--enable-atom-pub-over-http");

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/processes/node_links.h"
 #include "tests/support/processes/openssl_authority.h"
 #include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
@@ -41,6 +42,8 @@ class RealCluster {
     bool services = false;
     /// URL of an etcd: two vergerds share a journal there, with a lease of four seconds.
     std::string journal_etcd{};
+    /// The network between the nodes can be cut (links()), and their disks be slow (slow_disk()).
+    bool mishaps = false;
     std::vector<std::string> agent_arguments{};
     std::chrono::seconds life{300};  ///< every process ends by itself after this
   };
@@ -83,6 +86,13 @@ class RealCluster {
   /// `limit`.
   nlohmann::json wait_for_run(const std::string& id, std::chrono::seconds limit);
 
+  /// With Options::mishaps: between the nodes; who starts and kills them says so here, too.
+  NodeLinks& links() { return *links_; }
+  /// With Options::mishaps: syncs of this node take up to so long from now on; 0: no longer than
+  /// they do. How many have so far.
+  void slow_disk(std::size_t index, std::chrono::milliseconds longest_sync);
+  int slow_syncs(std::size_t index) const;
+
   /// With Options::tls: who issues the certificates, and where those of a node are.
   OpensslAuthority& authority() { return *authority_; }
   std::filesystem::path certificates_of(std::size_t index) const;
@@ -111,10 +121,12 @@ class RealCluster {
   }
   std::vector<std::string> controller_command(Which which) const;
   std::filesystem::path log_of(const std::string& name) const;
+  std::filesystem::path slowness_of(std::size_t index) const;
 
   Options options_;
   TempDirectory directory_;
   PortLease ports_;
+  std::optional<NodeLinks> links_;
   std::optional<OpensslAuthority> authority_;
   std::array<std::optional<Process>, kNodes> nodes_;
   std::array<std::optional<Process>, kNodes> agents_;
