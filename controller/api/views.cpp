@@ -85,15 +85,17 @@ json object_or_null(const std::string& text) {
 }
 
 /// The journal's progress in the API's names.
-json progress(const std::string& text) {
-  auto stored = object_or_null(text);
+json progress(const StepState& state) {
+  auto stored = object_or_null(state.progress);
   if (!stored.is_object()) {
     return stored;
   }
+  const auto rate = state.phase.chunks_per_hour();
   return {{"phase", stored.value("phase", std::string())},
           {"chunks_done", stored.value("chunksDone", std::int64_t{-1})},
           {"chunks_total", stored.value("chunksTotal", std::int64_t{-1})},
-          {"bytes_saved", stored.value("bytesSaved", std::int64_t{0})}};
+          {"bytes_saved", stored.value("bytesSaved", std::int64_t{0})},
+          {"chunks_per_hour", rate ? json(*rate) : json()}};
 }
 
 json step_of_plan(const planner::Step& step, std::size_t group) {
@@ -146,7 +148,7 @@ json step_of_run(const planner::Step& step, const StepState& state) {
           {"started_at", time_or_null(state.started)},
           {"finished_at", time_or_null(state.ended)},
           {"attempts", state.attempt},
-          {"progress", state.status == StepStatus::kActing ? progress(state.progress) : json()},
+          {"progress", state.status == StepStatus::kActing ? progress(state) : json()},
           {"result", object_or_null(state.result)}};
 }
 
@@ -221,6 +223,7 @@ json plan(const StoredPlan& stored) {
   return {{"hash", plan.hash},
           {"cluster", plan.cluster},
           {"operation", plan.policy.operation},
+          {"policy", plan.policy.name},
           {"parameters", parameters_of(plan.policy)},
           {"created_at", format_ticks(stored.made_at)},
           {"created_by", stored.made_by},

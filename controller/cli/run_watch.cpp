@@ -51,6 +51,10 @@ std::string progress_text(const json& step) {
   if (const auto total = number_of(progress, "chunks_total"); total > 0) {
     text += fmt::format(", chunk {} of {}", number_of(progress, "chunks_done"), total);
   }
+  if (const auto rate = progress.find("chunks_per_hour");
+      rate != progress.end() && rate->is_number()) {
+    text += fmt::format(", {:.0f} an hour", rate->get<double>());
+  }
   if (const auto saved = number_of(progress, "bytes_saved"); saved > 0) {
     text += fmt::format(", {} freed", human_bytes(saved));
   }

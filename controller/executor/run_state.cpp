@@ -8,6 +8,7 @@
 #include "controller/executor/events.h"
 #include "controller/executor/plan_json.h"
 #include "engine/base/clock.h"
+#include "engine/base/json_number.h"
 
 namespace verger::controller {
 namespace {
@@ -94,6 +95,18 @@ std::string merged(const std::string& base, const json& more) {
     value.update(more);
   }
   return value.dump();
+}
+
+void take_phase(const json& progress, Ticks at, PhaseSeen& seen) {
+  const auto phase = progress.is_object() ? progress.value("phase", std::string()) : std::string();
+  const auto chunk = progress.is_object()
+                         ? json_integer_or<std::int64_t>(progress, "chunksDone", -1)
+                         : std::int64_t{-1};
+  if (phase != seen.phase || chunk < seen.chunk) {
+    seen = {.phase = phase, .first_chunk = chunk, .chunk = chunk, .since = at, .at = at};
+  }
+  seen.chunk = chunk;
+  seen.at = at;
 }
 
 std::string with_outcome(const StepState& step, const json& data, Ticks at) {
@@ -231,6 +244,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
   } else if (type == events::kStepProgress) {
     set_status(step, StepStatus::kActing, event.at);
     step.progress = data.at("progress").dump();
+    take_phase(data.at("progress"), event.at, step.phase);
     step.memo = merged(step.memo, data.value("memo", json::object()));
     step.reason.clear();
   } else if (type == events::kStepRetry) {
@@ -355,6 +369,15 @@ Result<void> apply(RunState& state, const JournalEvent& event, const json& data)
     return Error{Errc::kCorruption, fmt::format("{}, event {} ({}): {}", event.stream,
                                                 event.revision.value(), event.type, error.what())};
   }
+}
+
+std::optional<double> PhaseSeen::chunks_per_hour() const {
+  const auto ticks = at.value() - since.value();
+  if (first_chunk < 0 || chunk <= first_chunk || ticks <= 0) {
+    return std::nullopt;
+  }
+  return static_cast<double>(chunk - first_chunk) * 3600.0 * kTicksPerSecond /
+         static_cast<double>(ticks);
 }
 
 }  // namespace verger::controller

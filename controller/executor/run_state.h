@@ -58,6 +58,18 @@ std::string_view to_string(PauseMode mode);
 std::optional<PauseMode> parse_pause_mode(std::string_view text);
 
 /// What the events of one step add up to. JSON members are texts, as the journal has them.
+/// What an acting step's rate is worked out from: since when, and from which chunk, it has been in
+/// its present phase, and when it last told.
+struct PhaseSeen {
+  std::string phase;
+  std::int64_t first_chunk = -1;
+  std::int64_t chunk = -1;
+  Ticks since;
+  Ticks at;
+  /// nullopt: too early to tell.
+  [[nodiscard]] std::optional<double> chunks_per_hour() const;
+};
+
 struct StepState {
   StepStatus status = StepStatus::kPending;
   std::int32_t attempt = 0;     ///< starts that were intended
@@ -66,6 +78,7 @@ struct StepState {
   std::string memo = "{}";      ///< JSON: what the step noted before it acted
   std::string result = "{}";    ///< JSON of a done step
   std::string progress = "{}";  ///< JSON of an acting step
+  PhaseSeen phase;              ///< of the same
   std::string reason;           ///< why it waits, is unknown, failed or was skipped
   std::string outcomes =
       "[]";                   ///< JSON: how earlier attempts ended: {attempt, outcome, reason, at}
