@@ -168,6 +168,9 @@ Result<Sequence> Access::asked(const Principal& principal, const http::Request& 
   if (body.is_object() && body.contains("reason") && body["reason"].is_string()) {
     data["reason"] = body["reason"];
   }
+  if (const auto why = request.headers.get("Verger-Reason"); why && data["reason"] == "") {
+    data["reason"] = http::percent_decode(*why).value_or(std::string(*why));
+  }
   if (target && target->segments.size() == 5 && target->segments[2] == "plans") {
     data["plan"] = target->segments[3];
   }

@@ -67,6 +67,7 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
   Members members(*body);
   const auto name = members.text("name");
   const auto role = members.text("role", "viewer");
+  members.refuse_others();
   if (members.wrong()) {
     return problem_of(*members.wrong());
   }
@@ -167,10 +168,11 @@ std::optional<http::Response> Api::known_answer(const http::Request& request,
   return out;
 }
 
-void Api::keep_answer(const http::Request& request, const std::string& stream,
-                      const http::Response& response) {
+void Api::keep_answer(const http::Request& request, std::string_view route,
+                      const std::string& stream, const http::Response& response) {
   // What failed here may be tried again; a secret is shown once.
-  if (response.status >= 500 || response.stream || request.target.ends_with("/tokens")) {
+  if (response.status >= 500 || response.stream || route == "createToken" ||
+      route == "createAgentToken") {
     return;
   }
   const json data{{"request", print_of(request)},

@@ -119,7 +119,7 @@ net::awaitable<http::Response> Api::answer_on_record(http::Request request, http
     response = co_await dispatch(std::move(request), std::move(target), principal.name);
   }
   parts_.access.answered(*asked, response.status);
-  keep_answer(original, key_stream, response);
+  keep_answer(original, route, key_stream, response);
   co_return response;
 }
 

@@ -92,7 +92,7 @@ class Api {
   /// The answer to the same request with the same key, or a refusal; nullopt: carry it out.
   std::optional<http::Response> known_answer(const http::Request& request,
                                              const std::string& stream);
-  void keep_answer(const http::Request& request, const std::string& stream,
+  void keep_answer(const http::Request& request, std::string_view route, const std::string& stream,
                    const http::Response& response);
 
   net::awaitable<http::Response> events(http::Request request, http::Target target);

@@ -151,13 +151,16 @@ struct ApiClient::Call {
   /// Of the first time that it was sent without an answer.
   std::optional<CallFailure> unanswered{};
 
-  [[nodiscard]] http::Request request(const std::string& token) const {
+  [[nodiscard]] http::Request request(const ApiAccess& access) const {
     http::Request out;
     out.method = method;
     out.target = "/api/v1" + path;
     out.headers.set("Accept", "application/json");
-    if (!token.empty()) {
-      out.headers.set("Authorization", "Bearer " + token);
+    if (!access.token.empty()) {
+      out.headers.set("Authorization", "Bearer " + access.token);
+    }
+    if (!access.reason.empty() && method != "GET") {
+      out.headers.set("Verger-Reason", http::percent_encode(access.reason));
     }
     if (!idempotency_key.empty()) {
       out.headers.set("Idempotency-Key", idempotency_key);
@@ -204,6 +207,7 @@ ApiClient::ApiClient(ApiAccess access, std::ostream& notices)
 ApiClient::~ApiClient() = default;
 
 bool ApiClient::answered() const { return state_->answered; }
+const std::string& ApiClient::reason() const { return state_->access.reason; }
 
 Result<http::Response> ApiClient::send(const http::Endpoint& controller, const Call& what,
                                        bool one_of_several) {
@@ -216,8 +220,7 @@ Result<http::Response> ApiClient::send(const http::Endpoint& controller, const C
       return Error{Errc::kUnavailable, alive.error().message};
     }
   }
-  return state_->run(
-      state_->client.send(controller, what.request(state_->access.token), what.deadline));
+  return state_->run(state_->client.send(controller, what.request(state_->access), what.deadline));
 }
 
 ApiClient::Round ApiClient::ask_in_turn(Call& what) {

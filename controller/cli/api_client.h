@@ -42,6 +42,7 @@ struct CallFailure {
 struct ApiAccess {
   std::vector<http::Endpoint> controllers;  ///< one; or those of a pair, in the order to ask them
   std::string token{};                      ///< empty: none is sent
+  std::string reason{};  ///< of what is changed, for the audit; empty: none is given
   std::shared_ptr<http::TlsContext> tls{};  ///< for https; null: that is unavailable
   /// How long to wait while none of several acts, as when one of a pair takes over.
   std::chrono::milliseconds patience{std::chrono::seconds(20)};
@@ -74,6 +75,8 @@ class ApiClient {
   std::expected<nlohmann::json, CallFailure> remove(const std::string& path);
   /// False after a call that no controller that acts answered.
   [[nodiscard]] bool answered() const;
+  /// As it was given.
+  const std::string& reason() const;
   /// Between two tries of something that is not there yet.
   void wait(std::chrono::milliseconds duration);
 

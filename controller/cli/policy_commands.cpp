@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <ostream>
 #include <sstream>
@@ -24,7 +25,7 @@ std::expected<json, std::string> policy_body(const std::string& file) {
     text << in.rdbuf();
   } else {
     std::ifstream in(file);
-    if (!in) {
+    if (!in || std::filesystem::is_directory(file)) {
       return std::unexpected(fmt::format("{}: cannot be read; give a policy's YAML file", file));
     }
     text << in.rdbuf();
@@ -261,7 +262,6 @@ int schedule_next(const CliContext& context, const std::string& cluster, const s
 
 struct PauseOptions {
   std::string cluster;
-  std::string reason;
   std::string until;
   bool drain = false;
   bool now = false;
@@ -272,8 +272,8 @@ int pause_cluster(const CliContext& context, const PauseOptions& options) {
   if (!options.until.empty()) {
     body["until"] = options.until;
   }
-  if (!options.reason.empty()) {
-    body["reason"] = options.reason;
+  if (!context.api.reason().empty()) {
+    body["reason"] = context.api.reason();
   }
   const auto answer =
       context.api.post("/clusters/" + http::percent_encode(options.cluster) + "/pause", body);
@@ -360,7 +360,6 @@ void add_cluster_intents(CLI::App& cluster, Command& chosen) {
   pause->add_flag("--now", options->now, "Stop a running scavenge, whatever the policy says")
       ->excludes(drain);
   pause->add_option("--until", options->until, "Go on by itself then: 2024-06-02T06:00:00Z");
-  pause->add_option("--reason", options->reason, "Shown to whoever asks why nothing happens");
   pause->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return pause_cluster(context, *options); };
   });

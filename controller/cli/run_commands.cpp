@@ -63,6 +63,9 @@ int send_intent(const CliContext& context, const RunOptions& options, const std:
   if (options.drain || options.now) {
     body["mode"] = options.drain ? "drain" : "now";
   }
+  if (!context.api.reason().empty()) {
+    body["reason"] = context.api.reason();
+  }
   const auto run =
       context.api.post("/runs/" + http::percent_encode(options.id) + "/" + intent, body);
   if (!run) {

@@ -62,15 +62,25 @@ std::expected<std::vector<http::Endpoint>, std::string> controllers_of(
   return out;
 }
 
-int run_chosen(const Command& chosen, const std::vector<std::string>& urls,
-               const std::string& ca_file, bool as_json, std::optional<double> watch_seconds,
-               int watch_times, std::ostream& out, std::ostream& err) {
-  auto controllers = controllers_of(urls);
+/// What goes for all commands.
+struct CommonOptions {
+  std::vector<std::string> urls{};
+  std::string ca_file{};
+  std::string reason{};
+  std::string format = "table";
+  std::optional<double> watch_seconds{};
+  int watch_times = 0;
+};
+
+int run_chosen(const Command& chosen, const CommonOptions& options, std::ostream& out,
+               std::ostream& err) {
+  const auto& ca_file = options.ca_file;
+  auto controllers = controllers_of(options.urls);
   if (!controllers) {
     err << "verger: --controller: " << controllers.error() << '\n';
     return kUsage;
   }
-  ApiAccess access{.controllers = *std::move(controllers)};
+  ApiAccess access{.controllers = *std::move(controllers), .reason = options.reason};
   const auto secured = std::ranges::find_if(access.controllers, &http::Endpoint::tls);
   if (secured != access.controllers.end() && ca_file.empty()) {
     err << "verger: --ca-file (or VERGER_CA_FILE) is missing: the roots that the certificate of "
@@ -92,11 +102,13 @@ int run_chosen(const Command& chosen, const std::vector<std::string>& urls,
   }
   access.token = *token;
   ApiClient api(std::move(access), err);
-  const CliContext context{.api = api, .out = out, .err = err, .json = as_json};
-  return watch_seconds ? watch(chosen, context,
-                               std::chrono::milliseconds(static_cast<int>(*watch_seconds * 1000)),
-                               watch_times)
-                       : chosen(context);
+  const CliContext context{.api = api, .out = out, .err = err, .json = options.format == "json"};
+  if (!options.watch_seconds) {
+    return chosen(context);
+  }
+  return watch(chosen, context,
+               std::chrono::milliseconds(static_cast<int>(*options.watch_seconds * 1000)),
+               options.watch_times);
 }
 
 /// What only shows: to do anything else again and again would be no watching.
@@ -137,27 +149,28 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   CLI::App app("Maintenance of event-database clusters: the command line of vergerd", "verger");
   app.require_subcommand(1);
   app.fallthrough();
-  std::vector<std::string> urls;
-  app.add_option("--controller", urls,
+  CommonOptions common;
+  app.add_option("--controller", common.urls,
                  "URL of vergerd; of a pair both, with a comma between or as two options")
       ->envname("VERGER_CONTROLLER")
       ->default_str(kDefaultController)
       ->allow_extra_args(false);
-  std::string ca_file;
-  app.add_option("--ca-file", ca_file,
+  app.add_option("--ca-file", common.ca_file,
                  "Trusted roots of vergerd's certificate, for https: a file or a directory")
       ->envname("VERGER_CA_FILE");
-  std::string format = "table";
-  app.add_option("-o,--output", format, "table, or json: one object, or one a line for lists")
+  app.add_option("--reason", common.reason,
+                 "Why something is changed, for the audit and for others")
+      ->envname("VERGER_REASON");
+  app.add_option("-o,--output", common.format,
+                 "table, or json: one object, or one a line for lists")
       ->check(CLI::IsMember({"table", "json"}));
-  std::optional<double> watch_seconds;
-  auto* watching = app.add_option("--watch", watch_seconds,
+  auto* watching = app.add_option("--watch", common.watch_seconds,
                                   "With list, show and next: again every so many seconds (2)")
                        ->expected(0, 1)
                        ->default_str("2")
                        ->check(CLI::Range(0.1, 86'400.0));
-  int watch_times = 0;
-  app.add_option("--watch-times", watch_times, "End after so many times (0: never)")->group("");
+  app.add_option("--watch-times", common.watch_times, "End after so many times (0: never)")
+      ->group("");
   app.set_version_flag("--version", std::string("verger ") + VERGER_VERSION);
 
   Command chosen;
@@ -172,18 +185,18 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app.exit(error, out, err) : wrong_usage(app, error, err);
   }
-  if (watching->count() > 0 && !watch_seconds) {
-    watch_seconds = 2;
+  if (watching->count() > 0 && !common.watch_seconds) {
+    common.watch_seconds = 2;
   }
-  if (watch_seconds && !only_shows(app)) {
+  if (common.watch_seconds && !only_shows(app)) {
     err << "verger: --watch goes with list, show and next; a run is followed by `verger run "
            "watch`\n";
     return kUsage;
   }
-  if (urls.empty()) {
-    urls.emplace_back(kDefaultController);
+  if (common.urls.empty()) {
+    common.urls.emplace_back(kDefaultController);
   }
-  return run_chosen(chosen, urls, ca_file, format == "json", watch_seconds, watch_times, out, err);
+  return run_chosen(chosen, common, out, err);
 }
 
 }  // namespace verger::cli

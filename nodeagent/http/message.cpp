@@ -50,6 +50,10 @@ Result<std::string> percent_decode(std::string_view text, Plus plus) {
 
 }  // namespace
 
+Result<std::string> percent_decode(std::string_view text) {
+  return percent_decode(text, Plus::kLiteral);
+}
+
 void Headers::set(std::string_view name, std::string value) {
   std::erase_if(fields_, [&](const auto& field) { return same_name(field.first, name); });
   fields_.emplace_back(name, std::move(value));

@@ -76,6 +76,8 @@ struct Target {
 };
 Result<Target> parse_target(std::string_view target);
 std::string percent_encode(std::string_view text);
+/// The reverse. Error: kInvalidArgument.
+Result<std::string> percent_decode(std::string_view text);
 
 /// "Basic dXNlcjpwYXNz"
 std::string basic_authorization(std::string_view user, std::string_view password);
