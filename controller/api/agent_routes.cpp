@@ -54,6 +54,7 @@ http::Response Api::create_agent_token(const std::string& text, const std::strin
   const auto node = members.text("node");
   const auto seconds = members.number("valid_for_seconds", kTokenSeconds);
   const auto* given = members.array("hosts");
+  members.refuse_others();
   if (members.wrong()) {
     return problem_of(*members.wrong());
   }

@@ -108,6 +108,7 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
   config.trusted_roots = members.text("trusted_roots", members.text("trustedRoots"));
   config.labels = members.texts("labels");
   const auto* nodes = members.array("nodes");
+  members.refuse_others();
   if (members.wrong()) {
     co_return problem_of(*members.wrong());
   }
@@ -120,6 +121,7 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
     Members own(node, fmt::format("nodes[{}]", i));
     config.nodes.push_back(
         {.name = own.text("name"), .url = own.text("node"), .agent_url = own.text("agent")});
+    own.refuse_others();
     if (own.wrong()) {
       co_return problem_of(*own.wrong());
     }

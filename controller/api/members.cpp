@@ -1,6 +1,8 @@
 #include "controller/api/members.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +19,8 @@ Members::Members(const json& object, std::string where)
   }
 }
 
-const json* Members::find(const char* name) const {
+const json* Members::find(const char* name) {
+  known_.emplace_back(name);
   if (!object_.is_object()) {
     return nullptr;
   }
@@ -29,6 +32,18 @@ void Members::complain(const char* name, const char* expected) {
   if (!wrong_) {
     wrong_ = Error{Errc::kInvalidArgument, fmt::format("{}{}{} must be {}", where_,
                                                        where_.empty() ? "" : ".", name, expected)};
+  }
+}
+
+void Members::refuse_others() {
+  for (auto at = object_.begin(); object_.is_object() && !wrong_ && at != object_.end(); ++at) {
+    if (std::ranges::find(known_, at.key()) == known_.end()) {
+      wrong_ =
+          Error{Errc::kInvalidArgument,
+                fmt::format("{} has no member {}; it takes {}",
+                            where_.empty() ? "the body" : where_, at.key(),
+                            known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")))};
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -25,15 +26,18 @@ class Members {
   const nlohmann::json* object(const char* name);
   /// An object whose members are texts.
   std::map<std::string, std::string> texts(const char* name);
+  /// Once all that is known has been read: another member is wrong, since it was meant to count.
+  void refuse_others();
   /// kInvalidArgument.
   [[nodiscard]] const std::optional<Error>& wrong() const { return wrong_; }
 
  private:
-  const nlohmann::json* find(const char* name) const;
+  const nlohmann::json* find(const char* name);
   void complain(const char* name, const char* expected);
   const nlohmann::json& object_;
   std::string where_;
   std::optional<Error> wrong_;
+  std::vector<std::string> known_;
 };
 
 }  // namespace verger::controller

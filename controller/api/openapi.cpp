@@ -1,7 +1,7 @@
 #include "controller/api/openapi.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -13,98 +13,254 @@ namespace {
 
 using nlohmann::json;
 
-/// A member that an object must have. `type` is JSON Schema's, or "Run[]": a list of that schema.
-struct Member {
-  std::string_view name{};
-  std::string_view type{};
-};
+/// Members as "name:type", a type being JSON Schema's, another schema's name, "time" (ISO-8601
+/// UTC), "any", or words with "|" between. Behind it "[]": a list; "?": or null; "!": always there.
 struct Schema {
   std::string_view name;
-  std::array<Member, 5> members;  ///< nameless ones fill it up
+  std::string_view members;
+  /// Of a request: another member is refused.
+  bool closed = false;
 };
 
-/// What objects must have; all may have more. A schema that is not here asks for an object alone.
+/// What is not here is an object of any members.
 constexpr Schema kSchemas[] = {
-    {"NewCluster", {{{"name", "string"}, {"nodes", "array"}}}},
-    {"Cluster", {{{"name", "string"}, {"nodes", "array"}, {"paused", "boolean"}}}},
-    {"Clusters", {{{"clusters", "Cluster[]"}}}},
-    {"NewPlan", {{{"operation", "string"}}}},
+    {"NewCluster",
+     "name:string! nodes:NewNode[]! credentials:string trusted_roots:string labels:object "
+     "reason:string",
+     true},
+    {"NewNode", "node:string! agent:string name:string", true},
+    {"Cluster",
+     "name:string! nodes:Node[]! credentials:string! trusted_roots:string! labels:object! "
+     "paused:boolean! pause_reason:string?! pause_until:time?! snapshot:Snapshot"},
+    {"Node", "name:string! node:string! agent:string"},
+    {"Snapshot",
+     "taken_at:time! leader:string?! strangers:string[]! warnings:string[]! nodes:Member[]!"},
+    {"Member",
+     "name:string! url:string! agent_url:string! reachable:boolean! agent_reachable:boolean?! "
+     "instance_id:string! version:string! state:string! is_alive:boolean! "
+     "is_read_only_replica:boolean! writer_checkpoint:integer?! last_commit_position:integer?! "
+     "epoch_number:integer?! node_priority:integer! lag_bytes:integer?! database_bytes:integer?! "
+     "event_count:integer?! disk_free_bytes:integer?! chunk_files:integer?! "
+     "running_scavenge:RunningScavenge?! last_finished_point:Point?! unfinished_point:Point?! "
+     "problem:string?!"},
+    {"RunningScavenge", "id:string! phase:string!"},
+    {"Point", "number:integer! position:integer! effective_now:string threshold:integer"},
+    {"Clusters", "clusters:Cluster[]! next_cursor:string?!"},
+    {"NewPlan", "operation:scavenge! policy:string parameters:ScavengeParameters reason:string",
+     true},
+    {"ScavengeParameters",
+     "threads:integer threshold:integer throttle_percent:integer "
+     "strategy:rolling|followers-only|concurrent|offline",
+     true},
     {"Plan",
-     {{{"hash", "string"}, {"cluster", "string"}, {"stages", "array"}, {"notes", "array"}}}},
-    {"Plans", {{{"plans", "Plan[]"}}}},
+     "hash:string! cluster:string! operation:string! policy:string! "
+     "parameters:ScavengeParameters! created_at:time! created_by:string! stages:PlannedStage[]! "
+     "forecast:Forecast[]! basis:BasisOfNode[]! notes:string[]!"},
+    {"PlannedStage",
+     "id:string! name:string! deadline_seconds:integer! failure_rule:string! if_put_off:string! "
+     "steps:PlannedStep[]!"},
+    {"PlannedStep",
+     "id:string! group:integer! kind:string! node:string! parameters:object! gates:string[]! "
+     "act:string! observe:string! undo:string! reason:string! attempts:integer! "
+     "expected_seconds:Expected?! quorum_margin:integer! cost:string!"},
+    {"Expected", "min:integer! max:integer!"},
+    {"Forecast", "node:string! row:string!"},
+    {"BasisOfNode", "name:string! role:string! version:string! instance_id:string!"},
+    {"Plans", "plans:Plan[]! next_cursor:string?!"},
+    {"Pause", "mode:policy|drain|now until:time reason:string", true},
+    {"RunPause", "mode:policy|drain|now reason:string", true},
+    {"Skip", "node:string! reason:string", true},
+    {"Empty", "reason:string", true},
     {"Run",
-     {{{"id", "string"},
-       {"cluster", "string"},
-       {"plan", "string"},
-       {"state", "string"},
-       {"stages", "array"}}}},
-    {"Runs", {{{"runs", "Run[]"}}}},
+     "id:string! cluster:string! plan:string! operation:string! "
+     "state:planned|running|pausing|paused|waiting|cancelling|cancelled|done|failed! "
+     "reason:string! started_by:string! started_at:time! finished_at:time?! stages:Stage[]! "
+     "leader_moves:LeaderMove[]! alerts:string[]! report:Report?! expected_end:ExpectedEnd? "
+     "hours:Hours?"},
+    {"Stage", "id:string! name:string! if_put_off:string! state:string! steps:Step[]!"},
+    {"Step",
+     "id:string! kind:string! node:string! "
+     "state:pending|waiting|acting|unknown|done|failed|skipped|undone! reason:string! "
+     "waiting_for:WaitedFor[]! outcomes:object[]! since:time?! started_at:time?! "
+     "finished_at:time?! attempts:integer! progress:Progress?! result:object?!"},
+    {"WaitedFor",
+     "gate:string! code:string! node:string! reason:string! value:string! limit:string! "
+     "since:time!"},
+    {"Progress",
+     "phase:string! chunks_done:integer! chunks_total:integer! bytes_saved:integer! "
+     "chunks_per_hour:number?!"},
+    {"LeaderMove", "from:string! to:string! planned:boolean! at:time!"},
+    {"ExpectedEnd", "earliest:time! latest:time!"},
+    {"Hours", "open:boolean! until:time?!"},
+    {"Report",
+     "point:Point?! nodes:ReportOfNode[]! planned_leader_moves:integer! "
+     "unplanned_leader_moves:integer! digests_equal:boolean?! readable_unchanged:boolean?! "
+     "notes:string[]!"},
+    {"ReportOfNode",
+     "name:string! point:Point?! bytes_before:integer?! bytes_after:integer?! "
+     "records_removed:integer?! logical_digest:string?! readable_digest:string?! "
+     "readable_digest_before:string?!"},
+    {"Runs", "runs:Run[]! next_cursor:string?!"},
     {"Policy",
-     {{{"name", "string"}, {"enabled", "boolean"}, {"schedule", "array"}, {"catch_up", "string"}}}},
-    {"Policies", {{{"policies", "Policy[]"}}}},
-    {"PolicyText", {{{"yaml", "string"}}}},
-    {"PolicyDiff", {{{"name", "string"}, {"known", "boolean"}, {"changes", "array"}}}},
-    {"Schedule", {{{"cluster", "string"}, {"zone", "string"}, {"times", "array"}}}},
-    {"Skip", {{{"node", "string"}}}},
-    {"Events", {{{"events", "array"}, {"next", "integer"}}}},
-    {"Audit", {{{"entries", "array"}, {"next", "integer"}}}},
-    {"AuditVerified", {{{"verified", "integer"}}}},
-    {"NewToken", {{{"name", "string"}, {"role", "string"}}}},
+     "name:string! description:string! enabled:boolean! clusters:string[]! labels:object! "
+     "plan:object! schedule:CronTime[]! windows:Windows! catch_up:run|skip|run-if-in-window! "
+     "expected_duration_seconds:integer?! spans_openings:boolean! "
+     "resign:allowed|needs-approval! notifications:object[]! yaml:string revision:integer "
+     "applied_by:string applied_at:time selected:Selected[] selected_now:string[] "
+     "notes:string[]"},
+    {"CronTime", "cron:string! zone:string!"},
+    {"Windows", "allow:Window[]! deny:Window[]!"},
+    {"Window", "name:string! text:string! zone:string!"},
+    {"Selected",
+     "cluster:string! open:boolean! hours:string! until:time?! last_due:time?! outcome:string! "
+     "reason:string! plan:string! run:string! waiting:string!"},
+    {"Policies", "policies:Policy[]! next_cursor:string?!"},
+    {"PolicyText", "yaml:string! reason:string", true},
+    {"PolicyDiff", "name:string! known:boolean! changes:Change[]!"},
+    {"Change", "key:string! before:any! after:any!"},
+    {"Schedule",
+     "cluster:string! zone:string! now:time! policies:PolicyNow[]! times:ScheduledTime[]!"},
+    {"PolicyNow", "policy:string! enabled:boolean! outcome:string! reason:string! waiting:string!"},
+    {"ScheduledTime",
+     "kind:string! policy:string! at:time! yours:string! policys:string! zone:string! "
+     "until:time?! until_yours:string?! length_seconds:integer?! inside:boolean!"},
+    {"Events", "events:Event[]! next:integer!"},
+    {"Event", "sequence:integer! stream:string! type:string! time:time! data:any!"},
+    {"Audit", "entries:AuditEntry[]! next:integer!"},
+    {"AuditEntry",
+     "sequence:integer! stream:string! type:string! time:time! hash:string! data:object!"},
+    {"AuditVerified", "verified:integer!"},
+    {"NewToken", "name:string! role:viewer|operator|admin", true},
     {"TokenSecret",
-     {{{"id", "string"}, {"name", "string"}, {"role", "string"}, {"token", "string"}}}},
-    {"Tokens", {{{"tokens", "array"}}}},
-    {"Agents", {{{"agents", "array"}, {"tokens", "array"}}}},
-    {"NewAgentToken", {{{"cluster", "string"}, {"node", "string"}}}},
+     "id:string! name:string! role:viewer|operator|admin! created_by:string! created_at:time! "
+     "revoked:boolean! token:string!"},
+    {"Tokens", "tokens:Token[]! next_cursor:string?!"},
+    {"Token",
+     "id:string! name:string! role:viewer|operator|admin! created_by:string! created_at:time! "
+     "revoked:boolean!"},
+    {"Agents", "agents:Agent[]! tokens:OpenToken[]!"},
+    {"Agent",
+     "cluster:string! node:string! hosts:string[]! authority:string! serial:string! "
+     "enrolled_at:time! not_after:time! renew_at:time!"},
+    {"OpenToken",
+     "cluster:string! node:string! id:string! hosts:string[]! created_by:string! expires_at:time! "
+     "expired:boolean!"},
+    {"NewAgentToken", "cluster:string! node:string! hosts:string[] valid_for_seconds:integer",
+     true},
     {"AgentToken",
-     {{{"id", "string"}, {"cluster", "string"}, {"node", "string"}, {"token", "string"}}}},
-    {"AgentEnrolment", {{{"token", "string"}, {"request", "string"}}}},
+     "id:string! cluster:string! node:string! token:string! hosts:string[]! created_by:string! "
+     "expires_at:time! expired:boolean!"},
+    {"AgentEnrolment", "token:string! request:string!"},
     {"AgentCertificate",
-     {{{"cluster", "string"},
-       {"node", "string"},
-       {"certificate", "string"},
-       {"authority", "string"}}}},
-    {"Health", {{{"status", "string"}, {"version", "string"}, {"controller_epoch", "integer"}}}},
-    {"Problem",
-     {{{"type", "string"},
-       {"title", "string"},
-       {"status", "integer"},
-       {"code", "string"},
-       {"detail", "string"}}}},
+     "cluster:string! node:string! certificate:string! authority:string! not_after:time!"},
+    {"Health",
+     "status:ok|standby! version:string! controller_epoch:integer! acting:Acting? "
+     "reason:string"},
+    {"Acting", "url:string! since:time!"},
+    {"Problem", "type:string! title:string! status:integer! code:string! detail:string!"},
 };
 
-json type_of(std::string_view type) {
-  if (!type.ends_with("[]")) {
-    return json{{"type", type}};
+json type_of(std::string_view type, std::set<std::string>& used) {
+  if (type == "any") {
+    return json::object();
   }
-  type.remove_suffix(2);
-  return json{{"type", "array"},
-              {"items", {{"$ref", "#/components/schemas/" + std::string(type)}}}};
+  if (type == "time") {
+    return json{{"type", "string"}, {"format", "date-time"}};
+  }
+  if (type.find('|') != std::string_view::npos || type == "scavenge") {
+    auto words = json::array();
+    while (!type.empty()) {
+      const auto end = type.find('|');
+      words.push_back(type.substr(0, end));
+      type = end == std::string_view::npos ? "" : type.substr(end + 1);
+    }
+    return json{{"type", "string"}, {"enum", std::move(words)}};
+  }
+  if (type.front() >= 'A' && type.front() <= 'Z') {
+    used.insert(std::string(type));
+    return json{{"$ref", "#/components/schemas/" + std::string(type)}};
+  }
+  return json{{"type", type}};
 }
 
-json schema_of(std::string_view name) {
+bool take_suffix(std::string_view& text, std::string_view suffix) {
+  const bool there = text.ends_with(suffix);
+  text.remove_suffix(there ? suffix.size() : 0);
+  return there;
+}
+
+json schema_of(std::string_view name, std::set<std::string>& used) {
   const auto* const found = std::ranges::find(kSchemas, name, &Schema::name);
   if (found == std::ranges::end(kSchemas)) {
     return json{{"type", "object"}};
   }
   json properties = json::object();
   json required = json::array();
-  for (const auto& member : found->members) {
-    if (!member.name.empty()) {
-      properties[std::string(member.name)] = type_of(member.type);
-      required.push_back(member.name);
+  for (auto rest = found->members; !rest.empty();) {
+    const auto end = rest.find(' ');
+    const auto member = rest.substr(0, end);
+    rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
+    const auto key = member.substr(0, member.find(':'));
+    auto type = member.substr(key.size() + 1);
+    if (take_suffix(type, "!")) {
+      required.push_back(key);
     }
+    const bool nullable = take_suffix(type, "?");
+    const bool list = take_suffix(type, "[]");
+    auto schema = type_of(type, used);
+    if (list) {
+      schema = json{{"type", "array"}, {"items", std::move(schema)}};
+    }
+    if (nullable) {
+      schema = json{{"anyOf", json::array({std::move(schema), json{{"type", "null"}}})}};
+    }
+    properties[std::string(key)] = std::move(schema);
   }
-  return json{
+  json out{
       {"type", "object"}, {"required", std::move(required)}, {"properties", std::move(properties)}};
+  if (found->closed) {
+    out["additionalProperties"] = false;
+  }
+  return out;
+}
+
+json parameter(std::string_view name, std::string_view in, std::string_view description) {
+  json out{{"name", name}, {"in", in}, {"schema", {{"type", "string"}}}};
+  if (!description.empty()) {
+    out["description"] = description;
+  }
+  return out;
+}
+
+/// The headers that a route looks at.
+void add_headers(const Route& route, json& parameters) {
+  if (route.method == "POST") {
+    parameters.push_back(
+        parameter("Idempotency-Key", "header", "1 to 200 characters: the same answer again"));
+  }
+  if (route.method != "GET") {
+    parameters.push_back(
+        parameter("Verger-Reason", "header", "why, for the audit; percent-encoded"));
+  }
+  const bool of_run = route.path.starts_with("/runs/{id}/");
+  if (of_run || (route.path == "/policies/{name}" && route.method != "GET")) {
+    parameters.push_back(parameter("If-Match", "header", "an ETag: for this revision only"));
+  }
+  if (route.method == "GET" && route.id != "getEvents") {
+    parameters.push_back(parameter("If-None-Match", "header", "an ETag: 304 where it still holds"));
+  }
+  if (route.id == "getEvents") {
+    parameters.push_back(parameter("Last-Event-ID", "header", "go on after this sequence"));
+  }
 }
 
 }  // namespace
 
 json openapi_document(std::string_view version) {
   json paths = json::object();
-  json schemas{{"Problem", schema_of("Problem")}};
-  const auto reference = [&schemas](std::string_view name) {
-    schemas[std::string(name)] = schema_of(name);
+  std::set<std::string> used{"Problem"};
+  const auto reference = [&used](std::string_view name) {
+    used.insert(std::string(name));
     return json{{"$ref", "#/components/schemas/" + std::string(name)}};
   };
   for (const auto& route : api_routes()) {
@@ -113,33 +269,33 @@ json openapi_document(std::string_view version) {
     auto parameters = json::array();
     for (const auto part : path_parts(route.path)) {
       if (is_variable(part)) {
-        parameters.push_back({{"name", part.substr(1, part.size() - 2)},
-                              {"in", "path"},
-                              {"required", true},
-                              {"schema", {{"type", "string"}}}});
+        parameters.push_back(parameter(part.substr(1, part.size() - 2), "path", ""));
+        parameters.back()["required"] = true;
       }
     }
     for (std::string_view rest = route.query; !rest.empty();) {
       const auto end = rest.find(' ');
-      parameters.push_back(
-          {{"name", rest.substr(0, end)}, {"in", "query"}, {"schema", {{"type", "string"}}}});
+      parameters.push_back(parameter(rest.substr(0, end), "query", ""));
       rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
     }
-    if (route.method == "POST") {
-      parameters.push_back({{"name", "Idempotency-Key"},
-                            {"in", "header"},
-                            {"schema", {{"type", "string"}, {"maxLength", 200}}}});
-    }
+    add_headers(route, parameters);
     if (!parameters.empty()) {
       operation["parameters"] = std::move(parameters);
     }
     if (!route.request.empty()) {
-      operation["requestBody"]["content"]["application/json"]["schema"] = reference(route.request);
+      auto& body = operation["requestBody"];
+      body["content"]["application/json"]["schema"] = reference(route.request);
+      body["required"] = route.request != "Empty" && !route.request.ends_with("Pause");
     }
     auto& good = operation["responses"][std::to_string(route.status)];
     good["description"] = route.summary;
     if (!route.response.empty()) {
       good["content"]["application/json"]["schema"] = reference(route.response);
+    }
+    if (route.id == "getEvents") {
+      good["content"]["text/event-stream"]["schema"] =
+          json{{"type", "string"},
+               {"description", "each event's id is its sequence, its data an Event as JSON"}};
     }
     auto& bad = operation["responses"]["default"];
     bad["description"] =
@@ -154,6 +310,14 @@ json openapi_document(std::string_view version) {
       c = static_cast<char>(c - 'A' + 'a');
     }
     paths["/api/v1" + std::string(route.path)][method] = std::move(operation);
+  }
+  auto schemas = json::object();
+  while (schemas.size() < used.size()) {
+    for (const auto& name : std::set<std::string>(used)) {
+      if (!schemas.contains(name)) {
+        schemas[name] = schema_of(name, used);
+      }
+    }
   }
   return {{"openapi", "3.1.0"},
           {"info", {{"title", "Verger controller"}, {"version", version}}},

@@ -21,7 +21,10 @@ using nlohmann::json;
 Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
   Members members(body);
   policy.operation = members.text("operation");
+  members.text("policy");  // where `policy` is from
+  members.text("reason");  // for the audit
   const auto* given = members.object("parameters");
+  members.refuse_others();
   if (members.wrong()) {
     return *members.wrong();
   }
@@ -81,7 +84,22 @@ net::awaitable<http::Response> Api::make_plan(std::string cluster, std::string b
   if (!parsed) {
     co_return problem_of(parsed.error());
   }
-  const auto policy = policy_of(*parsed, parts_.policy);
+  auto base = parts_.policy;
+  if (const auto name = Members(*parsed).text("policy"); !name.empty()) {
+    const auto stored = parts_.book.find(name);
+    const auto config = parts_.registry.find(cluster);
+    if (!stored || !config) {
+      co_return problem_of(stored ? config.error() : stored.error());
+    }
+    if (!stored->policy.selects(*config)) {
+      co_return problem(409, "wrong_state",
+                        fmt::format("policy {} does not select cluster {}; `verger policy show {}` "
+                                    "shows what it selects",
+                                    name, cluster, name));
+    }
+    base = stored->policy.plan;
+  }
+  const auto policy = policy_of(*parsed, std::move(base));
   if (!policy) {
     co_return problem_of(policy.error());
   }
@@ -115,6 +133,16 @@ net::awaitable<http::Response> Api::plans(http::Request request, http::Target ta
   if (path.size() == 5 && path[4] == "apply") {
     if (request.method != "POST") {
       co_return wrong_method(request, "POST");
+    }
+    const auto body = parse_body(request.body);
+    if (!body) {
+      co_return problem_of(body.error());
+    }
+    Members members(*body);
+    members.text("reason");
+    members.refuse_others();
+    if (members.wrong()) {
+      co_return problem_of(*members.wrong());
     }
     const auto run = co_await parts_.executor.apply(path[3], std::move(by));
     if (!run) {

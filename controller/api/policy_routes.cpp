@@ -56,6 +56,21 @@ void flatten(const json& value, const std::string& path, std::map<std::string, s
   }
 }
 
+Result<std::string> yaml_of(const std::string& body) {
+  VERGER_TRY(const auto parsed, parse_body(body));
+  Members members(parsed);
+  auto yaml = members.text("yaml");
+  members.text("reason");  // for the audit
+  members.refuse_others();
+  if (members.wrong()) {
+    return *members.wrong();
+  }
+  if (!parsed.contains("yaml")) {
+    return Error{Errc::kInvalidArgument, "the body must be {\"yaml\": the policy's text}"};
+  }
+  return yaml;
+}
+
 }  // namespace
 
 json Api::view(const StoredPolicy& stored) const {
@@ -138,11 +153,11 @@ http::Response Api::policies(const http::Request& request, const http::Target& t
   if (request.method != "PUT") {
     return problem(405, "bad_request", "a policy takes GET, PUT and DELETE");
   }
-  const auto body = json::parse(request.body, nullptr, false);
-  if (!body.is_object() || !body.contains("yaml") || !body["yaml"].is_string()) {
-    return problem(400, "bad_request", "the body must be {\"yaml\": the policy's text}");
+  const auto yaml = yaml_of(request.body);
+  if (!yaml) {
+    return problem_of(yaml.error());
   }
-  auto policy = parts_.book.parse(body["yaml"].get<std::string>());
+  auto policy = parts_.book.parse(*yaml);
   if (!policy) {
     return policy_refused(policy.error());
   }
@@ -166,11 +181,11 @@ http::Response Api::policies(const http::Request& request, const http::Target& t
 }
 
 http::Response Api::policy_text(const std::string& body, std::string_view what) {
-  const auto parsed = json::parse(body, nullptr, false);
-  if (!parsed.is_object() || !parsed.contains("yaml") || !parsed["yaml"].is_string()) {
-    return problem(400, "bad_request", "the body must be {\"yaml\": the policy's text}");
+  const auto yaml = yaml_of(body);
+  if (!yaml) {
+    return problem_of(yaml.error());
   }
-  const auto policy = parts_.book.parse(parsed["yaml"].get<std::string>());
+  const auto policy = parts_.book.parse(*yaml);
   if (!policy) {
     return policy_refused(policy.error());
   }
@@ -269,9 +284,10 @@ net::awaitable<http::Response> Api::cluster_intent(std::string cluster, std::str
     co_return problem_of(parsed.error());
   }
   Members members(*parsed);
-  const auto wanted_mode = members.text("mode", "policy");
-  const auto wanted_until = members.text("until");
   const auto reason = members.text("reason", "asked by " + by);
+  const auto wanted_mode = intent == "pause" ? members.text("mode", "policy") : std::string();
+  const auto wanted_until = intent == "pause" ? members.text("until") : std::string();
+  members.refuse_others();
   if (members.wrong()) {
     co_return problem_of(*members.wrong());
   }

@@ -31,7 +31,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/runs", kViewer, "listRuns", "Runs, newest first", 200, "", "Runs",
      "cluster limit cursor"},
     {"GET", "/runs/{id}", kViewer, "getRun", "One run", 200, "", "Run", ""},
-    {"POST", "/runs/{id}/pause", kOperator, "pauseRun", "Begin no new step", 202, "Pause", "Run",
+    {"POST", "/runs/{id}/pause", kOperator, "pauseRun", "Begin no new step", 202, "RunPause", "Run",
      ""},
     {"POST", "/runs/{id}/resume", kOperator, "resumeRun", "Go on after a fresh look", 202, "Empty",
      "Run", ""},

@@ -94,8 +94,9 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
   const auto run = (*found)->id;
   Members members(*parsed);
   const auto reason = members.text("reason", "asked by " + by);
-  const auto wanted_mode = members.text("mode", "policy");
-  const auto node = members.text("node");
+  const auto wanted_mode = intent == "pause" ? members.text("mode", "policy") : std::string();
+  const auto node = intent == "skip" ? members.text("node") : std::string();
+  members.refuse_others();
   if (members.wrong()) {
     co_return problem_of(*members.wrong());
   }

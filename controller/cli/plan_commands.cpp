@@ -1,3 +1,4 @@
+#include <optional>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
@@ -13,12 +14,14 @@ namespace {
 
 using nlohmann::json;
 
+/// What is not given is as the policy says, or the controller.
 struct ScavengeOptions {
   std::string cluster;
-  int threads = 1;
-  int threshold = 0;
-  int throttle_percent = 100;
-  std::string strategy = "rolling";
+  std::string policy;
+  std::optional<int> threads;
+  std::optional<int> threshold;
+  std::optional<int> throttle_percent;
+  std::string strategy;
 };
 
 void print_plan(const CliContext& context, const json& plan) {
@@ -52,12 +55,22 @@ void print_plan(const CliContext& context, const json& plan) {
 }
 
 int plan_scavenge(const CliContext& context, const ScavengeOptions& options) {
-  const json body = {{"operation", "scavenge"},
-                     {"parameters",
-                      {{"threads", options.threads},
-                       {"threshold", options.threshold},
-                       {"throttle_percent", options.throttle_percent},
-                       {"strategy", options.strategy}}}};
+  auto parameters = json::object();
+  const auto add = [&parameters](const char* name, const std::optional<int>& value) {
+    if (value) {
+      parameters[name] = *value;
+    }
+  };
+  add("threads", options.threads);
+  add("threshold", options.threshold);
+  add("throttle_percent", options.throttle_percent);
+  if (!options.strategy.empty()) {
+    parameters["strategy"] = options.strategy;
+  }
+  json body{{"operation", "scavenge"}, {"parameters", std::move(parameters)}};
+  if (!options.policy.empty()) {
+    body["policy"] = options.policy;
+  }
   const auto plan =
       context.api.post("/clusters/" + http::percent_encode(options.cluster) + "/plans", body);
   if (!plan) {
@@ -147,6 +160,8 @@ void add_plan_commands(CLI::App& app, Command& chosen) {
   auto* scavenge = plan->add_subcommand("scavenge", "Plan a scavenge of a whole cluster");
   scavenge->footer("Example: verger plan scavenge orders --threads 2");
   scavenge->add_option("CLUSTER", options->cluster)->required();
+  scavenge->add_option("--policy", options->policy,
+                       "As this policy would plan it: its parameters, gates, deadlines, windows");
   scavenge->add_option("--threads", options->threads, "Threads on each node, 1 to 4")
       ->check(CLI::Range(1, 4));
   scavenge->add_option("--threshold", options->threshold,

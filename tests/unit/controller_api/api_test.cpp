@@ -299,6 +299,48 @@ TEST_F(ApiTest, AMemberOfAnotherTypeIsTheAskersMistake) {
   }
 }
 
+TEST_F(ApiTest, AMemberThatIsNotKnownIsRefusedSinceItWasMeantToCount) {
+  const auto hash = a_.planned();
+  const std::vector<std::tuple<std::string, std::string, json>> wrong{
+      {"POST", "/clusters", {{"name", "x"}, {"nodes", json::array()}, {"credentails", "x"}}},
+      {"POST", "/clusters", {{"name", "x"}, {"nodes", {{{"node", "http://n"}, {"agnet", "x"}}}}}},
+      {"POST", "/clusters/prod/pause", {{"untill", "2030-01-01T00:00:00Z"}}},
+      {"POST", "/clusters/prod/resume", {{"mode", "now"}}},
+      {"POST", "/clusters/prod/plans", {{"operation", "scavenge"}, {"threads", 4}}},
+      {"POST", "/plans/" + hash + "/apply", {{"dry_run", true}}},
+      {"PUT", "/policies/nightly", {{"yaml", "name: nightly"}, {"enabled", false}}},
+  };
+  for (const auto& [method, path, body] : wrong) {
+    SCOPED_TRACE(path + " " + body.dump());
+    const auto answer = a_.call(method, path, body);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(answer.body, HasSubstr("has no member"));
+  }
+  EXPECT_TRUE(a_.h.executor->runs("prod").empty());
+}
+
+TEST_F(ApiTest, APersonPlansAsAPolicyWould) {
+  const std::string yaml =
+      "name: nightly\nclusters: [prod]\nparameters: {threads: 3}\ngates: {clock_skew: 7s}\n";
+  ASSERT_EQ(a_.call("PUT", "/policies/nightly", {{"yaml", yaml}}).status, 200);
+  const auto plan = [this](json body) {
+    body["operation"] = "scavenge";
+    return ApiHarness::json_of(a_.call("POST", "/clusters/prod/plans", body));
+  };
+  const auto as_it_is = plan({{"policy", "nightly"}});
+  EXPECT_EQ(as_it_is["policy"], "nightly");
+  EXPECT_EQ(as_it_is["parameters"]["threads"], 3);
+  EXPECT_THAT(as_it_is["stages"].dump(), HasSubstr("clocks 7000"));
+  const auto changed = plan({{"policy", "nightly"}, {"parameters", {{"threads", 1}}}});
+  EXPECT_EQ(changed["parameters"]["threads"], 1);
+  EXPECT_NE(changed["hash"], as_it_is["hash"]);
+  EXPECT_EQ(plan({})["policy"], "ad-hoc");
+  EXPECT_EQ(plan({{"policy", "none"}})["code"], "not_found");
+  ASSERT_EQ(a_.call("PUT", "/policies/other", {{"yaml", "name: other\nclusters: [x]\n"}}).status,
+            200);
+  EXPECT_EQ(plan({{"policy", "other"}})["code"], "wrong_state");
+}
+
 TEST_F(ApiTest, ARefusalSaysByItsCodeWhatStandsInTheWay) {
   a_.h.cluster.scavenge_takes = std::chrono::minutes(1);
   const auto hash = a_.planned();
