@@ -14,6 +14,18 @@ namespace verger::controller {
 
 using nlohmann::json;
 
+namespace {
+
+json view_of(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch) {
+  auto out = views::snapshot(snapshot);
+  if (const auto newer = newer_controller(snapshot, epoch); !newer.empty()) {
+    out["warnings"].push_back(fmt::format("{}; {}", newer, kNewerControllerHint));
+  }
+  return out;
+}
+
+}  // namespace
+
 net::awaitable<http::Response> Api::clusters(http::Request request, http::Target target,
                                              std::string by) {
   const auto& path = target.segments;
@@ -57,7 +69,7 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
       co_return problem_of(snapshot.error());
     }
     auto body = views::cluster(*config);
-    body["snapshot"] = views::snapshot(*snapshot);
+    body["snapshot"] = view_of(*snapshot, parts_.epoch);
     co_return json_answer(200, body);
   }
   if (path.size() == 4) {
@@ -160,7 +172,7 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
     co_return problem_of(stored.error());
   }
   auto answer = views::cluster(*stored);
-  answer["snapshot"] = views::snapshot(seen);
+  answer["snapshot"] = view_of(seen, parts_.epoch);
   co_return json_answer(201, answer);
 }
 

@@ -479,4 +479,21 @@ net::awaitable<std::string> Observer::identity(ClusterConfig config) {
   co_return ids.size() == 1 ? *ids.begin() : std::string();
 }
 
+std::string newer_controller(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch) {
+  const planner::NodeSnapshot* newest = nullptr;
+  for (const auto& node : snapshot.nodes) {
+    if (node.agent && node.agent->highest_controller_epoch > epoch.value() &&
+        (newest == nullptr ||
+         node.agent->highest_controller_epoch > newest->agent->highest_controller_epoch)) {
+      newest = &node;
+    }
+  }
+  return newest == nullptr
+             ? std::string()
+             : fmt::format(
+                   "the agent of {} obeys a controller with epoch {}, and this one has "
+                   "epoch {}: another vergerd looks after the cluster, or did",
+                   newest->name, newest->agent->highest_controller_epoch, epoch.value());
+}
+
 }  // namespace verger::controller

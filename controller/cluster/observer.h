@@ -37,6 +37,8 @@ struct Network {
   Clock& clock;
   CredentialStore& credentials;
   Log& log;
+  /// Of webhooks and Prometheus servers, which other authorities vouch for; null: `client`.
+  http::Client* services = nullptr;
   /// Each request to a peer; an answer that comes later counts as unknown.
   std::chrono::milliseconds request_deadline{15'000};
   /// The certificate that a server shows to new connections; empty: nobody looks.
@@ -44,7 +46,18 @@ struct Network {
   /// The clients of one cluster by its trusted roots (ClusterConfig::trusted_roots). Errors: those
   /// of http::TlsContext. Empty: `client` is for all clusters and everybody.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
+
+  [[nodiscard]] http::Client& for_services() const {
+    return services != nullptr ? *services : client;
+  }
 };
+
+/// What to say where an agent has taken orders of a controller with a newer epoch: it takes none of
+/// this one. Empty: none has.
+std::string newer_controller(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch);
+inline constexpr std::string_view kNewerControllerHint =
+    "ask that vergerd; where there is none any more, since its journal was lost or restored from a "
+    "copy, start this one once with --epoch-above";
 
 /// How much a look asks the nodes for.
 enum class Depth : std::uint8_t {

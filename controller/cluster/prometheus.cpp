@@ -117,8 +117,8 @@ net::awaitable<Result<std::vector<double>>> instant_query(Network network, std::
   request.target = "/api/v1/query?query=" + http::percent_encode(query);
   request.headers.set("Accept", "application/json");
   VERGER_CO_TRY(const auto response,
-                co_await network.client.send(std::move(endpoint), std::move(request),
-                                             network.request_deadline));
+                co_await network.for_services().send(std::move(endpoint), std::move(request),
+                                                     network.request_deadline));
   co_return values_of(response);
 }
 

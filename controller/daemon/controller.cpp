@@ -45,6 +45,7 @@ struct Controller::Parts {
                 .clock = from.clock,
                 .credentials = credentials,
                 .log = from.log,
+                .services = from.services,
                 .request_deadline = options.request_deadline,
                 .served_certificate = from.served_certificate,
                 .clients_of = from.clients_of},
@@ -112,7 +113,11 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
                  : open_sqlite_journal(environment.files, options.data_directory / "journal.db",
                                        environment.clock));
   auto journal = std::make_unique<TimedJournal>(std::move(opened), environment.clock);
-  VERGER_TRY(const auto epoch, journal->begin_epoch(environment.random.uuid().to_string()));
+  const auto owner = environment.random.uuid().to_string();
+  VERGER_TRY(auto epoch, journal->begin_epoch(owner));
+  while (epoch.value() <= options.epoch_above) {
+    VERGER_TRY(epoch, journal->begin_epoch(owner));
+  }
   auto parts = std::make_unique<Parts>(std::move(options), environment, std::move(journal), epoch);
   VERGER_CHECK(parts->registry.load());
   VERGER_CHECK(parts->book.load());

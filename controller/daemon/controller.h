@@ -24,6 +24,7 @@ struct ControllerOptions {
   std::chrono::milliseconds request_deadline{15'000};
   ExecutorOptions executor;
   std::chrono::milliseconds scheduler_tick{1'000};  ///< between two looks at what is due
+  std::int64_t epoch_above = 0;                     ///< the epoch is a greater one
   planner::Policy policy;  ///< for plans whose request does not say otherwise
   std::chrono::seconds agent_certificate_lifetime = std::chrono::hours(24 * 90);
 };
@@ -38,6 +39,7 @@ struct ControllerEnvironment {
   http::Timers& timers;
   http::Client& client;
   Log& log;
+  http::Client* services = nullptr;  ///< see Network::services
   /// See Network::clients_of.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
   RunCommand run_command = {};  ///< for notifications; empty: none is run

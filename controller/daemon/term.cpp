@@ -22,6 +22,7 @@ Result<void> Term::make(OpenJournal open_journal) {
   const auto& options = parts_.options;
   VERGER_TRY(enrolled_, EnrolledAgents::make(executor, parts_.authority.tls()));
   VERGER_TRY(const auto standard, parts_.clients.trusting({}));
+  VERGER_TRY(const auto services, parts_.clients.trusting(options.services_ca));
   const milliseconds deadline(options.request_deadline_ms);
   VERGER_TRY(
       controller_,
@@ -31,6 +32,7 @@ Result<void> Term::make(OpenJournal open_journal) {
                         .executor = {.poll_interval = milliseconds(options.poll_interval_ms),
                                      .permit_valid_for = milliseconds(options.permit_valid_ms),
                                      .shared_journal = !options.journal_etcd.empty()},
+                        .epoch_above = options.epoch_above,
                         .policy = options.policy(),
                         .agent_certificate_lifetime = parts_.authority.lifetime},
                        {.executor = executor,
@@ -40,6 +42,7 @@ Result<void> Term::make(OpenJournal open_journal) {
                         .timers = http::system_timers(),
                         .client = *standard.nodes,
                         .log = parts_.log,
+                        .services = services.nodes,
                         .clients_of = [this](const std::string& roots) -> Result<ClusterClients> {
                           VERGER_TRY(auto both, parts_.clients.trusting(roots));
                           both.agents = &enrolled_->routed(*both.agents);

@@ -1,4 +1,5 @@
 #include <iostream>
+#include <sys/stat.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -220,6 +221,8 @@ int serve(const VergerdOptions& options, Log& log) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // The journal and all else is nobody else's to read.
+  ::umask(S_IRWXG | S_IRWXO);
   settings::Settings all("vergerd",
                          "the controller of Verger: observes clusters, plans, executes, journals");
   VergerdOptions options;

@@ -23,6 +23,10 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
       "Trusted roots of nodes and agents: a file, or a directory of .crt .cert .cer .pem .der; a "
       "cluster may name its own (verger cluster add --ca)",
       {.group = "Certificates", .aliases = {"trusted-roots"}});
+  all.add("services-ca", options.services_ca,
+          "Trusted roots of webhooks and Prometheus servers, such as "
+          "/etc/ssl/certs/ca-certificates.crt (default: those of --ca)",
+          tls);
   all.add("certificate-file", options.tls.certificate,
           "vergerd's own certificate for agents that have one of another authority", tls);
   all.add("certificate-private-key-file", options.tls.private_key, "Its key", tls);
@@ -40,6 +44,10 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("agent-certificate-seconds", options.agent_certificate_seconds,
           "The same in seconds, for tests (0: the days count)",
           {.group = "Certificates", .unit = "s", .hidden = true});
+  all.add(
+      "epoch-above", options.epoch_above,
+      "Begin with a greater epoch than this: once, after the journal was lost or restored, where "
+      "agents know a newer one and no other vergerd works on their clusters");
   const settings::Traits pair{.group = "A pair over etcd"};
   all.add("journal-etcd", options.journal_etcd,
           "Keep the journal in etcd, at these URLs (commas between), and share it with another "
@@ -151,6 +159,21 @@ Result<void> check_options(const VergerdOptions& options) {
   }
   if (!options.journal_etcd.empty()) {
     VERGER_CHECK(check_pair(options));
+  }
+  for (const auto& [name, value] : {std::pair("--poll-interval-ms", options.poll_interval_ms),
+                                    std::pair("--request-deadline-ms", options.request_deadline_ms),
+                                    std::pair("--permit-valid-ms", options.permit_valid_ms)}) {
+    if (value < 1) {
+      return wrong(std::string(name) + " must be at least 1");
+    }
+  }
+  // Each epoch on the way is written down.
+  if (options.epoch_above < 0 || options.epoch_above > 100'000) {
+    return wrong("--epoch-above takes 0 to 100000");
+  }
+  if (options.epoch_above > 0 && !options.journal_etcd.empty()) {
+    return wrong(
+        "--epoch-above is for a journal in --data; with --journal-etcd restore etcd's own");
   }
   if (options.agent_certificate_days < 1) {
     return wrong("--agent-certificate-days must be at least 1");

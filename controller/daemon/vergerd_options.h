@@ -26,6 +26,8 @@ struct VergerdOptions {
   std::string journal_prefix = "/verger/";
   std::int64_t journal_lease_seconds = 10;
   std::string public_url;
+  std::string services_ca;  ///< roots of webhooks and Prometheus servers; empty: those of `tls`
+  std::int64_t epoch_above = 0;  ///< after the loss of a journal
   std::string agents_ca_file;
   std::int64_t agent_certificate_days = 90;
   std::int64_t agent_certificate_seconds = 0;

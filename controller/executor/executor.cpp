@@ -241,6 +241,13 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
     }
   }
   auto snapshot = co_await impl->core->observer.take(config);
+  if (auto newer = newer_controller(snapshot, impl->core->parts.epoch); !newer.empty()) {
+    co_return std::expected<StoredPlan, PlanRefused>(std::unexpected(
+        PlanRefused{{planner::Refusal{.code = "newer-controller",
+                                      .node = {},
+                                      .message = std::move(newer),
+                                      .hint = std::string(kNewerControllerHint)}}}));
+  }
   if (const auto* hours = impl->core->parts.hours) {
     snapshot.hours = hours->hours(config, policy.name, snapshot.taken_at);
   }

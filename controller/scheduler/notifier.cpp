@@ -103,7 +103,7 @@ struct Notifier::Impl {
       request.target = address->target;
       request.headers.set("Content-Type", "application/json");
       request.body = body;
-      const auto answer = co_await self->parts.network.client.send(
+      const auto answer = co_await self->parts.network.for_services().send(
           address->endpoint, std::move(request), self->parts.network.request_deadline);
       if (answer && answer->status < 300) {
         ++self->counts.webhooks.told;

@@ -319,6 +319,16 @@ TEST_F(ApiTest, AMemberThatIsNotKnownIsRefusedSinceItWasMeantToCount) {
   EXPECT_TRUE(a_.h.executor->runs("prod").empty());
 }
 
+TEST_F(ApiTest, AnAgentThatObeysANewerControllerIsSaidBeforeAnythingIsPlanned) {
+  a_.h.cluster.node("n2").highest_epoch = 37;
+  EXPECT_THAT(a_.get("/clusters/prod")["snapshot"]["warnings"].dump(),
+              HasSubstr("the agent of n2 obeys a controller with epoch 37"));
+  const auto refused = a_.call("POST", "/clusters/prod/plans", {{"operation", "scavenge"}});
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_THAT(refused.body, HasSubstr("--epoch-above"));
+  EXPECT_EQ(ApiHarness::json_of(refused)["refusals"][0]["code"], "newer-controller");
+}
+
 TEST_F(ApiTest, APersonPlansAsAPolicyWould) {
   const std::string yaml =
       "name: nightly\nclusters: [prod]\nparameters: {threads: 3}\ngates: {clock_skew: 7s}\n";
