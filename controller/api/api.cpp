@@ -158,7 +158,7 @@ net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target
     co_return agents(request, target, by);
   }
   if (path[2] == "audit") {
-    co_return path.size() == 4 ? co_await verify_audit() : audit(target);
+    co_return path.size() == 4 ? co_await verify_audit() : co_await audit(std::move(target));
   }
   if (path[2] == "events" && path.size() == 3) {
     co_return co_await events(std::move(request), target);

@@ -87,7 +87,7 @@ class Api {
   // access_routes.cpp
   http::Response tokens(const http::Request& request, const http::Target& target,
                         const std::string& by);
-  http::Response audit(const http::Target& target);
+  net::awaitable<http::Response> audit(http::Target target);
   net::awaitable<http::Response> verify_audit();
   /// The answer to the same request with the same key, or a refusal; nullopt: carry it out.
   std::optional<http::Response> known_answer(const http::Request& request,

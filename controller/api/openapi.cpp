@@ -129,7 +129,7 @@ constexpr Schema kSchemas[] = {
     {"Audit", "entries:AuditEntry[]! next:integer!"},
     {"AuditEntry",
      "sequence:integer! stream:string! type:string! time:time! hash:string! data:object!"},
-    {"AuditVerified", "verified:integer!"},
+    {"AuditVerified", "verified:integer! last_hash:string!"},
     {"NewToken", "name:string! role:viewer|operator|admin", true},
     {"TokenSecret",
      "id:string! name:string! role:viewer|operator|admin! created_by:string! created_at:time! "

@@ -76,6 +76,23 @@ TEST(Policies, AFreezeHoldsARunUntilItIsDeleted) {
   EXPECT_THAT(audit.out, HasSubstr("\"route\":\"deletePolicy\""));
   const auto verified = cluster.verger({"audit", "verify"});
   EXPECT_EQ(verified.status, 0) << verified.err;
+
+  // Somebody who can write the journal's file changes who it was.
+  cluster.controller().signal(SIGTERM);
+  ASSERT_TRUE(cluster.controller().wait(seconds(30)).has_value());
+  const auto journal = cluster.controller_directory() / "journal.db";
+  auto bytes = file_text(journal);
+  const auto begin = bytes.find("\"route\":\"deletePolicy\"");
+  ASSERT_NE(begin, std::string::npos);
+  bytes.replace(begin + 9, 6, "forget");
+  std::ofstream(journal, std::ios::binary) << bytes;
+  cluster.start_controller();
+  ASSERT_TRUE(eventually(seconds(20), [&] { return cluster.verger({"run", "list"}).status == 0; }));
+  for (const auto* verb : {"verify", "export"}) {
+    const auto broken = cluster.verger({"audit", verb});
+    EXPECT_EQ(broken.status, 1) << verb;
+    EXPECT_THAT(broken.err, HasSubstr("is not what was written")) << verb;
+  }
 }
 
 }  // namespace
