@@ -9,12 +9,23 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::array<std::string_view, 15> kKinds = {
-    "lost messages", "late messages",      "duplicates",
-    "broken links",  "partition",          "isolation",
-    "crash",         "crash at failpoint", "crash in disk operation",
-    "full disk",     "slow disk",          "clock step",
-    "agent gone",    "foreign scavenge",   "election out of turn",
+constexpr std::array<std::string_view, 16> kKinds = {
+    "lost messages",
+    "late messages",
+    "duplicates",
+    "broken links",
+    "partition",
+    "isolation",
+    "crash",
+    "crash at failpoint",
+    "crash in disk operation",
+    "pause",
+    "full disk",
+    "slow disk",
+    "clock step",
+    "agent gone",
+    "foreign scavenge",
+    "election out of turn",
 };
 constexpr milliseconds kMeddlersDeadline{3'000};
 
@@ -195,6 +206,16 @@ void FaultInjector::carry_out() {
     failpoint_countdown_ = 1 + random_.below(8);
   } else if (kind == "crash in disk operation") {
     arm_disk(any_program());
+  } else if (kind == "pause") {
+    const auto name = any_program();
+    auto& host = world_.host(std::string(name));
+    const milliseconds pause(random_.below(4) == 0 ? 50 + random_.below(6000)
+                                                   : 50 + random_.below(1000));
+    if (host.up() && !host.dying()) {
+      cluster_.trace().add(world_.now(), name, fmt::format("FAULT pauses {} ms", pause.count()));
+      host.stay_busy(pause);
+      ++tally_[fmt::format("{} paused", name == kController ? "controller" : "node")];
+    }
   } else if (kind == "full disk") {
     const auto host = std::string(any_program());
     cluster_.trace().add(world_.now(), host, "FAULT disk fills");

@@ -153,8 +153,11 @@ class Simulation {
                                             : "the writer does not get its last write done");
       return;
     }
-    person_.ask_for_run();
-    world_.run_until([this] { return !person_.run_view().empty(); }, seconds(10));
+    // The controller may be paused still.
+    for (int attempt = 0; attempt < 3 && person_.run_view().empty(); ++attempt) {
+      person_.ask_for_run();
+      world_.run_until([this] { return !person_.run_view().empty(); }, seconds(10));
+    }
     check_end(cluster_, watcher_, writer_, person_, options_.faults);
   }
 

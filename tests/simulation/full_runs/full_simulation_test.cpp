@@ -38,12 +38,27 @@ TEST_P(FullSimulation, HoldsUnderFaults) {
   summary.print(std::cout);
   EXPECT_GT(summary.outcomes["done"], summary.runs / 2) << "too few runs get through";
   EXPECT_GT(summary.acknowledged_writes, summary.runs);
-  for (const auto* fault :
-       {"request lost", "answer lost", "message late", "request twice", "link broken",
-        "message stopped by a partition", "node killed", "node power cut", "controller killed",
-        "controller power cut", "power cut with loss of data", "crash at failpoint",
-        "crash in disk operation", "write refused by a full disk", "sync took long", "clock step",
-        "agent gone", "foreign scavenge", "election out of turn"}) {
+  for (const auto* fault : {"request lost",
+                            "answer lost",
+                            "message late",
+                            "request twice",
+                            "link broken",
+                            "message stopped by a partition",
+                            "node killed",
+                            "node power cut",
+                            "controller killed",
+                            "controller power cut",
+                            "power cut with loss of data",
+                            "crash at failpoint",
+                            "crash in disk operation",
+                            "node paused",
+                            "controller paused",
+                            "write refused by a full disk",
+                            "sync took long",
+                            "clock step",
+                            "agent gone",
+                            "foreign scavenge",
+                            "election out of turn"}) {
     EXPECT_GT(summary.faults[fault], 0U) << fault << " never took effect";
   }
   // Each run has one planned move; more of them come from faults.
