@@ -11,12 +11,13 @@ namespace verger::planner::detail {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{32} << 10U;
+constexpr std::size_t kFirstRoom = std::size_t{4} << 10U;  ///< enough for a plan of a few nodes
 constexpr std::size_t kMostKnownGates = 8;
 
 }  // namespace
 
 std::string HashedText::of(const Plan& plan) {
-  out_.resize(2 * kPiece);
+  out_.resize(kFirstRoom);
   plain("{\"basis\":");
   list(plan.basis.nodes, [this](const BasisNode& node) { write(node); });
   text(",\"cluster\":", plan.cluster);
