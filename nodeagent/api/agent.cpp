@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <functional>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -46,8 +48,57 @@ void write(JsonWriter& out, const OperationStatus& status) {
 }
 
 /// As nlohmann's JSON writes it, whoever wrote it.
+/// Writes a value as to_text() would, where nothing in it has several ways of being written. False:
+/// something has.
+bool write_canonical(JsonView value, JsonWriter& out) {  // NOLINT(misc-no-recursion)
+  if (value.is_object()) {
+    std::map<std::string, JsonView, std::less<>> members;
+    for (const auto& name : value.names()) {
+      auto text = name.string();
+      const auto member = value.find(text);
+      if (!member || name.text().size() != text.size() + 2 ||
+          !members.emplace(std::move(text), *member).second) {
+        return false;
+      }
+    }
+    out.begin_object();
+    for (const auto& [name, member] : members) {
+      out.name(name);
+      if (!write_canonical(member, out)) {
+        return false;
+      }
+    }
+    out.end_object();
+    return true;
+  }
+  if (value.is_array()) {
+    out.begin_list();
+    for (const auto& each : value.values()) {
+      if (!write_canonical(each, out)) {
+        return false;
+      }
+    }
+    out.end_list();
+    return true;
+  }
+  if (value.is_string()) {
+    out.value(value.string());
+    return true;
+  }
+  if (value.is_boolean()) {
+    out.value(value.boolean());
+    return true;
+  }
+  if (const auto number = value.is_integer() ? value.signed_number() : std::nullopt) {
+    out.value(*number);
+    return true;
+  }
+  return false;
+}
+
 std::string canonical(JsonView value) {
-  return value.text() == "{}" ? "{}" : to_text(nlohmann::json::parse(value.text()));
+  JsonWriter out;
+  return write_canonical(value, out) ? out.take() : to_text(nlohmann::json::parse(value.text()));
 }
 
 Result<ScavengePoint> parse_point(JsonView value, const std::string& where) {

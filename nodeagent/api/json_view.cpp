@@ -296,12 +296,68 @@ std::string_view JsonView::text() const {
   return document_->text_.substr(value.begin - quote, value.end - value.begin + 2 * quote);
 }
 
+namespace {
+
+/// Of four hexadecimal digits, which have been looked at.
+std::uint32_t hex4_at(std::string_view text, std::size_t at) {
+  std::uint32_t value = 0;
+  std::from_chars(text.data() + at, text.data() + at + 4, value, 16);
+  return value;
+}
+
+void append_utf8(std::string& out, std::uint32_t code) {
+  const auto add = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
+  if (code < 0x80) {
+    add(code);
+  } else if (code < 0x800) {
+    add(0xC0U | code >> 6U);
+    add(0x80U | (code & 0x3FU));
+  } else if (code < 0x10000) {
+    add(0xE0U | code >> 12U);
+    add(0x80U | (code >> 6U & 0x3FU));
+    add(0x80U | (code & 0x3FU));
+  } else {
+    add(0xF0U | code >> 18U);
+    add(0x80U | (code >> 12U & 0x3FU));
+    add(0x80U | (code >> 6U & 0x3FU));
+    add(0x80U | (code & 0x3FU));
+  }
+}
+
+/// Of a string that the parser has taken.
+std::string without_escapes(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0;;) {
+    const auto next = std::min(text.find('\\', at), text.size());
+    out += text.substr(at, next - at);
+    if (next == text.size()) {
+      return out;
+    }
+    const char kind = text[next + 1];
+    at = next + 2;
+    if (kind != 'u') {
+      constexpr std::string_view kLetters = "bfnrt";
+      const auto letter = kLetters.find(kind);
+      out += letter == std::string_view::npos ? kind : "\b\f\n\r\t"[letter];
+      continue;
+    }
+    auto code = hex4_at(text, at);
+    at += 4;
+    if (code >= 0xD800 && code <= 0xDBFF) {
+      code = 0x10000 + ((code - 0xD800) << 10U) + (hex4_at(text, at + 2) - 0xDC00);
+      at += 6;
+    }
+    append_utf8(out, code);
+  }
+}
+
+}  // namespace
+
 std::string JsonView::string() const {
   const auto& value = element();
-  if (value.escaped) {
-    return nlohmann::json::parse(text()).get<std::string>();  // it has been read once
-  }
-  return std::string(document_->text_.substr(value.begin, value.end - value.begin));
+  const auto plain = document_->text_.substr(value.begin, value.end - value.begin);
+  return value.escaped ? without_escapes(plain) : std::string(plain);
 }
 
 std::optional<std::int64_t> JsonView::signed_number() const {
@@ -381,6 +437,18 @@ std::optional<JsonView> JsonMembers::find(std::string_view name) const {
     }
   }
   return std::nullopt;
+}
+
+std::vector<JsonView> JsonView::names() const {
+  std::vector<JsonView> out;
+  if (is_object()) {
+    out.reserve(element().length);
+    const auto& elements = document_->elements_;
+    for (auto at = index_ + 1; at < element().next; at = elements[at + 1].next) {
+      out.push_back(JsonView(*document_, at));
+    }
+  }
+  return out;
 }
 
 std::vector<JsonView> JsonView::values() const {

@@ -75,6 +75,8 @@ class JsonView {
   [[nodiscard]] bool is_empty() const { return element().length == 0; }
   /// The last member of that name.
   [[nodiscard]] std::optional<JsonView> find(std::string_view name) const;
+  /// The names of an object's members, strings; empty where it is none.
+  [[nodiscard]] std::vector<JsonView> names() const;
   /// The values of a list; empty where it is none.
   [[nodiscard]] std::vector<JsonView> values() const;
 
