@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/json_fields.h"
+#include "nodeagent/api/json_writer.h"
 #include "nodeagent/client/judge.h"
 #include "nodeagent/operations/fresh_look.h"
 #include "nodeagent/operations/operation.h"
@@ -42,47 +44,62 @@ struct Memory {
   std::int64_t silent_since = 0;  ///< ticks; when the node first said nothing about the run
 
   static Memory read(const OperationRecord& record) {
-    const auto stored = memory_of(record);
     Memory memory;
-    memory.scavenge_id = stored.value("scavenge_id", std::string());
-    memory.before = stored.value("before", std::vector<std::string>());
-    memory.finished_before = stored.value("finished_before", std::int64_t{-1});
-    memory.bytes_before = stored.value("bytes_before", std::int64_t{-1});
-    memory.silent_since = stored.value("silent_since", std::int64_t{0});
+    const auto stored = api::JsonDocument::parse(record.memory_json, "memory");
+    if (!stored) {
+      return memory;
+    }
+    api::Fields fields(stored->root(), "memory");
+    fields.read("scavenge_id", memory.scavenge_id);
+    fields.each("before", [&memory](api::JsonView id, const std::string& /*where*/) {
+      memory.before.push_back(id.string());
+      return Result<void>();
+    });
+    fields.read("finished_before", memory.finished_before);
+    fields.read("bytes_before", memory.bytes_before);
+    fields.read("silent_since", memory.silent_since);
     return memory;
   }
   void write(OperationRecord& record) const {
-    record.memory_json = json{
-        {"scavenge_id", scavenge_id},
-        {"before", before},
-        {"finished_before", finished_before},
-        {"bytes_before", bytes_before},
-        {"silent_since",
-         silent_since}}.dump();
+    api::JsonWriter out;
+    out.begin_object().name("before").begin_list();
+    for (const auto& id : before) {
+      out.value(id);
+    }
+    record.memory_json = out.end_list()
+                             .member("bytes_before", bytes_before)
+                             .member("finished_before", finished_before)
+                             .member("scavenge_id", scavenge_id)
+                             .member("silent_since", silent_since)
+                             .end_object()
+                             .take();
   }
 };
 
 Result<client::ScavengeParameters> parse_parameters(const OperationRecord& record) {
-  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
-  if (!asked.is_object()) {
-    return Error{Errc::kInvalidArgument, "parameters of a scavenge: not a JSON object"};
+  constexpr const char* kWhat = "parameters of a scavenge";
+  const auto asked = api::JsonDocument::parse(record.request.parameters_json, kWhat);
+  if (!asked || !asked->root().is_object()) {
+    return Error{Errc::kInvalidArgument, fmt::format("{}: not a JSON object", kWhat)};
   }
-  client::ScavengeParameters parameters;
-  int threads = 1;
-  try {
-    threads = asked.value("threads", 1);
-    parameters.threads = threads;
-    parameters.threshold = asked.value("threshold", 0);
-    parameters.throttle_percent = asked.value("throttle_percent", 100);
-    parameters.sync_only = asked.value("sync_only", false);
-  } catch (const json::exception& error) {
-    return Error{Errc::kInvalidArgument, fmt::format("parameters of a scavenge: {}", error.what())};
-  }
+  std::int32_t threads = 1;
+  std::int32_t threshold = 0;
+  std::int32_t throttle_percent = 100;
+  bool sync_only = false;
+  api::Fields fields(asked->root(), kWhat, Errc::kInvalidArgument);
+  fields.read("threads", threads);
+  fields.read("threshold", threshold);
+  fields.read("throttle_percent", throttle_percent);
+  fields.read("sync_only", sync_only);
+  VERGER_CHECK(fields.result());
   if (threads < 1 || threads > 4) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("threads must be 1 to 4, not {}: a server fails with more", threads)};
   }
-  return parameters;
+  return client::ScavengeParameters{.threads = threads,
+                                    .threshold = threshold,
+                                    .throttle_percent = throttle_percent,
+                                    .sync_only = sync_only};
 }
 
 class ScavengeOperation final : public Operation {

@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/base/failpoint.h"
+#include "nodeagent/api/json_view.h"
 #include "nodeagent/operations/last_look.h"
 
 namespace verger::agent {
@@ -17,13 +16,14 @@ constexpr std::chrono::milliseconds kStopLook{20};
 /// Says of parameters that the kind does not have that they are not known: an agent that passed
 /// over a misspelt one would do something else than was asked.
 Result<void> check_parameters(const Operation& kind, const std::string& text) {
-  const auto parameters = nlohmann::json::parse(text, nullptr, false);
-  if (!parameters.is_object()) {
+  const auto parameters = api::JsonDocument::parse(text, "parameters");
+  if (!parameters || !parameters->root().is_object()) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("parameters of {}: not a JSON object", kind.kind())};
   }
   const auto known = kind.parameters();
-  for (const auto& [name, value] : parameters.items()) {
+  for (const auto& member : parameters->root().names()) {
+    const auto name = member.string();
     if (name != kGatesParameter && std::ranges::find(known, name) == known.end()) {
       return Error{
           Errc::kInvalidArgument,
