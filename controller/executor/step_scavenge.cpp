@@ -170,7 +170,8 @@ class ScavengeStep final : public StepKind {
     }
     // First the operation, then the node: what the node shows is newer than what the agent said.
     const auto operation = context.state.operation;
-    const bool is_adopted = !adopted(context).empty();
+    const auto memo = parsed_or_empty(context.state.memo);
+    const bool is_adopted = !adopted(memo).empty();
     OperationNews news;  // an adopted scavenge is no operation of the agent's
     if (!is_adopted) {
       news = co_await ask_agent(context, operation);
@@ -179,7 +180,7 @@ class ScavengeStep final : public StepKind {
       }
       if (const auto* node = context.node();
           news.kind == OperationNews::Kind::kUnderWay && node != nullptr && node->agent) {
-        co_return judge_under_way(context, *node);  // what the look told is new enough
+        co_return judge_under_way(context, *node, memo);  // what the look told is new enough
       }
     }
     const auto node_name = context.step.node;
@@ -197,9 +198,9 @@ class ScavengeStep final : public StepKind {
               : fmt::format("the node does not answer its agent: {}", fresh->node_problem));
     }
     if (is_adopted) {
-      co_return judge_adopted(context, *fresh);
+      co_return judge_adopted(context, *fresh, memo);
     }
-    co_return judge(context, news, *fresh);
+    co_return judge(context, news, *fresh, memo);
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
@@ -224,26 +225,28 @@ class ScavengeStep final : public StepKind {
  private:
   /// Id of the scavenge that this attempt took over; empty: it started its own.
   static std::string adopted(const StepContext& context) {
-    return parsed_or_empty(context.state.memo).value("adopted", std::string());
+    return adopted(parsed_or_empty(context.state.memo));
   }
+  static std::string adopted(const json& memo) { return memo.value("adopted", std::string()); }
 
   /// By the node's state alone: whoever started it, the point is reached or it is not.
-  static Verdict judge_adopted(const StepContext& context, const api::NodeFacts& facts) {
-    const auto id = adopted(context);
+  static Verdict judge_adopted(const StepContext& context, const api::NodeFacts& facts,
+                               const json& memo) {
+    const auto id = adopted(memo);
     const auto* node = context.node();
     if (facts.running) {
       return running(node != nullptr ? progress_of(*node) : json::object());
     }
-    const auto point = point_of(context, facts);
+    const auto point = point_of(context, facts, memo);
     const bool finished = point && point->number >= 0 && facts.last_finished_point &&
                           facts.last_finished_point->number >= point->number;
     if (finished) {
-      auto out = result_of({{"scavenge_id", id}},
-                           planner::Point{point->number, point->position, point->threshold, ""},
-                           parsed_or_empty(context.state.memo));
+      auto out =
+          result_of({{"scavenge_id", id}},
+                    planner::Point{point->number, point->position, point->threshold, ""}, memo);
       out["adopted"] = id;
       auto ended = done(out);
-      if (makes_point(context)) {
+      if (makes_point(context, memo)) {
         ended.values[kSharedPoint] = point_json(point->number, point->position).dump();
       }
       return ended;
@@ -278,12 +281,13 @@ class ScavengeStep final : public StepKind {
     return ready(memo);
   }
 
-  static Verdict judge_under_way(const StepContext& context, const planner::NodeSnapshot& node) {
+  static Verdict judge_under_way(const StepContext& context, const planner::NodeSnapshot& node,
+                                 const json& memo) {
     auto out = running(progress_of(node));
-    if (!makes_point(context)) {
+    if (!makes_point(context, memo)) {
       return out;
     }
-    const auto before = parsed_or_empty(context.state.memo).value("latestBefore", -1LL);
+    const auto before = memo.value("latestBefore", -1LL);
     const auto& facts = *node.agent;
     const auto take = [&](const planner::Point& point) {
       out.values[kSharedPoint] = point_json(point.number, point.position).dump();
@@ -298,9 +302,8 @@ class ScavengeStep final : public StepKind {
 
   /// The point this intent is about, as far as the node shows it.
   static std::optional<api::ScavengePoint> point_of(const StepContext& context,
-                                                    const api::NodeFacts& facts) {
-    const auto memo = parsed_or_empty(context.state.memo);
-    if (makes_point(context)) {
+                                                    const api::NodeFacts& facts, const json& memo) {
+    if (makes_point(context, memo)) {
       const auto before = memo.value("latestBefore", -1LL);
       if (facts.unfinished && facts.unfinished->point.number > before) {
         return facts.unfinished->point;
@@ -322,10 +325,9 @@ class ScavengeStep final : public StepKind {
   }
 
   static Verdict judge(const StepContext& context, const OperationNews& news,
-                       const api::NodeFacts& facts) {
-    const auto point = point_of(context, facts);
-    const auto memo = parsed_or_empty(context.state.memo);
-    const bool makes = makes_point(context);
+                       const api::NodeFacts& facts, const json& memo) {
+    const auto point = point_of(context, facts, memo);
+    const bool makes = makes_point(context, memo);
     const bool finished = point && facts.last_finished_point &&
                           facts.last_finished_point->number >= point->number &&
                           !(facts.unfinished && facts.unfinished->point.number <= point->number);

@@ -21,6 +21,9 @@ namespace verger::controller::detail {
 using nlohmann::json;
 
 json parsed(const std::string& text) {
+  if (text == "{}") {
+    return json::object();
+  }
   auto value = json::parse(text, nullptr, false);
   return value.is_discarded() ? json::object() : value;
 }
@@ -222,7 +225,8 @@ std::vector<RunEvent> RunDriver::new_values(
   std::vector<RunEvent> out;
   for (const auto& [name, value] : values) {
     const auto known = run_->state.values.find(name);
-    if (known == run_->state.values.end() || parsed(known->second) != parsed(value)) {
+    if (known == run_->state.values.end() ||
+        (known->second != value && parsed(known->second) != parsed(value))) {
       out.push_back({std::string(events::kRunValue), {{"name", name}, {"value", parsed(value)}}});
     }
   }

@@ -9,6 +9,9 @@ namespace verger::controller::detail {
 using nlohmann::json;
 
 json parsed_or_empty(const std::string& text) {
+  if (text == "{}") {
+    return json::object();
+  }
   auto value = json::parse(text, nullptr, false);
   return value.is_object() ? value : json::object();
 }
@@ -46,8 +49,11 @@ bool policy_lets_stop(const planner::Step& step, Interrupt why) {
 }
 
 bool makes_point(const StepContext& context) {
+  return makes_point(context, parsed_or_empty(context.state.memo));
+}
+
+bool makes_point(const StepContext& context, const json& memo) {
   const auto target = text_parameter(context.step, "target");
-  const auto memo = parsed_or_empty(context.state.memo);
   if (memo.contains("makesPoint")) {
     return memo["makesPoint"].get<bool>();
   }

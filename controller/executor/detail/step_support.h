@@ -22,6 +22,8 @@ bool policy_lets_stop(const planner::Step& step, Interrupt why);
 /// The step makes the run's scavenge point: the one that is to make it, or, where that one's turn
 /// was put off or left out, the next. Settled when the step prepares, then told by its memo.
 bool makes_point(const StepContext& context);
+/// The same, where the step's memo has been read.
+bool makes_point(const StepContext& context, const nlohmann::json& memo);
 
 /// Number of the point the run is about; -1 where nobody saw it.
 std::int64_t shared_point(const StepContext& context);

@@ -39,9 +39,9 @@ void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
   const auto& state = state_of(step);
   auto& told = run_->progress_told[step.id];
   const bool memo_is_new = !parsed(verdict.memo).empty();
-  const bool changed = parsed(state.progress) != parsed(verdict.note);
   const bool due = monotonic() - told >= core_->parts.options.progress_interval;
-  if (state.status == StepStatus::kUnknown || memo_is_new || (changed && due)) {
+  if (state.status == StepStatus::kUnknown || memo_is_new ||
+      (due && parsed(state.progress) != parsed(verdict.note))) {
     told = monotonic();
     news.push_back(new_event(
         events::kStepProgress,
