@@ -48,7 +48,10 @@ struct Notifier::Impl {
     if (!may_be_told(event)) {
       return std::nullopt;
     }
-    const auto document = api::JsonDocument::parse(event.data, "event");
+    // A run's first event is its whole plan, and says nothing that is asked for here.
+    const std::string_view data =
+        event.type == events::kRunStarted ? std::string_view("{}") : event.data;
+    const auto document = api::JsonDocument::parse(data, "event");
     if (!document) {
       return std::nullopt;
     }

@@ -43,7 +43,7 @@ Result<void> PolicyBook::load() {
   return {};
 }
 
-Result<void> PolicyBook::fold(const JournalEvent& event) {
+Result<void> PolicyBook::fold(const JournalEvent& event, const SchedulePolicy* known) {
   auto& entry = entries_[event.stream.substr(kPolicyStreams.size())];
   entry.revision = event.revision;
   ++version_;
@@ -55,7 +55,8 @@ Result<void> PolicyBook::fold(const JournalEvent& event) {
   if (event.type != events::kPolicyApplied || !data.is_object()) {
     return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
   }
-  auto policy = parse(data.value("yaml", std::string()));
+  const auto yaml = data.value("yaml", std::string());
+  auto policy = known != nullptr && known->source == yaml ? *known : parse(yaml);
   if (!policy) {
     return Error{Errc::kCorruption, fmt::format("this controller cannot read the policy: {}",
                                                 to_text(policy.error()))};
@@ -67,7 +68,7 @@ Result<void> PolicyBook::fold(const JournalEvent& event) {
 }
 
 Result<void> PolicyBook::append(std::string_view name, NewEvent event,
-                                std::optional<Revision> expected) {
+                                std::optional<Revision> expected, const SchedulePolicy* known) {
   const auto found = entries_.find(name);
   const auto revision = found == entries_.end() ? Revision(0) : found->second.revision;
   if (expected && *expected != revision) {
@@ -77,7 +78,7 @@ Result<void> PolicyBook::append(std::string_view name, NewEvent event,
                              name, revision.value(), expected->value(), name)};
   }
   return append_and_fold(journal_, stream_of_policy(name), epoch_, revision, {std::move(event)},
-                         [this](const auto& written) { return fold(written); });
+                         [&](const auto& written) { return fold(written, known); });
 }
 
 Result<StoredPolicy> PolicyBook::apply(SchedulePolicy policy, std::string by,
@@ -89,7 +90,7 @@ Result<StoredPolicy> PolicyBook::apply(SchedulePolicy policy, std::string by,
   VERGER_CHECK(append(name,
                       {std::string(events::kPolicyApplied),
                        json{{"yaml", policy.source}, {"by", std::move(by)}}.dump()},
-                      expected));
+                      expected, &policy));
   return find(name);
 }
 

@@ -77,8 +77,10 @@ class PolicyBook final : public WorkingHours {
     bool limited = false;
     Instant looked_at;
   };
-  Result<void> fold(const JournalEvent& event);
-  Result<void> append(std::string_view name, NewEvent event, std::optional<Revision> expected);
+  /// `known`: a policy that has been read from its text already.
+  Result<void> fold(const JournalEvent& event, const SchedulePolicy* known = nullptr);
+  Result<void> append(std::string_view name, NewEvent event, std::optional<Revision> expected,
+                      const SchedulePolicy* known = nullptr);
 
   Journal& journal_;
   ControllerEpoch epoch_;
