@@ -7,6 +7,8 @@
 
 #include "controller/journal/append_and_fold.h"
 #include "engine/base/secret.h"
+#include "nodeagent/api/json_view.h"
+#include "nodeagent/api/json_writer.h"
 #include "nodeagent/http/loopback.h"
 
 namespace verger::controller {
@@ -155,36 +157,43 @@ std::vector<Token> Access::tokens() const {
 
 Result<Sequence> Access::asked(const Principal& principal, const http::Request& request,
                                std::string_view route) {
-  const auto body = json::parse(request.body, nullptr, false);
+  const auto body = api::JsonDocument::parse(request.body, "body");
+  const auto reason = body ? body->root().find("reason") : std::nullopt;
   const auto target = http::parse_target(request.target);
-  json data{{"by", principal.name},
-            {"role", to_string(principal.role)},
-            {"from", request.peer.address},
-            {"method", request.method},
-            {"target", target ? target->path : std::string()},
-            {"route", route},
-            {"reason", ""},
-            {"plan", ""}};
-  if (body.is_object() && body.contains("reason") && body["reason"].is_string()) {
-    data["reason"] = body["reason"];
+  auto why = reason && reason->is_string() ? reason->string() : std::string();
+  if (const auto told = request.headers.get("Verger-Reason"); told && why.empty()) {
+    why = http::percent_decode(*told).value_or(std::string(*told));
   }
-  if (const auto why = request.headers.get("Verger-Reason"); why && data["reason"] == "") {
-    data["reason"] = http::percent_decode(*why).value_or(std::string(*why));
-  }
-  if (target && target->segments.size() == 5 && target->segments[2] == "plans") {
-    data["plan"] = target->segments[3];
-  }
-  VERGER_TRY(const auto written,
-             journal_.append(kAuditStream, kAnyRevision,
-                             {NewEvent{std::string(events::kAuditAsked), data.dump()}}, epoch_));
+  const bool is_of_plan = target && target->segments.size() == 5 && target->segments[2] == "plans";
+  auto data = api::JsonWriter()
+                  .begin_object()
+                  .member("by", principal.name)
+                  .member("from", request.peer.address)
+                  .member("method", request.method)
+                  .member("plan", is_of_plan ? target->segments[3] : std::string())
+                  .member("reason", why)
+                  .member("role", to_string(principal.role))
+                  .member("route", route)
+                  .member("target", target ? target->path : std::string())
+                  .end_object()
+                  .take();
+  VERGER_TRY(
+      const auto written,
+      journal_.append(kAuditStream, kAnyRevision,
+                      {NewEvent{std::string(events::kAuditAsked), std::move(data)}}, epoch_));
   return written.back().sequence;
 }
 
 void Access::answered(Sequence asked, int status) {
-  const json data{{"asked", asked.value()}, {"status", status}};
+  auto data = api::JsonWriter()
+                  .begin_object()
+                  .member("asked", asked.value())
+                  .member("status", status)
+                  .end_object()
+                  .take();
   if (const auto noted =
           journal_.append(kAuditStream, kAnyRevision,
-                          {NewEvent{std::string(events::kAuditAnswered), data.dump()}}, epoch_);
+                          {NewEvent{std::string(events::kAuditAnswered), std::move(data)}}, epoch_);
       !noted) {
     log_.warning("the audit does not tell how a request was answered",
                  {{"asked", std::to_string(asked.value())},
