@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,15 +26,23 @@ constexpr std::uint64_t below(std::uint64_t bytes, std::uint64_t c) {
   return (bytes - kOnes * c) & ~bytes & kHighs;
 }
 
-/// Of eight characters: whether some of them may need it; never false where one does.
-inline bool may_need_escape(std::uint64_t eight) {
-  return (below(eight, 0x20) | below(eight ^ (kOnes * '"'), 1) |
-          below(eight ^ (kOnes * '\\'), 1)) != 0;
+/// Of eight characters: the high bit of the first that needs an escape; behind it, any.
+inline std::uint64_t first_escape(std::uint64_t eight) {
+  return below(eight, 0x20) | below(eight ^ (kOnes * '"'), 1) | below(eight ^ (kOnes * '\\'), 1);
 }
 
+/// Which of eight characters the lowest high bit is of, where the first is in the lowest byte.
+inline std::size_t place_of(std::uint64_t high_bit) {
+  return static_cast<std::size_t>(std::countr_zero(high_bit)) / 8;
+}
+
+/// With the first character in the lowest byte.
 inline std::uint64_t eight_at(const char* text) {
   std::uint64_t word = 0;
   std::memcpy(&word, text, sizeof word);
+  if constexpr (std::endian::native == std::endian::big) {
+    word = __builtin_bswap64(word);
+  }
   return word;
 }
 
@@ -42,9 +51,10 @@ inline std::uint64_t eight_at(const char* text) {
 /// How many characters there are before the first that needs an escape.
 inline std::size_t plain_length(std::string_view text) {
   std::size_t at = 0;
-  while (text.size() - at >= 8 &&
-         !json_escape::may_need_escape(json_escape::eight_at(text.data() + at))) {
-    at += 8;
+  for (; text.size() - at >= 8; at += 8) {
+    if (const auto found = json_escape::first_escape(json_escape::eight_at(text.data() + at))) {
+      return at + json_escape::place_of(found);
+    }
   }
   while (at < text.size() && !json_escape::needs_escape(text[at])) {
     ++at;
@@ -55,12 +65,11 @@ inline std::size_t plain_length(std::string_view text) {
 /// The same, but also before the first that is no ASCII.
 inline std::size_t plain_ascii_length(std::string_view text) {
   std::size_t at = 0;
-  while (text.size() - at >= 8) {
+  for (; text.size() - at >= 8; at += 8) {
     const auto eight = json_escape::eight_at(text.data() + at);
-    if ((eight & json_escape::kHighs) != 0 || json_escape::may_need_escape(eight)) {
-      break;
+    if (const auto found = (eight & json_escape::kHighs) | json_escape::first_escape(eight)) {
+      return at + json_escape::place_of(found);
     }
-    at += 8;
   }
   while (at < text.size() && !json_escape::needs_escape(text[at]) &&
          static_cast<unsigned char>(text[at]) < 0x80) {
