@@ -141,17 +141,19 @@ void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
 }
 
 using Limit = std::optional<std::chrono::milliseconds>;
+/// A large thing that goes through many hands.
+using SharedRaw = std::shared_ptr<Raw>;
 
 /// Lets `work` fill `raw`, until `limit` at most: then `late` says so in it.
-net::awaitable<Raw> fill(http::Timers* timers, Limit limit, std::shared_ptr<Raw> raw,
-                         net::awaitable<void> work, void (*late)(Raw&)) {
+net::awaitable<SharedRaw> fill(http::Timers* timers, Limit limit, SharedRaw raw,
+                               net::awaitable<void> work, void (*late)(Raw&)) {
   using net::experimental::awaitable_operators::operator||;
   if (!limit) {
     co_await std::move(work);
   } else if ((co_await (std::move(work) || timers->sleep_for(*limit))).index() == 1) {
     late(*raw);
   }
-  co_return std::move(*raw);  // whoever was late has been cancelled and has ended
+  co_return raw;  // whoever was late has been cancelled and has ended
 }
 
 void node_is_late(Raw& raw) {
@@ -166,9 +168,8 @@ void agent_is_late(Raw& raw) {
   }
 }
 
-net::awaitable<void> ask_node(std::shared_ptr<Raw> into, std::shared_ptr<Peers> peers,
-                              ClusterNode config, Clock* clock, std::shared_ptr<Memory> memory,
-                              Depth depth) {
+net::awaitable<void> ask_node(SharedRaw into, std::shared_ptr<Peers> peers, ClusterNode config,
+                              Clock* clock, std::shared_ptr<Memory> memory, Depth depth) {
   auto& raw = *into;
   auto& node = raw.node;
   const auto before = clock->now();
@@ -213,8 +214,8 @@ net::awaitable<void> ask_node(std::shared_ptr<Raw> into, std::shared_ptr<Peers> 
   }
 }
 
-net::awaitable<void> ask_for_facts(std::shared_ptr<Raw> into, std::shared_ptr<Peers> peers,
-                                   ClusterNode config, Clock* clock) {
+net::awaitable<void> ask_for_facts(SharedRaw into, std::shared_ptr<Peers> peers, ClusterNode config,
+                                   Clock* clock) {
   auto& raw = *into;
   const auto before = clock->now();
   const auto facts = co_await peers->facts(config.name);
@@ -253,10 +254,10 @@ bool differ(const std::string& a, const std::string& b) {
 }
 
 /// Node and agent side by side, then one picture.
-net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
-                        http::Timers* timers, std::shared_ptr<Memory> memory, Depth depth,
-                        Limit limit) {
-  std::vector<net::awaitable<Raw>> questions;
+net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
+                              http::Timers* timers, std::shared_ptr<Memory> memory, Depth depth,
+                              Limit limit) {
+  std::vector<net::awaitable<SharedRaw>> questions;
   const auto of_node = std::make_shared<Raw>();
   of_node->node.name = config.name;
   of_node->node.url = config.url;
@@ -270,10 +271,10 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
     questions.push_back(fill(timers, limit, of_agent, ask_for_facts(of_agent, peers, config, clock),
                              &agent_is_late));
   }
-  auto answers = co_await gather(std::move(questions));
-  Raw raw = std::move(answers[0]);
+  const auto answers = co_await gather(std::move(questions));
+  auto& raw = *answers[0];
   if (answers.size() > 1) {
-    auto& agent = answers[1];
+    auto& agent = *answers[1];
     raw.node.agent_answered = agent.node.agent_answered;
     raw.node.agent_problem = std::move(agent.node.agent_problem);
     raw.node.agent = std::move(agent.node.agent);
@@ -305,7 +306,7 @@ net::awaitable<Raw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock*
                       agent.node.version, raw.node.version);
     }
   }
-  co_return raw;
+  co_return answers[0];
 }
 
 /// Without the credentials that were registered nothing can be done there: nobody is asked.
@@ -336,14 +337,19 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Memory
   }
   auto peers = std::make_shared<Peers>(network, config);
   auto* clock = &network.clock;
-  std::vector<net::awaitable<Raw>> questions;
+  std::vector<net::awaitable<SharedRaw>> questions;
   questions.reserve(config.nodes.size());
   for (const auto& node : config.nodes) {
     const bool near = closely_at.empty() || closely_at == node.name;
     questions.push_back(
         ask(peers, node, clock, &network.timers, memory, near ? depth : Depth::kGossip, limit));
   }
-  co_return co_await gather(std::move(questions));
+  std::vector<Raw> raws;
+  raws.reserve(config.nodes.size());
+  for (const auto& answer : co_await gather(std::move(questions))) {
+    raws.push_back(std::move(*answer));
+  }
+  co_return raws;
 }
 
 }  // namespace
