@@ -73,25 +73,34 @@ constexpr Route kRoutes[] = {
      ""},
 };
 
+/// Takes the first part off a path that is not empty.
+std::string_view next_part(std::string_view& path) {
+  path.remove_prefix(1);
+  const auto part = path.substr(0, path.find('/'));
+  path.remove_prefix(part.size());
+  return part;
+}
+
 /// How exactly a route fits: fixed parts count; -1: not at all.
 int fit(const Route& route, std::span<const std::string> segments) {
-  const auto parts = path_parts(route.path);
-  if (parts.size() != segments.size()) {
-    return -1;
-  }
   int fixed = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (is_variable(parts[i])) {
-      if (segments[i].empty()) {
+  auto rest = route.path;
+  for (const auto& segment : segments) {
+    if (rest.empty()) {
+      return -1;
+    }
+    const auto part = next_part(rest);
+    if (is_variable(part)) {
+      if (segment.empty()) {
         return -1;
       }
-    } else if (parts[i] == segments[i]) {
+    } else if (part == segment) {
       ++fixed;
     } else {
       return -1;
     }
   }
-  return fixed;
+  return rest.empty() ? fixed : -1;
 }
 
 }  // namespace
@@ -115,10 +124,7 @@ std::span<const Route> api_routes() { return kRoutes; }
 std::vector<std::string_view> path_parts(std::string_view path) {
   std::vector<std::string_view> out;
   while (path.starts_with('/')) {
-    path.remove_prefix(1);
-    const auto end = path.find('/');
-    out.push_back(path.substr(0, end));
-    path = end == std::string_view::npos ? "" : path.substr(end);
+    out.push_back(next_part(path));
   }
   return out;
 }

@@ -73,6 +73,8 @@ class JsonView {
 
   /// Of a list or an object: it has nothing in it.
   [[nodiscard]] bool is_empty() const { return element().length == 0; }
+  /// Of a list or an object: how many values it has.
+  [[nodiscard]] std::size_t size() const { return element().length; }
   /// The last member of that name.
   [[nodiscard]] std::optional<JsonView> find(std::string_view name) const;
   /// The names of an object's members, strings; empty where it is none.

@@ -191,6 +191,9 @@ Result<Gossip> parse_gossip(std::string_view body) {
   Gossip gossip;
   Fields fields(document.root(), "gossip");
   fields.require("members");
+  if (const auto members = fields.find("members"); members && members->is_array()) {
+    gossip.members.reserve(members->size());
+  }
   fields.each("members", [&](JsonView element, const std::string& where) -> Result<void> {
     VERGER_TRY(auto member, parse_member(element, where));
     gossip.members.push_back(std::move(member));

@@ -29,6 +29,9 @@ int hex_value(char c) {
 enum class Plus : std::uint8_t { kLiteral, kSpace };
 
 Result<std::string> percent_decode(std::string_view text, Plus plus) {
+  if (text.find_first_of("%+") == std::string_view::npos) {
+    return std::string(text);
+  }
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
