@@ -88,19 +88,18 @@ void Mishaps::begin() {
   over_ = false;
   const int mine = ++generation_;
   world_.schedule(duration_, [this, mine] { over_ = over_ || mine == generation_; });
-  next();
+  const auto gap = 2 * static_cast<std::uint64_t>(mean_gap_.count());
+  next(std::min(gap, density_.first_within_ms));
 }
 
-void Mishaps::next() {
+void Mishaps::next(std::uint64_t within_ms) {
   const int mine = generation_;
-  world_.schedule(
-      milliseconds(1 + random_.below(2 * static_cast<std::uint64_t>(mean_gap_.count()))),
-      [this, mine] {
-        if (mine == generation_ && !over_) {
-          carry_out();
-          next();
-        }
-      });
+  world_.schedule(milliseconds(1 + random_.below(within_ms)), [this, mine] {
+    if (mine == generation_ && !over_) {
+      carry_out();
+      next(2 * static_cast<std::uint64_t>(mean_gap_.count()));
+    }
+  });
 }
 
 void Mishaps::later(std::uint64_t longest_ms, std::function<void()> action) {

@@ -37,14 +37,17 @@ class Mishaps {
     std::uint64_t failpoints;  ///< the same at a failpoint
     std::uint64_t writes;      ///< and at a write of a journal
     unsigned least_lost;       ///< of thousand messages
+    std::uint64_t first_within_ms;
   };
-  static constexpr Density kLong{.events = 200, .failpoints = 6, .writes = 10, .least_lost = 10};
-  static constexpr Density kBrief{.events = 60, .failpoints = 3, .writes = 5, .least_lost = 150};
+  static constexpr Density kLong{
+      .events = 200, .failpoints = 6, .writes = 10, .least_lost = 10, .first_within_ms = 60'000};
+  static constexpr Density kBrief{
+      .events = 60, .failpoints = 3, .writes = 5, .least_lost = 150, .first_within_ms = 250};
   void choose();
   void choose_few();
   /// Some kinds need what not every site has.
   [[nodiscard]] bool can_happen(std::string_view kind) const;
-  void next();
+  void next(std::uint64_t within_ms);
   void carry_out();
   void network(const std::string& kind);
   void hold_operation();

@@ -55,7 +55,7 @@ constexpr std::uint64_t kLongOneIn = 24;
 std::size_t voters_of(bool brief, Random& random) {
   const auto kind = random.below(20);
   if (brief) {
-    return kind < 16 ? 1 : 3;
+    return kind < 17 ? 1 : 3;
   }
   return kind < 15 ? 3 : kind < 18 ? 5 : kind < 19 ? 4 : 1;
 }
@@ -70,7 +70,7 @@ void choose_cluster(SiteOptions& site, bool brief, Random& random) {
   }
   site.model.version = random.below(4) == 0 ? "24.10.4" : "24.6.0";
   site.agents = random.below(10) != 0;
-  site.sqlite = random.below(40) == 0;
+  site.sqlite = random.below(brief ? 80 : 40) == 0;
   site.second_controller = !site.sqlite && site.agents && random.below(4) == 0;
 }
 
