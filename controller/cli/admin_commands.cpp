@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <ostream>
 
@@ -99,51 +100,112 @@ int export_audit(const CliContext& context) {
   return verified ? kDone : context.fail(verified.error());
 }
 
-/// "plan", "plan scavenge" ...: what may follow each of them.
-void collect(const CLI::App& app, const std::string& path,
-             std::vector<std::pair<std::string, std::string>>& out) {
-  std::string words;
+/// What may follow "plan", "plan scavenge" ....
+struct Follows {
+  std::string path;
+  std::string commands{};
+  std::string options{};
+  std::vector<std::pair<std::string, std::string>> choices{};  ///< of options that take few words
+  bool files = false;
+};
+
+/// "TEXT:{rolling,concurrent}" -> "rolling concurrent"
+std::string choices_of(const CLI::Option& option) {
+  const auto type = option.get_type_name();
+  const auto begin = type.find('{');
+  const auto end = type.find('}', begin == std::string::npos ? 0 : begin);
+  auto words = begin == std::string::npos || end == std::string::npos
+                   ? std::string()
+                   : type.substr(begin + 1, end - begin - 1);
+  std::ranges::replace(words, ',', ' ');
+  return words;
+}
+
+void collect(const CLI::App& app, const std::string& path, std::vector<Follows>& out) {
+  Follows here{.path = path};
+  const auto add = [](std::string& words, const std::string& word) {
+    words += (words.empty() ? "" : " ") + word;
+  };
   for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    words += (words.empty() ? "" : " ") + sub->get_name();
+    add(here.commands, sub->get_name());
   }
   for (const auto* option : app.get_options()) {
+    if (option->get_group().empty()) {
+      continue;  // hidden
+    }
+    const auto choices = choices_of(*option);
+    std::vector<std::string> names;
     for (const auto& name : option->get_lnames()) {
-      words += (words.empty() ? "--" : " --") + name;
+      add(here.options, "--" + name);
+      names.push_back("--" + name);
+    }
+    for (const auto& name : option->get_snames()) {
+      names.push_back("-" + name);
+    }
+    if (option->get_positional() && names.empty()) {
+      here.files = here.files || option->get_name().contains("FILE");
+      add(here.commands, choices);
+    }
+    for (const auto& name : names) {
+      if (!choices.empty()) {
+        here.choices.emplace_back(name, choices);
+      }
     }
   }
-  out.emplace_back(path, words);
+  out.push_back(std::move(here));
   for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     collect(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(), out);
   }
 }
 
+/// The options of the whole program may stand anywhere.
+std::vector<Follows> all_that_follow(const CLI::App& app) {
+  std::vector<Follows> all;
+  collect(app, "", all);
+  const auto common = all.front();
+  for (auto& each : all) {
+    if (!each.path.empty()) {
+      each.options += " " + common.options.substr(common.options.find(' ') + 1);  // one --help
+      each.choices.insert(each.choices.end(), common.choices.begin(), common.choices.end());
+    }
+  }
+  return all;
+}
+
 std::string bash_completion(const CLI::App& app) {
-  std::vector<std::pair<std::string, std::string>> words;
-  collect(app, "", words);
   std::string out = R"sh(_verger() {
-  local cur=${COMP_WORDS[COMP_CWORD]} path="" word
+  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" word words
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       -*) ;;
-      *) case " $(_verger_words "$path") " in *" $word "*) path="${path:+$path }$word" ;; esac ;;
+      *) case " $(_verger_words "$path" commands) " in *" $word "*) path="${path:+$path }$word" ;; esac ;;
     esac
   done
-  COMPREPLY=($(compgen -W "$(_verger_words "$path")" -- "$cur"))
+  words=$(_verger_words "$path" "$before")
+  case $cur in
+    -*) words=$(_verger_words "$path" options) ;;
+    *) [ -n "$words" ] || words=$(_verger_words "$path" commands) ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
 _verger_words() {
-  case "$1" in
+  case "$1:$2" in
 )sh";
-  for (const auto& [path, list] : words) {
-    out += fmt::format("    \"{}\") echo \"{}\" ;;\n", path, list);
+  for (const auto& each : all_that_follow(app)) {
+    out += fmt::format("    \"{}:commands\") echo \"{}\" ;;\n", each.path, each.commands);
+    out += fmt::format("    \"{}:options\") echo \"{}\" ;;\n", each.path, each.options);
+    for (const auto& [option, choices] : each.choices) {
+      out += fmt::format("    \"{}:{}\") echo \"{}\" ;;\n", each.path, option, choices);
+    }
   }
-  return out + "  esac\n}\ncomplete -F _verger verger\n";
+  // Names of files where there is nothing else to say.
+  return out + "  esac\n}\ncomplete -o default -F _verger verger\n";
 }
 
 std::string fish_completion(const CLI::App& app) {
-  std::vector<std::pair<std::string, std::string>> words;
-  collect(app, "", words);
   std::string out = "complete -c verger -f\n";
-  for (const auto& [path, list] : words) {
+  for (const auto& each : all_that_follow(app)) {
+    const auto& path = each.path;
     std::string condition = path.empty() ? "__fish_use_subcommand" : "";
     for (std::size_t begin = 0; begin < path.size();) {
       const auto end = std::min(path.find(' ', begin), path.size());
@@ -151,7 +213,13 @@ std::string fish_completion(const CLI::App& app) {
                                path.substr(begin, end - begin));
       begin = end + 1;
     }
-    out += fmt::format("complete -c verger -n '{}' -a '{}'\n", condition, list);
+    out += fmt::format("complete -c verger -n '{}' {}-a '{} {}'\n", condition,
+                       each.files ? "-F " : "", each.commands, each.options);
+    for (const auto& [option, choices] : each.choices) {
+      const bool is_long = option.starts_with("--");
+      out += fmt::format("complete -c verger -n '{}' -{} {} -xa '{}'\n", condition,
+                         is_long ? "l" : "s", option.substr(is_long ? 2 : 1), choices);
+    }
   }
   return out;
 }
