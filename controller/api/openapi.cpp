@@ -85,7 +85,7 @@ constexpr Schema kSchemas[] = {
      "finished_at:time?! attempts:integer! progress:Progress?! result:object?!"},
     {"WaitedFor",
      "gate:string! code:string! node:string! reason:string! value:string! limit:string! "
-     "since:time!"},
+     "since:time! alert_at:time?!"},
     {"Progress",
      "phase:string! chunks_done:integer! chunks_total:integer! bytes_saved:integer! "
      "chunks_per_hour:number?!"},

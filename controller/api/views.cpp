@@ -136,13 +136,27 @@ json parameters_of(const planner::Policy& policy) {
           {"strategy", to_string(policy.scavenge.strategy)}};
 }
 
-json step_of_run(const planner::Step& step, const StepState& state) {
+/// With the time at which a person is told; of closed hours nobody is.
+json waiting_for(const StepState& state, const planner::Policy& policy) {
+  auto gates = json::parse(state.gates, nullptr, false);
+  for (auto& gate : gates) {
+    const auto since = parse_ticks(gate.value("since", std::string()));
+    gate["alert_at"] =
+        since && gate.value("gate", std::string()) != "hours"
+            ? json(format_ticks(
+                  Ticks(since->value() + policy.scavenge.gate_deadline_ms * kTicksPerMillisecond)))
+            : json();
+  }
+  return gates;
+}
+
+json step_of_run(const planner::Step& step, const StepState& state, const planner::Policy& policy) {
   return {{"id", step.id},
           {"kind", step.kind},
           {"node", step.node},
           {"state", to_string(state.status)},
           {"reason", state.reason},
-          {"waiting_for", json::parse(state.gates, nullptr, false)},
+          {"waiting_for", waiting_for(state, policy)},
           {"outcomes", json::parse(state.outcomes, nullptr, false)},
           {"since", time_or_null(state.since)},
           {"started_at", time_or_null(state.started)},
@@ -240,7 +254,8 @@ json run(const RunState& run) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
         const auto found = run.steps.find(step.id);
-        steps.push_back(step_of_run(step, found == run.steps.end() ? StepState{} : found->second));
+        steps.push_back(step_of_run(step, found == run.steps.end() ? StepState{} : found->second,
+                                    run.plan->policy));
       }
     }
     const auto state = run.stages.find(stage.id);

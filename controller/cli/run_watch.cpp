@@ -181,6 +181,8 @@ void print_gates(const CliContext& context, const json& run) {
                {"since"},
                {"why", Table::Align::kWrap}});
   bool any = false;
+  std::string alert_at;  // the first
+  std::string node;
   for (const auto& stage : list_of(run, "stages")) {
     for (const auto& step : list_of(stage, "steps")) {
       if (text_of(step, "state") != "waiting") {
@@ -188,6 +190,11 @@ void print_gates(const CliContext& context, const json& run) {
       }
       for (const auto& gate : list_of(step, "waiting_for")) {
         any = true;
+        const auto at = text_of(gate, "alert_at");
+        if (!at.empty() && (alert_at.empty() || at < alert_at)) {
+          alert_at = at;
+          node = text_of(step, "node");
+        }
         table.add({text_of(gate, "gate"), text_of(gate, "node"), text_of(gate, "value"),
                    text_of(gate, "limit"), text_of(gate, "since").substr(0, 19),
                    text_of(gate, "reason")});
@@ -196,6 +203,13 @@ void print_gates(const CliContext& context, const json& run) {
   }
   if (any) {
     table.print(context.out);
+  }
+  if (!alert_at.empty()) {
+    context.out << fmt::format("where it is still closed, a person is told at {} UTC",
+                               alert_at.substr(0, 16));
+    context.out << (node.empty() ? "\n"
+                                 : fmt::format("; to leave {0} out: verger run skip {1} {0}\n",
+                                               node, short_id(text_of(run, "id"))));
   }
 }
 

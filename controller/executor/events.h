@@ -24,7 +24,7 @@ inline constexpr std::string_view kRunValue =
 inline constexpr std::string_view kNodeSkipped = "node-skipped";  ///< {node, by, reason}
 inline constexpr std::string_view kLeaderMoved = "leader-moved";  ///< {from, to, planned}
 inline constexpr std::string_view kLeaderSeen = "leader-seen";    ///< {node}: the first settled one
-inline constexpr std::string_view kAlert = "alert";               ///< {step, reason}
+inline constexpr std::string_view kAlert = "alert";               ///< {step, key, reason}
 
 inline constexpr std::string_view kStageStarted = "stage-started";  ///< {stage}
 inline constexpr std::string_view kStagePutOff = "stage-put-off";   ///< {stage, reason}

@@ -12,11 +12,21 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr std::size_t kEventsAtOnce = 1'000;
 
 // The members of each part, named once for writing and for reading. The plan, and what follows from
 // it at once, come from the stream's first event.
+template <class Archive, class Phase>
+  requires std::is_same_v<std::remove_const_t<Phase>, PhaseSeen>
+void members(Archive& archive, Phase& phase) {
+  archive("phase", phase.phase);
+  archive("first_chunk", phase.first_chunk);
+  archive("chunk", phase.chunk);
+  archive("since", phase.since);
+  archive("at", phase.at);
+}
+
 template <class Archive, class Step>
   requires std::is_same_v<std::remove_const_t<Step>, StepState>
 void members(Archive& archive, Step& step) {
@@ -27,6 +37,7 @@ void members(Archive& archive, Step& step) {
   archive("memo", step.memo);
   archive("result", step.result);
   archive("progress", step.progress);
+  archive("phase", step.phase);
   archive("reason", step.reason);
   archive("outcomes", step.outcomes);
   archive("gates", step.gates);
@@ -72,6 +83,7 @@ void members(Archive& archive, State& run) {
   archive("skipped_nodes", run.skipped_nodes);
   archive("moves", run.moves);
   archive("alerts", run.alerts);
+  archive("alerted", run.alerted);
   archive("leader", run.leader);
   archive("ended_at", run.ended_at);
 }

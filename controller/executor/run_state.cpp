@@ -172,6 +172,7 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
     state.moves.push_back(std::move(move));
   } else if (type == events::kAlert) {
     state.alerts.push_back(reason);
+    state.alerted.insert(data.value("key", std::string()));
   } else {
     return false;
   }

@@ -131,7 +131,8 @@ struct RunState {
   std::set<std::string> skipped_nodes;
   std::vector<LeaderMove> moves;
   std::vector<std::string> alerts;
-  std::string leader;  ///< name of the node that was last seen settled as leader
+  std::set<std::string> alerted;  ///< "step/what", so that each alert comes once
+  std::string leader;             ///< name of the node that was last seen settled as leader
   Revision revision;
   Ticks started_at;
   std::optional<Ticks> ended_at;

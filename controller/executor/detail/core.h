@@ -63,7 +63,6 @@ struct Run {
   std::map<std::string, BackOff> back_off;         ///< by step
   std::map<std::string, Monotonic> waiting_since;  ///< by step
   std::map<std::string, Monotonic> silent_since;   ///< by node
-  std::vector<std::string> alerted;                ///< "step/what", so that each alert comes once
   bool in_trouble = false;                         ///< an event could not be journaled
   bool group_failed = false;                       ///< steps beside it must not start
 

@@ -176,12 +176,11 @@ void RunDriver::track_silence(const planner::ClusterSnapshot& snapshot) {
 
 void RunDriver::alert_once(std::string_view step, std::string_view what, std::string reason) {
   auto key = fmt::format("{}/{}", step, what);
-  if (std::ranges::find(run_->alerted, key) != run_->alerted.end()) {
+  if (run_->state.alerted.contains(key)) {
     return;
   }
-  run_->alerted.push_back(std::move(key));
   core_->parts.network.log.warning(reason, {{"run", run_->state.id}, {"step", std::string(step)}});
-  record(events::kAlert, {{"step", step}, {"reason", std::move(reason)}});
+  record(events::kAlert, {{"step", step}, {"key", std::move(key)}, {"reason", std::move(reason)}});
 }
 
 StepKind& RunDriver::kind_of(const planner::Step& step) const {

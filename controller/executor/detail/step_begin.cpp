@@ -34,6 +34,19 @@ std::string_view to_string(ActAnswer::Kind kind) {
   return "unknown";
 }
 
+/// How long the oldest of the gates has been closed that hold the step up, its hours not among
+/// them.
+std::chrono::milliseconds closed_for(const std::string& gates, Ticks now) {
+  std::int64_t oldest = now.value();
+  for (const auto& gate : json::parse(gates, nullptr, false)) {
+    const auto since = gate.is_object() && gate.value("gate", std::string()) != "hours"
+                           ? parse_ticks(gate.value("since", std::string()))
+                           : Result<Ticks>(now);
+    oldest = std::min(oldest, since ? since->value() : now.value());
+  }
+  return std::chrono::milliseconds((now.value() - oldest) / kTicksPerMillisecond);
+}
+
 /// While nothing but its hours holds a step back, the cluster is looked at only now and then: for
 /// those who watch the run, and for whatever a person should be told of.
 constexpr std::chrono::seconds kLookWhileClosed{30};
@@ -104,7 +117,11 @@ net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
                                               const planner::Step& step, std::string reason,
                                               json gates) {
   tell_waiting(step, reason, std::move(gates));
-  const auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());
+  auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());
+  if (is_new) {
+    // Before this controller's start there may have been another.
+    since->second -= closed_for(state_of(step).gates, core_->parts.network.clock.now());
+  }
   const auto limit = run_->state.plan->policy.scavenge.gate_deadline_ms;
   if (monotonic() - since->second >= std::chrono::milliseconds(limit)) {
     alert_once(step.id, "gate",

@@ -384,5 +384,27 @@ TEST_F(Intents, APassedDeadlineIsToldAndThePersonDecides) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
 }
 
+TEST_F(Intents, AControllerThatStartsAnewGoesOnCountingHowLongAGateIsClosed) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.gate_deadline_ms = 60'000;
+  const auto run = start(policy);
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); }));
+  h_.cluster.node("n3").writer = 0;  // it lags
+  h_.cluster.node("n1").writer = std::int64_t{1} << 40U;
+  for (int i = 0; i < 2; ++i) {
+    h_.run_until([] { return false; }, std::chrono::seconds(40));
+    if (i == 0) {
+      EXPECT_TRUE(h_.state(run).alerts.empty());
+      h_.crash();
+      h_.boot();
+    }
+  }
+  ASSERT_EQ(h_.state(run).alerts.size(), 1U) << "after 80 seconds in all";
+  h_.crash();
+  h_.boot();
+  h_.run_until([] { return false; }, std::chrono::seconds(40));
+  EXPECT_EQ(h_.state(run).alerts.size(), 1U) << "once, whoever counts";
+}
+
 }  // namespace
 }  // namespace verger::controller
