@@ -371,6 +371,8 @@ TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
 
 TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
   a_.h.cluster.scavenge_takes = std::chrono::minutes(1);
+  EXPECT_THAT(a_.call("GET", "/metrics").body,
+              HasSubstr("verger_runs{cluster=\"prod\",outcome=\"failed\"} 0"));
   const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"));
   const std::string id = run["id"];
   ASSERT_TRUE(a_.h.run_until([this] { return a_.h.cluster.node("n2").last_finished.has_value(); }));
@@ -390,6 +392,17 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
   EXPECT_THAT(
       done.body,
       HasSubstr("verger_last_success_timestamp_seconds{cluster=\"prod\",operation=\"scavenge\"}"));
+}
+
+TEST_F(AccessTest, AFailedRunLeavesTheTimeOfItsFailure) {
+  a_.h.cluster.node("n2").next_ends = std::vector<std::string>(20, "Errored");
+  const std::string id =
+      ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"))["id"];
+  ASSERT_TRUE(a_.h.run_until([&] { return a_.h.state(id).status == RunStatus::kFailed; },
+                             std::chrono::hours(2)));
+  const auto metrics = a_.call("GET", "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("verger_runs{cluster=\"prod\",outcome=\"failed\"} 1"));
+  EXPECT_THAT(metrics, HasSubstr("verger_last_failure_timestamp_seconds{cluster=\"prod\","));
 }
 
 }  // namespace
