@@ -90,7 +90,7 @@ constexpr Schema kSchemas[] = {
      "phase:string! chunks_done:integer! chunks_total:integer! bytes_saved:integer! "
      "chunks_per_hour:number?!"},
     {"LeaderMove", "from:string! to:string! planned:boolean! at:time!"},
-    {"ExpectedEnd", "earliest:time! latest:time!"},
+    {"ExpectedEnd", "earliest:time! latest:time! overdue:boolean!"},
     {"Hours", "open:boolean! until:time?!"},
     {"Report",
      "point:Point?! nodes:ReportOfNode[]! planned_leader_moves:integer! "

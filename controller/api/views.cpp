@@ -294,6 +294,7 @@ json expected_end(const RunState& run, Ticks now) {
   }
   std::int64_t low = 0;
   std::int64_t high = 0;
+  bool overdue = false;
   for (const auto& id : run.order) {
     const auto stage = std::ranges::find(run.plan->stages, id, &planner::Stage::id);
     for (const auto& group : stage->groups) {
@@ -311,6 +312,7 @@ json expected_end(const RunState& run, Ticks now) {
         const bool acting = state.status == StepStatus::kActing && state.since;
         const auto gone =
             acting ? (now.value() - state.since->value()) / kTicksPerMillisecond : std::int64_t{0};
+        overdue = overdue || (acting && step.expected.high_ms > 0 && gone > step.expected.high_ms);
         group_low = std::max(group_low, step.expected.low_ms - gone);
         group_high = std::max(group_high, step.expected.high_ms - gone);
       }
@@ -321,7 +323,7 @@ json expected_end(const RunState& run, Ticks now) {
   const auto at = [now](std::int64_t ms) {
     return format_ticks(Ticks(now.value() + ms * kTicksPerMillisecond));
   };
-  return {{"earliest", at(low)}, {"latest", at(high)}};
+  return {{"earliest", at(low)}, {"latest", at(high)}, {"overdue", overdue}};
 }
 
 json refusal(const planner::Refusal& refusal) {

@@ -135,7 +135,7 @@ struct ApiClient::State {
   }
   void say(const std::string& notice) {
     if (said.insert(notice).second) {
-      notices << "verger: " << notice << std::endl;
+      notices << "verger: " << notice << '\n' << std::flush;
     }
   }
 };

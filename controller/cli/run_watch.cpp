@@ -271,9 +271,14 @@ void print_run(const CliContext& context, const json& run) {
   }
   table.print(context.out);
   if (const auto end = run.value("expected_end", json()); end.is_object()) {
-    context.out << fmt::format("expected to end between {} and {}",
-                               text_of(end, "earliest").substr(0, 16),
-                               text_of(end, "latest").substr(0, 16));
+    // A range whose ends have passed would say that it ends now.
+    context.out << (end.value("overdue", false)
+                        ? fmt::format("it takes longer than was expected; what is left after this "
+                                      "step: until {} at the earliest",
+                                      text_of(end, "earliest").substr(0, 16))
+                        : fmt::format("expected to end between {} and {}",
+                                      text_of(end, "earliest").substr(0, 16),
+                                      text_of(end, "latest").substr(0, 16)));
     const auto hours = run.value("hours", json());
     const auto until = hours.is_object() ? text_of(hours, "until") : std::string();
     context.out << (until.empty() ? "" : "; its hours end at " + until.substr(0, 16)) << " UTC\n";

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -327,6 +328,36 @@ TEST_F(ApiTest, AnAgentThatObeysANewerControllerIsSaidBeforeAnythingIsPlanned) {
   EXPECT_EQ(refused.status, 422);
   EXPECT_THAT(refused.body, HasSubstr("--epoch-above"));
   EXPECT_EQ(ApiHarness::json_of(refused)["refusals"][0]["code"], "newer-controller");
+}
+
+TEST_F(ApiTest, TheExpectedEndIsARangeFromThisClustersHistoryAndSaysWhenItIsPassed) {
+  const auto begin = [this] {
+    return ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"))["id"]
+        .get<std::string>();
+  };
+  a_.h.cluster.scavenge_takes = std::chrono::minutes(1);
+  ASSERT_TRUE(a_.h.run_to_end(begin()));
+  a_.h.cluster.scavenge_takes = std::chrono::minutes(30);
+  const auto run = begin();
+  ASSERT_TRUE(a_.h.run_until([this] {
+    return std::ranges::any_of(a_.h.cluster.nodes,
+                               [](const auto& node) { return node.running.has_value(); });
+  }));
+  a_.h.run_until([] { return false; }, std::chrono::seconds(5));
+  const auto early = a_.get("/runs/" + run)["expected_end"];
+  ASSERT_TRUE(early.is_object());
+  EXPECT_EQ(early["overdue"], false);
+  const auto in = [this](const json& time) {
+    return (parse_ticks(time.get<std::string>()).value().value() - a_.h.time.now().value()) /
+           kTicksPerSecond;
+  };
+  EXPECT_GT(in(early["earliest"]), 2 * 60) << "three nodes, a minute each";
+  EXPECT_LT(in(early["latest"]), 15 * 60);
+  EXPECT_LE(early["earliest"], early["latest"]);
+  a_.h.run_until([] { return false; }, std::chrono::minutes(10));
+  const auto late = a_.get("/runs/" + run)["expected_end"];
+  EXPECT_EQ(late["overdue"], true);
+  EXPECT_GT(in(late["earliest"]), 60) << "the other two";
 }
 
 TEST_F(ApiTest, APersonPlansAsAPolicyWould) {

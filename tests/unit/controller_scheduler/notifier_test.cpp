@@ -47,11 +47,12 @@ class Notifications : public ::testing::Test {
                       .journal = *h_.journal,
                       .runs = *h_.executor,
                       .book = *book_,
-                      .network = {.client = hook_,
+                      .network = {.client = nodes_,
                                   .timers = h_.time,
                                   .clock = h_.time,
                                   .credentials = no_credentials_,
-                                  .log = null_log()},
+                                  .log = null_log(),
+                                  .services = &hook_},
                       .run_command = [this](const std::vector<std::string>& command,
                                             const std::string& input) -> Result<void> {
                         commands_.push_back(command.front() + " " +
@@ -60,6 +61,7 @@ class Notifications : public ::testing::Test {
                       }});
   }
   void TearDown() override {
+    EXPECT_THAT(nodes_.got, SizeIs(0)) << "other authorities vouch for webhooks";
     notifier_.reset();
     h_.crash();
   }
@@ -82,6 +84,7 @@ class Notifications : public ::testing::Test {
   };
 
   Hook hook_;
+  Hook nodes_;  ///< whom nodes are asked by
   NoCredentials no_credentials_;
   std::vector<std::string> commands_;
   std::unique_ptr<PolicyBook> book_;
