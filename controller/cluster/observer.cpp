@@ -16,7 +16,6 @@ namespace {
 
 using detail::Raw;
 using planner::ClusterSnapshot;
-using planner::NodeSnapshot;
 using planner::Role;
 
 Role role_of(api::NodeState state) {
