@@ -45,9 +45,11 @@ struct Parting {
 
 Parting part(const log::TransactionLog& leader, const RecordEnd& ours, const RecordEnd& theirs,
              LogPosition committed) {
-  if (theirs.scavenged || committed >= theirs.place) {
-    // What a follower has scavenged or seen committed, it shares with every leader.
-    return {std::min(theirs.place, ours.place)};
+  const auto shorter = std::min(theirs.place, ours.place);
+  if (theirs.scavenged || committed >= shorter) {
+    // What a follower has scavenged or seen committed, it shares with every leader: chunks that end
+    // there, too.
+    return {shorter};
   }
   if (ours.scavenged) {
     const auto chunk = leader.chunk_at(LogPosition(ours.place.value() - 1));

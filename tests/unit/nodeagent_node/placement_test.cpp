@@ -149,6 +149,21 @@ TEST(Placement, AChunkThatBothCompletedAtTheSamePlaceStays) {
          LogPosition(kChunk));
 }
 
+TEST(Placement, ACommittedChunkStaysCompletedWhenOnlyWhatFollowsItIsCut) {
+  Copy old_leader;
+  old_leader.epoch(0);
+  old_leader.write(2);
+  const auto data_end = old_leader.log->end();
+  old_leader.complete();
+  Copy leader(old_leader);
+  old_leader.write(3);
+  leader.epoch(1);
+  expect(place_follower(*leader.log, old_leader.subscription(LogPosition(kChunk))),
+         Placement::Kind::kTruncate, LogPosition(kChunk));
+  expect(place_follower(*leader.log, old_leader.subscription()), Placement::Kind::kTruncate,
+         data_end);
+}
+
 TEST(Placement, AFollowerBeforeTheLeadersChunkCompletionIsNotCut) {
   Copy leader;
   leader.epoch(0);
