@@ -67,7 +67,9 @@ Result<bool> ChunkMerger::examine() {
   }
   const auto& log = context_.parts.log;
   auto chunk = next_ < log.end() ? log.chunk_at(next_) : nullptr;
-  if (chunk == nullptr || !chunk->completed()) {
+  // What another leader may yet take back is not merged with what stays: a scavenged chunk can only
+  // be cut off whole.
+  if (chunk == nullptr || !chunk->completed() || chunk->end_position() > log.checkpoints().chaser) {
     pass_ended_ = true;
     close_group();
     return true;

@@ -9,9 +9,9 @@
 
 namespace verger::scavenge {
 
-/// Merges neighbouring completed chunks whose records fit into one chunk, from the first chunk of
-/// the log on, until a whole pass merges nothing. A group that cannot be written is reported and
-/// left as it is; the run goes on.
+/// Merges neighbouring completed chunks whose records are committed and fit into one chunk, from
+/// the first chunk of the log on, until a whole pass merges nothing. A group that cannot be written
+/// is reported and left as it is; the run goes on.
 class ChunkMerger final : public StageTask {
  public:
   explicit ChunkMerger(RunContext& context);

@@ -100,6 +100,7 @@ streams::WriteOutcome DatabaseBuilder::hard_delete(std::string_view stream) {
 streams::ScavengePoint DatabaseBuilder::point(std::int32_t threshold) {
   const auto now = clock_.now();
   const auto outcome = committed(database_->append_scavenge_point(streams::kExpectAny, threshold));
+  value(database_->commit_up_to(database_->transaction_log().end()));  // with the chunk's end
   return {outcome.position, outcome.first, now, threshold};
 }
 

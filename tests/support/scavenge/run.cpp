@@ -36,6 +36,9 @@ Result<std::unique_ptr<streams::Database>> open_database(FileSystem& files, cons
 Result<ScavengeRunResult> run_scavenge(FileSystem& files, const Path& directory,
                                        const ScavengeRun& run) {
   VERGER_TRY(const auto database, open_database(files, directory, run, log::Access::kWrite));
+  if (run.committed) {
+    database->transaction_log().set_chaser(*run.committed);
+  }
   VERGER_TRY(auto state, scavenge::ScavengeState::open(files, directory / "index", run.hash,
                                                        run.options.state));
   auto point = run.point;

@@ -19,6 +19,8 @@ struct ScavengeRun {
   scavenge::ScavengeOptions options;
   /// nullopt: what decide_start says of a request with syncOnly.
   std::optional<streams::ScavengePoint> point;
+  /// The rest of the log is not committed; nullopt: all of it is.
+  std::optional<LogPosition> committed{};
   scavenge::ParallelRunner* runner = nullptr;
   scavenge::ScavengeEvents* events = nullptr;
   std::uint32_t step_units = 4096;
