@@ -1,5 +1,5 @@
-// Random crashes with power cuts, partitions, lost and doubled messages: what was acknowledged is
-// on every node in the end, and all nodes have the same log.
+// Random crashes with power cuts, partitions, lost and doubled messages, slow disks, pauses: what
+// was acknowledged is on every node in the end, and all nodes have the same log.
 #include <gtest/gtest.h>
 #include <set>
 
@@ -19,6 +19,8 @@ struct Tally {
   std::uint64_t crashes = 0;
   std::uint64_t lost = 0;
   std::uint64_t scavenges = 0;
+  std::uint64_t slow_syncs = 0;
+  std::uint64_t pauses = 0;
   std::size_t epochs = 0;
 };
 
@@ -42,6 +44,7 @@ class FaultRun {
     world_.faults = {};
     world_.heal();
     for (std::size_t i = 0; i < cluster_.size(); ++i) {
+      cluster_.slow_disk(i, 0ms);
       if (!cluster_.host(i).up()) {
         boot(i);
       }
@@ -52,6 +55,7 @@ class FaultRun {
     }
     tally.crashes += world_.counts.crashes;
     tally.lost += world_.counts.requests_lost + world_.counts.responses_lost;
+    tally.slow_syncs += cluster_.slow_syncs();
     tally.epochs +=
         static_cast<std::size_t>(cluster_.node(0)->inspection().positions().epoch_number.value());
   }
@@ -79,6 +83,13 @@ class FaultRun {
     } else if (dice < 37 && cluster_.host(i).up()) {
       const auto answer = cluster_.post(i, "/admin/scavenge");
       tally.scavenges += answer && answer->status == 200 ? 1 : 0;
+    } else if (dice < 40) {
+      cluster_.slow_disk(i, std::chrono::milliseconds(10 + random.below(200)));
+    } else if (dice < 46) {
+      cluster_.slow_disk(i, 0ms);
+    } else if (dice < 48 && cluster_.host(i).up()) {
+      cluster_.host(i).stay_busy(std::chrono::milliseconds(50 + random.below(1000)));
+      ++tally.pauses;
     }
     world_.run_for(std::chrono::milliseconds(random.below(60)));
   }
@@ -135,15 +146,18 @@ TEST(AcknowledgedWrites, SurviveCrashesPartitionsAndLostMessages) {
   }
   std::printf(
       "%zu acknowledged, %zu not, %llu crashes, %llu messages lost, %llu scavenges, "
-      "%zu epochs\n",
+      "%llu slow syncs, %llu pauses, %zu epochs\n",
       tally.acknowledged, tally.refused, static_cast<unsigned long long>(tally.crashes),
       static_cast<unsigned long long>(tally.lost), static_cast<unsigned long long>(tally.scavenges),
-      tally.epochs);
+      static_cast<unsigned long long>(tally.slow_syncs),
+      static_cast<unsigned long long>(tally.pauses), tally.epochs);
   if (one == nullptr && !HasFailure()) {
     EXPECT_GT(tally.acknowledged, 1000U);
     EXPECT_GT(tally.crashes, 100U);
     EXPECT_GT(tally.lost, 100U);
     EXPECT_GT(tally.scavenges, 20U);
+    EXPECT_GT(tally.slow_syncs, 1000U);
+    EXPECT_GT(tally.pauses, 50U);
     EXPECT_GT(tally.epochs, 100U);
   }
 }

@@ -78,10 +78,11 @@ Result<void> NodeCluster::boot(std::size_t i) {
   auto& machine = host(i);
   machine.boot();
   slot.failed = false;
+  slot.disk = std::make_unique<SlowFileSystem>(machine.disk(), [this, i] { before_sync(i); });
   slot.random = std::make_unique<SeededRandom>(world.random().next());
   slot.jobs = std::make_unique<node::InlineJobRunner>(machine.timers(), job_budget_, job_pace_);
   node::NodeEnvironment environment{.executor = machine.executor(),
-                                    .files = machine.disk(),
+                                    .files = *slot.disk,
                                     .clock = machine.clock(),
                                     .random = *slot.random,
                                     .timers = machine.timers(),
@@ -123,6 +124,18 @@ void NodeCluster::boot_all() {
 }
 
 void NodeCluster::crash(std::size_t i, bool power) { host(i).crash(power); }
+
+void NodeCluster::slow_disk(std::size_t i, std::chrono::milliseconds longest_sync) {
+  slots_[i].longest_sync = longest_sync;
+}
+
+void NodeCluster::before_sync(std::size_t i) {
+  const auto longest = static_cast<std::uint64_t>(slots_[i].longest_sync.count());
+  if (longest > 0 && !host(i).dying()) {
+    ++slow_syncs_;
+    host(i).stay_busy(std::chrono::milliseconds(1 + world.random().below(longest)));
+  }
+}
 
 SimHost& NodeCluster::host(std::size_t i) { return world.host(name_of(i)); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/log.h"
+#include "engine/base/slow_file_system.h"
 #include "nodeagent/node/node.h"
 #include "tests/support/cluster/sim_world.h"
 
@@ -55,6 +56,10 @@ class NodeCluster {
   Result<void> boot(std::size_t i);
   void boot_all();
   void crash(std::size_t i, bool power = true);
+  /// From now on each sync of node `i` keeps it busy for up to so long; 0: for no time.
+  void slow_disk(std::size_t i, std::chrono::milliseconds longest_sync);
+  /// Syncs that took time so far.
+  [[nodiscard]] std::uint64_t slow_syncs() const { return slow_syncs_; }
   SimHost& host(std::size_t i);
   /// nullptr while it is down, or after its disk failed.
   node::Node* node(std::size_t i);
@@ -89,12 +94,17 @@ class NodeCluster {
   struct Slot {
     node::NodeOptions options;
     std::unique_ptr<SimLog> log;
+    std::chrono::milliseconds longest_sync{0};
+    std::unique_ptr<SlowFileSystem> disk;
     std::unique_ptr<SeededRandom> random;
     std::unique_ptr<node::JobRunner> jobs;
     std::weak_ptr<node::Node> node;
     bool failed = false;
     int ended = 0;
   };
+  void before_sync(std::size_t i);
+
+  std::uint64_t slow_syncs_ = 0;
   bool tls_;
   Budget job_budget_;
   std::chrono::milliseconds job_pace_;
