@@ -13,6 +13,7 @@
 
 #include "controller/cli/json_text.h"
 #include "engine/base/clock.h"
+#include "engine/base/file_system.h"
 #include "engine/base/random.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/timers.h"
@@ -182,7 +183,7 @@ struct ApiClient::Round {
   std::vector<http::Endpoint> silent{};
 };
 
-Result<std::string> token_of_environment() {
+Result<std::string> token_of_environment(std::ostream& warnings) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
   if (const char* token = std::getenv("VERGER_TOKEN"); token != nullptr && *token != '\0') {
     return std::string(token);
@@ -198,6 +199,9 @@ Result<std::string> token_of_environment() {
         Errc::kInvalidArgument,
         fmt::format("VERGER_TOKEN_FILE is {}: it cannot be read, or its first line is empty",
                     path)};
+  }
+  if (const auto exposed = exposed_secret(posix_file_system(), path); !exposed.empty()) {
+    warnings << "verger: warning: " << exposed << '\n';
   }
   return token;
 }

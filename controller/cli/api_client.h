@@ -95,8 +95,8 @@ class ApiClient {
 };
 
 /// VERGER_TOKEN, or the first line of the file that VERGER_TOKEN_FILE names; empty where neither is
-/// set. Errors: kInvalidArgument.
-Result<std::string> token_of_environment();
+/// set. Errors: kInvalidArgument. `warnings`: where others can read that file.
+Result<std::string> token_of_environment(std::ostream& warnings);
 
 /// What every command works with.
 struct CliContext {

@@ -95,7 +95,7 @@ int run_chosen(const Command& chosen, const CommonOptions& options, std::ostream
     }
     access.tls = *std::move(loaded);
   }
-  const auto token = token_of_environment();
+  const auto token = token_of_environment(err);
   if (!token) {
     err << "verger: " << token.error().message << '\n';
     return kUsage;

@@ -1,10 +1,14 @@
 // What the command line says to somebody who is tired: what, where, what to do next.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
 #include <vector>
 
 #include "controller/cli/commands.h"
+#include "tests/support/temp_directory.h"
 
 namespace verger::cli {
 namespace {
@@ -60,6 +64,18 @@ TEST(Watching, ASilentControllerSaysNothingAboutTheRun) {
   const auto shown = verger_to_nobody({"run", "show", "0123456789abcdef"});
   EXPECT_EQ(shown.status, kFailed);
   EXPECT_THAT(shown.err, Not(HasSubstr("carried out")));
+}
+
+TEST(Token, IsTakenFromAFileAndItIsSaidWhereOthersCanReadIt) {
+  const test::TempDirectory directory;
+  const auto path = directory.path() / "token";
+  std::ofstream(path) << "verger_1_secret\n";
+  ASSERT_EQ(::setenv("VERGER_TOKEN_FILE", path.c_str(), 1), 0);
+  std::filesystem::permissions(path, std::filesystem::perms(0644));
+  EXPECT_THAT(verger_to_nobody({"run", "list"}).err, HasSubstr("chmod 600 " + path.string()));
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  EXPECT_THAT(verger_to_nobody({"run", "list"}).err, Not(HasSubstr("chmod")));
+  ::unsetenv("VERGER_TOKEN_FILE");
 }
 
 }  // namespace
