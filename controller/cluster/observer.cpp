@@ -485,7 +485,7 @@ net::awaitable<std::string> Observer::identity(ClusterConfig config) {
 }
 
 std::string newer_controller(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch) {
-  const NodeSnapshot* newest = nullptr;
+  const planner::NodeSnapshot* newest = nullptr;
   for (const auto& node : snapshot.nodes) {
     if (node.agent && node.agent->highest_controller_epoch > epoch.value() &&
         (newest == nullptr ||
