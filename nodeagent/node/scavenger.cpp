@@ -220,6 +220,7 @@ void Scavenger::request_stop() {
     if (run_->job) {
       run_->job->request_stop();
     }
+    context_.changed.notify();
   }
 }
 
@@ -290,6 +291,22 @@ net::awaitable<Result<scavenge::ScavengePoint>> Scavenger::create_point(
                   "Unable to read back new scavenge point: this node is behind the leader"};
 }
 
+/// The point's chunk is scavenged, too: no other leader may take its end back, either.
+net::awaitable<Result<void>> Scavenger::end_of_chunk_committed(std::shared_ptr<Scavenger> scavenger,
+                                                               std::shared_ptr<Run> run,
+                                                               LogPosition point) {
+  const auto& context = scavenger->context_;
+  const auto size = context.log().chunk_size();
+  const LogPosition end((point.value() / size + 1) * size);
+  while (context.db().committed() < end) {
+    if (run->stop->requested() || !context.serving()) {
+      co_return Error{Errc::kCancelled, "stopped"};
+    }
+    co_await scavenger->context_.changed.wait();
+  }
+  co_return Result<void>();
+}
+
 net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Scavenger> scavenger,
                                              std::shared_ptr<Run> run) {
   const auto& context = scavenger->context_;
@@ -318,6 +335,7 @@ net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Scavenger> scavenge
     }
     point = *created;
   }
+  VERGER_CO_CHECK(co_await end_of_chunk_committed(scavenger, run, point->position));
   run->point = point;
   run->stage = checkpoint && decision.kind == scavenge::StartKind::kResume
                    ? checkpoint->stage

@@ -59,6 +59,9 @@ class Scavenger {
   static net::awaitable<Result<scavenge::ScavengePoint>> create_point(
       std::shared_ptr<Scavenger> scavenger, std::shared_ptr<Run> run,
       std::int64_t expected_version);
+  static net::awaitable<Result<void>> end_of_chunk_committed(std::shared_ptr<Scavenger> scavenger,
+                                                             std::shared_ptr<Run> run,
+                                                             LogPosition point);
   void read_checkpoint();
 
   NodeContext& context_;

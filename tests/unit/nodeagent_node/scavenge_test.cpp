@@ -214,6 +214,28 @@ TEST(NodeScavenge, MetricsKeepTheStatusesThatWereSeenAndTheNewestIsTheCurrentOne
   EXPECT_EQ(scavenge_statuses(run.cluster), after) << "one answer for a second";
 }
 
+TEST(NodeScavenge, BeginsOnceTheEndOfThePointsChunkIsCommittedToo) {
+  SimWorld world(1);
+  NodeCluster cluster(world);
+  cluster.boot_all();
+  ASSERT_TRUE(cluster.run_until_settled());
+  ASSERT_TRUE(cluster.fill_with_limited_streams(8, 12));
+  ASSERT_TRUE(cluster.run_until_level());
+  const auto leader = *cluster.leader();
+  auto& node = cluster.node(leader)->inspection();
+  const auto before = node.positions().committed;
+  start(cluster, leader);
+  ASSERT_TRUE(world.run_until([&] { return node.scavenge_points()->size() == 1; }, 1s));
+  ASSERT_GT(node.positions().committed, before);
+  ASSERT_LT(node.positions().committed, node.positions().writer) << "the point, not the end";
+  world.isolate(cluster.host(leader).name());
+  world.run_for(1s);
+  EXPECT_FALSE(node.unfinished_scavenge().has_value() || node.last_finished_point().has_value());
+  world.heal();
+  ASSERT_TRUE(world.run_until([&] { return idle(cluster, leader); }, 30s));
+  EXPECT_TRUE(node.last_finished_point().has_value());
+}
+
 TEST(NodeScavenge, APointIsUnfinishedUntilItIsFinished) {
   ScavengeUnderWay run(6);
   auto& node = run.cluster.node(0)->inspection();
