@@ -20,6 +20,15 @@ api::ScavengePoint api_point(const scavenge::ScavengePoint& point) {
           point.threshold};
 }
 
+/// A server that died behind a point's record goes on in its chunk: nobody scavenges to that point
+/// until the chunk is full, and the job says so.
+bool records_follow_in_its_chunk(const log::TransactionLog& log, LogPosition point) {
+  const auto chunk = log.chunk_at(point);
+  Bytes buffer;
+  const auto record = log.read(point, buffer);
+  return chunk != nullptr && !chunk->completed() && record && record->next < log.end();
+}
+
 }  // namespace
 
 std::string_view phase_name(scavenge::Stage stage) {
@@ -301,6 +310,9 @@ net::awaitable<Result<void>> Scavenger::end_of_chunk_committed(std::shared_ptr<S
   while (context.db().committed() < end) {
     if (run->stop->requested() || !context.serving()) {
       co_return Error{Errc::kCancelled, "stopped"};
+    }
+    if (records_follow_in_its_chunk(context.log(), point)) {
+      break;
     }
     co_await scavenger->context_.changed.wait();
   }

@@ -2,6 +2,7 @@
 // scavenge can be done.
 #include <gtest/gtest.h>
 
+#include "tests/support/database/database_builder.h"
 #include "tests/support/nodes/node_cluster.h"
 
 namespace verger::testing {
@@ -58,6 +59,41 @@ bool survives(std::uint64_t nth) {
   EXPECT_TRUE(world.run_until([&] { return finished().has_value(); }, 30s))
       << "the point cannot be scavenged up to";
   return true;
+}
+
+/// As a server leaves a database that died right behind a point's record and went on in its chunk.
+void write_behind_a_point(FileSystem& files) {
+  test::BuilderOptions options;
+  options.chunk_size = NodeClusterOptions().node.chunk_size;
+  LogPosition end;
+  {
+    test::DatabaseBuilder builder(files, "/data", options);
+    builder.write("a");
+    const auto point = builder.point();
+    Bytes buffer;
+    end = builder.database().transaction_log().read(point.position, buffer).value().next;
+  }
+  Bytes bytes;
+  append_le(bytes, end.value());
+  for (const auto* checkpoint : {"/data/writer.chk", "/data/chaser.chk"}) {
+    ASSERT_TRUE(write_file_durably(files, checkpoint, bytes).has_value());
+  }
+  ASSERT_TRUE(files.remove("/data/chunk-000001.000000").has_value());
+  test::DatabaseBuilder(files, "/data", options).write("b");
+}
+
+TEST(ScavengePoint, ThatRecordsFollowInItsChunkEndsTheRunWithAnError) {
+  SimWorld world(1);
+  NodeCluster cluster(world, alone());
+  write_behind_a_point(cluster.host(0).disk());
+  cluster.boot_all();
+  ASSERT_TRUE(cluster.run_until_settled());
+  const auto started = cluster.post(0, "/admin/scavenge");
+  ASSERT_TRUE(started && started->status == 200);
+  const auto& node = cluster.node(0)->inspection();
+  ASSERT_TRUE(world.run_until([&] { return !node.running_scavenge().has_value(); }, 5s))
+      << "it waits for ever";
+  EXPECT_FALSE(node.last_finished_point().has_value());
 }
 
 TEST(ScavengePoint, CanBeReachedWhereverItsMakerDied) {
