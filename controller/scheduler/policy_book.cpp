@@ -1,5 +1,6 @@
 #include "controller/scheduler/policy_book.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -32,8 +33,14 @@ Result<void> PolicyBook::load() {
   entries_.clear();
   VERGER_TRY(const auto streams, journal_.streams(kPolicyStreams));
   for (const auto& stream : streams) {
-    VERGER_TRY(const auto events, journal_.read(stream));
-    for (const auto& event : events) {
+    VERGER_TRY(const auto history, journal_.read(stream));
+    // The newest text alone counts; one before it may be of a version that could do more.
+    const auto newest = std::ranges::find(history.rbegin(), history.rend(), events::kPolicyApplied,
+                                          &JournalEvent::type);
+    for (const auto& event : history) {
+      if (event.type == events::kPolicyApplied && &event != &*newest) {
+        continue;
+      }
       if (auto folded = fold(event); !folded) {
         return folded.error().within(
             fmt::format("journal, event {} of {}", event.sequence.value(), stream));
@@ -58,8 +65,11 @@ Result<void> PolicyBook::fold(const JournalEvent& event, const SchedulePolicy* k
   const auto yaml = data.value("yaml", std::string());
   auto policy = known != nullptr && known->source == yaml ? *known : parse(yaml);
   if (!policy) {
-    return Error{Errc::kCorruption, fmt::format("this controller cannot read the policy: {}",
-                                                to_text(policy.error()))};
+    return Error{Errc::kCorruption,
+                 fmt::format("this controller cannot read the policy, so it does not know when "
+                             "nothing may be done: {}; use the version that it was applied with, "
+                             "or replace the policy with that one first",
+                             to_text(policy.error()))};
   }
   entry.removed = false;
   entry.stored =
