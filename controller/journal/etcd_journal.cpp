@@ -35,11 +35,7 @@ using detail::StreamTip;
 using detail::summary_text;
 using detail::tip_text;
 
-/// etcd takes 128 operations in a transaction, and an event is two.
-constexpr std::size_t kEventsInAppend = 50;
 constexpr std::size_t kEventsToVerify = 1'000;
-/// etcd takes 1.5 MiB in a request; base64 makes four bytes of three.
-constexpr std::size_t kAppendBytes = 1'000'000;
 constexpr std::size_t kResponseBytes = std::size_t{512} << 20U;
 constexpr int kRounds = 8;
 
@@ -67,7 +63,7 @@ class EtcdJournal final : public Journal {
     if (events.empty()) {
       return std::vector<JournalEvent>();
     }
-    VERGER_CHECK(check_size(stream, events));
+    VERGER_CHECK(detail::check_append(stream, events));
     auto next = head_;
     auto written = chained(stream, tip.revision, std::move(events), next);
     const StreamTip new_tip{written.back().revision, written.back().hash};
@@ -378,23 +374,6 @@ class EtcdJournal final : public Journal {
                  fmt::format("{}: epoch {} is over, the journal is at {}: another controller has "
                              "taken over",
                              stream, epoch.value(), head_.epoch.value())};
-  }
-
-  static Result<void> check_size(std::string_view stream, const std::vector<NewEvent>& events) {
-    std::size_t bytes = 0;
-    for (const auto& event : events) {
-      bytes += event.type.size() + event.data.size() + 500;
-    }
-    if (stream.contains('\0')) {
-      return Error{Errc::kInvalidArgument, "a stream's name must not have a NUL"};
-    }
-    if (events.size() > kEventsInAppend || bytes > kAppendBytes) {
-      return Error{Errc::kInvalidArgument,
-                   fmt::format("{}: {} events with {} bytes are more than etcd takes at once ({} "
-                               "events, {} bytes)",
-                               stream, events.size(), bytes, kEventsInAppend, kAppendBytes)};
-    }
-    return {};
   }
 
   std::vector<JournalEvent> chained(std::string_view stream, Revision revision,

@@ -12,6 +12,11 @@ namespace {
 
 using nlohmann::json;
 
+/// etcd takes 128 operations in a transaction, and an event is two.
+constexpr std::size_t kEventsInAppend = 50;
+/// etcd takes 1.5 MiB in a request; base64 makes four bytes of three.
+constexpr std::size_t kAppendBytes = 1'000'000;
+
 std::string numbered(std::int64_t number) { return fmt::format("{:020}", number); }
 
 Error not_readable(std::string_view key, std::string_view why) {
@@ -162,6 +167,23 @@ std::string EtcdKeys::summary(std::string_view stream) const {
 
 std::string EtcdKeys::state(std::string_view stream) const {
   return at(fmt::format("states/{}", stream));
+}
+
+Result<void> check_append(std::string_view stream, const std::vector<NewEvent>& events) {
+  std::size_t bytes = 0;
+  for (const auto& event : events) {
+    bytes += event.type.size() + event.data.size() + 500;
+  }
+  if (stream.contains('\0')) {
+    return Error{Errc::kInvalidArgument, "a stream's name must not have a NUL"};
+  }
+  if (events.size() > kEventsInAppend || bytes > kAppendBytes) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: {} events with {} bytes are more than etcd takes at once ({} "
+                             "events, {} bytes)",
+                             stream, events.size(), bytes, kEventsInAppend, kAppendBytes)};
+  }
+  return {};
 }
 
 }  // namespace verger::controller::detail

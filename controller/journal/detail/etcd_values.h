@@ -43,6 +43,9 @@ std::string head_text(const EtcdHead& head);
 /// `found`: what was read of the keys "epoch" and "head", in this order.
 Result<EtcdHead> parse_head(const std::vector<std::vector<EtcdKeyValue>>& found);
 
+/// Whether etcd takes all of it in one transaction. Error: kInvalidArgument.
+Result<void> check_append(std::string_view stream, const std::vector<NewEvent>& events);
+
 /// The summary of a snapshot, and the event that it was made with.
 struct KeptSummary {
   StreamTip tip;
