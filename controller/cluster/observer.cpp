@@ -6,6 +6,7 @@
 #include <set>
 
 #include "controller/cluster/detail/compare.h"
+#include "controller/cluster/detail/told.h"
 #include "controller/cluster/gather.h"
 #include "controller/cluster/memory.h"
 #include "controller/cluster/peers.h"
@@ -16,74 +17,6 @@ namespace {
 
 using detail::Raw;
 using planner::ClusterSnapshot;
-using planner::Role;
-
-Role role_of(api::NodeState state) {
-  switch (state) {
-    case api::NodeState::kLeader:
-      return Role::kLeader;
-    case api::NodeState::kFollower:
-      return Role::kFollower;
-    case api::NodeState::kReadOnlyReplica:
-      return Role::kReadOnlyReplica;
-    case api::NodeState::kInitializing:
-    case api::NodeState::kDiscoverLeader:
-    case api::NodeState::kUnknown:
-    case api::NodeState::kPreReplica:
-    case api::NodeState::kCatchingUp:
-    case api::NodeState::kClone:
-    case api::NodeState::kPreLeader:
-    case api::NodeState::kManager:
-    case api::NodeState::kShuttingDown:
-    case api::NodeState::kShutdown:
-    case api::NodeState::kReadOnlyLeaderless:
-    case api::NodeState::kPreReadOnlyReplica:
-    case api::NodeState::kResigningLeader:
-      return Role::kOther;
-  }
-  return Role::kOther;
-}
-
-planner::Point to_point(const api::ScavengePoint& point) {
-  return {point.number, point.position, point.threshold, point.effective_now};
-}
-
-planner::AgentFacts to_facts(const api::AgentFacts& facts) {
-  planner::AgentFacts out;
-  out.version = facts.agent_version;
-  out.database_id = facts.database_id;
-  out.files_problem = facts.files_problem;
-  out.node_problem = facts.node_problem;
-  out.warning = facts.warning;
-  for (const auto& point : facts.points) {
-    out.points.push_back(to_point(point));
-  }
-  if (facts.last_finished_point) {
-    out.last_finished = to_point(*facts.last_finished_point);
-  }
-  if (facts.unfinished) {
-    out.unfinished =
-        planner::Unfinished{to_point(facts.unfinished->point), facts.unfinished->stage};
-  }
-  out.disk_total = facts.disk_total_bytes;
-  out.disk_free = facts.disk_free_bytes;
-  out.database_bytes = facts.database_bytes;
-  out.event_count = facts.event_count;
-  out.chunk_files = facts.chunk_file_count;
-  out.largest_chunk = facts.largest_chunk_bytes;
-  out.chunk_size = facts.chunk_size;
-  out.writer_checkpoint = facts.writer_checkpoint;
-  out.service_control = facts.service_control;
-  out.offline_problem = facts.offline_problem;
-  for (const auto& operation : facts.operations) {
-    if (operation.state != api::OperationState::kDone &&
-        operation.state != api::OperationState::kFailed) {
-      out.work.push_back({operation.id, operation.kind});
-    }
-  }
-  out.highest_controller_epoch = facts.highest_controller_epoch;
-  return out;
-}
 
 /// What a clock was behind or ahead when it was asked between two looks at ours; nullopt where it
 /// told no time. `grain`: the answer may be older by as much.
@@ -118,7 +51,7 @@ void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
   node.endpoint = fmt::format("{}:{}", gossip.server_ip, gossip.server_port);
   node.version = self->es_version;
   node.state = std::string(api::to_string(self->state));
-  node.role = role_of(self->state);
+  node.role = detail::role_of(self->state);
   // A node that answers is alive, but one that is shutting down says so only in its own gossip.
   node.alive = self->is_alive && self->state != api::NodeState::kShuttingDown &&
                self->state != api::NodeState::kShutdown;
@@ -227,7 +160,7 @@ net::awaitable<void> ask_for_facts(SharedRaw into, std::shared_ptr<Peers> peers,
   raw.node.version = facts->node_version;
   raw.node.instance_id = facts->node_instance_id;
   if (facts->node_running) {
-    raw.node.agent = to_facts(*facts);
+    raw.node.agent = detail::to_facts(*facts);
   } else {
     raw.node.agent_problem =
         facts->node_problem.empty()

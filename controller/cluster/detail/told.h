@@ -1,0 +1,13 @@
+#pragma once
+
+#include "nodeagent/api/agent_facts.h"
+#include "nodeagent/api/node.h"
+#include "planner/snapshot.h"
+
+/// What nodes and agents tell, in the planner's terms.
+namespace verger::controller::detail {
+
+planner::Role role_of(api::NodeState state);
+planner::AgentFacts to_facts(const api::AgentFacts& facts);
+
+}  // namespace verger::controller::detail
