@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/random.h"
+#include "tests/e2e/acknowledged_writes/clients.h"
 #include "tests/support/processes/https_caller.h"
 #include "tests/support/processes/real_cluster.h"
 
@@ -28,134 +29,6 @@ using std::chrono::seconds;
 
 constexpr int kWriters = 3;
 constexpr int kPage = 100;
-constexpr int kReadPage = 20;
-/// A paused node keeps its connections: whoever asked it tries another one after this.
-constexpr milliseconds kPatience{600};
-
-/// Appends event after event to a stream of its own, each at its place, through whichever node;
-/// what was not acknowledged is sent again under its id.
-class Writer {
- public:
-  Writer(const RealCluster& cluster, std::uint64_t seed, int number)
-      : cluster_(cluster),
-        random_(seed),
-        caller_({}, kPatience),
-        stream_(fmt::format("account-{}", number)),
-        thread_([this](const std::stop_token& stop) { write(stop); }) {}
-
-  void stop() {
-    thread_.request_stop();
-    thread_.join();
-  }
-  [[nodiscard]] const std::string& stream() const { return stream_; }
-  [[nodiscard]] int acknowledged() const { return acknowledged_; }
-  [[nodiscard]] int refused() const { return refused_; }
-  /// The id of each event that was sent, in order. After stop().
-  [[nodiscard]] const std::vector<std::string>& ids() const { return ids_; }
-  /// An answer that contradicts what had been acknowledged. After stop().
-  [[nodiscard]] const std::string& contradiction() const { return contradiction_; }
-
- private:
-  void write(const std::stop_token& stop) {
-    while (!stop.stop_requested() && contradiction_.empty()) {
-      ids_.push_back(random_.uuid().to_string());
-      while (!stop.stop_requested() && contradiction_.empty() && !sent()) {
-        ++refused_;
-        pause_briefly();
-      }
-    }
-  }
-
-  /// Sends the newest event once.
-  bool sent() {
-    const auto number = static_cast<int>(ids_.size()) - 1;
-    http::Request request{.method = "POST",
-                          .target = "/streams/" + stream_,
-                          .headers = {{"Content-Type", "application/json"},
-                                      {"ES-EventType", "written"},
-                                      {"ES-EventId", ids_.back()},
-                                      {"ES-ExpectedVersion", std::to_string(number - 1)}},
-                          .body = fmt::format(R"({{"n":{}}})", number)};
-    const auto answer =
-        caller_.ask(cluster_.node_url(random_.below(RealCluster::kNodes)), std::move(request));
-    if (answer && answer->status == 400) {
-      contradiction_ = fmt::format("{}, event {}: {}", stream_, number, answer->reason);
-    }
-    if (!answer || answer->status != 201) {
-      return false;
-    }
-    ++acknowledged_;
-    return true;
-  }
-
-  const RealCluster& cluster_;
-  SeededRandom random_;
-  HttpsCaller caller_;
-  std::string stream_;
-  std::vector<std::string> ids_;
-  std::string contradiction_;
-  std::atomic<int> acknowledged_ = 0;
-  std::atomic<int> refused_ = 0;
-  std::jthread thread_;
-};
-
-/// Reads the newest events of the streams through whichever node. What was there once must stay.
-class Reader {
- public:
-  Reader(const RealCluster& cluster, std::uint64_t seed, std::vector<std::string> streams)
-      : cluster_(cluster),
-        random_(seed),
-        caller_({}, kPatience),
-        streams_(std::move(streams)),
-        thread_([this](const std::stop_token& stop) { read(stop); }) {}
-
-  void stop() {
-    thread_.request_stop();
-    thread_.join();
-  }
-  /// Of each stream the ids by number. After stop().
-  [[nodiscard]] const std::map<std::string, std::map<std::size_t, std::string>>& seen() const {
-    return seen_;
-  }
-  /// A number that has had two events. After stop().
-  [[nodiscard]] const std::string& contradiction() const { return contradiction_; }
-
- private:
-  void read(const std::stop_token& stop) {
-    while (!stop.stop_requested() && contradiction_.empty()) {
-      const auto node = random_.below(RealCluster::kNodes);
-      const auto& stream = streams_[random_.below(streams_.size())];
-      const auto answer = caller_.ask(
-          cluster_.node_url(node),
-          {.method = "GET",
-           .target = fmt::format("/streams/{}/head/backward/{}?embed=body", stream, kReadPage),
-           .headers = {{"Accept", "application/json"}, {"ES-RequireLeader", "false"}}});
-      if (answer && answer->status == 200) {
-        for (const auto& entry : json::parse(answer->body).at("entries")) {
-          saw(node, stream, entry.at("eventNumber").get<std::size_t>(),
-              entry.at("eventId").get<std::string>());
-        }
-      }
-      pause_briefly();
-    }
-  }
-
-  void saw(std::size_t node, const std::string& stream, std::size_t number, const std::string& id) {
-    const auto& first = seen_[stream].try_emplace(number, id).first->second;
-    if (first != id) {
-      contradiction_ =
-          fmt::format("{}, event {} was {}, and is {} on node {}", stream, number, first, id, node);
-    }
-  }
-
-  const RealCluster& cluster_;
-  SeededRandom random_;
-  HttpsCaller caller_;
-  std::vector<std::string> streams_;
-  std::map<std::string, std::map<std::size_t, std::string>> seen_;
-  std::string contradiction_;
-  std::jthread thread_;
-};
 
 enum class Fault : std::uint8_t {
   kKilled,
