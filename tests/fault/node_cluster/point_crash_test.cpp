@@ -73,12 +73,7 @@ void write_behind_a_point(FileSystem& files) {
     Bytes buffer;
     end = builder.database().transaction_log().read(point.position, buffer).value().next;
   }
-  Bytes bytes;
-  append_le(bytes, end.value());
-  for (const auto* checkpoint : {"/data/writer.chk", "/data/chaser.chk"}) {
-    ASSERT_TRUE(write_file_durably(files, checkpoint, bytes).has_value());
-  }
-  ASSERT_TRUE(files.remove("/data/chunk-000001.000000").has_value());
+  test::leave_killed_behind_point(files, "/data", end);
   test::DatabaseBuilder(files, "/data", options).write("b");
 }
 

@@ -100,12 +100,7 @@ TEST_F(ScavengeCommand, CompletesThePointsChunkWhereAServerDiedBehindThePoint) {
       Bytes buffer;
       end = builder.database().transaction_log().read(point.position, buffer).value().next;
     }
-    Bytes bytes;
-    append_le(bytes, end.value());
-    for (const auto* checkpoint : {"/db/writer.chk", "/db/chaser.chk"}) {
-      ASSERT_TRUE(write_file_durably(*files, checkpoint, bytes));
-    }
-    ASSERT_TRUE(files->remove("/db/chunk-000001.000000"));
+    leave_killed_behind_point(*files, "/db", end);
     if (with_more) {
       open(*files).write("a");
     }

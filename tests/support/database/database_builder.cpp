@@ -144,4 +144,13 @@ void DatabaseBuilder::transaction(std::string_view stream, int count, bool open)
   clock_.advance_seconds(options_.seconds_per_write);
 }
 
+void leave_killed_behind_point(FileSystem& files, const Path& directory, LogPosition record_end) {
+  Bytes bytes;
+  append_le(bytes, record_end.value());
+  for (const auto* checkpoint : {"writer.chk", "chaser.chk"}) {
+    value(write_file_durably(files, directory / checkpoint, bytes));
+  }
+  value(files.remove(directory / "chunk-000001.000000"));
+}
+
 }  // namespace verger::test

@@ -64,4 +64,9 @@ class DatabaseBuilder {
   std::unique_ptr<streams::Database> database_;
 };
 
+/// Leaves the files as a kill right behind a point's record does: the point is in the first chunk,
+/// which is not completed, and its record, that ends at `record_end`, is the last one. The database
+/// is closed, and had nothing behind that chunk.
+void leave_killed_behind_point(FileSystem& files, const Path& directory, LogPosition record_end);
+
 }  // namespace verger::test

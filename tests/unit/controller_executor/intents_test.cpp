@@ -112,24 +112,16 @@ TEST_F(Intents, AMessageToANodeThatWasSkippedMeanwhileFindsNoPermit) {
 }
 
 TEST_F(Intents, AnIntentThatIsRefusedWhenItIsSentAgainBeginsAnew) {
-  bool lost = false;
-  bool forgot = false;
-  h_.cluster.fate = [&lost](const test::FakeNode& node,
-                            const http::Request& request) -> std::optional<Fate> {
-    if (lost || node.name != "n2" || request.target != "/agent/v1/operations") {
-      return std::nullopt;
-    }
-    lost = true;
-    return Fate::kLost;
-  };
+  const auto run = start();
+  first_operation_of_n2_that_gets_lost();
   // The agent restarts between the second permit and the second message.
+  bool forgot = false;
   h_.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
-    if (lost && !forgot && node.name == "n2" && request.target.ends_with("/permits")) {
+    if (!forgot && node.name == "n2" && request.target.ends_with("/permits")) {
       forgot = true;
       h_.cluster.node("n2").permits.clear();
     }
   };
-  const auto run = start();
   ASSERT_TRUE(h_.run_to_end(run));
   ASSERT_TRUE(forgot);
   expect_done_once(run);
