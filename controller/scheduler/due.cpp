@@ -61,7 +61,7 @@ DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
   }
   const auto closed = fmt::format("{} until {}", opening.reason,
                                   opening.until ? zone.format(*opening.until) : "further notice");
-  const bool late = now - out.due > kDueGrace;
+  const bool late = now - out.due > kDueGrace && !block.noticed_in_time;
   switch (policy.catch_up) {
     case CatchUp::kRun:
       if (!opening.open) {

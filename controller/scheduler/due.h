@@ -14,6 +14,7 @@ inline constexpr std::chrono::minutes kDueGrace{5};
 struct DueBlock {
   std::string reason;            ///< empty: nothing is in the way
   bool own_run_at_work = false;  ///< the same policy's run has not ended
+  bool noticed_in_time = false;  ///< it was to start when it was due, and waits for its turn since
 };
 
 struct DueDecision {

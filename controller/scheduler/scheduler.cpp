@@ -1,7 +1,9 @@
 #include "controller/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <deque>
 #include <fmt/format.h>
+#include <set>
 
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
@@ -43,13 +45,25 @@ struct Scheduler::Impl {
     std::string reason;
   };
 
+  /// What asks nodes and may hang: a due operation to be planned and begun, or, without a policy,
+  /// the end of a cluster's pause.
+  struct Task {
+    Key key;
+    std::optional<StoredPolicy> policy;
+    Instant due;
+    Monotonic began{};
+    bool overdue = false;  ///< its deadline has passed; it has no place any more
+  };
+
   SchedulerParts parts;
   std::map<Key, ScheduleState> states;
   std::map<Key, Retry> retries;
   std::map<Key, Instant> sleeping;  ///< nothing to do before
   std::int64_t slept_on = 0;        ///< version of the book
   bool stopping = false;
-  RunningCount running;  ///< the one loop
+  RunningCount running;                    ///< the loop and the tasks
+  std::deque<std::shared_ptr<Task>> turn;  ///< waiting for a place, and for their cluster
+  std::map<std::string, std::shared_ptr<Task>> at_work;  ///< by cluster
 
   [[nodiscard]] Ticks now() const { return parts.network.clock.now(); }
 
@@ -108,11 +122,6 @@ struct Scheduler::Impl {
       return;
     }
     retries.erase(key);
-    parts.network.log.info("a due time is settled",
-                           {{"policy", key.first},
-                            {"cluster", key.second},
-                            {"outcome", data.value("outcome", std::string())},
-                            {"reason", data.value("reason", std::string())}});
   }
 
   void say_waiting(const Key& key, Instant due, const std::string& reason) {
@@ -160,23 +169,38 @@ struct Scheduler::Impl {
     return nullptr;
   }
 
-  net::awaitable<void> look_at(StoredPolicy stored, ClusterConfig cluster) {
+  [[nodiscard]] bool has_task(const Key& key) const {
+    const auto working = at_work.find(key.second);
+    return (working != at_work.end() && working->second->key == key) ||
+           std::ranges::any_of(turn, [&](const auto& task) { return task->key == key; });
+  }
+
+  DueDecision decide(const StoredPolicy& stored, const ClusterConfig& cluster, DueBlock in_the_way,
+                     Instant instant) {
     const Key key{stored.policy.name, cluster.name};
-    const auto instant = to_instant(now());
-    if (const auto wake = sleeping.find(key); wake != sleeping.end() && instant < wake->second) {
-      co_return;
-    }
     // What was due before the policy was applied is none of its business.
     auto handled = to_instant(stored.at);
     if (const auto& state = states[key]; state.settled) {
       handled = std::max(handled, to_instant(*state.settled));
     }
-    const auto rules = parts.book.rules(cluster, key.first);
-    auto decision = decide_due(stored.policy, rules, handled, instant, block(key, cluster));
+    return decide_due(stored.policy, parts.book.rules(cluster, key.first), handled, instant,
+                      in_the_way);
+  }
+
+  void look_at(StoredPolicy stored, const ClusterConfig& cluster) {
+    const Key key{stored.policy.name, cluster.name};
+    const auto instant = to_instant(now());
+    if (const auto wake = sleeping.find(key); wake != sleeping.end() && instant < wake->second) {
+      return;
+    }
+    if (has_task(key)) {
+      return;
+    }
+    const auto decision = decide(stored, cluster, block(key, cluster), instant);
     if (decision.action != DueDecision::Action::kNothing) {
       if (const auto run = run_since(key, decision.due)) {
         settle(key, decision.due, {{"outcome", "started"}, {"run", run->id}, {"plan", run->plan}});
-        co_return;
+        return;
       }
     }
     switch (decision.action) {
@@ -192,15 +216,105 @@ struct Scheduler::Impl {
         say_waiting(key, decision.due, decision.reason);
         break;
       case DueDecision::Action::kStart:
-        co_await start_due(key, std::move(stored), decision.due);
+        turn.push_back(std::make_shared<Task>(key, std::move(stored), decision.due));
         break;
     }
   }
 
-  net::awaitable<void> start_due(Key key, StoredPolicy stored, Instant due) {
+  /// A start that has waited for its turn: what has changed since then counts, its own lateness
+  /// does not.
+  [[nodiscard]] bool still_to_start(const Task& task) {
+    const auto cluster = parts.registry.find(task.key.second);
+    const auto stored = parts.book.find(task.key.first);
+    if (!cluster || !stored || !stored->policy.enabled || !stored->policy.selects(*cluster) ||
+        stored->revision != task.policy->revision) {
+      return false;
+    }
+    auto in_the_way = block(task.key, *cluster);
+    in_the_way.noticed_in_time = true;
+    const auto decision = decide(*stored, *cluster, std::move(in_the_way), to_instant(now()));
+    return decision.action == DueDecision::Action::kStart && decision.due == task.due;
+  }
+
+  void begin_tasks(const std::shared_ptr<Impl>& self) {
+    const auto places = [this] {
+      const auto taken =
+          std::ranges::count_if(at_work, [](const auto& each) { return !each.second->overdue; });
+      return parts.tasks_at_once - std::min(parts.tasks_at_once, static_cast<std::size_t>(taken));
+    };
+    for (auto next = turn.begin(); next != turn.end() && places() > 0;) {
+      const auto task = *next;
+      if (at_work.contains(task->key.second)) {
+        ++next;
+        continue;
+      }
+      next = turn.erase(next);
+      if (task->policy && !still_to_start(*task)) {
+        continue;  // the next look decides anew
+      }
+      task->began = parts.network.clock.monotonic();
+      at_work[task->key.second] = task;
+      running.begin();
+      net::co_spawn(parts.executor, carry_out(self, task), [self, task](std::exception_ptr failed) {
+        self->at_work.erase(task->key.second);
+        if (failed && !self->stopping) {
+          self->parts.network.log.error(
+              "a task of the scheduler failed",
+              {{"policy", task->key.first}, {"cluster", task->key.second}});
+        }
+        // The one whose place or cluster this was need not wait for the next look.
+        if (!self->stopping) {
+          self->begin_tasks(self);
+        }
+        self->running.end();
+      });
+    }
+  }
+
+  /// A task that takes too long loses its place to others. It cannot be broken off where it is;
+  /// what it brings in the end is not used.
+  void end_late_tasks() {
+    for (const auto& [cluster, task] : at_work) {
+      if (task->overdue || parts.network.clock.monotonic() - task->began < parts.task_deadline) {
+        continue;
+      }
+      task->overdue = true;
+      const auto reason =
+          fmt::format("planning has taken longer than {}: a node or an agent of {} does not answer",
+                      format_length(parts.task_deadline), cluster);
+      parts.network.log.warning("a task of the scheduler takes too long",
+                                {{"policy", task->key.first}, {"cluster", cluster}});
+      if (task->policy) {
+        say_waiting(task->key, task->due, reason);
+        retry_later(task->key, reason);
+      }
+    }
+  }
+
+  static net::awaitable<void> carry_out(std::shared_ptr<Impl> self, std::shared_ptr<Task> task) {
+    if (self->stopping) {
+      co_return;
+    }
+    if (task->policy) {
+      co_await self->start_due(task);
+      co_return;
+    }
+    const auto resumed =
+        co_await self->parts.runs.resume_cluster(task->key.second, "the pause's end");
+    if (!resumed && !self->stopping) {
+      self->parts.network.log.warning(
+          "a pause could not be ended",
+          {{"cluster", task->key.second}, {"reason", resumed.error().message}});
+    }
+  }
+
+  net::awaitable<void> start_due(std::shared_ptr<Task> task) {
+    const auto& key = task->key;
+    const auto& stored = *task->policy;
+    const auto due = task->due;
     auto made =
         co_await parts.runs.make_plan(key.second, stored.policy.plan, started_by(key.first));
-    if (stopping) {
+    if (stopping || task->overdue) {
       co_return;
     }
     std::string trouble;
@@ -240,7 +354,7 @@ struct Scheduler::Impl {
     settle(key, due, {{"outcome", "started"}, {"run", *run}, {"plan", plan->hash}});
   }
 
-  net::awaitable<void> tick() {
+  void tick(const std::shared_ptr<Impl>& self) {
     if (parts.notifier != nullptr) {
       parts.notifier->look();
     }
@@ -248,44 +362,28 @@ struct Scheduler::Impl {
       slept_on = parts.book.version();
       sleeping.clear();
     }
-    for (auto cluster : parts.registry.list()) {
-      if (cluster.paused && cluster.pause_until && now() >= *cluster.pause_until) {
-        const auto resumed = co_await parts.runs.resume_cluster(cluster.name, "the pause's end");
-        if (!resumed) {
-          parts.network.log.warning(
-              "a pause could not be ended",
-              {{"cluster", cluster.name}, {"reason", resumed.error().message}});
-        }
-        if (stopping) {
-          co_return;
-        }
-        const auto fresh = parts.registry.find(cluster.name);
-        if (!fresh) {
-          continue;
-        }
-        cluster = *fresh;
+    end_late_tasks();
+    const auto policies = parts.book.list();
+    for (const auto& cluster : parts.registry.list()) {
+      const Key end_of_pause{"", cluster.name};
+      if (cluster.paused && cluster.pause_until && now() >= *cluster.pause_until &&
+          !has_task(end_of_pause)) {
+        turn.push_back(std::make_shared<Task>(end_of_pause, std::nullopt, Instant()));
       }
-      for (auto& stored : parts.book.list()) {
+      for (const auto& stored : policies) {
         if (stored.policy.enabled && !stored.policy.schedules.empty() &&
             stored.policy.selects(cluster)) {
-          co_await look_at(std::move(stored), cluster);
-          if (stopping) {
-            co_return;
-          }
+          look_at(stored, cluster);
         }
       }
     }
+    begin_tasks(self);
   }
 
   static net::awaitable<void> loop(std::shared_ptr<Impl> self) {
     while (!self->stopping) {
       try {
-        co_await self->tick();
-      } catch (const boost::system::system_error& error) {
-        if (error.code() == net::error::operation_aborted) {
-          co_return;
-        }
-        self->parts.network.log.error("the scheduler", {{"reason", error.what()}});
+        self->tick(self);
       } catch (const std::exception& error) {
         self->parts.network.log.error("the scheduler", {{"reason", error.what()}});
       }
