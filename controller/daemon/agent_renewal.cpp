@@ -30,7 +30,7 @@ net::awaitable<Result<void>> renew(AgentRenewal& parts, EnrolledAgent enrolled) 
                  {{"cluster", cluster},
                   {"node", node},
                   {"serial", issued.serial},
-                  {"valid until", format_ticks(issued.not_after)}});
+                  {"valid_until", format_ticks(issued.not_after)}});
   co_return Result<void>{};
 }
 
@@ -81,7 +81,7 @@ net::awaitable<void> look(AgentRenewal& parts) {
       parts.log.warning("an agent's certificate was not renewed; it will be tried again",
                         {{"cluster", agent.cluster},
                          {"node", agent.node},
-                         {"valid until", format_ticks(agent.not_after)},
+                         {"valid_until", format_ticks(agent.not_after)},
                          {"error", renewed.error().message}});
     }
   }

@@ -8,6 +8,7 @@
 #include "controller/cluster/credentials.h"
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
+#include "controller/daemon/event_log.h"
 #include "controller/executor/step_kind.h"
 #include "controller/journal/timed_journal.h"
 #include "controller/scheduler/scheduler.h"
@@ -32,6 +33,7 @@ struct Controller::Parts {
   Access access;
   AgentBook agents;
   Api api;
+  std::unique_ptr<EventLog> event_log;
 
   Parts(ControllerOptions options, const ControllerEnvironment& from,
         std::unique_ptr<TimedJournal> opened, ControllerEpoch taken)
@@ -129,6 +131,15 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
 }
 
 Result<void> Controller::start() {
+  if (parts_->environment.log_events) {
+    VERGER_TRY(parts_->event_log,
+               EventLog::open({.journal = *parts_->journal,
+                               .log = parts_->network.log,
+                               .cluster_of = [this](const std::string& run) {
+                                 const auto found = parts_->executor.find_run(run);
+                                 return found ? (*found)->cluster : std::string();
+                               }}));
+  }
   VERGER_CHECK(parts_->executor.start());
   parts_->scheduler.start();
   return {};

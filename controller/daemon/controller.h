@@ -49,6 +49,8 @@ struct ControllerEnvironment {
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
   /// Empty: SQLite in the data directory.
   std::function<Result<std::unique_ptr<Journal>>()> open_journal = {};
+  /// `log` gets a line for what is journaled: see EventLog.
+  bool log_events = false;
 };
 
 /// The controller: everything on one executor. Destroying the executor's context in the middle is

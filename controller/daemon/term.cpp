@@ -54,7 +54,8 @@ Result<void> Term::make(OpenJournal open_journal) {
                             [executor, deadline](http::Endpoint of) {
                               return http::served_certificate(executor, std::move(of), deadline);
                             },
-                        .open_journal = std::move(open_journal)}));
+                        .open_journal = std::move(open_journal),
+                        .log_events = true}));
   enrolled_->attach(controller_->registry(), controller_->agents());
   parts_.authority.warn_of_strangers(controller_->agents(), parts_.log);
   return {};

@@ -53,11 +53,11 @@ net::awaitable<void> reload_on_signal(controller::TrustedClients& clients,
     }
     if (auto loaded = api->reload(); !loaded) {
       log.error("the API's certificate was not reloaded; the former one stays",
-                {{"error", loaded.error().message}, {"still served", api->certificate().serial}});
+                {{"error", loaded.error().message}, {"still_served", api->certificate().serial}});
     } else {
       log.info(
           "the API's certificate was reloaded",
-          {{"serial", api->certificate().serial}, {"valid until", api->certificate().not_after}});
+          {{"serial", api->certificate().serial}, {"valid_until", api->certificate().not_after}});
     }
   }
 }
@@ -72,7 +72,7 @@ Result<std::shared_ptr<http::TlsContext>> load_api_certificate(const VergerdOpti
              http::TlsContext::server(options.api_tls, http::ClientCertificate::kNotAsked));
   log.info("certificate of the API loaded", {{"subject", loaded->certificate().subject},
                                              {"serial", loaded->certificate().serial},
-                                             {"valid until", loaded->certificate().not_after}});
+                                             {"valid_until", loaded->certificate().not_after}});
   return loaded;
 }
 

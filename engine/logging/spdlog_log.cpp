@@ -85,6 +85,14 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
+/// A name without what would end it, or the line.
+void append_key(std::string& out, std::string_view name) {
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += byte <= 0x20 || byte >= 0x7f || c == '=' || c == '"' || c == '\\' ? '_' : c;
+  }
+}
+
 bool is_plain(std::string_view value) {
   for (std::string_view rest = value; !rest.empty();) {
     const char c = rest.front();
@@ -129,16 +137,12 @@ class SpdlogLog final : public Log {
 namespace detail {
 
 std::string text_line(std::string_view message, std::span<const LogField> fields) {
-  std::string line;
-  // A message may hold what a peer or a file said: it must not make lines of its own.
-  if (message.find_first_of("\n\r") == std::string_view::npos) {
-    line = message;
-  } else {
-    append_quoted(line, message);
-  }
+  std::string line = "msg=";
+  // Always quoted: a message is words, and may hold what a peer or a file said.
+  append_quoted(line, message);
   for (const auto& field : fields) {
     line += ' ';
-    line += field.name;
+    append_key(line, field.name);
     line += '=';
     if (is_plain(field.value)) {
       line += field.value;
@@ -189,7 +193,7 @@ Result<std::unique_ptr<Log>> make_log(const std::string& program, const LogOptio
     if (options.json) {
       logger->set_pattern("%v");
     } else {
-      logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+      logger->set_pattern("time=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v", spdlog::pattern_time_type::utc);
     }
     logger->set_error_handler([](const std::string&) {});  // the disk is full: nowhere to tell
     return std::make_unique<SpdlogLog>(program, options.json, std::move(logger));

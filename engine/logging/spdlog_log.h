@@ -13,7 +13,7 @@ namespace verger {
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;
   /// One JSON object per line: time, level, program, message, then the fields; otherwise
-  /// "time level message key=value …".
+  /// logfmt: "time=… level=… msg="…" key=value …".
   bool json = false;
   /// Written beside stderr when not empty; its directory must exist.
   std::filesystem::path file;
@@ -32,7 +32,7 @@ Result<std::unique_ptr<Log>> make_log(const std::string& program, const LogOptio
 Result<LogLevel> parse_log_level(std::string_view name);
 
 namespace detail {
-/// The line without time and level: message and fields as text. Values with blanks, quotes or
+/// The line without time and level, in logfmt: message and fields. Values with blanks, quotes or
 /// control characters are quoted as in JSON, so that a line stays one line.
 std::string text_line(std::string_view message, std::span<const LogField> fields);
 /// The whole line as a JSON object. Bytes that are no UTF-8 come out as U+FFFD.

@@ -61,7 +61,7 @@ http::Handler only_nodes_between_nodes(http::Handler handler, Log& log) {
     if (between && !request.peer.certificate_is_node) {
       log.warning("a request of another node was refused: no node's certificate",
                   {{"peer", request.peer.address},
-                   {"common name", request.peer.certificate_common_name.value_or("none")}});
+                   {"common_name", request.peer.certificate_common_name.value_or("none")}});
       return [](http::Response refused) -> net::awaitable<http::Response> {
         co_return refused;
       }(http::Response{.status = 401});

@@ -49,7 +49,7 @@ http::Handler Identity::guard(http::Handler inner) {
     const auto& shown = request.peer.certificate_common_name;
     if (shown != std::optional<std::string>(certificates::kControllerCommonName)) {
       log_.warning("a request was refused: not the controller's certificate",
-                   {{"peer", request.peer.address}, {"common name", shown.value_or("none")}});
+                   {{"peer", request.peer.address}, {"common_name", shown.value_or("none")}});
       return answer(problem(403, "wrong_peer",
                             "this agent answers nobody but the controller it has enrolled with"));
     }
@@ -108,7 +108,7 @@ http::Response Identity::install(const http::Request& request) {
   }
   pending_key_.clear();
   log_.info("the agent's certificate was renewed",
-            {{"serial", stored->serial}, {"valid until", format_ticks(stored->not_after)}});
+            {{"serial", stored->serial}, {"valid_until", format_ticks(stored->not_after)}});
   return {.status = 204};
 }
 

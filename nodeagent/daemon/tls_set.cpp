@@ -13,7 +13,7 @@ Result<std::unique_ptr<NodeTls>> NodeTls::load(const http::TlsFiles& files, Log&
   log.info("certificates loaded", {{"file", files.certificate},
                                    {"subject", certificate.subject},
                                    {"serial", certificate.serial},
-                                   {"valid until", certificate.not_after},
+                                   {"valid_until", certificate.not_after},
                                    {"roots", files.trusted_roots}});
   return out;
 }
@@ -25,7 +25,7 @@ Result<void> NodeTls::reload(const http::TlsFiles& files) {
   if (auto loaded = http::TlsContext::reload_all({clients_, nodes_, calls_}, files); !loaded) {
     log_.error("An error has occurred while reloading the configuration",
                {{"error", loaded.error().message},
-                {"still served", before.serial},
+                {"still_served", before.serial},
                 {"do", "correct the files and reload again"}});
     return loaded.error();
   }
@@ -33,7 +33,7 @@ Result<void> NodeTls::reload(const http::TlsFiles& files) {
   log_.info(fmt::format("Loading the node's certificate. Subject: \"{}\", Previous thumbprint: "
                         "\"{}\", New thumbprint: \"{}\"",
                         now.subject, before.fingerprint, now.fingerprint),
-            {{"serial", now.serial}, {"valid until", now.not_after}});
+            {{"serial", now.serial}, {"valid_until", now.not_after}});
   log_.info("All certificates successfully loaded.");
   log_.info("The node's configuration was successfully reloaded");
   return {};

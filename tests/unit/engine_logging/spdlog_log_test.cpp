@@ -24,13 +24,19 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
 TEST(LogLine, ShowsFieldsBehindTheMessage) {
   const LogField fields[] = {{"run", "r-1"}, {"path", "/a b"}, {"empty", ""}, {"sum", "a=b"}};
   EXPECT_EQ(detail::text_line("started", fields),
-            R"(started run=r-1 path="/a b" empty="" sum="a=b")");
+            R"(msg="started" run=r-1 path="/a b" empty="" sum="a=b")");
+}
+
+TEST(LogLine, IsLogfmtWhateverAFieldIsCalled) {
+  const LogField fields[] = {{"valid until", "2024"}, {"a=b\"c\n", "x"}};
+  EXPECT_EQ(detail::text_line("a \"b\" c=d", fields),
+            R"(msg="a \"b\" c=d" valid_until=2024 a_b_c_=x)");
 }
 
 TEST(LogLine, StaysOneLineWhateverItHolds) {
   const LogField fields[] = {{"reason", "two\nlines\t\"quoted\" \\ \x01"}, {"bytes", "\xff\xc3"}};
   EXPECT_EQ(detail::text_line("a\nb", fields),
-            R"("a\nb" reason="two\nlines\u0009\"quoted\" \\ \u0001" bytes="\ufffd\ufffd")");
+            R"(msg="a\nb" reason="two\nlines\u0009\"quoted\" \\ \u0001" bytes="\ufffd\ufffd")");
 }
 
 TEST(LogLine, IsAJsonObjectOnRequest) {
@@ -44,7 +50,7 @@ TEST(LogLine, ReplacesBytesThatAreNoUtf8) {
   // Overlong, surrogate, above U+10FFFF, cut off.
   for (const auto* bytes : {"\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
     const LogField fields[] = {{"x", bytes}};
-    EXPECT_THAT(detail::text_line("m", fields), MatchesRegex(R"(m x="(\\ufffd)+")"));
+    EXPECT_THAT(detail::text_line("m", fields), MatchesRegex(R"(msg="m" x="(\\ufffd)+")"));
   }
 }
 
@@ -57,8 +63,10 @@ TEST(SpdlogLog, WritesTextWithTimeAndLevelToTheFile) {
   log->error("stopped {}");  // not a format string
   const auto lines = lines_of(file);
   ASSERT_THAT(lines, SizeIs(2));
-  EXPECT_THAT(lines[0], MatchesRegex("20[0-9-]+T[0-9:.]+Z info started port=2115"));
-  EXPECT_THAT(lines[1], MatchesRegex("20[0-9-]+T[0-9:.]+Z error stopped \\{\\}"));
+  EXPECT_THAT(lines[0],
+              MatchesRegex("time=20[0-9-]+T[0-9:.]+Z level=info msg=\"started\" port=2115"));
+  EXPECT_THAT(lines[1],
+              MatchesRegex("time=20[0-9-]+T[0-9:.]+Z level=error msg=\"stopped \\{\\}\""));
 }
 
 TEST(SpdlogLog, WritesJsonLinesOnRequest) {
