@@ -8,6 +8,7 @@
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
+#include "controller/cli/times.h"
 
 // token, audit, completion.
 namespace verger::cli {
@@ -41,11 +42,11 @@ int list_tokens(const CliContext& context) {
       continue;
     }
     table.add({text_of(token, "id"), text_of(token, "name"), text_of(token, "role"),
-               text_of(token, "created_at").substr(0, 19), text_of(token, "created_by"),
-               token.value("revoked", false) ? "revoked" : "good"});
+               time_of(token, "created_at"), text_of(token, "created_by"),
+               token.value("revoked", false) ? "revoked" : "active"});
   }
   if (!context.json) {
-    table.print(context.out);
+    context.print(table);
   }
   return kDone;
 }
@@ -58,7 +59,7 @@ int revoke_token(const CliContext& context, const std::string& id) {
   if (context.json) {
     context.out << json{{"id", id}, {"revoked", true}}.dump() << '\n';
   } else {
-    context.out << fmt::format("token {} opens nothing any more\n", id);
+    context.out << fmt::format("token {} is revoked\n", id);
   }
   return kDone;
 }
@@ -244,7 +245,7 @@ void add_admin_commands(CLI::App& app, Command& chosen) {
     chosen = list_tokens;
   });
   auto id = std::make_shared<std::string>();
-  auto* revoke = token->add_subcommand("revoke", "Let a token open nothing any more");
+  auto* revoke = token->add_subcommand("revoke", "Revoke a token: it is refused from then on");
   revoke->add_option("TOKEN", *id, "Its id, from `verger token list`")->required();
   revoke->callback([id, &chosen] {
     chosen = [id](const CliContext& context) { return revoke_token(context, *id); };

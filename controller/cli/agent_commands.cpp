@@ -7,6 +7,7 @@
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
+#include "controller/cli/times.h"
 
 // agent token | list | forget
 namespace verger::cli {
@@ -54,7 +55,7 @@ int make_token(const CliContext& context, const TokenOptions& options) {
   const auto about = fmt::format(
       "a token for the agent of {}, good once, until {}; it is shown this once. Beside the node: "
       "verger-agent enrol --controller URL --state DIR --token-file FILE\n",
-      options.agent, text_of(*token, "expires_at").substr(0, 19));
+      options.agent, time_of(*token, "expires_at"));
   return context.show_secret(*token, about);
 }
 
@@ -74,16 +75,19 @@ int list_agents(const CliContext& context) {
     }
     return kDone;
   }
-  Table table({{"agent"}, {"state"}, {"until"}, {"serial"}, {"hosts"}});
+  Table table({{"agent"},
+               {"state"},
+               {"until"},
+               {"serial", Table::Align::kId},
+               {"hosts", Table::Align::kWrap}});
   const auto add = [&](const json& one, const char* state, const char* until) {
     std::string hosts;
     for (const auto& host : list_of(one, "hosts")) {
       hosts += (hosts.empty() ? "" : " ") + host.get<std::string>();
     }
     const auto serial = text_of(one, "serial");
-    table.add({text_of(one, "cluster") + "/" + text_of(one, "node"), state,
-               text_of(one, until).substr(0, 19), serial.empty() ? "-" : serial.substr(0, 12),
-               hosts});
+    table.add({text_of(one, "cluster") + "/" + text_of(one, "node"), state, time_of(one, until),
+               serial.empty() ? "-" : serial, hosts});
   };
   for (const auto& agent : list_of(*answer, "agents")) {
     add(agent, "enrolled", "not_after");
@@ -91,7 +95,7 @@ int list_agents(const CliContext& context) {
   for (const auto& token : list_of(*answer, "tokens")) {
     add(token, token.value("expired", false) ? "token expired" : "token open", "expires_at");
   }
-  table.print(context.out);
+  context.print(table);
   return kDone;
 }
 
@@ -109,7 +113,7 @@ int forget_agent(const CliContext& context, const std::string& text) {
     context.out << json{{"agent", text}, {"forgotten", true}}.dump() << '\n';
   } else {
     context.out << fmt::format(
-        "the agent of {} is not believed any more; to let it in again: "
+        "the certificate of the agent of {} is revoked; to let it in again: "
         "verger agent token {}\n",
         text, text);
   }
@@ -132,10 +136,10 @@ void add_agent_commands(CLI::App& app, Command& chosen) {
   token->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return make_token(context, *options); };
   });
-  agent->add_subcommand("list", "Who has enrolled, and tokens nobody has used")
+  agent->add_subcommand("list", "Agents that have enrolled, and tokens not yet used")
       ->callback([&chosen] { chosen = list_agents; });
   auto name = std::make_shared<std::string>();
-  auto* forget = agent->add_subcommand("forget", "Believe an agent's certificate no more");
+  auto* forget = agent->add_subcommand("forget", "Revoke an agent's certificate");
   forget->add_option("CLUSTER/NODE", *name)->required();
   forget->callback([name, &chosen] {
     chosen = [name](const CliContext& context) { return forget_agent(context, *name); };

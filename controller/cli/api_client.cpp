@@ -12,6 +12,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "controller/cli/json_text.h"
+#include "controller/cli/table.h"
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
 #include "engine/base/random.h"
@@ -390,6 +391,8 @@ void ApiClient::wait(std::chrono::milliseconds duration) {
     co_return true;
   }(duration));
 }
+
+void CliContext::print(const Table& table) const { table.print(out, width); }
 
 int CliContext::show_secret(const nlohmann::json& answer, std::string_view about) const {
   if (json) {

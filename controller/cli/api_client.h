@@ -98,12 +98,18 @@ class ApiClient {
 /// set. Errors: kInvalidArgument. `warnings`: where others can read that file.
 Result<std::string> token_of_environment(std::ostream& warnings);
 
+class Table;
+
 /// What every command works with.
 struct CliContext {
   ApiClient& api;
   std::ostream& out;
   std::ostream& err;
   bool json = false;
+  std::optional<std::size_t> width{};  ///< of the terminal; nullopt: `out` is none
+
+  /// To `out`, as wide as that is.
+  void print(const Table& table) const;
 
   /// Prints the failure and gives its exit code.
   int fail(const CallFailure& failure) const;

@@ -7,6 +7,7 @@
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
+#include "controller/cli/times.h"
 
 namespace verger::cli {
 namespace {
@@ -20,14 +21,14 @@ std::string point_text(const json& node, const char* name) {
              : "-";
 }
 
-/// "paused until 2026-11-22T04:00:00: why"; empty: it is not.
+/// "paused until 2026-11-22T04:00:00Z: why"; empty: it is not.
 std::string pause_text(const json& cluster) {
   if (!cluster.value("paused", false)) {
     return {};
   }
   const auto until = text_of(cluster, "pause_until");
   const auto reason = text_of(cluster, "pause_reason");
-  return fmt::format("paused{}{}{}", until.empty() ? "" : " until " + until.substr(0, 19),
+  return fmt::format("paused{}{}{}", until.empty() ? "" : " until " + to_the_second(until),
                      reason.empty() ? "" : ": ", reason);
 }
 
@@ -36,7 +37,7 @@ void print_cluster(const CliContext& context, const json& cluster) {
   context.out << fmt::format(
       "cluster {}  leader {}  seen {}\n", text_of(cluster, "name"),
       text_of(snapshot, "leader").empty() ? "none seen" : text_of(snapshot, "leader"),
-      text_of(snapshot, "taken_at").substr(0, 19));
+      time_of(snapshot, "taken_at"));
   if (const auto pause = pause_text(cluster); !pause.empty()) {
     context.out << fmt::format("{}; nothing new starts on it before: verger cluster resume {}\n",
                                pause, text_of(cluster, "name"));
@@ -45,11 +46,12 @@ void print_cluster(const CliContext& context, const json& cluster) {
                {"role"},
                {"log position", Table::Align::kRight},
                {"lag", Table::Align::kRight},
-               {"on disk", Table::Align::kRight},
-               {"chunks", Table::Align::kRight},
-               {"events", Table::Align::kRight},
-               {"last point"},
-               {"now"}});
+               {"on disk", Table::Align::kRight, true},
+               {"disk free", Table::Align::kRight, true},
+               {"chunks", Table::Align::kRight, true},
+               {"events", Table::Align::kRight, true},
+               {"last point", Table::Align::kLeft, true},
+               {"now", Table::Align::kWrap}});
   std::string problems;  // whole, below the table: its columns would cut them
   for (const auto& node : list_of(snapshot, "nodes")) {
     const auto running = node.value("running_scavenge", json());
@@ -59,14 +61,16 @@ void print_cluster(const CliContext& context, const json& cluster) {
       problems += fmt::format("{}: {}\n", text_of(node, "name"), problem);
     } else if (running.is_object()) {
       now = "scavenge: " + text_of(running, "phase");
+    } else if (const auto point = node.value("unfinished_point", json()); point.is_object()) {
+      now = fmt::format("scavenge to point {} is unfinished", number_of(point, "number"));
     }
     table.add({text_of(node, "name"), text_of(node, "state"),
                optional_number(node, "writer_checkpoint"), optional_bytes(node, "lag_bytes"),
-               optional_bytes(node, "database_bytes"), optional_number(node, "chunk_files"),
-               optional_number(node, "event_count"), point_text(node, "last_finished_point"),
-               now.empty() ? "-" : now});
+               optional_bytes(node, "database_bytes"), optional_bytes(node, "disk_free_bytes"),
+               optional_number(node, "chunk_files"), optional_number(node, "event_count"),
+               point_text(node, "last_finished_point"), now.empty() ? "-" : now});
   }
-  table.print(context.out);
+  context.print(table);
   context.out << problems;
   for (const auto& warning : list_of(snapshot, "warnings")) {
     context.out << fmt::format("warning: {}\n", warning.get<std::string>());
@@ -171,8 +175,9 @@ int add_cluster(const CliContext& context, const AddOptions& options) {
   if (context.json) {
     context.out << cluster->dump() << '\n';
   } else {
-    context.out << fmt::format("cluster {} is registered with {} nodes\n",
-                               text_of(*cluster, "name"), list_of(*cluster, "nodes").size());
+    context.out << fmt::format(
+        "cluster {} is registered with {}\n", text_of(*cluster, "name"),
+        counted(static_cast<std::int64_t>(list_of(*cluster, "nodes").size()), "node"));
   }
   warn_of_problems(context, cluster->value("snapshot", json::object()));
   return kDone;
@@ -210,7 +215,7 @@ int list_clusters(const CliContext& context) {
     table.add({text_of(cluster, "name"), std::to_string(nodes.size()), std::to_string(agents),
                nodes.empty() ? "-" : text_of(nodes[0], "node"), pause.empty() ? "-" : pause});
   }
-  table.print(context.out);
+  context.print(table);
   return kDone;
 }
 

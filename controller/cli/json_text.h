@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/cli/table.h"
+#include "engine/base/quantities.h"
 
 namespace verger::cli {
 

@@ -7,8 +7,10 @@
 
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
+#include "controller/cli/plan_text.h"
 #include "controller/cli/run_watch.h"
 #include "controller/cli/table.h"
+#include "controller/cli/times.h"
 
 namespace verger::cli {
 namespace {
@@ -25,34 +27,23 @@ struct ScavengeOptions {
   std::string strategy;
 };
 
-void print_plan(const CliContext& context, const json& plan) {
-  context.out << fmt::format("plan {}  cluster {}  {}\n", text_of(plan, "hash").substr(0, 12),
-                             text_of(plan, "cluster"), text_of(plan, "operation"));
-  Table table({{"stage", Table::Align::kRight}, {"step"}, {"node"}, {"why", Table::Align::kWrap}});
-  std::size_t number = 0;
-  std::size_t contingencies = 0;
-  for (const auto& stage : list_of(plan, "stages")) {
-    if (!text_of(stage, "if_put_off").empty()) {
-      ++contingencies;
-      continue;
-    }
-    ++number;
-    for (const auto& step : list_of(stage, "steps")) {
-      table.add({std::to_string(number), text_of(step, "kind"), text_of(step, "node"),
-                 text_of(step, "reason")});
-    }
-  }
-  table.print(context.out);
-  if (contingencies > 0) {
+/// What stands between the plan and its run, or how to start it.
+void print_next(const CliContext& context, const json& plan) {
+  const auto pause = plan.value("cluster_pause", json());
+  const auto cluster = text_of(plan, "cluster");
+  if (pause.is_object()) {
+    const auto until = text_of(pause, "until");
+    const auto reason = text_of(pause, "reason");
     context.out << fmt::format(
-        "and {} stages only for a node that leads when its turn comes (plan show -o json)\n",
-        contingencies);
+        "nothing has been touched; cluster {0} is paused {1}{2}, and no run starts on it before. "
+        "End the pause with: verger cluster resume {0}\n",
+        cluster, until.empty() ? "until it is resumed" : "until " + to_the_second(until),
+        reason.empty() ? "" : fmt::format(" ({})", reason));
+    return;
   }
-  for (const auto& note : list_of(plan, "notes")) {
-    if (note.is_string()) {
-      context.out << "note: " << note.get<std::string>() << '\n';
-    }
-  }
+  context.out << fmt::format(
+      "nothing has been touched; carry it out with: verger apply {} --wait\n",
+      text_of(plan, "hash").substr(0, 12));
 }
 
 int plan_scavenge(const CliContext& context, const ScavengeOptions& options) {
@@ -81,9 +72,7 @@ int plan_scavenge(const CliContext& context, const ScavengeOptions& options) {
     context.out << plan->dump() << '\n';
   } else {
     print_plan(context, *plan);
-    context.out << fmt::format(
-        "nothing has been touched; carry it out with: verger apply {} --wait\n",
-        text_of(*plan, "hash").substr(0, 12));
+    print_next(context, *plan);
   }
   return kDone;
 }
@@ -107,7 +96,13 @@ int list_plans(const CliContext& context, const std::string& cluster) {
   if (!answer) {
     return context.fail(answer.error());
   }
-  Table table({{"plan"}, {"operation"}, {"made"}, {"steps", Table::Align::kRight}});
+  Table table({{"plan", Table::Align::kId},
+               {"operation"},
+               {"policy"},
+               {"made"},
+               {"by"},
+               {"steps", Table::Align::kRight},
+               {"state", Table::Align::kWrap}});
   for (const auto& plan : list_of(*answer, "plans")) {
     if (context.json) {
       context.out << plan.dump() << '\n';
@@ -117,11 +112,15 @@ int list_plans(const CliContext& context, const std::string& cluster) {
     for (const auto& stage : list_of(plan, "stages")) {
       steps += list_of(stage, "steps").size();
     }
-    table.add({text_of(plan, "hash").substr(0, 12), text_of(plan, "operation"),
-               text_of(plan, "created_at").substr(0, 19), std::to_string(steps)});
+    const auto policy = text_of(plan, "awaits_approval_of");
+    table.add({text_of(plan, "hash"), text_of(plan, "operation"), text_of(plan, "policy"),
+               time_of(plan, "created_at"), text_of(plan, "created_by"), std::to_string(steps),
+               policy.empty()
+                   ? "-"
+                   : "awaits approval: verger apply " + text_of(plan, "hash").substr(0, 12)});
   }
   if (!context.json) {
-    table.print(context.out);
+    context.print(table);
   }
   return kDone;
 }
@@ -145,7 +144,7 @@ int apply_plan(const CliContext& context, const ApplyOptions& options) {
   if (context.json) {
     context.out << run->dump() << '\n';
   } else {
-    context.out << fmt::format("run {} has begun; follow it with: verger run watch {}\n", id,
+    context.out << fmt::format("run {} has started; follow it with: verger run watch {}\n", id,
                                id.substr(0, 12));
   }
   return kDone;

@@ -11,6 +11,8 @@
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
+#include "controller/cli/times.h"
+#include "engine/base/clock.h"
 
 namespace verger::cli {
 namespace {
@@ -135,8 +137,13 @@ int list_policies(const CliContext& context) {
   if (!answer) {
     return context.fail(answer.error());
   }
-  Table table(
-      {{"policy"}, {"operation"}, {"cluster"}, {"open"}, {"last due"}, {"outcome"}, {"why"}});
+  Table table({{"policy"},
+               {"operation"},
+               {"cluster"},
+               {"open"},
+               {"last due"},
+               {"outcome"},
+               {"why", Table::Align::kWrap}});
   for (const auto& policy : list_of(*answer, "policies")) {
     if (context.json) {
       context.out << policy.dump() << '\n';
@@ -152,8 +159,7 @@ int list_policies(const CliContext& context) {
       const auto waiting = text_of(cluster, "waiting");
       const auto outcome = text_of(cluster, "outcome");
       table.add({text_of(policy, "name"), operation, text_of(cluster, "cluster"),
-                 cluster.value("open", false) ? "yes" : "no",
-                 text_of(cluster, "last_due").substr(0, 16),
+                 cluster.value("open", false) ? "yes" : "no", time_of(cluster, "last_due"),
                  !state.empty()     ? state
                  : !waiting.empty() ? "waiting"
                                     : outcome,
@@ -161,7 +167,7 @@ int list_policies(const CliContext& context) {
     }
   }
   if (!context.json) {
-    table.print(context.out);
+    context.print(table);
   }
   return kDone;
 }
@@ -196,7 +202,7 @@ int delete_policy(const CliContext& context, const std::string& name) {
   if (context.json) {
     context.out << json{{"name", name}, {"deleted", true}}.dump() << '\n';
   } else {
-    context.out << fmt::format("policy {} is deleted; runs it started go on\n", name);
+    context.out << fmt::format("policy {} is deleted; runs it started continue\n", name);
   }
   return kDone;
 }
@@ -240,8 +246,7 @@ int schedule_next(const CliContext& context, const std::string& cluster, const s
     const bool opens = text_of(each, "kind") == "opens";
     std::string note;
     if (opens && each["length_seconds"].is_number()) {
-      const auto minutes = number_of(each, "length_seconds") / 60;
-      note = fmt::format("for {} h {:02} min", minutes / 60, minutes % 60);
+      note = "for " + length_text(std::chrono::seconds(number_of(each, "length_seconds")));
     } else if (opens) {
       note = "without end";
     } else if (!each.value("inside", true)) {
@@ -250,7 +255,7 @@ int schedule_next(const CliContext& context, const std::string& cluster, const s
     table.add({text_of(each, "kind"), text_of(each, "policy"), text_of(each, "yours"),
                text_of(each, "policys"), note});
   }
-  table.print(context.out);
+  context.print(table);
   for (const auto& policy : list_of(*answer, "policies")) {
     if (!text_of(policy, "waiting").empty()) {
       context.out << fmt::format("{} is due and waits: {}\n", text_of(policy, "policy"),
@@ -270,7 +275,12 @@ struct PauseOptions {
 int pause_cluster(const CliContext& context, const PauseOptions& options) {
   json body{{"mode", options.drain ? "drain" : options.now ? "now" : "policy"}};
   if (!options.until.empty()) {
-    body["until"] = options.until;
+    const auto until = parse_until(options.until, system_clock().now());
+    if (!until) {
+      context.err << "verger: --until " << until.error().message << '\n';
+      return kUsage;
+    }
+    body["until"] = format_ticks(*until);
   }
   if (!context.api.reason().empty()) {
     body["reason"] = context.api.reason();
@@ -284,9 +294,9 @@ int pause_cluster(const CliContext& context, const PauseOptions& options) {
     context.out << answer->dump() << '\n';
   } else {
     const auto until = text_of(*answer, "pause_until");
-    context.out << fmt::format("cluster {} is paused {}; nothing new starts on it\n",
-                               options.cluster,
-                               until.empty() ? "until it is resumed" : "until " + until);
+    context.out << fmt::format(
+        "cluster {} is paused {}; nothing new starts on it\n", options.cluster,
+        until.empty() ? "until it is resumed" : "until " + to_the_second(until));
   }
   return kDone;
 }
@@ -300,7 +310,7 @@ int resume_cluster(const CliContext& context, const std::string& cluster) {
   if (context.json) {
     context.out << answer->dump() << '\n';
   } else {
-    context.out << fmt::format("cluster {} goes on\n", cluster);
+    context.out << fmt::format("cluster {} is resumed\n", cluster);
   }
   return kDone;
 }
@@ -335,7 +345,7 @@ void add_policy_commands(CLI::App& app, Command& chosen) {
   policy->add_subcommand("list", "The policies, and what became of their last due times")
       ->callback([&chosen] { chosen = list_policies; });
   with_name("show", "One policy, as it was applied", show_policy);
-  with_name("delete", "Follow it no more; runs it started go on", delete_policy);
+  with_name("delete", "Delete it; runs it started continue", delete_policy);
 
   auto* schedule = app.add_subcommand("schedule", "When maintenance is due, and when it may work");
   schedule->require_subcommand(1);
@@ -359,7 +369,10 @@ void add_cluster_intents(CLI::App& cluster, Command& chosen) {
   auto* drain = pause->add_flag("--drain", options->drain, "Let a running scavenge end");
   pause->add_flag("--now", options->now, "Stop a running scavenge, whatever the policy says")
       ->excludes(drain);
-  pause->add_option("--until", options->until, "Go on by itself then: 2024-06-02T06:00:00Z");
+  pause->add_option(
+      "--until", options->until,
+      "Resume it then: 2h, 2026-11-22T06:00:00Z, with another zone's offset, or 06:00 "
+      "of this machine");
   pause->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return pause_cluster(context, *options); };
   });

@@ -5,8 +5,10 @@
 
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
+#include "controller/cli/run_text.h"
 #include "controller/cli/run_watch.h"
 #include "controller/cli/table.h"
+#include "controller/cli/times.h"
 
 namespace verger::cli {
 namespace {
@@ -19,18 +21,24 @@ int list_runs(const CliContext& context, const std::string& cluster) {
   if (!answer) {
     return context.fail(answer.error());
   }
-  Table table({{"run"}, {"cluster"}, {"operation"}, {"state"}, {"begun"}, {"ended"}, {"why"}});
+  Table table({{"run", Table::Align::kId},
+               {"cluster"},
+               {"operation"},
+               {"state"},
+               {"begun"},
+               {"ended"},
+               {"why", Table::Align::kWrap}});
   for (const auto& run : list_of(*answer, "runs")) {
     if (context.json) {
       context.out << run.dump() << '\n';
       continue;
     }
-    table.add({text_of(run, "id").substr(0, 12), text_of(run, "cluster"), text_of(run, "operation"),
-               text_of(run, "state"), text_of(run, "started_at").substr(0, 16),
-               text_of(run, "finished_at").substr(0, 16), text_of(run, "reason")});
+    table.add({text_of(run, "id"), text_of(run, "cluster"), text_of(run, "operation"),
+               text_of(run, "state"), time_of(run, "started_at"), time_of(run, "finished_at"),
+               text_of(run, "reason")});
   }
   if (!context.json) {
-    table.print(context.out);
+    context.print(table);
   }
   return kDone;
 }

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "controller/cli/commands.h"
+#include "controller/cli/table.h"
 #include "nodeagent/http/loopback.h"
 #include "nodeagent/http/tls.h"
 
@@ -24,8 +25,11 @@ int watch(const Command& chosen, const CliContext& context, std::chrono::millise
           int times) {
   for (int shown = 1;; ++shown) {
     std::ostringstream screen;
-    const int status = chosen(
-        CliContext{.api = context.api, .out = screen, .err = context.err, .json = context.json});
+    const int status = chosen(CliContext{.api = context.api,
+                                         .out = screen,
+                                         .err = context.err,
+                                         .json = context.json,
+                                         .width = context.width});
     // What was shown stays while it is silent, below it why nothing new comes.
     const bool silent = status != kDone && shown > 1 && !context.api.answered();
     if (!silent) {
@@ -102,7 +106,11 @@ int run_chosen(const Command& chosen, const CommonOptions& options, std::ostream
   }
   access.token = *token;
   ApiClient api(std::move(access), err);
-  const CliContext context{.api = api, .out = out, .err = err, .json = options.format == "json"};
+  const CliContext context{.api = api,
+                           .out = out,
+                           .err = err,
+                           .json = options.format == "json",
+                           .width = terminal_width(out)};
   if (!options.watch_seconds) {
     return chosen(context);
   }

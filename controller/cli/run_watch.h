@@ -9,14 +9,12 @@
 namespace verger::cli {
 
 /// Follows a run and prints a line for each change of a step, and for its progress at most every
-/// two seconds; with -o json each event of the run as one line. Returns when the run has ended
-/// (its exit code), is paused or waits for a person (kStillWaiting), or `limit` has passed.
+/// five seconds; with -o json each event of the run as one line. Returns when the run has ended
+/// (its exit code), is paused or waits for a person (kStillWaiting), or `limit` has passed. SIGINT
+/// ends the program, with a note that the run continues.
 int watch_run(const CliContext& context, const std::string& id, std::chrono::seconds limit);
 
 /// 0 done, 1 failed, 3 cancelled or paused, 4 anything that has not ended.
 int exit_code_of(const nlohmann::json& run);
-
-/// The steps of a run with their states, and its report once it has ended.
-void print_run(const CliContext& context, const nlohmann::json& run);
 
 }  // namespace verger::cli

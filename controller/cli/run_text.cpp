@@ -1,0 +1,328 @@
+#include "controller/cli/run_text.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <ostream>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/json_text.h"
+#include "controller/cli/table.h"
+#include "controller/cli/times.h"
+
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+/// Members that may be missing or null: an empty object then.
+json object_of(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_object() ? *found : json::object();
+}
+
+std::string point_text(const json& point) {
+  return point.is_object() && point.contains("number")
+             ? fmt::format("{} @ {}", number_of(point, "number"),
+                           with_separators(number_of(point, "position")))
+             : "not seen";
+}
+
+void append(std::string& text, const std::string& more) {
+  if (!more.empty()) {
+    text += (text.empty() ? "" : ", ") + more;
+  }
+}
+
+/// How long a step took, or has taken since its state began.
+std::string took_text(const json& step) {
+  const auto found = step.is_object() ? step.find("timeline") : step.end();
+  if (found == step.end() || !found->is_object()) {
+    return "-";
+  }
+  std::int64_t sum = 0;
+  for (const auto* part :
+       {"preparing_seconds", "waiting_seconds", "acting_seconds", "observing_seconds"}) {
+    sum += static_cast<std::int64_t>(found->value(part, 0.0));
+  }
+  return length_text(seconds(sum));
+}
+
+void print_run_steps(const CliContext& context, const json& run) {
+  Table table({{"stage", Table::Align::kRight},
+               {"step"},
+               {"node"},
+               {"state"},
+               {"since"},
+               {"took", Table::Align::kRight},
+               {"what", Table::Align::kWrap}});
+  std::size_t number = 0;
+  std::size_t hidden = 0;
+  for (const auto& stage : list_of(run, "stages")) {
+    if (is_conditional_and_unused(stage)) {
+      ++hidden;
+      continue;
+    }
+    ++number;
+    for (const auto& step : list_of(stage, "steps")) {
+      const auto state = text_of(step, "state");
+      table.add({std::to_string(number), text_of(step, "kind"), text_of(step, "node"), state,
+                 time_of(step, "since"), state == "pending" ? "-" : took_text(step),
+                 step_text(step)});
+    }
+  }
+  context.print(table);
+  if (hidden > 0) {
+    context.out << fmt::format("{} hidden: only for a node that leads when its turn comes\n",
+                               counted(static_cast<std::int64_t>(hidden), "conditional stage"));
+  }
+}
+
+void print_attempts(const CliContext& context, const json& run) {
+  for (const auto& stage : list_of(run, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      for (const auto& outcome : list_of(step, "outcomes")) {
+        context.out << fmt::format("{}: {}\n", text_of(step, "id"), attempt_text(outcome));
+      }
+    }
+  }
+}
+
+/// What the waiting steps wait for: value, limit, since when.
+void print_closed_gates(const CliContext& context, const json& run) {
+  Table table({{"waits for"},
+               {"node"},
+               {"now", Table::Align::kWrap},
+               {"limit", Table::Align::kWrap},
+               {"since"},
+               {"why", Table::Align::kWrap}});
+  std::string alert_at;  // the first
+  std::string node;
+  for (const auto& stage : list_of(run, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      if (text_of(step, "state") != "waiting") {
+        continue;
+      }
+      for (const auto& gate : list_of(step, "waiting_for")) {
+        const auto at = text_of(gate, "alert_at");
+        if (!at.empty() && (alert_at.empty() || at < alert_at)) {
+          alert_at = at;
+          node = text_of(step, "node");
+        }
+        table.add({text_of(gate, "gate"), text_of(gate, "node"), text_of(gate, "value"),
+                   text_of(gate, "limit"), time_of(gate, "since"), text_of(gate, "reason")});
+      }
+    }
+  }
+  if (!table.empty()) {
+    context.print(table);
+  }
+  if (!alert_at.empty()) {
+    context.out << fmt::format("an alert fires at {} if it is still closed",
+                               to_the_second(alert_at));
+    context.out << (node.empty() ? "\n"
+                                 : fmt::format("; to leave {0} out: verger run skip {1} {0}\n",
+                                               node, short_id(text_of(run, "id"))));
+  }
+}
+
+/// A node whose outcome cannot be seen holds its run up until it is back, or left out.
+void print_ways_out(const CliContext& context, const json& run) {
+  std::set<std::string> nodes;
+  for (const auto& stage : list_of(run, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      if (text_of(step, "state") == "unknown" && !text_of(step, "node").empty()) {
+        nodes.insert(text_of(step, "node"));
+      }
+    }
+  }
+  for (const auto& node : nodes) {
+    context.out << fmt::format(
+        "{0} holds the run up until it can be seen; to leave it out: verger run skip {1} {0}\n",
+        node, short_id(text_of(run, "id")));
+  }
+}
+
+void print_nodes(const CliContext& context, const json& nodes) {
+  Table table({{"node"},
+               {"bytes before", Table::Align::kRight, true},
+               {"bytes after", Table::Align::kRight, true},
+               {"freed", Table::Align::kRight, true},
+               {"records removed", Table::Align::kRight, true},
+               {"point", Table::Align::kRight},
+               {"logical digest", Table::Align::kId, true},
+               {"readable digest", Table::Align::kId, true}});
+  for (const auto& node : nodes) {
+    table.add({text_of(node, "name"), optional_bytes(node, "bytes_before"),
+               optional_bytes(node, "bytes_after"), optional_bytes(node, "space_saved"),
+               optional_number(node, "records_removed"), point_text(node.value("point", json())),
+               text_of(node, "logical_digest"), text_of(node, "readable_digest")});
+  }
+  context.print(table);
+}
+
+/// Where the time went that no node scavenged in.
+void print_timeline(const CliContext& context, const json& timeline) {
+  if (!timeline.is_object()) {
+    return;
+  }
+  const auto part = [&timeline](const char* name) {
+    return length_text(seconds(static_cast<std::int64_t>(timeline.value(name, 0.0))));
+  };
+  context.out << fmt::format(
+      "took {}: scavenges {}, other steps {}, waiting for gates {}, preparing {}, paused {}\n",
+      part("total_seconds"), part("scavenge_seconds"), part("other_steps_seconds"),
+      part("waiting_seconds"), part("preparing_seconds"), part("paused_seconds"));
+}
+
+}  // namespace
+
+std::string short_id(const std::string& id) { return id.substr(0, 12); }
+
+bool is_conditional_and_unused(const json& stage) {
+  const auto steps = list_of(stage, "steps");
+  return !text_of(stage, "if_put_off").empty() && std::ranges::all_of(steps, [](const auto& step) {
+    return text_of(step, "state") == "pending";
+  });
+}
+
+std::string progress_text(const json& step) {
+  const auto progress = step.is_object() ? step.value("progress", json()) : json();
+  if (!progress.is_object()) {
+    return "";
+  }
+  auto text = text_of(progress, "phase");
+  if (const auto total = number_of(progress, "chunks_total"); total > 0) {
+    const auto done = std::clamp<std::int64_t>(number_of(progress, "chunks_done"), 0, total);
+    append(text, fmt::format("{} of {} ({} %)", done, counted(total, "chunk"), done * 100 / total));
+  }
+  if (const auto rate = progress.find("chunks_per_hour");
+      rate != progress.end() && rate->is_number()) {
+    append(text, fmt::format("{:.0f} chunks/h", rate->get<double>()));
+  }
+  if (const auto saved = number_of(progress, "bytes_saved"); saved > 0) {
+    append(text, human_bytes(saved) + " freed");
+  }
+  return text;
+}
+
+std::string step_text(const json& step) {
+  auto text = text_of(step, "reason");
+  append(text, progress_text(step));
+  if (const auto why = text_of(object_of(step, "result"), "not_needed"); !why.empty()) {
+    append(text, "not needed: " + why);
+  } else if (const auto result = object_of(step, "result"); result.value("already", false)) {
+    append(text, fmt::format("not needed: already at point {}",
+                             number_of(object_of(result, "point"), "number")));
+  }
+  return text;
+}
+
+std::string attempt_text(const json& outcome) {
+  const auto how = text_of(outcome, "outcome");
+  auto reason = text_of(outcome, "reason");
+  if (reason.starts_with(how + ": ")) {
+    reason = reason.substr(how.size() + 2);
+  }
+  auto words = how;
+  std::ranges::replace(words, '-', ' ');
+  std::ranges::replace(words, '_', ' ');
+  return fmt::format("attempt {} {} {}{}", number_of(outcome, "attempt"), words,
+                     time_of(outcome, "at"), reason.empty() || reason == how ? "" : ": " + reason);
+}
+
+std::string expected_end_text(const json& run) {
+  const auto end = object_of(run, "expected_end");
+  const auto hours = object_of(run, "hours");
+  const auto until = text_of(hours, "until");
+  std::string text;
+  if (const auto opens = text_of(end, "resumes_at"); !opens.empty()) {
+    text = fmt::format("resumes {}, then ", to_the_second(opens));
+    const auto left = object_of(end, "seconds_left");
+    text += "about " + range_text(seconds(number_of(left, "min")), seconds(number_of(left, "max")));
+    text += fmt::format(": expected to end between {} and {}", time_of(end, "earliest"),
+                        time_of(end, "latest"));
+  } else if (end.value("overdue", false)) {
+    text = fmt::format("overdue; earliest end {}", time_of(end, "earliest"));
+  } else if (!end.empty()) {
+    text = text_of(end, "earliest") == text_of(end, "latest")
+               ? fmt::format("expected to end at {}", time_of(end, "earliest"))
+               : fmt::format("expected to end between {} and {}", time_of(end, "earliest"),
+                             time_of(end, "latest"));
+  }
+  if (!until.empty() && hours.value("open", true)) {
+    text += (text.empty() ? "" : "; ") + ("window closes at " + to_the_second(until));
+  } else if (!until.empty() && text.empty()) {
+    text = "window opens at " + to_the_second(until);
+  }
+  return text;
+}
+
+std::string alert_text(const json& alert) {
+  if (alert.is_string()) {
+    return alert.get<std::string>();
+  }
+  auto text = text_of(alert, "reason");
+  if (const auto at = text_of(alert, "at"); !at.empty()) {
+    text = to_the_second(at) + " " + text;
+  }
+  const auto cleared = text_of(alert, "cleared_at");
+  return cleared.empty() ? text : fmt::format("{} (cleared at {})", text, to_the_second(cleared));
+}
+
+void print_report(const CliContext& context, const json& report) {
+  if (const auto point = report.value("point", json()); point.is_object()) {
+    context.out << fmt::format("scavenge point {} at position {}\n", number_of(point, "number"),
+                               with_separators(number_of(point, "position")));
+  }
+  if (const auto nodes = list_of(report, "nodes"); !nodes.empty()) {
+    print_nodes(context, nodes);
+  } else {
+    context.out << "no node's scavenge was seen to end\n";
+  }
+  print_timeline(context, report.value("timeline", json()));
+  context.out << fmt::format("leader moves: {} planned, {} unplanned\n",
+                             number_of(report, "planned_leader_moves"),
+                             number_of(report, "unplanned_leader_moves"));
+  context.out << "logical digests of the nodes: "
+              << verdict(report, "digests_equal", "equal", "DIFFERENT", "not compared") << '\n';
+  context.out << "what clients can read: "
+              << verdict(report, "readable_unchanged", "unchanged", "CHANGED", "not compared")
+              << '\n';
+  for (const auto& note : list_of(report, "notes")) {
+    if (note.is_string()) {
+      context.out << "note: " << note.get<std::string>() << '\n';
+    }
+  }
+}
+
+void print_run(const CliContext& context, const json& run) {
+  const auto reason = text_of(run, "reason");
+  const auto ended = time_of(run, "finished_at");
+  context.out << fmt::format("run {}  {}{}\n", text_of(run, "id"), text_of(run, "state"),
+                             reason.empty() ? "" : ": " + reason);
+  context.out << fmt::format("cluster {}  plan {}\n", text_of(run, "cluster"),
+                             text_of(run, "plan"));
+  context.out << fmt::format("begun {} by {}{}\n", time_of(run, "started_at"),
+                             text_of(run, "started_by"), ended == "-" ? "" : "  ended " + ended);
+  if (run.value("ignores_hours", false)) {
+    context.out << "windows are ignored for this run\n";
+  }
+  print_run_steps(context, run);
+  print_attempts(context, run);
+  if (const auto end = expected_end_text(run); !end.empty()) {
+    context.out << end << '\n';
+  }
+  print_closed_gates(context, run);
+  print_ways_out(context, run);
+  for (const auto& alert : list_of(run, "alerts")) {
+    context.out << "alert: " << alert_text(alert) << '\n';
+  }
+  if (const auto report = run.value("report", json()); report.is_object()) {
+    print_report(context, report);
+  }
+}
+
+}  // namespace verger::cli

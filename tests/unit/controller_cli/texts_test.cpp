@@ -1,0 +1,195 @@
+// What people read of plans and runs.
+#include <csignal>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/interrupt_note.h"
+#include "controller/cli/plan_text.h"
+#include "controller/cli/run_text.h"
+
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What `print` writes, as into a pipe or on a terminal.
+std::string said(void (*print)(const CliContext&, const json&), const json& value,
+                 std::optional<std::size_t> width = std::nullopt) {
+  std::ostringstream out;
+  std::ostringstream err;
+  ApiClient api({.controllers = {http::parse_endpoint("http://127.0.0.1:1").value()}}, err);
+  print({.api = api, .out = out, .err = err, .json = false, .width = width}, value);
+  return out.str();
+}
+
+json plan() {
+  return {{"hash", std::string(64, 'a')},
+          {"cluster", "orders"},
+          {"operation", "scavenge"},
+          {"policy", "weekly"},
+          {"parameters",
+           {{"strategy", "rolling"}, {"threads", 1}, {"threshold", 0}, {"throttle_percent", 100}}},
+          {"expected_seconds", {{"min", 60}, {"max", 7'500}}},
+          {"expected_from", "sizes"},
+          {"stages",
+           {{{"id", "scavenge-n1"},
+             {"if_put_off", ""},
+             {"steps",
+              {{{"kind", "scavenge"},
+                {"node", "n1"},
+                {"gates", {"lag-below 16 MiB", "disk 256 MiB"}},
+                {"reason", "the first follower creates the point"},
+                {"expected_seconds", {{"min", 60}, {"max", 7'500}}},
+                {"cost", ""}}}}},
+            {{"id", "move-n1"}, {"if_put_off", "scavenge-n1"}, {"steps", json::array()}}}},
+          {"forecast",
+           {{{"node", "n1"},
+             {"row", "row 2"},
+             {"database_bytes", 1'073'741'824},
+             {"disk_free_bytes", 33'554'432},
+             {"disk_needed_bytes", 536'870'912}}}},
+          {"notes", {"closed now"}}};
+}
+
+TEST(PlanText, TellsParametersTimeDiskAndGates) {
+  EXPECT_THAT(
+      said(print_plan, plan()),
+      AllOf(HasSubstr("plan " + std::string(64, 'a') + "\n"), HasSubstr("policy weekly"),
+            HasSubstr("parameters: strategy rolling, threads 1, threshold 0, "
+                      "throttle_percent 100\n"),
+            HasSubstr("expected time: 60 s to 2 h 5 min"),
+            HasSubstr("gates: lag-below 16 MiB, disk 256 MiB\n"), HasSubstr("n1       1 GiB"),
+            HasSubstr("32 MiB"), HasSubstr("512 MiB"), HasSubstr("1 conditional stage hidden")));
+}
+
+TEST(PlanText, DiffersWhereParametersDiffer) {
+  auto other = plan();
+  other["parameters"]["threshold"] = -1;
+  EXPECT_NE(said(print_plan, plan()), said(print_plan, other));
+}
+
+TEST(PlanText, TellsWhatTheLastRunFreed) {
+  auto later = plan();
+  later["expected_from"] = "history";
+  later["last_success"] = {{"run", "0123456789abcdef"},
+                           {"finished_at", "2026-11-21T03:00:00Z"},
+                           {"space_saved", 2'147'483'648}};
+  EXPECT_THAT(said(print_plan, later),
+              AllOf(HasSubstr("from this cluster's earlier runs"),
+                    HasSubstr("run 0123456789ab of 2026-11-21T03:00:00Z freed 2 GiB")));
+}
+
+json step(const std::string& state) {
+  return {{"id", "scavenge-n1"},      {"kind", "scavenge"}, {"node", "n1"},
+          {"state", state},           {"reason", ""},       {"since", "2026-11-22T14:43:00.25Z"},
+          {"outcomes", json::array()}};
+}
+
+json run_with(json step) {
+  return {
+      {"id", "0123456789abcdef0123456789abcdef"},
+      {"cluster", "orders"},
+      {"plan", std::string(64, 'a')},
+      {"state", "running"},
+      {"reason", ""},
+      {"started_by", "ann"},
+      {"started_at", "2026-11-22T14:40:00Z"},
+      {"finished_at", nullptr},
+      {"stages",
+       {{{"id", "scavenge-n1"}, {"if_put_off", ""}, {"steps", json::array({std::move(step)})}}}},
+      {"alerts", json::array()},
+      {"report", nullptr}};
+}
+
+TEST(RunText, ShowsEachAttemptWithItsErrorAndTime) {
+  auto failed = step("waiting");
+  failed["outcomes"] = {{{"attempt", 1},
+                         {"outcome", "errored"},
+                         {"reason", "errored: No space left on device"},
+                         {"at", "2026-11-22T14:43:47.5Z"}}};
+  EXPECT_THAT(said(print_run, run_with(failed)),
+              HasSubstr("scavenge-n1: attempt 1 errored 2026-11-22T14:43:47Z: No space left on "
+                        "device\n"));
+}
+
+TEST(RunText, SaysWhyAStepWasNotNeeded) {
+  auto resign = step("done");
+  resign["kind"] = "resign";
+  resign["result"] = {{"not_needed", "n2 leads"}};
+  EXPECT_THAT(said(print_run, run_with(resign)), HasSubstr("not needed: n2 leads"));
+}
+
+TEST(RunText, ShowsWhenAnAlertWasRaisedAndCleared) {
+  auto run = run_with(step("acting"));
+  run["alerts"] = {{{"reason", "n3 has not answered for 2 minutes"},
+                    {"at", "2026-11-22T14:35:00.1Z"},
+                    {"cleared_at", "2026-11-22T14:37:50Z"}},
+                   "written by an older vergerd"};
+  EXPECT_THAT(said(print_run, run),
+              AllOf(HasSubstr("alert: 2026-11-22T14:35:00Z n3 has not answered for 2 minutes "
+                              "(cleared at 2026-11-22T14:37:50Z)"),
+                    HasSubstr("alert: written by an older vergerd")));
+}
+
+TEST(RunText, SaysWhenItResumesAndHowLongItTakesThen) {
+  auto run = run_with(step("waiting"));
+  run["expected_end"] = {{"earliest", "2026-11-22T15:39:00Z"},
+                         {"latest", "2026-11-22T15:44:00Z"},
+                         {"overdue", false},
+                         {"resumes_at", "2026-11-22T15:29:00Z"},
+                         {"seconds_left", {{"min", 600}, {"max", 900}}}};
+  run["hours"] = {{"open", false}, {"until", "2026-11-22T15:29:00Z"}};
+  EXPECT_EQ(expected_end_text(run),
+            "resumes 2026-11-22T15:29:00Z, then about 10 min to 15 min: expected to end between "
+            "2026-11-22T15:39:00Z and 2026-11-22T15:44:00Z");
+  run["expected_end"] = nullptr;
+  EXPECT_EQ(expected_end_text(run), "window opens at 2026-11-22T15:29:00Z");
+}
+
+TEST(RunText, AnOverdueRunNamesItsEarliestEnd) {
+  auto run = run_with(step("acting"));
+  run["expected_end"] = {
+      {"earliest", "2026-11-22T15:08:00Z"}, {"latest", "2026-11-22T15:20:00Z"}, {"overdue", true}};
+  run["hours"] = {{"open", true}, {"until", "2026-11-22T16:00:00Z"}};
+  EXPECT_EQ(expected_end_text(run),
+            "overdue; earliest end 2026-11-22T15:08:00Z; window closes at 2026-11-22T16:00:00Z");
+}
+
+TEST(RunText, ProgressHasPercentAndARateWithItsUnit) {
+  auto acting = step("acting");
+  acting["progress"] = {{"phase", "executing chunks"},
+                        {"chunks_done", 12},
+                        {"chunks_total", 40},
+                        {"chunks_per_hour", 523.2},
+                        {"bytes_saved", 1'048'576}};
+  EXPECT_EQ(progress_text(acting),
+            "executing chunks, 12 of 40 chunks (30 %), 523 chunks/h, 1 MiB freed");
+}
+
+TEST(RunText, BreaksNoWordAndCutsNoTimeOnANarrowTerminal) {
+  auto waiting = step("waiting");
+  waiting["reason"] = "n2: the agent of n2 does not answer: cannot connect: Connection refused";
+  const auto text = said(print_run, run_with(waiting), 80);
+  EXPECT_THAT(text, AllOf(HasSubstr("2026-11-22T14:43:00Z"), HasSubstr("Connection"),
+                          HasSubstr("refused"), Not(HasSubstr("…"))));
+  EXPECT_THAT(text, HasSubstr("0123456789abcdef0123456789abcdef")) << "an id is never cut";
+}
+
+TEST(InterruptNoteDeathTest, SaysWhatContinuesAndEndsAsBefore) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const InterruptNote note("the run continues; cancel it with: verger run cancel 1\n");
+        ::raise(SIGINT);
+      },
+      ::testing::KilledBySignal(SIGINT), "the run continues; cancel it with");
+}
+
+}  // namespace
+}  // namespace verger::cli
