@@ -15,11 +15,11 @@ namespace verger::controller {
 /// Result: {"point", "scavengeId", "spaceSaved", "bytesBefore", "bytesAfter"}, as far as known.
 std::unique_ptr<StepKind> make_scavenge_step();
 /// Makes the leader resign and sees another one hold. Parameters: holdMs, settleMs, agent.
-/// Result: {"from", "to"} or {"notNeeded"}.
+/// Result: {"from", "to"} or {"not_needed"}.
 std::unique_ptr<StepKind> make_resign_step();
 /// Has a node's agent start its server, where it has ended and nothing else starts it.
 /// Parameters: graceMs (how long to wait for something else). Result: {"instance"} and, where it
-/// runs, "notNeeded".
+/// runs, "not_needed".
 std::unique_ptr<StepKind> make_start_server_step();
 /// Sets a node's priority and sees all voters' gossip show it. Parameters: priority, restore (what
 /// undo sets), onlyIfLeader, agent.

@@ -37,7 +37,7 @@ class ResignStep final : public StepKind {
       co_return wait("no node leads");
     }
     if (leader->name != context.step.node) {
-      co_return not_needed({{"notNeeded", fmt::format("{} leads by itself", leader->name)},
+      co_return not_needed({{"not_needed", fmt::format("{} leads", leader->name)},
                             {"from", context.step.node},
                             {"to", leader->name}});
     }

@@ -43,12 +43,12 @@ class SetPriorityStep final : public StepKind {
         co_return wait("no node leads");
       }
       if (leader->name != context.step.node) {
-        co_return not_needed({{"notNeeded", fmt::format("{} leads by itself", leader->name)}});
+        co_return not_needed({{"not_needed", fmt::format("{} leads", leader->name)}});
       }
     }
     const auto wanted = int_parameter(context.step, "priority", 0);
     if (is_everywhere(context, wanted)) {
-      co_return not_needed({{"priority", wanted}, {"notNeeded", "it is so already"}});
+      co_return not_needed({{"priority", wanted}, {"not_needed", "it has that priority already"}});
     }
     co_return ready({{"before", node->priority}});
   }

@@ -32,7 +32,7 @@ class StartServerStep final : public StepKind {
       co_return wait("it is not registered any more");
     }
     if (node->answered) {
-      co_return not_needed({{"notNeeded", "it runs"}, {"instance", node->instance_id}});
+      co_return not_needed({{"not_needed", "it runs"}, {"instance", node->instance_id}});
     }
     // A service manager that starts ended servers has done so by then.
     if (context.in_reason.count() < int_parameter(context.step, "graceMs", 10'000)) {

@@ -75,7 +75,7 @@ TEST(Strategies, ALeaderThatEndsInResigningIsStartedByItsAgent) {
     for (const auto& step : stage.at("steps")) {
       if (step.at("kind") == "start_server" && step.at("state") == "done") {
         ++started;
-        EXPECT_FALSE(step.at("result").contains("notNeeded")) << step.dump(1);
+        EXPECT_FALSE(step.at("result").contains("not_needed")) << step.dump(1);
       }
     }
   }
