@@ -162,6 +162,9 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
   }
   const auto name = config.name;
   config.identity = identity_of(seen);
+  if (config.identity.empty()) {
+    config.epoch = epoch_of(seen);
+  }
   if (auto added = parts_.registry.add(std::move(config)); !added) {
     co_return added.error().code == Errc::kConflict
         ? problem(409, "cluster_exists", added.error().message)

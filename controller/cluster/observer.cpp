@@ -8,6 +8,7 @@
 #include "controller/cluster/detail/compare.h"
 #include "controller/cluster/detail/told.h"
 #include "controller/cluster/gather.h"
+#include "controller/cluster/identity.h"
 #include "controller/cluster/memory.h"
 #include "controller/cluster/peers.h"
 #include "nodeagent/client/judge.h"
@@ -359,6 +360,9 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
   detail::compare(raws, config, snapshot);
   for (auto& raw : raws) {
     snapshot.nodes.push_back(std::move(raw.node));
+  }
+  if (snapshot.wrong_cluster.empty() && config.identity.empty()) {
+    snapshot.wrong_cluster = contradicts_epoch(snapshot, config.epoch);
   }
   if (!limit) {
     state->memory->compare(snapshot, state->network.clock.monotonic());

@@ -20,6 +20,14 @@ std::string stream_of_cluster(std::string_view name) {
   return fmt::format("{}{}", kClusterStreams, name);
 }
 
+EpochMark epoch_mark_of(const nlohmann::json& json) {
+  return {json.value("number", -1), json.value("id", std::string())};
+}
+
+nlohmann::json json_of(const EpochMark& epoch) {
+  return {{"number", epoch.number}, {"id", epoch.id}};
+}
+
 }  // namespace
 
 const ClusterNode* ClusterConfig::find(std::string_view node) const {
@@ -40,6 +48,9 @@ std::string to_json_text(const ClusterConfig& config) {
   if (!config.labels.empty()) {
     out["labels"] = config.labels;
   }
+  if (config.epoch.number >= 0) {
+    out["epoch"] = json_of(config.epoch);
+  }
   return out.dump();
 }
 
@@ -57,6 +68,9 @@ Result<ClusterConfig> parse_cluster_config(std::string_view json) {
     out.trusted_roots = value.value("trustedRoots", std::string());
     out.identity = value.value("identity", std::string());
     out.labels = value.value("labels", std::map<std::string, std::string>());
+    if (value.contains("epoch")) {
+      out.epoch = epoch_mark_of(value["epoch"]);
+    }
     return out;
   } catch (const nlohmann::json::exception& error) {
     return Error{Errc::kInvalidArgument, fmt::format("cluster: {}", error.what())};
@@ -126,7 +140,11 @@ Result<void> Registry::apply(const JournalEvent& event) {
     entry.config->pause_reason.clear();
     entry.config->pause_until.reset();
   } else if (event.type == events::kClusterIdentified) {
-    entry.config->identity = data.value("identity", std::string());
+    if (data.contains("epoch")) {
+      entry.config->epoch = epoch_mark_of(data["epoch"]);
+    } else {
+      entry.config->identity = data.value("identity", std::string());
+    }
   } else {
     return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
   }
@@ -227,6 +245,15 @@ Result<void> Registry::set_identity(std::string_view name, std::string identity)
   }
   return append(name, {std::string(events::kClusterIdentified),
                        nlohmann::json{{"identity", std::move(identity)}}.dump()});
+}
+
+Result<void> Registry::set_epoch(std::string_view name, EpochMark epoch) {
+  VERGER_TRY(const auto config, find(name));
+  if (config.epoch == epoch) {
+    return {};
+  }
+  return append(name, {std::string(events::kClusterIdentified),
+                       nlohmann::json{{"epoch", json_of(epoch)}}.dump()});
 }
 
 std::vector<ClusterConfig> Registry::list() const {

@@ -18,6 +18,13 @@ struct ClusterNode {
   friend bool operator==(const ClusterNode&, const ClusterNode&) = default;
 };
 
+/// An epoch of the cluster's log: number and id of its record. Numbers only grow.
+struct EpochMark {
+  std::int32_t number = -1;  ///< -1: not known
+  std::string id{};
+  friend bool operator==(const EpochMark&, const EpochMark&) = default;
+};
+
 /// What `cluster add` registers. Instance ids change at every restart, so a node is recognised by
 /// what is stable: its database's first epoch (where an agent tells it), its endpoint in the other
 /// members' gossip, and the size of the cluster.
@@ -31,6 +38,9 @@ struct ClusterConfig {
   std::string trusted_roots{};
   /// Identity of the database, learned from the first full observation; empty: not yet known.
   std::string identity;
+  /// The newest epoch that a majority was seen in, of a cluster whose identity cannot be learned
+  /// since a node has no agent: a leader with an older one leads another log.
+  EpochMark epoch{};
   /// What policies select clusters by, such as tier: gold.
   std::map<std::string, std::string> labels = {};
   /// While paused (`cluster pause`) nothing new starts.
@@ -69,6 +79,7 @@ class Registry {
   Result<void> set_paused(std::string_view name, bool paused, std::string reason,
                           std::optional<Ticks> until = std::nullopt);
   Result<void> set_identity(std::string_view name, std::string identity);
+  Result<void> set_epoch(std::string_view name, EpochMark epoch);
 
   [[nodiscard]] std::vector<ClusterConfig> list() const;
   /// Errors: kNotFound, naming the clusters there are.

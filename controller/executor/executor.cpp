@@ -106,9 +106,14 @@ Result<void> Executor::Impl::learn_identity(const ClusterConfig& config,
   if (!config.identity.empty()) {
     return {};
   }
-  auto identity = identity_of(snapshot);
-  return identity.empty() ? Result<void>()
-                          : core->parts.registry.set_identity(config.name, std::move(identity));
+  auto& registry = core->parts.registry;
+  if (auto identity = identity_of(snapshot); !identity.empty()) {
+    return registry.set_identity(config.name, std::move(identity));
+  }
+  auto epoch = epoch_of(snapshot);
+  return snapshot.wrong_cluster.empty() && epoch.number > config.epoch.number
+             ? registry.set_epoch(config.name, std::move(epoch))
+             : Result<void>();
 }
 
 Executor::Executor(ExecutorParts parts) : impl_(std::make_shared<Impl>(std::move(parts))) {}

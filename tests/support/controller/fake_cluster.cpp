@@ -154,11 +154,21 @@ void FakeCluster::end_offline(FakeNode& node, bool finished) {
   restart(node.name);
 }
 
+namespace {
+
+std::string signature_of(const FakeNode& node) {
+  return node.signs_as.empty() ? fmt::format("10.0.0.{}:2113", node.index) : node.signs_as;
+}
+
+}  // namespace
+
 std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
   ++node.scavenge_starts;
   auto id = fmt::format("00000000-0000-4000-8000-{:012d}", next_id_++);
   std::optional<std::int64_t> point;
-  const auto latest = static_cast<std::int64_t>(points.size()) - 1;
+  const auto latest = static_cast<std::int64_t>(
+                          std::min(points.size(), node.visible_points.value_or(points.size()))) -
+                      1;
   const auto done = node.last_finished.value_or(-1);
   const bool resumes = node.unfinished.has_value();
   if (node.unfinished) {
@@ -172,7 +182,7 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
   api::ScavengeEvent started;
   started.type = "$scavengeStarted";
   started.scavenge_id = id;
-  started.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
+  started.node_endpoint = signature_of(node);
   node.log.push_back(started);
   node.running = FakeScavenge{
       id, point.value_or(-1),
@@ -189,13 +199,13 @@ void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
     api::ScavengeEvent table;  // a run that works tells of what it rewrote
     table.type = "$scavengeIndexCompleted";
     table.scavenge_id = node.running->id;
-    table.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
+    table.node_endpoint = signature_of(node);
     node.log.push_back(table);
   }
   api::ScavengeEvent end;
   end.type = "$scavengeCompleted";
   end.scavenge_id = node.running->id;
-  end.node_endpoint = fmt::format("10.0.0.{}:2113", node.index);
+  end.node_endpoint = signature_of(node);
   end.result = result;
   end.error = result == "Interrupted" ? "The node was restarted."
               : result == "Errored"   ? "There is not enough space on the disk."

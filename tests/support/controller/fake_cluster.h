@@ -80,6 +80,7 @@ struct FakeNode {
   /// POST scavenge is refused, as while a redaction holds the chunk lock, as often as this says.
   int chunk_lock_held = 0;
   std::string files_problem;  ///< of the agent
+  std::string signs_as;       ///< the address in its $scavenges entries; empty: its own
   /// Points that its log has; all where not set.
   std::optional<std::size_t> visible_points;
 
