@@ -45,7 +45,6 @@ struct AgentFacts {
   std::string version;
   bool service_control = false;  ///< it can stop and start its server
   std::string offline_problem;   ///< why it must not scavenge a stopped server's files
-  std::vector<AgentWork> work;   ///< not ended
   std::string database_id;       ///< empty: not known
   std::string files_problem;     ///< why it cannot read its node's files: points, state, index
   std::string node_problem;      ///< why its node does not let it operate it
@@ -151,7 +150,9 @@ struct NodeSnapshot {
 
   bool agent_answered = false;  ///< false also where there is no agent
   std::string agent_problem;
-  std::optional<AgentFacts> agent;
+  std::optional<AgentFacts> agent;    ///< nullopt also while its server is stopped
+  std::vector<AgentWork> agent_work;  ///< not ended; told also while the server is stopped
+  bool stopped = false;               ///< its agent says that the server is stopped
 
   [[nodiscard]] bool has_agent() const { return !agent_url.empty(); }
 };

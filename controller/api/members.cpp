@@ -59,6 +59,18 @@ std::string Members::text(const char* name, std::string fallback) {
   return value->get<std::string>();
 }
 
+bool Members::flag(const char* name, bool fallback) {
+  const auto* value = find(name);
+  if (value == nullptr) {
+    return fallback;
+  }
+  if (!value->is_boolean()) {
+    complain(name, "true or false");
+    return fallback;
+  }
+  return value->get<bool>();
+}
+
 std::int64_t Members::number(const char* name, std::int64_t fallback) {
   const auto* value = find(name);
   if (value == nullptr) {

@@ -19,6 +19,7 @@ class Members {
   explicit Members(const nlohmann::json& object, std::string where = {});
 
   std::string text(const char* name, std::string fallback = {});
+  bool flag(const char* name, bool fallback = false);
   /// A whole number of 64 bits.
   std::int64_t number(const char* name, std::int64_t fallback);
   /// Null where it is missing.

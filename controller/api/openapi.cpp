@@ -69,14 +69,14 @@ constexpr Schema kSchemas[] = {
     {"Plans", "plans:Plan[]! next_cursor:string?!"},
     {"Pause", "mode:policy|drain|now until:time reason:string", true},
     {"RunPause", "mode:policy|drain|now reason:string", true},
-    {"Skip", "node:string! reason:string", true},
+    {"Skip", "node:string! reason:string force:boolean", true},
     {"Empty", "reason:string", true},
     {"Run",
      "id:string! cluster:string! plan:string! operation:string! "
      "state:planned|running|pausing|paused|waiting|cancelling|cancelled|done|failed! "
      "reason:string! started_by:string! started_at:time! finished_at:time?! stages:Stage[]! "
      "leader_moves:LeaderMove[]! alerts:string[]! report:Report?! expected_end:ExpectedEnd? "
-     "hours:Hours?"},
+     "hours:Hours? notice:string"},
     {"Stage", "id:string! name:string! if_put_off:string! state:string! steps:Step[]!"},
     {"Step",
      "id:string! kind:string! node:string! "

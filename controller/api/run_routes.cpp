@@ -96,11 +96,14 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
   const auto reason = members.text("reason", "asked by " + by);
   const auto wanted_mode = intent == "pause" ? members.text("mode", "policy") : std::string();
   const auto node = intent == "skip" ? members.text("node") : std::string();
+  const bool force = intent == "skip" && members.flag("force");
+  const bool has_reason = !members.text("reason").empty();
   members.refuse_others();
   if (members.wrong()) {
     co_return problem_of(*members.wrong());
   }
   Result<void> outcome;
+  std::string notice;
   if (intent == "pause") {
     const auto mode = parse_pause_mode(wanted_mode);
     if (!mode) {
@@ -115,7 +118,13 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
     if (node.empty()) {
       co_return problem(400, "bad_request", "the body needs a member \"node\"");
     }
-    outcome = parts_.executor.skip_node(run, node, by, reason);
+    if (force && !has_reason) {
+      co_return problem(400, "bad_request",
+                        "with \"force\" the body needs a member \"reason\": the audit keeps it");
+    }
+    auto waits_for = co_await parts_.executor.skip_node(run, node, by, reason, force);
+    notice = waits_for.value_or("");
+    outcome = waits_for ? Result<void>() : waits_for.error();
   } else {
     co_return problem(404, "not_found",
                       fmt::format("a run takes pause, resume, cancel and skip, not {}", intent));
@@ -124,7 +133,14 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
     co_return refusal_of(outcome.error(), (*found)->cluster);
   }
   const auto state = parts_.executor.find_run(run);
-  co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());
+  if (!state) {
+    co_return problem_of(state.error());
+  }
+  auto answer = views::run(**state);
+  if (!notice.empty()) {
+    answer["notice"] = notice;
+  }
+  co_return json_answer(202, answer);
 }
 
 }  // namespace verger::controller

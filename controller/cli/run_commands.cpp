@@ -61,6 +61,7 @@ struct RunOptions {
   std::string node;
   bool drain = false;
   bool now = false;
+  bool force = false;
   bool wait = false;
   int wait_seconds = 24 * 3600;
 };
@@ -73,6 +74,14 @@ int send_intent(const CliContext& context, const RunOptions& options, const std:
   }
   if (!context.api.reason().empty()) {
     body["reason"] = context.api.reason();
+  }
+  if (options.force) {
+    if (context.api.reason().empty()) {
+      context.err << "verger: --force needs --reason: the audit keeps why the run continues beside "
+                     "what may still run there\n";
+      return kUsage;
+    }
+    body["force"] = true;
   }
   const auto run =
       context.api.post("/runs/" + http::percent_encode(options.id) + "/" + intent, body);
@@ -87,6 +96,9 @@ int send_intent(const CliContext& context, const RunOptions& options, const std:
   } else {
     context.out << fmt::format("run {}: {}\n", text_of(*run, "id").substr(0, 12),
                                text_of(*run, "state"));
+    if (const auto notice = text_of(*run, "notice"); !notice.empty()) {
+      context.out << notice << '\n';
+    }
   }
   return kDone;
 }
@@ -97,7 +109,9 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
   auto* command = parent.add_subcommand(name, help);
   command->add_option("RUN", options->id, "The run's id, or its first digits")->required();
   if (name == "skip") {
-    command->add_option("NODE", options->node)->required();
+    command->add_option("NODE", options->node, "The node that is left out")->required();
+    command->add_flag("--force", options->force,
+                      "Continue even though something may still run on it; needs --reason");
   }
   if (name == "pause") {
     auto* drain = command->add_flag("--drain", options->drain, "Let a running scavenge end");

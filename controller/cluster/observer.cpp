@@ -160,6 +160,8 @@ net::awaitable<void> ask_for_facts(SharedRaw into, std::shared_ptr<Peers> peers,
   raw.node.clock = skew_of(facts->taken_at, before, clock->now(), std::chrono::milliseconds(0));
   raw.node.version = facts->node_version;
   raw.node.instance_id = facts->node_instance_id;
+  raw.node.agent_work = detail::work_of(*facts);
+  raw.node.stopped = !facts->node_running && facts->node_problem.empty();
   if (facts->node_running) {
     raw.node.agent = detail::to_facts(*facts);
   } else {
@@ -211,6 +213,8 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
     raw.node.agent_answered = agent.node.agent_answered;
     raw.node.agent_problem = std::move(agent.node.agent_problem);
     raw.node.agent = std::move(agent.node.agent);
+    raw.node.agent_work = std::move(agent.node.agent_work);
+    raw.node.stopped = agent.node.stopped && !raw.node.answered;
     raw.database_id = std::move(agent.database_id);
     if (agent.node.clock) {
       raw.node.clock = agent.node.clock;  // told at once, where gossip's may be older

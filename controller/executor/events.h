@@ -21,7 +21,9 @@ inline constexpr std::string_view kRunEnded =
     "run-ended";  ///< {state: done|failed|cancelled, reason}
 inline constexpr std::string_view kRunValue =
     "run-value";  ///< {name, value}: what steps tell later ones
-inline constexpr std::string_view kNodeSkipped = "node-skipped";  ///< {node, by, reason}
+inline constexpr std::string_view kNodeSkipped = "node-skipped";  ///< {node, by, reason, force}
+/// {node}: what the run had begun there was not seen to end, and nothing of it runs any more
+inline constexpr std::string_view kSkippedNodeIdle = "skipped-node-idle";
 inline constexpr std::string_view kLeaderMoved = "leader-moved";  ///< {from, to, planned}
 inline constexpr std::string_view kLeaderSeen = "leader-seen";    ///< {node}: the first settled one
 inline constexpr std::string_view kAlert = "alert";               ///< {step, key, reason}

@@ -111,8 +111,10 @@ class Executor {
   Result<void> pause(std::string_view run, std::string by, std::string reason,
                      PauseMode mode = PauseMode::kPolicy);
   Result<void> cancel(std::string_view run, std::string by, std::string reason);
-  Result<void> skip_node(std::string_view run, std::string_view node, std::string by,
-                         std::string reason);
+  /// The run continues without the node, once nothing of it runs there; with `force` whatever runs
+  /// there. Returns what the other nodes still wait for; empty: nothing.
+  net::awaitable<Result<std::string>> skip_node(std::string run, std::string node, std::string by,
+                                                std::string reason, bool force = false);
   /// Takes a fresh snapshot first; kConflict with what no longer holds.
   net::awaitable<Result<void>> resume(std::string run, std::string by);
 

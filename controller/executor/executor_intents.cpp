@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/executor_impl.h"
+#include "controller/executor/detail/skipped_nodes.h"
 #include "controller/executor/events.h"
 
 namespace verger::controller {
@@ -134,9 +135,11 @@ Result<void> Executor::cancel(std::string_view id, std::string by, std::string r
                        {{"by", std::move(by)}, {"reason", std::move(reason)}});
 }
 
-Result<void> Executor::skip_node(std::string_view id, std::string_view node, std::string by,
-                                 std::string reason) {
-  VERGER_TRY(const auto run, impl_->find(id));
+net::awaitable<Result<std::string>> Executor::skip_node(std::string id, std::string node,
+                                                        std::string by, std::string reason,
+                                                        bool force) {
+  const auto impl = impl_;
+  VERGER_CO_TRY(const auto run, impl->find(id));
   const auto& nodes = run->state.plan->basis.nodes;
   if (std::ranges::find(nodes, node, &planner::BasisNode::name) == nodes.end()) {
     std::vector<std::string_view> names;
@@ -144,14 +147,29 @@ Result<void> Executor::skip_node(std::string_view id, std::string_view node, std
     for (const auto& known : nodes) {
       names.push_back(known.name);
     }
-    return Error{Errc::kNotFound, fmt::format("run {} knows no node {}; its nodes are {}", id, node,
-                                              fmt::join(names, ", "))};
+    co_return Error{Errc::kNotFound, fmt::format("run {} knows no node {}; its nodes are {}", id,
+                                                 node, fmt::join(names, ", "))};
   }
-  if (run->state.skipped_nodes.contains(std::string(node))) {
-    return {};
+  const auto& decided = force ? run->state.disregarded_nodes : run->state.skipped_nodes;
+  if (!decided.contains(node)) {
+    VERGER_CO_CHECK(impl->record(
+        *run, events::kNodeSkipped,
+        {{"node", node}, {"by", std::move(by)}, {"reason", std::move(reason)}, {"force", force}}));
   }
-  return impl_->record(*run, events::kNodeSkipped,
-                       {{"node", node}, {"by", std::move(by)}, {"reason", std::move(reason)}});
+  const auto config = impl->core->parts.registry.find(run->state.cluster);
+  if (force || !config) {
+    co_return std::string();
+  }
+  constexpr std::chrono::seconds kLookNoLongerThan{5};
+  const auto snapshot =
+      co_await impl->core->observer.take(*config, Depth::kQuick, kLookNoLongerThan);
+  const auto left = detail::left_behind(run->state, snapshot, node);
+  const auto* next = detail::next_waiting(run->state);
+  if (!left || next == nullptr) {
+    co_return std::string();
+  }
+  co_return fmt::format("{} {}; {} waits; {}", node, left->what, next->node,
+                        detail::how_to_disregard(run->state, node));
 }
 
 net::awaitable<Result<void>> Executor::resume(std::string id, std::string by) {

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 3;
+constexpr int kFormat = 4;
 constexpr std::size_t kEventsAtOnce = 1'000;
 
 // The members of each part, named once for writing and for reading. The plan, and what follows from
@@ -44,6 +44,7 @@ void members(Archive& archive, Step& step) {
   archive("acted", step.acted);
   archive("interrupting", step.interrupting);
   archive("undoing", step.undoing);
+  archive("end_unseen", step.end_unseen);
   archive("undo_operation", step.undo_operation);
   archive("undo_attempt", step.undo_attempt);
   archive("since", step.since);
@@ -81,6 +82,7 @@ void members(Archive& archive, State& run) {
   archive("order", run.order);
   archive("values", run.values);
   archive("skipped_nodes", run.skipped_nodes);
+  archive("disregarded_nodes", run.disregarded_nodes);
   archive("moves", run.moves);
   archive("alerts", run.alerts);
   archive("alerted", run.alerted);

@@ -162,7 +162,21 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
   } else if (type == events::kRunValue) {
     state.values[data.at("name").get<std::string>()] = data.at("value").dump();
   } else if (type == events::kNodeSkipped) {
-    state.skipped_nodes.insert(data.at("node").get<std::string>());
+    const auto node = data.at("node").get<std::string>();
+    state.skipped_nodes.insert(node);
+    if (data.value("force", false)) {
+      state.disregarded_nodes.insert(node);
+    }
+  } else if (type == events::kSkippedNodeIdle) {
+    for (const auto& stage : state.plan->stages) {
+      for (const auto& group : stage.groups) {
+        for (const auto& step : group) {
+          if (step.node == data.at("node").get<std::string>()) {
+            state.steps.at(step.id).end_unseen = false;
+          }
+        }
+      }
+    }
   } else if (type == events::kLeaderSeen) {
     state.leader = data.at("node").get<std::string>();
   } else if (type == events::kLeaderMoved) {
@@ -272,6 +286,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.reason = reason;
     step.ended = event.at;
   } else if (type == events::kStepSkipped) {
+    step.end_unseen = step.status == StepStatus::kActing || step.status == StepStatus::kUnknown;
     set_status(step, StepStatus::kSkipped, event.at);
     step.reason = reason;
     step.ended = event.at;
@@ -282,6 +297,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
   } else if (type == events::kStepUndone) {
     set_status(step, StepStatus::kUndone, event.at);
     step.undoing = false;
+    step.end_unseen = false;
   } else if (type == events::kUndoFailed) {
     step.undoing = false;
     step.reason = reason;

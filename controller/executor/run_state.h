@@ -86,6 +86,7 @@ struct StepState {
   bool acted = false;         ///< the newest intent was answered
   bool interrupting = false;  ///< we asked it to stop
   bool undoing = false;       ///< its undo is intended and not yet seen done
+  bool end_unseen = false;    ///< its node was skipped before what it began was seen to end
   std::string undo_operation;
   std::int32_t undo_attempt = 0;
   std::optional<Ticks> since;  ///< start of the present state
@@ -129,6 +130,9 @@ struct RunState {
   std::vector<std::string> order;
   std::map<std::string, std::string> values;  ///< JSON texts that steps left for later ones
   std::set<std::string> skipped_nodes;
+  /// Of these, the ones beside which the run continues whatever may still run there: a person
+  /// decided so.
+  std::set<std::string> disregarded_nodes;
   std::vector<LeaderMove> moves;
   std::vector<std::string> alerts;
   std::set<std::string> alerted;  ///< "step/what", so that each alert comes once

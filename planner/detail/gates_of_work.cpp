@@ -86,10 +86,7 @@ void auto_scavenge_off(const Look& look, States& out) {
 
 void no_other_work(const Look& look, States& out) {
   for (const auto& node : look.snapshot.nodes) {
-    if (!node.agent) {
-      continue;
-    }
-    for (const auto& work : node.agent->work) {
+    for (const auto& work : node.agent_work) {
       if (is_other_work(work)) {
         out.push_back(measured(closed(look.gate.name, work.kind + "-running", node.name,
                                       fmt::format("its agent is at a {} ({})", work.kind, work.id),

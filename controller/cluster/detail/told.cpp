@@ -35,6 +35,17 @@ planner::Role role_of(api::NodeState state) {
   return planner::Role::kOther;
 }
 
+std::vector<planner::AgentWork> work_of(const api::AgentFacts& facts) {
+  std::vector<planner::AgentWork> out;
+  for (const auto& operation : facts.operations) {
+    if (operation.state != api::OperationState::kDone &&
+        operation.state != api::OperationState::kFailed) {
+      out.push_back({operation.id, operation.kind});
+    }
+  }
+  return out;
+}
+
 planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   planner::AgentFacts out;
   out.version = facts.agent_version;
@@ -62,12 +73,6 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.writer_checkpoint = facts.writer_checkpoint;
   out.service_control = facts.service_control;
   out.offline_problem = facts.offline_problem;
-  for (const auto& operation : facts.operations) {
-    if (operation.state != api::OperationState::kDone &&
-        operation.state != api::OperationState::kFailed) {
-      out.work.push_back({operation.id, operation.kind});
-    }
-  }
   out.highest_controller_epoch = facts.highest_controller_epoch;
   return out;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/core.h"
+#include "planner/gates.h"
 
 namespace verger::controller::detail {
 
@@ -44,6 +45,10 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> roll_back(const planner::Stage& stage, std::string_view why);
   /// The stage is rolled back because of its hours, and they are closed still.
   [[nodiscard]] bool waits_for_hours(const planner::Stage& stage, const planner::Step& step) const;
+  /// The last first. A node that cannot be reached does not hold up the others.
+  using Steps = std::vector<const planner::Step*>;
+  static net::awaitable<bool> undo_node(std::shared_ptr<RunDriver> self,
+                                        const planner::Stage* stage, Steps steps);
   net::awaitable<void> undo_step(const planner::Stage& stage, const planner::Step& step);
   net::awaitable<void> finish_cancelled();
 
@@ -64,7 +69,13 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
     bool only_hours = true;
     /// The node's turn comes after the others' instead; then nothing else is said.
     bool put_off = false;
+    void add(const planner::GateState& state);
   };
+  /// Keeps a step that scavenges or moves the leader back while something may run on a node that
+  /// was skipped; journals where that is over.
+  void add_left_behind(const planner::Step& step, const StepContext& context, ClosedGates& closed);
+  /// What was asked of a skipped node and never answered: its agent may still accept it.
+  [[nodiscard]] bool may_still_arrive(std::string_view node, const StepContext& context) const;
   /// What holds the step back now, its hours if they are too short for it among that.
   ClosedGates closed_gates(const planner::Stage& stage, const planner::Step& step,
                            const StepContext& context);
@@ -82,9 +93,9 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// Why a step that cannot be interrupted is not begun in what is left of its hours; or empty.
   [[nodiscard]] std::string does_not_fit(const planner::Stage& stage, const planner::Step& step,
                                          const StepContext& context) const;
-  /// For the attempt in the context's state; with a time of 0 it is taken back.
-  net::awaitable<Result<void>> permit_everywhere(StepContext context,
-                                                 std::chrono::milliseconds valid_for);
+  /// For the attempt in the context's state, at all agents; of a step that only brings its node
+  /// back to how it was, at its own node's agent alone. With a time of 0 it is revoked.
+  net::awaitable<Result<void>> permit(StepContext context, std::chrono::milliseconds valid_for);
   /// What was asked and never answered may still arrive: true once the node's agent would not let
   /// it in any more. A node without agent cannot be asked; there it is true.
   net::awaitable<bool> shut_out_late_request(StepContext context);

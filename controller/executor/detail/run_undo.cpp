@@ -3,10 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/cluster/gather.h"
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/events.h"
 
-// Backwards: taking back what a stage did, because it failed, is paused in the middle, or the run
+// Backwards: undoing what a stage did, because it failed, is paused in the middle, or the run
 // is cancelled.
 namespace verger::controller::detail {
 
@@ -21,7 +22,7 @@ net::awaitable<void> RunDriver::undo_stage(const planner::Stage& stage, std::str
   if (run_->state.stages.at(stage.id).status != StageStatus::kUndoing) {
     record(events::kUndoStarted, {{"stage", stage.id}, {"why", why}});
   }
-  begin_deadline(stage, stage.undo_deadline_ms);
+  std::map<std::string, Steps> by_node;
   for (auto group = stage.groups.rbegin(); group != stage.groups.rend(); ++group) {
     for (auto step = group->rbegin(); step != group->rend(); ++step) {
       const auto& state = state_of(*step);
@@ -32,12 +33,27 @@ net::awaitable<void> RunDriver::undo_stage(const planner::Stage& stage, std::str
                                step->id, step->kind));
         continue;
       }
-      // An act whose outcome is not known is taken back like one that is.
+      // An act whose outcome is not known is undone like one that is.
       if (state.attempt > 0 && state.status != StepStatus::kUndone && kind->can_undo()) {
-        co_await undo_step(stage, *step);
+        by_node[step->node].push_back(&*step);
       }
     }
   }
+  std::vector<net::awaitable<bool>> work;
+  work.reserve(by_node.size());
+  for (auto& [node, steps] : by_node) {
+    work.push_back(undo_node(shared_from_this(), &stage, std::move(steps)));
+  }
+  co_await gather(std::move(work));
+  check();
+}
+
+net::awaitable<bool> RunDriver::undo_node(std::shared_ptr<RunDriver> self,
+                                          const planner::Stage* stage, Steps steps) {
+  for (const auto* step : steps) {
+    co_await self->undo_step(*stage, *step);
+  }
+  co_return true;
 }
 
 bool RunDriver::waits_for_hours(const planner::Stage& stage, const planner::Step& step) const {
@@ -53,8 +69,10 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
   auto& kind = kind_of(step);
   std::string problem = "the node was not seen";
   bool asked = state_of(step).undoing;
+  // Of this step alone: what another one needed is not taken from it.
+  const auto deadline = monotonic() + std::chrono::milliseconds(stage.undo_deadline_ms);
   for (;;) {
-    if (monotonic() >= run_->deadlines.at(stage.id)) {
+    if (monotonic() >= deadline) {
       auto reason = fmt::format("{} could not be undone in time: {}", step.id, problem);
       alert_once(step.id, "undo", reason);
       // Giving up would only begin the stage anew, whose hours are still closed: it would be rolled
@@ -83,8 +101,7 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
     if (!asked) {
       context.state.undoing = true;
       ++context.state.undo_attempt;
-      const auto permitted =
-          co_await permit_everywhere(context, core_->parts.options.permit_valid_for);
+      const auto permitted = co_await permit(context, core_->parts.options.permit_valid_for);
       if (permitted) {
         record(events::kUndoIntended, {{"step", step.id},
                                        {"operation", core_->parts.random.uuid().to_string()},

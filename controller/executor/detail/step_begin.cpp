@@ -5,6 +5,7 @@
 
 #include "controller/cluster/gather.h"
 #include "controller/executor/detail/run_driver.h"
+#include "controller/executor/detail/skipped_nodes.h"
 #include "controller/executor/events.h"
 #include "engine/base/clock.h"
 #include "planner/gates.h"
@@ -137,8 +138,8 @@ net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
   co_await nap(poll());
 }
 
-net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
-                                                          std::chrono::milliseconds valid_for) {
+net::awaitable<Result<void>> RunDriver::permit(StepContext context,
+                                               std::chrono::milliseconds valid_for) {
   struct Ask {
     static net::awaitable<Result<void>> one(std::shared_ptr<Peers> peers, std::string node,
                                             api::Permit permit) {
@@ -154,11 +155,16 @@ net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
   permit.run = context.run;
   permit.step = context.attempt_name();
   permit.valid_for_ms = valid_for.count();
+  // What brings a node back to how it was must not wait for the others: the agent that acts refuses
+  // older epochs by itself.
+  const bool restores =
+      context.state.undoing || std::ranges::find(context.step.gates, "agents-answer",
+                                                 &planner::Gate::name) == context.step.gates.end();
   std::vector<net::awaitable<Result<void>>> asks;
   for (const auto& node : context.cluster.nodes) {
     // The step's own agent is the one that must not let a late request in, skipped or not.
     const bool counts =
-        node.name == context.step.node || !context.skipped_nodes.contains(node.name);
+        node.name == context.step.node || (!restores && !context.skipped_nodes.contains(node.name));
     if (!node.agent_url.empty() && counts) {
       asks.push_back(Ask::one(context.peers, node.name, permit));
     }
@@ -173,18 +179,68 @@ net::awaitable<Result<void>> RunDriver::permit_everywhere(StepContext context,
   co_return Result<void>{};
 }
 
+void RunDriver::ClosedGates::add(const planner::GateState& state) {
+  reason += fmt::format("{}{}{}{}", reason.empty() ? "" : "; ", state.node,
+                        state.node.empty() ? "" : ": ", state.reason);
+  only_hours = only_hours && state.gate == "hours";
+  gates.push_back({{"gate", state.gate},
+                   {"code", state.code},
+                   {"node", state.node},
+                   {"reason", state.reason},
+                   {"value", state.value},
+                   {"limit", state.limit}});
+}
+
+bool RunDriver::may_still_arrive(std::string_view node, const StepContext& context) const {
+  // Until then its agent may still have the permit, and begin what it was asked for.
+  const auto limit = core_->parts.options.permit_valid_for;
+  for (const auto& stage : run_->state.plan->stages) {
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        if (step.node == node && run_->state.steps.at(step.id).end_unseen &&
+            in_state(step, context.now) <= limit) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+void RunDriver::add_left_behind(const planner::Step& step, const StepContext& context,
+                                ClosedGates& closed) {
+  const auto skipped = run_->state.skipped_nodes;
+  for (const auto& node : skipped) {
+    if (run_->state.disregarded_nodes.contains(node)) {
+      continue;
+    }
+    auto left = left_behind(run_->state, context.snapshot, node);
+    if (!left && may_still_arrive(node, context)) {
+      left = LeftBehind{.what = "may still begin what it was asked to do"};
+    }
+    if (!left) {
+      if (!unseen_step(run_->state, node).empty()) {
+        record(events::kSkippedNodeIdle, {{"node", node}});
+      }
+      continue;
+    }
+    if (waits_for_others(step)) {
+      planner::GateState state;
+      state.gate = "no-other-work";
+      state.code = left->seen ? "skipped-node-works" : "skipped-node-unseen";
+      state.node = node;
+      state.reason = fmt::format("it {}; {}", left->what, how_to_disregard(run_->state, node));
+      state.value = left->what;
+      state.limit = "none";
+      closed.add(state);
+    }
+  }
+}
+
 RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
                                                const planner::Step& step,
                                                const StepContext& context) {
   ClosedGates closed;
-  const auto add = [&closed](const planner::GateState& state) {
-    closed.gates.push_back({{"gate", state.gate},
-                            {"code", state.code},
-                            {"node", state.node},
-                            {"reason", state.reason},
-                            {"value", state.value},
-                            {"limit", state.limit}});
-  };
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
   for (const auto& gate : step.gates) {
@@ -205,21 +261,18 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
                         "the leadership by hand, or leave the node out with `verger run skip`",
                         step.id, step.node));
       }
-      closed.reason += fmt::format("{}{}{}{}", closed.reason.empty() ? "" : "; ", state.node,
-                                   state.node.empty() ? "" : ": ", state.reason);
-      closed.only_hours = closed.only_hours && state.gate == "hours";
-      add(state);
+      closed.add(state);
     }
   }
+  add_left_behind(step, context, closed);
   if (closed.reason.empty()) {
-    closed.reason = does_not_fit(stage, step, context);
-    if (!closed.reason.empty()) {
-      planner::GateState hours;
-      hours.gate = "hours";
-      hours.code = "does-not-fit";
-      hours.node = step.node;
-      hours.reason = closed.reason;
-      add(hours);
+    planner::GateState hours;
+    hours.gate = "hours";
+    hours.code = "does-not-fit";
+    hours.node = step.node;
+    hours.reason = does_not_fit(stage, step, context);
+    if (!hours.reason.empty()) {
+      closed.add(hours);
     }
   }
   return closed;
@@ -294,7 +347,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
     // up may leave a message under way, and the next one can have the same number.
     context.state.operation = core_->parts.random.uuid().to_string();
   }
-  const auto permitted = co_await permit_everywhere(context, core_->parts.options.permit_valid_for);
+  const auto permitted = co_await permit(context, core_->parts.options.permit_valid_for);
   if (!permitted) {
     auto reason = fmt::format("an agent gives no permit: {}", permitted.error().message);
     if (again) {
@@ -363,7 +416,7 @@ net::awaitable<bool> RunDriver::shut_out_late_request(StepContext context) {
 net::awaitable<bool> RunDriver::give_up_intent(const planner::Step& step, StepContext context,
                                                std::string reason, bool counts) {
   // Where it was sent before, it may still be under way: first the permit goes.
-  const auto revoked = co_await permit_everywhere(context, std::chrono::milliseconds(0));
+  const auto revoked = co_await permit(context, std::chrono::milliseconds(0));
   if (!revoked) {
     core_->parts.network.log.warning("a permit could not be taken back",
                                      {{"step", step.id}, {"reason", revoked.error().message}});

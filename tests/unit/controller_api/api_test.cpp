@@ -267,6 +267,26 @@ TEST_F(ApiTest, AnEtagSparesTheBodyAndGuardsAnIntent) {
   EXPECT_EQ(a_.call("POST", path + "/cancel", json::object(), fresh).status, 202);
 }
 
+TEST_F(ApiTest, ASkipIsForcedForAReasonOnlyAndTellsWhatStillRunsThere) {
+  const auto hash = a_.planned();
+  const std::string run =
+      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply")).at("id");
+  const auto path = "/runs/" + run + "/skip";
+  const auto refused = a_.call("POST", path, {{"node", "n2"}, {"force", true}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, ::testing::HasSubstr("reason"));
+  ASSERT_TRUE(a_.h.run_until([this] { return a_.h.cluster.node("n2").running.has_value(); }));
+  a_.h.cluster.node("n2").agent_up = false;
+  a_.h.cluster.node("n2").running->ends = Monotonic::max();
+  const auto skipped = a_.call("POST", path, {{"node", "n2"}});
+  EXPECT_EQ(skipped.status, 202);
+  EXPECT_THAT(ApiHarness::json_of(skipped).value("notice", std::string()),
+              ::testing::HasSubstr("n2 still scavenges"));
+  const auto forced = a_.call("POST", path, {{"node", "n2"}, {"force", true}, {"reason", "idle"}});
+  EXPECT_EQ(forced.status, 202);
+  EXPECT_FALSE(ApiHarness::json_of(forced).contains("notice"));
+}
+
 TEST_F(ApiTest, AMemberOfAnotherTypeIsTheAskersMistake) {
   const auto hash = a_.planned();
   const std::string run =

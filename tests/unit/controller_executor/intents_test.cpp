@@ -103,7 +103,7 @@ TEST_F(Intents, AMessageOfAnIntentThatWasGivenUpFindsNoPermit) {
 TEST_F(Intents, AMessageToANodeThatWasSkippedMeanwhileFindsNoPermit) {
   const auto run = start();
   const auto late = first_operation_of_n2_that_gets_lost();
-  ASSERT_TRUE(h_.executor->skip_node(run, "n2", "me", "").has_value());
+  ASSERT_TRUE(h_.wait_for(h_.executor->skip_node(run, "n2", "me", "")).has_value());
   ASSERT_TRUE(h_.run_until(
       [&] { return h_.state(run).steps.at("scavenge-n2").status == StepStatus::kSkipped; }));
   const auto answer = arrive_at_n2(late);
@@ -220,6 +220,28 @@ TEST_F(Intents, ACancelInTheMiddleOfAMoveRestoresThePriority) {
   EXPECT_EQ(h_.cluster.node("n1").priority, 0);
 }
 
+TEST_F(Intents, ACancelledMoveRestoresThePriorityThoughAnotherNodesAgentIsSilent) {
+  h_.cluster.election_takes = std::chrono::seconds(3);
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n1").priority == -1; }));
+  h_.cluster.node("n3").agent_up = false;
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "").has_value());
+  ASSERT_TRUE(h_.run_to_end(run, std::chrono::minutes(2)));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  EXPECT_TRUE(h_.state(run).alerts.empty());
+}
+
+TEST_F(Intents, APriorityIsSetBackAfterTheMoveThoughAnotherNodesAgentIsSilent) {
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.total_resigns() == 1; }));
+  h_.cluster.node("n3").agent_up = false;
+  EXPECT_TRUE(
+      h_.run_until([&] { return h_.state(run).steps.at("restore-n1").status == StepStatus::kDone; },
+                   std::chrono::minutes(2)));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+}
+
 TEST_F(Intents, ACrashInTheMiddleOfACancelledMoveRestoresThePriorityToo) {
   const auto run = start();
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n1").priority == -1; }));
@@ -283,7 +305,7 @@ TEST_F(Intents, ASkippedNodeIsLeftOutAndTheRunGoesOn) {
   h_.cluster.node("n3").up = false;
   h_.cluster.node("n3").agent_up = false;
   ASSERT_TRUE(reaches(run, RunStatus::kWaiting));
-  ASSERT_TRUE(h_.executor->skip_node(run, "n3", "me", "disk is broken").has_value());
+  ASSERT_TRUE(h_.wait_for(h_.executor->skip_node(run, "n3", "me", "disk is broken")).has_value());
   // Without n3 there is no margin for n1: the run waits on, and says so.
   ASSERT_TRUE(h_.run_until(
       [&] { return h_.state(run).steps.at("lower-n1").status == StepStatus::kWaiting; }));
@@ -300,21 +322,105 @@ TEST_F(Intents, ASkippedNodeIsLeftOutAndTheRunGoesOn) {
 TEST_F(Intents, ANodeThatIsSkippedWhileItWorksIsStopped) {
   const auto run = start();
   ASSERT_TRUE(scavenges("n3"));
-  ASSERT_TRUE(h_.executor->skip_node(run, "n3", "me", "").has_value());
+  ASSERT_TRUE(h_.wait_for(h_.executor->skip_node(run, "n3", "me", "")).has_value());
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
   EXPECT_FALSE(h_.cluster.node("n3").running.has_value());
   EXPECT_FALSE(h_.cluster.node("n3").last_finished.has_value());
 }
 
+/// n3 scavenges, its agent dies, and a person leaves it out.
+class SkippedNode : public Intents {
+ protected:
+  void skip_with_dead_agent() {
+    run_ = start();
+    ASSERT_TRUE(scavenges("n2"));
+    id_ = h_.cluster.node("n2").running->id;
+    h_.cluster.node("n2").agent_up = false;
+    h_.cluster.node("n2").running->ends = Monotonic::max();
+    pass(std::chrono::seconds(5));
+    const auto skipped = h_.wait_for(h_.executor->skip_node(run_, "n2", "me", "its agent is gone"));
+    ASSERT_TRUE(skipped.has_value()) << skipped.error().message;
+    told_ = *skipped;
+  }
+  void pass(std::chrono::milliseconds time) {
+    h_.run_until([] { return false; }, time);
+  }
+  std::string gates() { return h_.state(run_).steps.at("scavenge-n3").gates; }
+  std::string run_;
+  std::string id_;
+  std::string told_;
+};
+
+TEST_F(SkippedNode, HoldsTheOthersUpWhileItsScavengeIsSeenToRun) {
+  ASSERT_NO_FATAL_FAILURE(skip_with_dead_agent());
+  EXPECT_THAT(told_, AllOf(HasSubstr("n2 still scavenges (" + id_ + ")"), HasSubstr("n3 waits"),
+                           HasSubstr("--force")));
+  pass(std::chrono::minutes(10));
+  EXPECT_EQ(h_.cluster.node("n3").scavenge_starts, 0) << "n2 still scavenges";
+  EXPECT_EQ(h_.state(run_).status, RunStatus::kWaiting);
+  EXPECT_THAT(gates(), AllOf(HasSubstr("no-other-work"), HasSubstr(id_)));
+  h_.cluster.stop_by_hand("n2");
+  ASSERT_TRUE(h_.run_to_end(run_));
+  EXPECT_EQ(h_.state(run_).status, RunStatus::kDone) << h_.state(run_).reason;
+  EXPECT_EQ(h_.cluster.node("n3").finished.at(0), 1);
+}
+
+TEST_F(SkippedNode, NoLongerHoldsThemUpWhereAPersonSaysSo) {
+  ASSERT_NO_FATAL_FAILURE(skip_with_dead_agent());
+  pass(std::chrono::minutes(2));
+  ASSERT_EQ(h_.cluster.node("n3").scavenge_starts, 0);
+  const auto forced =
+      h_.wait_for(h_.executor->skip_node(run_, "n2", "me", "it is only a replica", true));
+  ASSERT_TRUE(forced.has_value());
+  EXPECT_EQ(*forced, "");
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n3").scavenge_starts == 1; },
+                           std::chrono::minutes(1)));
+  EXPECT_TRUE(h_.cluster.node("n2").running.has_value());
+}
+
+TEST_F(SkippedNode, HoldsThemUpWhileItCannotBeSeen) {
+  ASSERT_NO_FATAL_FAILURE(skip_with_dead_agent());
+  h_.cluster.node("n2").up = false;
+  pass(std::chrono::minutes(10));
+  h_.cluster.node("n2").ghost = true;  // the quorum is not what n3 waits for
+  pass(std::chrono::minutes(10));
+  EXPECT_EQ(h_.cluster.node("n3").scavenge_starts, 0);
+  EXPECT_THAT(gates(), AllOf(HasSubstr("skipped-node-unseen"), HasSubstr("scavenge-n2")));
+  h_.crash();
+  h_.boot();
+  pass(std::chrono::minutes(2));
+  EXPECT_EQ(h_.cluster.node("n3").scavenge_starts, 0) << "a restart knows it too";
+  // Its server was started again: the scavenge ended with the old process.
+  h_.cluster.restart("n2");
+  h_.cluster.node("n2").up = true;
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n3").scavenge_starts == 1; },
+                           std::chrono::minutes(3)));
+  EXPECT_THAT(h_.events(run_), Contains("skipped-node-idle"));
+}
+
+TEST_F(SkippedNode, MayStillBeginWhatItWasAskedUntilItsPermitIsOver) {
+  run_ = start();
+  ASSERT_TRUE(scavenges("n2"));
+  h_.cluster.node("n2").agent_up = false;
+  h_.cluster.stop_by_hand("n2");
+  h_.run_until([] { return false; }, std::chrono::seconds(1));
+  const auto begun = h_.time.monotonic();
+  ASSERT_TRUE(h_.wait_for(h_.executor->skip_node(run_, "n2", "me", "")).has_value());
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n3").scavenge_starts == 1; },
+                           std::chrono::minutes(3)));
+  EXPECT_GE(h_.time.monotonic() - begun, h_.options.permit_valid_for);
+}
+
 TEST_F(Intents, ARefusalSaysWhatToDoNext) {
   const auto run = start();
   ASSERT_TRUE(scavenges("n2"));
-  const auto text = [](const Result<void>& outcome) {
+  const auto text = [](const auto& outcome) {
     return outcome ? std::string("not refused") : outcome.error().message;
   };
   EXPECT_THAT(text(h_.wait_for(h_.executor->resume(run, "me"))), HasSubstr("verger run watch"));
-  EXPECT_THAT(text(h_.executor->skip_node(run, "n9", "me", "")), HasSubstr("n1, n2, n3"));
+  EXPECT_THAT(text(h_.wait_for(h_.executor->skip_node(run, "n9", "me", ""))),
+              HasSubstr("n1, n2, n3"));
   const auto made =
       h_.wait_for(h_.executor->make_plan("prod", ControllerHarness::quick_policy(), "me"));
   ASSERT_TRUE(made && !*made) << "n2 scavenges";
@@ -332,7 +438,7 @@ TEST_F(Intents, ARefusalSaysWhatToDoNext) {
 
 TEST_F(Intents, SkippingAnUnknownNodeOrRunIsAnError) {
   const auto run = start();
-  EXPECT_EQ(h_.executor->skip_node(run, "n9", "me", "").error().code, Errc::kNotFound);
+  EXPECT_EQ(h_.wait_for(h_.executor->skip_node(run, "n9", "me", "")).error().code, Errc::kNotFound);
   EXPECT_EQ(h_.executor->pause("no-such-run", "me", "").error().code, Errc::kNotFound);
   const auto resumed = h_.wait_for(h_.executor->resume(run, "me"));
   EXPECT_EQ(resumed.error().code, Errc::kConflict);

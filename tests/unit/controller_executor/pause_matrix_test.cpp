@@ -50,7 +50,7 @@ const Row kMatrix[] = {
     {Situation::kWaits, Intent::kNow, "pausing", "paused", "finished"},
     {Situation::kWaits, Intent::kResume, "conflict", "waiting", "finished"},
     {Situation::kWaits, Intent::kCancel, "cancelling", "cancelled", "finished"},
-    {Situation::kWaits, Intent::kSkip, "waiting", "done", "finished"},
+    {Situation::kWaits, Intent::kSkip, "running", "done", "finished"},
 
     {Situation::kUnknown, Intent::kPause, "pausing", "pausing", "away"},
     {Situation::kUnknown, Intent::kDrain, "pausing", "pausing", "away"},
@@ -137,10 +137,13 @@ class PauseMatrix : public ::testing::TestWithParam<Row> {
       case Intent::kCancel:
         return h_.executor->cancel(run_, "me", "");
       case Intent::kSkip:
-        return h_.executor->skip_node(run_, GetParam().situation == Situation::kWaits ? "n3" : "n2",
-                                      "me", "");
+        return skip(GetParam().situation == Situation::kWaits ? "n3" : "n2");
     }
     return {};
+  }
+  Result<void> skip(const std::string& node) {
+    const auto skipped = h_.wait_for(h_.executor->skip_node(run_, node, "me", ""));
+    return skipped ? Result<void>() : skipped.error();
   }
   void pass(std::chrono::milliseconds time) {
     h_.run_until([] { return false; }, time);

@@ -189,7 +189,7 @@ TEST_F(RollingScavenge, TheNextNodeMakesThePointWhereTheOneThatWasToIsLeftOut) {
   cluster().node("n2").closed_at_last_look = 1'000;
   const auto id = h().start_scavenge(ControllerHarness::quick_policy());
   h().run_until([] { return false; }, std::chrono::seconds(5));
-  ASSERT_TRUE(h().executor->skip_node(id, "n2", "me", "it is broken").has_value());
+  ASSERT_TRUE(h().wait_for(h().executor->skip_node(id, "n2", "me", "it is broken")).has_value());
   ASSERT_TRUE(h().run_to_end(id));
   EXPECT_EQ(h().state(id).status, RunStatus::kDone) << h().state(id).reason;
   EXPECT_EQ(cluster().points.size(), 1U);

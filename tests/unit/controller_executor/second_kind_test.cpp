@@ -22,6 +22,7 @@ struct Walls {
   std::map<std::string, int> painted;
   std::map<std::string, int> stripped;
   std::string breaks;  ///< painting it fails
+  std::string sticks;  ///< its paint does not come off
   int at_once = 0;
   int at_once_max = 0;
 };
@@ -59,7 +60,9 @@ class PaintStep final : public StepKind {
     co_return out;
   }
   net::awaitable<ActAnswer> undo(StepContext context) override {
-    walls_.colour[context.step.node].clear();
+    if (context.step.node != walls_.sticks) {
+      walls_.colour[context.step.node].clear();
+    }
     ++walls_.stripped[context.step.node];
     co_return ActAnswer{ActAnswer::Kind::kUnknown, "", "{}"};
   }
@@ -152,6 +155,23 @@ TEST_F(SecondKind, UndoesBothWhenALaterStepFails) {
   EXPECT_EQ(walls_.colour["n2"], "");
   EXPECT_EQ(walls_.stripped["n1"], 1);
   EXPECT_EQ(walls_.stripped["n2"], 1);
+}
+
+TEST_F(SecondKind, UndoesEachNodeInItsOwnTimeWhileAnotherCannotBeUndone) {
+  walls_.breaks = "n3";
+  walls_.sticks = "n2";
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until(
+      [&] { return h_.state(run).stages.at("paint-all").status == StageStatus::kUndoing; }));
+  // n2 is the first in the order of undoing.
+  EXPECT_TRUE(
+      h_.run_until([&] { return h_.state(run).steps.at("paint-n1").status == StepStatus::kUndone; },
+                   std::chrono::seconds(10)));
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
+  EXPECT_EQ(walls_.colour["n1"], "");
+  EXPECT_EQ(walls_.colour["n2"], "green");
+  EXPECT_THAT(h_.state(run).alerts, Contains(::testing::HasSubstr("paint-n2 could not be undone")));
 }
 
 TEST_F(SecondKind, UndoesTheOneThatWorkedWhenTheOneBesideItFails) {

@@ -104,7 +104,7 @@ const Case kCases[] = {
     {"SomebodyBacksUp",
      {"no-other-work", 0},
      [](ClusterSnapshot& s) {
-       s.nodes[2].agent->work = {{"b-1", "backup"}, {"o-1", "set_priority"}};
+       s.nodes[2].agent_work = {{"b-1", "backup"}, {"o-1", "set_priority"}};
      },
      "backup-running",
      "backup",
@@ -203,7 +203,7 @@ TEST(Gates, WhatAQuestionMayHaveCostIsNotHeldAgainstAClock) {
 TEST(Gates, RefuseAPlanToo) {
   auto snapshot = cluster();
   snapshot.nodes[1].clock = ClockSkew{600'000, 10};
-  snapshot.nodes[2].agent->work = {{"b-1", "backup"}};
+  snapshot.nodes[2].agent_work = {{"b-1", "backup"}};
   snapshot.queries = {{"latency", "0.9", "at most 0.5", "", false}};
   Policy policy;
   policy.scavenge.queries = {{"latency", "http://127.0.0.1:9090", "q", "", "0.5"}};
