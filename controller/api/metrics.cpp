@@ -53,24 +53,32 @@ class Scrape {
                            "End of the last run that was done, by cluster and operation");
     auto& failure = family("verger_last_failure_timestamp_seconds",
                            "End of the last run that failed, by cluster and operation");
+    auto& differing = family("verger_last_differences_timestamp_seconds",
+                             "End of the last run that was done with differences between the "
+                             "nodes, by cluster and operation");
     auto& alerts = family("verger_run_alerts", "Alerts of runs that have not ended");
     std::map<std::pair<std::string, std::string>, int> counts;
     std::map<std::pair<std::string, std::string>, double> latest;
     std::map<std::pair<std::string, std::string>, double> latest_failed;
+    std::map<std::pair<std::string, std::string>, double> latest_differing;
     std::map<std::string, std::size_t> told;
     // What begins with its first failure shows no increase.
     for (const auto& cluster : parts_.registry.list()) {
       told[cluster.name] = 0;
-      for (const auto* outcome : {"done", "failed", "cancelled", "active"}) {
+      for (const auto* outcome :
+           {"done", "done-with-differences", "failed", "cancelled", "active"}) {
         counts[{cluster.name, outcome}] = 0;
       }
     }
     for (const auto& run : parts_.executor.runs("")) {
       const bool ended = has_ended(run->status);
       ++counts[{run->cluster, ended ? std::string(to_string(run->status)) : "active"}];
-      if ((run->status == RunStatus::kDone || run->status == RunStatus::kFailed) && run->ended_at) {
-        auto& of = run->status == RunStatus::kDone ? latest : latest_failed;
-        auto& at = of[{run->cluster, run->operation}];
+      auto* of = run->status == RunStatus::kDone                  ? &latest
+                 : run->status == RunStatus::kDoneWithDifferences ? &latest_differing
+                 : run->status == RunStatus::kFailed              ? &latest_failed
+                                                                  : nullptr;
+      if (of != nullptr && run->ended_at) {
+        auto& at = (*of)[{run->cluster, run->operation}];
         at = std::max(at, unix_seconds(*run->ended_at));
       }
     }
@@ -85,6 +93,9 @@ class Scrape {
     }
     for (const auto& [key, value] : latest_failed) {
       failure.Add(Labels{{"cluster", key.first}, {"operation", key.second}}).Set(value);
+    }
+    for (const auto& [key, value] : latest_differing) {
+      differing.Add(Labels{{"cluster", key.first}, {"operation", key.second}}).Set(value);
     }
     for (const auto& [cluster, value] : told) {
       alerts.Add(Labels{{"cluster", cluster}}).Set(static_cast<double>(value));

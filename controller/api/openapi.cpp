@@ -73,7 +73,8 @@ constexpr Schema kSchemas[] = {
     {"Empty", "reason:string", true},
     {"Run",
      "id:string! cluster:string! plan:string! operation:string! "
-     "state:planned|running|pausing|paused|waiting|cancelling|cancelled|done|failed! "
+     "state:planned|running|pausing|paused|waiting|cancelling|cancelled|done|"
+     "done-with-differences|failed! "
      "reason:string! started_by:string! started_at:time! finished_at:time?! stages:Stage[]! "
      "leader_moves:LeaderMove[]! alerts:string[]! report:Report?! expected_end:ExpectedEnd? "
      "hours:Hours? notice:string"},
@@ -94,8 +95,8 @@ constexpr Schema kSchemas[] = {
     {"Hours", "open:boolean! until:time?!"},
     {"Report",
      "point:Point?! nodes:ReportOfNode[]! planned_leader_moves:integer! "
-     "unplanned_leader_moves:integer! digests_equal:boolean?! readable_unchanged:boolean?! "
-     "notes:string[]!"},
+     "unplanned_leader_moves:integer! digests_equal:boolean?! readable_equal:boolean?! "
+     "same_point:boolean?! readable_unchanged:boolean?! differences:string[]! notes:string[]!"},
     {"ReportOfNode",
      "name:string! point:Point?! bytes_before:integer?! bytes_after:integer?! "
      "records_removed:integer?! logical_digest:string?! readable_digest:string?! "

@@ -107,6 +107,11 @@ json node_report(const std::string& name, const Scavenged& scavenged, const Seen
           {"readable_digest_before", member(seen.baseline, "readable")}};
 }
 
+json differences_of(const json& compared) {
+  auto found = member(compared, "differences");
+  return found.is_array() ? found : json::array();
+}
+
 /// True when every node reads as it did before; null when that was not looked at.
 json readable_unchanged(const Seen& seen) {
   const auto before = member(seen.baseline, "readable");
@@ -162,10 +167,13 @@ json report(const RunState& run) {
   }
   const auto moves = static_cast<std::int32_t>(run.moves.size());
   return {{"point", std::move(point)},
+          {"differences", differences_of(seen.compared)},
           {"planned_leader_moves", run.planned_moves()},
           {"unplanned_leader_moves", moves - run.planned_moves()},
           {"nodes", std::move(nodes)},
           {"digests_equal", member(seen.compared, "equal")},
+          {"readable_equal", member(seen.compared, "readableEqual")},
+          {"same_point", member(seen.compared, "samePoint")},
           {"readable_unchanged", readable_unchanged(seen)},
           {"notes", std::move(notes)}};
 }

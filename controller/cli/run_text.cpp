@@ -289,8 +289,19 @@ void print_report(const CliContext& context, const json& report) {
   context.out << "logical digests of the nodes: "
               << verdict(report, "digests_equal", "equal", "DIFFERENT", "not compared") << '\n';
   context.out << "what clients can read: "
-              << verdict(report, "readable_unchanged", "unchanged", "CHANGED", "not compared")
+              << verdict(report, "readable_unchanged", "unchanged", "CHANGED", "not compared") << ", "
+              << verdict(report, "readable_equal", "equal on the nodes", "DIFFERENT on the nodes",
+                         "not compared between the nodes")
               << '\n';
+  const auto differences = list_of(report, "differences");
+  for (const auto& difference : differences) {
+    if (difference.is_string()) {
+      context.out << "difference: " << difference.get<std::string>() << '\n';
+    }
+  }
+  if (!differences.empty()) {
+    context.out << "this is no success; what to do about it: docs/operations/digests.md\n";
+  }
   for (const auto& note : list_of(report, "notes")) {
     if (note.is_string()) {
       context.out << "note: " << note.get<std::string>() << '\n';

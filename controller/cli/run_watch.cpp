@@ -34,7 +34,8 @@ bool is_away(const CallFailure& failure) {
 }
 
 bool has_ended(const std::string& state) {
-  return state == "done" || state == "failed" || state == "cancelled";
+  return state == "done" || state == "done-with-differences" || state == "failed" ||
+         state == "cancelled";
 }
 
 /// A line, with its time, per step that has changed since the last call.
@@ -135,7 +136,7 @@ int exit_code_of(const json& run) {
   if (state == "done") {
     return kDone;
   }
-  if (state == "failed") {
+  if (state == "failed" || state == "done-with-differences") {
     return kFailed;
   }
   return state == "cancelled" || state == "paused" ? kStopped : kStillWaiting;

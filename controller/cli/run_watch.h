@@ -14,7 +14,7 @@ namespace verger::cli {
 /// ends the program, with a note that the run continues.
 int watch_run(const CliContext& context, const std::string& id, std::chrono::seconds limit);
 
-/// 0 done, 1 failed, 3 cancelled or paused, 4 anything that has not ended.
+/// 0 done, 1 failed or done with differences, 3 cancelled or paused, 4 anything that has not ended.
 int exit_code_of(const nlohmann::json& run);
 
 }  // namespace verger::cli

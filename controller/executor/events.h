@@ -18,7 +18,7 @@ inline constexpr std::string_view kRunPaused = "run-paused";    ///< {}
 inline constexpr std::string_view kRunResumed = "run-resumed";  ///< {by}
 inline constexpr std::string_view kRunCancelling = "run-cancelling";  ///< {by, reason}
 inline constexpr std::string_view kRunEnded =
-    "run-ended";  ///< {state: done|failed|cancelled, reason}
+    "run-ended";  ///< {state: done|done-with-differences|failed|cancelled, reason}
 inline constexpr std::string_view kRunValue =
     "run-value";  ///< {name, value}: what steps tell later ones
 inline constexpr std::string_view kNodeSkipped = "node-skipped";  ///< {node, by, reason, force}

@@ -21,6 +21,7 @@ Error wrong_state(std::string_view id, RunStatus status) {
   std::string what;
   switch (status) {
     case RunStatus::kDone:
+    case RunStatus::kDoneWithDifferences:
     case RunStatus::kFailed:
     case RunStatus::kCancelled:
       what = fmt::format(
@@ -86,6 +87,7 @@ Result<void> Executor::Impl::pause(std::string_view id, json data, PauseMode mod
       return record(*run, events::kRunPausing, data);
     case RunStatus::kCancelling:
     case RunStatus::kDone:
+    case RunStatus::kDoneWithDifferences:
     case RunStatus::kFailed:
     case RunStatus::kCancelled:
       break;

@@ -154,9 +154,11 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
     state.reason = reason;
   } else if (type == events::kRunEnded) {
     const auto ended = data.at("state").get<std::string>();
-    state.status = ended == "done"     ? RunStatus::kDone
-                   : ended == "failed" ? RunStatus::kFailed
-                                       : RunStatus::kCancelled;
+    state.status = RunStatus::kCancelled;
+    for (const auto status :
+         {RunStatus::kDone, RunStatus::kDoneWithDifferences, RunStatus::kFailed}) {
+      state.status = ended == to_string(status) ? status : state.status;
+    }
     state.reason = reason;
     state.ended_at = event.at;
   } else if (type == events::kRunValue) {

@@ -18,7 +18,9 @@
 namespace verger::controller {
 
 /// planned -> running <-> waiting; running -> pausing -> paused -> running;
-/// any but the last three -> cancelling -> cancelled; running -> done | failed.
+/// any but the last four -> cancelling -> cancelled; running -> done | done-with-differences |
+/// failed. Done with differences: every step was done, and what was compared afterwards is not as
+/// it should be; no success.
 enum class RunStatus : std::uint8_t {
   kPlanned,
   kRunning,
@@ -27,6 +29,7 @@ enum class RunStatus : std::uint8_t {
   kWaiting,
   kCancelling,
   kDone,
+  kDoneWithDifferences,
   kFailed,
   kCancelled,
 };
@@ -44,8 +47,8 @@ enum class StepStatus : std::uint8_t {
 std::string_view to_string(RunStatus status);
 std::string_view to_string(StepStatus status);
 [[nodiscard]] constexpr bool has_ended(RunStatus status) {
-  return status == RunStatus::kDone || status == RunStatus::kFailed ||
-         status == RunStatus::kCancelled;
+  return status == RunStatus::kDone || status == RunStatus::kDoneWithDifferences ||
+         status == RunStatus::kFailed || status == RunStatus::kCancelled;
 }
 
 /// What a pause does to what runs.

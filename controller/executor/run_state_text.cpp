@@ -19,6 +19,8 @@ std::string_view to_string(RunStatus status) {
       return "cancelling";
     case RunStatus::kDone:
       return "done";
+    case RunStatus::kDoneWithDifferences:
+      return "done-with-differences";
     case RunStatus::kFailed:
       return "failed";
     case RunStatus::kCancelled:

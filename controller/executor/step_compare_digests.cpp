@@ -1,18 +1,21 @@
-#include <algorithm>
 #include <fmt/format.h>
-#include <set>
 
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/gather.h"
+#include "controller/executor/detail/digest_comparison.h"
 #include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
 
 namespace verger::controller {
 namespace {
 
+using detail::ComparedNode;
+using detail::comparison_of;
+using detail::DigestBefore;
 using detail::done;
+using detail::kDigestBefore;
 using detail::not_needed;
 using detail::parsed_or_empty;
 using detail::ready;
@@ -94,58 +97,22 @@ class CompareDigestsStep final : public StepKind {
 
   static json compare(const StepContext& context, std::int64_t point,
                       const std::vector<Answer>& answers) {
-    std::set<std::string> logical;
-    std::set<std::string> readable;
-    std::set<std::int64_t> finished;
-    auto nodes = json::object();
+    std::vector<ComparedNode> nodes;
+    nodes.reserve(answers.size());
     for (const auto& answer : answers) {
-      const auto& digest = **answer.digest;
-      logical.insert(digest.logical);
-      readable.insert(digest.readable);
-      const auto* node = context.snapshot.find(answer.node);
-      json last;
-      if (node != nullptr && node->agent && node->agent->last_finished) {
-        finished.insert(node->agent->last_finished->number);
-        last = {{"number", node->agent->last_finished->number},
-                {"position", node->agent->last_finished->position}};
-      } else {
-        finished.insert(-1);
+      ComparedNode each{.name = answer.node, .digest = **answer.digest, .last_finished = {}};
+      if (const auto* node = context.snapshot.find(answer.node); node != nullptr && node->agent) {
+        each.last_finished = node->agent->last_finished;
       }
-      nodes[answer.node] = {{"logical", digest.logical},
-                            {"readable", digest.readable},
-                            {"records", digest.records},
-                            {"readableEvents", digest.readable_events},
-                            {"lastFinished", std::move(last)}};
+      nodes.push_back(std::move(each));
     }
-    // Nodes with different histories may rightly differ in the first digest, not in the second.
-    return {{"compared", true},
-            {"point", point},
-            {"equal", logical.size() == 1},
-            {"readableEqual", readable.size() == 1},
-            {"samePoint", finished.size() == 1},
-            {"nodes", std::move(nodes)},
-            {"firstDifference", first_difference(answers)}};
-  }
-
-  static json first_difference(const std::vector<Answer>& answers) {
-    std::size_t chunks = 0;
-    for (const auto& answer : answers) {
-      chunks = std::max(chunks, (*answer.digest)->chunks.size());
+    DigestBefore before;
+    if (const auto found = context.values.find(kDigestBefore); found != context.values.end()) {
+      const auto value = parsed_or_empty(found->second);
+      before = {.node = value.value("node", std::string()),
+                .readable = value.value("readable", std::string())};
     }
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      std::set<std::string> values;
-      auto by_node = json::object();
-      for (const auto& answer : answers) {
-        const auto& list = (*answer.digest)->chunks;
-        const auto value = chunk < list.size() ? list[chunk] : std::string();
-        values.insert(value);
-        by_node[answer.node] = value;
-      }
-      if (values.size() > 1) {
-        return {{"chunk", chunk}, {"nodes", std::move(by_node)}};
-      }
-    }
-    return nullptr;
+    return comparison_of(point, nodes, before);
   }
 };
 

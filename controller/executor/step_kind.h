@@ -59,6 +59,9 @@ struct Readiness {
   std::map<std::string, std::string> values{};  ///< as Verdict's; journaled with a kNotNeeded
 };
 
+/// Member of a done step's result: what it saw that is not as it should be, a sentence each.
+inline constexpr std::string_view kDifferences = "differences";
+
 /// What the node was seen to have done about the newest intent.
 struct Verdict {
   enum class Kind : std::uint8_t {
@@ -71,6 +74,8 @@ struct Verdict {
     kUnknown,      ///< nobody can tell yet; `note` is the reason
   };
   Kind kind = Kind::kUnknown;
+  /// A result with a list of texts as `differences` (see kDifferences) is done, and the run that
+  /// has one ends as done-with-differences instead of done.
   std::string note;
   /// How an attempt ended that was not the step's end, as a stable word: "errored",
   /// "stopped-by-someone", "stopped-by-us", "interrupted", "other-point". Journaled with it.

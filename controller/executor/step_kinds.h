@@ -25,7 +25,8 @@ std::unique_ptr<StepKind> make_start_server_step();
 /// undo sets), onlyIfLeader, agent.
 std::unique_ptr<StepKind> make_set_priority_step();
 /// Keeps the digest of a node that has not reached the shared point yet. Result: {"recorded",
-/// "reason"} or {"recorded", "point", "logical", "readable", "records", "readableEvents"}.
+/// "reason"} or {"recorded", "point", "logical", "readable", "records", "readableEvents"}. Leaves
+/// the value "digest_before" {"node", "readable"}.
 std::unique_ptr<StepKind> make_record_digest_step();
 /// Sees to it that the log has the point that all nodes share. Parameters: point (that one, which
 /// is there; -1: a new one, by a scavenge that is stopped at once), threshold. Needs an agent.
@@ -34,9 +35,8 @@ std::unique_ptr<StepKind> make_scavenge_point_step();
 /// Has a node's agent stop it, scavenge its files up to the shared point and start it. Undo starts
 /// it. Parameters: threads, onPause, onClose. Result as of a scavenge.
 std::unique_ptr<StepKind> make_offline_scavenge_step();
-/// Compares the digests up to the shared point. Parameters: nodes. Result: {"point", "equal",
-/// "readableEqual", "samePoint", "nodes": {name: {"logical", "readable", "lastFinished"}},
-/// "firstDifference": {"chunk", "nodes"} or null}.
+/// Compares the digests up to the shared point. Parameters: nodes. Result: {"compared": false,
+/// "reason"}, or what detail/digest_comparison.h says.
 std::unique_ptr<StepKind> make_compare_digests_step();
 
 }  // namespace verger::controller

@@ -10,6 +10,7 @@ namespace verger::controller {
 namespace {
 
 using detail::done;
+using detail::kDigestBefore;
 using detail::not_needed;
 using detail::parsed_or_empty;
 using detail::ready;
@@ -59,12 +60,15 @@ class RecordDigestStep final : public StepKind {
       co_return running(json::object());
     }
     const auto& seen = **digest;
-    co_return done({{"recorded", true},
-                    {"point", point},
-                    {"logical", seen.logical},
-                    {"readable", seen.readable},
-                    {"records", seen.records},
-                    {"readableEvents", seen.readable_events}});
+    auto out = done({{"recorded", true},
+                     {"point", point},
+                     {"logical", seen.logical},
+                     {"readable", seen.readable},
+                     {"records", seen.records},
+                     {"readableEvents", seen.readable_events}});
+    out.values[kDigestBefore] =
+        json{{"node", context.step.node}, {"readable", seen.readable}}.dump();
+    co_return out;
   }
 };
 

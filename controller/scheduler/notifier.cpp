@@ -26,6 +26,15 @@ struct Notice {
   json body;
 };
 
+bool is_wanted(const std::vector<std::string>& moments, const std::string& moment) {
+  const auto has = [&moments](std::string_view wanted) {
+    return std::ranges::find(moments, wanted) != moments.end();
+  };
+  // Nodes that differ are no success: who asks for failures hears of them, too.
+  return has(moment) || (moment == to_string(RunStatus::kDoneWithDifferences) &&
+                         has(to_string(RunStatus::kFailed)));
+}
+
 }  // namespace
 
 struct Notifier::Impl {
@@ -171,7 +180,7 @@ void Notifier::look() {
         continue;
       }
       for (const auto& to : policy->policy.notifications) {
-        if (std::ranges::find(to.on, notice->moment) != to.on.end()) {
+        if (is_wanted(to.on, notice->moment)) {
           impl_->send(impl_, to, notice->body.dump());
         }
       }

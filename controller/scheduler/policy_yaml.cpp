@@ -430,8 +430,8 @@ class PolicyReader {
       fields_.problem(list, "notifications must be a list of {on, webhook} or {on, command}");
       return;
     }
-    static const std::vector<std::string> kMoments{"started",   "done",    "failed",
-                                                   "cancelled", "waiting", "missed"};
+    static const std::vector<std::string> kMoments{
+        "started", "done", "done-with-differences", "failed", "cancelled", "waiting", "missed"};
     for (const YAML::Node& each : list) {
       YamlFields fields(each, "notifications", problems_);
       Notification out;

@@ -58,17 +58,39 @@ net::awaitable<void> RunDriver::drive() {
       co_return;
     }
     if (state.order.empty()) {
-      const bool skipped = !state.skipped_nodes.empty();
-      record(events::kRunEnded,
-             {{"state", "done"},
-              {"reason", skipped ? fmt::format("without {}", fmt::join(state.skipped_nodes, ", "))
-                                 : std::string()}});
+      end_done();
       co_return;
     }
     const auto id = state.order.front();
     const auto& stages = state.plan->stages;
     co_await drive_stage(*std::ranges::find(stages, id, &planner::Stage::id));
   }
+}
+
+void RunDriver::end_done() {
+  auto status = RunStatus::kDone;
+  std::vector<std::string> reasons;
+  if (const auto& skipped = run_->state.skipped_nodes; !skipped.empty()) {
+    reasons.push_back(fmt::format("without {}", fmt::join(skipped, ", ")));
+  }
+  std::vector<std::pair<std::string, std::string>> differing;  // steps, and what each saw
+  for (const auto& [id, step] : run_->state.steps) {
+    const auto result = parsed(step.result);
+    const auto found = result.find(kDifferences);
+    if (step.status != StepStatus::kDone || found == result.end() || !found->is_array() ||
+        found->empty()) {
+      continue;
+    }
+    differing.emplace_back(
+        id, fmt::format("{}", fmt::join(found->get<std::vector<std::string>>(), "; ")));
+  }
+  for (auto& [id, text] : differing) {
+    status = RunStatus::kDoneWithDifferences;
+    alert_once(id, "differences", text);
+    reasons.push_back(std::move(text));
+  }
+  record(events::kRunEnded,
+         {{"state", to_string(status)}, {"reason", fmt::format("{}", fmt::join(reasons, "; "))}});
 }
 
 /// True when all of the group's steps have ended well; false: look at the run's state again.

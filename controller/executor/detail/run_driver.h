@@ -31,6 +31,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   // run_driver.cpp: forwards, stage by stage
   net::awaitable<bool> drive_stage(const planner::Stage& stage);
   net::awaitable<bool> drive_group(const planner::Stage& stage, const planner::Group& group);
+  /// All stages have ended: done, or done with differences where a step saw some.
+  void end_done();
   net::awaitable<void> fail_stage(const planner::Stage& stage, std::string reason);
   [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
   /// The first step not ended whose kind this controller does not know.

@@ -11,6 +11,9 @@
 /// What the step kinds share.
 namespace verger::controller::detail {
 
+/// Name of the run's value that a recorded digest leaves: {"node", "readable"}.
+inline constexpr const char* kDigestBefore = "digest_before";
+
 nlohmann::json parsed_or_empty(const std::string& text);
 std::int64_t int_parameter(const planner::Step& step, std::string_view name, std::int64_t fallback);
 bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback);

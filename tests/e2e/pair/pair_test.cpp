@@ -57,7 +57,8 @@ class PairFixture : public testing::Test {
     eventually(seconds(120), [&] {
       run = run_of(id);
       const auto state = run.value("state", "");
-      return state == "done" || state == "failed" || state == "cancelled";
+      return state == "done" || state == "done-with-differences" || state == "failed" ||
+             state == "cancelled";
     });
     return run;
   }

@@ -223,5 +223,29 @@ TEST(PairOfControllers, AreGivenInOneOptionOrSeveral) {
               AllOf(HasSubstr("64 "), HasSubstr("http://10.0.0.1: plain HTTP")));
 }
 
+TEST(RunWatch, OfARunThatLeavesDifferingNodesIsNoSuccess) {
+  FakeController acting([](const http::Request& request) {
+    if (request.target.starts_with("/api/v1/events")) {
+      return answer(200, {{"events", json::array()}, {"next", 1}});
+    }
+    return answer(200, {{"id", "0123456789abcdef"},
+                        {"state", "done-with-differences"},
+                        {"stages", json::array()},
+                        {"alerts", json::array()},
+                        {"report",
+                         {{"nodes", json::array()},
+                          {"readable_equal", false},
+                          {"differences", {"what clients can read differs: n1 against n3"}},
+                          {"notes", json::array()}}}});
+  });
+  const char* arguments[] = {"verger", "--controller", acting.url().c_str(),
+                             "run",    "watch",        "0123456789abcdef"};
+  std::ostringstream out, err;
+  EXPECT_EQ(run_verger(6, arguments, out, err), kFailed) << err.str();
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("DIFFERENT on the nodes"),
+                               HasSubstr("difference: what clients can read differs: n1"),
+                               HasSubstr("docs/operations/digests.md")));
+}
+
 }  // namespace
 }  // namespace verger::cli

@@ -55,6 +55,7 @@ struct FakeNode {
   std::optional<FakeScavenge> running;
   std::vector<api::ScavengeEvent> log;
   std::string digest = "aa";
+  std::string readable_digest = "rr";
   bool ghost = false;  ///< the others' gossip calls it alive though it is down
   std::int64_t disk_free = std::int64_t{1} << 39U;
   std::chrono::milliseconds clock_ahead{0};

@@ -247,7 +247,7 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     api::Digest digest;
     digest.point_number = std::stoll(std::string(*target.parameter("point")));
     digest.logical = node.digest;
-    digest.readable = "rr";
+    digest.readable = node.readable_digest;
     digest.chunks = {"c0", node.digest};
     return api::json_text_answer(200, api::to_text(digest));
   }

@@ -27,7 +27,8 @@ json last_line(const std::string& text) {
 
 bool has_ended(const json& run) {
   const auto state = run.value("state", std::string());
-  return state == "done" || state == "failed" || state == "cancelled";
+  return state == "done" || state == "done-with-differences" || state == "failed" ||
+         state == "cancelled";
 }
 
 }  // namespace

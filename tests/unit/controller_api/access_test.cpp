@@ -394,6 +394,24 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
       HasSubstr("verger_last_success_timestamp_seconds{cluster=\"prod\",operation=\"scavenge\"}"));
 }
 
+TEST_F(AccessTest, ARunThatLeavesDifferingNodesIsNoSuccess) {
+  a_.h.cluster.node("n3").readable_digest = "ss";
+  const std::string id =
+      ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"))["id"];
+  ASSERT_TRUE(a_.h.run_to_end(id));
+  const auto run = a_.get("/runs/" + id);
+  EXPECT_EQ(run["state"], "done-with-differences");
+  EXPECT_EQ(run["report"]["readable_equal"], false);
+  EXPECT_THAT(run["report"]["differences"].dump(), HasSubstr("n1, n2 against n3"));
+  const auto metrics = a_.call("GET", "/metrics").body;
+  EXPECT_THAT(metrics,
+              HasSubstr("verger_runs{cluster=\"prod\",outcome=\"done-with-differences\"} 1"));
+  EXPECT_THAT(metrics, HasSubstr("verger_runs{cluster=\"prod\",outcome=\"done\"} 0"));
+  EXPECT_THAT(metrics,
+              HasSubstr("verger_last_differences_timestamp_seconds{cluster=\"prod\",operation="));
+  EXPECT_THAT(metrics, Not(HasSubstr("verger_last_success_timestamp_seconds{")));
+}
+
 TEST_F(AccessTest, AFailedRunLeavesTheTimeOfItsFailure) {
   a_.h.cluster.node("n2").next_ends = std::vector<std::string>(20, "Errored");
   const std::string id =

@@ -79,6 +79,57 @@ TEST_F(RollingScavenge, SaysWhichChunkDiffersAndDoesNotCallItCorrupt) {
   EXPECT_EQ(compared["firstDifference"]["nodes"]["n3"], "bb");
 }
 
+TEST_F(RollingScavenge, NodesThatReadDifferentlyEndARunThatIsNoSuccess) {
+  prepare();
+  cluster().node("n3").digest = "bb";
+  cluster().node("n3").readable_digest = "ss";
+  const auto id = run();
+  const auto state = h().state(id);
+  EXPECT_EQ(state.status, RunStatus::kDoneWithDifferences);
+  EXPECT_EQ(to_string(state.status), "done-with-differences");
+  EXPECT_TRUE(has_ended(state.status));
+  EXPECT_THAT(state.reason, HasSubstr("differs between the nodes: n1, n2 against n3"));
+  EXPECT_THAT(state.alerts, ElementsAre(HasSubstr("n1, n2 against n3")));
+  const auto compared = json::parse(state.steps.at("compare-digests").result);
+  EXPECT_EQ(compared["readableEqual"], false);
+  // So it is after a restart, from the journal.
+  h().crash();
+  h().boot();
+  EXPECT_EQ(h().state(id).status, RunStatus::kDoneWithDifferences);
+}
+
+TEST_F(RollingScavenge, DataThatReadsDifferentlyAfterwardsIsADifference) {
+  prepare();
+  cluster().acted = [this](const test::FakeNode& node, const http::Request& request) {
+    if (node.name == "n3" && request.target == "/agent/v1/operations") {
+      for (auto& each : cluster().nodes) {
+        each.readable_digest = "ss";  // its digest was recorded before
+      }
+    }
+  };
+  const auto id = run();
+  const auto state = h().state(id);
+  EXPECT_EQ(state.status, RunStatus::kDoneWithDifferences) << state.reason;
+  EXPECT_THAT(state.reason, HasSubstr("is not what n1 held before it was scavenged"));
+}
+
+TEST_F(RollingScavenge, NodesThatEndAtDifferentPointsEndARunThatIsNoSuccess) {
+  prepare();
+  cluster().acted = [this](const test::FakeNode& node, const http::Request& request) {
+    if (node.name == "n1" && request.target == "/agent/v1/operations" &&
+        json::parse(request.body).at("kind") == "scavenge") {
+      // Somebody scavenges another node to a point of his own meanwhile.
+      cluster().points.push_back(9'000);
+      cluster().node("n2").last_finished = 1;
+    }
+  };
+  const auto id = run();
+  const auto state = h().state(id);
+  EXPECT_EQ(state.status, RunStatus::kDoneWithDifferences) << state.reason;
+  EXPECT_THAT(state.reason, HasSubstr("ended at different scavenge points: n1, n3 against n2"));
+  EXPECT_THAT(h().events(id), Contains("alert"));
+}
+
 TEST_F(RollingScavenge, FinishesOlderPointsFirst) {
   prepare();
   cluster().points = {1'000, 2'000};

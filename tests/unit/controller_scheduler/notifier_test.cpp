@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 using test::ControllerHarness;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 /// Answers as told, and keeps what it got.
@@ -105,6 +106,19 @@ TEST_F(Notifications, TellWhatAPolicyWantsTold) {
   EXPECT_THAT(hook_.got, SizeIs(1)) << "once";
   EXPECT_EQ(notifier_->counts().webhooks.told, 1U);
   EXPECT_EQ(notifier_->counts().commands.told, 1U);
+}
+
+TEST_F(Notifications, OfNodesThatDifferGoToWhoListensForThemOrForFailures) {
+  apply(
+      "  - {on: [failed], webhook: 'http://127.0.0.1:9000/hook'}\n"
+      "  - {on: [done-with-differences], command: [notify]}\n"
+      "  - {on: [done], command: [cheer]}\n");
+  h_.cluster.node("n3").readable_digest = "ss";
+  run_and_look();
+  ASSERT_THAT(hook_.bodies, SizeIs(1));
+  EXPECT_EQ(hook_.bodies[0].at("moment"), "done-with-differences");
+  EXPECT_THAT(hook_.bodies[0].at("reason").get<std::string>(), HasSubstr("against n3"));
+  EXPECT_THAT(commands_, ElementsAre("notify done-with-differences"));
 }
 
 TEST_F(Notifications, GoToThePortThatTheUrlsSchemeMeans) {

@@ -1,0 +1,115 @@
+#include "controller/executor/detail/digest_comparison.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace verger::controller::detail {
+namespace {
+
+using nlohmann::json;
+
+/// Names by what the nodes have, such as "n1, n2 against n3".
+template <class Of>
+std::string groups(const std::vector<ComparedNode>& nodes, Of of) {
+  std::map<std::string, std::vector<std::string>> by_value;
+  for (const auto& node : nodes) {
+    by_value[of(node)].push_back(node.name);
+  }
+  std::vector<std::string> texts;
+  for (auto& [value, names] : by_value) {
+    std::ranges::sort(names);
+    texts.push_back(fmt::format("{}", fmt::join(names, ", ")));
+  }
+  std::ranges::sort(texts, [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  });
+  return fmt::format("{}", fmt::join(texts, " against "));
+}
+
+std::int64_t finished_number(const ComparedNode& node) {
+  return node.last_finished ? node.last_finished->number : -1;
+}
+
+json first_difference(const std::vector<ComparedNode>& nodes) {
+  std::size_t chunks = 0;
+  for (const auto& node : nodes) {
+    chunks = std::max(chunks, node.digest.chunks.size());
+  }
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    std::set<std::string> values;
+    auto by_node = json::object();
+    for (const auto& node : nodes) {
+      const auto& list = node.digest.chunks;
+      const auto value = chunk < list.size() ? list[chunk] : std::string();
+      values.insert(value);
+      by_node[node.name] = value;
+    }
+    if (values.size() > 1) {
+      return {{"chunk", chunk}, {"nodes", std::move(by_node)}};
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+json comparison_of(std::int64_t point, const std::vector<ComparedNode>& nodes,
+                   const DigestBefore& before) {
+  std::set<std::string> logical;
+  std::set<std::string> readable;
+  std::set<std::int64_t> finished;
+  auto by_name = json::object();
+  for (const auto& node : nodes) {
+    const auto& digest = node.digest;
+    logical.insert(digest.logical);
+    readable.insert(digest.readable);
+    finished.insert(finished_number(node));
+    json last;
+    if (node.last_finished) {
+      last = {{"number", node.last_finished->number}, {"position", node.last_finished->position}};
+    }
+    by_name[node.name] = {{"logical", digest.logical},
+                          {"readable", digest.readable},
+                          {"records", digest.records},
+                          {"readableEvents", digest.readable_events},
+                          {"lastFinished", std::move(last)}};
+  }
+  auto differences = json::array();
+  if (readable.size() > 1) {
+    differences.push_back(
+        fmt::format("what clients can read up to scavenge point {} differs between the nodes: {}",
+                    point, groups(nodes, [](const auto& node) { return node.digest.readable; })));
+  }
+  json unchanged;
+  if (!before.readable.empty()) {
+    unchanged = readable.size() == 1 && *readable.begin() == before.readable;
+    if (readable.size() == 1 && *readable.begin() != before.readable) {
+      differences.push_back(
+          fmt::format("what clients can read up to scavenge point {} is not what {} held before it "
+                      "was scavenged",
+                      point, before.node));
+    }
+  }
+  if (finished.size() > 1) {
+    differences.push_back(
+        fmt::format("the nodes ended at different scavenge points: {}", groups(nodes, [](auto& n) {
+                      const auto number = finished_number(n);
+                      return number < 0 ? std::string("none") : std::to_string(number);
+                    })));
+  }
+  return {{"compared", true},
+          {"point", point},
+          {"equal", logical.size() == 1},
+          {"readableEqual", readable.size() == 1},
+          {"readableUnchanged", std::move(unchanged)},
+          {"samePoint", finished.size() == 1},
+          {"nodes", std::move(by_name)},
+          {"firstDifference", first_difference(nodes)},
+          {"differences", std::move(differences)}};
+}
+
+}  // namespace verger::controller::detail

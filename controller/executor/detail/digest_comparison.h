@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "nodeagent/api/agent.h"
+#include "planner/snapshot.h"
+
+namespace verger::controller::detail {
+
+/// One node's digests up to the shared point, and how far its scavenges had come then.
+struct ComparedNode {
+  std::string name;
+  api::Digest digest;
+  std::optional<planner::Point> last_finished;
+};
+
+/// The digest of one node before anything was removed there; empty: it was not recorded.
+struct DigestBefore {
+  std::string node{};
+  std::string readable{};
+};
+
+/// Result of the step that compares digests: {"compared": true, "point", "equal", "readableEqual",
+/// "readableUnchanged" (null: not recorded before), "samePoint", "nodes": {name: {"logical",
+/// "readable", "records", "readableEvents", "lastFinished"}}, "firstDifference": {"chunk", "nodes"}
+/// or null, "differences": [text]}. Only what must be equal is a difference: what clients can read,
+/// and the points that the nodes ended at. Logical digests may rightly differ.
+nlohmann::json comparison_of(std::int64_t point, const std::vector<ComparedNode>& nodes,
+                             const DigestBefore& before);
+
+}  // namespace verger::controller::detail
