@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/base/database_files.h"
 #include "engine/log/detail/chunk_state.h"
 #include "engine/log/detail/log_state.h"
 #include "engine/log/detail/server_search.h"
@@ -69,7 +70,7 @@ Result<Opened> open_alone(FileSystem& files, const Path& directory, const LogOpt
   std::unique_ptr<FileLock> lock;
   for (;;) {
     VERGER_TRY(auto snapshot, detail::take_snapshot(files, directory, options.create));
-    if (!options.assume_stopped && &files == &posix_file_system()) {
+    if (!options.assume_stopped && is_machine_disk(files)) {
       VERGER_CHECK(detail::refuse_running_server(directory));
     }
     const LogPosition cut(snapshot.checkpoints.value(Checkpoint::kTruncate));

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <unistd.h>
 
+#include "engine/base/database_files.h"
 #include "engine/logging/spdlog_log.h"
 #include "engine/tool/program.h"
 
@@ -15,7 +16,7 @@ int main(int argc, char** argv) {
       std::cerr << "verger-db: " << log.error().message << '\n';
       return verger::tool::kExitFailed;
     }
-    verger::tool::ToolContext tool{verger::posix_file_system(),
+    verger::tool::ToolContext tool{verger::database_file_system(),
                                    verger::system_clock(),
                                    verger::system_random(),
                                    **log,

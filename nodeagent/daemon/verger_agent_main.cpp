@@ -7,6 +7,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/database_files.h"
 #include "engine/base/exit_code.h"
 #include "engine/logging/spdlog_log.h"
 #include "nodeagent/daemon/agent_options.h"
@@ -158,7 +159,7 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
   if (options.service.configured()) {
     program.offline = std::make_unique<external::OfflineServer>(
         external::DatabasePlace{.database = options.node.database, .index = options.node.index},
-        options.service, posix_file_system(), system_clock(), system_random(),
+        options.service, database_file_system(), system_clock(), system_random(),
         http::system_timers(), program.jobs, log);
     program.truncation = std::make_unique<external::TruncationWatch>(
         options.node.database, options.service, milliseconds(options.agent_poll_interval_ms),

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "engine/base/database_files.h"
 #include "engine/scavenge/scavenge_job.h"
 
 namespace verger::external {
@@ -40,28 +38,6 @@ struct OfflineServer::Parts {
                                    clock, random, log);
   }
 };
-
-namespace {
-
-std::string user_name(std::uint32_t user) {
-  const auto* known = ::getpwuid(user);  // NOLINT(concurrency-mt-unsafe): of one thread here
-  return known == nullptr ? fmt::format("{}", user) : known->pw_name;
-}
-
-}  // namespace
-
-std::string wrong_user_of(const std::vector<Path>& directories, std::uint32_t user) {
-  for (const auto& directory : directories) {
-    struct stat found{};
-    if (::stat(directory.c_str(), &found) == 0 && found.st_uid != user) {
-      return fmt::format(
-          "{} is the user {}'s and the agent runs as {}: the server could not use "
-          "files that it writes there",
-          directory.string(), user_name(found.st_uid), user_name(user));
-    }
-  }
-  return {};
-}
 
 namespace {
 
@@ -163,7 +139,11 @@ OfflineServer::~OfflineServer() = default;
 bool OfflineServer::configured() const { return parts_->service.configured(); }
 
 std::string OfflineServer::wrong_user() const {
-  return wrong_user_of({parts_->place.database, parts_->place.index_directory()}, ::geteuid());
+  const auto index = parts_->place.index_directory();
+  const Path directories[] = {parts_->place.database, index,
+                              scavenge::ScavengeState::path_in(index).parent_path()};
+  const auto owner = check_file_owner(directories);
+  return owner ? std::string() : owner.error().message;
 }
 
 net::awaitable<Result<bool>> OfflineServer::files_are_free() {

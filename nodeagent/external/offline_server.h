@@ -13,10 +13,6 @@
 
 namespace verger::external {
 
-/// Why a process of the user with this id must not write into `directories` for a server; empty:
-/// they are that user's, or not there.
-std::string wrong_user_of(const std::vector<Path>& directories, std::uint32_t user);
-
 /// A server that is stopped so that our engine can work on its files, and started again.
 class OfflineServer {
  public:
@@ -25,8 +21,8 @@ class OfflineServer {
   ~OfflineServer();
 
   [[nodiscard]] bool configured() const;
-  /// Why the files must be left alone: they are another user's than this process's, so that what is
-  /// written would not be the server's. Empty: they may be written.
+  /// Why the files must be left alone: what this process makes beside them would not be the
+  /// server's (check_file_owner). Empty: they may be written.
   [[nodiscard]] std::string wrong_user() const;
   /// Stops the server and waits until no process has the database open. Errors: ServiceControl's,
   /// kTimeout.

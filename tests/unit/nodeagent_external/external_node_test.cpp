@@ -3,7 +3,6 @@
 #include <charconv>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -222,13 +221,6 @@ TEST_F(ExternalNodeTest, AServerThatDoesNotLetItsAgentOperateItIsToldOf) {
   world_.run_for(milliseconds(1'000));
   EXPECT_EQ(node_problem(), "");
   EXPECT_FALSE(seen());
-}
-
-TEST(OfflineFiles, AreWrittenByTheirOwnUserOnly) {
-  struct stat root{};
-  ASSERT_EQ(::stat("/", &root), 0);
-  EXPECT_EQ(wrong_user_of({"/", "/is/not/there"}, root.st_uid), "");
-  EXPECT_THAT(wrong_user_of({"/"}, root.st_uid + 4242), HasSubstr("the agent runs as"));
 }
 
 TEST_F(ExternalNodeTest, CountsALongScavengeWholeAndReadsEachEntryOnce) {
