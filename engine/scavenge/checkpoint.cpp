@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
@@ -110,6 +112,26 @@ std::string encode_checkpoint(const Checkpoint& checkpoint) {
   // Names are written by the rule of the server's serializer, which leaves non-ASCII as it is; a
   // broken UTF-8 name must not stop a scavenge.
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+std::optional<std::string> unknown_stage(std::string_view text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    auto stage = json.at("checkpointStage").get<std::string>();
+    const bool has_point = json.at("scavengePoint").is_object();
+    return has_point && !stage_from_string(stage) ? std::optional(std::move(stage)) : std::nullopt;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+Error unknown_stage_error(std::string_view file, std::string_view stage) {
+  return Error{Errc::kUnsupported,
+               fmt::format("{}: how far the scavenge came is not known: its checkpoint has the "
+                           "stage \"{}\", which a newer server wrote; let that server finish its "
+                           "scavenge, or delete the directory index/scavenging, and the next "
+                           "scavenge begins anew",
+                           file, stage)};
 }
 
 std::optional<Checkpoint> decode_checkpoint(std::string_view json) {

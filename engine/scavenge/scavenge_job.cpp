@@ -19,6 +19,18 @@ constexpr int kOldestTableVersion = 2;
 
 }  // namespace
 
+Result<void> check_table_versions(const index::Index& index) {
+  for (const auto& slot : index.tables()) {
+    if (slot.table->version() < kOldestTableVersion) {
+      return Error{Errc::kUnsupported,
+                   fmt::format("{}: an index table of version {} has 32-bit hashes; rebuild the "
+                               "index first",
+                               slot.table->path().string(), slot.table->version())};
+    }
+  }
+  return {};
+}
+
 ScavengeJob::ScavengeJob(const ScavengeParts& parts, std::unique_ptr<ScavengeState> state,
                          const ScavengePoint& point, ScavengeOptions options,
                          ScavengeEvents& events, ParallelRunner& runner)
@@ -71,14 +83,7 @@ Result<void> ScavengeJob::start() {
                  "threads must be 1 to 4 and throttle percent 1 to 100; with more than one thread "
                  "it must be 100"};
   }
-  for (const auto& slot : context_.parts.index.tables()) {
-    if (slot.table->version() < kOldestTableVersion) {
-      return Error{Errc::kUnsupported,
-                   fmt::format("{}: an index table of version {} has 32-bit hashes; rebuild the "
-                               "index first",
-                               slot.table->path().string(), slot.table->version())};
-    }
-  }
+  VERGER_CHECK(check_table_versions(context_.parts.index));
   report_collisions();
   VERGER_TRY(const auto checkpoint, state_->checkpoint());
   if (!checkpoint) {

@@ -14,6 +14,9 @@
 
 namespace verger::scavenge {
 
+/// kUnsupported where an index table has 32-bit hashes (version 1), which no scavenge can work on.
+Result<void> check_table_versions(const index::Index& index);
+
 /// Scavenges one point, from where the state stands to the checkpoint "Done".
 ///
 /// step() ends with kDone or with an error: kCancelled after request_stop(), kRefused (another

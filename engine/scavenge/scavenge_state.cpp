@@ -150,10 +150,15 @@ Result<std::optional<Checkpoint>> ScavengeState::checkpoint() {
   get.reset();
   VERGER_TRY(const bool found, get.step());
   std::optional<Checkpoint> checkpoint;
+  std::optional<std::string> unknown;
   if (found) {
     checkpoint = decode_checkpoint(get.column_text(0));
+    unknown = unknown_stage(get.column_text(0));
   }
   get.reset();
+  if (unknown) {
+    return unknown_stage_error("scavenging.db", *unknown);
+  }
   return checkpoint;
 }
 

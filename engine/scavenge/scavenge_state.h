@@ -67,7 +67,8 @@ class ScavengeState {
   Result<void> make_durable();
 
   // --- Checkpoint ---
-  /// nullopt when there is none or when it cannot be read (the server treats both alike).
+  /// nullopt when there is none or when it cannot be read (the server treats both alike). Error:
+  /// kUnsupported, where a newer server wrote it.
   Result<std::optional<Checkpoint>> checkpoint();
   Result<void> set_checkpoint(const Checkpoint& checkpoint);
 

@@ -52,5 +52,10 @@ struct Checkpoint {
 std::string encode_checkpoint(const Checkpoint& checkpoint);
 /// nullopt for what the server could not read either: it counts as no checkpoint.
 std::optional<Checkpoint> decode_checkpoint(std::string_view json);
+/// The stage of a checkpoint that is one but for its stage, which this program does not know: a
+/// newer server wrote it. nullopt for all others.
+std::optional<std::string> unknown_stage(std::string_view json);
+/// kUnsupported: says that, and what to do.
+Error unknown_stage_error(std::string_view file, std::string_view stage);
 
 }  // namespace verger::scavenge

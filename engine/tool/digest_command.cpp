@@ -63,23 +63,22 @@ Result<int> run(ToolContext& tool, const DigestOptions& options) {
   }
   const auto& digest = job.digest();
   if (tool.json) {
-    nlohmann::ordered_json result = {{"end", scope.end.value()},
-                                     {"effectiveNow", format_ticks(scope.now)},
-                                     {"logical", to_hex(digest.logical)},
-                                     {"readable", to_hex(digest.readable)},
-                                     {"records", digest.records},
-                                     {"readableEvents", digest.readable_events},
-                                     {"chunks", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json result = {
+        {"end", scope.end.value()},          {"effectiveNow", format_ticks(scope.now)},
+        {"logical", to_hex(digest.logical)}, {"readable", to_hex(digest.readable)},
+        {"records", digest.records},         {"readableEvents", digest.readable_events},
+        {"checksumsCompared", false},        {"chunks", nlohmann::ordered_json::array()}};
     for (const auto& chunk : digest.chunks) {
       result["chunks"].push_back(to_hex(chunk));
     }
     tool.out << result.dump() << '\n';
     return kExitDone;
   }
-  tool.out << fmt::format("{}, now = {}\nlogical   {}  {} records\nreadable  {}  {} events\n\n",
+  tool.out << fmt::format("{}, now = {}\nlogical   {}  {} records\nreadable  {}  {} events\n",
                           scope.text, format_ticks(scope.now), to_hex(digest.logical),
                           human_count(digest.records), to_hex(digest.readable),
                           human_count(digest.readable_events));
+  tool.out << fmt::format("checksums {}\n\n", kNoChecksums);
   Table table({{"CHUNK", Table::Align::kRight}, {"LOGICAL DIGEST"}});
   for (std::size_t i = 0; i < digest.chunks.size(); ++i) {
     table.add({std::to_string(i), to_hex(digest.chunks[i])});

@@ -24,10 +24,11 @@ using scavenge::Volume;
 struct EstimateOptions {
   PreviewArguments preview;
   std::size_t top = 10;
-  double rate_mb = 0;  ///< 0: measured
+  double rate_mib = 0;  ///< 0: measured
   bool no_merge = false;
 };
 
+constexpr double kMebibyte = 1024 * 1024;
 constexpr double kFasterThanDisks = 3e9;
 
 /// Bytes per second, and where that comes from.
@@ -105,6 +106,7 @@ ordered_json to_json(const OpenedPreview& opened, const Estimate& estimate, cons
                          {"bytesWritten", estimate.bytes_written},
                          {"bytesPerSecond", rate.bytes_per_second},
                          {"measuredBytes", rate.measured_bytes}}},
+                       {"checksumsCompared", false},
                        {"rules", ordered_json::array()},
                        {"chunks", ordered_json::array()},
                        {"merges", ordered_json::array()},
@@ -189,6 +191,7 @@ void print_summary(const OpenedPreview& opened, const Estimate& estimate, const 
           : fmt::format("measured by reading and hashing {} of a chunk now{}",
                         human_bytes(rate.measured_bytes),
                         rate.from_memory ? " (from memory: give the disk's --rate)" : ""));
+  out << fmt::format("checksums      {}\n", kNoChecksums);
 }
 
 void print_tables(const Estimate& estimate, std::ostream& out) {
@@ -264,8 +267,8 @@ Result<int> run(ToolContext& tool, const EstimateOptions& options) {
       progress.update(job.bytes_done());
     }
   }
-  Rate rate{.bytes_per_second = options.rate_mb * 1e6};
-  if (options.rate_mb == 0) {
+  Rate rate{.bytes_per_second = options.rate_mib * kMebibyte};
+  if (options.rate_mib == 0) {
     VERGER_TRY(rate, measure(tool, opened.database->transaction_log()));
   }
   const auto& estimate = job.estimate();
@@ -299,8 +302,8 @@ void add_estimate_command(CLI::App& program, Action& chosen) {
                    "Midpoints in index tables: 2 to the power of this (default 16)")
       ->check(CLI::Range(8, 28));
   command
-      ->add_option("--rate", options->rate_mb,
-                   "MB per second that the scavenge reads and writes (default: measured)")
+      ->add_option("--rate", options->rate_mib,
+                   "MiB per second that the scavenge reads and writes (default: measured)")
       ->check(CLI::PositiveNumber);
   command->add_option("--top", options->top, "How many streams to list (default 10)");
   command->footer("Example:\n  verger-db estimate /var/lib/eventstore --rate 150");

@@ -178,18 +178,48 @@ Result<int> run(ToolContext& tool, const ExplainOptions& options) {
       }
     }
   };
+  std::size_t missing = 0;
+  /// What is not there is said, and the others are explained all the same.
+  const auto say_missing = [&](const Error& error, ordered_json asked) -> Result<void> {
+    if (error.code != Errc::kNotFound) {
+      return error;
+    }
+    ++missing;
+    if (tool.json) {
+      asked["error"] = error.message;
+      tool.out << asked.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
+    } else {
+      tool.out << printable(error.message) << '\n';
+    }
+    return {};
+  };
   for (const auto& text : options.events) {
     VERGER_CHECK(StopSignals::check());
     const auto wanted = parse_wanted(text);
-    VERGER_TRY(const auto events,
-               explainer.stream(wanted.stream, wanted.from, wanted.to, options.limit));
-    show(events, wanted.from != wanted.to);
+    const bool is_one = wanted.from == wanted.to;
+    const auto events = explainer.stream(wanted.stream, wanted.from, wanted.to, options.limit);
+    if (events) {
+      show(*events, !is_one);
+      continue;
+    }
+    ordered_json asked = {{"stream", wanted.stream}};
+    if (is_one) {
+      asked["eventNumber"] = wanted.from.value();
+    }
+    VERGER_CHECK(say_missing(events.error(), std::move(asked)));
   }
   for (const auto position : options.positions) {
-    VERGER_TRY(const auto one, explainer.record(LogPosition(position)));
-    show({one}, false);
+    if (const auto one = explainer.record(LogPosition(position)); one) {
+      show({*one}, false);
+    } else {
+      VERGER_CHECK(say_missing(one.error(), {{"position", position}}));
+    }
   }
-  return kExitDone;
+  if (missing > 0) {
+    tool.err << fmt::format("verger-db: {} of {} are not there\n", missing,
+                            options.events.size() + options.positions.size());
+  }
+  return missing > 0 ? kExitFailed : kExitDone;
 }
 
 }  // namespace
@@ -206,7 +236,9 @@ void add_explain_command(CLI::App& program, Action& chosen) {
   command->add_option("--position", options->positions, "The record at this log position");
   command->add_option("--limit", options->limit,
                       "At most so many events of a whole stream (default 1000)");
-  command->footer("Example:\n  verger-db explain /var/lib/eventstore orders-7@12");
+  command->footer(
+      "Exit code 1 where an event is not there; the others are explained all the same.\n"
+      "Example:\n  verger-db explain /var/lib/eventstore orders-7@12");
   command->callback([options, &chosen] {
     chosen = [options](ToolContext& tool) { return run(tool, *options); };
   });

@@ -104,8 +104,10 @@ void add_generate_command(CLI::App& program, Action& chosen) {
                       "Share of the streams that are soft-deleted at the end");
   command->add_option("--deleted-percent", workload.deleted_percent,
                       "Share of the streams that get a tombstone at the end");
-  command->add_option("--start", options->start,
-                      "Time of the first event (default 2024-01-01T00:00:00Z)");
+  command
+      ->add_option("--start", options->start,
+                   "Time of the first event (default 2024-01-01T00:00:00Z)")
+      ->check(check_time);
   command->add_option("--span", workload.span_seconds,
                       "Seconds from the first event to the end (default 30 days)");
   command->add_flag("--point", workload.scavenge_point,
@@ -127,7 +129,7 @@ void add_generate_command(CLI::App& program, Action& chosen) {
   command->add_option("--existence-filter-size", workload.existence_filter_size,
                       "Bytes of the stream existence filter (default 256,000,000; 0: none)");
   command->footer(
-      "Example: a database of 3.4 GB, in which 60 % of the streams keep 80 of 480 events\n"
+      "Example: a database of 3.2 GiB, in which 60 % of the streams keep 80 of 480 events\n"
       "  verger-db generate /tmp/db --events 12000000 --streams 25000 --max-count 80 \\\n"
       "      --max-count-percent 60 --point");
   command->callback([options, &chosen] {

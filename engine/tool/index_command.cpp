@@ -64,7 +64,8 @@ void add_index_command(CLI::App& program, Action& chosen) {
   auto* command = index->add_subcommand("rebuild", "Make the index anew from the log");
   add_database_arguments(*command, *arguments, /*writes=*/true);
   add_index_settings(*command, *settings);
-  command->footer("Example:\n  verger-db index rebuild /var/lib/eventstore");
+  command->footer(std::string(kWhoseFiles) +
+                  "Example:\n  verger-db index rebuild /var/lib/eventstore");
   command->callback([arguments, settings, &chosen] {
     chosen = [arguments, settings](ToolContext& tool) {
       return rebuild(tool, *arguments, *settings);

@@ -33,6 +33,12 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
   std::string output = "table";
   program.add_option("-o,--output", output, "table, or json: one object per line for lists")
       ->check(CLI::IsMember({"table", "json"}));
+  std::string progress = "auto";
+  program
+      .add_option("--progress", progress,
+                  "auto: a line on stderr where that is a terminal; json: an object per line on "
+                  "stderr; none")
+      ->check(CLI::IsMember({"auto", "json", "none"}));
   Action chosen;
   add_info_command(program, chosen);
   add_records_command(program, chosen);
@@ -64,6 +70,9 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
     return kExitUsage;
   }
   tool.json = output == "json";
+  tool.progress = progress == "json"   ? ProgressStyle::kJson
+                  : progress == "none" ? ProgressStyle::kNone
+                                       : ProgressStyle::kAuto;
   const auto code = chosen(tool);
   if (!code) {
     tool.err << "verger-db: " << printable(code.error().message) << '\n';

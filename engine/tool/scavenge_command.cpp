@@ -8,7 +8,9 @@
 
 #include "engine/scavenge/scavenge_job.h"
 #include "engine/streams/latest_scavenge_point.h"
+#include "engine/tool/detail/check_sound.h"
 #include "engine/tool/detail/scavenge_options.h"
+#include "engine/tool/progress.h"
 #include "engine/tool/stop_signals.h"
 #include "engine/tool/table.h"
 
@@ -22,6 +24,7 @@ struct ScavengeArguments {
   std::optional<std::int64_t> point;
   std::string point_file;
   bool new_point = false;
+  bool force = false;
   std::int32_t threshold = 0;
   bool no_merge = false;
   bool skip_checksums = false;
@@ -93,12 +96,30 @@ Result<streams::ScavengePoint> write_point(streams::Database& database,
   return *point;
 }
 
+/// A state that names a point which the log does not have makes the server expect its number of
+/// $scavengePoints, whose last is then another; a stream without any point it begins anew.
+/// Error: kRefused, for a number that the log gave to another point.
+Result<bool> breaks_scavenges_of_server(const streams::Database& database,
+                                        const streams::ScavengePoint& point) {
+  VERGER_TRY(const auto latest, streams::latest_scavenge_point(database));
+  if (latest && latest->number >= point.number) {
+    return Error{
+        Errc::kRefused,
+        fmt::format("the log holds scavenge point {} at log position {} already, and point "
+                    "{} at {} would follow it: the point belongs to another database",
+                    latest->number, latest->position, point.number, point.position)};
+  }
+  return latest.has_value();
+}
+
 /// A point from a file may lie at the log's end or behind it: the server wrote it, or would have,
 /// after these files were copied. Then everything in the log is before it. The last chunk is
 /// completed, as after a point's record: what is written later belongs to the next scavenge. True:
-/// it is such a point. Error: kRefused, where it is too far away to be of this log.
-Result<bool> take_outside_point(ToolContext& tool, log::TransactionLog& log,
-                                const streams::ScavengePoint& point) {
+/// it is such a point. Error: kRefused, where it is too far away to be of this log, or, without
+/// `force`, where a server's next scavenge would fail.
+Result<bool> take_outside_point(ToolContext& tool, streams::Database& database,
+                                const streams::ScavengePoint& point, bool force) {
+  auto& log = database.transaction_log();
   const auto end = log.end().value();
   const auto size = log.chunk_size();
   const auto position = point.position.value();
@@ -112,11 +133,24 @@ Result<bool> take_outside_point(ToolContext& tool, log::TransactionLog& log,
                              "copy of this one",
                              position, end)};
   }
+  VERGER_TRY(const bool fails, breaks_scavenges_of_server(database, point));
+  if (fails && !force) {
+    return Error{
+        Errc::kRefused,
+        fmt::format("the log ends at {}, before point {} at {}, and holds earlier points: a server "
+                    "that opens the files after this scavenge fails each scavenge of its own with "
+                    "WrongExpectedVersion, until its log has got that point or index/scavenging is "
+                    "deleted. Where the node will get the point from its leader, add --force",
+                    end, point.number, position)};
+  }
   tool.err << fmt::format(
-      "verger-db: the log ends at {}, before the point at {}: all of it is scavenged, and its last "
-      "chunk is completed. The state then names a point that this log does not hold: a server that "
-      "opens these files makes no new point until index/scavenging is deleted\n",
-      end, position);
+      "verger-db: the log ends at {}, before point {} at {}: all of it is scavenged, and its last "
+      "chunk is completed. {}\n",
+      end, point.number, position,
+      fails ? "Until the log has got that point, or index/scavenging is deleted, each scavenge of "
+              "a server on these files fails with WrongExpectedVersion"
+            : "The log holds no point at all: a server that scavenges these files next begins with "
+              "point 0");
   VERGER_CHECK(log.complete_chunk());
   return true;
 }
@@ -169,54 +203,6 @@ int nothing_to_do(ToolContext& tool, const std::optional<scavenge::Checkpoint>& 
   }
   return kExitDone;
 }
-
-/// Tells on stderr how far the run is, once it takes longer than a second.
-class StageProgress {
- public:
-  explicit StageProgress(ToolContext& tool)
-      : tool_(tool), start_(tool.clock.monotonic()), last_(start_) {}
-  ~StageProgress() {
-    if (shown_ && tool_.terminal) {
-      tool_.err << "\r\x1b[K" << std::flush;
-    }
-  }
-  StageProgress(const StageProgress&) = delete;
-  StageProgress& operator=(const StageProgress&) = delete;
-
-  void update(const scavenge::ScavengeProgress& progress) {
-    const auto now = tool_.clock.monotonic();
-    const auto pause = std::chrono::milliseconds(tool_.terminal && shown_ ? 200 : 1000);
-    if (now - last_ < pause) {
-      return;
-    }
-    last_ = now;
-    shown_ = true;
-    const auto seconds = std::chrono::duration<double>(now - start_).count();
-    if (tool_.terminal) {
-      const auto share = progress.total == 0
-                             ? std::to_string(progress.done)
-                             : fmt::format("{:.0f} %", 100.0 * static_cast<double>(progress.done) /
-                                                           static_cast<double>(progress.total));
-      tool_.err << fmt::format("\r\x1b[K{}: {} ({:.0f} s)", to_string(progress.stage), share,
-                               seconds)
-                << std::flush;
-      return;
-    }
-    tool_.err << nlohmann::ordered_json{{"progress", to_string(progress.stage)},
-                                        {"done", progress.done},
-                                        {"total", progress.total},
-                                        {"seconds", seconds}}
-                     .dump()
-              << '\n'
-              << std::flush;
-  }
-
- private:
-  ToolContext& tool_;
-  Monotonic start_;
-  Monotonic last_;
-  bool shown_ = false;
-};
 
 void rest(std::chrono::milliseconds duration) {
   constexpr std::chrono::milliseconds kSlice{100};
@@ -302,6 +288,10 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   VERGER_TRY(const auto checkpoint, state->checkpoint());
   VERGER_TRY(auto point, choose_point(tool, arguments, *database, checkpoint));
   if (arguments.new_point) {
+    if (options.compare_checksums) {
+      VERGER_CHECK(check_sound(tool, *database));
+      options.compare_checksums = false;  // each file once a run
+    }
     VERGER_TRY(point, write_point(*database, checkpoint, arguments.threshold));
   }
   if (!point) {
@@ -309,8 +299,7 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   }
   if (!arguments.point_file.empty() &&
       (!checkpoint || checkpoint->point.position != point->position)) {
-    VERGER_TRY(options.assumed_point,
-               take_outside_point(tool, database->transaction_log(), *point));
+    VERGER_TRY(options.assumed_point, take_outside_point(tool, *database, *point, arguments.force));
   } else if (checkpoint && checkpoint->point.position == point->position) {
     // It goes on with a point that may have come from a file.
     options.assumed_point = !arguments.point_file.empty();
@@ -333,6 +322,10 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   if (!outcome && !stopped) {
     return outcome.error();
   }
+  if (stopped) {
+    tool.err << fmt::format("verger-db: stopped; run the same command again{} to continue\n",
+                            arguments.new_point ? " without --new-point" : "");
+  }
   const auto seconds = std::chrono::duration<double>(tool.clock.monotonic() - start).count();
   print_result(tool, stopped ? "stopped" : "finished", job.point(), job.progress(), seconds);
   return stopped ? kExitStopped : kExitDone;
@@ -354,6 +347,11 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
       "--point-file", arguments->point_file,
       "JSON file with position, eventNumber, effectiveNow, threshold; the point "
       "may lie behind the end of the log, in its last chunk");
+  command
+      ->add_flag("--force", arguments->force,
+                 "Also to a point behind the end of a log that holds earlier points: a server's "
+                 "own scavenges fail until its log has got that point")
+      ->needs(file);
   auto* fresh = command->add_flag(
       "--new-point", arguments->new_point,
       "Write a new scavenge point first. For single-node databases only: in a cluster a point "
@@ -385,8 +383,8 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
         return parsed ? std::string() : parsed.error().message;
       });
   command->footer(
-      "Exit codes: 0 finished or nothing to do, 3 stopped (repeat to go on), 1 failed.\n"
-      "Example:\n  verger-db scavenge /var/lib/eventstore --threads 2");
+      "Exit codes: 0 finished or nothing to do, 3 stopped (run again to continue), 1 failed.\n" +
+      std::string(kWhoseFiles) + "Example:\n  verger-db scavenge /var/lib/eventstore --threads 2");
   command->callback([arguments, &chosen] {
     if (arguments->options.threads > 1 && arguments->options.throttle_percent != 100) {
       throw CLI::ValidationError("--throttle-percent", "must be 100 with more than one thread");

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <ostream>
 
+#include "engine/base/quantities.h"
+
 namespace verger::tool {
 
 namespace {
@@ -65,23 +67,11 @@ void Table::print(std::ostream& out) const {
 }
 
 std::string human_bytes(std::uint64_t bytes) {
-  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  return unit == 0 || value >= 99.95 ? fmt::format("{:.0f} {}", value, kUnits[unit])
-                                     : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  return verger::human_bytes(static_cast<std::int64_t>(bytes));
 }
 
 std::string human_count(std::uint64_t count) {
-  auto text = std::to_string(count);
-  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<std::size_t>(at), 1, ',');
-  }
-  return text;
+  return with_separators(static_cast<std::int64_t>(count));
 }
 
 std::string printable(std::string_view text, std::size_t columns) {

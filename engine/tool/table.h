@@ -23,7 +23,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// "1.2 GB", "340 B": decimal units, three digits at most.
+/// As all programs print sizes: "1.2 GiB", "340 B".
 std::string human_bytes(std::uint64_t bytes);
 /// "12,345"
 std::string human_count(std::uint64_t count);

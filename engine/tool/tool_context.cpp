@@ -1,9 +1,14 @@
 #include "engine/tool/tool_context.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
+#include "engine/base/database_files.h"
 #include "engine/base/number_from_text.h"
+#include "engine/log/chunk.h"
 #include "engine/log/pending_truncation.h"
+#include "engine/scavenge/scavenge_state.h"
 
 namespace verger::tool {
 
@@ -18,6 +23,7 @@ int exit_code_of(const Error& error) {
     case Errc::kUnknownOutcome:
       return kExitWaiting;
     case Errc::kInvalidArgument:
+      return kExitUsage;
     case Errc::kNotFound:
     case Errc::kExists:
     case Errc::kCorruption:
@@ -37,6 +43,11 @@ std::string check_not_negative(const std::string& text) {
     return "";
   }
   return "'" + text + "' is not a whole number of 0 or more";
+}
+
+std::string check_time(const std::string& text) {
+  const auto time = parse_ticks(text);
+  return time ? std::string() : time.error().message;
 }
 
 void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, bool writes) {
@@ -67,9 +78,20 @@ void add_index_settings(CLI::App& command, IndexSettings& settings) {
 Result<void> check_directory(ToolContext& tool, const Path& directory) {
   const auto listed = tool.files.list(directory);
   if (!listed) {
+    const auto code = listed.error().code;
     return Error{
-        listed.error().code,
+        code == Errc::kNotFound ? Errc::kInvalidArgument : code,
         listed.error().message + "; give the directory that holds the chunk files and writer.chk"};
+  }
+  const bool has_files = std::ranges::any_of(*listed, [](const DirectoryEntry& entry) {
+    return !entry.is_directory &&
+           (log::parse_chunk_file_name(entry.name) || entry.name.ends_with(".chk"));
+  });
+  if (!has_files) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: no database: it holds neither chunk files nor checkpoints; give "
+                             "the directory that holds the chunk files and writer.chk",
+                             directory.string())};
   }
   return {};
 }
@@ -97,6 +119,19 @@ Result<void> refuse_truncation(ToolContext& tool, const Path& directory) {
                   (directory / "truncate.chk").string(), pending)};
 }
 
+/// What is made here has to be of use to the server: known before the first change.
+Result<void> refuse_foreign_files(const ToolContext& tool, const DatabaseArguments& arguments) {
+  if (!is_machine_disk(tool.files)) {
+    return {};
+  }
+  const Path database = arguments.directory;
+  const auto index =
+      arguments.index_directory.empty() ? database / "index" : Path(arguments.index_directory);
+  const Path directories[] = {database, index,
+                              scavenge::ScavengeState::path_in(index).parent_path()};
+  return check_file_owner(directories);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
@@ -106,6 +141,7 @@ Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
   const Path directory = arguments.directory;
   VERGER_CHECK(check_directory(tool, directory));
   if (access == log::Access::kWrite) {
+    VERGER_CHECK(refuse_foreign_files(tool, arguments));
     VERGER_CHECK(refuse_truncation(tool, directory));
   }
   streams::DatabaseOptions options;

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "engine/base/clock.h"
 #include "engine/base/exit_code.h"
@@ -19,6 +20,13 @@ class App;
 
 namespace verger::tool {
 
+/// How far long work is, on stderr.
+enum class ProgressStyle : std::uint8_t {
+  kAuto,  ///< a line that is written over, on a terminal; otherwise nothing
+  kJson,  ///< a JSON object per line
+  kNone,
+};
+
 /// What every command of `verger-db` works with.
 struct ToolContext {
   FileSystem& files;
@@ -28,7 +36,8 @@ struct ToolContext {
   std::ostream& out;      ///< results only
   std::ostream& err;      ///< errors and progress
   bool json = false;      ///< -o json
-  bool terminal = false;  ///< `err` is a terminal: progress is one line that is written over
+  bool terminal = false;  ///< `err` is a terminal
+  ProgressStyle progress = ProgressStyle::kAuto;
 };
 
 using verger::kExitDone;
@@ -50,6 +59,9 @@ using Action = std::function<Result<int>(ToolContext&)>;
 /// A check for CLI11: a whole number of 0 or more, with a message that says so.
 std::string check_not_negative(const std::string& text);
 
+/// The same for a time such as 2024-05-01T00:00:00Z.
+std::string check_time(const std::string& text);
+
 /// The options that all commands on a database share.
 struct DatabaseArguments {
   std::string directory;
@@ -61,7 +73,7 @@ struct DatabaseArguments {
 /// Declares DIR, --index, --chunk-size, and for writing commands --assume-stopped.
 void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, bool writes);
 
-/// An error that says what DIR should be when it cannot be listed.
+/// kInvalidArgument that says what DIR should be where it is not there, or is no database's.
 Result<void> check_directory(ToolContext& tool, const Path& directory);
 
 /// How index tables are written, for commands that write some. Equal to the server's options.
@@ -72,6 +84,13 @@ struct IndexSettings {
 
 /// Declares --max-mem-table-size and --index-cache-depth.
 void add_index_settings(CLI::App& command, IndexSettings& settings);
+
+/// Of commands that read files without comparing them with their checksums.
+inline constexpr std::string_view kNoChecksums = "not compared: `verger-db verify` compares them";
+/// Of commands that write into a database, for --help.
+inline constexpr std::string_view kWhoseFiles =
+    "New files get owner, group and permissions of their directory: run it as that user, or as "
+    "root;\nanybody else is refused before the first change.\n";
 
 /// Opens the database; everything in the log counts as committed.
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,

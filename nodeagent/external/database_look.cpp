@@ -112,9 +112,18 @@ Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& i
   VERGER_TRY(const auto size, files.file_size(path));
   VERGER_TRY(const auto text, size > size_limit ? checkpoint_in_place(files, path)
                                                 : checkpoint_of_copy(files, path));
-  const auto checkpoint = text ? scavenge::decode_checkpoint(*text) : std::nullopt;
-  if (!checkpoint) {
+  if (!text) {
     return out;
+  }
+  const auto checkpoint = scavenge::decode_checkpoint(*text);
+  if (!checkpoint) {
+    if (const auto stage = scavenge::unknown_stage(*text)) {
+      return scavenge::unknown_stage_error(path.string(), *stage);
+    }
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: how far the scavenge came is not known: its checkpoint cannot be "
+                             "read; the server's next scavenge begins anew",
+                             path.string())};
   }
   if (checkpoint->stage == scavenge::Stage::kDone) {
     out.finished = to_api(checkpoint->point);

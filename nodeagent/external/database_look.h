@@ -44,7 +44,7 @@ struct ScavengeProgress {
 };
 /// From scavenging.db, without locking it. Nothing where there is no such file. Errors:
 /// kUnavailable (it changes too fast; or it is larger than `size_limit`, so that it is not copied,
-/// and a scavenge has it open), kIo.
+/// and a scavenge has it open), kUnsupported (a newer server wrote it), kCorruption, kIo.
 Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& index_directory,
                                                 std::uint64_t size_limit);
 

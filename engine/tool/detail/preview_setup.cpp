@@ -78,24 +78,14 @@ Result<void> choose(ToolContext& tool, const PreviewArguments& arguments, Opened
 
 Result<void> run(ToolContext& tool, scavenge::Preview& preview) {
   constexpr Budget kBudget{.units = 32'768};
-  const auto chunk_size = static_cast<std::uint64_t>(preview.parts().log.chunk_size());
-  std::optional<Progress> progress;
-  std::optional<Stage> shown;
+  StageProgress progress(tool);
   for (;;) {
     VERGER_CHECK(StopSignals::check());
     VERGER_TRY(const auto outcome, preview.step(kBudget));
     if (outcome.kind == StepOutcome::Kind::kDone) {
       return {};
     }
-    const auto& now = preview.progress();
-    const bool accumulates = now.stage == Stage::kAccumulating;
-    if (shown != now.stage) {
-      shown = now.stage;
-      progress.emplace(tool, accumulates ? "accumulate" : "calculate",
-                       accumulates ? now.total * chunk_size : 0,
-                       accumulates ? Progress::Unit::kBytes : Progress::Unit::kStreams);
-    }
-    progress->update(accumulates ? now.done * chunk_size : now.done);
+    progress.update(preview.progress());
   }
 }
 
@@ -112,6 +102,7 @@ void add_preview_arguments(CLI::App& command, PreviewArguments& arguments) {
       command.add_option("--now", arguments.now,
                          "Time of the assumed point, such as 2024-05-01T00:00:00Z (default: "
                          "now); implies --new-point");
+  now->check(check_time);
   point->excludes(fresh)->excludes(now);
   command.add_option("--threshold", arguments.threshold, "Threshold of the assumed point")
       ->excludes(point);

@@ -23,6 +23,15 @@ constexpr StageWord kStageWords[] = {
 
 }  // namespace
 
+std::string_view word_of(scavenge::Stage stage) {
+  for (const auto& known : kStageWords) {
+    if (known.stage == stage) {
+      return known.word;
+    }
+  }
+  return "done";
+}
+
 Result<streams::ScavengePoint> read_point_file(FileSystem& files, const Path& path) {
   VERGER_TRY(const auto content, read_file(files, path, kLargestPointFile));
   const auto wrong = [&](std::string_view what) {

@@ -18,4 +18,7 @@ Result<streams::ScavengePoint> read_point_file(FileSystem& files, const Path& pa
 /// Error: kInvalidArgument.
 Result<scavenge::StopAfter> parse_stop_after(std::string_view text);
 
+/// The stage's word of --stop-after; "done" of kDone.
+std::string_view word_of(scavenge::Stage stage);
+
 }  // namespace verger::tool

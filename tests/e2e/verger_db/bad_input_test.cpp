@@ -77,23 +77,24 @@ TEST_F(VergerDbBadInput, AMissingDirectory) {
   unpack("plain/never-scavenged/database.tar.zst");
   const auto missing = (database() / "nowhere").string();
   for (const auto* command : {"info", "records", "digest", "stats", "verify"}) {
-    expect_refusal({command, missing}, 1, {missing});
+    expect_refusal({command, missing}, 64, {missing});
   }
-  expect_refusal({"index", "rebuild", missing}, 1, {missing});
-  expect_refusal({"scavenge", missing}, 1, {missing});
+  expect_refusal({"index", "rebuild", missing}, 64, {missing});
+  expect_refusal({"scavenge", missing}, 64, {missing});
 }
 
 TEST_F(VergerDbBadInput, ADirectoryWithoutADatabase) {
   std::filesystem::create_directories(database() / "sub");
   std::ofstream(database() / "notes.txt") << "nothing\n";
-  expect_refusal({"info", database().string()}, 1, {database().string()});
-  expect_refusal({"index", "rebuild", database().string()}, 1, {database().string()});
+  expect_refusal({"info", database().string()}, 64, {database().string()});
+  expect_refusal({"verify", database().string()}, 64, {database().string(), "no database"});
+  expect_refusal({"index", "rebuild", database().string()}, 64, {database().string()});
 }
 
 TEST_F(VergerDbBadInput, AFileInsteadOfADirectory) {
   unpack("plain/never-scavenged/database.tar.zst");
   const auto file = (database() / "writer.chk").string();
-  expect_refusal({"info", file}, 1, {file});
+  expect_refusal({"info", file}, 64, {file});
 }
 
 TEST_F(VergerDbBadInput, AnUnreadableDirectory) {

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/sqlite.h"
 #include "engine/tool/program.h"
 #include "tests/support/database/database_builder.h"
+#include "tests/support/results.h"
 #include "tests/support/scavenge/run.h"
 #include "tests/support/scavenge/snapshot.h"
 
@@ -154,9 +156,16 @@ TEST_F(ScavengeCommand, TakesAPointFromAFileThatLiesBehindTheEndOfTheLog) {
   EXPECT_THAT(err.str(), HasSubstr("belongs to another database"));
   EXPECT_EQ(log_end(), end);
   point(end + 300);
-  EXPECT_EQ(run({"--point-file", "/point.json", "--stop-after", "execute:1"}), tool::kExitStopped)
+  EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitRefused)
+      << "the server would fail: see the last expectation";
+  EXPECT_THAT(err.str(), HasSubstr("fails each scavenge of its own with WrongExpectedVersion"));
+  EXPECT_THAT(err.str(), HasSubstr("--force"));
+  EXPECT_EQ(log_end(), end);
+  EXPECT_EQ(run({"--point-file", "/point.json", "--force", "--stop-after", "execute:1"}),
+            tool::kExitStopped)
       << err.str();
   EXPECT_THAT(err.str(), HasSubstr("all of it is scavenged"));
+  EXPECT_THAT(err.str(), HasSubstr("run the same command again to continue"));
   EXPECT_EQ(run({"--point-file", "/point.json", "-o", "json"}), tool::kExitDone) << err.str();
   EXPECT_EQ(json()["point"]["eventNumber"], 1);
   EXPECT_GT(log_end(), end + 300) << "nothing may be written later that lies before the point";
@@ -165,6 +174,85 @@ TEST_F(ScavengeCommand, TakesAPointFromAFileThatLiesBehindTheEndOfTheLog) {
   // As the server, which counts on from the point that its state names.
   EXPECT_EQ(run({"--new-point"}), tool::kExitRefused);
   EXPECT_THAT(err.str(), HasSubstr("expected 1, but its last event is 0"));
+}
+
+TEST_F(ScavengeCommand, TakesAPointBehindTheEndOfALogWithoutAnyAsItIs) {
+  files = std::make_unique<MemoryFileSystem>();
+  open(*files).write("a", 5);
+  const auto text = nlohmann::json{{"position", log_end() + 300},
+                                   {"eventNumber", 3},
+                                   {"effectiveNow", "2022-01-05T00:00:00Z"}}
+                        .dump();
+  ASSERT_TRUE(write_file_durably(*files, "/point.json", as_bytes(text)));
+  EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitDone) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("a server that scavenges these files next begins with point 0"));
+  EXPECT_EQ(run({"--new-point", "-o", "json"}), tool::kExitDone) << err.str();
+  EXPECT_EQ(json()["point"]["eventNumber"], 0);
+}
+
+TEST_F(ScavengeCommand, RefusesAPointWhoseNumberTheLogHasGivenToAnother) {
+  const auto end = log_end();
+  const auto text =
+      nlohmann::json{
+          {"position", end + 300}, {"eventNumber", 0}, {"effectiveNow", "2022-01-05T00:00:00Z"}}
+          .dump();
+  ASSERT_TRUE(write_file_durably(*files, "/point.json", as_bytes(text)));
+  EXPECT_EQ(run({"--point-file", "/point.json", "--force"}), tool::kExitRefused);
+  EXPECT_THAT(err.str(), HasSubstr("the point belongs to another database"));
+  EXPECT_EQ(log_end(), end);
+}
+
+TEST_F(ScavengeCommand, WritesNoPointIntoADamagedDatabase) {
+  ASSERT_EQ(run({}), tool::kExitDone) << err.str();
+  const auto points = [&] { return streams::scavenge_points(open(*files).database())->size(); };
+  const auto flip = [&](const Path& path, std::size_t offset) {
+    auto bytes = value(read_file(*files, path));
+    bytes.at(offset) ^= std::byte{1};
+    ok(write_file_durably(*files, path, bytes));
+  };
+  const auto [chunk, table] = [&] {
+    auto builder = open(*files);
+    const auto& database = builder.database();
+    return std::pair{database.transaction_log().chunks().front()->path(),
+                     database.stream_index().tables().back().table->path()};
+  }();
+  for (const auto& [path, offset] : {std::pair{chunk, 190}, std::pair{table, 130}}) {
+    SCOPED_TRACE(path);
+    const auto before = points();
+    flip(path, static_cast<std::size_t>(offset));
+    EXPECT_EQ(run({"--new-point"}), tool::kExitFailed);
+    EXPECT_THAT(err.str(), HasSubstr(path.string()));
+    EXPECT_THAT(err.str(), HasSubstr("`verger-db verify DIR` lists all damage"));
+    flip(path, static_cast<std::size_t>(offset));
+    EXPECT_EQ(points(), before);
+  }
+  EXPECT_EQ(run({"--new-point"}), tool::kExitDone) << err.str();
+}
+
+TEST_F(ScavengeCommand, SaysHowToContinueAfterAStopBehindANewPoint) {
+  ASSERT_EQ(run({}), tool::kExitDone) << err.str();
+  EXPECT_EQ(run({"--new-point", "--stop-after", "accumulate"}), tool::kExitStopped);
+  EXPECT_THAT(err.str(), HasSubstr("run the same command again without --new-point to continue"));
+  EXPECT_EQ(run({}), tool::kExitDone) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("scavenge finished at point 1"));
+}
+
+TEST_F(ScavengeCommand, LeavesTheStateOfANewerServerAlone) {
+  ASSERT_EQ(run({}), tool::kExitDone) << err.str();
+  const Path state = "/db/index/scavenging/scavenging.db";
+  {
+    auto database = sqlite::Database::open(*files, state, {.own_state = false}).value();
+    ASSERT_TRUE(
+        database.execute("UPDATE Checkpoint SET value = "
+                         "replace(value, '\"Done\"', '\"RemovingFromArchive\"')"));
+  }
+  const auto before = read_file(*files, state).value();
+  EXPECT_EQ(run({}), tool::kExitFailed) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("how far the scavenge came is not known"));
+  EXPECT_THAT(err.str(), HasSubstr("RemovingFromArchive"));
+  EXPECT_EQ(run({"--new-point"}), tool::kExitFailed);
+  EXPECT_EQ(streams::scavenge_points(open(*files).database())->size(), 1U);
+  EXPECT_EQ(read_file(*files, state).value(), before);
 }
 
 TEST_F(ScavengeCommand, RefusesAPointThatIsNotInTheLog) {
@@ -183,7 +271,7 @@ TEST_F(ScavengeCommand, SaysWhatIsWrongWithAPointFile) {
         R"({"position":-1,"eventNumber":0,"effectiveNow":"2022-01-05T00:00:00"})",
         R"({"position":1,"eventNumber":0,"effectiveNow":"soon"})"}) {
     ASSERT_TRUE(write_file_durably(*files, "/point.json", as_bytes(text)));
-    EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitFailed) << text;
+    EXPECT_EQ(run({"--point-file", "/point.json"}), tool::kExitUsage) << text;
     EXPECT_THAT(err.str(), HasSubstr("/point.json")) << text;
   }
 }

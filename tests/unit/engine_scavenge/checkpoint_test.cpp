@@ -79,5 +79,14 @@ TEST(Checkpoint, CountsAsNoneWhenItCannotBeRead) {
                                  R"("checkpointStage":"Resting"})"));
 }
 
+TEST(Checkpoint, KnowsAStageOfANewerServer) {
+  EXPECT_EQ(unknown_stage(R"({"scavengePoint":{"effectiveNow":"2022-01-05T00:00:00"},)"
+                          R"("checkpointStage":"Resting"})"),
+            "Resting");
+  EXPECT_FALSE(unknown_stage(encode_checkpoint(first_point(Stage::kMergingChunks))));
+  EXPECT_FALSE(unknown_stage(""));
+  EXPECT_FALSE(unknown_stage(R"({"checkpointStage":"Resting"})"));
+}
+
 }  // namespace
 }  // namespace verger::scavenge

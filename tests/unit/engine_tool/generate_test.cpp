@@ -165,7 +165,7 @@ TEST_F(Generate, RefusesADirectoryThatHoldsSomething) {
   ASSERT_EQ(run(fmt::format("generate /db {}", kArguments)), kExitDone);
   EXPECT_EQ(run(fmt::format("generate /db {}", kArguments)), kExitFailed);
   EXPECT_THAT(err.str(), HasSubstr("is not empty"));
-  EXPECT_EQ(run("generate /x --max-count-percent 70 --deleted-percent 40"), kExitFailed);
+  EXPECT_EQ(run("generate /x --max-count-percent 70 --deleted-percent 40"), kExitUsage);
   EXPECT_THAT(err.str(), HasSubstr("exceed 100 percent"));
 }
 

@@ -53,7 +53,7 @@ TEST_F(PreviewCommands, EstimateCountsByRuleAndStream) {
   EXPECT_EQ(json["removed"]["records"], 5);  // three counted, two deleted
   EXPECT_EQ(json["point"]["eventNumber"], 0);
   EXPECT_FALSE(json["point"]["assumed"].get<bool>());
-  EXPECT_EQ(json["time"]["bytesPerSecond"], 1e8);
+  EXPECT_EQ(json["time"]["bytesPerSecond"], 104'857'600.0);
   EXPECT_GT(json["diskNeed"]["bytes"], 0);
   std::map<std::string, int> rules;
   for (const auto& rule : json["rules"]) {
@@ -138,11 +138,46 @@ TEST_F(PreviewCommands, ExplainListsAWholeStream) {
 TEST_F(PreviewCommands, ExplainSaysWhatItCannotFind) {
   builder.close();
   EXPECT_EQ(run({"explain", "/db", "nobody@3"}), kExitFailed);
-  EXPECT_THAT(err.str(), HasSubstr("stream 'nobody' has no event 3 in the index"));
+  EXPECT_THAT(out.str(), HasSubstr("stream 'nobody' has no event 3 in the index"));
   EXPECT_EQ(run({"explain", "/db", "free@0", "--point", "4"}), kExitFailed);
   EXPECT_THAT(err.str(), HasSubstr("the log holds no scavenge point"));
-  EXPECT_EQ(run({"explain", "/db"}), kExitFailed);
+  EXPECT_EQ(run({"explain", "/db"}), kExitUsage);
   EXPECT_THAT(err.str(), HasSubstr("which event?"));
+}
+
+TEST_F(PreviewCommands, ExplainContinuesBehindWhatIsNotThere) {
+  builder.point();
+  builder.close();
+  ASSERT_EQ(run({"explain", "/db", "nobody@3", "free@2", "nobody", "free@9"}), kExitFailed);
+  EXPECT_THAT(out.str(), HasSubstr("stream 'nobody' has no event 3 in the index"));
+  EXPECT_THAT(out.str(), HasSubstr("free@2 stays: the stream has no metadata"));
+  EXPECT_THAT(err.str(), HasSubstr("3 of 4 are not there"));
+  ASSERT_EQ(run({"explain", "/db", "nobody@3", "free@2", "-o", "json"}), kExitFailed);
+  std::istringstream lines(out.str());
+  std::string line;
+  std::getline(lines, line);  // the point
+  std::getline(lines, line);
+  const auto missing = nlohmann::json::parse(line);
+  EXPECT_EQ(missing["stream"], "nobody");
+  EXPECT_EQ(missing["eventNumber"], 3);
+  EXPECT_THAT(missing["error"].get<std::string>(), HasSubstr("has no event 3"));
+  std::getline(lines, line);
+  EXPECT_TRUE(nlohmann::json::parse(line)["stays"].get<bool>());
+}
+
+TEST_F(PreviewCommands, SayThatChecksumsWereNotCompared) {
+  builder.point();
+  builder.close();
+  ASSERT_EQ(run({"estimate", "/db", "--rate", "1"}), kExitDone);
+  EXPECT_THAT(out.str(), HasSubstr("checksums      not compared: `verger-db verify`"));
+  ASSERT_EQ(run({"estimate", "/db", "--rate", "1", "-o", "json"}), kExitDone);
+  EXPECT_FALSE(nlohmann::json::parse(out.str())["checksumsCompared"].get<bool>());
+}
+
+TEST_F(PreviewCommands, ATimeThatIsNoneIsWrongUsage) {
+  builder.close();
+  EXPECT_EQ(run({"estimate", "/db", "--now", "yesterday"}), kExitUsage);
+  EXPECT_THAT(err.str(), HasSubstr("yesterday"));
 }
 
 TEST_F(PreviewCommands, ASignalAtAnyWriteEndsThemWithoutATrace) {

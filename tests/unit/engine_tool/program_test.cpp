@@ -101,11 +101,36 @@ TEST_F(ProgramTest, DiffFindsTheRecordThatDiffers) {
   EXPECT_EQ(run({"diff", "/db", "/other", "--to", to.c_str()}), kExitDone);
 }
 
+TEST_F(ProgramTest, ADirectoryWithoutADatabaseIsWrongUsage) {
+  builder.close();
+  ASSERT_TRUE(disk.make_directories("/empty"));
+  for (const char* directory : {"/empty", "/is/not/there"}) {
+    for (const char* command : {"verify", "info", "records", "stats", "digest", "estimate"}) {
+      EXPECT_EQ(run({command, directory}), kExitUsage) << command;
+      EXPECT_EQ(out.str(), "");
+      EXPECT_THAT(err.str(), HasSubstr("give the directory that holds the chunk files"));
+    }
+    EXPECT_EQ(run({"scavenge", directory, "--new-point"}), kExitUsage);
+    EXPECT_EQ(run({"index", "rebuild", directory}), kExitUsage);
+  }
+  EXPECT_TRUE(disk.list("/empty")->empty());
+}
+
+TEST_F(ProgramTest, DigestSaysThatChecksumsWereNotCompared) {
+  builder.write("s");
+  builder.close();
+  EXPECT_EQ(run({"digest", "/db"}), kExitDone);
+  EXPECT_THAT(out.str(), HasSubstr("not compared: `verger-db verify`"));
+  EXPECT_EQ(run({"digest", "/db", "-o", "json"}), kExitDone);
+  EXPECT_THAT(out.str(), HasSubstr("\"checksumsCompared\":false"));
+}
+
 TEST_F(ProgramTest, ExitCodesFollowTheKindOfError) {
   EXPECT_EQ(exit_code_of({Errc::kRefused, ""}), 2);
   EXPECT_EQ(exit_code_of({Errc::kCancelled, ""}), 3);
   EXPECT_EQ(exit_code_of({Errc::kUnknownOutcome, ""}), 4);
   EXPECT_EQ(exit_code_of({Errc::kCorruption, ""}), 1);
+  EXPECT_EQ(exit_code_of({Errc::kInvalidArgument, ""}), 64);
 }
 
 TEST_F(ProgramTest, OutputThatCannotBeWrittenIsAFailure) {

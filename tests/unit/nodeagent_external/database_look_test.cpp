@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/sqlite.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/temp_directory.h"
 #include "tests/support/tree_hash.h"
@@ -94,6 +95,31 @@ TEST_F(DatabaseLook, ReadsALargeStateDatabaseInPlaceOnceTheServerHasClosedIt) {
   const auto refused = read_scavenge_progress(posix_file_system(), place_.index_directory(), 10);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Errc::kUnavailable);
+}
+
+TEST_F(DatabaseLook, DoesNotTakeACheckpointThatItCannotReadForNone) {
+  unpack("server-makes-point/after.tar.zst");
+  const auto path = place_.index_directory() / "scavenging" / "scavenging.db";
+  const auto write = [&](std::string_view checkpoint) {
+    auto state = sqlite::Database::open(posix_file_system(), path, {.own_state = false});
+    ASSERT_TRUE(state) << state.error().message;
+    const auto done = state->execute(fmt::format("UPDATE Checkpoint SET value = '{}'", checkpoint));
+    ASSERT_TRUE(done) << done.error().message;
+  };
+  const auto read = [&](std::uint64_t limit) {
+    return read_scavenge_progress(posix_file_system(), place_.index_directory(), limit);
+  };
+  write(R"({"scavengePoint":{"position":7,"effectiveNow":"2031-01-05T00:00:00"},)"
+        R"("schemaVersion":"V0","checkpointStage":"RemovingFromArchive"})");
+  for (const std::uint64_t limit : {1ULL << 30U, 10ULL}) {
+    const auto newer = read(limit);
+    ASSERT_FALSE(newer.has_value());
+    EXPECT_EQ(newer.error().code, Errc::kUnsupported);
+    EXPECT_NE(newer.error().message.find("is not known"), std::string::npos);
+    EXPECT_NE(newer.error().message.find("\"RemovingFromArchive\""), std::string::npos);
+  }
+  write("{");
+  EXPECT_EQ(read(1ULL << 30U).error().code, Errc::kCorruption);
 }
 
 }  // namespace
