@@ -5,10 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "nodeagent/client/node_client.h"
+#include "tests/support/controller/fake_cluster.h"
 #include "tests/support/nodes/node_cluster.h"
 
-// The model of a node answers as the embedded node does: the same requests to both, and what a
-// client can conclude from the answers, step by step.
+// The model of a node, and the fake one of the controller's unit tests, answer as the embedded node
+// does: the same requests to all, and what a client can conclude from the answers, step by step.
 namespace verger::sim {
 namespace {
 
@@ -16,15 +17,34 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::SimWorld;
 
-/// Three nodes of either sort.
-struct Rig {
-  SimWorld& world;
-  std::function<node::NodeInspection*(const std::string&)> node;
-  std::function<void(const std::string&)> restart;
+/// What a node shows to whoever looks inside; as far as the script compares it.
+struct Inside {
+  api::NodeState state = api::NodeState::kUnknown;
+  std::int64_t finished = -1;    ///< number of the last scavenge point
+  std::int64_t unfinished = -1;  ///< number of the point that a scavenge has not reached
+  std::string running;           ///< id of the scavenge
+  std::int32_t epoch = -1;
+};
 
+/// Three nodes "n1" to "n3" of any sort, and the time they live in.
+struct Rig {
+  http::Client& client;
+  std::function<http::Endpoint(const std::string&)> endpoint;
+  std::function<std::optional<Inside>(const std::string&)> inside;  ///< nullopt: it is down
+  std::function<void(const std::string&)> restart;
+  std::function<void(net::awaitable<void>)> spawn;
+  std::function<bool(const std::function<bool()>&, milliseconds)> run_until;
+
+  void run_for(milliseconds time) const {
+    run_until([] { return false; }, time);
+  }
+  [[nodiscard]] bool has_state(const std::string& name, api::NodeState state) const {
+    const auto look = inside(name);
+    return look && look->state == state;
+  }
   [[nodiscard]] std::string leader() const {
     for (const auto* name : {"n1", "n2", "n3"}) {
-      if (node(name) != nullptr && node(name)->state() == api::NodeState::kLeader) {
+      if (has_state(name, api::NodeState::kLeader)) {
         return name;
       }
     }
@@ -33,7 +53,7 @@ struct Rig {
   [[nodiscard]] bool settled() const {
     int followers = 0;
     for (const auto* name : {"n1", "n2", "n3"}) {
-      followers += node(name) != nullptr && node(name)->state() == api::NodeState::kFollower;
+      followers += has_state(name, api::NodeState::kFollower) ? 1 : 0;
     }
     return followers == 2 && !leader().empty();
   }
@@ -52,7 +72,7 @@ class Script {
 
   std::vector<std::string> run() {
     wait([this] { return rig_.settled(); });
-    rig_.world.run_for(seconds(3));  // gossip has been everywhere
+    rig_.run_for(seconds(3));  // gossip has been everywhere
     leader_ = rig_.leader();
     for (const auto* name : {"n1", "n2", "n3"}) {
       if (name != leader_) {
@@ -75,52 +95,50 @@ class Script {
     scavenge("once is enough", follower_, true);
 
     note("start", said(ask(at(follower_).start_scavenge({}))));
-    wait([this] { return rig_.node(follower_)->unfinished_scavenge().has_value(); });
-    const auto id = rig_.node(follower_)->running_scavenge()->id;
+    wait([this] { return at_point(follower_); });
+    const auto id = rig_.inside(follower_)->running;
     note("stop", said(ask(at(follower_).stop_current_scavenge())));
-    rig_.world.run_for(seconds(3));
+    rig_.run_for(seconds(3));
     note("stopped", state(follower_) + ", " + told(follower_, id));
     scavenge("resumes", follower_, false);
 
     note("start", said(ask(at(other_).start_scavenge({.sync_only = true}))));
-    wait([this] { return rig_.node(other_)->unfinished_scavenge().has_value(); });
-    const auto interrupted = rig_.node(other_)->running_scavenge()->id;
+    wait([this] { return at_point(other_); });
+    const auto interrupted = rig_.inside(other_)->running;
     // A node knows by the log alone which runs of a former process are open.
     for (int i = 0; i < 100 && !told(other_, interrupted).ends_with("started"); ++i) {
-      rig_.world.run_for(milliseconds(50));
+      rig_.run_for(milliseconds(50));
     }
     rig_.restart(other_);
     wait([this] { return rig_.settled(); });
-    rig_.world.run_for(seconds(5));
+    rig_.run_for(seconds(5));
     note("restarted", state(other_) + ", " + told(other_, interrupted));
     scavenge("resumes after a restart", other_, true);
 
     note("priority", said(ask(at(leader_).set_priority(-1))));
-    rig_.world.run_for(seconds(3));
+    rig_.run_for(seconds(3));
     note("gossip", members(leader_));
     note("resign of a follower", said(ask(at(follower_).resign())));
-    rig_.world.run_for(seconds(3));
+    rig_.run_for(seconds(3));
     note("leads on", rig_.leader() == leader_ ? "yes" : "no");
-    const auto epoch = rig_.node(leader_)->positions().epoch_number;
+    const auto epoch = rig_.inside(leader_)->epoch;
     note("resign", said(ask(at(leader_).resign())));
     wait([this] { return rig_.settled() && rig_.leader() != leader_; });
-    rig_.world.run_for(seconds(3));
+    rig_.run_for(seconds(3));
     note("leads on", rig_.leader() == leader_ ? "yes" : "no");
-    note("epoch grew", rig_.node(leader_)->positions().epoch_number > epoch ? "yes" : "no");
+    note("epoch grew", rig_.inside(leader_)->epoch > epoch ? "yes" : "no");
     note("gossip", members(leader_));
     return std::move(notes_);
   }
 
  private:
   client::NodeClient at(const std::string& name) {
-    return {rig_.world.host("client").client(),
-            {.tls = false, .host = name, .port = kModelNodePort},
-            client::Credentials{"admin", "changeit"}};
+    return {rig_.client, rig_.endpoint(name), client::Credentials{"admin", "changeit"}};
   }
   template <class T>
   client::Outcome<T> ask(net::awaitable<client::Outcome<T>> work) {
     const auto answer = std::make_shared<std::optional<client::Outcome<T>>>();
-    rig_.world.host("client").spawn(keep(std::move(work), answer));
+    rig_.spawn(keep(std::move(work), answer));
     wait([&answer] { return answer->has_value(); });
     return **answer;
   }
@@ -132,13 +150,13 @@ class Script {
     notes_.push_back(fmt::format("{}: {}", what, seen));
   }
   void wait(const std::function<bool()>& done) {
-    if (!rig_.world.run_until(done, seconds(120))) {
+    if (!rig_.run_until(done, seconds(120))) {
       ADD_FAILURE() << "in vain, after " << (notes_.empty() ? "the start" : notes_.back());
     }
   }
   void idle(const std::string& name) {
-    wait([this, &name] { return !rig_.node(name)->running_scavenge().has_value(); });
-    rig_.world.run_for(seconds(3));  // until its end is told everywhere
+    wait([this, &name] { return rig_.inside(name)->running.empty(); });
+    rig_.run_for(seconds(3));  // until its end is told everywhere
   }
   void scavenge(std::string_view what, const std::string& name, bool sync_only) {
     const auto started = ask(at(name).start_scavenge({.sync_only = sync_only}));
@@ -151,10 +169,13 @@ class Script {
     return fmt::format("{} {}", said(current), current.value && current.value->id.empty());
   }
   std::string state(const std::string& name) {
-    const auto finished = rig_.node(name)->last_finished_point();
-    const auto unfinished = rig_.node(name)->unfinished_scavenge();
-    return fmt::format("finished {} unfinished {}", finished ? finished->number : -1,
-                       unfinished ? unfinished->point.number : -1);
+    const auto look = rig_.inside(name).value_or(Inside{});
+    return fmt::format("finished {} unfinished {}", look.finished, look.unfinished);
+  }
+  /// A scavenge runs and has its point.
+  bool at_point(const std::string& name) {
+    const auto look = rig_.inside(name);
+    return look && !look->running.empty() && look->unfinished >= 0;
   }
   /// Its start, whether it told of work, its end.
   std::string told(const std::string& name, const std::string& id) {
@@ -196,6 +217,40 @@ class Script {
   std::vector<std::string> notes_;
 };
 
+std::optional<Inside> inside_of(node::NodeInspection* node) {
+  if (node == nullptr) {
+    return std::nullopt;
+  }
+  Inside out;
+  out.state = node->state();
+  out.epoch = node->positions().epoch_number.value();
+  if (const auto finished = node->last_finished_point()) {
+    out.finished = finished->number;
+  }
+  if (const auto unfinished = node->unfinished_scavenge()) {
+    out.unfinished = unfinished->point.number;
+  }
+  if (const auto running = node->running_scavenge()) {
+    out.running = running->id;
+  }
+  return out;
+}
+
+Rig rig_in(SimWorld& world, std::function<node::NodeInspection*(const std::string&)> node,
+           std::function<void(const std::string&)> restart) {
+  return {
+      .client = world.host("client").client(),
+      .endpoint =
+          [](const std::string& name) {
+            return http::Endpoint{.tls = false, .host = name, .port = kModelNodePort};
+          },
+      .inside = [node = std::move(node)](const std::string& name) { return inside_of(node(name)); },
+      .restart = std::move(restart),
+      .spawn = [&world](net::awaitable<void> work) { world.host("client").spawn(std::move(work)); },
+      .run_until = [&world](const std::function<bool()>& done,
+                            milliseconds limit) { return world.run_until(done, limit); }};
+}
+
 std::vector<std::string> of_embedded_nodes() {
   SimWorld world(7);
   testing::NodeClusterOptions options;
@@ -211,17 +266,16 @@ std::vector<std::string> of_embedded_nodes() {
   const auto index = [](const std::string& name) {
     return static_cast<std::size_t>(name[1] - '1');
   };
-  return Script({.world = world,
-                 .node =
-                     [&](const std::string& name) {
-                       auto* node = cluster.node(index(name));
-                       return node == nullptr ? nullptr : &node->inspection();
-                     },
-                 .restart =
-                     [&](const std::string& name) {
-                       cluster.crash(index(name), /*power=*/false);
-                       ASSERT_TRUE(cluster.boot(index(name)).has_value());
-                     }})
+  return Script(rig_in(
+                    world,
+                    [&](const std::string& name) -> node::NodeInspection* {
+                      auto* node = cluster.node(index(name));
+                      return node == nullptr ? nullptr : &node->inspection();
+                    },
+                    [&](const std::string& name) {
+                      cluster.crash(index(name), /*power=*/false);
+                      ASSERT_TRUE(cluster.boot(index(name)).has_value());
+                    }))
       .run();
 }
 
@@ -240,16 +294,13 @@ std::vector<std::string> of_models() {
     boot(name);
   }
   model.begin();
-  auto notes = Script({.world = world,
-                       .node = [&](const std::string& name) -> node::NodeInspection* {
-                         return model.node(name);
-                       },
-                       .restart =
-                           [&](const std::string& name) {
-                             world.host(name).crash(/*power=*/false);
-                             world.host(name).boot();
-                             boot(name);
-                           }})
+  auto notes = Script(rig_in(
+                          world, [&](const std::string& name) { return model.node(name); },
+                          [&](const std::string& name) {
+                            world.host(name).crash(/*power=*/false);
+                            world.host(name).boot();
+                            boot(name);
+                          }))
                    .run();
   for (const auto* name : {"n1", "n2", "n3"}) {
     world.host(name).crash(/*power=*/false);
@@ -257,14 +308,62 @@ std::vector<std::string> of_models() {
   return notes;
 }
 
-TEST(Model, AnswersAsTheEmbeddedNodeDoes) {
-  const auto expected = of_embedded_nodes();
-  const auto seen = of_models();
+/// Virtual time passes only while something sleeps.
+net::awaitable<void> let_time_pass(test::VirtualTime* time, milliseconds limit) {
+  constexpr milliseconds kStep{20};
+  for (milliseconds passed{0}; passed < limit; passed += kStep) {
+    co_await time->sleep_for(kStep);
+  }
+}
+
+/// Those that the unit tests of the controller stand on.
+std::vector<std::string> of_fakes() {
+  test::VirtualTime time;
+  net::io_context context;
+  test::FakeCluster cluster(time);
+  const auto index = [](const std::string& name) { return name.substr(1); };
+  return Script({.client = cluster,
+                 .endpoint =
+                     [&](const std::string& name) {
+                       return http::Endpoint{
+                           .tls = false, .host = "10.0.0." + index(name), .port = 2113};
+                     },
+                 .inside = [&](const std::string& name) -> std::optional<Inside> {
+                   cluster.pass_time();
+                   const auto& node = cluster.node(name);
+                   if (!node.up) {
+                     return std::nullopt;
+                   }
+                   return Inside{.state = node.state,
+                                 .finished = node.shown_finished().value_or(-1),
+                                 .unfinished = node.unfinished.value_or(-1),
+                                 .running = node.running ? node.running->id : "",
+                                 .epoch = cluster.epoch};
+                 },
+                 .restart = [&](const std::string& name) { cluster.restart(name); },
+                 .spawn =
+                     [&](net::awaitable<void> work) {
+                       net::co_spawn(context, std::move(work), [](const std::exception_ptr&) {});
+                     },
+                 .run_until =
+                     [&](const std::function<bool()>& done, milliseconds limit) {
+                       net::co_spawn(context, let_time_pass(&time, limit),
+                                     [](const std::exception_ptr&) {});
+                       return time.run(context, done, limit);
+                     }})
+      .run();
+}
+
+void expect_alike(const std::vector<std::string>& expected, const std::vector<std::string>& seen) {
   ASSERT_EQ(expected.size(), seen.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(expected[i], seen[i]) << "step " << i;
   }
 }
+
+TEST(Model, AnswersAsTheEmbeddedNodeDoes) { expect_alike(of_embedded_nodes(), of_models()); }
+
+TEST(FakeCluster, AnswersAsTheEmbeddedNodeDoes) { expect_alike(of_embedded_nodes(), of_fakes()); }
 
 }  // namespace
 }  // namespace verger::sim

@@ -193,7 +193,11 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
   return id;
 }
 
-void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
+void FakeCluster::end_scavenge(FakeNode& node, const std::string& how) {
+  // Up to 24.6 an error is an interruption with a text: "Interrupted: no space".
+  const auto colon = how.find(": ");
+  const auto result = how.substr(0, colon);
+  const auto text = colon == std::string::npos ? std::string() : how.substr(colon + 2);
   const bool tells = node.resumes_quietly ? !node.running->resumed : result == "Success";
   if (tells && node.running->point >= 0) {
     api::ScavengeEvent table;  // a run that works tells of what it rewrote
@@ -207,9 +211,10 @@ void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
   end.scavenge_id = node.running->id;
   end.node_endpoint = signature_of(node);
   end.result = result;
-  end.error = result == "Interrupted" ? "The node was restarted."
-              : result == "Errored"   ? "There is not enough space on the disk."
-                                      : "";
+  end.error = !text.empty()             ? text
+              : result == "Interrupted" ? "The node was restarted."
+              : result == "Errored"     ? "There is not enough space on the disk."
+                                        : "";
   node.log.push_back(end);
   if (result == "Success" && node.running->point >= 0) {
     node.last_finished = node.running->point;
@@ -220,10 +225,10 @@ void FakeCluster::end_scavenge(FakeNode& node, const std::string& result) {
     if (operation.scavenge_id == node.running->id) {
       const bool good = result == "Success";
       operation.status.state = good ? api::OperationState::kDone : api::OperationState::kFailed;
-      operation.status.error_code = good                  ? ""
-                                    : result == "Stopped" ? "stopped"
-                                    : result == "Errored" ? "errored"
-                                                          : "interrupted";
+      operation.status.error_code = good                                   ? ""
+                                    : result == "Stopped"                  ? "stopped"
+                                    : result == "Errored" || !text.empty() ? "errored"
+                                                                           : "interrupted";
       operation.status.result_json =
           json{{"scavenge_id", node.running->id}, {"space_saved", 100}}.dump();
     }
@@ -286,8 +291,8 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node) const {
        ++i) {
     out.points.push_back(point_at(static_cast<std::int64_t>(i)));
   }
-  if (node.last_finished) {
-    out.last_finished_point = point_at(*node.last_finished);
+  if (const auto finished = node.shown_finished()) {
+    out.last_finished_point = point_at(*finished);
   }
   if (node.unfinished) {
     out.unfinished = api::UnfinishedScavenge{point_at(*node.unfinished), "Accumulating"};

@@ -73,7 +73,8 @@ struct FakeNode {
   std::optional<Offline> offline;
   /// The agent's last look finds a gate closed, as often as this says.
   int closed_at_last_look = 0;
-  /// How its next scavenges end, instead of "Success"; what did not end well stays unfinished.
+  /// How its next scavenges end, instead of "Success": "Errored", or "Interrupted: TEXT" as up to
+  /// 24.6. What did not end well stays unfinished.
   std::vector<std::string> next_ends;
   /// A scavenge that resumes has nothing left to tell between its start and its end; the one before
   /// it had told.
@@ -96,6 +97,12 @@ struct FakeNode {
   int asked_for_metrics = 0;
   int scavenge_starts = 0;
   int stops = 0;  ///< of its service
+
+  /// The state of a scavenge names one point: while a later one is unfinished, the last that was
+  /// reached is not seen.
+  [[nodiscard]] std::optional<std::int64_t> shown_finished() const {
+    return unfinished ? std::nullopt : last_finished;
+  }
 };
 
 /// Three or more nodes "n1"... with agents, that answer the node interface on port 2113 and the
@@ -136,8 +143,10 @@ class FakeCluster final : public http::Client {
   /// Largest count of voters that were down at the same time because an agent stopped them.
   int most_stopped = 0;
 
- private:
+  /// Works out what has happened until now; each request does so first.
   void pass_time();
+
+ private:
   void finish_election();
   http::Response node_answer(FakeNode& node, const http::Request& request);
   http::Response agent_answer(FakeNode& node, const http::Request& request);
@@ -146,7 +155,7 @@ class FakeCluster final : public http::Client {
   api::AgentFacts facts_of(const FakeNode& node) const;
   Ticks now_at(const FakeNode& node) const;
   std::string start_scavenge(FakeNode& node, bool sync_only);
-  void end_scavenge(FakeNode& node, const std::string& result);
+  void end_scavenge(FakeNode& node, const std::string& how);
   void begin_offline(FakeNode& node, const std::string& operation, std::int64_t point);
   /// The service starts again, with the point reached or not.
   void end_offline(FakeNode& node, bool finished);

@@ -77,7 +77,8 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
     return answer(200, {{"scavengeId", start_scavenge(node, sync_only && *sync_only == "true")}});
   }
   if (path.starts_with("/admin/scavenge/") && request.method == "DELETE") {
-    if (!node.running || node.running->id != target.segments.back()) {
+    const auto& asked = target.segments.back();
+    if (!node.running || (asked != "current" && node.running->id != asked)) {
       return plain(404, "Scavenge Id does not exist");
     }
     const auto id = node.running->id;
@@ -113,6 +114,9 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
                            {"data", data.dump()}});
         ++number;
       }
+    }
+    if (entries.empty()) {
+      return answer(404, json::object());  // no such stream
     }
     std::ranges::reverse(entries);
     return answer(200, {{"entries", entries}});

@@ -139,6 +139,24 @@ TEST_F(WithoutAgents, ALostRequestIsFollowedByOneThatMakesNoPointAndThenByOneTha
   expect_each_node_finished_once(0);
 }
 
+TEST_F(WithoutAgents, AnErrorIsCalledErroredByWhicheverWordTheVersionHasForIt) {
+  h_.boot();
+  h_.register_cluster();
+  run_ = h_.start_scavenge(ControllerHarness::quick_policy());
+  // Where it stands in the plan, the first scavenge on n3 that has work to do.
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.points.size() == 1; }));
+  h_.cluster.node("n3").next_ends = {"Errored", "Interrupted: There is not enough space."};
+  ASSERT_TRUE(h_.run_to_end(run_));
+  expect_each_node_finished_once(0);
+  std::vector<std::string> outcomes;
+  for (const auto& [id, step] : h_.state(run_).steps) {
+    for (const auto& each : json::parse(step.outcomes)) {
+      outcomes.push_back(each.at("outcome").get<std::string>());
+    }
+  }
+  EXPECT_THAT(outcomes, ::testing::ElementsAre("errored", "errored"));
+}
+
 TEST_F(WithoutAgents, AClusterWhoseLogLostAnEpochIsAnotherCluster) {
   h_.cluster.epoch = 7;
   begin();
