@@ -22,6 +22,13 @@ GateState closed(std::string_view gate, std::string code, std::string node, std:
                    .limit = {}};
 }
 
+GateState not_seen(std::string_view gate, std::string node, std::string reason) {
+  auto state = closed(gate, "not-seen", std::move(node), std::move(reason), "");
+  state.verdict = GateVerdict::kOpen;
+  state.value = "not seen";
+  return state;
+}
+
 GateState measured(GateState state, std::string value, std::string limit) {
   state.value = std::move(value);
   state.limit = std::move(limit);
@@ -71,7 +78,42 @@ constexpr std::pair<std::string_view, Check> kChecks[] = {
     {"not-leader", detail::not_leader},
 };
 
+/// What is wrong by itself is told within minutes; what ends by itself in the course of things,
+/// once it has lasted unusually long.
+constexpr std::pair<std::string_view, std::int64_t> kAlertMinutes[] = {
+    {"right-cluster", 5},
+    {"voters-alive", 5},
+    {"one-leader", 5},
+    {"quorum-margin", 5},
+    {"lag-below", 30},
+    {"lag-falling", 30},
+    {"nobody-scavenges", 60},
+    {"others-idle", 60},
+    {"idle", 60},
+    {"auto-scavenge-off", 5},
+    {"disk", 5},
+    {"agents-answer", 5},
+    {"no-other-work", 60},
+    {"index-idle", 60},
+    {"leader-settled", 15},
+    {"clocks", 5},
+    {"certificates", 5},
+    {"queries", 30},
+    {"does-not-fit", 24 * 60},
+};
+constexpr std::int64_t kOtherAlertMinutes = 15;
+
 }  // namespace
+
+std::int64_t alert_after_ms(std::string_view gate, const ScavengePolicy& policy) {
+  if (policy.gate_deadline_ms > 0) {
+    return policy.gate_deadline_ms;
+  }
+  const auto name = gate.substr(0, gate.find(':'));  // "queries:write-latency"
+  const auto* own =
+      std::ranges::find(kAlertMinutes, name, &std::pair<std::string_view, std::int64_t>::first);
+  return (own == std::end(kAlertMinutes) ? kOtherAlertMinutes : own->second) * 60'000;
+}
 
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
                                 std::string_view node, std::int64_t lasts_ms) {

@@ -38,6 +38,7 @@ enum class GateVerdict : std::uint8_t {
   kPutOff,  ///< other stages first
 };
 
+/// An open gate with a reason is one that could not be looked at: "not seen" is not "fine".
 struct GateState {
   GateVerdict verdict = GateVerdict::kOpen;
   std::string gate;
@@ -48,6 +49,10 @@ struct GateState {
   std::string value;  ///< the current one, where the gate measures something
   std::string limit;
 };
+
+/// How long the gate may be closed before a person is told: the policy's time for all gates, or,
+/// where that is 0, the gate's own. "does-not-fit": a step that does not fit into its hours.
+std::int64_t alert_after_ms(std::string_view gate, const ScavengePolicy& policy);
 
 /// All causes that keep the gate closed; one open state when there is none. An unknown gate is
 /// closed and says so. `lasts_ms`: how long the step may take.

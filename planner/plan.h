@@ -23,6 +23,8 @@ struct Gate {
 struct DurationRange {
   std::int64_t low_ms = 0;
   std::int64_t high_ms = 0;
+  /// False: nothing tells how long it takes; it is not short for that.
+  [[nodiscard]] bool is_known() const { return high_ms > 0; }
 };
 
 /// What a step costs the cluster while it runs.

@@ -80,15 +80,17 @@ struct ScavengePolicy {
   std::int64_t certificate_margin_ms = 3'600'000;
   std::vector<QueryBlocker> queries;
 
-  std::int64_t election_settle_ms = 10'000;  ///< no resignation sooner after an election
-  std::int64_t leader_hold_ms = 5'000;       ///< a move counts once it held this long
+  /// Neither a scavenge nor a resignation begins sooner after an election.
+  std::int64_t election_settle_ms = 10'000;
+  std::int64_t leader_hold_ms = 5'000;  ///< a move counts once it held this long
   std::int32_t resign_attempts = 3;
   std::int32_t scavenge_attempts = 5;  ///< starts per step, after errors and interruptions
   std::int64_t scavenge_deadline_ms = std::int64_t{14} * 24 * 3'600'000;
   std::int64_t move_deadline_ms = 600'000;
   std::int64_t digest_deadline_ms = std::int64_t{6} * 3'600'000;
   std::int64_t undo_deadline_ms = 300'000;
-  std::int64_t gate_deadline_ms = std::int64_t{24} * 3'600'000;  ///< waiting for gates
+  /// A gate closed for longer is told; 0: each gate has its own time (planner/gates.h).
+  std::int64_t gate_deadline_ms = 0;
 };
 
 /// What is wanted of a cluster. `operation` chooses the planning function.

@@ -102,6 +102,9 @@ struct ServedCertificate {
   std::string serial;
   std::string of;  ///< "node" or "agent"
   Ticks not_after;
+  /// Of its intermediates and its root, as far as they are known, the one that ends first.
+  std::string issuer{};  ///< its subject; empty: none is known
+  Ticks issuer_not_after{};
   friend bool operator==(const ServedCertificate&, const ServedCertificate&) = default;
 };
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -13,6 +14,7 @@
 #include "controller/cluster/observer.h"
 #include "controller/executor/executor.h"
 #include "controller/journal/timed_journal.h"
+#include "controller/scheduler/admission.h"
 #include "controller/scheduler/scheduler.h"
 #include "nodeagent/http/message.h"
 
@@ -73,6 +75,8 @@ class Api {
                           const std::string& by);
   http::Response policy_text(const std::string& body, std::string_view what);
   http::Response policy_diff(const SchedulePolicy& policy);
+  /// What binds a policy's runs on the clusters that it selects now.
+  [[nodiscard]] std::vector<Binding> bindings_of(const SchedulePolicy& policy) const;
   http::Response schedule(const std::string& cluster, const http::Target& target);
   net::awaitable<http::Response> cluster_intent(std::string cluster, std::string intent,
                                                 std::string body, std::string by);

@@ -56,7 +56,7 @@ class Scrape {
     auto& differing = family("verger_last_differences_timestamp_seconds",
                              "End of the last run that was done with differences between the "
                              "nodes, by cluster and operation");
-    auto& alerts = family("verger_run_alerts", "Alerts of runs that have not ended");
+    auto& alerts = family("verger_run_alerts", "Open alerts of runs that have not ended");
     std::map<std::pair<std::string, std::string>, int> counts;
     std::map<std::pair<std::string, std::string>, double> latest;
     std::map<std::pair<std::string, std::string>, double> latest_failed;
@@ -83,7 +83,7 @@ class Scrape {
       }
     }
     for (const auto& run : parts_.executor.active_runs("")) {
-      told[run->cluster] += run->alerts.size();
+      told[run->cluster] += run->open_alerts();
     }
     for (const auto& [key, value] : counts) {
       count.Add(Labels{{"cluster", key.first}, {"outcome", key.second}}).Set(value);

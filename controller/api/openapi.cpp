@@ -76,14 +76,17 @@ constexpr Schema kSchemas[] = {
      "state:planned|running|pausing|paused|waiting|cancelling|cancelled|done|"
      "done-with-differences|failed! "
      "reason:string! started_by:string! started_at:time! finished_at:time?! stages:Stage[]! "
-     "leader_moves:LeaderMove[]! alerts:string[]! report:Report?! expected_end:ExpectedEnd? "
+     "leader_moves:LeaderMove[]! alerts:RunAlert[]! report:Report?! expected_end:ExpectedEnd? "
      "hours:Hours? notice:string"},
+    {"RunAlert", "step:string! reason:string! at:time! cleared_at:time?!"},
     {"Stage", "id:string! name:string! if_put_off:string! state:string! steps:Step[]!"},
     {"Step",
      "id:string! kind:string! node:string! "
      "state:pending|waiting|acting|unknown|done|failed|skipped|undone! reason:string! "
-     "waiting_for:WaitedFor[]! outcomes:object[]! since:time?! started_at:time?! "
+     "waiting_for:WaitedFor[]! not_seen:NotSeen[]! outcomes:object[]! since:time?! "
+     "started_at:time?! "
      "finished_at:time?! attempts:integer! progress:Progress?! result:object?!"},
+    {"NotSeen", "gate:string! node:string! reason:string!"},
     {"WaitedFor",
      "gate:string! code:string! node:string! reason:string! value:string! limit:string! "
      "since:time! alert_at:time?!"},

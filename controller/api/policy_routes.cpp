@@ -165,7 +165,7 @@ http::Response Api::policies(const http::Request& request, const http::Target& t
     return problem(400, "bad_request",
                    fmt::format("the text is of the policy {}, not {}", policy->name, name));
   }
-  const auto admitted = admit(*policy, to_instant(parts_.clock.now()));
+  const auto admitted = admit(*policy, to_instant(parts_.clock.now()), bindings_of(*policy));
   if (!admitted) {
     return policy_refused(admitted.error());
   }
@@ -180,6 +180,18 @@ http::Response Api::policies(const http::Request& request, const http::Target& t
   return answer;
 }
 
+std::vector<Binding> Api::bindings_of(const SchedulePolicy& policy) const {
+  std::vector<Binding> out;
+  for (const auto& cluster : parts_.registry.list()) {
+    if (policy.selects(cluster)) {
+      out.push_back({.cluster = cluster.name,
+                     .windows = parts_.book.rules(cluster, policy),
+                     .past_duration = past_duration(parts_.executor.runs(cluster.name), policy)});
+    }
+  }
+  return out;
+}
+
 http::Response Api::policy_text(const std::string& body, std::string_view what) {
   const auto yaml = yaml_of(body);
   if (!yaml) {
@@ -192,7 +204,7 @@ http::Response Api::policy_text(const std::string& body, std::string_view what) 
   if (what == "diff") {
     return policy_diff(*policy);
   }
-  const auto admitted = admit(*policy, to_instant(parts_.clock.now()));
+  const auto admitted = admit(*policy, to_instant(parts_.clock.now()), bindings_of(*policy));
   if (!admitted) {
     return policy_refused(admitted.error());
   }

@@ -6,6 +6,7 @@
 
 #include "controller/executor/plan_json.h"
 #include "engine/base/clock.h"
+#include "planner/gates.h"
 
 namespace verger::controller::views {
 namespace {
@@ -144,7 +145,9 @@ json waiting_for(const StepState& state, const planner::Policy& policy) {
     gate["alert_at"] =
         since && gate.value("gate", std::string()) != "hours"
             ? json(format_ticks(
-                  Ticks(since->value() + policy.scavenge.gate_deadline_ms * kTicksPerMillisecond)))
+                  Ticks(since->value() + planner::alert_after_ms(gate.value("gate", std::string()),
+                                                                 policy.scavenge) *
+                                             kTicksPerMillisecond)))
             : json();
   }
   return gates;
@@ -157,6 +160,7 @@ json step_of_run(const planner::Step& step, const StepState& state, const planne
           {"state", to_string(state.status)},
           {"reason", state.reason},
           {"waiting_for", waiting_for(state, policy)},
+          {"not_seen", json::parse(state.not_seen, nullptr, false)},
           {"outcomes", json::parse(state.outcomes, nullptr, false)},
           {"since", time_or_null(state.since)},
           {"started_at", time_or_null(state.started)},
@@ -273,6 +277,13 @@ json run(const RunState& run) {
                      {"planned", move.planned},
                      {"at", format_ticks(move.at)}});
   }
+  auto alerts = json::array();
+  for (const auto& alert : run.alerts) {
+    alerts.push_back({{"step", alert.step},
+                      {"reason", alert.reason},
+                      {"at", format_ticks(alert.at)},
+                      {"cleared_at", time_or_null(alert.cleared_at)}});
+  }
   return {{"id", run.id},
           {"cluster", run.cluster},
           {"plan", run.plan->hash},
@@ -284,7 +295,7 @@ json run(const RunState& run) {
           {"finished_at", time_or_null(run.ended_at)},
           {"stages", std::move(stages)},
           {"leader_moves", std::move(moves)},
-          {"alerts", run.alerts},
+          {"alerts", std::move(alerts)},
           {"report", report(run)}};
 }
 

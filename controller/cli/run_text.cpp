@@ -128,6 +128,19 @@ void print_closed_gates(const CliContext& context, const json& run) {
   }
 }
 
+/// Gates that were open only since they could not be looked at.
+void print_not_seen(const CliContext& context, const json& run) {
+  for (const auto& stage : list_of(run, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      for (const auto& gate : list_of(step, "not_seen")) {
+        context.out << fmt::format("not seen before {}: {}: {} (gate {})\n", text_of(step, "id"),
+                                   text_of(gate, "node"), text_of(gate, "reason"),
+                                   text_of(gate, "gate"));
+      }
+    }
+  }
+}
+
 /// A node whose outcome cannot be seen holds its run up until it is back, or left out.
 void print_ways_out(const CliContext& context, const json& run) {
   std::set<std::string> nodes;
@@ -327,6 +340,7 @@ void print_run(const CliContext& context, const json& run) {
     context.out << end << '\n';
   }
   print_closed_gates(context, run);
+  print_not_seen(context, run);
   print_ways_out(context, run);
   for (const auto& alert : list_of(run, "alerts")) {
     context.out << "alert: " << alert_text(alert) << '\n';

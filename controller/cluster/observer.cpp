@@ -302,9 +302,33 @@ namespace {
 struct Seen {
   std::size_t node = 0;  ///< index in the snapshot
   std::string url{};
+  std::string roots{};  ///< of the cluster
   std::optional<planner::ServedCertificate> certificate{};
   bool late = false;
 };
+
+/// Of those that vouch for it, the one that ends first: what it was shown with, and the root that
+/// is trusted here.
+void take_issuers(const http::CertificateInfo& leaf, std::vector<http::CertificateInfo> roots,
+                  planner::ServedCertificate& into) {
+  auto issuers = leaf.issuers;
+  const auto& last = issuers.empty() ? leaf : issuers.back();
+  std::erase_if(roots, [&last](const auto& root) {
+    return root.subject != last.issuer || root.fingerprint == last.fingerprint;
+  });
+  // Of two roots with one name the younger vouches on when the older has ended.
+  const auto root = std::ranges::max_element(roots, {}, &http::CertificateInfo::not_after);
+  if (root != roots.end()) {
+    issuers.push_back(*root);
+  }
+  for (const auto& issuer : issuers) {
+    const auto ends = parse_ticks(issuer.not_after);
+    if (ends && (into.issuer.empty() || *ends < into.issuer_not_after)) {
+      into.issuer = issuer.subject;
+      into.issuer_not_after = *ends;
+    }
+  }
+}
 
 net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string of) {
   const auto endpoint = http::parse_endpoint(what.url);
@@ -312,7 +336,12 @@ net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string
     const auto shown = co_await network.served_certificate(*endpoint);
     const auto not_after = shown ? parse_ticks(shown->not_after) : Result<Ticks>(shown.error());
     if (not_after) {
-      what.certificate = planner::ServedCertificate{shown->serial, std::move(of), *not_after};
+      what.certificate = planner::ServedCertificate{
+          .serial = shown->serial, .of = std::move(of), .not_after = *not_after};
+      take_issuers(
+          *shown,
+          network.roots_of ? network.roots_of(what.roots) : std::vector<http::CertificateInfo>(),
+          *what.certificate);
     }
   }
   co_return what;
@@ -392,8 +421,8 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
           node.certificates.push_back(**known);
         }
       } else {
-        looks.push_back(
-            look_at_certificate_within(state->network, Seen{.node = i, .url = url}, of, limit));
+        looks.push_back(look_at_certificate_within(
+            state->network, Seen{.node = i, .url = url, .roots = config.trusted_roots}, of, limit));
       }
     }
   }

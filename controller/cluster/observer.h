@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -43,6 +44,9 @@ struct Network {
   std::chrono::milliseconds request_deadline{15'000};
   /// The certificate that a server shows to new connections; empty: nobody looks.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
+  /// The certificates of a cluster's trusted roots, by ClusterConfig::trusted_roots; empty: nobody
+  /// knows them.
+  std::function<std::vector<http::CertificateInfo>(const std::string& trusted_roots)> roots_of{};
   /// The clients of one cluster by its trusted roots (ClusterConfig::trusted_roots). Errors: those
   /// of http::TlsContext. Empty: `client` is for all clusters and everybody.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};

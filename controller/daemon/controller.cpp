@@ -50,6 +50,7 @@ struct Controller::Parts {
                 .services = from.services,
                 .request_deadline = options.request_deadline,
                 .served_certificate = from.served_certificate,
+                .roots_of = from.roots_of,
                 .clients_of = from.clients_of},
         observer(network),
         kinds(standard_step_kinds()),

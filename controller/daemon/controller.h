@@ -42,6 +42,8 @@ struct ControllerEnvironment {
   http::Client* services = nullptr;  ///< see Network::services
   /// See Network::clients_of.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
+  /// See Network::roots_of.
+  std::function<std::vector<http::CertificateInfo>(const std::string& trusted_roots)> roots_of{};
   RunCommand run_command = {};  ///< for notifications; empty: none is run
   /// Issues the certificates of agents that enrol; null: none can.
   const certificates::Authority* authority = nullptr;

@@ -44,6 +44,8 @@ constexpr LineOf kLines[] = {
     {events::kLeaderMoved, "leader moved", {"from", "to", "planned"}},
     {events::kLeaderSeen, "leader seen", {"node"}},
     {events::kAlert, "alert", {"step", "reason"}, LogLevel::kWarning},
+    {events::kAlertCleared, "alert cleared", {"key"}},
+    {events::kSkippedNodeIdle, "skipped node is idle", {"node"}},
     {events::kStageStarted, "stage started", {"stage"}},
     {events::kStagePutOff, "stage put off", {"stage", "reason"}},
     {events::kStageEnded, "stage ended", {"stage", "state"}},

@@ -26,36 +26,38 @@ Result<void> Term::make(OpenJournal open_journal) {
   const milliseconds deadline(options.request_deadline_ms);
   VERGER_TRY(
       controller_,
-      Controller::open({.data_directory = options.data,
-                        .credentials_directory = options.credentials_directory(),
-                        .request_deadline = deadline,
-                        .executor = {.poll_interval = milliseconds(options.poll_interval_ms),
-                                     .permit_valid_for = milliseconds(options.permit_valid_ms),
-                                     .shared_journal = !options.journal_etcd.empty()},
-                        .epoch_above = options.epoch_above,
-                        .policy = options.policy(),
-                        .agent_certificate_lifetime = parts_.authority.lifetime},
-                       {.executor = executor,
-                        .files = posix_file_system(),
-                        .clock = system_clock(),
-                        .random = system_random(),
-                        .timers = http::system_timers(),
-                        .client = *standard.nodes,
-                        .log = parts_.log,
-                        .services = services.nodes,
-                        .clients_of = [this](const std::string& roots) -> Result<ClusterClients> {
-                          VERGER_TRY(auto both, parts_.clients.trusting(roots));
-                          both.agents = &enrolled_->routed(*both.agents);
-                          return both;
-                        },
-                        .run_command = spawn_command,
-                        .authority = &parts_.authority.authority,
-                        .served_certificate =
-                            [executor, deadline](http::Endpoint of) {
-                              return http::served_certificate(executor, std::move(of), deadline);
-                            },
-                        .open_journal = std::move(open_journal),
-                        .log_events = true}));
+      Controller::open(
+          {.data_directory = options.data,
+           .credentials_directory = options.credentials_directory(),
+           .request_deadline = deadline,
+           .executor = {.poll_interval = milliseconds(options.poll_interval_ms),
+                        .permit_valid_for = milliseconds(options.permit_valid_ms),
+                        .shared_journal = !options.journal_etcd.empty()},
+           .epoch_above = options.epoch_above,
+           .policy = options.policy(),
+           .agent_certificate_lifetime = parts_.authority.lifetime},
+          {.executor = executor,
+           .files = posix_file_system(),
+           .clock = system_clock(),
+           .random = system_random(),
+           .timers = http::system_timers(),
+           .client = *standard.nodes,
+           .log = parts_.log,
+           .services = services.nodes,
+           .clients_of = [this](const std::string& roots) -> Result<ClusterClients> {
+             VERGER_TRY(auto both, parts_.clients.trusting(roots));
+             both.agents = &enrolled_->routed(*both.agents);
+             return both;
+           },
+           .roots_of = [this](const std::string& roots) { return parts_.clients.roots_of(roots); },
+           .run_command = spawn_command,
+           .authority = &parts_.authority.authority,
+           .served_certificate =
+               [executor, deadline](http::Endpoint of) {
+                 return http::served_certificate(executor, std::move(of), deadline);
+               },
+           .open_journal = std::move(open_journal),
+           .log_events = true}));
   enrolled_->attach(controller_->registry(), controller_->agents());
   parts_.authority.warn_of_strangers(controller_->agents(), parts_.log);
   return {};

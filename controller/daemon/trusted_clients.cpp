@@ -79,6 +79,26 @@ Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
                         .agents = known->second.agents.client.get()};
 }
 
+std::vector<http::CertificateInfo> TrustedClients::roots_of(const std::string& roots) const {
+  namespace fs = std::filesystem;
+  std::vector<http::CertificateInfo> out;
+  const auto add = [&out](const Path& file) {
+    if (auto read = http::read_certificates(file.string())) {
+      out.insert(out.end(), read->begin(), read->end());
+    }
+  };
+  const auto where = place_of(roots);
+  std::error_code no_directory;
+  for (fs::directory_iterator at(where, no_directory), end; !no_directory && at != end;
+       at.increment(no_directory)) {
+    add(at->path());
+  }
+  if (!where.empty() && out.empty()) {
+    add(where);
+  }
+  return out;
+}
+
 void TrustedClients::reload(const std::string& roots, Entry& entry) {
   for (auto* side : {&entry.nodes, &entry.agents}) {
     if (side->tls == nullptr) {

@@ -36,6 +36,9 @@ class TrustedClients {
   /// reload(): whoever corrects it need not know of signals. Errors: those of http::TlsContext; a
   /// failure is not remembered, since the file may come.
   Result<ClusterClients> trusting(const std::string& roots);
+  /// The certificates of these roots as they are now; those of a file that cannot be read are
+  /// missing.
+  [[nodiscard]] std::vector<http::CertificateInfo> roots_of(const std::string& roots) const;
   /// Reads all certificates and roots again; what fails keeps what it has, and is logged.
   void reload();
 

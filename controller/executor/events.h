@@ -27,6 +27,8 @@ inline constexpr std::string_view kSkippedNodeIdle = "skipped-node-idle";
 inline constexpr std::string_view kLeaderMoved = "leader-moved";  ///< {from, to, planned}
 inline constexpr std::string_view kLeaderSeen = "leader-seen";    ///< {node}: the first settled one
 inline constexpr std::string_view kAlert = "alert";               ///< {step, key, reason}
+/// {key}: what it told of is over. Most alerts of a step are cleared by how the step continues.
+inline constexpr std::string_view kAlertCleared = "alert-cleared";
 
 inline constexpr std::string_view kStageStarted = "stage-started";  ///< {stage}
 inline constexpr std::string_view kStagePutOff = "stage-put-off";   ///< {stage, reason}
@@ -35,11 +37,12 @@ inline constexpr std::string_view kStageEnded = "stage-ended";      ///< {stage,
 inline constexpr std::string_view kStepWaiting =
     "step-waiting";  ///< {step, reason, gates}; again when the reason changes
 inline constexpr std::string_view kStepIntended =
-    "step-intended";  ///< {step, operation, attempt, memo}
+    "step-intended";  ///< {step, operation, attempt, memo, not_seen}
 inline constexpr std::string_view kStepActed =
     "step-acted";  ///< {step, operation, answer, reason, memo}
-inline constexpr std::string_view kStepUnknown = "step-unknown";    ///< {step, reason}
-inline constexpr std::string_view kStepProgress = "step-progress";  ///< {step, progress, memo}
+inline constexpr std::string_view kStepUnknown = "step-unknown";  ///< {step, reason}
+inline constexpr std::string_view kStepProgress =
+    "step-progress";  ///< {step, progress, memo, unwatched_ms: nobody looked for so long}
 inline constexpr std::string_view kStepRetry = "step-retry";  ///< {step, reason, outcome, counts}
 inline constexpr std::string_view kStepInterrupting = "step-interrupting";  ///< {step, why}
 inline constexpr std::string_view kStepInterrupted =

@@ -126,6 +126,9 @@ class Executor {
   /// Runs that paused with it go on. Errors: kNotFound; kConflict: the cluster goes on, a run of it
   /// does not.
   net::awaitable<Result<void>> resume_cluster(std::string cluster, std::string by);
+  /// True: the cluster is not paused, and a run that was paused with it is; resume_cluster() tries
+  /// again.
+  [[nodiscard]] bool has_run_to_resume(std::string_view cluster) const;
 
  private:
   struct Impl;

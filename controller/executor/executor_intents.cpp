@@ -74,12 +74,20 @@ Result<void> Executor::Impl::pause(std::string_view id, json data, PauseMode mod
   data["mode"] = to_string(mode);
   switch (run->state.status) {
     case RunStatus::kPausing:
+      if (run->state.paused_with_cluster && !data.value("cluster", false)) {
+        // From now on a person's: it does not resume with its cluster.
+        data["mode"] = to_string(mode == PauseMode::kNow ? mode : run->state.pause_mode);
+        return record(*run, events::kRunPausing, data);
+      }
       if (mode != PauseMode::kNow || run->state.pause_mode == PauseMode::kNow) {
         return {};  // a pause always succeeds
       }
       data["cluster"] = run->state.paused_with_cluster;
       return record(*run, events::kRunPausing, data);
     case RunStatus::kPaused:
+      if (run->state.paused_with_cluster && !data.value("cluster", false)) {
+        return record(*run, events::kRunPausing, data);
+      }
       return {};
     case RunStatus::kPlanned:
     case RunStatus::kRunning:
@@ -120,11 +128,24 @@ net::awaitable<Result<void>> Executor::resume_cluster(std::string cluster, std::
       (run->state.status == RunStatus::kPaused || run->state.status == RunStatus::kPausing)) {
     auto resumed = co_await resume(run->state.id, std::move(by));
     if (!resumed) {
-      co_return resumed.error().within(
-          fmt::format("cluster {} goes on, but its run does not", cluster));
+      auto error = resumed.error().within(
+          fmt::format("cluster {} is no longer paused, but its run is", cluster));
+      if (!has_ended(run->state.status) && !run->state.has_open_alert(kResumeAlert)) {
+        VERGER_CO_CHECK(
+            impl->record(*run, events::kAlert,
+                         {{"step", ""}, {"key", kResumeAlert}, {"reason", error.message}}));
+      }
+      co_return error;
     }
   }
   co_return Result<void>{};
+}
+
+bool Executor::has_run_to_resume(std::string_view cluster) const {
+  const auto config = impl_->core->parts.registry.find(cluster);
+  const auto run = impl_->active_run(cluster);
+  return config && !config->paused && run && run->state.paused_with_cluster &&
+         run->state.status == RunStatus::kPaused;
 }
 
 Result<void> Executor::cancel(std::string_view id, std::string by, std::string reason) {

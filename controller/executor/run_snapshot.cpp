@@ -41,12 +41,15 @@ void members(Archive& archive, Step& step) {
   archive("reason", step.reason);
   archive("outcomes", step.outcomes);
   archive("gates", step.gates);
+  archive("not_seen", step.not_seen);
   archive("acted", step.acted);
   archive("interrupting", step.interrupting);
   archive("undoing", step.undoing);
   archive("end_unseen", step.end_unseen);
   archive("undo_operation", step.undo_operation);
   archive("undo_attempt", step.undo_attempt);
+  archive("active_ms", step.active_ms);
+  archive("does_not_fit_since", step.does_not_fit_since);
   archive("since", step.since);
   archive("started", step.started);
   archive("ended", step.ended);
@@ -70,6 +73,16 @@ void members(Archive& archive, Move& move) {
   archive("at", move.at);
 }
 
+template <class Archive, class Alert>
+  requires std::is_same_v<std::remove_const_t<Alert>, RunAlert>
+void members(Archive& archive, Alert& alert) {
+  archive("key", alert.key);
+  archive("step", alert.step);
+  archive("reason", alert.reason);
+  archive("at", alert.at);
+  archive("cleared_at", alert.cleared_at);
+}
+
 template <class Archive, class State>
   requires std::is_same_v<std::remove_const_t<State>, RunState>
 void members(Archive& archive, State& run) {
@@ -85,7 +98,6 @@ void members(Archive& archive, State& run) {
   archive("disregarded_nodes", run.disregarded_nodes);
   archive("moves", run.moves);
   archive("alerts", run.alerts);
-  archive("alerted", run.alerted);
   archive("leader", run.leader);
   archive("ended_at", run.ended_at);
 }
@@ -259,6 +271,12 @@ Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::strin
   return std::optional(std::move(state));
 }
 
+/// What somebody else had begun took longer than this run saw.
+bool did_all_of_it(const StepState& step) {
+  const auto memo = detail::parsed_or_empty(step.memo);
+  return !memo.contains("adopted") && !memo.value("resumed", false);
+}
+
 }  // namespace
 
 RunSummary summary_of(const RunState& run) {
@@ -275,11 +293,10 @@ RunSummary summary_of(const RunState& run) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
         const auto& state = run.steps.at(step.id);
-        if (state.status == StepStatus::kDone && state.started && state.ended) {
-          out.durations.push_back(
-              {step.node, step.kind,
-               (state.ended->value() - state.started->value()) / kTicksPerMillisecond,
-               detail::int_parameter(step, "throttlePercent", 100)});
+        if (state.status == StepStatus::kDone && state.attempt > 0 && state.active_ms > 0 &&
+            did_all_of_it(state)) {
+          out.durations.push_back({step.node, step.kind, state.active_ms,
+                                   detail::int_parameter(step, "throttlePercent", 100)});
         }
       }
     }

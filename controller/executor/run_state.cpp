@@ -51,7 +51,18 @@ void put_off(RunState& state, const std::string& id) {
   ++stage.put_off;
 }
 
+/// When the step was last heard of.
+Ticks last_news(const StepState& step) {
+  const auto since = step.since.value_or(Ticks());
+  return std::max(since, step.phase.at);
+}
+
 void set_status(StepState& step, StepStatus status, Ticks at) {
+  if (step.status == StepStatus::kActing && status != StepStatus::kActing && step.since) {
+    // Of a time in which it could not be seen nobody can say that it worked.
+    const auto until = status == StepStatus::kUnknown ? last_news(step) : at;
+    step.active_ms += (until.value() - step.since->value()) / kTicksPerMillisecond;
+  }
   if (step.status != status) {
     step.status = status;
     step.since = at;
@@ -70,6 +81,7 @@ void roll_back(RunState& state, const std::string& id, Ticks at) {
       }
       if (step.status == StepStatus::kDone || step.status == StepStatus::kUndone) {
         step.forgiven = step.attempt;
+        step.active_ms = 0;
       }
       set_status(step, StepStatus::kPending, at);
       step.operation.clear();
@@ -134,6 +146,28 @@ std::string closed_gates(const std::string& before, json now, Ticks at) {
   return now.dump();
 }
 
+template <class Which>
+void clear_alerts(RunState& state, Ticks at, const Which& which) {
+  for (auto& alert : state.alerts) {
+    if (!alert.cleared_at && which(alert)) {
+      alert.cleared_at = at;
+    }
+  }
+}
+
+bool is_of_gate(const RunAlert& alert) {
+  const auto what = std::string_view(alert.key).substr(alert.key.find('/') + 1);
+  return what.starts_with("gate") || what == "not-leader" || what == "fit";
+}
+
+/// What is left to do by hand, also once the run has ended.
+bool is_of_undo(const RunAlert& alert) { return alert.key.ends_with("/undo"); }
+
+bool has_gate_code(const json& gates, std::string_view code) {
+  return std::ranges::any_of(
+      gates, [code](const json& gate) { return gate.value("code", std::string()) == code; });
+}
+
 /// Events about the run as a whole; false: it is none of them.
 bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) {
   const std::string_view type = event.type;
@@ -149,6 +183,7 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
   } else if (type == events::kRunResumed) {
     state.status = RunStatus::kRunning;
     state.reason.clear();
+    clear_alerts(state, event.at, [](const auto& alert) { return alert.key == kResumeAlert; });
   } else if (type == events::kRunCancelling) {
     state.status = RunStatus::kCancelling;
     state.reason = reason;
@@ -161,6 +196,7 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
     }
     state.reason = reason;
     state.ended_at = event.at;
+    clear_alerts(state, event.at, [](const auto& alert) { return !is_of_undo(alert); });
   } else if (type == events::kRunValue) {
     state.values[data.at("name").get<std::string>()] = data.at("value").dump();
   } else if (type == events::kNodeSkipped) {
@@ -187,8 +223,15 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
     state.leader = move.to;
     state.moves.push_back(std::move(move));
   } else if (type == events::kAlert) {
-    state.alerts.push_back(reason);
-    state.alerted.insert(data.value("key", std::string()));
+    state.alerts.push_back({.key = data.value("key", std::string()),
+                            .step = data.value("step", std::string()),
+                            .reason = reason,
+                            .at = event.at,
+                            .cleared_at = {}});
+  } else if (type == events::kAlertCleared) {
+    clear_alerts(state, event.at, [key = data.at("key").get<std::string>()](const auto& alert) {
+      return alert.key == key;
+    });
   } else {
     return false;
   }
@@ -233,10 +276,17 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
   auto& step = found->second;
   const std::string_view type = event.type;
   const auto reason = data.value("reason", std::string());
+  const auto clear_own = [&](const auto& which) {
+    clear_alerts(state, event.at,
+                 [&](const auto& alert) { return alert.step == found->first && which(alert); });
+  };
   if (type == events::kStepWaiting) {
     set_status(step, StepStatus::kWaiting, event.at);
     step.reason = reason;
     step.gates = closed_gates(step.gates, data.value("gates", json::array()), event.at);
+    if (has_gate_code(data.value("gates", json::array()), "does-not-fit")) {
+      step.does_not_fit_since = step.does_not_fit_since.value_or(event.at);
+    }
   } else if (type == events::kStepIntended) {
     set_status(step, StepStatus::kActing, event.at);
     step.gates = "[]";
@@ -244,10 +294,13 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.attempt = data.at("attempt").get<std::int32_t>();
     step.operation = data.at("operation").get<std::string>();
     step.memo = data.at("memo").dump();
+    step.not_seen = data.value("not_seen", json::array()).dump();
     step.acted = false;
     step.interrupting = false;
     step.reason.clear();
     step.started = step.started.value_or(event.at);
+    step.does_not_fit_since.reset();
+    clear_own(is_of_gate);
   } else if (type == events::kStepActed) {
     step.acted = data.at("answer").get<std::string>() == "accepted";
     step.memo = merged(step.memo, data.value("memo", json::object()));
@@ -262,6 +315,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     set_status(step, StepStatus::kActing, event.at);
     step.progress = data.at("progress").dump();
     take_phase(data.at("progress"), event.at, step.phase);
+    step.active_ms -= data.value("unwatched_ms", std::int64_t{0});
     step.memo = merged(step.memo, data.value("memo", json::object()));
     step.reason.clear();
   } else if (type == events::kStepRetry) {
@@ -283,15 +337,18 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.result = data.at("result").dump();
     step.reason.clear();
     step.ended = event.at;
+    clear_own([](const auto&) { return true; });
   } else if (type == events::kStepFailed) {
     set_status(step, StepStatus::kFailed, event.at);
     step.reason = reason;
     step.ended = event.at;
+    clear_own([](const auto& alert) { return !is_of_undo(alert); });
   } else if (type == events::kStepSkipped) {
     step.end_unseen = step.status == StepStatus::kActing || step.status == StepStatus::kUnknown;
     set_status(step, StepStatus::kSkipped, event.at);
     step.reason = reason;
     step.ended = event.at;
+    clear_own([](const auto& alert) { return !is_of_undo(alert); });
   } else if (type == events::kUndoIntended) {
     step.undoing = true;
     step.undo_operation = data.at("operation").get<std::string>();
@@ -300,6 +357,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     set_status(step, StepStatus::kUndone, event.at);
     step.undoing = false;
     step.end_unseen = false;
+    clear_own([](const auto&) { return true; });
   } else if (type == events::kUndoFailed) {
     step.undoing = false;
     step.reason = reason;
@@ -328,6 +386,16 @@ void refresh_waiting(RunState& state) {
 }
 
 }  // namespace
+
+bool RunState::has_open_alert(std::string_view key) const {
+  return std::ranges::any_of(
+      alerts, [key](const RunAlert& alert) { return !alert.cleared_at && alert.key == key; });
+}
+
+std::size_t RunState::open_alerts() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(alerts, [](const RunAlert& alert) { return !alert.cleared_at; }));
+}
 
 std::int32_t RunState::planned_moves() const {
   return static_cast<std::int32_t>(std::ranges::count_if(moves, &LeaderMove::planned));

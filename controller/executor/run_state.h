@@ -84,14 +84,20 @@ struct StepState {
   PhaseSeen phase;              ///< of the same
   std::string reason;           ///< why it waits, is unknown, failed or was skipped
   std::string outcomes =
-      "[]";                   ///< JSON: how earlier attempts ended: {attempt, outcome, reason, at}
-  std::string gates = "[]";   ///< JSON: what a waiting step waits for; since when, for each
+      "[]";                  ///< JSON: how earlier attempts ended: {attempt, outcome, reason, at}
+  std::string gates = "[]";  ///< JSON: what a waiting step waits for; since when, for each
+  /// JSON: gates that were open at the newest intent since they could not be looked at.
+  std::string not_seen = "[]";
   bool acted = false;         ///< the newest intent was answered
   bool interrupting = false;  ///< we asked it to stop
   bool undoing = false;       ///< its undo is intended and not yet seen done
   bool end_unseen = false;    ///< its node was skipped before what it began was seen to end
   std::string undo_operation;
   std::int32_t undo_attempt = 0;
+  /// How long it has been seen at work, over all attempts; its present one not among them.
+  std::int64_t active_ms = 0;
+  /// Since when it has not fitted into what is left of its hours.
+  std::optional<Ticks> does_not_fit_since;
   std::optional<Ticks> since;  ///< start of the present state
   std::optional<Ticks> started;
   std::optional<Ticks> ended;
@@ -117,6 +123,18 @@ struct LeaderMove {
   Ticks at;
 };
 
+/// Key of the alert that a run could not be resumed with its cluster.
+inline constexpr std::string_view kResumeAlert = "/resume";
+
+/// Something a person should see to.
+struct RunAlert {
+  std::string key;   ///< "<step>/<what>": while one with this key is open, no other is raised
+  std::string step;  ///< empty: the run
+  std::string reason;
+  Ticks at;
+  std::optional<Ticks> cleared_at;  ///< what it told of is over; nullopt: it is not
+};
+
 /// What the events of one run add up to.
 struct RunState {
   std::string id;
@@ -137,14 +155,15 @@ struct RunState {
   /// decided so.
   std::set<std::string> disregarded_nodes;
   std::vector<LeaderMove> moves;
-  std::vector<std::string> alerts;
-  std::set<std::string> alerted;  ///< "step/what", so that each alert comes once
-  std::string leader;             ///< name of the node that was last seen settled as leader
+  std::vector<RunAlert> alerts;  ///< oldest first
+  std::string leader;            ///< name of the node that was last seen settled as leader
   Revision revision;
   Ticks started_at;
   std::optional<Ticks> ended_at;
 
   [[nodiscard]] std::int32_t planned_moves() const;
+  [[nodiscard]] bool has_open_alert(std::string_view key) const;
+  [[nodiscard]] std::size_t open_alerts() const;
 };
 
 /// Folds one event in. Errors: kCorruption (an event that no run of ours writes).

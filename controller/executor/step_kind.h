@@ -33,6 +33,7 @@ struct StepContext {
   std::string run;
   ControllerEpoch epoch;
   std::shared_ptr<Peers> peers;
+  std::string not_seen = "[]";  ///< JSON: gates that were open since they could not be looked at
   Ticks now;
   /// Since the step took its present state: what waiting is measured by. Not by `now`, which may
   /// be set back or forward at any time.

@@ -66,6 +66,7 @@ class OfflineScavengeStep final : public StepKind {
     memo["position"] = position;
     if (!memo.contains("bytesBefore")) {
       memo["bytesBefore"] = facts.database_bytes;
+      memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
     }
     co_return ready(memo);
   }

@@ -107,6 +107,7 @@ class ScavengeStep final : public StepKind {
     // Of the first attempt: one that resumes finds the chunks rewritten already.
     if (!memo.contains("bytesBefore")) {
       memo["bytesBefore"] = facts.database_bytes;
+      memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
     }
     if (makes) {
       if (!memo.contains("latestBefore")) {

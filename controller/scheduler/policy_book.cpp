@@ -154,6 +154,19 @@ WindowRules PolicyBook::rules(const ClusterConfig& cluster, std::string_view pol
   return out;
 }
 
+WindowRules PolicyBook::rules(const ClusterConfig& cluster, const SchedulePolicy& policy) const {
+  WindowRules out;
+  append_windows(policy.windows.allow, policy.name, out.allow);
+  append_windows(policy.windows.deny, policy.name, out.deny);
+  for (const auto& [name, entry] : entries_) {
+    if (entry.stored && !entry.removed && name != policy.name && entry.stored->policy.enabled &&
+        entry.stored->policy.selects(cluster)) {
+      append_windows(entry.stored->policy.windows.deny, name, out.deny);
+    }
+  }
+  return out;
+}
+
 std::optional<planner::Hours> PolicyBook::hours(const ClusterConfig& cluster,
                                                 std::string_view policy, Ticks now) const {
   const auto instant = to_instant(now);

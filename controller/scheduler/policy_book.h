@@ -60,6 +60,8 @@ class PolicyBook final : public WorkingHours {
 
   /// The windows that hold for runs of `policy` on `cluster`.
   [[nodiscard]] WindowRules rules(const ClusterConfig& cluster, std::string_view policy) const;
+  /// The same of a policy that is not applied yet, or not in this form.
+  [[nodiscard]] WindowRules rules(const ClusterConfig& cluster, const SchedulePolicy& policy) const;
   [[nodiscard]] std::optional<planner::Hours> hours(const ClusterConfig& cluster,
                                                     std::string_view policy,
                                                     Ticks now) const override;

@@ -82,11 +82,6 @@ std::string to_text(const std::vector<PolicyProblem>& problems);
 std::expected<SchedulePolicy, std::vector<PolicyProblem>> parse_schedule_policy(
     std::string_view yaml, const planner::Policy& defaults = {});
 
-/// Refuses a policy whose windows can never hold its expected duration, with the arithmetic; looks
-/// 366 days ahead of `now`. What is allowed but worth knowing comes back as notes.
-std::expected<std::vector<std::string>, std::vector<PolicyProblem>> admit(
-    const SchedulePolicy& policy, Instant now);
-
 /// For the API and for comparing: everything, defaults filled in.
 nlohmann::json to_json(const SchedulePolicy& policy);
 

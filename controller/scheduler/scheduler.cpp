@@ -139,6 +139,11 @@ struct Scheduler::Impl {
     retry.reason = std::move(reason);
   }
 
+  [[nodiscard]] bool may_retry(const Key& key) const {
+    const auto retry = retries.find(key);
+    return retry == retries.end() || parts.network.clock.monotonic() >= retry->second.at;
+  }
+
   [[nodiscard]] DueBlock block(const Key& key, const ClusterConfig& cluster) const {
     DueBlock out;
     for (const auto& run : parts.runs.active_runs(cluster.name)) {
@@ -301,7 +306,10 @@ struct Scheduler::Impl {
     }
     const auto resumed =
         co_await self->parts.runs.resume_cluster(task->key.second, "the pause's end");
-    if (!resumed && !self->stopping) {
+    if (resumed) {
+      self->retries.erase(task->key);
+    } else if (!self->stopping) {
+      self->retry_later(task->key, resumed.error().message);
       self->parts.network.log.warning(
           "a pause could not be ended",
           {{"cluster", task->key.second}, {"reason", resumed.error().message}});
@@ -366,8 +374,10 @@ struct Scheduler::Impl {
     const auto policies = parts.book.list();
     for (const auto& cluster : parts.registry.list()) {
       const Key end_of_pause{"", cluster.name};
-      if (cluster.paused && cluster.pause_until && now() >= *cluster.pause_until &&
-          !has_task(end_of_pause)) {
+      const bool pause_is_over =
+          cluster.paused ? cluster.pause_until && now() >= *cluster.pause_until
+                         : parts.runs.has_run_to_resume(cluster.name) && may_retry(end_of_pause);
+      if (pause_is_over && !has_task(end_of_pause)) {
         turn.push_back(std::make_shared<Task>(end_of_pause, std::nullopt, Instant()));
       }
       for (const auto& stored : policies) {

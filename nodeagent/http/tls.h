@@ -45,6 +45,8 @@ struct CertificateInfo {
   std::vector<std::string> uris{};  ///< among the subject's alternative names
   std::string not_before{};         ///< ISO 8601, UTC
   std::string not_after{};
+  /// Of one that was served: those it was shown with, up to a root where that was among them.
+  std::vector<CertificateInfo> issuers{};
 };
 
 /// The certificates of a file, in its order: of a node's, leaf first. Errors as TlsContext.

@@ -21,6 +21,8 @@ struct Look {
 
 GateState closed(std::string_view gate, std::string code, std::string node, std::string reason,
                  std::string hint);
+/// What the gate would look at cannot be seen, and work is not held back for it.
+GateState not_seen(std::string_view gate, std::string node, std::string reason);
 GateState measured(GateState state, std::string value, std::string limit);
 /// Up enough to count for the quorum.
 inline bool is_up(const NodeSnapshot& node) { return node.answered && node.alive; }

@@ -29,19 +29,27 @@ void clocks(const Look& look, States& out) {
 void certificates(const Look& look, States& out) {
   const auto needed =
       look.snapshot.taken_at.value() + (look.lasts_ms + look.gate.limit) * kTicksPerMillisecond;
+  const auto judge = [&](const NodeSnapshot& node, const std::string& what, Ticks not_after) {
+    if (not_after.value() >= needed) {
+      return;
+    }
+    const bool over = not_after < look.snapshot.taken_at;
+    out.push_back(measured(
+        closed(look.gate.name, over ? "certificate-expired" : "certificate-expires", node.name,
+               fmt::format("{} {} at {}; it is needed until {}", what, over ? "expired" : "expires",
+                           format_ticks(not_after), format_ticks(Ticks(needed))),
+               "renew it and reload, then go on"),
+        "until " + format_ticks(not_after), "until " + format_ticks(Ticks(needed))));
+  };
   for (const auto& node : look.snapshot.nodes) {
     for (const auto& certificate : node.certificates) {
-      if (certificate.not_after.value() >= needed) {
-        continue;
+      judge(node, fmt::format("the certificate of its {}", certificate.of), certificate.not_after);
+      if (!certificate.issuer.empty()) {
+        judge(node,
+              fmt::format("{}, which vouches for the certificate of its {},", certificate.issuer,
+                          certificate.of),
+              certificate.issuer_not_after);
       }
-      const bool over = certificate.not_after < look.snapshot.taken_at;
-      out.push_back(measured(
-          closed(look.gate.name, over ? "certificate-expired" : "certificate-expires", node.name,
-                 fmt::format("the certificate of its {} {} at {}; it is needed until {}",
-                             certificate.of, over ? "expired" : "expires",
-                             format_ticks(certificate.not_after), format_ticks(Ticks(needed))),
-                 "renew it and reload, then go on"),
-          "until " + format_ticks(certificate.not_after), "until " + format_ticks(Ticks(needed))));
     }
   }
 }

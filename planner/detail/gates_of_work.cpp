@@ -99,7 +99,13 @@ void no_other_work(const Look& look, States& out) {
 
 void index_idle(const Look& look, States& out) {
   const auto* node = look.node;
-  if (node != nullptr && is_up(*node) && node->index_merging.value_or(false)) {
+  if (node != nullptr && is_up(*node) && !node->index_merging) {
+    out.push_back(not_seen(look.gate.name, node->name,
+                           "whether its index is being merged cannot be seen: it has no /metrics, "
+                           "or they do not tell"));
+    return;
+  }
+  if (node != nullptr && is_up(*node) && *node->index_merging) {
     out.push_back(measured(closed(look.gate.name, "index-merging", node->name,
                                   "its index is being merged", "wait until it ends"),
                            "merging", "idle"));
@@ -108,8 +114,13 @@ void index_idle(const Look& look, States& out) {
 
 void disk(const Look& look, States& out) {
   const auto* node = look.node;
-  if (node == nullptr || !node->agent || node->agent->disk_free < 0) {
-    return;  // cannot be seen, so nothing is claimed
+  if (node == nullptr || !node->agent) {
+    return;  // the plan's notes say what is not seen without an agent
+  }
+  if (node->agent->disk_free < 0) {
+    out.push_back(
+        not_seen(look.gate.name, node->name, "how much of its disk is free cannot be seen"));
+    return;
   }
   const auto& facts = *node->agent;
   // A rewritten chunk needs the size of the largest file beside it, a merged one a whole chunk.

@@ -11,6 +11,7 @@
 #include "planner/detail/scavenge_refusals.h"
 #include "planner/detail/scavenge_stage.h"
 #include "planner/detail/text.h"
+#include "planner/gates.h"
 
 namespace verger::planner::detail {
 namespace {
@@ -71,6 +72,16 @@ class Strategies {
           fmt::format("no agent on {}: which scavenge point it reaches is not seen, its digest is "
                       "not compared, and older controllers are not fenced off there",
                       fmt::join(blind, ", ")));
+    }
+    for (const auto* node : order_.included()) {
+      for (const auto& gate : order_.scavenge_gates(*node)) {
+        for (const auto& state : evaluate(gate, order_.snapshot, node)) {
+          if (state.verdict == GateVerdict::kOpen && !state.reason.empty()) {
+            plan_.notes.push_back(
+                fmt::format("{}: {} (gate {})", node->name, state.reason, state.gate));
+          }
+        }
+      }
     }
     if (!order_.includes_leader()) {
       plan_.notes.push_back("the leader is left out; scavenge it later, or its log stays as it is");

@@ -75,6 +75,7 @@ void ScavengeOrder::list_gates() {
   resign_gates.push_back({"nobody-scavenges", 0});
   resign_gates.push_back({"leader-settled", policy.election_settle_ms});
   replica_gates_ = std::move(cluster_gates);
+  replica_gates_.push_back({"leader-settled", policy.election_settle_ms});
   replica_gates_.push_back({"auto-scavenge-off", 0});
   replica_gates_.push_back(
       {policy.foreign == ForeignRule::kAdopt ? "others-idle" : "nobody-scavenges", 0});

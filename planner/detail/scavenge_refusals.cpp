@@ -81,7 +81,7 @@ class Refusing {
         policy().election_settle_ms < 0 || policy().leader_hold_ms < 0 ||
         policy().scavenge_deadline_ms <= 0 || policy().move_deadline_ms <= 0 ||
         policy().digest_deadline_ms <= 0 || policy().undo_deadline_ms <= 0 ||
-        policy().gate_deadline_ms <= 0 || policy().clock_skew_limit_ms < 0 ||
+        policy().gate_deadline_ms < 0 || policy().clock_skew_limit_ms < 0 ||
         policy().certificate_margin_ms < 0) {
       refuse("policy-invalid", "", "a limit is negative, or a deadline is not above 0",
              "correct the policy");
@@ -173,9 +173,10 @@ class Refusing {
     }
     for (const auto* node : nodes) {
       for (const auto& gate : order_.scavenge_gates(*node)) {
-        if (gate.name == "not-leader" ||   // the order takes care of it
-            gate.name == "hours" ||        // a plan may be made at any time
-            gate.name == "others-idle" ||  // what runs now is adopted at its turn
+        if (gate.name == "not-leader" ||      // the order takes care of it
+            gate.name == "hours" ||           // a plan may be made at any time
+            gate.name == "leader-settled" ||  // so long has nobody looked, perhaps
+            gate.name == "others-idle" ||     // what runs now is adopted at its turn
             (is_cluster_wide(gate) && node != nodes.front()) ||
             (gate.name == "quorum-margin" && margin_everywhere) ||
             (gate.name == "voters-alive" && node != nodes.front() && !node->read_only_replica)) {

@@ -60,11 +60,15 @@ struct Run {
     int failures = 0;
     Monotonic until{};
   };
-  std::map<std::string, BackOff> back_off;         ///< by step
-  std::map<std::string, Monotonic> waiting_since;  ///< by step
-  std::map<std::string, Monotonic> silent_since;   ///< by node
-  bool in_trouble = false;                         ///< an event could not be journaled
-  bool group_failed = false;                       ///< steps beside it must not start
+  std::map<std::string, BackOff> back_off;  ///< by step
+  /// Of the gates that a step waits for, since when each has been closed; by step, then by the key
+  /// of its alert.
+  std::map<std::string, std::map<std::string, Monotonic>> closed_since;
+  std::set<std::string> watched;                  ///< steps that this process began or looked at
+  std::map<std::string, std::string> logged;      ///< by what it is about: what was logged last
+  std::map<std::string, Monotonic> silent_since;  ///< by node
+  bool in_trouble = false;                        ///< an event could not be journaled
+  bool group_failed = false;                      ///< steps beside it must not start
 
   Monotonic deadlines_stopped_until{};  ///< end of the last time in which none ran
 

@@ -65,12 +65,19 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> pause_point();
 
   // step_begin.cpp: gates, permits, intent, act
+  struct Fit {
+    std::string problem{};  ///< why it is not begun in what is left of its hours; empty: it fits
+    bool never = false;     ///< nor would it have fitted into all of them
+  };
   struct ClosedGates {
     std::string reason{};  ///< of all that are closed; empty: none is
     nlohmann::json gates = nlohmann::json::array();
     bool only_hours = true;
     /// The node's turn comes after the others' instead; then nothing else is said.
     bool put_off = false;
+    Fit fit{};
+    /// Open ones that could not be looked at.
+    nlohmann::json not_seen = nlohmann::json::array();
     void add(const planner::GateState& state);
   };
   /// Keeps a step that scavenges or moves the leader back while something may run on a node that
@@ -92,9 +99,15 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> wait_for_hours(const planner::Step& step,
                                       std::optional<planner::Hours> seen);
   void tell_waiting(const planner::Step& step, const std::string& reason, nlohmann::json gates);
-  /// Why a step that cannot be interrupted is not begun in what is left of its hours; or empty.
-  [[nodiscard]] std::string does_not_fit(const planner::Stage& stage, const planner::Step& step,
-                                         const StepContext& context) const;
+  /// Raises an alert for each gate that has been closed for too long, and clears those of gates
+  /// that are open.
+  void track_closed_gates(const planner::Step& step, const std::string& reason,
+                          const nlohmann::json& gates);
+  /// The same of a step that does not fit into its hours.
+  void track_fit(const planner::Step& step, const ClosedGates& closed);
+  /// Of a step that cannot be interrupted.
+  [[nodiscard]] Fit fit(const planner::Stage& stage, const planner::Step& step,
+                        const StepContext& context) const;
   /// For the attempt in the context's state, at all agents; of a step that only brings its node
   /// back to how it was, at its own node's agent alone. With a time of 0 it is revoked.
   net::awaitable<Result<void>> permit(StepContext context, std::chrono::milliseconds valid_for);
@@ -108,6 +121,8 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   // step_watch.cpp: looks until the intent is known to have ended one way or the other
   net::awaitable<std::optional<StepEnd>> watch_step(const planner::Stage& stage,
                                                     const planner::Step& step);
+  /// Before the first look of this process.
+  void note_unwatched(const planner::Step& step);
   /// Each journals `news` too.
   void tell_progress(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
   void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
@@ -141,6 +156,10 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   void record(std::string_view type, nlohmann::json data);
   void record_all(std::vector<RunEvent> events);
   void alert_once(std::string_view step, std::string_view what, std::string reason);
+  /// What the alert told of is over.
+  void clear_alert(const std::string& key);
+  /// False: the same was logged of it the last time.
+  bool is_news(const std::string& what, const std::string& text);
   /// Tells a person of a node that has been silent for minutes, such as one that crashed in
   /// resigning and that nothing starts again.
   void track_silence(const planner::ClusterSnapshot& snapshot);

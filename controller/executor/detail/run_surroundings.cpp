@@ -161,6 +161,7 @@ void RunDriver::track_silence(const planner::ClusterSnapshot& snapshot) {
   for (const auto& node : snapshot.nodes) {
     if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
       run_->silent_since.erase(node.name);
+      clear_alert(fmt::format("/silent-{}", node.name));
       continue;
     }
     const auto since = run_->silent_since.try_emplace(node.name, monotonic()).first->second;
@@ -176,11 +177,22 @@ void RunDriver::track_silence(const planner::ClusterSnapshot& snapshot) {
 
 void RunDriver::alert_once(std::string_view step, std::string_view what, std::string reason) {
   auto key = fmt::format("{}/{}", step, what);
-  if (run_->state.alerted.contains(key)) {
+  if (run_->state.has_open_alert(key)) {
     return;
   }
   core_->parts.network.log.warning(reason, {{"run", run_->state.id}, {"step", std::string(step)}});
   record(events::kAlert, {{"step", step}, {"key", std::move(key)}, {"reason", std::move(reason)}});
+}
+
+void RunDriver::clear_alert(const std::string& key) {
+  if (run_->state.has_open_alert(key) && !has_ended(run_->state.status)) {
+    record(events::kAlertCleared, {{"key", key}});
+  }
+}
+
+bool RunDriver::is_news(const std::string& what, const std::string& text) {
+  auto& logged = run_->logged[what];
+  return std::exchange(logged, text) != text;
 }
 
 StepKind& RunDriver::kind_of(const planner::Step& step) const {

@@ -35,17 +35,19 @@ std::string_view to_string(ActAnswer::Kind kind) {
   return "unknown";
 }
 
-/// How long the oldest of the gates has been closed that hold the step up, its hours not among
-/// them.
-std::chrono::milliseconds closed_for(const std::string& gates, Ticks now) {
-  std::int64_t oldest = now.value();
-  for (const auto& gate : json::parse(gates, nullptr, false)) {
-    const auto since = gate.is_object() && gate.value("gate", std::string()) != "hours"
-                           ? parse_ticks(gate.value("since", std::string()))
-                           : Result<Ticks>(now);
-    oldest = std::min(oldest, since ? since->value() : now.value());
-  }
-  return std::chrono::milliseconds((now.value() - oldest) / kTicksPerMillisecond);
+/// How long the gate has been closed, as far as the journal knows.
+std::chrono::milliseconds closed_for(const json& gate, Ticks now) {
+  const auto since = parse_ticks(gate.value("since", std::string()));
+  return std::chrono::milliseconds(
+      since ? std::max<std::int64_t>(now.value() - since->value(), 0) / kTicksPerMillisecond : 0);
+}
+
+/// "90 s", "5 min", "24 h"
+std::string length_text(std::chrono::milliseconds time) {
+  const auto seconds = time.count() / 1000;
+  return seconds < 120     ? fmt::format("{} s", seconds)
+         : seconds < 7'200 ? fmt::format("{} min", seconds / 60)
+                           : fmt::format("{} h", seconds / 3'600);
 }
 
 /// While nothing but its hours holds a step back, the cluster is looked at only now and then: for
@@ -65,33 +67,45 @@ std::chrono::milliseconds until_asked_again(const std::optional<planner::Hours>&
 
 }  // namespace
 
-std::string RunDriver::does_not_fit(const planner::Stage& stage, const planner::Step& step,
-                                    const StepContext& context) const {
+RunDriver::Fit RunDriver::fit(const planner::Stage& stage, const planner::Step& step,
+                              const StepContext& context) const {
   const auto& hours = context.snapshot.hours;
   if (!hours || !hours->open || !hours->until ||
       std::ranges::find(step.gates, "hours", &planner::Gate::name) == step.gates.end() ||
       kind_of(step).can_interrupt(context, Interrupt::kHours)) {
-    return "";
+    return {};
   }
   // A stage that undoes all is one piece of work: its first step needs room for the rest.
   std::int64_t needs = 0;
   bool from_here = false;
+  bool known = true;
   for (const auto& group : stage.groups) {
     std::int64_t longest = 0;
     for (const auto& each : group) {
       from_here = from_here || &each == &step;
       if (from_here && (&each == &step || stage.on_failure == planner::FailureRule::kUndoAll)) {
         longest = std::max(longest, each.expected.high_ms);
+        known = known && each.expected.is_known();
       }
     }
     needs += longest;
   }
-  const auto left = (hours->until->value() - context.now.value()) / kTicksPerMillisecond;
-  if (needs <= left) {
-    return "";
+  const auto closes = format_ticks(*hours->until);
+  if (!known) {
+    return {.problem = fmt::format("how long it takes is not known, it cannot be interrupted, and "
+                                   "the window closes at {}; let it be interrupted (on_close: "
+                                   "stop), or run it once without windows",
+                                   closes),
+            .never = true};
   }
-  return fmt::format("up to {} s are expected, it cannot be interrupted, and its hours end at {}",
-                     (needs + 999) / 1000, format_ticks(*hours->until));
+  const auto until = hours->until->value();
+  if (needs <= (until - context.now.value()) / kTicksPerMillisecond) {
+    return {};
+  }
+  return {.problem = fmt::format("up to {} are expected, it cannot be interrupted, and the window "
+                                 "closes at {}",
+                                 length_text(std::chrono::milliseconds(needs + 999)), closes),
+          .never = needs > (until - hours->since.value()) / kTicksPerMillisecond};
 }
 
 void RunDriver::tell_waiting(const planner::Step& step, const std::string& reason, json gates) {
@@ -106,7 +120,7 @@ void RunDriver::tell_waiting(const planner::Step& step, const std::string& reaso
 net::awaitable<void> RunDriver::wait_for_hours(const planner::Step& step,
                                                std::optional<planner::Hours> seen) {
   const auto began = monotonic();
-  run_->waiting_since.erase(step.id);
+  run_->closed_since.erase(step.id);
   do {
     co_await nap(std::max(poll(), until_asked_again(seen, core_->parts.network.clock.now())));
   } while (monotonic() - began < kLookWhileClosed && hours(cluster()) == seen && !cancelling() &&
@@ -114,21 +128,67 @@ net::awaitable<void> RunDriver::wait_for_hours(const planner::Step& step,
   run_->stop_deadlines(began, monotonic());
 }
 
+void RunDriver::track_closed_gates(const planner::Step& step, const std::string& reason,
+                                   const json& gates) {
+  const auto now = core_->parts.network.clock.now();
+  const auto& policy = run_->state.plan->policy.scavenge;
+  auto known = std::exchange(run_->closed_since[step.id], {});
+  auto& closed = run_->closed_since[step.id];
+  const auto track = [&](const std::string& gate, const std::string& node, const std::string& why,
+                         std::chrono::milliseconds age) {
+    auto what = fmt::format("gate:{}:{}", gate, node);
+    const auto before = known.find(what);
+    // Before this controller's start there may have been another.
+    const auto since = before == known.end() ? monotonic() - age : before->second;
+    closed[what] = since;
+    const std::chrono::milliseconds limit(planner::alert_after_ms(gate, policy));
+    if (monotonic() - since >= limit) {
+      alert_once(step.id, what,
+                 fmt::format("{} has waited for {}: {}{}{}; `verger run skip` leaves the node out",
+                             step.id, length_text(limit), node, node.empty() ? "" : ": ", why));
+    }
+  };
+  for (const auto& gate : gates) {
+    const auto name = gate.value("gate", std::string());
+    if (name != "hours") {
+      track(name, gate.value("node", std::string()), gate.value("reason", std::string()),
+            closed_for(gate, now));
+    }
+  }
+  if (gates.empty()) {
+    track("", "", reason, in_state(step, now));
+  }
+  const auto prefix = step.id + "/gate";
+  const auto alerts = run_->state.alerts;
+  for (const auto& alert : alerts) {
+    if (!alert.cleared_at && alert.key.starts_with(prefix) &&
+        !closed.contains(alert.key.substr(step.id.size() + 1))) {
+      clear_alert(alert.key);
+    }
+  }
+}
+
+void RunDriver::track_fit(const planner::Step& step, const ClosedGates& closed) {
+  track_closed_gates(step, closed.reason, closed.gates);
+  const auto& since = state_of(step).does_not_fit_since;
+  if (closed.fit.problem.empty() || !since) {
+    return;
+  }
+  const auto waited = core_->parts.network.clock.now().value() - since->value();
+  const auto limit = planner::alert_after_ms("does-not-fit", run_->state.plan->policy.scavenge);
+  if (closed.fit.never || waited / kTicksPerMillisecond >= limit) {
+    alert_once(step.id, "fit",
+               fmt::format("{} does not fit into its hours: {}; `verger run skip` leaves the node "
+                           "out",
+                           step.id, closed.fit.problem));
+  }
+}
+
 net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
                                               const planner::Step& step, std::string reason,
                                               json gates) {
   tell_waiting(step, reason, std::move(gates));
-  auto [since, is_new] = run_->waiting_since.try_emplace(step.id, monotonic());
-  if (is_new) {
-    // Before this controller's start there may have been another.
-    since->second -= closed_for(state_of(step).gates, core_->parts.network.clock.now());
-  }
-  const auto limit = run_->state.plan->policy.scavenge.gate_deadline_ms;
-  if (monotonic() - since->second >= std::chrono::milliseconds(limit)) {
-    alert_once(step.id, "gate",
-               fmt::format("{} has waited for {} ms: {}; `verger run skip` leaves the node out",
-                           step.id, limit, reason));
-  }
+  track_closed_gates(step, reason, parsed(state_of(step).gates));
   if (past_deadline(stage, step, "waiting")) {
     record(events::kStepFailed, {{"step", step.id},
                                  {"code", "deadline"},
@@ -246,6 +306,10 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
   for (const auto& gate : step.gates) {
     for (const auto& state :
          planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms)) {
+      if (state.verdict == planner::GateVerdict::kOpen && !state.reason.empty()) {
+        closed.not_seen.push_back(
+            {{"gate", state.gate}, {"node", state.node}, {"reason", state.reason}});
+      }
       if (state.verdict == planner::GateVerdict::kOpen ||
           context.skipped_nodes.contains(state.node)) {
         continue;
@@ -270,7 +334,8 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
     hours.gate = "hours";
     hours.code = "does-not-fit";
     hours.node = step.node;
-    hours.reason = does_not_fit(stage, step, context);
+    closed.fit = fit(stage, step, context);
+    hours.reason = closed.fit.problem;
     if (!hours.reason.empty()) {
       closed.add(hours);
     }
@@ -296,7 +361,8 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
       co_return StepEnd::kClosed;
     }
     if (closed.only_hours) {
-      tell_waiting(step, closed.reason, std::move(closed.gates));
+      tell_waiting(step, closed.reason, closed.gates);
+      track_fit(step, closed);
       co_await wait_for_hours(step, std::move(context.snapshot.hours));
     } else {
       co_await wait_for_gate(stage, step, std::move(closed.reason), std::move(closed.gates));
@@ -334,6 +400,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
     co_return StepEnd::kFailed;
   }
   context.state.memo = readiness.note;
+  context.not_seen = closed.not_seen.dump();
   co_return co_await act(stage, step, std::move(context), false);
 }
 
@@ -365,8 +432,10 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
     record(events::kStepIntended, {{"step", step.id},
                                    {"operation", context.state.operation},
                                    {"attempt", context.state.attempt},
-                                   {"memo", parsed(context.state.memo)}});
-    run_->waiting_since.erase(step.id);
+                                   {"memo", parsed(context.state.memo)},
+                                   {"not_seen", parsed(context.not_seen)}});
+    run_->closed_since.erase(step.id);
+    run_->watched.insert(step.id);
   }
   failpoint(step, "after-intent");
   context.state = state_of(step);
@@ -418,8 +487,10 @@ net::awaitable<bool> RunDriver::give_up_intent(const planner::Step& step, StepCo
   // Where it was sent before, it may still be under way: first the permit goes.
   const auto revoked = co_await permit(context, std::chrono::milliseconds(0));
   if (!revoked) {
-    core_->parts.network.log.warning("a permit could not be taken back",
-                                     {{"step", step.id}, {"reason", revoked.error().message}});
+    if (is_news("revoke " + step.id, revoked.error().message)) {
+      core_->parts.network.log.warning("a permit could not be revoked",
+                                       {{"step", step.id}, {"reason", revoked.error().message}});
+    }
     co_return false;
   }
   record(events::kStepRetry,

@@ -110,7 +110,7 @@ net::awaitable<void> RunDriver::pause_point() {
   }
   if (paused) {
     run_->stop_deadlines(began, monotonic());
-    run_->waiting_since.clear();
+    run_->closed_since.clear();
   }
 }
 

@@ -167,7 +167,10 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
       break;
     case api::OperationState::kUnknown:
       news.kind = OperationNews::Kind::kUnknown;
-      news.note = "the agent does not know yet what its node did";
+      // Its own reason says what to do: "the server is stopped and does not start: ...".
+      if (news.note.empty()) {
+        news.note = "the agent does not know yet what its node did";
+      }
       break;
     case api::OperationState::kDone:
       news.kind = OperationNews::Kind::kDone;

@@ -28,6 +28,11 @@ bool ends_intent(Verdict::Kind kind) {
   return false;
 }
 
+/// What cannot be seen is looked for ever more seldom, down to every so many times the usual.
+constexpr int kSlowestLook = 10;
+/// A controller that is away for less was not missed.
+constexpr std::chrono::minutes kUnwatchedAtLeast{1};
+
 RunEvent new_event(std::string_view type, json data) {
   return {std::string(type), std::move(data)};
 }
@@ -70,6 +75,24 @@ void RunDriver::tell_unknown(const planner::Step& step, const Verdict& verdict,
   }
 }
 
+void RunDriver::note_unwatched(const planner::Step& step) {
+  const auto& state = state_of(step);
+  if (!run_->watched.insert(step.id).second || state.status != StepStatus::kActing) {
+    return;
+  }
+  // Another controller saw it last. Whether it worked since then nobody knows: its duration must
+  // not count that time.
+  const auto last = std::max(state.since.value_or(Ticks()), state.phase.at);
+  const auto gone =
+      (core_->parts.network.clock.now().value() - last.value()) / kTicksPerMillisecond;
+  if (std::chrono::milliseconds(gone) >= kUnwatchedAtLeast) {
+    record(events::kStepProgress, {{"step", step.id},
+                                   {"progress", parsed(state.progress)},
+                                   {"memo", json::object()},
+                                   {"unwatched_ms", gone}});
+  }
+}
+
 net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const planner::Step& step,
                                           StepContext context) {
   if (cancelling() || is_skipped(step) || pausing()) {
@@ -88,7 +111,8 @@ net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const pla
 net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stage& stage,
                                                              const planner::Step& step) {
   auto& kind = kind_of(step);
-  for (;;) {
+  note_unwatched(step);
+  for (int unknown = 0;;) {
     auto context = context_of(step, co_await watch(step));
     auto verdict = co_await kind.observe(context);
     check();
@@ -156,9 +180,10 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
               {"reason", fmt::format("deadline passed; {}", state_of(step).reason)}});
       co_return StepEnd::kFailed;
     }
+    unknown = verdict.kind == Verdict::Kind::kUnknown ? unknown + 1 : 0;
     if (verdict.kind != Verdict::Kind::kNotArrived) {
       co_await interrupt_if_wanted(step, context_of(step, std::move(context.snapshot)));
-      co_await nap(poll());
+      co_await nap(poll() * std::clamp(unknown, 1, kSlowestLook));
     }
   }
 }

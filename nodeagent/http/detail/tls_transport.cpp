@@ -266,6 +266,11 @@ net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor 
                     fmt::format("{}: TLS handshake: {}", from.url(),
                                 error ? error.message() : "no certificate was shown")};
   }
+  // The leaf is the first of them.
+  const auto* shown = SSL_get_peer_cert_chain(probe->stream.native_handle());
+  for (int i = 1; shown != nullptr && i < sk_X509_num(shown); ++i) {
+    probe->seen.issuers.push_back(describe(sk_X509_value(shown, i)));
+  }
   co_return probe->seen;
 }
 

@@ -239,7 +239,7 @@ void Judge::started(const std::string& node, bool foreign) {
   for (const auto& other : site_.model().hosts()) {
     const auto* process = site_.model().node(other);
     if (other != node && process != nullptr && process->running() && !process->running()->foreign &&
-        !skipped_nodes_.contains(other) && site_.has_agents()) {
+        site_.has_agents()) {
       violation(fmt::format("{} and {} are scavenged at the same time", other, node));
     }
   }

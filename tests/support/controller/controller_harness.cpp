@@ -65,7 +65,8 @@ Network ControllerHarness::network() {
           .credentials = credentials_,
           .log = null_log(),
           .request_deadline = std::chrono::seconds(2),
-          .served_certificate = served_certificate};
+          .served_certificate = served_certificate,
+          .roots_of = [this](const std::string&) { return roots; }};
 }
 
 void ControllerHarness::crash() {
@@ -124,6 +125,14 @@ bool ControllerHarness::run_to_end(std::string_view run, std::chrono::millisecon
 
 RunState ControllerHarness::state(std::string_view run) const {
   return *must(executor->find_run(run));
+}
+
+std::vector<std::string> ControllerHarness::alerts(std::string_view run) const {
+  std::vector<std::string> out;
+  for (const auto& alert : state(run).alerts) {
+    out.push_back(alert.reason);
+  }
+  return out;
 }
 
 std::vector<std::string> ControllerHarness::events(std::string_view run,

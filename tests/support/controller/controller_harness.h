@@ -40,6 +40,8 @@ class ControllerHarness {
     return std::move(result->value());
   }
   [[nodiscard]] controller::RunState state(std::string_view run) const;
+  /// What the run's alerts say; those that were cleared are among them.
+  [[nodiscard]] std::vector<std::string> alerts(std::string_view run) const;
   /// Types of a run's events, or of those about one step.
   [[nodiscard]] std::vector<std::string> events(std::string_view run,
                                                 std::string_view step = "") const;
@@ -69,6 +71,7 @@ class ControllerHarness {
   http::Client* client = nullptr;
   /// Set before boot(), with `scheme` "https": who looks at certificates.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
+  std::vector<http::CertificateInfo> roots;  ///< that the cluster's certificates are trusted by
   std::string scheme = "http";
   /// Set before boot(): more kinds, for the tests.
   std::function<void(controller::StepKinds&)> more_kinds;

@@ -69,12 +69,12 @@ TEST_F(ConcurrentScavenge, APauseMovesTheDeadlineOnceForAllOfThem) {
   }));
   ASSERT_TRUE(harness_->executor->pause(run, "me", "").has_value());
   harness_->run_until([] { return false; }, std::chrono::seconds(200));
-  EXPECT_TRUE(harness_->state(run).alerts.empty());
+  EXPECT_TRUE(harness_->alerts(run).empty());
   cluster.scavenge_takes = std::chrono::hours(1);
   ASSERT_TRUE(harness_->wait_for(harness_->executor->resume(run, "me")).has_value());
   harness_->run_until([] { return false; }, std::chrono::seconds(110));
-  ASSERT_FALSE(harness_->state(run).alerts.empty()) << "three pauses of 200 s were counted";
-  EXPECT_THAT(harness_->state(run).alerts[0], ::testing::HasSubstr("deadline"));
+  ASSERT_FALSE(harness_->alerts(run).empty()) << "three pauses of 200 s were counted";
+  EXPECT_THAT(harness_->alerts(run)[0], ::testing::HasSubstr("deadline"));
 }
 
 TEST_F(ConcurrentScavenge, APauseStopsAllOfThemAndEachGoesOn) {

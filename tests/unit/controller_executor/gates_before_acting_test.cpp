@@ -169,6 +169,94 @@ TEST(GatesOfCertificates, CertificateExpiresMidRun) {
   EXPECT_EQ(h.state(run).status, RunStatus::kDone) << h.state(run).reason;
 }
 
+/// Each node's certificate lasts a year, and so does what vouches for it.
+class Issuers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    h_.options.poll_interval = std::chrono::seconds(5);
+    h_.cluster.scavenge_takes = std::chrono::hours(3);
+    h_.scheme = "https";
+    h_.served_certificate = [this](http::Endpoint) { return shown(*this); };
+    intermediate_.subject = "CN=intermediate";
+    intermediate_.issuer = "CN=root";
+    intermediate_.not_after = in_hours(24 * 365);
+    root_.subject = "CN=root";
+    root_.issuer = "CN=root";
+    root_.fingerprint = "aa";
+    root_.not_after = in_hours(24 * 365);
+    h_.roots = {root_};
+    h_.boot();
+    h_.register_cluster();
+  }
+  static net::awaitable<Result<http::CertificateInfo>> shown(Issuers& self) {
+    http::CertificateInfo leaf;
+    leaf.serial = "01";
+    leaf.issuer = "CN=intermediate";
+    leaf.not_after = self.in_hours(24 * 365);
+    leaf.issuers = {self.intermediate_};
+    co_return leaf;
+  }
+  std::string in_hours(std::int64_t count) {
+    return format_ticks(Ticks(h_.time.now().value() + count * 3'600 * kTicksPerSecond));
+  }
+  /// n2 takes three hours, and so would n3.
+  void expect_waits_for(const std::string& subject) {
+    ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); },
+                             std::chrono::hours(5)));
+    h_.run_until([] { return false; }, std::chrono::minutes(30));
+    EXPECT_EQ(h_.cluster.node("n3").scavenge_starts, 0);
+    EXPECT_THAT(h_.state(run_).reason, HasSubstr(subject + ", which vouches for"));
+  }
+  http::CertificateInfo intermediate_;
+  http::CertificateInfo root_;
+  std::string run_;
+  ControllerHarness h_;
+};
+
+TEST_F(Issuers, AnIntermediateThatEndsBeforeTheStepHoldsItBack) {
+  run_ = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n2").running.has_value(); }));
+  intermediate_.not_after = in_hours(3);
+  expect_waits_for("CN=intermediate");
+}
+
+TEST_F(Issuers, ATrustedRootThatEndsBeforeTheStepHoldsItBackUnlessAYoungerOneHasItsName) {
+  run_ = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n2").running.has_value(); }));
+  h_.roots[0].not_after = in_hours(3);
+  expect_waits_for("CN=root");
+  h_.roots.push_back(root_);
+  ASSERT_TRUE(h_.run_to_end(run_, std::chrono::hours(24)));
+  EXPECT_EQ(h_.state(run_).status, RunStatus::kDone) << h_.state(run_).reason;
+}
+
+TEST_F(GatesBeforeActing, WithoutMetricsWhetherAnIndexIsMergedIsNotSeenAndSaidSo) {
+  node("n3").has_metrics = false;
+  const auto made =
+      h_.wait_for(h_.executor->make_plan("prod", ControllerHarness::quick_policy(), "me"));
+  ASSERT_TRUE(made.has_value() && made->has_value());
+  EXPECT_THAT((*made)->plan->notes,
+              ::testing::Contains(HasSubstr("n3: whether its index is being merged cannot be")));
+  const auto run = start();
+  expect_done(run);
+  const auto state = h_.state(run);
+  EXPECT_THAT(state.steps.at("scavenge-n3").not_seen, HasSubstr("index-idle"));
+  EXPECT_EQ(state.steps.at("scavenge-n2").not_seen, "[]");
+}
+
+TEST_F(GatesBeforeActing, AnElectionHoldsTheNextScavengeBackUntilItHasSettled) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.election_settle_ms = 180'000;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(h_.run_until([this] { return node("n2").running.has_value(); }));
+  ASSERT_TRUE(h_.run_until([this] { return !node("n2").running.has_value(); }));
+  h_.cluster.elect("n1");  // again: another epoch
+  const auto elected = h_.time.monotonic();
+  ASSERT_TRUE(h_.run_until([this] { return node("n3").running.has_value(); }));
+  EXPECT_GE(h_.time.monotonic() - elected, std::chrono::minutes(3));
+  expect_done(run);
+}
+
 // Tournament: agent lies (old version).
 TEST_F(GatesBeforeActing, AgentLiesAboutItsVersion) {
   const auto plan = [this] {

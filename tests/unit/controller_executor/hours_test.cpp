@@ -19,9 +19,10 @@ class SaidHours final : public WorkingHours {
  public:
   std::optional<planner::Hours> hours(const ClusterConfig&, std::string_view,
                                       Ticks) const override {
-    return planner::Hours{open, Ticks(0), until, "deny window \"office hours\""};
+    return planner::Hours{open, since, until, "deny window \"office hours\""};
   }
   bool open = true;
+  Ticks since{0};
   std::optional<Ticks> until;
 };
 
@@ -80,7 +81,7 @@ TEST_F(PeakHours, StopTheScavengeAtTheirStartAndItResumesAtTheirEnd) {
   pass(std::chrono::minutes(5));
   EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
   EXPECT_THAT(h_.state(run).reason, HasSubstr("office hours"));
-  EXPECT_TRUE(h_.state(run).alerts.empty());
+  EXPECT_TRUE(h_.alerts(run).empty());
   hours_.open = true;
   hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
@@ -127,15 +128,15 @@ TEST_F(PeakHours, WhatCannotBeTakenBackInThemIsTriedEverMoreSeldomAndToldOnce) {
   const auto before = h_.state(run).revision.value();
   pass(std::chrono::hours(2));
   EXPECT_LT(h_.state(run).revision.value() - before, 300) << "each try, half a minute apart";
-  EXPECT_THAT(h_.state(run).alerts, Contains(HasSubstr("could not be undone in time")));
-  const auto alerts = h_.state(run).alerts.size();
+  EXPECT_THAT(h_.alerts(run), Contains(HasSubstr("could not be undone in time")));
+  const auto alerts = h_.alerts(run).size();
   refuses = false;
   pass(std::chrono::minutes(2));
   EXPECT_EQ(h_.cluster.node("n1").priority, 0) << "as soon as it can be";
   const auto restored = h_.state(run).revision;
   pass(std::chrono::hours(6));
   EXPECT_EQ(h_.state(run).revision, restored);
-  EXPECT_EQ(h_.state(run).alerts.size(), alerts);
+  EXPECT_EQ(h_.alerts(run).size(), alerts);
   hours_.open = true;
   hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
@@ -220,6 +221,60 @@ TEST_F(PeakHours, ANonInterruptibleStepIsNotBegunUnlessItFits) {
   expect_done_once(run);
 }
 
+TEST_F(PeakHours, AreToldOfWhereAStepWouldNotFitIntoAllOfThem) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n3").last_finished.has_value(); }));
+  hours_.since = h_.time.now();
+  hours_.until = in(std::chrono::seconds(40));  // a move takes up to 71
+  pass(std::chrono::seconds(10));
+  EXPECT_EQ(h_.cluster.node("n1").priority, 0);
+  EXPECT_THAT(h_.alerts(run), Contains(HasSubstr("lower-n1 does not fit into its hours")));
+  hours_.until = in(std::chrono::hours(1));
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  EXPECT_EQ(h_.state(run).open_alerts(), 0U);
+}
+
+TEST_F(PeakHours, AreToldOfAfterADayOfNotFitting) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n3").last_finished.has_value(); }));
+  hours_.until = in(std::chrono::seconds(40));  // of a long opening the end is left
+  pass(std::chrono::seconds(10));
+  EXPECT_TRUE(h_.alerts(run).empty());
+  hours_.open = false;
+  hours_.until = in(std::chrono::hours(30));
+  pass(std::chrono::hours(23));
+  EXPECT_TRUE(h_.alerts(run).empty());
+  pass(std::chrono::hours(2));
+  hours_.open = true;
+  hours_.until = in(std::chrono::seconds(40));
+  pass(std::chrono::minutes(1));
+  EXPECT_THAT(h_.alerts(run), Contains(HasSubstr("does not fit into its hours")));
+}
+
+TEST_F(PeakHours, DoNotTakeAnUnknownDurationForNone) {
+  ControllerHarness h(3, /*with_agents=*/false);  // nobody tells how large the databases are
+  SaidHours hours;
+  h.make_hours = [&hours](Journal&, ControllerEpoch) { return &hours; };
+  hours.until = Ticks(h.time.now().value() + std::int64_t{8} * 3'600 * kTicksPerSecond);
+  h.options.poll_interval = std::chrono::milliseconds(500);
+  h.boot();
+  h.register_cluster();
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.on_close = planner::PauseRule::kLeave;
+  const auto run = h.start_scavenge(policy);
+  h.run_until([] { return false; }, std::chrono::minutes(5));
+  for (const auto& node : h.cluster.nodes) {
+    EXPECT_EQ(node.scavenge_starts, 0) << node.name;
+  }
+  EXPECT_THAT(h.state(run).reason, HasSubstr("how long it takes is not known"));
+  EXPECT_EQ(h.state(run).open_alerts(), 1U);
+  hours.until.reset();
+  ASSERT_TRUE(h.run_to_end(run));
+  EXPECT_EQ(h.state(run).status, RunStatus::kDone) << h.state(run).reason;
+  EXPECT_EQ(h.state(run).open_alerts(), 0U);
+}
+
 TEST_F(PeakHours, ThatBeginInTheMiddleOfAMoveRestoreThePriority) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n1").priority == -1; }));
@@ -245,7 +300,7 @@ TEST_F(PeakHours, LetNoDeadlineRun) {
   hours_.until.reset();
   ASSERT_TRUE(h_.run_to_end(run));
   expect_done_once(run);
-  EXPECT_TRUE(h_.state(run).alerts.empty());
+  EXPECT_TRUE(h_.alerts(run).empty());
 }
 
 TEST_F(PeakHours, AClosedGateTellsValueLimitAndSinceWhen) {

@@ -134,6 +134,111 @@ TEST_F(Intents, AnIntentThatIsRefusedWhenItIsSentAgainBeginsAnew) {
   EXPECT_EQ(std::count(retry, intended, "step-acted"), 0);
 }
 
+TEST_F(Intents, ADurationIsTimeAtWorkWithoutPausesOrTimesInWhichNobodyLooked) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  h_.run_until([] { return false; }, std::chrono::seconds(10));
+  ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
+  ASSERT_TRUE(reaches(run, RunStatus::kPaused));
+  h_.run_until([] { return false; }, std::chrono::minutes(50));
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(scavenges("n3"));
+  h_.crash();
+  h_.time.jump(std::chrono::minutes(30));
+  h_.boot();
+  ASSERT_TRUE(scavenges("n1"));
+  h_.cluster.node("n1").running->ends = h_.time.monotonic() + std::chrono::hours(1);
+  h_.cluster.node("n1").up = false;  // away, with its agent
+  h_.cluster.node("n1").agent_up = false;
+  h_.run_until([] { return false; }, std::chrono::minutes(20));
+  h_.cluster.node("n1").up = true;
+  h_.cluster.node("n1").agent_up = true;
+  h_.cluster.node("n1").running->ends = h_.time.monotonic() + std::chrono::seconds(10);
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+  std::map<std::string, std::int64_t> took;
+  for (const auto& past : h_.executor->runs("prod").front()->durations) {
+    if (past.kind == "scavenge") {
+      took[past.node] = past.duration_ms / 1000;
+    }
+  }
+  ASSERT_EQ(took.size(), 3U);
+  for (const auto& [node, seconds] : took) {
+    EXPECT_GE(seconds, 5) << node;
+    EXPECT_LE(seconds, 60) << node;
+  }
+}
+
+TEST_F(Intents, ADurationOfWhatSomebodyElseHadBegunIsNone) {
+  h_.cluster.points.push_back(1'000);
+  h_.cluster.node("n2").unfinished = 0;
+  const auto run = start();
+  ASSERT_TRUE(h_.run_to_end(run));
+  ASSERT_EQ(h_.state(run).steps.at("finish-n2").status, StepStatus::kDone);
+  int of_n2 = 0;
+  for (const auto& past : h_.executor->runs("prod").front()->durations) {
+    of_n2 += past.kind == "scavenge" && past.node == "n2" ? 1 : 0;
+  }
+  EXPECT_EQ(of_n2, 1) << "the one to the new point";
+}
+
+TEST_F(Intents, AnAlertIsClearedOnceWhatItToldOfIsOver) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  const auto away = [this](bool yes) {
+    h_.cluster.node("n3").up = !yes;
+    h_.cluster.node("n3").agent_up = !yes;
+  };
+  away(true);
+  h_.run_until([] { return false; }, std::chrono::minutes(20));
+  ASSERT_THAT(h_.alerts(run), Contains(HasSubstr("n3 has not answered")));
+  ASSERT_THAT(h_.alerts(run), Contains(HasSubstr("scavenge-n3 has waited")));
+  EXPECT_GE(h_.state(run).open_alerts(), 2U);
+  const auto told = h_.alerts(run).size();
+  away(false);
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n3").running.has_value(); }));
+  h_.run_until([] { return false; }, std::chrono::seconds(5));
+  EXPECT_EQ(h_.state(run).open_alerts(), 0U);
+  EXPECT_EQ(h_.alerts(run).size(), told) << "what was told stays on record";
+  ASSERT_TRUE(h_.state(run).alerts[0].cleared_at.has_value());
+  EXPECT_GT(*h_.state(run).alerts[0].cleared_at, h_.state(run).alerts[0].at);
+  ASSERT_TRUE(h_.run_to_end(run));
+  expect_done_once(run);
+}
+
+TEST_F(Intents, AFullDiskIsToldWithinMinutesByItself) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  h_.cluster.node("n3").disk_free = 0;
+  ASSERT_TRUE(h_.run_until(
+      [&] { return h_.state(run).steps.at("scavenge-n3").status == StepStatus::kWaiting; }));
+  h_.run_until([] { return false; }, std::chrono::minutes(4));
+  EXPECT_EQ(h_.state(run).open_alerts(), 0U);
+  h_.run_until([] { return false; }, std::chrono::minutes(2));
+  EXPECT_EQ(h_.state(run).open_alerts(), 1U);
+  EXPECT_THAT(h_.alerts(run), Contains(AllOf(HasSubstr("for 5 min"), HasSubstr("free"))));
+}
+
+TEST_F(Intents, WhatAnAgentDoesNotKnowYetIsShownInItsOwnWordsAndAskedEverMoreSeldom) {
+  const auto run = start();
+  ASSERT_TRUE(scavenges("n2"));
+  auto& n2 = h_.cluster.node("n2");
+  auto& status = n2.operations.begin()->second.status;
+  status.state = api::OperationState::kUnknown;
+  status.error = "the server is stopped and does not start: no space left on device";
+  n2.running->ends = Monotonic::max();
+  h_.run_until([] { return false; }, std::chrono::seconds(10));
+  EXPECT_THAT(h_.state(run).steps.at("scavenge-n2").reason, HasSubstr("does not start: no space"));
+  int asked = 0;
+  h_.cluster.dress = [&asked](const test::FakeNode&, const http::Request& request,
+                              http::Response&) {
+    asked += request.target.starts_with("/agent/v1/operations/") ? 1 : 0;
+  };
+  h_.run_until([] { return false; }, std::chrono::seconds(100));
+  EXPECT_LE(asked, 110) << "ten times more seldom than what works";
+  EXPECT_GE(asked, 50);
+}
+
 TEST_F(Intents, APauseLeavesTheScavengeToEndWhereThePolicySaysSo) {
   auto policy = ControllerHarness::quick_policy();
   policy.scavenge.on_pause = planner::PauseRule::kLeave;
@@ -229,7 +334,7 @@ TEST_F(Intents, ACancelledMoveRestoresThePriorityThoughAnotherNodesAgentIsSilent
   ASSERT_TRUE(h_.run_to_end(run, std::chrono::minutes(2)));
   EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
   EXPECT_EQ(h_.cluster.node("n1").priority, 0);
-  EXPECT_TRUE(h_.state(run).alerts.empty());
+  EXPECT_TRUE(h_.alerts(run).empty());
 }
 
 TEST_F(Intents, APriorityIsSetBackAfterTheMoveThoughAnotherNodesAgentIsSilent) {
@@ -477,8 +582,8 @@ TEST_F(Intents, APassedDeadlineIsToldAndThePersonDecides) {
   h_.cluster.node("n3").writer = 0;  // it lags
   h_.cluster.node("n1").writer = std::int64_t{1} << 40U;
   h_.run_until([] { return false; }, std::chrono::seconds(40));
-  ASSERT_EQ(h_.state(run).alerts.size(), 1U);
-  EXPECT_THAT(h_.state(run).alerts[0], HasSubstr("lags"));
+  ASSERT_EQ(h_.alerts(run).size(), 1U);
+  EXPECT_THAT(h_.alerts(run)[0], HasSubstr("lags"));
   EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
 }
 
@@ -492,16 +597,16 @@ TEST_F(Intents, AControllerThatStartsAnewGoesOnCountingHowLongAGateIsClosed) {
   for (int i = 0; i < 2; ++i) {
     h_.run_until([] { return false; }, std::chrono::seconds(40));
     if (i == 0) {
-      EXPECT_TRUE(h_.state(run).alerts.empty());
+      EXPECT_TRUE(h_.alerts(run).empty());
       h_.crash();
       h_.boot();
     }
   }
-  ASSERT_EQ(h_.state(run).alerts.size(), 1U) << "after 80 seconds in all";
+  ASSERT_EQ(h_.alerts(run).size(), 1U) << "after 80 seconds in all";
   h_.crash();
   h_.boot();
   h_.run_until([] { return false; }, std::chrono::seconds(40));
-  EXPECT_EQ(h_.state(run).alerts.size(), 1U) << "once, whoever counts";
+  EXPECT_EQ(h_.alerts(run).size(), 1U) << "once, whoever counts";
 }
 
 }  // namespace

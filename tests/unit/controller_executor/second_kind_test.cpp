@@ -171,7 +171,7 @@ TEST_F(SecondKind, UndoesEachNodeInItsOwnTimeWhileAnotherCannotBeUndone) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
   EXPECT_EQ(walls_.colour["n1"], "");
   EXPECT_EQ(walls_.colour["n2"], "green");
-  EXPECT_THAT(h_.state(run).alerts, Contains(::testing::HasSubstr("paint-n2 could not be undone")));
+  EXPECT_THAT(h_.alerts(run), Contains(::testing::HasSubstr("paint-n2 could not be undone")));
 }
 
 TEST_F(SecondKind, UndoesTheOneThatWorkedWhenTheOneBesideItFails) {
@@ -240,7 +240,7 @@ TEST_F(SecondKind, ARunOfAnUnknownKindFailsAndSaysWhy) {
   ASSERT_TRUE(h_.run_to_end(run, std::chrono::minutes(1)));
   EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
   EXPECT_THAT(h_.state(run).reason, ::testing::HasSubstr("does not know the kind \"paint\""));
-  EXPECT_THAT(h_.state(run).alerts, Contains(::testing::HasSubstr("cannot be undone")));
+  EXPECT_THAT(h_.alerts(run), Contains(::testing::HasSubstr("cannot be undone")));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ TEST_F(TournamentCase, TheLeaderCrashesInResigningAndItsAgentStartsIt) {
   EXPECT_EQ(step(run, "start-n1").status, StepStatus::kDone);
   EXPECT_NE(node("n1").instance, "instance-1-1");
   EXPECT_EQ(cluster().total_resigns(), 1);
-  EXPECT_TRUE(h_.state(run).alerts.empty());
+  EXPECT_TRUE(h_.alerts(run).empty());
 }
 
 TEST_F(TournamentCase, TheLeaderCrashesInResigningAndNothingStartsIt) {
@@ -207,8 +207,8 @@ TEST_F(TournamentCase, TheLeaderCrashesInResigningAndNothingStartsIt) {
     }
   };
   const auto run = start();
-  ASSERT_TRUE(h_.run_until([&] { return !h_.state(run).alerts.empty(); }));
-  EXPECT_THAT(h_.state(run).alerts, Contains(HasSubstr("n1 has not answered for 2 minutes")));
+  ASSERT_TRUE(h_.run_until([&] { return !h_.alerts(run).empty(); }));
+  EXPECT_THAT(h_.alerts(run), Contains(HasSubstr("n1 has not answered for 2 minutes")));
   EXPECT_FALSE(has_ended(h_.state(run).status));
   cluster().acted = {};
   cluster().restart("n1");
@@ -276,7 +276,7 @@ TEST_F(TournamentCase, ClockJumps) {
   ASSERT_TRUE(scavenges("n3"));
   h_.time.jump(-std::chrono::hours(24 * 60));
   expect_done_and_true(run);
-  EXPECT_TRUE(h_.state(run).alerts.empty()) << "deadlines go by the monotonic clock";
+  EXPECT_TRUE(h_.alerts(run).empty()) << "deadlines go by the monotonic clock";
 }
 
 TEST_F(TournamentCase, AgentLiesAboutItsCluster) {

@@ -1,12 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/scheduler/admission.h"
 #include "tests/unit/controller_scheduler/times.h"
 
 namespace verger::controller {
 namespace {
 
 using namespace testing;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -163,6 +165,51 @@ TEST(PolicyAdmission, RefusesWindowsThatCanNeverHoldTheExpectedDuration) {
   EXPECT_THAT(admitted->at(0), HasSubstr("at least 2 openings"));
   policy.plan.scavenge.on_close = planner::PauseRule::kLeave;
   EXPECT_FALSE(admit(policy, at("2024-06-01 00:00")).has_value());
+}
+
+TEST(PolicyAdmission, ReckonsWithEveryWindowThatBindsACluster) {
+  const auto policy = good(kGood);
+  const auto backup = good(R"(name: backup
+clusters: [orders]
+windows: {deny: [{days: [sun], from: "01:00", to: "03:00", zone: Europe/Berlin}]}
+)");
+  Binding binding{.cluster = "orders", .windows = policy.windows};
+  ASSERT_TRUE(admit(policy, at("2024-06-01 00:00"), {binding}).has_value());
+  binding.windows.deny.push_back(backup.windows.deny.front());
+  // Sunday to Monday still has eight hours.
+  EXPECT_TRUE(admit(policy, at("2024-06-01 00:00"), {binding}).has_value());
+  binding.windows.deny.front().weekdays.set();
+  binding.windows.deny.back().weekdays.set();
+  const auto refused = admit(policy, at("2024-06-01 00:00"), {binding});
+  ASSERT_FALSE(refused.has_value()) << "six hours are expected, two hours of each night are denied";
+  EXPECT_THAT(refused.error()[0].message,
+              AllOf(HasSubstr("cluster orders: "), HasSubstr("6 h are expected")));
+}
+
+TEST(PolicyAdmission, ReckonsWithWhatEarlierRunsTook) {
+  auto policy = good(kGood);
+  policy.expected_duration.reset();
+  auto run = std::make_shared<RunSummary>();
+  run->operation = "scavenge";
+  run->status = RunStatus::kDone;
+  for (const auto* node : {"n1", "n2", "n3"}) {
+    run->durations.push_back({node, "scavenge", 4 * 3'600'000, 100});
+  }
+  const std::vector<std::shared_ptr<const RunSummary>> runs{run};
+  Binding binding{.cluster = "orders", .windows = policy.windows};
+  binding.past_duration = past_duration(runs, policy);
+  ASSERT_EQ(binding.past_duration, std::chrono::hours(12));
+  const auto now = at("2024-06-01 00:00");
+  const auto admitted = admit(policy, now, {binding});
+  ASSERT_TRUE(admitted.has_value()) << "a run that is interrupted takes several openings";
+  EXPECT_THAT(admitted->at(0), AllOf(HasSubstr("12 h"), HasSubstr("at least 2 openings")));
+  policy.plan.scavenge.on_close = planner::PauseRule::kLeave;
+  EXPECT_FALSE(admit(policy, now, {binding}).has_value());
+  policy.plan.scavenge.on_close = planner::PauseRule::kStop;
+  policy.expected_duration = std::chrono::hours(6);
+  const auto refused = admit(policy, now, {binding});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error()[0].message, HasSubstr("12 h (as in earlier runs) are expected"));
 }
 
 TEST(PolicyAdmission, RefusesWhatIsNeverOpenOrNeverDueWhenOpen) {

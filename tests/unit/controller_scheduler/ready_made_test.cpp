@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/scheduler/admission.h"
 #include "tests/unit/controller_scheduler/times.h"
 
 namespace verger::controller {

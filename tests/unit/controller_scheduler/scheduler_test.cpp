@@ -15,6 +15,7 @@ namespace {
 
 using namespace testing;
 using test::ControllerHarness;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -115,6 +116,40 @@ TEST_F(Schedules, AWindowThatClosesStopsTheRunAndTheNextOneTakesItUp) {
   EXPECT_EQ(newest(), RunStatus::kDone);
   EXPECT_EQ(scheduler_->state("nightly", "prod").outcome, "dropped");
   EXPECT_THAT(scheduler_->state("nightly", "prod").reason, HasSubstr("of policy nightly is"));
+}
+
+TEST_F(Schedules, ARunThatCannotResumeAtTheEndOfAPauseIsToldAndTriedAgain) {
+  apply(kNightly);
+  until("2024-06-02 02:05");
+  ASSERT_THAT(starts(), SizeIs(1));
+  const auto run = h_.executor->runs("prod").front()->id;
+  ASSERT_TRUE(h_.executor
+                  ->pause_cluster("prod", "me", "patches", PauseMode::kNow,
+                                  to_ticks(at("2024-06-02 02:30")))
+                  .has_value());
+  h_.cluster.node("n3").version = "24.10.0";
+  until("2024-06-02 02:35");
+  EXPECT_EQ(newest(), RunStatus::kPaused);
+  EXPECT_EQ(h_.state(run).open_alerts(), 1U);
+  EXPECT_THAT(h_.alerts(run), Contains(HasSubstr("24.10.0")));
+  h_.cluster.node("n3").version = "24.6.0";
+  until("2024-06-02 03:58");
+  EXPECT_EQ(newest(), RunStatus::kDone) << "without anybody";
+  EXPECT_EQ(h_.state(run).open_alerts(), 0U);
+}
+
+TEST_F(Schedules, ARunThatAPersonPausedMeanwhileDoesNotResumeWithItsCluster) {
+  apply(kNightly);
+  until("2024-06-02 02:05");
+  const auto run = h_.executor->runs("prod").front()->id;
+  ASSERT_TRUE(h_.executor
+                  ->pause_cluster("prod", "me", "patches", PauseMode::kNow,
+                                  to_ticks(at("2024-06-02 02:30")))
+                  .has_value());
+  until("2024-06-02 02:10");
+  ASSERT_TRUE(h_.executor->pause(run, "ann", "not tonight").has_value());
+  until("2024-06-02 03:30");
+  EXPECT_EQ(newest(), RunStatus::kPaused);
 }
 
 TEST_F(Schedules, ScheduleTimePassesWhileTheControllerIsDown) {

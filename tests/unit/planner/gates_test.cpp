@@ -213,5 +213,15 @@ TEST(Gates, RefuseAPlanToo) {
               ElementsAre("query-out-of-bounds", "n2:clock-skew", "n3:backup-running"));
 }
 
+TEST(Gates, AreToldInMinutesWhereTheyDoNotOpenByThemselves) {
+  ScavengePolicy policy;
+  EXPECT_EQ(alert_after_ms("disk", policy), 5 * 60'000);
+  EXPECT_EQ(alert_after_ms("nobody-scavenges", policy), 60 * 60'000);
+  EXPECT_EQ(alert_after_ms("queries:write-latency", policy), 30 * 60'000);
+  EXPECT_EQ(alert_after_ms("a gate of tomorrow", policy), 15 * 60'000);
+  policy.gate_deadline_ms = 7'000;
+  EXPECT_EQ(alert_after_ms("disk", policy), 7'000) << "the policy's time is for all gates";
+}
+
 }  // namespace
 }  // namespace verger::planner
