@@ -113,6 +113,9 @@ std::string_view to_string(PauseRule rule) { return rule == PauseRule::kStop ? "
 std::string_view to_string(ForeignRule rule) {
   return rule == ForeignRule::kWait ? "wait" : "adopt";
 }
+std::string_view to_string(AutoScavengeRule rule) {
+  return rule == AutoScavengeRule::kRefuse ? "refuse" : "pause";
+}
 std::string_view to_string(LeaderRule rule) {
   return rule == LeaderRule::kResign ? "resign" : "in-place";
 }
@@ -156,6 +159,9 @@ Json to_json(const Policy& policy) {
   }
   if (s.foreign != ForeignRule::kWait) {
     scavenge["foreign"] = to_string(s.foreign);
+  }
+  if (s.auto_scavenge != AutoScavengeRule::kRefuse) {
+    scavenge["autoScavenge"] = to_string(s.auto_scavenge);
   }
   const ScavengePolicy defaults;
   if (s.clock_skew_limit_ms != defaults.clock_skew_limit_ms) {

@@ -40,6 +40,13 @@ enum class ForeignRule : std::uint8_t {
 };
 std::string_view to_string(ForeignRule rule);
 
+/// Where the server's own auto-scavenge (24.10 and later) is scheduled.
+enum class AutoScavengeRule : std::uint8_t {
+  kRefuse,  ///< there is no plan until somebody pauses it
+  kPause,   ///< it is paused for the run, and resumed however the run ends
+};
+std::string_view to_string(AutoScavengeRule rule);
+
 /// An instant query of a Prometheus server that holds work back. Bounds are decimal numbers as they
 /// were written ("0.5"), an empty one is none; every value of the answer must keep to both.
 struct QueryBlocker {
@@ -64,6 +71,7 @@ struct ScavengePolicy {
   /// The same at the start of a deny window, or at the end of an allow window.
   PauseRule on_close = PauseRule::kStop;
   ForeignRule foreign = ForeignRule::kWait;
+  AutoScavengeRule auto_scavenge = AutoScavengeRule::kRefuse;
   /// 0: as the others. The threshold belongs to the point, so all nodes share it.
   std::int32_t leader_threads = 0;
   std::int32_t leader_throttle_percent = 0;

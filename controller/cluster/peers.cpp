@@ -188,11 +188,16 @@ net::awaitable<Result<void>> Peers::set_priority(std::string node, std::int32_t 
   co_return error_of(outcome);
 }
 
-net::awaitable<Result<planner::AutoScavenge>> Peers::auto_scavenge(std::string node) {
-  VERGER_CO_TRY(auto client, node_client(node));
+Result<client::NodeClient> Peers::auto_scavenge_client(const std::string& node) const {
+  VERGER_TRY(auto client, node_client(node));
   auto dialect = client.dialect();
   dialect.may_auto_scavenge = true;  // asked only where the version may have it
   client.set_dialect(dialect);
+  return client;
+}
+
+net::awaitable<Result<planner::AutoScavenge>> Peers::auto_scavenge(std::string node) {
+  VERGER_CO_TRY(const auto client, auto_scavenge_client(node));
   const auto outcome = co_await client.auto_scavenge();
   if (outcome.done()) {
     co_return to_planner(outcome.value->state);
@@ -201,6 +206,18 @@ net::awaitable<Result<planner::AutoScavenge>> Peers::auto_scavenge(std::string n
     co_return planner::AutoScavenge::kAbsent;
   }
   co_return error_of(outcome);
+}
+
+net::awaitable<Result<void>> Peers::pause_auto_scavenge(std::string node) {
+  VERGER_CO_TRY(const auto client, auto_scavenge_client(node));
+  const auto outcome = co_await client.pause_auto_scavenge();
+  co_return outcome.done() ? Result<void>() : error_of(outcome);
+}
+
+net::awaitable<Result<void>> Peers::resume_auto_scavenge(std::string node) {
+  VERGER_CO_TRY(const auto client, auto_scavenge_client(node));
+  const auto outcome = co_await client.resume_auto_scavenge();
+  co_return outcome.done() ? Result<void>() : error_of(outcome);
 }
 
 net::awaitable<Result<std::string>> Peers::index_status(std::string node) {

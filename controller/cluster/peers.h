@@ -52,6 +52,10 @@ class Peers {
   net::awaitable<Result<void>> resign(std::string node);
   net::awaitable<Result<void>> set_priority(std::string node, std::int32_t priority);
   net::awaitable<Result<planner::AutoScavenge>> auto_scavenge(std::string node);
+  /// For the whole cluster: the node passes it to its leader. kUnknownOutcome also while a scavenge
+  /// is still being stopped.
+  net::awaitable<Result<void>> pause_auto_scavenge(std::string node);
+  net::awaitable<Result<void>> resume_auto_scavenge(std::string node);
   /// "Idle", "Merging"; empty where the node's metrics do not tell.
   net::awaitable<Result<std::string>> index_status(std::string node);
 
@@ -71,6 +75,7 @@ class Peers {
  private:
   /// Error: kNotFound. Checked before anything is sent.
   Result<client::NodeClient> node_client(std::string_view node) const;
+  Result<client::NodeClient> auto_scavenge_client(const std::string& node) const;
   Result<client::AgentClient> agent_client(std::string_view node) const;
 
   ClusterClients clients_;

@@ -84,6 +84,9 @@ planner::Policy policy_of(const json& value) {
       one_of(from, "onPause", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_pause);
   s.on_close =
       one_of(from, "onClose", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_close);
+  s.auto_scavenge = one_of(from, "autoScavenge",
+                           {planner::AutoScavengeRule::kRefuse, planner::AutoScavengeRule::kPause},
+                           s.auto_scavenge);
   s.foreign = one_of(from, "foreign", {planner::ForeignRule::kWait, planner::ForeignRule::kAdopt},
                      s.foreign);
   read(from, "leaderThreads", s.leader_threads);

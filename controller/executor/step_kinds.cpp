@@ -10,6 +10,8 @@ StepKinds standard_step_kinds() {
   kinds.add(make_set_priority_step());
   kinds.add(make_scavenge_point_step());
   kinds.add(make_offline_scavenge_step());
+  kinds.add(make_pause_auto_scavenge_step());
+  kinds.add(make_resume_auto_scavenge_step());
   kinds.add(make_record_digest_step());
   kinds.add(make_compare_digests_step());
   return kinds;

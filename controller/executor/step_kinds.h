@@ -24,6 +24,11 @@ std::unique_ptr<StepKind> make_start_server_step();
 /// Sets a node's priority and sees all voters' gossip show it. Parameters: priority, restore (what
 /// undo sets), onlyIfLeader, agent.
 std::unique_ptr<StepKind> make_set_priority_step();
+/// Pauses the servers' own auto-scavenge, and sees no node show it at work. Of the whole cluster.
+/// Leaves the value "auto_scavenge" {"paused": true}. Result: {} or {"not_needed"}.
+std::unique_ptr<StepKind> make_pause_auto_scavenge_step();
+/// Resumes it where the run paused it; before the run ends, however it does. Result: the same.
+std::unique_ptr<StepKind> make_resume_auto_scavenge_step();
 /// Keeps the digest of a node that has not reached the shared point yet. Result: {"recorded",
 /// "reason"} or {"recorded", "point", "logical", "readable", "records", "readableEvents"}. Leaves
 /// the value "digest_before" {"node", "readable"}.

@@ -340,6 +340,8 @@ class PolicyReader {
     fields_.choice("on_close", s.on_close, {PauseRule::kStop, PauseRule::kLeave});
     fields_.choice("foreign_scavenge", s.foreign,
                    {planner::ForeignRule::kWait, planner::ForeignRule::kAdopt});
+    fields_.choice("auto_scavenge", s.auto_scavenge,
+                   {planner::AutoScavengeRule::kRefuse, planner::AutoScavengeRule::kPause});
     fields_.boolean("compare_digests", s.compare_digests);
     const auto node = fields_.get("retries");
     if (node.IsDefined()) {

@@ -78,7 +78,9 @@ void auto_scavenge_off(const Look& look, States& out) {
       out.push_back(measured(
           closed(look.gate.name, "auto-scavenge-active", node.name,
                  fmt::format("the server's own auto-scavenge is {}", to_string(node.auto_scavenge)),
-                 "pause it (POST /auto-scavenge/pause) for the time of the run"),
+                 "let the policy pause it for the run (auto_scavenge: pause), or pause it by hand "
+                 "(POST "
+                 "/auto-scavenge/pause)"),
           std::string(to_string(node.auto_scavenge)), "off"));
     }
   }

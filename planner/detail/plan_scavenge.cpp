@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/clock.h"
+#include "planner/detail/auto_scavenge_stages.h"
 #include "planner/detail/digest_stages.h"
 #include "planner/detail/move_stage.h"
 #include "planner/detail/offline_stages.h"
@@ -26,6 +27,10 @@ class Strategies {
     plan_.stages.reserve(2 * order_.included().size() + 3);
     plan_.cluster = order_.snapshot.cluster;
     plan_.policy = policy_;
+    auto own = auto_scavenge_stages(order_);
+    if (own) {
+      plan_.stages.push_back(std::move(own->pause));
+    }
     if (order_.policy.strategy == Strategy::kConcurrent) {
       build_concurrent();
     } else if (order_.policy.strategy == Strategy::kOffline) {
@@ -42,6 +47,9 @@ class Strategies {
       add_node(*order_.leader);
     }
     add(comparison_stage(order_));
+    if (own) {
+      plan_.stages.push_back(std::move(own->resume));
+    }
     add_notes();
     return std::move(plan_);
   }

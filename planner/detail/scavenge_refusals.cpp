@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "planner/detail/auto_scavenge_stages.h"
 #include "planner/detail/scavenge_stage.h"
 #include "planner/gates.h"
 
@@ -183,6 +184,9 @@ class Refusing {
           continue;
         }
         for (auto& state : evaluate(gate, order_.snapshot, node, longest)) {
+          if (state.code == "auto-scavenge-active" && will_be_paused(state.node)) {
+            continue;
+          }
           if (state.verdict != GateVerdict::kOpen &&
               seen.emplace(state.code, state.node, state.reason).second) {
             refuse(state.code, state.node, state.reason, state.hint);
@@ -190,6 +194,13 @@ class Refusing {
         }
       }
     }
+  }
+
+  /// The run's first stage pauses what is known to be scheduled there.
+  [[nodiscard]] bool will_be_paused(std::string_view name) const {
+    const auto* node = order_.snapshot.find(name);
+    return policy().auto_scavenge == AutoScavengeRule::kPause && node != nullptr &&
+           may_scavenge_by_itself(node->auto_scavenge);
   }
 
   [[nodiscard]] const ScavengePolicy& policy() const { return order_.policy; }

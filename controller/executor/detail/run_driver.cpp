@@ -196,6 +196,9 @@ std::string RunDriver::why_undone(const planner::Stage& stage) const {
 net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::string reason) {
   switch (stage.on_failure) {
     case planner::FailureRule::kStop:
+      if (!co_await close_run()) {
+        co_return;
+      }
       record_all({{std::string(events::kStageEnded), {{"stage", stage.id}, {"state", "failed"}}},
                   {std::string(events::kRunEnded), {{"state", "failed"}, {"reason", reason}}}});
       co_return;
@@ -231,10 +234,40 @@ net::awaitable<void> RunDriver::fail_stage(const planner::Stage& stage, std::str
         record(events::kStageEnded, {{"stage", stage.id}, {"state", "undone"}});
         co_return;
       }
+      if (!co_await close_run()) {
+        co_return;
+      }
       record_all({{std::string(events::kStageEnded), {{"stage", stage.id}, {"state", "undone"}}},
                   {std::string(events::kRunEnded), {{"state", "failed"}, {"reason", reason}}}});
       co_return;
   }
+}
+
+bool RunDriver::closes_run(const planner::Stage& stage) const {
+  return std::ranges::all_of(stage.groups, [this](const planner::Group& group) {
+    return std::ranges::all_of(group, [this](const planner::Step& step) {
+      const auto* kind = core_->parts.kinds.find(step.kind);
+      return kind != nullptr && kind->closes_run();
+    });
+  });
+}
+
+net::awaitable<bool> RunDriver::close_run() {
+  if (closing_) {
+    co_return true;  // it is one of these stages that fails
+  }
+  closing_ = true;
+  const auto plan = run_->state.plan;
+  for (const auto& stage : plan->stages) {
+    const auto status = run_->state.stages.at(stage.id).status;
+    const bool open = status == StageStatus::kPending || status == StageStatus::kRunning ||
+                      status == StageStatus::kUndoing;
+    if (open && closes_run(stage)) {
+      co_await drive_stage(stage);
+    }
+  }
+  closing_ = false;
+  co_return !has_ended(run_->state.status);
 }
 
 bool RunDriver::has_begun(const planner::Stage& stage) const {

@@ -35,6 +35,10 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   void end_done();
   net::awaitable<void> fail_stage(const planner::Stage& stage, std::string reason);
   [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
+  /// Stages whose work is done before the run ends, whatever it ends by.
+  [[nodiscard]] bool closes_run(const planner::Stage& stage) const;
+  /// Drives them. False: the run has ended by one of them.
+  net::awaitable<bool> close_run();
   /// The first step not ended whose kind this controller does not know.
   [[nodiscard]] const planner::Step* unknown_step() const;
 
@@ -166,7 +170,9 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   void track_leader(const planner::ClusterSnapshot& snapshot);
   void check() const;
   void failpoint(const planner::Step& step, std::string_view where) const;
-  [[nodiscard]] bool cancelling() const { return run_->state.status == RunStatus::kCancelling; }
+  [[nodiscard]] bool cancelling() const {
+    return run_->state.status == RunStatus::kCancelling && !closing_;
+  }
   [[nodiscard]] bool pausing() const {
     return run_->state.status == RunStatus::kPausing || run_->state.status == RunStatus::kPaused;
   }
@@ -183,6 +189,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
 
   std::shared_ptr<Core> core_;
   std::shared_ptr<Run> run_;
+  bool closing_ = false;  ///< what is left is done although the run is cancelled, or has failed
 };
 
 }  // namespace verger::controller::detail

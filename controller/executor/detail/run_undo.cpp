@@ -129,7 +129,7 @@ net::awaitable<void> RunDriver::finish_cancelled() {
   const auto& stages = run_->state.plan->stages;
   for (const auto& stage : stages) {
     const auto status = run_->state.stages.at(stage.id).status;
-    if (status != StageStatus::kRunning && status != StageStatus::kUndoing) {
+    if ((status != StageStatus::kRunning && status != StageStatus::kUndoing) || closes_run(stage)) {
       continue;
     }
     begin_deadline(stage, stage.deadline_ms);
@@ -156,6 +156,9 @@ net::awaitable<void> RunDriver::finish_cancelled() {
       co_await undo_stage(stage, "failure");
     }
     record(events::kStageEnded, {{"stage", stage.id}, {"state", "undone"}});
+  }
+  if (!co_await close_run()) {
+    co_return;
   }
   const bool failed = unknown_step() != nullptr || gave_up;
   record(events::kRunEnded,

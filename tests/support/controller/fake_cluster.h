@@ -130,6 +130,9 @@ class FakeCluster final : public http::Client {
   std::vector<std::int64_t> points;  ///< positions; the index is the number
   std::int32_t epoch = 1;
   bool agents = true;
+  /// Of the servers' own auto-scavenge: "Waiting", "Paused"; empty: they have none.
+  std::string auto_scavenge;
+  std::vector<std::string> auto_scavenge_asked;  ///< "pause", "resume"
   /// Voters elect the one that resigned as often as this says.
   int resigner_wins = 0;
   std::chrono::milliseconds scavenge_takes{2'000};

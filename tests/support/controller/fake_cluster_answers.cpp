@@ -54,6 +54,14 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
     return plain(200, fmt::format("eventstore_statuses{{name=\"Index\",status=\"{}\"}} 1\n",
                                   node.index_merging ? "Merging" : "Idle"));
   }
+  if (path.starts_with("/auto-scavenge/") && !auto_scavenge.empty()) {
+    if (request.method == "GET") {
+      return answer(200, {{"state", auto_scavenge}, {"schedule", "0 0 * * *"}});
+    }
+    auto_scavenge_asked.push_back(target.segments.back());
+    auto_scavenge = target.segments.back() == "pause" ? "Paused" : "Waiting";
+    return plain(200, "");
+  }
   if (path == "/info") {
     return answer(200, {{"esVersion", node.version},
                         {"state", "leader"},
