@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
@@ -87,6 +90,86 @@ TEST(ReadyMadePolicies, TheSchemaListsWhatTheReaderTakes) {
     listed.insert(key);
   }
   EXPECT_EQ(read, listed);
+}
+
+/// Calls `visit` with the path and the schema of each key, "gates.queries[].name".
+void each_key(const json& place, const std::string& path,
+              const std::function<void(const std::string&, const json&)>& visit) {
+  if (!place.contains("properties")) {
+    return;
+  }
+  for (const auto& [key, schema] : place["properties"].items()) {
+    visit(path + key, schema);
+    each_key(schema, path + key + ".", visit);
+    if (schema.contains("items")) {
+      each_key(schema["items"], path + key + "[].", visit);
+    }
+  }
+}
+
+std::string cell(const json& value) {
+  auto text = value.is_string() ? value.get<std::string>() : value.dump();
+  for (auto at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
+    text.insert(at, "\\");
+  }
+  return text;
+}
+
+/// A policy with one more key; JSON is YAML.
+json policy_with(const std::string& path, const json& value) {
+  json out{{"name", "a"}, {"clusters", {"b"}}};
+  if (path == "labels") {
+    out.erase("clusters");
+  }
+  auto pointer = "/" + path;
+  std::ranges::replace(pointer, '.', '/');
+  out[json::json_pointer(pointer)] = value;
+  return out;
+}
+
+TEST(PolicyKeys, EachHasAMeaningAndAnExampleThatIsTaken) {
+  each_key(schema(), "", [](const std::string& path, const json& key) {
+    SCOPED_TRACE(path);
+    EXPECT_GT(key.value("description", std::string()).size(), 10U);
+    ASSERT_TRUE(key.contains("examples") && !key["examples"].empty());
+    if (path.find("[]") != std::string::npos) {
+      return;  // the list's own example has it
+    }
+    for (const auto& example : key["examples"]) {
+      const auto policy = parse_schedule_policy(policy_with(path, example).dump());
+      EXPECT_TRUE(policy.has_value()) << example.dump() << ": " << to_text(policy.error());
+    }
+  });
+}
+
+TEST(PolicyKeys, DefaultsAreThoseOfTheReader) {
+  int compared = 0;
+  each_key(schema(), "", [&compared](const std::string& path, const json& key) {
+    if (!key.contains("default") || key["default"].empty() ||
+        path.find("[]") != std::string::npos) {
+      return;
+    }
+    SCOPED_TRACE(path);
+    const auto with = parse_schedule_policy(policy_with(path, key["default"]).dump());
+    const auto without = parse_schedule_policy("{name: a, clusters: [b]}");
+    ASSERT_TRUE(with.has_value() && without.has_value());
+    EXPECT_EQ(to_json(*with), to_json(*without));
+    ++compared;
+  });
+  EXPECT_GT(compared, 20);
+}
+
+TEST(PolicyKeys, TheDocumentationHasThemAsTheSchemaHasThem) {
+  const auto page = text_of_file(policies().parent_path() / "docs" / "operations" / "policies.md");
+  each_key(schema(), "", [&page](const std::string& path, const json& key) {
+    const auto fallback = !key.contains("default") ? "–"
+                          : key["default"].empty() || key["default"] == json("")
+                              ? "none"
+                              : "`" + cell(key["default"]) + "`";
+    const auto row = fmt::format("| `{}` | {} | {} | `{}` |", path, cell(key["description"]),
+                                 fallback, cell(key["examples"][0]));
+    EXPECT_THAT(page, ::testing::HasSubstr(row + "\n")) << "a row is missing or another one";
+  });
 }
 
 }  // namespace
