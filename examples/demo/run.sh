@@ -6,25 +6,38 @@ root=$(cd "$here/../.." && pwd)
 bin=${VERGER_BIN:-$root/build/bin}
 dir=$root/build/demo
 keep=no
-controller_port=2115
-export VERGER_CONTROLLER=https://127.0.0.1:$controller_port
+offset=0
+minutes=30
 nodes=(n1 n2 n3)
-declare -A node_port=([n1]=2111 [n2]=2112 [n3]=2113)
-declare -A replication_port=([n1]=1111 [n2]=1112 [n3]=1113)
-declare -A agent_port=([n1]=2121 [n2]=2122 [n3]=2123)
 pids=()
 
 die() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+
+usage() {
+  printf 'usage: %s [--keep] [--dir DIR] [--port-offset N] [--minutes N]\n' "$0"
+  printf '  --keep           leave everything running, for --minutes N (30) at most\n'
+  printf '  --dir DIR        databases and logs (build/demo), emptied at each start\n'
+  printf '  --port-offset N  added to each port, for a second demo or ports that are in use\n'
+}
 
 while [ $# -gt 0 ]; do
   case $1 in
     --keep) keep=yes ;;
     --dir) [ $# -ge 2 ] || die "--dir needs a directory"; dir=$2; shift ;;
-    -h | --help) printf 'usage: %s [--keep] [--dir DIR]\n' "$0"; exit 0 ;;
-    *) printf 'demo: unknown option %s; usage: %s [--keep] [--dir DIR]\n' "$1" "$0" >&2; exit 64 ;;
+    --port-offset | --minutes)
+      [[ ${2-} =~ ^[0-9]{1,5}$ ]] || die "$1 needs a number"
+      if [ "$1" = --minutes ]; then minutes=$2; else offset=$2; fi
+      shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) printf 'demo: unknown option %s; ' "$1" >&2; usage >&2; exit 64 ;;
   esac
   shift
 done
+controller_port=$((2115 + offset))
+export VERGER_CONTROLLER=https://127.0.0.1:$controller_port
+declare -A node_port=([n1]=$((2111 + offset)) [n2]=$((2112 + offset)) [n3]=$((2113 + offset)))
+declare -A replication_port=([n1]=$((1111 + offset)) [n2]=$((1112 + offset)) [n3]=$((1113 + offset)))
+declare -A agent_port=([n1]=$((2121 + offset)) [n2]=$((2122 + offset)) [n3]=$((2123 + offset)))
 
 stop_all() {
   local pid
@@ -36,7 +49,7 @@ stop_all() {
 on_exit() {
   local status=$?
   if [ "$keep" = yes ] && [ $status -eq 0 ]; then
-    printf 'still running (end them with: kill %s)\n' "${pids[*]}"
+    printf 'still running, for %s minutes at most (end them with: kill %s)\n' "$minutes" "${pids[*]}"
   else
     stop_all
   fi
@@ -50,7 +63,7 @@ for program in vergerd verger-agent verger; do
 done
 for port in "${node_port[@]}" "${replication_port[@]}" "${agent_port[@]}" "$controller_port"; do
   if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-    die "port $port on 127.0.0.1 is in use; end the process that listens there (an earlier demo with --keep?) and try again"
+    die "port $port on 127.0.0.1 is in use; end the process that listens there (an earlier demo with --keep?), or give --port-offset N"
   fi
 done
 case $dir in /*) ;; *) dir=$PWD/$dir ;; esac
@@ -108,7 +121,7 @@ until_true() {
 printf 'Starting three embedded nodes (TLS) on a database written by a real 24.6 server, and the controller\n'
 "$bin/vergerd" --data "$dir/controller" --port "$controller_port" --ca "$tls/ca/ca.crt" \
   --api-certificate-file "$tls/api.crt" --api-certificate-private-key-file "$tls/api.key" \
-  --end-after-seconds 1800 >"$dir/controller.log" 2>&1 &
+  --end-after-seconds $((minutes * 60)) >"$dir/controller.log" 2>&1 &
 pids+=($!)
 until_true 30 "the controller's start" "$bin/verger" cluster list
 for node in "${nodes[@]}"; do
@@ -129,7 +142,7 @@ for node in "${nodes[@]}"; do
     --agent-port "${agent_port[$node]}" --cluster-size 3 --gossip-seed "$seeds" \
     --certificate-file "$tls/$node.crt" --certificate-private-key-file "$tls/$node.key" \
     --trusted-root-certificates-path "$tls/ca" \
-    --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds 1800 \
+    --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds $((minutes * 60)) \
     >"$dir/$node/agent.log" 2>&1 &
   pids+=($!)
 done
