@@ -57,8 +57,17 @@ class SqliteJournal final : public Journal {
       : files_(files), path_(std::move(path)), clock_(clock) {}
 
   Result<void> open() {
-    VERGER_TRY(auto database, sqlite::Database::open(files_, path_));
-    database_.emplace(std::move(database));
+    auto database = sqlite::Database::open(files_, path_);
+    if (!database && database.error().code == Errc::kRefused) {
+      return Error{Errc::kRefused,
+                   fmt::format("{}: another vergerd uses this directory; stop that one, or choose "
+                               "another directory with --data",
+                               path_.parent_path().string())};
+    }
+    if (!database) {
+      return database.error();
+    }
+    database_.emplace(*std::move(database));
     VERGER_TRY(const auto version, database_->query_int("PRAGMA user_version"));
     if (version > kSchemaVersion) {
       return Error{Errc::kUnsupported,

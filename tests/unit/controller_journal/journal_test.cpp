@@ -66,6 +66,13 @@ TEST_F(JournalTest, ChainNoticesAChangedEvent) {
   EXPECT_THAT(verified.error().message, HasSubstr("event 2 (b in s)"));
 }
 
+TEST_F(JournalTest, SaysThatAnotherVergerdUsesTheDirectory) {
+  const auto second = open_sqlite_journal(disk_, "/state/journal.db", clock_);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, Errc::kRefused);
+  EXPECT_THAT(second.error().message, HasSubstr("/state: another vergerd uses this directory"));
+}
+
 TEST_F(JournalTest, RefusesANewerSchema) {
   journal_.reset();
   {
