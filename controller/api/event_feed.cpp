@@ -10,6 +10,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/journal/member_names.h"
+
 namespace verger::controller {
 namespace {
 
@@ -122,7 +124,7 @@ json to_json(const JournalEvent& event) {
           {"time", format_ticks(event.at)},
           {"stream", event.stream},
           {"type", event.type},
-          {"data", data.is_discarded() ? json(event.data) : std::move(data)}};
+          {"data", data.is_discarded() ? json(event.data) : in_snake_case(std::move(data))}};
 }
 
 net::awaitable<Result<json>> event_page(Journal& journal, http::Timers& timers, Clock& clock,
