@@ -11,6 +11,7 @@
 
 #include "controller/cli/commands.h"
 #include "controller/cli/table.h"
+#include "engine/base/nearest_name.h"
 #include "nodeagent/http/loopback.h"
 #include "nodeagent/http/tls.h"
 
@@ -144,8 +145,13 @@ int wrong_usage(const CLI::App& app, const CLI::ParseError& error, std::ostream&
     for (const auto* sub : understood->get_subcommands([](const CLI::App*) { return true; })) {
       known.push_back(sub->get_name());
     }
-    message = fmt::format("{} takes {}{}", path, fmt::join(known, ", "),
-                          unknown.empty() ? "" : ", not " + unknown.front());
+    message = fmt::format("{} takes {}", path, fmt::join(known, ", "));
+    if (!unknown.empty()) {
+      const auto near = nearest_name(unknown.front(), known);
+      message = near.empty() ? fmt::format("unknown command \"{}\"; {}", unknown.front(), message)
+                             : fmt::format("unknown command \"{}\"; did you mean {}?",
+                                           unknown.front(), near);
+    }
   }
   err << fmt::format("verger: {}; its help: {} --help\n", message, path);
   return kUsage;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "controller/scheduler/intervals.h"
+#include "engine/base/nearest_name.h"
 #include "engine/base/result.h"
 #include "engine/base/types.h"
 
@@ -51,8 +52,5 @@ Instant to_instant(Ticks ticks);  ///< rounded down
 Ticks to_ticks(Instant instant);
 /// "2 h 30 min", "45 s", "3 d 4 h"; for people.
 std::string format_length(std::chrono::seconds length);
-
-/// Of `choices` the one that comes nearest to `text`; empty when none is near.
-std::string nearest_name(std::string_view text, const std::vector<std::string>& choices);
 
 }  // namespace verger::controller
