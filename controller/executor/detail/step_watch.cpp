@@ -33,6 +33,17 @@ constexpr int kSlowestLook = 10;
 /// A controller that is away for less was not missed.
 constexpr std::chrono::minutes kUnwatchedAtLeast{1};
 
+/// What takes a moment is seen to end a moment later; what lasts is looked at ever more rarely,
+/// down to once in each `poll`.
+std::chrono::milliseconds until_next_look(std::chrono::milliseconds in_state,
+                                          std::chrono::milliseconds poll) {
+  constexpr std::chrono::milliseconds kShortest{100};
+  // A clock that was set back says nothing of how long it lasts.
+  return in_state < std::chrono::milliseconds(0)
+             ? poll
+             : std::clamp(in_state / 4, std::min(kShortest, poll), poll);
+}
+
 RunEvent new_event(std::string_view type, json data) {
   return {std::string(type), std::move(data)};
 }
@@ -119,10 +130,12 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
     // Seen to have ended, by others' work perhaps, while nobody has answered what was asked.
     if (ends_intent(verdict.kind) && !context.state.acted &&
         !co_await shut_out_late_request(context)) {
-      verdict = {.kind = Verdict::Kind::kUnknown,
-                 .note = "what was asked may still arrive, and its agent does not answer",
-                 .outcome = {},
-                 .values = {}};
+      verdict = {
+          .kind = Verdict::Kind::kUnknown,
+          .note = fmt::format(
+              "what was asked may still arrive, and the agent of {} does not answer", step.node),
+          .outcome = {},
+          .values = {}};
     }
     auto news = new_values(verdict.values);
     const auto record_end = [&](std::string_view type, json data) {
@@ -182,8 +195,9 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
     }
     unknown = verdict.kind == Verdict::Kind::kUnknown ? unknown + 1 : 0;
     if (verdict.kind != Verdict::Kind::kNotArrived) {
+      const auto pause = until_next_look(context.in_state, poll());
       co_await interrupt_if_wanted(step, context_of(step, std::move(context.snapshot)));
-      co_await nap(poll() * std::clamp(unknown, 1, kSlowestLook));
+      co_await nap(unknown > 0 ? poll() * std::min(unknown, kSlowestLook) : pause);
     }
   }
 }
