@@ -127,7 +127,7 @@ std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapsho
       std::ranges::find(kChecks, gate.name, &std::pair<std::string_view, Check>::first);
   if (check == std::end(kChecks)) {
     out.push_back(detail::closed(gate.name, "unknown-gate", "",
-                                 fmt::format("nobody knows the gate {}", gate.name),
+                                 fmt::format("unknown gate {}", gate.name),
                                  "use a controller that knows it"));
     return out;
   }

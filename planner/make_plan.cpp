@@ -39,7 +39,7 @@ std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snaps
                                                     const Policy& policy, const History& history) {
   if (policy.operation != "scavenge") {
     return std::unexpected(std::vector{
-        Refusal{"unknown-operation", "", fmt::format("nobody can plan \"{}\"", policy.operation),
+        Refusal{"unknown-operation", "", fmt::format("unknown operation \"{}\"", policy.operation),
                 "the operations are: scavenge"}});
   }
   std::optional<ClusterSnapshot> copy;

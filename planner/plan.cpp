@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/digest.h"
@@ -208,7 +209,13 @@ Json to_json(const Plan& plan) {
   auto out = common_json(plan, true);
   Json::Array forecast;
   for (const auto& node : plan.forecast) {
-    forecast.push_back(Json::Object{{"node", node.node}, {"row", node.row}});
+    Json::Object entry{{"node", node.node}, {"row", node.row}};
+    if (node.disk_free >= 0) {
+      entry["databaseBytes"] = node.database_bytes;
+      entry["diskFree"] = node.disk_free;
+      entry["diskNeeded"] = node.disk_needed;
+    }
+    forecast.push_back(std::move(entry));
   }
   out["forecast"] = std::move(forecast);
   out["notes"] = Json::Array(plan.notes.begin(), plan.notes.end());
@@ -265,7 +272,7 @@ std::vector<std::string> diff_basis(const Basis& planned, const Basis& now) {
   for (const auto& old : planned.nodes) {
     const auto found = std::ranges::find(now.nodes, old.name, &BasisNode::name);
     if (found == now.nodes.end()) {
-      out.push_back(fmt::format("{}: was a member, is not registered any more", old.name));
+      out.push_back(fmt::format("{}: was a member, is no longer registered", old.name));
       continue;
     }
     changed(old.name, "address", old.url, found->url);
@@ -276,7 +283,9 @@ std::vector<std::string> diff_basis(const Basis& planned, const Basis& now) {
     // A certificate that nobody looked at, or could see, is no other one.
     if (!old.certificates.empty() && !found->certificates.empty() &&
         old.certificates != found->certificates) {
-      out.push_back(fmt::format("{}: other certificates", old.name));
+      out.push_back(fmt::format("{}: the certificates were {}, are {}", old.name,
+                                fmt::join(old.certificates, ", "),
+                                fmt::join(found->certificates, ", ")));
     }
   }
   for (const auto& node : now.nodes) {

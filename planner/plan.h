@@ -96,6 +96,10 @@ struct Basis {
 struct NodeForecast {
   std::string node;
   std::string row;  ///< "row 5: takes the new point"; says so where it cannot be known
+  // As its agent told it when the plan was made; -1: not known.
+  std::int64_t database_bytes = -1;
+  std::int64_t disk_free = -1;
+  std::int64_t disk_needed = -1;  ///< less than this closes the gate disk
 };
 
 /// Immutable once made.

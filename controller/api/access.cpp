@@ -53,8 +53,7 @@ Result<void> Access::fold(const JournalEvent& event) {
   }
   const auto role = data.is_object() ? parse_role(data.value("role", std::string())) : std::nullopt;
   if (event.type != events::kTokenCreated || !role) {
-    return Error{Errc::kCorruption,
-                 fmt::format("{}: nobody knows the event {}", event.stream, event.type)};
+    return Error{Errc::kCorruption, fmt::format("{}: unknown event {}", event.stream, event.type)};
   }
   tokens_[id] = Token{.id = id,
                       .name = data.value("name", std::string()),

@@ -75,8 +75,7 @@ http::Response paged_answer(std::string_view member, const std::vector<std::stri
   if (const auto cursor = target.parameter("cursor")) {
     const auto found = std::ranges::find(keys, *cursor);
     if (found == keys.end()) {
-      return problem(400, "bad_cursor",
-                     "the cursor is none of this list, or its item is gone; begin without one");
+      return problem(400, "bad_cursor", "unknown cursor, or its item is gone; begin without one");
     }
     begin = static_cast<std::size_t>(found - keys.begin()) + 1;
   }

@@ -65,7 +65,18 @@ class Api {
   net::awaitable<http::Response> clusters(http::Request request, http::Target target,
                                           std::string by);
   net::awaitable<http::Response> add_cluster(std::string body);
+  // cluster_overviews.cpp
+  /// With `look=true` also what the nodes tell now.
+  net::awaitable<http::Response> list_clusters(http::Target target);
+  // cluster_update.cpp
+  net::awaitable<http::Response> update_cluster(std::string name, std::string body);
   net::awaitable<http::Response> make_plan(std::string cluster, std::string body, std::string by);
+  /// With what is known beside the plan: where its estimates are from, the cluster's last run, and
+  /// what stands between the plan and its run.
+  nlohmann::json plan_view(const StoredPlan& stored);
+  /// The policy that waits for somebody to apply this plan; null: none does.
+  [[nodiscard]] nlohmann::json awaiting_policy(const std::string& cluster,
+                                               const std::string& plan) const;
   net::awaitable<http::Response> plans(http::Request request, http::Target target, std::string by);
   net::awaitable<http::Response> runs(http::Request request, http::Target target, std::string by);
   net::awaitable<http::Response> run_intent(std::string id, std::string intent, std::string body,

@@ -36,14 +36,7 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     if (request.method != "GET") {
       co_return wrong_method(request, "GET, POST");
     }
-    const auto list = parts_.registry.list();
-    std::vector<std::string> keys;
-    keys.reserve(list.size());
-    for (const auto& config : list) {
-      keys.push_back(config.name);
-    }
-    co_return paged_answer("clusters", keys, target,
-                           [&](std::size_t i) { return views::cluster(list[i]); });
+    co_return co_await list_clusters(std::move(target));
   }
   const auto& name = path[3];
   if (path.size() == 4 && request.method == "DELETE") {
@@ -72,8 +65,11 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     body["snapshot"] = view_of(*snapshot, parts_.epoch);
     co_return json_answer(200, body);
   }
+  if (path.size() == 4 && request.method == "PATCH") {
+    co_return co_await update_cluster(name, std::move(request.body));
+  }
   if (path.size() == 4) {
-    co_return wrong_method(request, "GET, DELETE");
+    co_return wrong_method(request, "GET, PATCH, DELETE");
   }
   if (path.size() == 5 && path[4] == "schedule") {
     co_return request.method == "GET" ? schedule(name, target) : wrong_method(request, "GET");
@@ -102,7 +98,9 @@ net::awaitable<http::Response> Api::clusters(http::Request request, http::Target
     }
     co_return paged_answer("plans", keys, target, [&](std::size_t i) -> Result<json> {
       VERGER_TRY(const auto plan, parts_.executor.find_plan(keys[i]));
-      return views::plan(plan);
+      auto out = views::plan(plan);
+      out["awaits_approval_of"] = awaiting_policy(name, plan.plan->hash);
+      return out;
     });
   }
   co_return no_route(request);

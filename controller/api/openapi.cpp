@@ -31,7 +31,15 @@ constexpr Schema kSchemas[] = {
     {"NewNode", "node:string! agent:string name:string", true},
     {"Cluster",
      "name:string! nodes:Node[]! credentials:string! trusted_roots:string! labels:object! "
-     "paused:boolean! pause_reason:string?! pause_until:time?! snapshot:Snapshot"},
+     "paused:boolean! pause_reason:string?! pause_until:time?! snapshot:Snapshot "
+     "active_run:ActiveRun? last_success:LastSuccess? look:ClusterLook"},
+    {"ActiveRun", "id:string! state:string! started_at:time!"},
+    {"LastSuccess", "run:string! finished_at:time! space_saved:integer?"},
+    {"ClusterLook", "taken_at:time! leader:string?! nodes_up:integer! nodes_down:integer!"},
+    {"ClusterChanges",
+     "nodes:NewNode[] credentials:string trusted_roots:string labels:object "
+     "remove_labels:string[] reason:string",
+     true},
     {"Node", "name:string! node:string! agent:string"},
     {"Snapshot",
      "taken_at:time! leader:string?! strangers:string[]! warnings:string[]! nodes:Member[]!"},
@@ -54,8 +62,16 @@ constexpr Schema kSchemas[] = {
      true},
     {"Plan",
      "hash:string! cluster:string! operation:string! policy:string! "
-     "parameters:ScavengeParameters! created_at:time! created_by:string! stages:PlannedStage[]! "
-     "forecast:Forecast[]! basis:BasisOfNode[]! notes:string[]!"},
+     "parameters:PlannedParameters! created_at:time! created_by:string! "
+     "expected_seconds:Expected?! "
+     "stages:PlannedStage[]! forecast:Forecast[]! basis:BasisOfNode[]! notes:string[]! "
+     "expected_from:sizes|history last_success:LastSuccess? cluster_pause:ClusterPause? "
+     "awaits_approval_of:string?!"},
+    {"PlannedParameters",
+     "threads:integer! threshold:integer! throttle_percent:integer! "
+     "strategy:rolling|followers-only|concurrent|offline! leader_threads:integer "
+     "leader_throttle_percent:integer replica_threads:integer replica_throttle_percent:integer"},
+    {"ClusterPause", "reason:string! until:time?!"},
     {"PlannedStage",
      "id:string! name:string! deadline_seconds:integer! failure_rule:string! if_put_off:string! "
      "steps:PlannedStep[]!"},
@@ -64,18 +80,22 @@ constexpr Schema kSchemas[] = {
      "act:string! observe:string! undo:string! reason:string! attempts:integer! "
      "expected_seconds:Expected?! quorum_margin:integer! cost:string!"},
     {"Expected", "min:integer! max:integer!"},
-    {"Forecast", "node:string! row:string!"},
+    {"Forecast",
+     "node:string! row:string! database_bytes:integer?! disk_free_bytes:integer?! "
+     "disk_needed_bytes:integer?!"},
     {"BasisOfNode", "name:string! role:string! version:string! instance_id:string!"},
     {"Plans", "plans:Plan[]! next_cursor:string?!"},
     {"Pause", "mode:policy|drain|now until:time reason:string", true},
     {"RunPause", "mode:policy|drain|now reason:string", true},
     {"Skip", "node:string! reason:string force:boolean", true},
     {"Empty", "reason:string", true},
+    {"Resume", "ignore_hours:boolean reason:string", true},
     {"Run",
      "id:string! cluster:string! plan:string! operation:string! "
      "state:planned|running|pausing|paused|waiting|cancelling|cancelled|done|"
      "done-with-differences|failed! "
-     "reason:string! started_by:string! started_at:time! finished_at:time?! stages:Stage[]! "
+     "reason:string! ignores_hours:boolean! started_by:string! started_at:time! finished_at:time?! "
+     "stages:Stage[]! "
      "leader_moves:LeaderMove[]! alerts:RunAlert[]! report:Report?! expected_end:ExpectedEnd? "
      "hours:Hours? notice:string"},
     {"RunAlert", "step:string! reason:string! at:time! cleared_at:time?!"},
@@ -85,8 +105,15 @@ constexpr Schema kSchemas[] = {
      "state:pending|waiting|acting|unknown|done|failed|skipped|undone! reason:string! "
      "waiting_for:WaitedFor[]! not_seen:NotSeen[]! outcomes:object[]! since:time?! "
      "started_at:time?! "
-     "finished_at:time?! attempts:integer! progress:Progress?! result:object?!"},
+     "finished_at:time?! attempts:integer! timeline:StepTimeline! progress:Progress?! "
+     "result:object?!"},
     {"NotSeen", "gate:string! node:string! reason:string!"},
+    {"StepTimeline",
+     "preparing_seconds:number! waiting_seconds:number! acting_seconds:number! "
+     "observing_seconds:number!"},
+    {"RunTimeline",
+     "total_seconds:number! scavenge_seconds:number! other_steps_seconds:number! "
+     "waiting_seconds:number! preparing_seconds:number! paused_seconds:number!"},
     {"WaitedFor",
      "gate:string! code:string! node:string! reason:string! value:string! limit:string! "
      "since:time! alert_at:time?!"},
@@ -94,12 +121,14 @@ constexpr Schema kSchemas[] = {
      "phase:string! chunks_done:integer! chunks_total:integer! bytes_saved:integer! "
      "chunks_per_hour:number?!"},
     {"LeaderMove", "from:string! to:string! planned:boolean! at:time!"},
-    {"ExpectedEnd", "earliest:time! latest:time! overdue:boolean!"},
+    {"ExpectedEnd",
+     "earliest:time! latest:time! overdue:boolean! resumes_at:time?! seconds_left:Expected!"},
     {"Hours", "open:boolean! until:time?!"},
     {"Report",
      "point:Point?! nodes:ReportOfNode[]! planned_leader_moves:integer! "
-     "unplanned_leader_moves:integer! digests_equal:boolean?! readable_equal:boolean?! "
-     "same_point:boolean?! readable_unchanged:boolean?! differences:string[]! notes:string[]!"},
+     "unplanned_leader_moves:integer! timeline:RunTimeline?! digests_equal:boolean?! "
+     "readable_equal:boolean?! same_point:boolean?! readable_unchanged:boolean?! "
+     "differences:string[]! notes:string[]!"},
     {"ReportOfNode",
      "name:string! point:Point?! bytes_before:integer?! bytes_after:integer?! "
      "records_removed:integer?! logical_digest:string?! readable_digest:string?! "
@@ -254,7 +283,7 @@ void add_headers(const Route& route, json& parameters) {
     parameters.push_back(parameter("If-None-Match", "header", "an ETag: 304 where it still holds"));
   }
   if (route.id == "getEvents") {
-    parameters.push_back(parameter("Last-Event-ID", "header", "go on after this sequence"));
+    parameters.push_back(parameter("Last-Event-ID", "header", "continue after this sequence"));
   }
 }
 
@@ -289,7 +318,8 @@ json openapi_document(std::string_view version) {
     if (!route.request.empty()) {
       auto& body = operation["requestBody"];
       body["content"]["application/json"]["schema"] = reference(route.request);
-      body["required"] = route.request != "Empty" && !route.request.ends_with("Pause");
+      body["required"] = route.request != "Empty" && route.request != "Resume" &&
+                         !route.request.ends_with("Pause");
     }
     auto& good = operation["responses"][std::to_string(route.status)];
     good["description"] = route.summary;

@@ -10,6 +10,7 @@
 #include "controller/api/api.h"
 #include "controller/api/members.h"
 #include "controller/api/views.h"
+#include "engine/base/clock.h"
 
 // /clusters/{name}/plans, /plans and their application.
 namespace verger::controller {
@@ -117,7 +118,47 @@ net::awaitable<http::Response> Api::make_plan(std::string cluster, std::string b
     }
     co_return problem(422, "plan_refused", detail, {{"refusals", std::move(refusals)}});
   }
-  co_return json_answer(201, views::plan(**made));
+  co_return json_answer(201, plan_view(**made));
+}
+
+json Api::plan_view(const StoredPlan& stored) {
+  auto out = views::plan(stored);
+  out["expected_from"] = "sizes";
+  out["last_success"] = nullptr;
+  for (const auto& run : parts_.executor.runs(stored.plan->cluster)) {
+    if (run->status != RunStatus::kDone || !run->ended_at) {
+      continue;
+    }
+    // The estimates of a plan are those of the time when it was made.
+    if (*run->ended_at <= stored.plan->made_at && !run->durations.empty()) {
+      out["expected_from"] = "history";
+    }
+    if (out["last_success"].is_null()) {
+      const auto state = parts_.executor.find_run(run->id);
+      const auto freed = state ? views::freed_bytes(**state) : std::nullopt;
+      out["last_success"] = {{"run", run->id},
+                             {"finished_at", format_ticks(*run->ended_at)},
+                             {"space_saved", freed ? json(*freed) : json()}};
+    }
+  }
+  out["cluster_pause"] = nullptr;
+  if (const auto config = parts_.registry.find(stored.plan->cluster); config && config->paused) {
+    out["cluster_pause"] = {
+        {"reason", config->pause_reason},
+        {"until", config->pause_until ? json(format_ticks(*config->pause_until)) : json()}};
+  }
+  out["awaits_approval_of"] = awaiting_policy(stored.plan->cluster, stored.plan->hash);
+  return out;
+}
+
+json Api::awaiting_policy(const std::string& cluster, const std::string& plan) const {
+  for (const auto& stored : parts_.book.list()) {
+    const auto state = parts_.scheduler.state(stored.policy.name, cluster);
+    if (state.outcome == "needs-approval" && state.plan == plan) {
+      return stored.policy.name;
+    }
+  }
+  return nullptr;
 }
 
 net::awaitable<http::Response> Api::plans(http::Request request, http::Target target,
@@ -128,7 +169,7 @@ net::awaitable<http::Response> Api::plans(http::Request request, http::Target ta
       co_return wrong_method(request, "GET");
     }
     const auto plan = parts_.executor.find_plan(path[3]);
-    co_return plan ? json_answer(200, views::plan(*plan)) : problem_of(plan.error());
+    co_return plan ? json_answer(200, plan_view(*plan)) : problem_of(plan.error());
   }
   if (path.size() == 5 && path[4] == "apply") {
     if (request.method != "POST") {

@@ -127,6 +127,17 @@ json readable_unchanged(const Seen& seen) {
   return true;
 }
 
+std::string why_not_compared(const RunState& run, const Seen& seen) {
+  if (run.status == RunStatus::kCancelled) {
+    return "the run was cancelled";
+  }
+  if (run.status == RunStatus::kFailed || seen.to_compare) {
+    return "the run ended before that";
+  }
+  return run.plan->policy.scavenge.compare_digests ? "not every node has an agent"
+                                                   : "the policy does not ask for it";
+}
+
 }  // namespace
 
 json report(const RunState& run) {
@@ -150,9 +161,7 @@ json report(const RunState& run) {
   if (!member(seen.compared, "compared").is_boolean() ||
       !member(seen.compared, "compared").get<bool>()) {
     notes.push_back("digests were not compared: " +
-                    seen.compared.value(
-                        "reason", std::string(seen.to_compare ? "the run ended before that"
-                                                              : "not every node has an agent")));
+                    seen.compared.value("reason", why_not_compared(run, seen)));
   }
   for (const auto& [node, reason] : seen.not_ended) {
     notes.push_back(fmt::format("{}: its scavenge was not seen to end{}{}", node,
@@ -171,6 +180,7 @@ json report(const RunState& run) {
           {"planned_leader_moves", run.planned_moves()},
           {"unplanned_leader_moves", moves - run.planned_moves()},
           {"nodes", std::move(nodes)},
+          {"timeline", timeline(run)},
           {"digests_equal", member(seen.compared, "equal")},
           {"readable_equal", member(seen.compared, "readableEqual")},
           {"same_point", member(seen.compared, "samePoint")},

@@ -32,16 +32,22 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
       if (!run) {
         co_return problem_of(run.error());
       }
-      auto body = views::run(**run);
-      body["expected_end"] = views::expected_end(**run, parts_.clock.now());
+      auto body = views::run(**run, parts_.clock.now());
+      std::optional<Ticks> resumes;
       if (const auto config = parts_.registry.find((*run)->cluster)) {
         const auto hours =
             parts_.book.hours(*config, (*run)->plan->policy.name, parts_.clock.now());
+        if (config->paused) {
+          resumes = config->pause_until;
+        } else if (hours && !hours->open) {
+          resumes = hours->until;
+        }
         body["hours"] =
             hours ? json{{"open", hours->open},
                          {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
                   : json();
       }
+      body["expected_end"] = views::expected_end(**run, parts_.clock.now(), resumes);
       auto answer = json_answer(200, body);
       answer.headers.set("ETag", etag_of(**run));
       co_return answer;
@@ -95,6 +101,7 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
   Members members(*parsed);
   const auto reason = members.text("reason", "asked by " + by);
   const auto wanted_mode = intent == "pause" ? members.text("mode", "policy") : std::string();
+  const bool ignore_hours = intent == "resume" && members.flag("ignore_hours");
   const auto node = intent == "skip" ? members.text("node") : std::string();
   const bool force = intent == "skip" && members.flag("force");
   const bool has_reason = !members.text("reason").empty();
@@ -113,7 +120,13 @@ net::awaitable<http::Response> Api::run_intent(std::string id, std::string inten
   } else if (intent == "cancel") {
     outcome = parts_.executor.cancel(run, by, reason);
   } else if (intent == "resume") {
-    outcome = co_await parts_.executor.resume(run, by);
+    if (ignore_hours && parsed->value("reason", std::string()).empty()) {
+      co_return problem(400, "bad_request",
+                        "ignore_hours needs a reason: windows are agreed with others, who will ask "
+                        "why (verger --reason)");
+    }
+    outcome = ignore_hours ? co_await parts_.executor.resume_ignoring_hours(run, by, reason)
+                           : co_await parts_.executor.resume(run, by);
   } else if (intent == "skip") {
     if (node.empty()) {
       co_return problem(400, "bad_request", "the body needs a member \"node\"");

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/plan_json.h"
+#include "controller/journal/member_names.h"
 #include "engine/base/clock.h"
+#include "engine/base/quantities.h"
 #include "planner/gates.h"
 
 namespace verger::controller::views {
@@ -99,10 +101,25 @@ json progress(const StepState& state) {
           {"chunks_per_hour", rate ? json(*rate) : json()}};
 }
 
+/// "lag-below 16 MiB": the gates whose limits are bytes or milliseconds say so.
+std::string gate_text(const planner::Gate& gate) {
+  if (gate.limit == 0) {
+    return gate.name;
+  }
+  if (gate.name == "lag-below" || gate.name == "disk") {
+    return fmt::format("{} {}", gate.name, human_bytes(gate.limit));
+  }
+  if (gate.name == "clocks" || gate.name == "certificates" || gate.name == "leader-settled") {
+    return gate.limit % 1'000 == 0 ? fmt::format("{} {} s", gate.name, gate.limit / 1'000)
+                                   : fmt::format("{} {} ms", gate.name, gate.limit);
+  }
+  return fmt::format("{} {}", gate.name, gate.limit);
+}
+
 json step_of_plan(const planner::Step& step, std::size_t group) {
   auto gates = json::array();
   for (const auto& gate : step.gates) {
-    gates.push_back(gate.limit == 0 ? gate.name : fmt::format("{} {}", gate.name, gate.limit));
+    gates.push_back(gate_text(gate));
   }
   json expected;
   if (step.expected.high_ms > 0) {
@@ -117,7 +134,7 @@ json step_of_plan(const planner::Step& step, std::size_t group) {
           {"group", group},
           {"kind", step.kind},
           {"node", step.node},
-          {"parameters", to_nlohmann(planner::Json(step.parameters))},
+          {"parameters", in_snake_case(to_nlohmann(planner::Json(step.parameters)))},
           {"gates", std::move(gates)},
           {"act", step.act},
           {"observe", step.observe},
@@ -129,12 +146,23 @@ json step_of_plan(const planner::Step& step, std::size_t group) {
           {"cost", cost}};
 }
 
-/// Parameters as the request has them.
+/// Parameters as the request has them, and those a policy alone can give where it gives them.
 json parameters_of(const planner::Policy& policy) {
-  return {{"threads", policy.scavenge.threads},
-          {"threshold", policy.scavenge.threshold},
-          {"throttle_percent", policy.scavenge.throttle_percent},
-          {"strategy", to_string(policy.scavenge.strategy)}};
+  const auto& scavenge = policy.scavenge;
+  json out{{"threads", scavenge.threads},
+           {"threshold", scavenge.threshold},
+           {"throttle_percent", scavenge.throttle_percent},
+           {"strategy", to_string(scavenge.strategy)}};
+  const auto add = [&out](const char* name, std::int32_t value) {
+    if (value != 0) {
+      out[name] = value;
+    }
+  };
+  add("leader_threads", scavenge.leader_threads);
+  add("leader_throttle_percent", scavenge.leader_throttle_percent);
+  add("replica_threads", scavenge.replica_threads);
+  add("replica_throttle_percent", scavenge.replica_throttle_percent);
+  return out;
 }
 
 /// With the time at which a person is told; of closed hours nobody is.
@@ -153,7 +181,12 @@ json waiting_for(const StepState& state, const planner::Policy& policy) {
   return gates;
 }
 
-json step_of_run(const planner::Step& step, const StepState& state, const planner::Policy& policy) {
+json step_of_run(const planner::Step& step, const StepState& state, const planner::Policy& policy,
+                 std::optional<Ticks> now) {
+  auto time = state.time;
+  if (now && time.counted && !state.ended) {
+    count_time(time, part_of(state), *now);
+  }
   return {{"id", step.id},
           {"kind", step.kind},
           {"node", step.node},
@@ -166,8 +199,9 @@ json step_of_run(const planner::Step& step, const StepState& state, const planne
           {"started_at", time_or_null(state.started)},
           {"finished_at", time_or_null(state.ended)},
           {"attempts", state.attempt},
+          {"timeline", timeline(time)},
           {"progress", state.status == StepStatus::kActing ? progress(state) : json()},
-          {"result", object_or_null(state.result)}};
+          {"result", in_snake_case(object_or_null(state.result))}};
 }
 
 }  // namespace
@@ -229,7 +263,11 @@ json plan(const StoredPlan& stored) {
   }
   auto forecast = json::array();
   for (const auto& entry : plan.forecast) {
-    forecast.push_back({{"node", entry.node}, {"row", entry.row}});
+    forecast.push_back({{"node", entry.node},
+                        {"row", entry.row},
+                        {"database_bytes", known(entry.database_bytes)},
+                        {"disk_free_bytes", known(entry.disk_free)},
+                        {"disk_needed_bytes", known(entry.disk_needed)}});
   }
   auto basis = json::array();
   for (const auto& entry : plan.basis.nodes) {
@@ -245,13 +283,14 @@ json plan(const StoredPlan& stored) {
           {"parameters", parameters_of(plan.policy)},
           {"created_at", format_ticks(stored.made_at)},
           {"created_by", stored.made_by},
+          {"expected_seconds", expected_seconds(plan)},
           {"stages", std::move(stages)},
           {"forecast", std::move(forecast)},
           {"basis", std::move(basis)},
           {"notes", plan.notes}};
 }
 
-json run(const RunState& run) {
+json run(const RunState& run, std::optional<Ticks> now) {
   auto stages = json::array();
   for (const auto& stage : run.plan->stages) {
     auto steps = json::array();
@@ -259,7 +298,7 @@ json run(const RunState& run) {
       for (const auto& step : group) {
         const auto found = run.steps.find(step.id);
         steps.push_back(step_of_run(step, found == run.steps.end() ? StepState{} : found->second,
-                                    run.plan->policy));
+                                    run.plan->policy, run.paused_since ? std::nullopt : now));
       }
     }
     const auto state = run.stages.find(stage.id);
@@ -290,6 +329,7 @@ json run(const RunState& run) {
           {"operation", run.plan->policy.operation},
           {"state", to_string(run.status)},
           {"reason", run.reason},
+          {"ignores_hours", run.ignores_hours},
           {"started_by", run.started_by},
           {"started_at", format_ticks(run.started_at)},
           {"finished_at", time_or_null(run.ended_at)},
@@ -297,44 +337,6 @@ json run(const RunState& run) {
           {"leader_moves", std::move(moves)},
           {"alerts", std::move(alerts)},
           {"report", report(run)}};
-}
-
-json expected_end(const RunState& run, Ticks now) {
-  if (run.status != RunStatus::kRunning) {
-    return nullptr;
-  }
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  bool overdue = false;
-  for (const auto& id : run.order) {
-    const auto stage = std::ranges::find(run.plan->stages, id, &planner::Stage::id);
-    for (const auto& group : stage->groups) {
-      std::int64_t group_low = 0;
-      std::int64_t group_high = 0;
-      for (const auto& step : group) {
-        const auto& state = run.steps.at(step.id);
-        if (state.status == StepStatus::kDone || state.status == StepStatus::kSkipped) {
-          continue;
-        }
-        if ((step.kind == "scavenge" || step.kind == "offline_scavenge") &&
-            step.expected.high_ms == 0) {
-          return nullptr;
-        }
-        const bool acting = state.status == StepStatus::kActing && state.since;
-        const auto gone =
-            acting ? (now.value() - state.since->value()) / kTicksPerMillisecond : std::int64_t{0};
-        overdue = overdue || (acting && step.expected.high_ms > 0 && gone > step.expected.high_ms);
-        group_low = std::max(group_low, step.expected.low_ms - gone);
-        group_high = std::max(group_high, step.expected.high_ms - gone);
-      }
-      low += group_low;
-      high += group_high;
-    }
-  }
-  const auto at = [now](std::int64_t ms) {
-    return format_ticks(Ticks(now.value() + ms * kTicksPerMillisecond));
-  };
-  return {{"earliest", at(low)}, {"latest", at(high)}, {"overdue", overdue}};
 }
 
 json refusal(const planner::Refusal& refusal) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "controller/cluster/registry.h"
@@ -14,13 +17,26 @@ namespace verger::controller::views {
 nlohmann::json cluster(const ClusterConfig& config);
 nlohmann::json snapshot(const planner::ClusterSnapshot& snapshot);
 nlohmann::json plan(const StoredPlan& plan);
-nlohmann::json run(const RunState& run);
+/// With `now` the times of steps under way are up to then, else up to their last event.
+nlohmann::json run(const RunState& run, std::optional<Ticks> now = std::nullopt);
+/// Where a step's time went, in seconds.
+nlohmann::json timeline(StepTime time);
+/// The same of a run that has ended, its scavenges apart from everything else; what ran side by
+/// side counts once.
+nlohmann::json timeline(const RunState& run);
 /// What the run showed, from what its steps saw; null before it has ended.
 nlohmann::json report(const RunState& run);
-/// When a run will have ended: {"earliest", "latest"} from the plan's expected durations (this
-/// cluster's history, or an estimate the first time) and what is under way; null where a step has
-/// no expectation, or the run has ended, is paused or waits.
-nlohmann::json expected_end(const RunState& run, Ticks now);
+/// How long all of a plan takes that is not conditional: {"min", "max"}; null where a scavenge has
+/// no expectation.
+nlohmann::json expected_seconds(const planner::Plan& plan);
+/// When a run will have ended: {"earliest", "latest", "overdue"} from the plan's expected durations
+/// (this cluster's history, or an estimate the first time) and what is under way. Of a run that
+/// waits or is paused also {"resumes_at", "seconds_left": {"min", "max"}}, where it is known that
+/// it `resumes`. Null where a step has no expectation, the run has ended, or stands still for an
+/// unknown time.
+nlohmann::json expected_end(const RunState& run, Ticks now, std::optional<Ticks> resumes);
+/// What the scavenges of a run freed, as the nodes told; nullopt: none did.
+std::optional<std::int64_t> freed_bytes(const RunState& run);
 nlohmann::json refusal(const planner::Refusal& refusal);
 
 }  // namespace verger::controller::views

@@ -380,6 +380,14 @@ std::expected<json, CallFailure> ApiClient::put(const std::string& path, const j
                .repeatable = true});
 }
 
+std::expected<json, CallFailure> ApiClient::patch(const std::string& path, const json& body) {
+  return call({.method = "PATCH",
+               .path = path,
+               .body = &body,
+               .deadline = std::chrono::seconds(120),
+               .repeatable = true});
+}
+
 std::expected<json, CallFailure> ApiClient::remove(const std::string& path) {
   return call(
       {.method = "DELETE", .path = path, .deadline = std::chrono::seconds(30), .repeatable = true});

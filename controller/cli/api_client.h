@@ -72,6 +72,8 @@ class ApiClient {
                                                   const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> put(const std::string& path,
                                                  const nlohmann::json& body);
+  std::expected<nlohmann::json, CallFailure> patch(const std::string& path,
+                                                   const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> remove(const std::string& path);
   /// False after a call that no controller that acts answered.
   [[nodiscard]] bool answered() const;

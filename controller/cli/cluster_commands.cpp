@@ -184,7 +184,8 @@ int add_cluster(const CliContext& context, const AddOptions& options) {
 }
 
 int list_clusters(const CliContext& context) {
-  const auto answer = context.api.get_all("/clusters", "clusters");
+  // A look at every cluster: fewer at once, so that no page takes long.
+  const auto answer = context.api.get_all("/clusters?look=true&limit=50", "clusters");
   if (!answer) {
     return context.fail(answer.error());
   }
@@ -201,22 +202,91 @@ int list_clusters(const CliContext& context) {
     return kDone;
   }
   Table table({{"cluster"},
-               {"nodes", Table::Align::kRight},
-               {"agents", Table::Align::kRight},
-               {"first node"},
-               {"state"}});
+               {"leader"},
+               {"nodes"},
+               {"run", Table::Align::kId},
+               {"state"},
+               {"last success"},
+               {"pause", Table::Align::kWrap, true},
+               {"labels", Table::Align::kWrap, true}});
   for (const auto& cluster : clusters) {
-    std::int64_t agents = 0;
-    const auto nodes = list_of(cluster, "nodes");
-    const auto pause = pause_text(cluster);
-    for (const auto& node : nodes) {
-      agents += text_of(node, "agent").empty() ? 0 : 1;
+    const auto look = cluster.value("look", json::object());
+    const auto run = cluster.value("active_run", json());
+    const auto last = cluster.value("last_success", json());
+    const auto down = number_of(look, "nodes_down");
+    std::string labels;
+    const auto of_cluster = cluster.value("labels", json::object());
+    for (const auto& [label, value] : of_cluster.items()) {
+      labels += fmt::format("{}{}={}", labels.empty() ? "" : " ", label,
+                            value.is_string() ? value.get<std::string>() : value.dump());
     }
-    table.add({text_of(cluster, "name"), std::to_string(nodes.size()), std::to_string(agents),
-               nodes.empty() ? "-" : text_of(nodes[0], "node"), pause.empty() ? "-" : pause});
+    const auto leader = text_of(look, "leader");
+    table.add({text_of(cluster, "name"), leader.empty() ? "none seen" : leader,
+               fmt::format("{} up{}", number_of(look, "nodes_up"),
+                           down == 0 ? "" : fmt::format(", {} down", down)),
+               run.is_object() ? text_of(run, "id") : "-",
+               run.is_object() ? text_of(run, "state") : "-", time_of(last, "finished_at"),
+               pause_text(cluster), labels});
   }
   context.print(table);
   return kDone;
+}
+
+int change_cluster(const CliContext& context, const std::string& name, const json& body) {
+  const auto cluster = context.api.patch("/clusters/" + http::percent_encode(name), body);
+  if (!cluster) {
+    return context.fail(cluster.error());
+  }
+  if (context.json) {
+    context.out << cluster->dump() << '\n';
+  } else {
+    context.out << fmt::format("cluster {} is changed\n", name);
+  }
+  return kDone;
+}
+
+/// What the CLI's options change; an empty list or text changes nothing.
+int update_cluster(const CliContext& context, const AddOptions& options) {
+  auto body = json::object();
+  if (!options.nodes.empty()) {
+    const auto given = cluster_body(options);
+    if (!given) {
+      context.err << "verger: " << given.error() << '\n';
+      return kUsage;
+    }
+    body["nodes"] = given->at("nodes");
+  }
+  if (!options.credentials.empty()) {
+    body["credentials"] = options.credentials;
+  }
+  if (!options.trusted_roots.empty()) {
+    body["trusted_roots"] = options.trusted_roots;
+  }
+  if (body.empty()) {
+    context.err << "verger: nothing to change: give --node (with --agent) for each node, "
+                   "--credentials or --ca; labels are changed with verger cluster label\n";
+    return kUsage;
+  }
+  return change_cluster(context, options.name_or_file, body);
+}
+
+int label_cluster(const CliContext& context, const std::string& name,
+                  const std::vector<std::string>& changes) {
+  auto labels = json::object();
+  auto unset = json::array();
+  for (const auto& change : changes) {
+    const auto equals = change.find('=');
+    if (equals != std::string::npos && equals > 0) {
+      labels[change.substr(0, equals)] = change.substr(equals + 1);
+    } else if (equals == std::string::npos && change.size() > 1 && change.ends_with('-')) {
+      unset.push_back(change.substr(0, change.size() - 1));
+    } else {
+      context.err << fmt::format("verger: \"{}\": it takes KEY=VALUE, or KEY- to remove a label\n",
+                                 change);
+      return kUsage;
+    }
+  }
+  return change_cluster(context, name, {{"labels", labels}, {"remove_labels", unset}});
 }
 
 int show_cluster(const CliContext& context, const std::string& name) {
@@ -282,6 +352,33 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   show->add_option("CLUSTER", *name)->required();
   show->callback([name, &chosen] {
     chosen = [name](const CliContext& context) { return show_cluster(context, *name); };
+  });
+
+  auto changes = std::make_shared<AddOptions>();
+  auto* update = cluster->add_subcommand(
+      "update", "Change a cluster's nodes, credentials or roots; runs and history stay");
+  update->footer("Example: verger cluster update orders --credentials orders-2027");
+  update->add_option("CLUSTER", changes->name_or_file)->required();
+  update->add_option("--node", changes->nodes,
+                     "URL of a node, or NAME=URL; once for each node the cluster has from now on");
+  update->add_option("--agent", changes->agents, "URL of the agent beside it, in the same order");
+  update->add_option("--credentials", changes->credentials,
+                     "Name of a file in vergerd's credentials directory");
+  update->add_option("--ca", changes->trusted_roots, "Trusted roots of its certificates");
+  update->callback([changes, &chosen] {
+    chosen = [changes](const CliContext& context) { return update_cluster(context, *changes); };
+  });
+
+  auto labels = std::make_shared<std::vector<std::string>>();
+  auto labelled = std::make_shared<std::string>();
+  auto* label = cluster->add_subcommand("label", "Set or remove labels that policies select by");
+  label->footer("Example: verger cluster label orders tier=gold team-");
+  label->add_option("CLUSTER", *labelled)->required();
+  label->add_option("KEY=VALUE", *labels, "A label to set, or KEY- for one to remove")->required();
+  label->callback([labels, labelled, &chosen] {
+    chosen = [labels, labelled](const CliContext& context) {
+      return label_cluster(context, *labelled, *labels);
+    };
   });
 
   auto* remove = cluster->add_subcommand("remove", "Forget a cluster; its nodes are not touched");

@@ -62,6 +62,7 @@ struct RunOptions {
   bool drain = false;
   bool now = false;
   bool force = false;
+  bool ignore_hours = false;
   bool wait = false;
   int wait_seconds = 24 * 3600;
 };
@@ -71,6 +72,15 @@ int send_intent(const CliContext& context, const RunOptions& options, const std:
   auto body = options.node.empty() ? json::object() : json{{"node", options.node}};
   if (options.drain || options.now) {
     body["mode"] = options.drain ? "drain" : "now";
+  }
+  if (options.ignore_hours) {
+    if (context.api.reason().empty()) {
+      context.err
+          << "verger: --ignore-hours needs --reason TEXT: why this run may not wait for its "
+             "window, for the audit\n";
+      return kUsage;
+    }
+    body["ignore_hours"] = true;
   }
   if (!context.api.reason().empty()) {
     body["reason"] = context.api.reason();
@@ -118,6 +128,10 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
     command->add_flag("--now", options->now, "Stop a running scavenge, whatever the policy says")
         ->excludes(drain);
   }
+  if (name == "resume") {
+    command->add_flag("--ignore-hours", options->ignore_hours,
+                      "No window holds this run back from now on; needs --reason");
+  }
   command->add_flag("--wait", options->wait, "Follow the run until it ends or stands still");
   command->add_option("--wait-seconds", options->wait_seconds);
   command->callback([options, name, &chosen] {
@@ -159,7 +173,7 @@ void add_run_commands(CLI::App& app, Command& chosen) {
 
   add_intent(*run, "pause",
              "Start no new step; stop or leave a running scavenge, as the policy says", chosen);
-  add_intent(*run, "resume", "Go on, after a fresh look at the cluster", chosen);
+  add_intent(*run, "resume", "Resume it, after a fresh look at the cluster", chosen);
   add_intent(*run, "cancel", "End the run in a safe state", chosen);
   add_intent(*run, "skip", "Leave a node out that a step is waiting for", chosen);
 }

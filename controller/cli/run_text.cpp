@@ -42,12 +42,12 @@ std::string took_text(const json& step) {
   if (found == step.end() || !found->is_object()) {
     return "-";
   }
-  std::int64_t sum = 0;
+  double sum = 0;
   for (const auto* part :
        {"preparing_seconds", "waiting_seconds", "acting_seconds", "observing_seconds"}) {
-    sum += static_cast<std::int64_t>(found->value(part, 0.0));
+    sum += found->value(part, 0.0);
   }
-  return length_text(seconds(sum));
+  return fine_length_text(std::chrono::duration<double>(sum));
 }
 
 void print_run_steps(const CliContext& context, const json& run) {
@@ -176,14 +176,40 @@ void print_nodes(const CliContext& context, const json& nodes) {
   context.print(table);
 }
 
+std::string part_text(const json& timeline, const char* name) {
+  return fine_length_text(std::chrono::duration<double>(timeline.value(name, 0.0)));
+}
+
+/// Where the time of each step went.
+void print_step_times(const CliContext& context, const json& run) {
+  Table table({{"step"},
+               {"node"},
+               {"preparing", Table::Align::kRight},
+               {"waiting", Table::Align::kRight},
+               {"acting", Table::Align::kRight},
+               {"observing", Table::Align::kRight}});
+  for (const auto& stage : list_of(run, "stages")) {
+    for (const auto& step : list_of(stage, "steps")) {
+      const auto timeline = object_of(step, "timeline");
+      if (!timeline.empty() && !is_conditional_and_unused(stage)) {
+        table.add({text_of(step, "kind"), text_of(step, "node"),
+                   part_text(timeline, "preparing_seconds"), part_text(timeline, "waiting_seconds"),
+                   part_text(timeline, "acting_seconds"),
+                   part_text(timeline, "observing_seconds")});
+      }
+    }
+  }
+  if (!table.empty()) {
+    context.print(table);
+  }
+}
+
 /// Where the time went that no node scavenged in.
 void print_timeline(const CliContext& context, const json& timeline) {
   if (!timeline.is_object()) {
     return;
   }
-  const auto part = [&timeline](const char* name) {
-    return length_text(seconds(static_cast<std::int64_t>(timeline.value(name, 0.0))));
-  };
+  const auto part = [&timeline](const char* name) { return part_text(timeline, name); };
   context.out << fmt::format(
       "took {}: scavenges {}, other steps {}, waiting for gates {}, preparing {}, paused {}\n",
       part("total_seconds"), part("scavenge_seconds"), part("other_steps_seconds"),
@@ -346,6 +372,7 @@ void print_run(const CliContext& context, const json& run) {
     context.out << "alert: " << alert_text(alert) << '\n';
   }
   if (const auto report = run.value("report", json()); report.is_object()) {
+    print_step_times(context, run);
     print_report(context, report);
   }
 }

@@ -163,6 +163,11 @@ std::string length_text(seconds length) {
   return hours < 48 ? two(hours, "h", minutes % 60, "min") : two(hours / 24, "d", hours % 24, "h");
 }
 
+std::string fine_length_text(std::chrono::duration<double> length) {
+  return length.count() < 10 ? fmt::format("{:.1f} s", length.count())
+                             : length_text(std::chrono::round<seconds>(length));
+}
+
 std::string range_text(seconds low, seconds high) {
   const auto first = length_text(low);
   const auto last = length_text(high);

@@ -17,6 +17,8 @@ std::string time_of(const nlohmann::json& object, const char* name);
 std::string to_the_second(const std::string& time);
 /// "45 s", "3 min", "2 h 5 min", "3 d 4 h".
 std::string length_text(std::chrono::seconds length);
+/// The same with one decimal below ten seconds: "1.5 s".
+std::string fine_length_text(std::chrono::duration<double> length);
 /// "45 s to 3 min"; one length where both read the same.
 std::string range_text(std::chrono::seconds low, std::chrono::seconds high);
 

@@ -115,7 +115,7 @@ Result<void> AgentBook::fold(const JournalEvent& event) {
     }
     return {};
   }
-  return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
+  return Error{Errc::kCorruption, fmt::format("unknown event {}", event.type)};
 }
 
 void AgentBook::replace_open_tokens(const std::string& cluster, const std::string& node) {

@@ -6,6 +6,7 @@
 namespace verger::controller::events {
 
 inline constexpr std::string_view kClusterAdded = "cluster-added";      ///< ClusterConfig
+inline constexpr std::string_view kClusterUpdated = "cluster-updated";  ///< ClusterConfig
 inline constexpr std::string_view kClusterRemoved = "cluster-removed";  ///< {}
 inline constexpr std::string_view kClusterPaused = "cluster-paused";    ///< {reason, until}
 inline constexpr std::string_view kClusterResumed = "cluster-resumed";  ///< {}

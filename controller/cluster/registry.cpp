@@ -128,7 +128,13 @@ Result<void> Registry::apply(const JournalEvent& event) {
     return Error{Errc::kCorruption, fmt::format("{} of a cluster that is not there", event.type)};
   }
   const auto data = nlohmann::json::parse(event.data, nullptr, false);
-  if (event.type == events::kClusterPaused) {
+  if (event.type == events::kClusterUpdated) {
+    VERGER_TRY(auto changed, parse_cluster_config(event.data));
+    changed.paused = entry.config->paused;
+    changed.pause_reason = entry.config->pause_reason;
+    changed.pause_until = entry.config->pause_until;
+    entry.config = std::move(changed);
+  } else if (event.type == events::kClusterPaused) {
     entry.config->paused = true;
     entry.config->pause_reason = data.value("reason", std::string());
     entry.config->pause_until.reset();
@@ -146,7 +152,7 @@ Result<void> Registry::apply(const JournalEvent& event) {
       entry.config->identity = data.value("identity", std::string());
     }
   } else {
-    return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
+    return Error{Errc::kCorruption, fmt::format("unknown event {}", event.type)};
   }
   return {};
 }
@@ -167,6 +173,17 @@ Result<ClusterConfig> Registry::check(ClusterConfig config) const {
         fmt::format("there is a cluster {} already; remove it first, or choose another name",
                     config.name)};
   }
+  VERGER_TRY(config, check_members(std::move(config)));
+  config.paused = false;
+  return config;
+}
+
+Result<ClusterConfig> Registry::check_update(ClusterConfig config) const {
+  VERGER_CHECK(find(config.name));
+  return check_members(std::move(config));
+}
+
+Result<ClusterConfig> Registry::check_members(ClusterConfig config) const {
   if (config.nodes.empty()) {
     return Error{Errc::kInvalidArgument, fmt::format("cluster {}: it has no nodes", config.name)};
   }
@@ -202,19 +219,30 @@ Result<ClusterConfig> Registry::check(ClusterConfig config) const {
   }
   for (const auto& other : list()) {
     for (const auto& node : other.nodes) {
+      if (other.name == config.name) {
+        continue;
+      }
       if (urls.contains(node.url) || (!node.agent_url.empty() && urls.contains(node.agent_url))) {
         return Error{Errc::kConflict, fmt::format("cluster {}: {} belongs to the cluster {}",
                                                   config.name, node.url, other.name)};
       }
     }
   }
-  config.paused = false;
   return config;
 }
 
 Result<void> Registry::add(ClusterConfig config) {
   VERGER_TRY(const auto checked, check(std::move(config)));
   return append(checked.name, {std::string(events::kClusterAdded), to_json_text(checked)});
+}
+
+Result<void> Registry::update(ClusterConfig config) {
+  VERGER_TRY(const auto checked, check_update(std::move(config)));
+  VERGER_TRY(const auto before, find(checked.name));
+  if (checked == before) {
+    return {};
+  }
+  return append(checked.name, {std::string(events::kClusterUpdated), to_json_text(checked)});
 }
 
 Result<void> Registry::remove(std::string_view name) {

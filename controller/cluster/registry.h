@@ -72,8 +72,13 @@ class Registry {
   /// kExists (a cluster of that name), kInvalidArgument (names, URLs, the same node twice, an agent
   /// without node), kConflict (a node of another cluster).
   [[nodiscard]] Result<ClusterConfig> check(ClusterConfig config) const;
+  /// The same of a change to a cluster that is registered. Errors: kNotFound.
+  [[nodiscard]] Result<ClusterConfig> check_update(ClusterConfig config) const;
   /// Errors: those of check(), and the journal's.
   Result<void> add(ClusterConfig config);
+  /// Nodes, credentials, roots and labels; its identity and pause stay. Errors: those of
+  /// check_update(), and the journal's.
+  Result<void> update(ClusterConfig config);
   /// Errors: kNotFound.
   Result<void> remove(std::string_view name);
   Result<void> set_paused(std::string_view name, bool paused, std::string reason,
@@ -90,6 +95,8 @@ class Registry {
     std::optional<ClusterConfig> config;  ///< nullopt: removed
     Revision revision;
   };
+  /// Names, URLs, and that no node belongs to another cluster.
+  [[nodiscard]] Result<ClusterConfig> check_members(ClusterConfig config) const;
   Result<void> append(std::string_view name, NewEvent event);
   Result<void> apply(const JournalEvent& event);
 

@@ -127,7 +127,7 @@ class Vergerd {
  private:
   static net::awaitable<void> end_when_told(Vergerd& self) {
     co_await wait_until_told(self.options_.end_after_seconds);
-    self.log_.info("stopping; runs that have not ended go on at the next start");
+    self.log_.info("stopping; runs that have not ended continue at the next start");
     co_await self.server_->stop(milliseconds(2000));
     if (self.pair_ != nullptr) {
       co_await self.pair_->stop();

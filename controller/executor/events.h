@@ -15,7 +15,7 @@ inline constexpr std::string_view kPlanMade = "plan-made";  ///< {plan, by}
 inline constexpr std::string_view kRunStarted = "run-started";  ///< {plan, cluster, hash, by}
 inline constexpr std::string_view kRunPausing = "run-pausing";  ///< {by, reason, mode, cluster}
 inline constexpr std::string_view kRunPaused = "run-paused";    ///< {}
-inline constexpr std::string_view kRunResumed = "run-resumed";  ///< {by}
+inline constexpr std::string_view kRunResumed = "run-resumed";  ///< {by, reason, ignore_hours}
 inline constexpr std::string_view kRunCancelling = "run-cancelling";  ///< {by, reason}
 inline constexpr std::string_view kRunEnded =
     "run-ended";  ///< {state: done|done-with-differences|failed|cancelled, reason}

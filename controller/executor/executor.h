@@ -117,6 +117,9 @@ class Executor {
                                                 std::string reason, bool force = false);
   /// Takes a fresh snapshot first; kConflict with what no longer holds.
   net::awaitable<Result<void>> resume(std::string run, std::string by);
+  /// The same, and no window holds the run back from then on; also of one that is not paused.
+  net::awaitable<Result<void>> resume_ignoring_hours(std::string run, std::string by,
+                                                     std::string reason);
 
   // --- whole clusters
   /// Nothing new starts on it, and its run pauses with it; until somebody resumes it, or `until`.

@@ -196,11 +196,26 @@ net::awaitable<Result<std::string>> Executor::skip_node(std::string id, std::str
 }
 
 net::awaitable<Result<void>> Executor::resume(std::string id, std::string by) {
-  const auto impl = impl_;
+  return Impl::resume(impl_, std::move(id), {{"by", std::move(by)}});
+}
+
+net::awaitable<Result<void>> Executor::resume_ignoring_hours(std::string id, std::string by,
+                                                             std::string reason) {
+  return Impl::resume(
+      impl_, std::move(id),
+      {{"by", std::move(by)}, {"reason", std::move(reason)}, {"ignore_hours", true}});
+}
+
+net::awaitable<Result<void>> Executor::Impl::resume(std::shared_ptr<Impl> impl, std::string id,
+                                                    json data) {
   VERGER_CO_TRY(const auto run, impl->find(id));
   const auto is_paused = [&run] {
     return run->state.status == RunStatus::kPaused || run->state.status == RunStatus::kPausing;
   };
+  if (!is_paused() && data.value("ignore_hours", false) &&
+      run->state.status != RunStatus::kCancelling) {
+    co_return impl->record(*run, events::kRunResumed, data);
+  }
   if (!is_paused()) {
     co_return wrong_state(id, run->state.status);
   }
@@ -234,13 +249,13 @@ net::awaitable<Result<void>> Executor::resume(std::string id, std::string by) {
   }
   if (!differences.empty()) {
     co_return Error{Errc::kConflict,
-                    fmt::format("run {} cannot go on: {}; cancel it and make a new plan", id,
+                    fmt::format("run {} cannot be resumed: {}; cancel it and make a new plan", id,
                                 fmt::join(differences, "; "))};
   }
   if (!is_paused()) {
     co_return wrong_state(id, run->state.status);
   }
-  co_return impl->record(*run, events::kRunResumed, {{"by", std::move(by)}});
+  co_return impl->record(*run, events::kRunResumed, data);
 }
 
 }  // namespace verger::controller

@@ -180,8 +180,13 @@ Result<planner::Plan> parse_plan(const json& value) {
       out.stages.push_back(stage_of(stage));
     }
     for (const auto& node : value.at("forecast")) {
-      out.forecast.push_back(
-          {node.at("node").get<std::string>(), node.at("row").get<std::string>()});
+      planner::NodeForecast entry;
+      entry.node = node.at("node").get<std::string>();
+      entry.row = node.at("row").get<std::string>();
+      read(node, "databaseBytes", entry.database_bytes);
+      read(node, "diskFree", entry.disk_free);
+      read(node, "diskNeeded", entry.disk_needed);
+      out.forecast.push_back(std::move(entry));
     }
     out.notes = value.at("notes").get<std::vector<std::string>>();
     out.hash = value.at("hash").get<std::string>();

@@ -27,6 +27,16 @@ void members(Archive& archive, Phase& phase) {
   archive("at", phase.at);
 }
 
+template <class Archive, class Time>
+  requires std::is_same_v<std::remove_const_t<Time>, StepTime>
+void members(Archive& archive, Time& time) {
+  archive("preparing_ms", time.preparing_ms);
+  archive("waiting_ms", time.waiting_ms);
+  archive("acting_ms", time.acting_ms);
+  archive("observing_ms", time.observing_ms);
+  archive("counted", time.counted);
+}
+
 template <class Archive, class Step>
   requires std::is_same_v<std::remove_const_t<Step>, StepState>
 void members(Archive& archive, Step& step) {
@@ -50,6 +60,7 @@ void members(Archive& archive, Step& step) {
   archive("undo_attempt", step.undo_attempt);
   archive("active_ms", step.active_ms);
   archive("does_not_fit_since", step.does_not_fit_since);
+  archive("time", step.time);
   archive("since", step.since);
   archive("started", step.started);
   archive("ended", step.ended);
@@ -90,6 +101,10 @@ void members(Archive& archive, State& run) {
   archive("reason", run.reason);
   archive("pause_mode", run.pause_mode);
   archive("paused_with_cluster", run.paused_with_cluster);
+  archive("ignores_hours", run.ignores_hours);
+  archive("paused_ms", run.paused_ms);
+  archive("paused_since", run.paused_since);
+  archive("last_step_end", run.last_step_end);
   archive("steps", run.steps);
   archive("stages", run.stages);
   archive("order", run.order);

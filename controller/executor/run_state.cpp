@@ -168,6 +168,23 @@ bool has_gate_code(const json& gates, std::string_view code) {
       gates, [code](const json& gate) { return gate.value("code", std::string()) == code; });
 }
 
+/// What was prepared and waited for before a pause is looked at anew after it.
+void end_pause(RunState& state, Ticks at) {
+  if (!state.paused_since) {
+    return;
+  }
+  state.paused_ms +=
+      std::max<std::int64_t>(at.value() - state.paused_since->value(), 0) / kTicksPerMillisecond;
+  for (auto& [id, step] : state.steps) {
+    if (step.time.counted && !step.ended) {
+      count_time(step.time, part_of(step), *state.paused_since);
+      step.time.counted = at;
+    }
+  }
+  state.last_step_end = at;
+  state.paused_since.reset();
+}
+
 /// Events about the run as a whole; false: it is none of them.
 bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) {
   const std::string_view type = event.type;
@@ -180,10 +197,13 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
     state.paused_with_cluster = data.value("cluster", false);
   } else if (type == events::kRunPaused) {
     state.status = RunStatus::kPaused;
+    state.paused_since = event.at;
   } else if (type == events::kRunResumed) {
     state.status = RunStatus::kRunning;
     state.reason.clear();
     clear_alerts(state, event.at, [](const auto& alert) { return alert.key == kResumeAlert; });
+    state.ignores_hours = state.ignores_hours || data.value("ignore_hours", false);
+    end_pause(state, event.at);
   } else if (type == events::kRunCancelling) {
     state.status = RunStatus::kCancelling;
     state.reason = reason;
@@ -280,6 +300,8 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     clear_alerts(state, event.at,
                  [&](const auto& alert) { return alert.step == found->first && which(alert); });
   };
+  step.time.counted = step.time.counted.value_or(state.last_step_end.value_or(state.started_at));
+  count_time(step.time, part_of(step), event.at);
   if (type == events::kStepWaiting) {
     set_status(step, StepStatus::kWaiting, event.at);
     step.reason = reason;
@@ -364,6 +386,9 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
   } else {
     return false;
   }
+  if (step.ended == event.at) {
+    state.last_step_end = event.at;
+  }
   return true;
 }
 
@@ -395,6 +420,19 @@ bool RunState::has_open_alert(std::string_view key) const {
 std::size_t RunState::open_alerts() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(alerts, [](const RunAlert& alert) { return !alert.cleared_at; }));
+}
+
+StepPart part_of(const StepState& step) {
+  switch (step.status) {
+    case StepStatus::kWaiting:
+      return StepPart::kWaiting;
+    case StepStatus::kActing:
+      return step.acted ? StepPart::kObserving : StepPart::kActing;
+    case StepStatus::kUnknown:
+      return StepPart::kObserving;
+    default:
+      return StepPart::kPreparing;
+  }
 }
 
 std::int32_t RunState::planned_moves() const {
@@ -447,8 +485,8 @@ Result<void> apply(RunState& state, const JournalEvent& event, const json& data)
     }
     if (!apply_to_run(state, event, data) && !apply_to_stage(state, event, data) &&
         !apply_to_step(state, event, data)) {
-      return Error{Errc::kCorruption, fmt::format("{}: nobody knows the event {} ({})",
-                                                  event.stream, event.type, event.data)};
+      return Error{Errc::kCorruption,
+                   fmt::format("{}: unknown event {} ({})", event.stream, event.type, event.data)};
     }
     refresh_waiting(state);
     return {};

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "controller/executor/step_time.h"
 #include "controller/journal/journal.h"
 #include "engine/base/result.h"
 #include "planner/plan.h"
@@ -98,6 +99,7 @@ struct StepState {
   std::int64_t active_ms = 0;
   /// Since when it has not fitted into what is left of its hours.
   std::optional<Ticks> does_not_fit_since;
+  StepTime time;
   std::optional<Ticks> since;  ///< start of the present state
   std::optional<Ticks> started;
   std::optional<Ticks> ended;
@@ -145,6 +147,10 @@ struct RunState {
   std::string reason;  ///< why it waits, paused, failed
   PauseMode pause_mode = PauseMode::kPolicy;
   bool paused_with_cluster = false;  ///< it goes on when the cluster does
+  bool ignores_hours = false;        ///< somebody asked for that: no window holds it back
+  std::int64_t paused_ms = 0;        ///< of pauses that are over
+  std::optional<Ticks> paused_since;
+  std::optional<Ticks> last_step_end;  ///< or the run's start: since when the next one is prepared
   std::map<std::string, StepState> steps;
   std::map<std::string, StageState> stages;
   /// Stages in the order of their turns; a stage that was put off is at the end again.
@@ -165,6 +171,9 @@ struct RunState {
   [[nodiscard]] bool has_open_alert(std::string_view key) const;
   [[nodiscard]] std::size_t open_alerts() const;
 };
+
+/// What the step is at, for its StepTime.
+StepPart part_of(const StepState& step);
 
 /// Folds one event in. Errors: kCorruption (an event that no run of ours writes).
 Result<void> apply(RunState& state, const JournalEvent& event);

@@ -104,7 +104,8 @@ class OfflineScavengeStep final : public StepKind {
     const auto facts = co_await peers->facts(node_name);
     if (!facts) {
       co_return verdict(Verdict::Kind::kUnknown,
-                        fmt::format("its agent does not answer: {}", facts.error().message));
+                        fmt::format("the agent of {} does not answer: {}", context.step.node,
+                                    facts.error().message));
     }
     const auto* node = context.node();
     if (!facts->node_running || node == nullptr || !node->answered ||

@@ -33,7 +33,7 @@ class RecordDigestStep final : public StepKind {
     }
     const auto* node = context.node();
     if (node == nullptr || !node->agent) {
-      co_return wait("its agent does not answer");
+      co_return wait(fmt::format("the agent of {} does not answer", context.step.node));
     }
     const auto& facts = *node->agent;
     const bool begun = (facts.last_finished && facts.last_finished->number >= point) ||

@@ -188,8 +188,8 @@ class ScavengeStep final : public StepKind {
     const auto peers = context.peers;
     const auto fresh = co_await peers->facts(node_name);
     if (!fresh) {
-      co_return verdict(Verdict::Kind::kUnknown,
-                        fmt::format("its agent does not answer: {}", fresh.error().message));
+      co_return verdict(Verdict::Kind::kUnknown, fmt::format("the agent of {} does not answer: {}",
+                                                             node_name, fresh.error().message));
     }
     if (!fresh->node_running) {
       co_return verdict(

@@ -52,7 +52,7 @@ class ScavengePointStep final : public StepKind {
     const auto latest = context.snapshot.latest_point();
     if (wanted >= 0) {
       if (!find_point(context.snapshot, wanted)) {
-        co_return wait(fmt::format("nobody shows scavenge point {}", wanted));
+        co_return wait(fmt::format("no node shows scavenge point {}", wanted));
       }
       memo["point"] = wanted;
       co_return ready(memo);
@@ -81,7 +81,7 @@ class ScavengePointStep final : public StepKind {
       const auto point = find_point(context.snapshot, number);
       co_return point ? made(point->number, point->position)
                       : verdict(Verdict::Kind::kUnknown,
-                                fmt::format("nobody shows scavenge point {} now", number));
+                                fmt::format("no node shows scavenge point {} now", number));
     }
     const auto operation = context.state.operation;
     const auto news = co_await ask_agent(context, operation);

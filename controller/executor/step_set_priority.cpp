@@ -35,7 +35,7 @@ class SetPriorityStep final : public StepKind {
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
     if (node == nullptr || !node->answered) {
-      co_return wait(node == nullptr ? "it is not registered any more" : node->problem);
+      co_return wait(node == nullptr ? "it is no longer registered" : node->problem);
     }
     const auto* leader = context.snapshot.leader();
     if (bool_parameter(context.step, "onlyIfLeader", false)) {
@@ -109,7 +109,7 @@ class SetPriorityStep final : public StepKind {
     const auto* node = context.node();
     if (node == nullptr || !node->answered) {
       co_return verdict(Verdict::Kind::kUnknown,
-                        node == nullptr ? "it is not registered any more" : node->problem);
+                        node == nullptr ? "it is no longer registered" : node->problem);
     }
     if (node->priority == wanted) {
       co_return running({{"waitingFor", "the other nodes' gossip"}});

@@ -29,7 +29,7 @@ class StartServerStep final : public StepKind {
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
     if (node == nullptr) {
-      co_return wait("it is not registered any more");
+      co_return wait("it is no longer registered");
     }
     if (node->answered) {
       co_return not_needed({{"not_needed", "it runs"}, {"instance", node->instance_id}});

@@ -60,7 +60,7 @@ Result<void> PolicyBook::fold(const JournalEvent& event, const SchedulePolicy* k
     return {};
   }
   if (event.type != events::kPolicyApplied || !data.is_object()) {
-    return Error{Errc::kCorruption, fmt::format("nobody knows the event {}", event.type)};
+    return Error{Errc::kCorruption, fmt::format("unknown event {}", event.type)};
   }
   const auto yaml = data.value("yaml", std::string());
   auto policy = known != nullptr && known->source == yaml ? *known : parse(yaml);

@@ -72,7 +72,7 @@ struct Scheduler::Impl {
     if (!data.is_object() ||
         (event.type != events::kScheduleSettled && event.type != events::kScheduleWaiting)) {
       return Error{Errc::kCorruption,
-                   fmt::format("{}: nobody knows the event {}", event.stream, event.type)};
+                   fmt::format("{}: unknown event {}", event.stream, event.type)};
     }
     state.revision = event.revision;
     if (event.type == events::kScheduleWaiting) {

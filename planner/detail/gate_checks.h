@@ -48,6 +48,8 @@ void auto_scavenge_off(const Look& look, States& out);
 void no_other_work(const Look& look, States& out);
 void index_idle(const Look& look, States& out);
 void disk(const Look& look, States& out);
+/// Bytes that have to be free beside `reserve` for the largest rewrite of a scavenge, and it.
+std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve);
 
 // gates_of_surroundings.cpp: time, and what a person asked to be watched
 void clocks(const Look& look, States& out);

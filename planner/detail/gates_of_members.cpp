@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
 #include "planner/detail/lag.h"
 
@@ -17,6 +18,14 @@ bool is_settled(const NodeSnapshot& node) {
 
 std::string counted(std::size_t voters) {
   return fmt::format("{} {}", voters, voters == 1 ? "voter" : "voters");
+}
+
+/// It may answer, and be of another instance than its node.
+std::string agent_silence(const NodeSnapshot& node) {
+  return node.agent_problem.empty() ? fmt::format("the agent of {} does not answer", node.name)
+         : node.agent_problem.starts_with("its agent")
+             ? node.agent_problem
+             : fmt::format("the agent of {} does not answer: {}", node.name, node.agent_problem);
 }
 
 }  // namespace
@@ -135,12 +144,12 @@ void lag_below(const Look& look, States& out) {
       out.push_back(closed(look.gate.name, "lag-unknown", node.name, "its position is not known",
                            "wait until gossip has its checkpoints"));
     } else if (lag > look.gate.limit) {
-      out.push_back(measured(closed(look.gate.name, "lag", node.name,
-                                    fmt::format("it lags {} bytes behind {}, the limit is {}", lag,
-                                                leader->name, look.gate.limit),
-                                    "wait until it has caught up, or raise the policy's limit"),
-                             fmt::format("{} bytes", lag),
-                             fmt::format("{} bytes", look.gate.limit)));
+      out.push_back(
+          measured(closed(look.gate.name, "lag", node.name,
+                          fmt::format("it lags {} behind {}, the limit is {}", human_bytes(lag),
+                                      leader->name, human_bytes(look.gate.limit)),
+                          "wait until it has caught up, or raise the policy's limit"),
+                   human_bytes(lag), human_bytes(look.gate.limit)));
     } else if (node.epoch_number != leader->epoch_number) {
       out.push_back(closed(look.gate.name, "epoch-differs", node.name,
                            fmt::format("it is in epoch {}, the leader in {}", node.epoch_number,
@@ -166,10 +175,10 @@ void lag_falling(const Look& look, States& out) {
     }
     out.push_back(measured(
         closed(look.gate.name, "lag-not-falling", node.name,
-               fmt::format("it lags {} bytes behind the leader, and lagged {} bytes {} ms ago", lag,
-                           node.lag_before, node.lag_before_ms),
+               fmt::format("it lags {} behind the leader, and lagged {} {} s ago", human_bytes(lag),
+                           human_bytes(node.lag_before), node.lag_before_ms / 1000),
                "wait until it catches up; see what keeps it busy"),
-        fmt::format("{} bytes", lag), fmt::format("below {} bytes", node.lag_before)));
+        human_bytes(lag), "below " + human_bytes(node.lag_before)));
   }
 }
 
@@ -190,19 +199,18 @@ void agents_answer(const Look& look, States& out) {
     }
     if (node.agent && !node.agent->node_problem.empty()) {
       out.push_back(measured(
-          closed(look.gate.name, "agent-powerless", node.name,
-                 fmt::format("its agent cannot operate the node: {}", node.agent->node_problem),
-                 "correct the agent's credentials file (a user in $ops or $admins) and restart the "
-                 "agent"),
+          closed(
+              look.gate.name, "agent-powerless", node.name,
+              fmt::format("its agent cannot operate the node: {}", node.agent->node_problem),
+              "correct the agent's credentials file (a user in $ops or $admins); the agent reads "
+              "it again within seconds"),
           node.agent->node_problem, "operates it"));
       continue;
     }
     if (!node.agent_answered) {
-      out.push_back(measured(
-          closed(look.gate.name, "agent-gone", node.name,
-                 node.agent_problem.empty() ? "its agent does not answer" : node.agent_problem,
-                 "start verger-agent on that machine"),
-          "silent", "answers"));
+      out.push_back(measured(closed(look.gate.name, "agent-gone", node.name, agent_silence(node),
+                                    "start verger-agent on that machine"),
+                             "silent", "answers"));
     } else if (node.agent) {
       const auto version = version_number(node.agent->version);
       if (version && *version < kLeastAgentVersion) {

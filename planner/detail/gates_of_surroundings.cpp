@@ -38,7 +38,7 @@ void certificates(const Look& look, States& out) {
         closed(look.gate.name, over ? "certificate-expired" : "certificate-expires", node.name,
                fmt::format("{} {} at {}; it is needed until {}", what, over ? "expired" : "expires",
                            format_ticks(not_after), format_ticks(Ticks(needed))),
-               "renew it and reload, then go on"),
+               "renew it and reload"),
         "until " + format_ticks(not_after), "until " + format_ticks(Ticks(needed))));
   };
   for (const auto& node : look.snapshot.nodes) {
@@ -78,7 +78,7 @@ void hours(const Look& look, States& out) {
   const auto until = now.until ? format_ticks(*now.until) : std::string("further notice");
   out.push_back(measured(closed(look.gate.name, "outside-hours", "",
                                 fmt::format("{}; closed until {}", now.reason, until),
-                                "it goes on by itself when its hours begin"),
+                                "it resumes by itself when the window opens"),
                          "closed since " + format_ticks(now.since), "open from " + until));
 }
 

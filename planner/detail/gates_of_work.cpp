@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
 
 namespace verger::planner::detail {
@@ -114,6 +115,11 @@ void index_idle(const Look& look, States& out) {
   }
 }
 
+std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve) {
+  // A rewritten chunk needs the size of the largest file beside it, a merged one a whole chunk.
+  return std::max({facts.largest_chunk, facts.chunk_size, std::int64_t{0}}) + reserve;
+}
+
 void disk(const Look& look, States& out) {
   const auto* node = look.node;
   if (node == nullptr || !node->agent) {
@@ -125,16 +131,15 @@ void disk(const Look& look, States& out) {
     return;
   }
   const auto& facts = *node->agent;
-  // A rewritten chunk needs the size of the largest file beside it, a merged one a whole chunk.
-  const auto rewrite = std::max({facts.largest_chunk, facts.chunk_size, std::int64_t{0}});
-  if (facts.disk_free < rewrite + look.gate.limit) {
+  const auto needed = disk_needed(facts, look.gate.limit);
+  if (facts.disk_free < needed) {
     out.push_back(measured(
         closed(look.gate.name, "disk", node->name,
-               fmt::format("{} bytes are free; the largest rewrite needs {} and {} must stay free",
-                           facts.disk_free, rewrite, look.gate.limit),
+               fmt::format("{} free; the largest rewrite needs {} and {} must stay free",
+                           human_bytes(facts.disk_free), human_bytes(needed - look.gate.limit),
+                           human_bytes(look.gate.limit)),
                "make room on the node's disk"),
-        fmt::format("{} bytes free", facts.disk_free),
-        fmt::format("{} bytes", rewrite + look.gate.limit)));
+        human_bytes(facts.disk_free) + " free", human_bytes(needed)));
   }
 }
 

@@ -26,6 +26,11 @@ std::string HashedText::of(const Plan& plan) {
     list(plan.forecast, [this](const auto& each) {
       text("{\"node\":", each.node);
       text(",\"row\":", each.row);
+      if (each.disk_free >= 0) {
+        number(",\"databaseBytes\":", each.database_bytes);
+        number(",\"diskFree\":", each.disk_free);
+        number(",\"diskNeeded\":", each.disk_needed);
+      }
       plain("}");
     });
     text(",\"hash\":", plan.hash);

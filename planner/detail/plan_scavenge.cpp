@@ -6,6 +6,7 @@
 #include "engine/base/clock.h"
 #include "planner/detail/auto_scavenge_stages.h"
 #include "planner/detail/digest_stages.h"
+#include "planner/detail/gate_checks.h"
 #include "planner/detail/move_stage.h"
 #include "planner/detail/offline_stages.h"
 #include "planner/detail/scavenge_order.h"
@@ -24,6 +25,13 @@ class Strategies {
       : order_(order), policy_(policy), history_(history) {}
 
   Plan build() {
+    build_stages();
+    add_disks();
+    return std::move(plan_);
+  }
+
+ private:
+  void build_stages() {
     plan_.stages.reserve(2 * order_.included().size() + 3);
     plan_.cluster = order_.snapshot.cluster;
     plan_.policy = policy_;
@@ -51,10 +59,17 @@ class Strategies {
       plan_.stages.push_back(std::move(own->resume));
     }
     add_notes();
-    return std::move(plan_);
   }
-
- private:
+  void add_disks() {
+    for (auto& forecast : plan_.forecast) {
+      const auto* node = order_.snapshot.find(forecast.node);
+      if (node != nullptr && node->agent && node->agent->disk_free >= 0) {
+        forecast.database_bytes = node->agent->database_bytes;
+        forecast.disk_free = node->agent->disk_free;
+        forecast.disk_needed = disk_needed(*node->agent, order_.policy.disk_reserve_bytes);
+      }
+    }
+  }
   void add(std::optional<Stage> stage) {
     if (stage) {
       plan_.stages.push_back(*std::move(stage));

@@ -105,7 +105,8 @@ class Refusing {
     for (const auto* node : order_.included()) {
       if (!node->has_agent()) {
         refuse("offline-needs-agent", node->name,
-               "the strategy is offline, and nobody is there to stop it and scavenge its files",
+               "the strategy is offline, and it has no agent that could stop it and scavenge its "
+               "files",
                "install verger-agent on that machine, or use the strategy rolling");
       } else if (node->agent && !node->agent->service_control) {
         refuse("offline-needs-service-control", node->name,

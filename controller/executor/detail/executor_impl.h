@@ -31,6 +31,9 @@ struct Executor::Impl {
   [[nodiscard]] Result<RunStatus> status_of(std::string_view id) const;
   Result<void> record(detail::Run& run, std::string_view type, const nlohmann::json& data);
   Result<void> pause(std::string_view id, nlohmann::json data, PauseMode mode);
+  /// `data`: of the event that resumes it.
+  static net::awaitable<Result<void>> resume(std::shared_ptr<Impl> impl, std::string id,
+                                             nlohmann::json data);
   Result<void> load_runs();
   /// Durations of steps that this cluster's runs have seen.
   [[nodiscard]] planner::History history(std::string_view cluster) const;

@@ -116,7 +116,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::watch(const planner::Step& s
 }
 
 std::optional<planner::Hours> RunDriver::hours(const ClusterConfig& config) const {
-  if (core_->parts.hours == nullptr || is_broken("hours-ignored")) {
+  if (core_->parts.hours == nullptr || run_->state.ignores_hours || is_broken("hours-ignored")) {
     return std::nullopt;
   }
   return core_->parts.hours->hours(config, run_->state.plan->policy.name,
@@ -252,7 +252,7 @@ void RunDriver::back_off(const planner::Step& step, const std::string& reason) {
   each.until = monotonic() + std::min(poll() * (1 << std::min(each.failures, 10)), kLongest);
   if (each.failures == kFailuresToTell) {
     alert_once(step.id, "back-off",
-               fmt::format("{} has come to nothing {} times: {}; `verger run skip` leaves the node "
+               fmt::format("{} has failed {} times: {}; `verger run skip` leaves the node "
                            "out",
                            step.id, each.failures, reason));
   }

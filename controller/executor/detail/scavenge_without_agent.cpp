@@ -19,7 +19,7 @@ using nlohmann::json;
 /// Entries of $scavenges are written without waiting and may be late, or missing for ever.
 constexpr std::chrono::seconds kLogGrace{30};
 constexpr const char* kNoStart = "no trace of a start yet";
-constexpr const char* kNoEnd = "it does not run any more, its log has no end yet";
+constexpr const char* kNoEnd = "it no longer runs, its log has no end yet";
 
 /// A node's gossip shows its own log as it was when it gossiped last.
 constexpr std::chrono::seconds kGossipAge{5};
@@ -287,9 +287,9 @@ net::awaitable<Verdict> ask_for_last(StepContext context, std::string id) {
         break;
     }
   }
-  co_return was_patient(context, kNoEnd) ? verdict(Verdict::Kind::kNotHappened, "no-end",
-                                                   "it does not run any more, its log has no end")
-                                         : verdict(Verdict::Kind::kUnknown, kNoEnd);
+  co_return was_patient(context, kNoEnd)
+      ? verdict(Verdict::Kind::kNotHappened, "no-end", "it no longer runs, its log has no end")
+      : verdict(Verdict::Kind::kUnknown, kNoEnd);
 }
 
 }  // namespace
@@ -366,7 +366,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
   const auto* node = context.node();
   if (node == nullptr || !node->answered || !node->scavenge_running) {
     co_return verdict(Verdict::Kind::kUnknown,
-                      node == nullptr ? "it is not registered any more" : node->problem);
+                      node == nullptr ? "it is no longer registered" : node->problem);
   }
   const auto memo = parsed_or_empty(context.state.memo);
   const auto id = memo.value("scavengeId", std::string());
@@ -402,7 +402,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
     }
   }
   if (context.state.interrupting) {
-    co_return verdict(Verdict::Kind::kStopped, "it does not run any more, its log has no end");
+    co_return verdict(Verdict::Kind::kStopped, "it no longer runs, its log has no end");
   }
   co_return co_await ask_for_last(std::move(context), id);
 }

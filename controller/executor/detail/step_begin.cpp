@@ -240,8 +240,10 @@ net::awaitable<Result<void>> RunDriver::permit(StepContext context,
 }
 
 void RunDriver::ClosedGates::add(const planner::GateState& state) {
-  reason += fmt::format("{}{}{}{}", reason.empty() ? "" : "; ", state.node,
-                        state.node.empty() ? "" : ": ", state.reason);
+  // A reason that names its node needs no name before it.
+  const bool named = state.node.empty() || state.reason.contains(" of " + state.node + " ");
+  reason += fmt::format("{}{}{}", reason.empty() ? "" : "; ", named ? "" : state.node + ": ",
+                        state.reason);
   only_hours = only_hours && state.gate == "hours";
   gates.push_back({{"gate", state.gate},
                    {"code", state.code},

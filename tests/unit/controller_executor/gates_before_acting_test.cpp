@@ -88,7 +88,7 @@ TEST_F(GatesBeforeActing, ALagThatGrowsHoldsTheNextStepBackThoughItIsBelowTheLim
   // It stays as large as it was: that is not falling either.
   h_.run_until([] { return false; }, std::chrono::seconds(20));
   EXPECT_EQ(node("n3").scavenge_starts, 0);
-  EXPECT_THAT(h_.state(run).reason, HasSubstr("lags 4194304 bytes"));
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("lags 4 MiB"));
   node("n3").writer += 4 << 20U;
   expect_done(run);
 }

@@ -263,7 +263,7 @@ TEST_F(TournamentCase, DiskFillsDuringExecution) {
   node("n3").next_ends = {"Errored"};
   pass(std::chrono::minutes(2));
   EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
-  EXPECT_THAT(h_.state(run).reason, HasSubstr("1000 bytes are free"));
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("1000 B free"));
   EXPECT_EQ(node("n3").scavenge_starts, 1) << "it is not tried again into a full disk";
   node("n3").disk_free = std::int64_t{1} << 39U;
   expect_done_and_true(run);
