@@ -28,6 +28,11 @@ nlohmann::json json_of(const EpochMark& epoch) {
   return {{"number", epoch.number}, {"id", epoch.id}};
 }
 
+/// A text that journals of version 0.1 have under a name in camelCase.
+std::string older_name(const nlohmann::json& object, const char* name, const char* older) {
+  return object.value(name, object.value(older, std::string()));
+}
+
 }  // namespace
 
 const ClusterNode* ClusterConfig::find(std::string_view node) const {
@@ -38,12 +43,12 @@ const ClusterNode* ClusterConfig::find(std::string_view node) const {
 std::string to_json_text(const ClusterConfig& config) {
   auto nodes = nlohmann::json::array();
   for (const auto& node : config.nodes) {
-    nodes.push_back({{"name", node.name}, {"url", node.url}, {"agentUrl", node.agent_url}});
+    nodes.push_back({{"name", node.name}, {"url", node.url}, {"agent_url", node.agent_url}});
   }
   nlohmann::json out{{"name", config.name},
                      {"nodes", std::move(nodes)},
                      {"credentials", config.credentials},
-                     {"trustedRoots", config.trusted_roots},
+                     {"trusted_roots", config.trusted_roots},
                      {"identity", config.identity}};
   if (!config.labels.empty()) {
     out["labels"] = config.labels;
@@ -62,10 +67,10 @@ Result<ClusterConfig> parse_cluster_config(std::string_view json) {
     for (const auto& node : value.at("nodes")) {
       out.nodes.push_back(ClusterNode{.name = node.value("name", std::string()),
                                       .url = node.at("url").get<std::string>(),
-                                      .agent_url = node.value("agentUrl", std::string())});
+                                      .agent_url = older_name(node, "agent_url", "agentUrl")});
     }
     out.credentials = value.value("credentials", std::string());
-    out.trusted_roots = value.value("trustedRoots", std::string());
+    out.trusted_roots = older_name(value, "trusted_roots", "trustedRoots");
     out.identity = value.value("identity", std::string());
     out.labels = value.value("labels", std::map<std::string, std::string>());
     if (value.contains("epoch")) {

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 4;
+constexpr int kFormat = 5;
 constexpr std::size_t kEventsAtOnce = 1'000;
 
 // The members of each part, named once for writing and for reading. The plan, and what follows from

@@ -109,6 +109,17 @@ TEST_F(RegistryTest, KeepsNoSecretInTheJournal) {
   }
 }
 
+TEST(ClusterText, IsReadInTheNamesOfOlderJournalsToo) {
+  const auto older = parse_cluster_config(
+      R"({"name":"a","nodes":[{"name":"n1","url":"http://n1:2113","agentUrl":"http://n1:2114"}],)"
+      R"("credentials":"c","trustedRoots":"r.crt","identity":"i"})");
+  ASSERT_TRUE(older.has_value());
+  EXPECT_EQ(older->nodes.front().agent_url, "http://n1:2114");
+  EXPECT_EQ(older->trusted_roots, "r.crt");
+  EXPECT_TRUE(parse_cluster_config(to_json_text(*older)).value() == *older);
+  EXPECT_EQ(to_json_text(*older).find("Url"), std::string::npos);
+}
+
 TEST(CredentialDirectoryTest, ReadsUserAndPassword) {
   MemoryFileSystem disk;
   ASSERT_TRUE(disk.make_directories("/c").has_value());
