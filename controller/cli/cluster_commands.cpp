@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <ostream>
 
@@ -101,6 +102,32 @@ json named_url(const std::string& text) {
   return {{"name", text.substr(0, equals)}, {"node", text.substr(equals + 1)}};
 }
 
+/// Agents with a name belong to the node of that name, the others to the nodes in their order. Why
+/// they do not fit; empty: they do.
+std::string add_agents(const std::vector<std::string>& agents, json& nodes) {
+  if (!agents.empty() && agents.size() != nodes.size()) {
+    return fmt::format("{} --node but {} --agent: give one agent for each node, or none at all",
+                       nodes.size(), agents.size());
+  }
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const auto agent = named_url(agents[i]);
+    auto* node = &nodes[i];
+    if (const auto name = text_of(agent, "name"); !name.empty()) {
+      const auto found = std::ranges::find_if(
+          nodes, [&name](const json& each) { return text_of(each, "name") == name; });
+      if (found == nodes.end()) {
+        return fmt::format("--agent {}: there is no --node {}=URL", agents[i], name);
+      }
+      node = &*found;
+    }
+    if (node->contains("agent")) {
+      return fmt::format("--agent {}: its node has an agent already", agents[i]);
+    }
+    (*node)["agent"] = agent.at("node");
+  }
+  return {};
+}
+
 std::expected<json, std::string> cluster_body(const AddOptions& options) {
   if (options.nodes.empty()) {
     std::ifstream file(options.name_or_file);
@@ -115,19 +142,12 @@ std::expected<json, std::string> cluster_body(const AddOptions& options) {
     }
     return body;
   }
-  if (!options.agents.empty() && options.agents.size() != options.nodes.size()) {
-    return std::unexpected(
-        fmt::format("{} --node but {} --agent: give one agent for each node, in the same order, "
-                    "or none at all",
-                    options.nodes.size(), options.agents.size()));
-  }
   auto nodes = json::array();
-  for (std::size_t i = 0; i < options.nodes.size(); ++i) {
-    json node = named_url(options.nodes[i]);
-    if (!options.agents.empty()) {
-      node["agent"] = options.agents[i];
-    }
-    nodes.push_back(std::move(node));
+  for (const auto& node : options.nodes) {
+    nodes.push_back(named_url(node));
+  }
+  if (const auto wrong = add_agents(options.agents, nodes); !wrong.empty()) {
+    return std::unexpected(wrong);
   }
   auto labels = json::object();
   for (const auto& label : options.labels) {
@@ -332,7 +352,8 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
                   "Name of the cluster, or a JSON file with name, nodes and credentials")
       ->required();
   add->add_option("--node", options->nodes, "URL of a node, or NAME=URL; once for each node");
-  add->add_option("--agent", options->agents, "URL of the agent beside it, in the same order");
+  add->add_option("--agent", options->agents,
+                  "URL of the agent beside it in the same order, or NAME=URL");
   add->add_option("--credentials", options->credentials,
                   "Name of a file in vergerd's credentials directory");
   add->add_option("--ca", options->trusted_roots,
@@ -361,7 +382,8 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   update->add_option("CLUSTER", changes->name_or_file)->required();
   update->add_option("--node", changes->nodes,
                      "URL of a node, or NAME=URL; once for each node the cluster has from now on");
-  update->add_option("--agent", changes->agents, "URL of the agent beside it, in the same order");
+  update->add_option("--agent", changes->agents,
+                     "URL of the agent beside it in the same order, or NAME=URL");
   update->add_option("--credentials", changes->credentials,
                      "Name of a file in vergerd's credentials directory");
   update->add_option("--ca", changes->trusted_roots, "Trusted roots of its certificates");

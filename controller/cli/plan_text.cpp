@@ -119,9 +119,11 @@ void print_plan(const CliContext& context, const json& plan) {
     context.out << "expected time: not known\n";
   }
   if (const auto last = plan.value("last_success", json()); last.is_object()) {
-    context.out << fmt::format("bytes to free: not estimated; run {} of {} freed {}\n",
-                               text_of(last, "run").substr(0, 12), time_of(last, "finished_at"),
-                               optional_bytes(last, "space_saved"));
+    const auto freed = optional_bytes(last, "space_saved");
+    context.out << fmt::format(
+        "bytes to free: not estimated; {} {} of {}\n",
+        freed == "-" ? "no node told what was freed by run" : freed + " were freed by run",
+        text_of(last, "run").substr(0, 12), time_of(last, "finished_at"));
   } else {
     context.out << "bytes to free: not known before the first run; verger-db estimate DIR tells it "
                    "beside a node\n";

@@ -58,6 +58,19 @@ TEST(Usage, NamesTheHelpOfTheCommandThatIsWrong) {
               AllOf(HasSubstr("--threads"), HasSubstr("1 to 4")));
 }
 
+TEST(Usage, AgentsBelongToNodesByNameOrByOrder) {
+  const auto add = [](std::vector<const char*> more) {
+    more.insert(more.begin(), {"cluster", "add", "c", "--node", "n1=http://127.0.0.1:2111"});
+    return verger_to_nobody(more);
+  };
+  EXPECT_EQ(add({"--agent", "n1=http://127.0.0.1:2121"}).status, kFailed) << "asked, not refused";
+  EXPECT_EQ(add({"--agent", "http://127.0.0.1:2121"}).status, kFailed);
+  const auto other = add({"--agent", "n2=http://127.0.0.1:2121"});
+  EXPECT_EQ(other.status, kUsage);
+  EXPECT_THAT(other.err, HasSubstr("there is no --node n2=URL"));
+  EXPECT_EQ(add({"--agent", "http://a", "--agent", "http://b"}).status, kUsage);
+}
+
 TEST(Watching, ASilentControllerSaysNothingAboutTheRun) {
   const auto said = verger_to_nobody({"run", "watch", "0123456789abcdef", "--wait-seconds", "0"});
   EXPECT_EQ(said.status, kStillWaiting) << "not 1: the run may well go on";

@@ -82,7 +82,7 @@ TEST(PlanText, TellsWhatTheLastRunFreed) {
                            {"space_saved", 2'147'483'648}};
   EXPECT_THAT(said(print_plan, later),
               AllOf(HasSubstr("from this cluster's earlier runs"),
-                    HasSubstr("run 0123456789ab of 2026-11-21T03:00:00Z freed 2 GiB")));
+                    HasSubstr("2 GiB were freed by run 0123456789ab of 2026-11-21T03:00:00Z")));
 }
 
 json step(const std::string& state) {
