@@ -430,9 +430,14 @@ StepPart part_of(const StepState& step) {
       return step.acted ? StepPart::kObserving : StepPart::kActing;
     case StepStatus::kUnknown:
       return StepPart::kObserving;
-    default:
-      return StepPart::kPreparing;
+    case StepStatus::kPending:
+    case StepStatus::kDone:
+    case StepStatus::kFailed:
+    case StepStatus::kSkipped:
+    case StepStatus::kUndone:
+      break;
   }
+  return StepPart::kPreparing;
 }
 
 std::int32_t RunState::planned_moves() const {
