@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
 #include <map>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
