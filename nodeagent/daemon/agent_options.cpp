@@ -259,6 +259,9 @@ void OptionParser::declare_database() {
   };
   settings_.add("db", database_,
                 "Database directory of the node (role agent: of the server beside it)", db());
+  settings_.add("init", options_.init,
+                "Begin a new database where --db holds none: not needed for an empty directory",
+                db());
   settings_.add("index", index_, "Index directory (default: DB/index)", db());
   settings_.add("chunk-size", o.chunk_size,
                 "Bytes of a chunk; 0: as the database has it, 256 MiB for a new one", db());

@@ -24,6 +24,7 @@ enum class Role : std::uint8_t {
 struct ProgramOptions {
   Role role = Role::kBoth;
   node::NodeOptions node;
+  bool init = false;           ///< a database that is not there is made
   std::string node_ip;         ///< the node's HTTP listener
   std::string replication_ip;  ///< the node's replication listener
   std::string agent_ip;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "nodeagent/daemon/detail/database_place.h"
 #include "nodeagent/daemon/detail/slow_disk.h"
 #include "nodeagent/daemon/detours.h"
 #include "nodeagent/http/frame_transport.h"
@@ -80,6 +81,7 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
     node::JobRunner& jobs, const NodeTls* tls, std::function<void()> on_reload, Log& log) {
   auto state = std::make_unique<State>(executor, tls, client, options, log);
   auto* raw = state.get();
+  VERGER_CHECK(check_database_place(posix_file_system(), options.node.database, options.init));
   VERGER_TRY(state->node,
              node::Node::open(
                  options.node,

@@ -46,6 +46,7 @@ class Daemons : public ::testing::Test {
             "node",
             "--db",
             path(database),
+            "--init",
             "--node-port",
             port(first_port),
             "--replication-port",
@@ -115,6 +116,19 @@ TEST_F(Daemons, OptionsOfAPairThatDoNotGoTogetherAreRefused) {
     EXPECT_EQ(refused.status, 64);
     EXPECT_THAT(sentence_of(refused, "vergerd"), HasSubstr(why));
   }
+}
+
+TEST_F(Daemons, AMistypedDatabasePathMakesNoDatabase) {
+  auto command = node_command("dta", 0);
+  std::erase(command, "--init");
+  const auto missing = start(command);
+  EXPECT_EQ(missing.status, 64);
+  EXPECT_THAT(sentence_of(missing, "verger-agent"),
+              AllOf(HasSubstr(path("dta")), HasSubstr("--init")));
+  EXPECT_FALSE(std::filesystem::exists(path("dta")));
+  std::filesystem::create_directory(path("dta"));
+  const auto node = running(command);
+  EXPECT_TRUE(std::filesystem::exists(path("dta/chunk-000000.000000")));
 }
 
 TEST_F(Daemons, CertificatesThatCannotBeUsedAreNamed) {

@@ -46,15 +46,28 @@ TEST(NpmClient, AppendsToAndReadsStreamsOfTheEmbeddedNode) {
   authority.issue(directory.path() / "node", "verger-node", "IP:127.0.0.1");
   const PortLease ports(2);
   const auto base = (directory.path() / "node").string();
-  Process node(
-      {.command = {program("verger-agent"), "--role", "node", "--db",
-                   (directory.path() / "db").string(), "--node-port", std::to_string(ports[0]),
-                   "--replication-port", std::to_string(ports[1]), "--certificate-file",
-                   base + ".crt", "--certificate-private-key-file", base + ".key",
-                   "--trusted-root-certificates-path", authority.root().string(),
-                   "--enable-atom-pub-over-http", "--fast-timings", "--end-after-seconds", "200"},
-       .environment = {},
-       .output = directory.path() / "node.log"});
+  Process node({.command = {program("verger-agent"),
+                            "--role",
+                            "node",
+                            "--db",
+                            (directory.path() / "db").string(),
+                            "--init",
+                            "--node-port",
+                            std::to_string(ports[0]),
+                            "--replication-port",
+                            std::to_string(ports[1]),
+                            "--certificate-file",
+                            base + ".crt",
+                            "--certificate-private-key-file",
+                            base + ".key",
+                            "--trusted-root-certificates-path",
+                            authority.root().string(),
+                            "--enable-atom-pub-over-http",
+                            "--fast-timings",
+                            "--end-after-seconds",
+                            "200"},
+                .environment = {},
+                .output = directory.path() / "node.log"});
   const auto url = fmt::format("https://127.0.0.1:{}", ports[0]);
   HttpsCaller caller(authority.root());
   ASSERT_TRUE(eventually(seconds(30), [&] {
