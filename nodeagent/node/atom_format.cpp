@@ -65,7 +65,7 @@ ordered_json entry(const PageContext& context, const ResolvedEvent& resolved, bo
       if (event.is_json || embed == Embed::kTryHarder) {
         data = shown(event.data, embed);
         const auto value = is_json ? std::nullopt : parsed(event.data);
-        is_json = is_json || (value && value->is_object());
+        is_json = is_json || event.data.empty() || (value && value->is_object());
       }
       out["data"] = std::move(data);
       out["metaData"] = shown_or_null(event.metadata, embed);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/streams/stream_names.h"
 #include "nodeagent/node/atom_xml.h"
 #include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
@@ -83,7 +84,14 @@ Response backward(Core& core, const RoutedRequest& routed, const std::string& st
   if (auto missing = no_stream(slice->status, methods)) {
     return *std::move(missing);
   }
-  const EventNumber begin(from.value_or(last));
+  EventNumber begin(from.value_or(last));
+  if (!from && slice->events.empty()) {
+    // Where all was cut off the server has no number to begin at, and says so in its links.
+    if (const auto limits = core.db().metadata(stream);
+        limits && limits->truncate_before.value_or(0) > last) {
+      begin = kNoStream;
+    }
+  }
   const auto page = atom::page_of_numbers(*std::move(slice), begin, count);
   const atom::PageContext context{base_url(core, routed.request), stream, count,
                                   atom::embed_of(routed.target)};
@@ -195,6 +203,16 @@ net::awaitable<Response> read_page(std::shared_ptr<Core> core, RoutedRequest rou
   co_return backward(*core, routed, stream, head ? std::nullopt : from, whole, *format, methods);
 }
 
+/// Is it the metastream of a stream that there is? An event that it does not have is then no
+/// failure, but empty metadata (node-interface.md, 8.3).
+bool metadata_of_existing(Core& core, std::string_view stream) {
+  if (!streams::is_metastream(stream)) {
+    return false;
+  }
+  const auto last = core.db().last_event_number(streams::original_of(stream));
+  return last && last->value() >= 0;
+}
+
 /// One event of `stream`: the path's, or the newest.
 net::awaitable<Response> read_one(std::shared_ptr<Core> core, RoutedRequest routed,
                                   std::string stream, std::string_view methods) {
@@ -221,14 +239,20 @@ net::awaitable<Response> read_one(std::shared_ptr<Core> core, RoutedRequest rout
   if (!slice) {
     co_return read_failure(*core, slice.error(), methods);
   }
+  // An empty result in the format that was asked for; in XML that is nothing.
+  const bool xml = format->format == Format::kAtomXml || format->format == Format::kXml ||
+                   format->format == Format::kEventXml;
+  const std::string nothing = xml ? "" : "{}";
   if (slice->status == streams::StreamStatus::kDeleted) {
-    co_return empty_text(410, "Deleted", methods);
+    auto gone = text_response(410, nothing, methods, true);
+    gone.reason = "Deleted";
+    co_return gone;
   }
   if (slice->events.empty() || (!head && slice->events.front().number.value() != *wanted)) {
-    // An empty result in the format that was asked for; in XML that is nothing.
-    const bool xml = format->format == Format::kAtomXml || format->format == Format::kXml ||
-                     format->format == Format::kEventXml;
-    co_return text_response(404, xml ? "" : "{}", methods, true);
+    if (metadata_of_existing(*core, stream)) {
+      co_return formatted(*format, nothing, methods);
+    }
+    co_return text_response(404, nothing, methods, true);
   }
   const auto resolved = atom::resolve(core->db(), slice->events.front());
   const atom::PageContext context{base_url(*core, routed.request), stream, 1,

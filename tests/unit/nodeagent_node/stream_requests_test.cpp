@@ -325,6 +325,69 @@ TEST_F(StreamRequests, EachWayToEmbedShowsMore) {
       << "JSON is written as the server writes it, however it came";
 }
 
+TEST_F(StreamRequests, MetadataThatThereIsNotIsEmptyOfAStreamThatThereIs) {
+  append("orders", "placed");
+  const auto metadata = [&](const std::string& stream, const char* accept = "application/json") {
+    return ask("GET", "/streams/" + stream + "/metadata", {{"Accept", accept}});
+  };
+  EXPECT_EQ(metadata("orders").status, 200);
+  EXPECT_EQ(metadata("orders").body, "{}");
+  EXPECT_EQ(metadata("orders").headers.get("Content-Type"), "application/json; charset=utf-8");
+  EXPECT_EQ(metadata("orders", "text/xml").body, "");
+  EXPECT_EQ(metadata("none-such").status, 404);
+  EXPECT_EQ(metadata("none-such").body, "{}");
+  EXPECT_EQ(ask("DELETE", "/streams/orders", {{"ES-HardDelete", "true"}}).status, 204);
+  const auto gone = metadata("orders");
+  EXPECT_EQ(gone.status, 410);
+  EXPECT_EQ(gone.reason, "Deleted");
+  EXPECT_EQ(gone.body, "{}");
+}
+
+TEST_F(StreamRequests, EmptyDataIsJsonWhereSomebodyTriesHarder) {
+  ASSERT_EQ(ask("POST", "/streams/orders",
+                {{"Content-Type", "application/octet-stream"},
+                 {"ES-EventType", "bytes"},
+                 {"ES-EventId", world_.random().uuid().to_string()}},
+                "")
+                .status,
+            201);
+  const auto is_json = [&](const std::string& embed) {
+    return json::parse(ask("GET", "/streams/orders?embed=" + embed,
+                           {{"Accept", "application/vnd.eventstore.atom+json"}})
+                           .body)["entries"][0]["isJson"];
+  };
+  EXPECT_EQ(is_json("tryharder"), true);
+  EXPECT_EQ(is_json("body"), false);
+}
+
+TEST_F(StreamRequests, TheHeadOfAStreamThatIsCutBehindItsEndBeginsAtZero) {
+  for (int i = 0; i < 3; ++i) {
+    append("orders", "placed");
+  }
+  const auto previous = [&](const std::string& page) {
+    const auto feed = json::parse(
+        ask("GET", "/streams/orders" + page, {{"Accept", "application/vnd.eventstore.atom+json"}})
+            .body);
+    for (const auto& link : feed["links"]) {
+      if (link["relation"] == "previous") {
+        const auto uri = link["uri"].get<std::string>();
+        return uri.substr(uri.find("/orders/") + 8);
+      }
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(previous(""), "3/forward/20");
+  ASSERT_EQ(ask("POST", "/streams/orders/metadata",
+                {{"Content-Type", "application/json"},
+                 {"ES-EventId", world_.random().uuid().to_string()}},
+                R"({"$tb":9})")
+                .status,
+            201);
+  EXPECT_EQ(previous(""), "0/forward/20");
+  EXPECT_EQ(previous("/head/backward/7"), "0/forward/7");
+  EXPECT_EQ(previous("/2/backward/7"), "3/forward/7");
+}
+
 TEST_F(StreamRequests, APageBackwardCountsNumbers) {
   for (int i = 0; i < 8; ++i) {
     append("orders", "placed");
