@@ -34,10 +34,11 @@ class Enrolment : public ::testing::Test {
         .command = {program("verger-agent"), "--role", "node", "--db", path("db"), "--fast-timings",
                     "--node-port", port(kNode), "--replication-port", port(kReplication),
                     "--max-mem-table-size", "200", "--stream-existence-filter-size", "10000",
-                    "--end-after-seconds", "100"},
+                    "--end-after-seconds", "300"},
         .environment = {},
         .output = path("node.log")});
     start_controller();
+    wait_for_node();
   }
   std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
   std::string port(Port which) const { return std::to_string(ports_[which]); }
@@ -56,7 +57,7 @@ class Enrolment : public ::testing::Test {
                                      "--request-deadline-ms",
                                      "3000",
                                      "--end-after-seconds",
-                                     "100"};
+                                     "300"};
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
@@ -70,6 +71,13 @@ class Enrolment : public ::testing::Test {
     ASSERT_TRUE(eventually(seconds(30), [&] {
       const auto answer = HttpsCaller().ask(url(where), {.target = "/api/v1/health"}, false);
       return answer && answer->status == 200;
+    })) << logs();
+  }
+  /// `cluster add` and an agent that enrols ask the node who it is.
+  void wait_for_node() {
+    ASSERT_TRUE(eventually(seconds(30), [&] {
+      const auto answer = HttpsCaller().ask(url(kNode), {.target = "/gossip"}, false);
+      return answer && answer->status == 200 && answer->body.contains("\"Leader\"");
     })) << logs();
   }
   Finished verger(std::vector<std::string> arguments, Port where = kController) const {
@@ -97,7 +105,7 @@ class Enrolment : public ::testing::Test {
     agent.emplace(Process::Options{
         .command = {program("verger-agent"), "--role", "agent", "--node", url(kNode), "--db",
                     path("db"), "--state", path(state), "--agent-port", port(where),
-                    "--agent-poll-interval-ms", "50", "--end-after-seconds", "100"},
+                    "--agent-poll-interval-ms", "50", "--end-after-seconds", "300"},
         .environment = {},
         .output = path(state + ".log")});
   }

@@ -57,7 +57,7 @@ class Daemons : public ::testing::Test {
             "--stream-existence-filter-size",
             "10000",
             "--end-after-seconds",
-            "60"};
+            "300"};
   }
   /// A node that keeps running; the object ends it.
   Process running(std::vector<std::string> command) {
@@ -239,7 +239,7 @@ TEST_F(Daemons, ANodeThatIsNotTheOneRegisteredIsLeftAlone) {
   };
   auto registered = running(command("db"));
   const Process controller({.command = {program("vergerd"), "--data", path("c"), "--port", port(4),
-                                        "--end-after-seconds", "60"},
+                                        "--end-after-seconds", "300"},
                             .environment = {},
                             .output = path("controller-log")});
   ASSERT_TRUE(eventually(seconds(30), [&] { return verger({"cluster", "list"}, 4).status == 0; }));
@@ -270,7 +270,7 @@ TEST_F(Daemons, ClustersThatCannotBeRegisteredAreRefused) {
 
   auto node_process = running(node_command("db", 0));
   Process controller({.command = {program("vergerd"), "--data", path("c"), "--port", port(4),
-                                  "--end-after-seconds", "60", "--request-deadline-ms", "3000"},
+                                  "--end-after-seconds", "300", "--request-deadline-ms", "3000"},
                       .environment = {},
                       .output = path("controller-log")});
   ASSERT_TRUE(eventually(seconds(30), [&] { return verger({"cluster", "list"}, 4).status == 0; }));

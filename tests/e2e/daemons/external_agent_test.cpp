@@ -49,7 +49,7 @@ class ExternalAgent : public ::testing::Test {
         {"--certificate-file", path("node.crt")},
         {"--certificate-private-key-file", path("node.key")},
         {"--trusted-root-certificates-path", authority_.root().string()},
-        {"--end-after-seconds", "100"}};
+        {"--end-after-seconds", "300"}};
     for (const auto& [name, value] : options) {
       command.insert(command.end(), {name, value});
     }
@@ -80,7 +80,7 @@ class ExternalAgent : public ::testing::Test {
         {"--trusted-root-certificates-path", authority_.root().string()},
         {"--credentials-file", path("credentials")},
         {"--agent-poll-interval-ms", "50"},
-        {"--end-after-seconds", "100"}};
+        {"--end-after-seconds", "300"}};
     for (const auto& [name, value] : options) {
       command.insert(command.end(), {name, value});
     }

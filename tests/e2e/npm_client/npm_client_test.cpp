@@ -65,7 +65,7 @@ TEST(NpmClient, AppendsToAndReadsStreamsOfTheEmbeddedNode) {
                             "--enable-atom-pub-over-http",
                             "--fast-timings",
                             "--end-after-seconds",
-                            "200"},
+                            "300"},
                 .environment = {},
                 .output = directory.path() / "node.log"});
   const auto url = fmt::format("https://127.0.0.1:{}", ports[0]);

@@ -29,7 +29,7 @@ class TlsApi : public ::testing::Test {
   std::vector<std::string> command(const std::vector<std::string>& more) const {
     std::vector<std::string> out{
         program("vergerd"),    "--data", path("c"), "--port", std::to_string(ports_[0]),
-        "--end-after-seconds", "100"};
+        "--end-after-seconds", "300"};
     out.insert(out.end(), more.begin(), more.end());
     return out;
   }

@@ -1,6 +1,7 @@
 #include "tests/support/processes/process.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <poll.h>
 #include <signal.h>
@@ -159,7 +160,15 @@ Finished run(const std::vector<std::string>& command,
     }
     pause_briefly();
   }
-  return {.status = shell_status(status), .out = file_text(out), .err = file_text(err)};
+  Finished finished{.out = file_text(out), .err = file_text(err)};
+  finished.status = {.code = shell_status(status),
+                     .story = fmt::format("{}\n--- stdout\n{}\n--- stderr\n{}",
+                                          fmt::join(command, " "), finished.out, finished.err)};
+  return finished;
+}
+
+void PrintTo(const ExitStatus& status, std::ostream* out) {
+  *out << status.code << ", of: " << status.story;
 }
 
 std::string program(const std::string& name) { return std::string(VERGER_BIN_DIR) + "/" + name; }

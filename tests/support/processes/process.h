@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <iosfwd>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,9 +42,18 @@ class Process {
   std::optional<int> status_;
 };
 
+/// How a program ended. A number; an expectation that it fails also prints the command and what the
+/// program wrote.
+struct ExitStatus {
+  int code = 0;
+  std::string story{};
+  operator int() const { return code; }  // NOLINT(google-explicit-constructor): it is a number
+  friend void PrintTo(const ExitStatus& status, std::ostream* out);
+};
+
 /// Runs a program to its end and collects what it prints.
 struct Finished {
-  int status = 0;
+  ExitStatus status{};
   std::string out;
   std::string err;
 };
