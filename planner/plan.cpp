@@ -171,6 +171,18 @@ Json to_json(const Policy& policy) {
   if (s.certificate_margin_ms != defaults.certificate_margin_ms) {
     scavenge["certificateMarginMs"] = s.certificate_margin_ms;
   }
+  if (s.check_server_work != defaults.check_server_work) {
+    scavenge["checkServerWork"] = s.check_server_work;
+  }
+  if (s.server_work_back_ms != defaults.server_work_back_ms) {
+    scavenge["serverWorkBackMs"] = s.server_work_back_ms;
+  }
+  if (s.server_work_wait_ms != defaults.server_work_wait_ms) {
+    scavenge["serverWorkWaitMs"] = s.server_work_wait_ms;
+  }
+  if (s.restart_server_work != defaults.restart_server_work) {
+    scavenge["restartServerWork"] = s.restart_server_work;
+  }
   if (!s.queries.empty()) {
     Json::Array queries;
     for (const auto& each : s.queries) {

@@ -78,6 +78,14 @@ struct ScavengePolicy {
   std::int32_t replica_threads = 0;
   std::int32_t replica_throttle_percent = 0;
   bool compare_digests = true;  ///< where each node has an agent
+  /// After a planned move of the leader, projections and persistent subscriptions that ran before
+  /// it are looked for; this long they may take to come back, ...
+  bool check_server_work = true;
+  std::int64_t server_work_back_ms = 120'000;
+  /// ... this long the run waits for those that have not, ...
+  std::int64_t server_work_wait_ms = 3'600'000;
+  /// ... and they are started again, once.
+  bool restart_server_work = false;
 
   std::int64_t lag_limit_bytes = std::int64_t{16} << 20U;
   /// Disk that must stay free beyond the largest rewrite.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -35,6 +36,7 @@ struct Seen {
   json compared = json::object();          ///< result of compare_digests
   json baseline = json::object();          ///< result of record_digest: before anything was removed
   bool to_compare = false;                 ///< the plan has a step for it
+  std::vector<json> lines{};               ///< what steps want a person to read
   std::set<std::string> not_begun{};       ///< nodes
   std::map<std::string, std::string> not_ended{};  ///< nodes, and why
 
@@ -68,6 +70,9 @@ struct Seen {
           continue;
         }
         const auto result = parsed(state->second.result);
+        for (const auto& line : result.value("report", json::array())) {
+          lines.push_back(line);
+        }
         if (is_scavenge(step)) {
           auto& node = nodes[step.node];
           if (node.bytes_before.is_null()) {
@@ -153,7 +158,7 @@ json report(const RunState& run) {
     points.insert(scavenged.point.dump());
     point = scavenged.point;
   }
-  auto notes = json::array();
+  auto notes = json(seen.lines);
   if (points.size() > 1) {
     notes.push_back("the nodes did not all end at the same point");
     point = nullptr;

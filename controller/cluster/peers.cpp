@@ -21,6 +21,13 @@ Error error_of(const client::Outcome<T>& outcome) {
   return client::to_error(outcome.verdict, outcome.code, outcome.why);
 }
 
+Result<void> taken(const client::Outcome<client::Nothing>& outcome) {
+  if (was_taken(outcome)) {
+    return {};
+  }
+  return error_of(outcome);
+}
+
 planner::AutoScavenge to_planner(client::AutoScavengeState state) {
   switch (state) {
     case client::AutoScavengeState::kNotInstalled:
@@ -172,20 +179,12 @@ net::awaitable<Result<std::vector<api::ScavengeEvent>>> Peers::recent_scavenges(
 
 net::awaitable<Result<void>> Peers::resign(std::string node) {
   VERGER_CO_TRY(const auto client, node_client(node));
-  const auto outcome = co_await client.resign();
-  if (was_taken(outcome)) {
-    co_return Result<void>{};
-  }
-  co_return error_of(outcome);
+  co_return taken(co_await client.resign());
 }
 
 net::awaitable<Result<void>> Peers::set_priority(std::string node, std::int32_t priority) {
   VERGER_CO_TRY(const auto client, node_client(node));
-  const auto outcome = co_await client.set_priority(priority);
-  if (was_taken(outcome)) {
-    co_return Result<void>{};
-  }
-  co_return error_of(outcome);
+  co_return taken(co_await client.set_priority(priority));
 }
 
 Result<client::NodeClient> Peers::auto_scavenge_client(const std::string& node) const {
@@ -218,6 +217,31 @@ net::awaitable<Result<void>> Peers::resume_auto_scavenge(std::string node) {
   VERGER_CO_TRY(const auto client, auto_scavenge_client(node));
   const auto outcome = co_await client.resume_auto_scavenge();
   co_return outcome.done() ? Result<void>() : error_of(outcome);
+}
+
+net::awaitable<Result<std::vector<client::ServerWork>>> Peers::projections(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return client::to_result(co_await client.projections());
+}
+
+net::awaitable<Result<std::vector<client::ServerWork>>> Peers::subscriptions(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return client::to_result(co_await client.subscriptions());
+}
+
+net::awaitable<Result<void>> Peers::enable_projection(std::string node, std::string name) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return taken(co_await client.enable_projection(std::move(name)));
+}
+
+net::awaitable<Result<void>> Peers::restart_projections(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return taken(co_await client.restart_projections());
+}
+
+net::awaitable<Result<void>> Peers::restart_subscriptions(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return taken(co_await client.restart_subscriptions());
 }
 
 net::awaitable<Result<std::string>> Peers::index_status(std::string node) {

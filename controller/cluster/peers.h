@@ -56,6 +56,13 @@ class Peers {
   /// is still being stopped.
   net::awaitable<Result<void>> pause_auto_scavenge(std::string node);
   net::awaitable<Result<void>> resume_auto_scavenge(std::string node);
+  /// Of the cluster; a follower hands the question on to the leader. kUnsupported: not offered;
+  /// kUnauthorized: the user may not read them; kUnavailable, kUnknownOutcome: ask again.
+  net::awaitable<Result<std::vector<client::ServerWork>>> projections(std::string node);
+  net::awaitable<Result<std::vector<client::ServerWork>>> subscriptions(std::string node);
+  net::awaitable<Result<void>> enable_projection(std::string node, std::string name);
+  net::awaitable<Result<void>> restart_projections(std::string node);
+  net::awaitable<Result<void>> restart_subscriptions(std::string node);
   /// "Idle", "Merging"; empty where the node's metrics do not tell.
   net::awaitable<Result<std::string>> index_status(std::string node);
 

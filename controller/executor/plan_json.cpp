@@ -110,6 +110,10 @@ planner::Policy policy_of(const json& value) {
   read(from, "gateDeadlineMs", s.gate_deadline_ms);
   read(from, "clockSkewLimitMs", s.clock_skew_limit_ms);
   read(from, "certificateMarginMs", s.certificate_margin_ms);
+  read(from, "checkServerWork", s.check_server_work);
+  read(from, "serverWorkBackMs", s.server_work_back_ms);
+  read(from, "serverWorkWaitMs", s.server_work_wait_ms);
+  read(from, "restartServerWork", s.restart_server_work);
   for (const auto& each : from.value("queries", json::array())) {
     s.queries.push_back({each.at("name").get<std::string>(), each.at("url").get<std::string>(),
                          each.at("query").get<std::string>(), each.at("atLeast").get<std::string>(),

@@ -58,6 +58,9 @@ struct Readiness {
   Kind kind = Kind::kReady;
   std::string note = "{}";
   std::map<std::string, std::string> values{};  ///< as Verdict's; journaled with a kNotNeeded
+  /// What a person has to see to: with a kWait the step's alert, raised at once; with a kNotNeeded
+  /// one of the run, which stays open when the step has ended.
+  std::string alert{};
 };
 
 /// Member of a done step's result: what it saw that is not as it should be, a sentence each.

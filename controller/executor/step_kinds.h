@@ -29,6 +29,16 @@ std::unique_ptr<StepKind> make_set_priority_step();
 std::unique_ptr<StepKind> make_pause_auto_scavenge_step();
 /// Resumes it where the run paused it; before the run ends, however it does. Result: the same.
 std::unique_ptr<StepKind> make_resume_auto_scavenge_step();
+/// Notes which projections and persistent subscriptions run while the node leads. Leaves the value
+/// "server_work" {"projections", "subscriptions"}: names, or null where they were not seen. Result:
+/// {"projections", "subscriptions"} (counts or null), "why" where something was not seen;
+/// "not_needed" where the node does not lead or nothing is offered.
+std::unique_ptr<StepKind> make_note_server_work_step();
+/// Sees what was noted run on the new leader. What is not back after backMs is started again where
+/// `restart` says so, else waited for until waitMs more are over, with an alert. Result: {"back",
+/// "restarted", "not_back": [{"what", "name", "status", "command"}], "report": lines of the run's
+/// report}; "not_needed" where nothing was noted.
+std::unique_ptr<StepKind> make_check_server_work_step();
 /// Keeps the digest of a node that has not reached the shared point yet. Result: {"recorded",
 /// "reason"} or {"recorded", "point", "logical", "readable", "records", "readableEvents"}. Leaves
 /// the value "digest_before" {"node", "readable"}.

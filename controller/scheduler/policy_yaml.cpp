@@ -343,6 +343,7 @@ class PolicyReader {
     fields_.choice("auto_scavenge", s.auto_scavenge,
                    {planner::AutoScavengeRule::kRefuse, planner::AutoScavengeRule::kPause});
     fields_.boolean("compare_digests", s.compare_digests);
+    read_after_leader_move();
     const auto node = fields_.get("retries");
     if (node.IsDefined()) {
       YamlFields fields(node, "retries", problems_);
@@ -350,6 +351,20 @@ class PolicyReader {
       fields.number("resign", s.resign_attempts, 1, 3);
       fields.refuse_unknown_keys();
     }
+  }
+
+  void read_after_leader_move() {
+    const auto node = fields_.get("after_leader_move");
+    if (!node.IsDefined()) {
+      return;
+    }
+    YamlFields fields(node, "after_leader_move", problems_);
+    auto& s = scavenge();
+    fields.boolean("check", s.check_server_work);
+    fields.length_ms("back_within", s.server_work_back_ms);
+    fields.length_ms("wait", s.server_work_wait_ms);
+    fields.boolean("restart", s.restart_server_work);
+    fields.refuse_unknown_keys();
   }
 
   void read_gates() {

@@ -270,6 +270,38 @@ net::awaitable<Outcome<MergeIndexes>> NodeClient::merge_indexes() const {
                             &parse_answer_merge_indexes);
 }
 
+net::awaitable<Outcome<std::vector<ServerWork>>> NodeClient::projections() const {
+  return call<std::vector<ServerWork>>(client_, node_,
+                                       request("GET", "/projections/all-non-transient"), deadline_,
+                                       &parse_answer_projections);
+}
+
+net::awaitable<Outcome<std::vector<ServerWork>>> NodeClient::subscriptions() const {
+  return call<std::vector<ServerWork>>(client_, node_, request("GET", "/subscriptions"), deadline_,
+                                       &parse_answer_subscriptions);
+}
+
+net::awaitable<Outcome<Nothing>> NodeClient::enable_projection(std::string name) const {
+  if (name.empty()) {
+    return wrong_argument<Nothing>("a projection has a name");
+  }
+  return call<Nothing>(
+      client_, node_,
+      request("POST", fmt::format("/projection/{}/command/enable", http::percent_encode(name))),
+      deadline_, &parse_answer_work_started);
+}
+
+net::awaitable<Outcome<Nothing>> NodeClient::restart_projections() const {
+  auto post = request("POST", "/projections/restart");
+  post.headers.set("Content-Type", "application/json");  // without one: 415
+  return call<Nothing>(client_, node_, std::move(post), deadline_, &parse_answer_work_started);
+}
+
+net::awaitable<Outcome<Nothing>> NodeClient::restart_subscriptions() const {
+  return call<Nothing>(client_, node_, request("POST", "/subscriptions/restart"), deadline_,
+                       &parse_answer_work_started);
+}
+
 net::awaitable<Outcome<AutoScavenge>> NodeClient::auto_scavenge() const {
   if (!dialect_.may_auto_scavenge) {
     return answer_at_once(

@@ -12,6 +12,7 @@
 #include "nodeagent/client/answers.h"
 #include "nodeagent/client/dialect.h"
 #include "nodeagent/client/outcome.h"
+#include "nodeagent/client/server_work.h"
 #include "nodeagent/http/client.h"
 
 namespace verger::client {
@@ -87,6 +88,13 @@ class NodeClient {
   net::awaitable<Outcome<Nothing>> reload() const;
   net::awaitable<Outcome<Nothing>> shutdown() const;
   net::awaitable<Outcome<MergeIndexes>> merge_indexes() const;
+
+  net::awaitable<Outcome<std::vector<ServerWork>>> projections() const;
+  net::awaitable<Outcome<std::vector<ServerWork>>> subscriptions() const;
+  net::awaitable<Outcome<Nothing>> enable_projection(std::string name) const;
+  /// Of the cluster, all of them.
+  net::awaitable<Outcome<Nothing>> restart_projections() const;
+  net::awaitable<Outcome<Nothing>> restart_subscriptions() const;
 
   net::awaitable<Outcome<AutoScavenge>> auto_scavenge() const;
   net::awaitable<Outcome<Nothing>> pause_auto_scavenge() const;

@@ -187,23 +187,26 @@ Result<void> start_agent(Program& program, Log& log) {
     VERGER_TRY(program.credentials,
                CredentialsFile::open(options.credentials_file, posix_file_system(), log));
   }
-  AgentEnvironment environment{.executor = program.context.get_executor(),
-                               .files = posix_file_system(),
-                               .clock = system_clock(),
-                               .timers = http::system_timers(),
-                               .client = program.client,
-                               .jobs = program.jobs,
-                               .log = log,
-                               .inspection = [&program]() { return program.inspection(); },
-                               .complete_facts =
-                                   [&program](api::AgentFacts& facts) {
-                                     if (program.external) {
-                                       program.external->complete(facts);
-                                     }
-                                     if (program.credentials) {
-                                       facts.warning = program.credentials->warning();
-                                     }
-                                   }};
+  AgentEnvironment environment{
+      .executor = program.context.get_executor(),
+      .files = posix_file_system(),
+      .clock = system_clock(),
+      .timers = http::system_timers(),
+      .client = program.client,
+      .jobs = program.jobs,
+      .log = log,
+      .inspection = [&program]() { return program.inspection(); },
+      .complete_facts =
+          [&program](api::AgentFacts& facts) {
+            if (program.external) {
+              program.external->complete(facts);
+            }
+            const auto secret =
+                program.credentials ? program.credentials->warning() : std::string();
+            if (!secret.empty()) {
+              facts.warning = facts.warning.empty() ? secret : facts.warning + "; " + secret;
+            }
+          }};
   if (options.role == Role::kAgent) {
     look_at_server(program, endpoint, log);
     environment.offline = program.offline.get();

@@ -272,6 +272,19 @@ net::awaitable<void> ExternalNode::Impl::watch_certificates(std::shared_ptr<Impl
   }
 }
 
+std::string not_reloaded(const http::CertificateInfo& served, const http::CertificateInfo& on_disk,
+                         const std::string& file) {
+  if (served.fingerprint == on_disk.fingerprint) {
+    return "";
+  }
+  return fmt::format(
+      "the server shows new connections the certificate {} (valid until {}), and {} holds {} "
+      "(valid "
+      "until {}): POST /admin/reloadconfig at the node makes it read the file; where that does not "
+      "help, the server's log says why it refuses the file",
+      served.serial, served.not_after, file, on_disk.serial, on_disk.not_after);
+}
+
 ExternalNode::ExternalNode(ExternalOptions options, ExternalEnvironment environment)
     : impl_(std::make_shared<Impl>(std::move(options), environment)) {}
 
@@ -317,6 +330,9 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
   if (!impl.options.certificate_file.empty()) {
     if (const auto read = http::read_certificates(impl.options.certificate_file)) {
       certificates["onDisk"] = to_json(read->front());
+      if (impl.served) {
+        facts.warning = not_reloaded(*impl.served, read->front(), impl.options.certificate_file);
+      }
     } else {
       certificates["onDiskProblem"] = read.error().message;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -37,6 +38,10 @@ struct ExternalEnvironment {
   node::JobRunner& jobs;
   Log& log;
 };
+
+/// A warning where a server does not show the certificate that is in its file; empty where it does.
+std::string not_reloaded(const http::CertificateInfo& served, const http::CertificateInfo& on_disk,
+                         const std::string& file);
 
 /// A server in another process: asked by its routes at intervals, and read from its files, by jobs.
 /// The questions of NodeInspection are answered from what was last seen; refresh() looks at the

@@ -38,6 +38,19 @@ void add_lower_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot
   step.cost = StepCost{false, order.margin(node)};
 }
 
+/// Directly before the resignation, so that what ran until then is known.
+void add_note_step(Stage& stage, const NodeSnapshot& node) {
+  auto& step = add_alone(stage);
+  step.id = joined("note-", node.name);
+  step.kind = "note_server_work";
+  step.node = node.name;
+  step.gates = {{"right-cluster", 0}};
+  step.act = "note which projections and persistent subscriptions run";
+  step.observe = joined(node.name, " lists them, or does not offer them");
+  step.reason = "they move with the leader, and do not always start again";
+  step.expected = {0, 1'000};
+}
+
 void add_resign_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot& node) {
   auto& step = add_alone(stage);
   step.id = joined("resign-", node.name);
@@ -101,13 +114,48 @@ Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::stri
   stage.if_put_off = std::move(if_put_off);
 
   const auto priorities = priorities_of(order, node);
-  stage.groups.reserve(4);
+  stage.groups.reserve(5);
   add_lower_step(stage, order, node, priorities);
+  if (order.policy.check_server_work) {
+    add_note_step(stage, node);
+  }
   add_resign_step(stage, order, node);
   if (node.agent && node.agent->service_control) {
     add_start_step(stage, order, node);
   }
   add_restore_step(stage, node, priorities);
+  return stage;
+}
+
+std::optional<Stage> work_stage(const ScavengeOrder& order, const NodeSnapshot& node,
+                                std::string if_put_off) {
+  const auto& policy = order.policy;
+  if (!policy.check_server_work) {
+    return std::nullopt;
+  }
+  Stage stage;
+  stage.id = joined("work-", node.name);
+  stage.title = "see that projections and subscriptions run again";
+  // The step ends by itself; this is for a cluster that cannot be looked at.
+  stage.deadline_ms =
+      3 * policy.server_work_back_ms + policy.server_work_wait_ms + policy.move_deadline_ms;
+  stage.undo_deadline_ms = policy.undo_deadline_ms;
+  stage.on_failure = FailureRule::kSkipNode;
+  stage.if_put_off = std::move(if_put_off);
+  auto& step = add_alone(stage);
+  step.id = joined("check-", node.name);
+  step.kind = "check_server_work";
+  add_parameter(step, "backMs", policy.server_work_back_ms);
+  add_parameter(step, "restart", policy.restart_server_work);
+  add_parameter(step, "waitMs", policy.server_work_wait_ms);
+  step.gates = {{"right-cluster", 0}};
+  step.act = policy.restart_server_work
+                 ? "start what ran before the move and does not run on the new leader"
+                 : "compare what runs with what ran before the move";
+  step.observe = "the new leader lists them as running";
+  step.reason = "they move with the leader, and do not always start again";
+  step.attempts = 2;  // one that starts them; the second is never begun
+  step.expected = {0, 30'000};
   return stage;
 }
 

@@ -32,7 +32,7 @@ class Strategies {
 
  private:
   void build_stages() {
-    plan_.stages.reserve(2 * order_.included().size() + 3);
+    plan_.stages.reserve(3 * order_.included().size() + 3);
     plan_.cluster = order_.snapshot.cluster;
     plan_.policy = policy_;
     auto own = auto_scavenge_stages(order_);
@@ -50,7 +50,7 @@ class Strategies {
     }
     if (order_.includes_leader()) {
       if (order_.moves_leader()) {
-        plan_.stages.push_back(move_stage(order_, *order_.leader, ""));
+        add_move(*order_.leader, "");
       }
       add_node(*order_.leader);
     }
@@ -74,6 +74,10 @@ class Strategies {
     if (stage) {
       plan_.stages.push_back(*std::move(stage));
     }
+  }
+  void add_move(const NodeSnapshot& node, const std::string& if_put_off) {
+    plan_.stages.push_back(move_stage(order_, node, if_put_off));
+    add(work_stage(order_, node, if_put_off));
   }
   void add_node(const NodeSnapshot& node) {
     auto one = policy_.scavenge.strategy == Strategy::kOffline
@@ -179,7 +183,7 @@ class Strategies {
   void build_one_by_one() {
     for (const auto* node : order_.followers) {
       if (order_.moves_leader()) {
-        plan_.stages.push_back(move_stage(order_, *node, joined("scavenge-", node->name)));
+        add_move(*node, joined("scavenge-", node->name));
       }
       add_node(*node);
       if (node == order_.creator && order_.policy.strategy != Strategy::kOffline) {

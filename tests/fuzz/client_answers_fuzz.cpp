@@ -2,6 +2,7 @@
 
 #include "nodeagent/client/agent_client.h"
 #include "nodeagent/client/answers.h"
+#include "nodeagent/client/server_work.h"
 
 /// Whatever a node or an agent answers is done, refused or unknown: the first byte chooses the
 /// status, the rest is the body.
@@ -28,6 +29,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   static_cast<void>(client::parse_answer_metrics(response));
   static_cast<void>(client::parse_answer_stats(response));
   static_cast<void>(client::parse_answer_auto_scavenge(response));
+  static_cast<void>(client::parse_answer_projections(response));
+  static_cast<void>(client::parse_answer_subscriptions(response));
+  static_cast<void>(client::parse_answer_work_started(response));
   static_cast<void>(client::parse_answer_append(response));
   static_cast<void>(client::parse_answer_page(response));
   static_cast<void>(client::parse_answer_facts(response));

@@ -378,6 +378,9 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
     case Readiness::Kind::kReady:
       break;
     case Readiness::Kind::kWait:
+      if (!readiness.alert.empty()) {
+        alert_once(step.id, "waits", readiness.alert);
+      }
       co_await wait_for_gate(stage, step, readiness.note);
       co_return std::nullopt;
     case Readiness::Kind::kNotNeeded: {
@@ -385,6 +388,9 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
       news.push_back({std::string(events::kStepDone),
                       {{"step", step.id}, {"result", parsed(readiness.note)}}});
       record_all(std::move(news));
+      if (!readiness.alert.empty()) {
+        alert_once("", fmt::format("left-{}", step.id), readiness.alert);
+      }
       co_return StepEnd::kDone;
     }
     case Readiness::Kind::kFail:

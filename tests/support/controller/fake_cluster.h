@@ -137,6 +137,12 @@ class FakeCluster final : public http::Client {
   int resigner_wins = 0;
   std::chrono::milliseconds scavenge_takes{2'000};
   std::chrono::milliseconds election_takes{300};
+  /// Of the cluster, name -> status, as the leader lists them; nullopt: the servers offer none.
+  std::optional<std::map<std::string, std::string>> projections;
+  std::optional<std::map<std::string, std::string>> subscriptions;  ///< by "stream::group"
+  bool may_read_work = true;  ///< false: the user lacks the role
+  /// What was asked to start again: "p1", "all projections", "all subscriptions".
+  std::vector<std::string> work_started;
   /// Asked for each request that may act; nullopt = arrives.
   std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
   /// Changes an answer into what another kind of server would say.
@@ -151,6 +157,8 @@ class FakeCluster final : public http::Client {
 
  private:
   void finish_election();
+  /// Projections and persistent subscriptions; nullopt: another route is meant.
+  std::optional<http::Response> work_answer(const http::Request& request);
   http::Response node_answer(FakeNode& node, const http::Request& request);
   http::Response agent_answer(FakeNode& node, const http::Request& request);
   http::Response start_operation(FakeNode& node, const http::Request& request);

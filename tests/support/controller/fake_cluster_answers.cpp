@@ -38,11 +38,60 @@ std::string permit_key(const std::string& run, const std::string& step) { return
 
 }  // namespace
 
+std::optional<http::Response> FakeCluster::work_answer(const http::Request& request) {
+  const auto target = *http::parse_target(request.target);
+  const auto& path = target.path;
+  const bool projection = path.starts_with("/projection");
+  const bool offered = projection ? projections.has_value() : subscriptions.has_value();
+  if ((!projection && !path.starts_with("/subscriptions")) || !offered) {
+    return std::nullopt;
+  }
+  if (!may_read_work) {
+    http::Response denied;
+    denied.status = 401;
+    return denied;
+  }
+  if (path == "/projections/all-non-transient") {
+    auto list = json::array();
+    for (const auto& [name, status] : *projections) {
+      list.push_back({{"name", name},
+                      {"status", status},
+                      {"stateReason", status == "Faulted" ? "out of cheese" : ""},
+                      {"mode", name.starts_with("once") ? "OneTime" : "Continuous"}});
+    }
+    // Without a leader the real one does not answer.
+    return leader() == nullptr ? plain(408, "") : answer(200, {{"projections", list}});
+  }
+  if (path == "/subscriptions") {
+    auto list = json::array();
+    for (const auto& [name, status] : *subscriptions) {
+      const auto at = name.find("::");
+      list.push_back({{"eventStreamId", name.substr(0, at)},
+                      {"groupName", name.substr(at + 2)},
+                      {"status", status}});
+    }
+    return leader() == nullptr ? answer(503, json::array()) : answer(200, list);
+  }
+  if (path.ends_with("/restart")) {
+    work_started.emplace_back(projection ? "all projections" : "all subscriptions");
+    return answer(200, "Restarting");
+  }
+  const auto& name = target.segments.at(1);
+  if (!projections->contains(name)) {
+    return plain(404, "Not Found");
+  }
+  work_started.push_back(name);
+  return answer(200, {{"name", name}});
+}
+
 http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& request) {
   const auto target = *http::parse_target(request.target);
   const auto& path = target.path;
   if (path == "/gossip") {
     return answer(200, api::to_json(gossip_of(node)));
+  }
+  if (auto work = work_answer(request)) {
+    return *std::move(work);
   }
   if (path == "/metrics") {
     ++node.asked_for_metrics;

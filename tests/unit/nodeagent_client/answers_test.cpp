@@ -4,6 +4,7 @@
 
 #include "nodeagent/client/agent_client.h"
 #include "nodeagent/client/judge.h"
+#include "nodeagent/client/server_work.h"
 #include "tests/unit/nodeagent_client/recordings.h"
 
 namespace verger::client::test {
@@ -88,6 +89,43 @@ TEST(Answers, OfLastScavenges) {
   EXPECT_EQ(restarted.value->id, "");
   EXPECT_EQ(restarted.value->result, LastResult::kUnknown);
   EXPECT_EQ(parse_answer_last(answer(200, body(kId, "Fine"))).code, "unexpected_answer");
+}
+
+TEST(Answers, OfProjectionsSayWhichRun) {
+  // As a real server lists them after an election.
+  const auto list = parse_answer_projections(answer(200, R"json({"projections":[
+      {"name":"$streams","status":"Running","stateReason":"","mode":"Continuous"},
+      {"name":"one","status":"Running/CompletingPhase/Writing results","mode":"OneTime"},
+      {"name":"p1","status":"Preparing","mode":"Continuous"},
+      {"name":"off","status":"Stopped (Enabled)","mode":"Continuous"},
+      {"name":"bad","status":"Faulted","stateReason":"no","mode":"Continuous"}]})json"));
+  ASSERT_TRUE(list.done());
+  std::vector<WorkState> states;
+  for (const auto& each : *list.value) {
+    states.push_back(each.state);
+  }
+  using enum WorkState;
+  EXPECT_EQ(states, (std::vector{kRunning, kRunning, kStarting, kStopped, kStopped}));
+  EXPECT_FALSE(list.value->at(1).continuous);
+  EXPECT_EQ(list.value->at(4).status, "Faulted: no");
+  EXPECT_EQ(parse_answer_projections(answer(404, "")).code, "no_such_route");
+  for (const auto* body : {"", "[]", "{}", R"json({"projections":[3]})json"}) {
+    EXPECT_EQ(parse_answer_projections(answer(200, body)).code, "unexpected_answer") << body;
+  }
+}
+
+TEST(Answers, OfSubscriptionsSayWhichRun) {
+  const auto list = parse_answer_subscriptions(answer(200, R"json([
+      {"eventStreamId":"s","groupName":"g1","status":"Live"},
+      {"eventStreamId":"s","groupName":"g2","status":"Behind, OutstandingPageRequest"},
+      {"eventStreamId":"s","groupName":"g3","status":"NotReady"}])json"));
+  ASSERT_TRUE(list.done());
+  EXPECT_EQ(list.value->at(0).name, "s::g1");
+  EXPECT_EQ(list.value->at(1).state, WorkState::kRunning);
+  EXPECT_EQ(list.value->at(2).state, WorkState::kStarting);
+  // Without a leader: an empty list, but no success.
+  EXPECT_EQ(parse_answer_subscriptions(answer(503, "[]")).code, "not_ready");
+  EXPECT_EQ(parse_answer_subscriptions(answer(200, "{}")).code, "unexpected_answer");
 }
 
 TEST(Answers, SayWhenANodeIsNotReady) {

@@ -175,6 +175,18 @@ class ExternalNodeTest : public ::testing::Test {
   std::int64_t entries_sent_ = 0;
 };
 
+TEST(ServedCertificate, ThatIsNotTheOneOnDiskIsAWarning) {
+  const http::CertificateInfo old{
+      .serial = "0A", .fingerprint = "aa", .not_after = "2026-12-01T00:00:00Z"};
+  const http::CertificateInfo fresh{
+      .serial = "0B", .fingerprint = "bb", .not_after = "2027-12-01T00:00:00Z"};
+  EXPECT_EQ(not_reloaded(old, old, "node.crt"), "");
+  const auto warning = not_reloaded(old, fresh, "node.crt");
+  EXPECT_THAT(warning, HasSubstr("the certificate 0A (valid until 2026-12-01T00:00:00Z)"));
+  EXPECT_THAT(warning, HasSubstr("node.crt holds 0B (valid until 2027-12-01T00:00:00Z)"));
+  EXPECT_THAT(warning, HasSubstr("/admin/reloadconfig"));
+}
+
 TEST_F(ExternalNodeTest, ADirectoryThatCannotBeListedIsAProblemAndNotAnEmptyOne) {
   auto& node = start();
   EXPECT_EQ(node.inspection()->chunks().total_bytes, 1800);

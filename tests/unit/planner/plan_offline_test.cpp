@@ -28,9 +28,10 @@ Policy offline() {
 TEST(PlanOffline, MakesThePointFirstAndStopsOneNodeAtATimeTheLeaderLast) {
   const auto plan = make_plan(stoppable(), offline());
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(outline(*plan),
-            "point-n2 | record-n1 | offline-n2 | offline-n3 | lower-n1, resign-n1, start-n1, "
-            "restore-n1 | offline-n1 | compare-digests");
+  EXPECT_EQ(
+      outline(*plan),
+      "point-n2 | record-n1 | offline-n2 | offline-n3 | lower-n1, note-n1, resign-n1, start-n1, "
+      "restore-n1 | check-n1 | offline-n1 | compare-digests");
   EXPECT_EQ(*plan->find_step("point-n2")->parameters.at("point").as_int(), -1);
   const auto* step = plan->find_step("offline-n2");
   EXPECT_THAT(step->gates, Contains(Gate{"quorum-margin", 1}));

@@ -25,7 +25,8 @@ TEST(PlanScavenge, TakesFollowersFirstAndTheLeaderLastAfterItResigned) {
   const auto plan = make_plan(cluster(), Policy{});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(outline(*plan),
-            "scavenge-n2 | record-n1 | scavenge-n3 | lower-n1, resign-n1, restore-n1 | "
+            "scavenge-n2 | record-n1 | scavenge-n3 | lower-n1, note-n1, resign-n1, restore-n1 | "
+            "check-n1 | "
             "scavenge-n1 | compare-digests");
   EXPECT_EQ(*plan->find_step("scavenge-n2")->parameters.at("syncOnly").as_bool(), false);
   EXPECT_EQ(*plan->find_step("scavenge-n3")->parameters.at("syncOnly").as_bool(), true);
@@ -54,8 +55,8 @@ TEST(PlanScavenge, TakesTheMostLaggingFollowerLast) {
   const auto plan = make_plan(snapshot, policy);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(outline(*plan),
-            "scavenge-n4 | scavenge-n5 | scavenge-n3 | scavenge-n2 | lower-n1, resign-n1, "
-            "restore-n1 | scavenge-n1");
+            "scavenge-n4 | scavenge-n5 | scavenge-n3 | scavenge-n2 | lower-n1, note-n1, resign-n1, "
+            "restore-n1 | check-n1 | scavenge-n1");
 }
 
 TEST(PlanScavenge, LetsAFollowerThatIsDoneWithTheLatestPointCreateTheNewOne) {
@@ -105,9 +106,10 @@ TEST(PlanScavenge, ClaimsNothingThatNeedsAgentsWhereThereAreNone) {
   without_agents(snapshot);
   const auto plan = make_plan(snapshot, Policy{});
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(outline(*plan),
-            "finish-n2, adopt-n2, scavenge-n2 | finish-n3, scavenge-n3 | lower-n1, resign-n1, "
-            "restore-n1 | finish-n1, scavenge-n1");
+  EXPECT_EQ(
+      outline(*plan),
+      "finish-n2, adopt-n2, scavenge-n2 | finish-n3, scavenge-n3 | lower-n1, note-n1, resign-n1, "
+      "restore-n1 | check-n1 | finish-n1, scavenge-n1");
   EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("no agent on n2, n3, n1")));
   EXPECT_THAT(row_of(*plan, "n3"), HasSubstr("cannot be seen"));
 }
@@ -118,11 +120,13 @@ TEST(PlanScavenge, TreatsReplicasAsThePolicySays) {
   Policy policy;
   policy.scavenge.compare_digests = false;
   EXPECT_EQ(outline(*make_plan(snapshot, policy)),
-            "scavenge-n2 | scavenge-n3 | scavenge-n4 | lower-n1, resign-n1, restore-n1 | "
+            "scavenge-n2 | scavenge-n3 | scavenge-n4 | lower-n1, note-n1, resign-n1, restore-n1 | "
+            "check-n1 | "
             "scavenge-n1");
   policy.scavenge.read_only_replicas = ReplicaRule::kSkip;
   EXPECT_EQ(outline(*make_plan(snapshot, policy)),
-            "scavenge-n2 | scavenge-n3 | lower-n1, resign-n1, restore-n1 | scavenge-n1");
+            "scavenge-n2 | scavenge-n3 | lower-n1, note-n1, resign-n1, restore-n1 | check-n1 | "
+            "scavenge-n1");
 }
 
 TEST(PlanScavenge, ScavengesASingleNodeWhileItLeads) {
