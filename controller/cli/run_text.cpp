@@ -328,7 +328,8 @@ void print_report(const CliContext& context, const json& report) {
   context.out << "logical digests of the nodes: "
               << verdict(report, "digests_equal", "equal", "DIFFERENT", "not compared") << '\n';
   context.out << "what clients can read: "
-              << verdict(report, "readable_unchanged", "unchanged", "CHANGED", "not compared") << ", "
+              << verdict(report, "readable_unchanged", "unchanged", "CHANGED", "not compared")
+              << ", "
               << verdict(report, "readable_equal", "equal on the nodes", "DIFFERENT on the nodes",
                          "not compared between the nodes")
               << '\n';

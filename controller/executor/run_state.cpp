@@ -161,7 +161,9 @@ bool is_of_gate(const RunAlert& alert) {
 }
 
 /// What is left to do by hand, also once the run has ended.
-bool is_of_undo(const RunAlert& alert) { return alert.key.ends_with("/undo"); }
+bool outlives_run(const RunAlert& alert) {
+  return alert.key.ends_with("/undo") || alert.key.ends_with("/differences");
+}
 
 bool has_gate_code(const json& gates, std::string_view code) {
   return std::ranges::any_of(
@@ -216,7 +218,7 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
     }
     state.reason = reason;
     state.ended_at = event.at;
-    clear_alerts(state, event.at, [](const auto& alert) { return !is_of_undo(alert); });
+    clear_alerts(state, event.at, [](const auto& alert) { return !outlives_run(alert); });
   } else if (type == events::kRunValue) {
     state.values[data.at("name").get<std::string>()] = data.at("value").dump();
   } else if (type == events::kNodeSkipped) {
@@ -364,13 +366,13 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     set_status(step, StepStatus::kFailed, event.at);
     step.reason = reason;
     step.ended = event.at;
-    clear_own([](const auto& alert) { return !is_of_undo(alert); });
+    clear_own([](const auto& alert) { return !outlives_run(alert); });
   } else if (type == events::kStepSkipped) {
     step.end_unseen = step.status == StepStatus::kActing || step.status == StepStatus::kUnknown;
     set_status(step, StepStatus::kSkipped, event.at);
     step.reason = reason;
     step.ended = event.at;
-    clear_own([](const auto& alert) { return !is_of_undo(alert); });
+    clear_own([](const auto& alert) { return !outlives_run(alert); });
   } else if (type == events::kUndoIntended) {
     step.undoing = true;
     step.undo_operation = data.at("operation").get<std::string>();

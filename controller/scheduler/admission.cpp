@@ -135,7 +135,8 @@ std::optional<seconds> past_duration(std::span<const std::shared_ptr<const RunSu
     if (counted == kRunsCounted) {
       break;
     }
-    if (run->status != RunStatus::kDone || run->operation != policy.plan.operation) {
+    if ((run->status != RunStatus::kDone && run->status != RunStatus::kDoneWithDifferences) ||
+        run->operation != policy.plan.operation) {
       continue;
     }
     ++counted;
