@@ -8,6 +8,10 @@
 namespace verger::planner::detail {
 namespace {
 
+/// Of a server, until it has caught up again: 25 to 50 s were seen on an idle cluster; a large
+/// index takes minutes to open.
+constexpr DurationRange kStopAndStart{.low_ms = 20'000, .high_ms = 300'000};
+
 /// Number of the point that all can share without making one; -1: one has to be made.
 std::int64_t unreached_point(const ScavengeOrder& order) {
   if (!order.latest) {
@@ -80,8 +84,8 @@ NodeStage offline_stage(const ScavengeOrder& order, const History& history,
                 : replica ? "replicas follow the voters"
                           : "one node at a time, so that a quorum stays";
   step.attempts = policy.scavenge_attempts;
-  step.expected =
-      expected_scavenge(history, node, {.kind = step.kind, .slow_bytes_per_ms = 50'000});
+  step.expected = expected_scavenge(
+      history, node, {.kind = step.kind, .slow_bytes_per_ms = 50'000, .around = kStopAndStart});
   step.cost = StepCost{false, order.margin(node)};
   Stage stage;
   stage.id = "scavenge-" + node.name;

@@ -28,8 +28,9 @@ DurationRange expected_scavenge(const History& history, const NodeSnapshot& node
         times.size() >= 20 ? times[(times.size() * 95 - 1) / 100] : times.back() + times.back() / 4;
   } else if (node.agent && node.agent->database_bytes > 0) {
     // Without a history: between reading everything at 200 MB/s and rewriting it slowly.
-    range.low_ms = throttled(node.agent->database_bytes / 200'000);
-    range.high_ms = throttled(node.agent->database_bytes / pace.slow_bytes_per_ms);
+    range.low_ms = throttled(node.agent->database_bytes / 200'000) + pace.around.low_ms;
+    range.high_ms =
+        throttled(node.agent->database_bytes / pace.slow_bytes_per_ms) + pace.around.high_ms;
   }
   return range;
 }

@@ -19,6 +19,8 @@ struct ScavengePace {
   std::string_view kind = "scavenge";      ///< of the step
   std::int64_t slow_bytes_per_ms = 5'000;  ///< rewritten at least, without rests
   std::int64_t throttle_percent = 100;     ///< share of the time in which it works
+  /// What the step does besides; a history of such steps has it already.
+  DurationRange around{};
 };
 
 /// From this node's own history of steps of that kind, or from the size of its database the first

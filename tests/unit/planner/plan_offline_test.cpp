@@ -45,6 +45,19 @@ TEST(PlanOffline, MakesThePointFirstAndStopsOneNodeAtATimeTheLeaderLast) {
   }
 }
 
+TEST(PlanOffline, ExpectsTheStopAndStartOfTheServerToo) {
+  const auto plan = make_plan(stoppable(), offline());
+  ASSERT_TRUE(plan.has_value());
+  const auto* step = plan->find_step("offline-n2");
+  ASSERT_NE(step, nullptr);
+  EXPECT_GE(step->expected.low_ms, 20'000);
+  EXPECT_GE(step->expected.high_ms, 300'000);
+  const History seen{{{"n2", "offline_scavenge", 40'000, 100}}};
+  const auto later = make_plan(stoppable(), offline(), seen);
+  ASSERT_TRUE(later.has_value());
+  EXPECT_EQ(later->find_step("offline-n2")->expected.high_ms, 50'000) << "it has them already";
+}
+
 TEST(PlanOffline, TakesAPointThatNobodyHasReached) {
   auto snapshot = stoppable();
   with_points(snapshot, 2, {1, 1, -1});
