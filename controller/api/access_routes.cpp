@@ -85,7 +85,11 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
 /// In pieces, so that a long journal does not hold up the runs; what is appended meanwhile is
 /// walked too.
 net::awaitable<http::Response> Api::verify_audit() {
-  ChainCheck check;
+  auto removed = parts_.journal.removed();
+  if (!removed) {
+    co_return problem_of(removed.error());
+  }
+  ChainCheck check(*std::move(removed));
   std::string last_hash;
   while (true) {
     const auto events = parts_.journal.read_all(check.at(), kVerifiedAtOnce);
@@ -93,10 +97,23 @@ net::awaitable<http::Response> Api::verify_audit() {
       co_return problem_of(events.error());
     }
     if (events->empty()) {
-      co_return json_answer(200, {{"verified", check.at().value()}, {"last_hash", last_hash}});
+      if (const auto ended = check.end(); !ended) {
+        co_return problem(409, "audit_broken", ended.error().message);
+      }
+      co_return json_answer(200, {{"verified", check.at().value()},
+                                  {"removed", check.missing()},
+                                  {"last_hash", last_hash}});
     }
     for (const auto& event : *events) {
-      if (const auto checked = check.next(event); !checked) {
+      auto checked = check.next(event);
+      if (!checked) {
+        // Some of what was to come may have been removed since.
+        if (auto now = parts_.journal.removed()) {
+          check.know(*std::move(now));
+          checked = check.next(event);
+        }
+      }
+      if (!checked) {
         co_return problem(409, "audit_broken", checked.error().message);
       }
     }

@@ -134,6 +134,14 @@ json put(std::string_view key, std::string_view value, std::int64_t lease) {
   return {{"request_put", std::move(out)}};
 }
 
+json remove(std::string_view key, std::string_view end) {
+  json out{{"key", encoded(key)}};
+  if (!end.empty()) {
+    out["range_end"] = encoded(end);
+  }
+  return {{"request_delete_range", std::move(out)}};
+}
+
 json get(std::string_view key) { return {{"request_range", {{"key", encoded(key)}}}}; }
 
 json get_range(std::string_view from, std::string_view end, std::size_t limit) {
@@ -225,6 +233,28 @@ net::awaitable<Result<void>> EtcdClient::revoke_lease(std::int64_t lease) {
   const json request{{"ID", std::to_string(lease)}};
   VERGER_CO_CHECK(co_await ask("/v3/lease/revoke", request.dump(), true));
   co_return Result<void>{};
+}
+
+net::awaitable<Result<EtcdSize>> EtcdClient::size() {
+  VERGER_CO_TRY(const auto answer, co_await ask("/v3/maintenance/status", "{}", false));
+  try {
+    co_return EtcdSize{.bytes = etcd_number(answer, "dbSize"),
+                       .bytes_in_use = etcd_number(answer, "dbSizeInUse")};
+  } catch (const std::exception& error) {
+    co_return Error{Errc::kUnavailable,
+                    fmt::format("etcd's answer is not one about its size: {}", error.what())};
+  }
+}
+
+net::awaitable<Result<void>> EtcdClient::compact(std::int64_t revision) {
+  const json request{{"revision", std::to_string(revision)}};
+  // Repeating it does no harm: it is asked as if it only read.
+  const auto answer = co_await ask("/v3/kv/compaction", request.dump(), false);
+  if (answer) {
+    co_return Result<void>{};
+  }
+  const bool done = answer.error().message.contains("has been compacted");
+  co_return done ? Error{Errc::kNotFound, answer.error().message} : answer.error();
 }
 
 std::string EtcdClient::urls() const {

@@ -32,10 +32,18 @@ struct EtcdAnswer {
   std::vector<std::vector<EtcdKeyValue>> read{};
 };
 
+/// Of the member that answered; members differ little.
+struct EtcdSize {
+  std::int64_t bytes = 0;
+  std::int64_t bytes_in_use = 0;
+};
+
 /// Parts of a transaction. Keys and values are any bytes.
 namespace etcd {
 nlohmann::json put(std::string_view key, std::string_view value, std::int64_t lease = 0);
 nlohmann::json get(std::string_view key);
+/// With `end`: all keys from `key` to before it.
+nlohmann::json remove(std::string_view key, std::string_view end = {});
 /// Keys from `from` to before `end`, in order, `limit` at most.
 nlohmann::json get_range(std::string_view from, std::string_view end, std::size_t limit);
 nlohmann::json is_absent(std::string_view key);
@@ -69,6 +77,10 @@ class EtcdClient {
   net::awaitable<Result<void>> keep_lease(std::int64_t lease);
   /// Its keys go at once.
   net::awaitable<Result<void>> revoke_lease(std::int64_t lease);
+
+  net::awaitable<Result<EtcdSize>> size();
+  /// Forgets what keys were before this revision of the store. kNotFound: it has done so already.
+  net::awaitable<Result<void>> compact(std::int64_t revision);
 
   [[nodiscard]] std::string urls() const;
 

@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/journal/chain.h"
+#include "controller/journal/detail/etcd_removal.h"
 #include "controller/journal/detail/etcd_store.h"
 #include "controller/journal/detail/etcd_values.h"
 #include "controller/journal/detail/journal_memory.h"
 #include "controller/journal/detail/listeners.h"
+#include "controller/journal/detail/removal.h"
 #include "nodeagent/http/beast_client.h"
 
 // Keys and values: controller/journal/README.md. What makes an append safe: every one writes the
@@ -35,7 +37,6 @@ using detail::StreamTip;
 using detail::summary_text;
 using detail::tip_text;
 
-constexpr std::size_t kEventsToVerify = 1'000;
 constexpr std::size_t kResponseBytes = std::size_t{512} << 20U;
 constexpr int kRounds = 8;
 
@@ -228,6 +229,66 @@ class EtcdJournal final : public Journal {
     return out;
   }
 
+  Result<void> remove(const Removal& removal, ControllerEpoch epoch) override {
+    VERGER_CHECK(certain());
+    VERGER_CHECK(check_epoch(kJournalStream, epoch));
+    VERGER_CHECK(detail::check_removal(removal, head_.sequence));
+    for (const auto& event : removal.events) {
+      VERGER_TRY(const auto tip, tip_of(event.stream));
+      if (tip.revision == event.revision &&
+          std::ranges::find(removal.streams, event.stream) == removal.streams.end()) {
+        return Error{Errc::kInvalidArgument,
+                     fmt::format("the newest event of {} must not be removed alone", event.stream)};
+      }
+    }
+    VERGER_TRY(auto known, removed());
+    memory_.forget();
+    for (auto& operations : detail::removing(keys(), removal, std::move(known))) {
+      const auto answer = store_.transact(
+          json::array({etcd::was_written_at(keys().at("epoch"), head_.epoch_written)}),
+          std::move(operations), store_.head_gets());
+      if (!answer) {
+        // Arriving late it does no harm: it removes what is to go anyway.
+        return answer.error().within("removal");
+      }
+      if (!answer->succeeded) {
+        return overtaken(kJournalStream, *answer);
+      }
+    }
+    return {};
+  }
+
+  Result<std::vector<RemovedRange>> removed() override {
+    VERGER_CHECK(certain());
+    VERGER_TRY(const auto found, store_.all_below("removed/", ""));
+    std::vector<RemovedRange> out;
+    for (const auto& [name, kv] : found) {
+      VERGER_TRY(auto range, detail::parse_removed(kv));
+      out.push_back(std::move(range));
+    }
+    return out;
+  }
+
+  Result<void> reclaim() override {
+    VERGER_CHECK(certain());
+    VERGER_TRY(const auto head, store_.load_head());
+    const auto compacted = store_.compact(head.written);
+    return compacted || compacted.error().code == Errc::kNotFound ? Result<void>{} : compacted;
+  }
+
+  Result<JournalSize> size() override {
+    VERGER_CHECK(certain());
+    VERGER_TRY(const auto ranges, removed());
+    VERGER_TRY(const auto bytes, store_.size());
+    VERGER_TRY(const auto last, last_sequence());
+    JournalSize out{
+        .events = last.value(), .bytes = bytes.bytes, .bytes_in_use = bytes.bytes_in_use};
+    for (const auto& range : ranges) {
+      out.events -= range.last.value() - range.first.value() + 1;
+    }
+    return out;
+  }
+
   Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
     for (int round = 0; round < kRounds; ++round) {
       VERGER_TRY(auto next, store_.load_head());
@@ -281,19 +342,10 @@ class EtcdJournal final : public Journal {
 
   Result<Sequence> verify() override {
     VERGER_TRY(const auto head, store_.load_head());
-    ChainCheck check;
-    std::string last;
-    for (;;) {
-      VERGER_TRY(const auto events, read_all(check.at(), kEventsToVerify));
-      if (events.empty()) {
-        break;
-      }
-      for (const auto& event : events) {
-        VERGER_CHECK(check.next(event));
-        last = event.hash;
-      }
-    }
-    if (check.at() < head.sequence || (check.at() == head.sequence && last != to_hex(head.hash))) {
+    VERGER_TRY(const auto check, check_chain(*this));
+    VERGER_TRY(const auto last, read_all(Sequence(check.at().value() - 1), 1));
+    if (check.at() < head.sequence ||
+        (check.at() == head.sequence && !last.empty() && last.front().hash != to_hex(head.hash))) {
       return Error{Errc::kCorruption,
                    fmt::format("the journal ends with event {}, its head says {}",
                                check.at().value(), head.sequence.value())};

@@ -19,8 +19,8 @@ namespace verger::controller {
 
 /// Count of events in a stream: 0 = it does not exist. Appending to revision n makes it n + size.
 using Revision = Strong<struct RevisionTag, std::int64_t>;
-/// Place of an event among all events of the journal, from 1, without gaps; the id of server-sent
-/// events.
+/// Place of an event among all events of the journal, from 1; the id of server-sent events. What
+/// was removed leaves gaps, nothing else does.
 using Sequence = Strong<struct SequenceTag, std::int64_t>;
 /// Term of one controller. Each start takes the next; older ones are refused from then on.
 using ControllerEpoch = Strong<struct ControllerEpochTag, std::int64_t>;
@@ -33,7 +33,7 @@ struct NewEvent {
   std::string data = "{}";
 };
 
-/// An event as the journal has it. Sequences have no gaps and begin at 1.
+/// An event as the journal has it.
 struct JournalEvent {
   Sequence sequence;
   std::string stream;
@@ -54,7 +54,43 @@ struct Snapshot {
   std::string state;    ///< JSON: all of it
 };
 
-/// The controller's only durable state: an append-only list of events in streams. One thread.
+/// Events that are to go, and what the journal needs to know of them.
+struct Removal {
+  struct Event {
+    Sequence sequence;
+    std::string stream;
+    Revision revision;
+    std::string hash;  ///< hex
+  };
+  std::vector<Event> events;         ///< by sequence
+  std::vector<std::string> streams;  ///< of these, those that have no other event; by name
+};
+
+/// Events beside each other that are gone. The event behind them was hashed with the hash of
+/// `last`: the chain goes on there.
+struct RemovedRange {
+  Sequence first;
+  Sequence last;
+  std::string hash;  ///< hex, of `last`
+  friend bool operator==(const RemovedRange&, const RemovedRange&) = default;
+};
+
+struct JournalSize {
+  std::int64_t events = 0;
+  std::int64_t bytes = 0;         ///< on disk: of the file, or of etcd's database
+  std::int64_t bytes_in_use = 0;  ///< of these, what is not free for new events
+};
+
+/// Types of the events in the stream "journal".
+namespace events {
+/// {by, reason, events, ranges: [[first, last], ...], archive, archive_sha256}: written before
+/// events go. Each range of the journal that is gone lies in those of such events.
+inline constexpr std::string_view kEventsRemoved = "events-removed";
+}  // namespace events
+inline constexpr std::string_view kJournalStream = "journal";
+
+/// The controller's only durable state: a list of events in streams, to which events are appended
+/// and from which old ones can be removed. One thread.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -88,11 +124,23 @@ class Journal {
   /// `state`, sorted by stream.
   virtual Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) = 0;
 
+  /// Removes events for good, all of the call or, after an error, a part of them; streams without
+  /// any event are gone with their snapshots. The journal's newest event cannot be removed, nor a
+  /// stream's newest one unless the whole stream goes. Errors: kInvalidArgument (one of these),
+  /// kRefused (the epoch, as in append), kUnknownOutcome, kNoSpace, kIo.
+  virtual Result<void> remove(const Removal& removal, ControllerEpoch epoch) = 0;
+  /// What was removed, by sequence; ranges do not touch.
+  virtual Result<std::vector<RemovedRange>> removed() = 0;
+  /// Gives the space of what was removed back to the store, for new events. It may take a while.
+  virtual Result<void> reclaim() = 0;
+  virtual Result<JournalSize> size() = 0;
+
   /// Takes the next epoch: every append with an older one is refused from now on.
   virtual Result<ControllerEpoch> begin_epoch(std::string_view owner) = 0;
   virtual Result<ControllerEpoch> epoch() = 0;
 
-  /// Walks the hash chain. kCorruption names the first event that is not what was written.
+  /// Walks the hash chain. kCorruption names the first event that is not what was written, or that
+  /// is missing and was not removed on record.
   virtual Result<Sequence> verify() = 0;
 
   /// Called after each append, on the caller's stack: do little, such as waking a waiter. Ends

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 #include <utility>
 
 #include "controller/journal/chain.h"
 #include "controller/journal/detail/listeners.h"
+#include "controller/journal/detail/removal.h"
 #include "controller/journal/journal.h"
 #include "engine/base/digest.h"
 #include "engine/base/sqlite.h"
@@ -11,7 +13,10 @@
 namespace verger::controller {
 namespace {
 
-constexpr std::int64_t kSchemaVersion = 2;
+using detail::change_of_ranges;
+using detail::check_removal;
+
+constexpr std::int64_t kSchemaVersion = 3;
 constexpr std::string_view kSchema = R"(
 CREATE TABLE events (
   sequence INTEGER PRIMARY KEY,
@@ -43,6 +48,14 @@ CREATE TABLE snapshots (
   summary  TEXT NOT NULL,
   state    TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+)";
+/// Since schema 3. `hash` is that of the event `last`.
+constexpr std::string_view kRemovedSchema = R"(
+CREATE TABLE removed (
+  last  INTEGER PRIMARY KEY,
+  first INTEGER NOT NULL,
+  hash  BLOB NOT NULL
+) STRICT;
 )";
 constexpr std::string_view kColumns =
     "SELECT sequence, stream, revision, type, data, at, epoch, hash FROM events ";
@@ -80,7 +93,10 @@ class SqliteJournal final : public Journal {
       if (version == 0) {
         VERGER_CHECK(database_->execute(kSchema));
       }
-      VERGER_CHECK(database_->execute(kSnapshotSchema));
+      if (version < 2) {
+        VERGER_CHECK(database_->execute(kSnapshotSchema));
+      }
+      VERGER_CHECK(database_->execute(kRemovedSchema));
       VERGER_CHECK(database_->execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
       VERGER_CHECK(transaction.commit());
     }
@@ -233,6 +249,59 @@ class SqliteJournal final : public Journal {
     }
   }
 
+  Result<void> remove(const Removal& removal, ControllerEpoch epoch) override {
+    VERGER_CHECK(ready());
+    VERGER_CHECK(check_epoch(kJournalStream, epoch));
+    VERGER_CHECK(check_removal(removal, head_.sequence));
+    auto begun = sqlite::Transaction::begin(*database_);
+    if (!begun) {
+      return failed(begun.error(), "removal", false);
+    }
+    // What is refused here rolls back.
+    if (const auto taken = take_out(removal); !taken) {
+      return failed(taken.error(), "removal", false);
+    }
+    const auto committed = begun->commit();
+    if (!committed) {
+      return failed(committed.error(), "removal", committed.error().code != Errc::kNoSpace);
+    }
+    return {};
+  }
+
+  Result<std::vector<RemovedRange>> removed() override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(auto statement,
+               database_->prepare_to_keep("SELECT first, last, hash FROM removed ORDER BY last"));
+    std::vector<RemovedRange> out;
+    for (;;) {
+      VERGER_TRY(const bool more, statement.step());
+      if (!more) {
+        return out;
+      }
+      out.push_back(RemovedRange{Sequence(statement.column_int(0)),
+                                 Sequence(statement.column_int(1)),
+                                 to_hex(statement.column_blob(2))});
+    }
+  }
+
+  Result<void> reclaim() override {
+    VERGER_CHECK(ready());
+    // Pages that are free serve new events; of the log beside the file nothing is left.
+    return database_->execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+
+  Result<JournalSize> size() override {
+    VERGER_CHECK(ready());
+    VERGER_TRY(const auto page, database_->query_int("PRAGMA page_size"));
+    VERGER_TRY(const auto pages, database_->query_int("PRAGMA page_count"));
+    VERGER_TRY(const auto unused, database_->query_int("PRAGMA freelist_count"));
+    VERGER_TRY(const auto gone,
+               database_->query_int("SELECT coalesce(sum(last - first + 1), 0) FROM removed"));
+    return JournalSize{.events = head_.sequence.value() - gone,
+                       .bytes = page * pages,
+                       .bytes_in_use = page * (pages - unused)};
+  }
+
   Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
     VERGER_CHECK(ready());
     const ControllerEpoch next(head_.epoch.value() + 1);
@@ -264,18 +333,11 @@ class SqliteJournal final : public Journal {
 
   Result<Sequence> verify() override {
     VERGER_CHECK(ready());
-    ChainCheck check;
-    for (;;) {
-      VERGER_TRY(const auto events, read_all(check.at(), 10'000));
-      if (events.empty()) {
-        return check.at();
-      }
-      for (const auto& event : events) {
-        if (auto checked = check.next(event); !checked) {
-          return checked.error().within(path_.string());
-        }
-      }
+    const auto check = check_chain(*this);
+    if (!check) {
+      return check.error().within(path_.string());
     }
+    return check->at();
   }
 
   Subscription subscribe(Listener listener) override { return listeners_.add(std::move(listener)); }
@@ -358,6 +420,67 @@ class SqliteJournal final : public Journal {
     update.bind(1, stream).bind(2, revision.value());
     VERGER_CHECK(update.run());
     return out;
+  }
+
+  Result<void> take_out(const Removal& removal) {
+    VERGER_TRY(auto drop, database_->prepare_to_keep(
+                              "DELETE FROM events WHERE sequence = ? AND stream = ? AND "
+                              "revision = ? AND hash = ?"));
+    for (const auto& event : removal.events) {
+      const auto hash = bytes_of_hex(event.hash);
+      drop.bind(1, event.sequence.value())
+          .bind(2, std::string_view(event.stream))
+          .bind(3, event.revision.value())
+          .bind(4, ByteView(hash));
+      VERGER_CHECK(drop.run());
+      if (database_->changes() != 1) {
+        return Error{Errc::kInvalidArgument, fmt::format("event {} of {} is not there",
+                                                         event.sequence.value(), event.stream)};
+      }
+    }
+    for (const auto& stream : removal.streams) {
+      for (const auto* from : {"streams", "snapshots"}) {
+        VERGER_TRY(auto forget, database_->prepare_to_keep(
+                                    fmt::format("DELETE FROM {} WHERE stream = ?", from)));
+        forget.bind(1, std::string_view(stream));
+        VERGER_CHECK(forget.run());
+      }
+    }
+    VERGER_TRY(const auto known, removed());
+    const auto change = change_of_ranges(known, removal);
+    for (const auto& old : change.gone) {
+      VERGER_TRY(auto forget, database_->prepare_to_keep("DELETE FROM removed WHERE last = ?"));
+      forget.bind(1, old.value());
+      VERGER_CHECK(forget.run());
+    }
+    for (const auto& range : change.now) {
+      const auto hash = bytes_of_hex(range.hash);
+      VERGER_TRY(auto keep, database_->prepare_to_keep(
+                                "INSERT INTO removed (last, first, hash) VALUES (?, ?, ?)"));
+      keep.bind(1, range.last.value()).bind(2, range.first.value()).bind(3, ByteView(hash));
+      VERGER_CHECK(keep.run());
+    }
+    return each_stream_has_its_newest(removal);
+  }
+
+  /// Of the streams that lost events, `streams` says where they end, or that they are gone.
+  Result<void> each_stream_has_its_newest(const Removal& removal) {
+    std::set<std::string_view> streams;
+    for (const auto& event : removal.events) {
+      streams.insert(event.stream);
+    }
+    for (const auto stream : streams) {
+      VERGER_TRY(auto newest, database_->prepare_to_keep(
+                                  "SELECT (SELECT max(revision) FROM events WHERE stream = ?1) "
+                                  "IS (SELECT revision FROM streams WHERE stream = ?1)"));
+      newest.bind(1, stream);
+      VERGER_TRY(const bool there, newest.step());
+      if (!there || newest.column_int(0) != 1) {
+        return Error{Errc::kInvalidArgument,
+                     fmt::format("the newest event of {} must not be removed alone", stream)};
+      }
+    }
+    return {};
   }
 
   static Result<std::vector<JournalEvent>> rows(sqlite::Statement& statement) {

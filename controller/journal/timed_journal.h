@@ -55,6 +55,12 @@ class TimedJournal final : public Journal {
   Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
     return inner_->current_snapshots(prefix);
   }
+  Result<void> remove(const Removal& removal, ControllerEpoch epoch) override {
+    return inner_->remove(removal, epoch);
+  }
+  Result<std::vector<RemovedRange>> removed() override { return inner_->removed(); }
+  Result<void> reclaim() override { return inner_->reclaim(); }
+  Result<JournalSize> size() override { return inner_->size(); }
   Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
     return inner_->begin_epoch(owner);
   }

@@ -27,20 +27,23 @@ Result<void> EtcdStore::open() {
 }
 
 /// The controller's thread waits here.
-Result<EtcdAnswer> EtcdStore::run(net::awaitable<Result<EtcdAnswer>> work) {
-  std::optional<Result<EtcdAnswer>> out;
+template <class T>
+Result<T> EtcdStore::run(net::awaitable<Result<T>> work) {
+  std::optional<Result<T>> out;
   int under_way = 1;
   const auto ended = [&] {
     if (--under_way == 0) {
       context_.stop();
     }
   };
-  net::co_spawn(
-      context_, std::move(work), [&](const std::exception_ptr& error, Result<EtcdAnswer> result) {
-        out = error ? Result<EtcdAnswer>(Error{Errc::kUnknownOutcome, "etcd: the call broke off"})
-                    : std::move(result);
-        ended();
-      });
+  net::co_spawn(context_, std::move(work), [&](const std::exception_ptr& error, Result<T> result) {
+    if (error) {
+      out.emplace(Error{Errc::kUnknownOutcome, "etcd: the call broke off"});
+    } else {
+      out.emplace(std::move(result));
+    }
+    ended();
+  });
   if (lease_ && lease_->wants_renewal()) {
     ++under_way;
     net::co_spawn(context_, EtcdLease::renew(lease_, *client_),
@@ -48,8 +51,7 @@ Result<EtcdAnswer> EtcdStore::run(net::awaitable<Result<EtcdAnswer>> work) {
   }
   context_.restart();
   context_.run();
-  return out ? *std::move(out)
-             : Result<EtcdAnswer>(Error{Errc::kUnknownOutcome, "etcd: no answer"});
+  return out ? *std::move(out) : Result<T>(Error{Errc::kUnknownOutcome, "etcd: no answer"});
 }
 
 Result<EtcdAnswer> EtcdStore::transact(json compare, json success, json failure) {
@@ -62,6 +64,10 @@ Result<std::vector<std::vector<EtcdKeyValue>>> EtcdStore::get(json gets) {
   answer.read.resize(count);
   return std::move(answer.read);
 }
+
+Result<EtcdSize> EtcdStore::size() { return run(client_->size()); }
+
+Result<void> EtcdStore::compact(std::int64_t revision) { return run(client_->compact(revision)); }
 
 json EtcdStore::head_gets() const {
   return json::array({etcd::get(keys_.at("epoch")), etcd::get(keys_.at("head"))});

@@ -44,12 +44,16 @@ class EtcdStore {
   };
   Result<StreamPage> read_stream(std::string_view stream, Revision after, std::size_t limit);
   Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit);
+  Result<EtcdSize> size();
+  /// kNotFound: it has done so already.
+  Result<void> compact(std::int64_t revision);
   /// By name, all keys of a folder whose names begin with `prefix`.
   Result<std::map<std::string, EtcdKeyValue>> all_below(std::string_view folder,
                                                         std::string_view prefix);
 
  private:
-  Result<EtcdAnswer> run(net::awaitable<Result<EtcdAnswer>> work);
+  template <class T>
+  Result<T> run(net::awaitable<Result<T>> work);
   Result<void> add_events(const std::vector<EtcdKeyValue>& entries, std::vector<JournalEvent>& out);
 
   EtcdOptions options_;

@@ -34,15 +34,6 @@ auto parsed_value(const EtcdKeyValue& kv, std::string_view text, const Read& rea
   }
 }
 
-Bytes bytes_of_hex(std::string_view hex) {
-  Bytes out;
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    out.push_back(static_cast<Bytes::value_type>(digit(hex[i]) * 16 + digit(hex[i + 1])));
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string tip_text(const StreamTip& tip) {
@@ -86,6 +77,19 @@ Result<JournalEvent> parse_event(const EtcdKeyValue& kv) {
              }));
   event.data = kv.value.substr(end + 1);
   return event;
+}
+
+std::string removed_text(const RemovedRange& range) {
+  return json{{"first", range.first.value()}, {"last", range.last.value()}, {"hash", range.hash}}
+      .dump();
+}
+
+Result<RemovedRange> parse_removed(const EtcdKeyValue& kv) {
+  return parsed_value(kv, kv.value, [](const json& value) {
+    return RemovedRange{Sequence(json_integer<std::int64_t>(value.at("first"))),
+                        Sequence(json_integer<std::int64_t>(value.at("last"))),
+                        value.at("hash").get<std::string>()};
+  });
 }
 
 std::string place_text(std::string_view stream, Revision revision) {
@@ -151,6 +155,10 @@ std::string EtcdKeys::events_of(std::string_view stream) const {
 
 std::string EtcdKeys::sequence(std::int64_t number) const {
   return at("sequence/" + numbered(number));
+}
+
+std::string EtcdKeys::removed(Sequence last) const {
+  return at("removed/" + numbered(last.value()));
 }
 
 std::string EtcdKeys::epoch(ControllerEpoch epoch) const {

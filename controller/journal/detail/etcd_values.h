@@ -32,6 +32,9 @@ struct EventPlace {
 std::string place_text(std::string_view stream, Revision revision);
 Result<EventPlace> parse_place(const EtcdKeyValue& kv);
 
+std::string removed_text(const RemovedRange& range);
+Result<RemovedRange> parse_removed(const EtcdKeyValue& kv);
+
 /// The end of the hash chain and the newest epoch, with the store's revisions that wrote them.
 struct EtcdHead : ChainHead {
   std::int64_t written = 0;  ///< 0: there is none
@@ -63,6 +66,8 @@ class EtcdKeys {
   /// A stream's name has no NUL, so no name makes a key between those of another.
   [[nodiscard]] std::string events_of(std::string_view stream) const;
   [[nodiscard]] std::string sequence(std::int64_t number) const;
+  /// Of the range that ends there.
+  [[nodiscard]] std::string removed(Sequence last) const;
   [[nodiscard]] std::string epoch(ControllerEpoch epoch) const;
   [[nodiscard]] std::string stream(std::string_view name) const;
   [[nodiscard]] std::string summary(std::string_view stream) const;

@@ -131,6 +131,16 @@ class MemoryJournal final : public Journal {
     return {};
   }
 
+  /// The simulation keeps all that ever happened: it is what its judge looks at.
+  Result<void> remove(const Removal&, ControllerEpoch) override {
+    return Error{Errc::kUnsupported, "this journal keeps every event"};
+  }
+  Result<std::vector<RemovedRange>> removed() override { return std::vector<RemovedRange>(); }
+  Result<void> reclaim() override { return {}; }
+  Result<JournalSize> size() override {
+    return JournalSize{.events = static_cast<std::int64_t>(store_->events.size())};
+  }
+
   Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
     const auto found = store_->snapshots.find(stream);
     return found == store_->snapshots.end() ? std::nullopt : std::optional(found->second);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -162,6 +163,109 @@ TEST_P(JournalContract, RefusesASnapshotOfAnotherRevisionOrEpoch) {
   const auto old = epoch_;
   ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
   EXPECT_EQ(journal_->save_snapshot({"s", Revision(1), "", ""}, old).error().code, Errc::kRefused);
+}
+
+/// The events with these sequence numbers, as a removal names them.
+inline Removal removal_of(Journal& journal, const std::vector<std::int64_t>& sequences,
+                          std::vector<std::string> streams = {}) {
+  Removal out{.events = {}, .streams = std::move(streams)};
+  for (const auto& event : journal.read_all(Sequence(0), 10'000).value()) {
+    if (std::ranges::find(sequences, event.sequence.value()) != sequences.end()) {
+      out.events.push_back({event.sequence, event.stream, event.revision, event.hash});
+    }
+  }
+  return out;
+}
+
+inline std::vector<std::pair<std::int64_t, std::int64_t>> gaps_of(Journal& journal) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> out;
+  for (const auto& range : journal.removed().value()) {
+    out.emplace_back(range.first.value(), range.last.value());
+  }
+  return out;
+}
+
+TEST_P(JournalContract, RemovesEventsAndItsChainStillHolds) {
+  using ::testing::ElementsAre;
+  using ::testing::Pair;
+  for (int i = 1; i <= 12; ++i) {
+    ASSERT_TRUE(add(i % 2 == 0 ? "even" : "odd", std::to_string(i)).has_value());
+  }
+  const auto record = [&](const std::string& ranges) {
+    ASSERT_TRUE(journal_
+                    ->append(kJournalStream, kAnyRevision,
+                             {{std::string(events::kEventsRemoved), "{\"ranges\":" + ranges + "}"}},
+                             epoch_)
+                    .has_value());
+  };
+  record("[[2,3],[5,6],[8,8]]");
+  ASSERT_TRUE(journal_->remove(removal_of(*journal_, {2, 3, 5, 6, 8}), epoch_).has_value());
+  EXPECT_THAT(gaps_of(*journal_), ElementsAre(Pair(2, 3), Pair(5, 6), Pair(8, 8)));
+  EXPECT_EQ(journal_->verify().value(), Sequence(13));
+  record("[[4,4],[7,7],[1,1]]");
+  const auto more = journal_->remove(removal_of(*journal_, {1, 4, 7}), epoch_);
+  ASSERT_TRUE(more.has_value()) << more.error().message;
+  EXPECT_THAT(gaps_of(*journal_), ElementsAre(Pair(1, 8)));
+  for (const bool again : {false, true}) {
+    if (again) {
+      journal_.reset();
+      open();
+    }
+    EXPECT_EQ(journal_->verify().value(), Sequence(14));
+    EXPECT_THAT(types("odd"), ElementsAre("9", "11"));
+    EXPECT_EQ(journal_->read("odd", Revision(5), 1).value().front().type, "11");
+    EXPECT_EQ(journal_->revision("even").value(), Revision(6));
+    EXPECT_EQ(journal_->read_all(Sequence(0)).value().front().sequence, Sequence(9));
+    EXPECT_EQ(journal_->size().value().events, 6);
+  }
+  EXPECT_GT(journal_->size().value().bytes, 0);
+  EXPECT_TRUE(journal_->reclaim().has_value());
+  EXPECT_EQ(add("odd", "13", Revision(6)).value(), Revision(7));
+  EXPECT_EQ(journal_->verify().value(), Sequence(15));
+}
+
+TEST_P(JournalContract, RemovesAStreamWithItsSnapshot) {
+  for (const auto* stream : {"run/1", "run/2", "run/1", "other"}) {
+    ASSERT_TRUE(add(stream, "a").has_value());
+  }
+  ASSERT_TRUE(journal_->save_snapshot({"run/1", Revision(2), "one", "1"}, epoch_).has_value());
+  ASSERT_TRUE(journal_
+                  ->append(kJournalStream, kAnyRevision,
+                           {{std::string(events::kEventsRemoved), R"({"ranges":[[1,1],[3,3]]})"}},
+                           epoch_)
+                  .has_value());
+  ASSERT_TRUE(journal_->remove(removal_of(*journal_, {1, 3}, {"run/1"}), epoch_).has_value());
+  EXPECT_THAT(journal_->streams("run/").value(), ::testing::ElementsAre("run/2"));
+  EXPECT_FALSE(journal_->snapshot("run/1").value().has_value());
+  EXPECT_TRUE(journal_->current_snapshots("run/").value().empty());
+  EXPECT_TRUE(journal_->verify().has_value());
+  EXPECT_EQ(add("run/1", "anew", Revision(0)).value(), Revision(1));
+}
+
+TEST_P(JournalContract, FindsWhatIsMissingWithoutARecordOfItsRemoval) {
+  for (const auto* type : {"a", "b", "c", "d"}) {
+    ASSERT_TRUE(add("s", type).has_value());
+  }
+  ASSERT_TRUE(journal_->remove(removal_of(*journal_, {2}), epoch_).has_value());
+  const auto verified = journal_->verify();
+  ASSERT_FALSE(verified.has_value());
+  EXPECT_EQ(verified.error().code, Errc::kCorruption);
+  EXPECT_THAT(verified.error().message, ::testing::HasSubstr("the events 2 to 2 are missing"));
+}
+
+TEST_P(JournalContract, RefusesToRemoveWhatStatesHangOn) {
+  for (const auto* stream : {"s", "t", "s"}) {
+    ASSERT_TRUE(add(stream, "a").has_value());
+  }
+  const auto code = [&](const std::vector<std::int64_t>& sequences) {
+    return journal_->remove(removal_of(*journal_, sequences), epoch_).error().code;
+  };
+  EXPECT_EQ(code({3}), Errc::kInvalidArgument) << "the newest of all";
+  EXPECT_EQ(code({1, 2}), Errc::kInvalidArgument) << "the newest of its stream";
+  const auto old = epoch_;
+  ASSERT_TRUE(journal_->begin_epoch("the other").has_value());
+  EXPECT_EQ(journal_->remove(removal_of(*journal_, {1}), old).error().code, Errc::kRefused);
+  EXPECT_EQ(journal_->read_all(Sequence(0)).value().size(), 3U);
 }
 
 TEST_P(JournalContract, AppendsAllOrNothing) {

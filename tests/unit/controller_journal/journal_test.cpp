@@ -102,7 +102,9 @@ TEST_F(JournalTest, OpensAJournalOfSchemaOne) {
   journal_.reset();
   {
     auto database = sqlite::Database::open(disk_, "/state/journal.db");
-    ASSERT_TRUE(database->execute("DROP TABLE snapshots; PRAGMA user_version = 1").has_value());
+    ASSERT_TRUE(
+        database->execute("DROP TABLE snapshots; DROP TABLE removed; PRAGMA user_version = 1")
+            .has_value());
   }
   open();
   EXPECT_THAT(types("s"), ElementsAre("a"));
