@@ -244,9 +244,14 @@ ApiClient::Round ApiClient::ask_in_turn(Call& what) {
         state_->acting.reset();
       }
       round.silent.push_back(controller);
-      round.silence = failure_of(controller, what.method, response.error());
+      auto silence = failure_of(controller, what.method, response.error());
+      if (round.silence) {
+        silence.message = round.silence->message + "\n  " + silence.message;
+      }
+      round.silence = std::move(silence);
       if (response.error().code == Errc::kUnknownOutcome) {
-        what.unanswered = what.unanswered ? what.unanswered : round.silence;
+        what.unanswered = what.unanswered ? what.unanswered
+                                          : failure_of(controller, what.method, response.error());
         if (!what.repeatable) {
           return round;
         }
@@ -296,9 +301,9 @@ std::expected<json, CallFailure> ApiClient::call(Call what) {
   auto round = ask_in_turn(what);
   // One of a pair needs some seconds to take over. Until then nothing is changed.
   while (!round.response && state_->access.controllers.size() > 1 &&
-         (what.unanswered ? what.repeatable : round.standby.has_value()) &&
-         std::chrono::steady_clock::now() < until) {
-    state_->say("no controller acts just now; waiting for one of them to take over");
+         (!what.unanswered || what.repeatable) && std::chrono::steady_clock::now() < until) {
+    state_->say(round.standby ? "no controller acts just now; waiting for one of them to take over"
+                              : "no controller answers just now; waiting for one of them");
     wait(kBetweenRounds);
     round = ask_in_turn(what);
   }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json_number.h"
@@ -18,8 +21,11 @@ namespace {
 
 /// Between two looks at who acts, or at the lease.
 milliseconds look_every(std::chrono::seconds ttl) {
-  return std::min<milliseconds>(milliseconds(1'000), milliseconds(ttl) / 6);
+  return std::min<milliseconds>(milliseconds(400), milliseconds(ttl) / 6);
 }
+
+/// The same trouble in other words is logged no more often.
+constexpr std::chrono::seconds kSayAgain{60};
 
 /// A renewal that hangs must leave time for another.
 milliseconds lease_deadline(std::chrono::seconds ttl) {
@@ -32,7 +38,8 @@ Pair::Pair(PairParts parts)
     : parts_(std::move(parts)),
       front_([this](const http::Request& request) { return answer_standing_by(request); }),
       running_(parts_.executor),
-      why_("it has just started") {}
+      why_("it has just started"),
+      wake_(parts_.executor, 1) {}
 
 Result<std::unique_ptr<Pair>> Pair::make(PairParts parts) {
   auto pair = std::make_unique<Pair>(std::move(parts));
@@ -54,6 +61,7 @@ void Pair::start() {
 
 net::awaitable<void> Pair::stop() {
   stopping_ = true;
+  wake_.try_send(boost::system::error_code{});
   co_await running_.wait_for_all();
 }
 
@@ -66,12 +74,22 @@ net::awaitable<void> Pair::run() {
       trouble = error.what();
     }
     if (!trouble.empty()) {
-      say(std::move(trouble));
+      say(About::kTrouble, std::move(trouble));
     }
-    if (!stopping_) {
-      co_await parts_.timers.sleep_for(look_every(parts_.lease_ttl));
-    }
+    co_await nap(look_every(parts_.lease_ttl));
   }
+}
+
+net::awaitable<void> Pair::nap(milliseconds duration) {
+  using net::experimental::awaitable_operators::operator||;
+  if (!stopping_) {
+    co_await (wake_.async_receive(net::as_tuple(net::use_awaitable)) ||
+              parts_.timers.sleep_for(duration));
+  }
+}
+
+void Pair::wait_before_the_next_try() {
+  may_act_from_ = parts_.clock.monotonic() + parts_.lease_ttl / 2;
 }
 
 net::awaitable<void> Pair::stand_by() {
@@ -95,7 +113,8 @@ net::awaitable<void> Pair::look() {
   nobody_acts_ = false;
   if (!answer || answer->read.size() != 2) {
     acting_url_.clear();
-    say(answer ? "etcd's answer cannot be read"
+    say(About::kJournal,
+        answer ? "etcd's answer cannot be read"
                : fmt::format("the journal cannot be reached: {}", answer.error().message));
     co_return;
   }
@@ -111,23 +130,42 @@ net::awaitable<void> Pair::look() {
   const auto acting = json::parse(answer->read[0].front().value, nullptr, false);
   acting_url_ = acting.is_object() ? acting.value("url", std::string()) : "";
   acting_since_ = acting.is_object() ? acting.value("since", std::string()) : "";
-  say(fmt::format("{} acts", acting_url_));
+  say(About::kOtherActs, fmt::format("{} acts", acting_url_));
+  look_at_authority(acting.is_object() ? acting.value("agents_authority", std::string()) : "");
+}
+
+void Pair::look_at_authority(const std::string& of_the_other) {
+  const auto stranger =
+      of_the_other.empty() || of_the_other == parts_.agents_authority
+          ? std::string()
+          : fmt::format(
+                "the agents' authority here ({}) is not that of {} ({}): after a take-over "
+                "this one would reach no agent that enrolled there; copy its file "
+                "agents-ca.pem (--agents-ca-file) to this machine and start vergerd again",
+                parts_.agents_authority.substr(0, 16), acting_url_, of_the_other.substr(0, 16));
+  if (stranger != stranger_ && !stranger.empty()) {
+    parts_.log.error("this controller could not take over", {{"reason", stranger}});
+  }
+  stranger_ = stranger;
 }
 
 net::awaitable<void> Pair::try_to_act() {
   const auto lease = co_await EtcdLease::grant(*etcd_, parts_.lease_ttl, parts_.clock);
   if (!lease) {
-    say(fmt::format("no lease: {}", lease.error().message));
+    say(About::kLease, fmt::format("no lease: {}", lease.error().message));
+    wait_before_the_next_try();
     co_return;
   }
-  const json acting{{"url", parts_.url}, {"since", format_ticks(parts_.clock.now())}};
+  const json acting{{"url", parts_.url},
+                    {"since", format_ticks(parts_.clock.now())},
+                    {"agents_authority", parts_.agents_authority}};
   auto term = parts_.open_term({.lease = *lease, .acting = acting.dump()});
   if (!term) {
-    say(term.error().message);
+    say(About::kTerm, term.error().message);
     old_lease_ = *lease;
     if (term.error().code != Errc::kRefused) {
       // Such as a journal that cannot be replayed: each try takes an epoch.
-      may_act_from_ = parts_.clock.monotonic() + parts_.lease_ttl;
+      wait_before_the_next_try();
     }
     co_return;
   }
@@ -140,6 +178,8 @@ net::awaitable<void> Pair::act(std::shared_ptr<Term> term, std::shared_ptr<EtcdL
     parts_.log.info("this controller acts", {{"epoch", std::to_string(epoch_)}});
     front_.set(term);
     why_.clear();
+    stranger_.clear();
+    about_ = About::kStart;
     while (!stopping_ && lease->held()) {
       if (lease->wants_renewal()) {
         const auto renewed = co_await EtcdLease::renew(lease, *etcd_);
@@ -147,12 +187,12 @@ net::awaitable<void> Pair::act(std::shared_ptr<Term> term, std::shared_ptr<EtcdL
           parts_.log.warning("the lease was not renewed", {{"reason", renewed.error().message}});
         }
       }
-      if (!stopping_ && lease->held()) {
-        co_await parts_.timers.sleep_for(look_every(parts_.lease_ttl));
+      if (lease->held()) {
+        co_await nap(look_every(parts_.lease_ttl));
       }
     }
   } else {
-    say(started.error().message);
+    say(About::kTerm, started.error().message);
   }
   const bool lost = !lease->held();
   lease->end();  // from here on nothing is journaled, so nothing begins
@@ -166,17 +206,24 @@ net::awaitable<void> Pair::act(std::shared_ptr<Term> term, std::shared_ptr<EtcdL
         {{"epoch", std::to_string(epoch_)}});
   }
   old_lease_ = lease;
-  co_await term->end();
-  if (stopping_) {
-    co_await give_back(lease);
+  if (stopping_ && co_await give_back(lease)) {
+    // The other one need not wait for what is still under way here: the agents refuse that once
+    // they know its epoch.
+    old_lease_.reset();
+    parts_.log.info("the lease was given back: the other controller may take over");
   }
+  co_await term->end();
 }
 
-void Pair::say(std::string why) {
-  if (why != why_) {
-    why_ = std::move(why);
-    parts_.log.info("this controller stands by", {{"reason", why_}});
+void Pair::say(About about, std::string why) {
+  const auto now = parts_.clock.monotonic();
+  const bool news = about != about_ || about == About::kOtherActs || now - said_at_ >= kSayAgain;
+  if (why != why_ && news) {
+    parts_.log.info("this controller stands by", {{"reason", why}});
+    said_at_ = now;
   }
+  about_ = about;
+  why_ = std::move(why);
 }
 
 http::Response Pair::answer_standing_by(const http::Request& request) const {
@@ -184,11 +231,13 @@ http::Response Pair::answer_standing_by(const http::Request& request) const {
   const auto acting =
       acting_url_.empty() ? json() : json{{"url", acting_url_}, {"since", acting_since_}};
   if (path == "/api/v1/health" && request.method == "GET") {
-    return api::json_answer(200, {{"status", "standby"},
-                                  {"version", VERGER_VERSION},
-                                  {"controller_epoch", epoch_},
-                                  {"acting", acting},
-                                  {"reason", why_}});
+    return api::json_answer(
+        200, {{"status", "standby"},
+              {"version", VERGER_VERSION},
+              {"controller_epoch", epoch_},
+              {"acting", acting},
+              {"reason", why_},
+              {"warnings", stranger_.empty() ? json::array() : json::array({stranger_})}});
   }
   if (path == "/metrics" && request.method == "GET") {
     http::Response out;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/experimental/channel.hpp>
 
 #include "controller/cluster/running_count.h"
 #include "controller/daemon/term.h"
@@ -19,6 +20,8 @@ struct PairParts {
   EtcdOptions etcd;
   std::chrono::seconds lease_ttl;
   std::string url;  ///< of this one's API, as people and the other one reach it
+  /// Fingerprint of the agents' authority: both must have the same.
+  std::string agents_authority;
   Clock& clock;
   http::Timers& timers;
   Log& log;
@@ -40,7 +43,7 @@ class Pair {
 
   /// Begins to look who acts.
   void start();
-  /// Ends the term, if there is one, and lets the other one take over at once.
+  /// Lets the other one take over at once, if this one acts, and then ends the term.
   net::awaitable<void> stop();
   /// Answers the API, standing by or not. The handler must not be called after the pair is gone.
   http::Handler handler() { return front_.handler(); }
@@ -54,9 +57,17 @@ class Pair {
   net::awaitable<bool> give_back(std::shared_ptr<EtcdLease> lease);
   /// Who acts, as etcd has it now.
   net::awaitable<void> look();
+  void look_at_authority(const std::string& of_the_other);
   net::awaitable<void> try_to_act();
   net::awaitable<void> act(std::shared_ptr<Term> term, std::shared_ptr<EtcdLease> lease);
-  void say(std::string why);
+  /// What a process that stands by is about: a change of it is logged at once, other words for the
+  /// same now and then, such as those of an etcd whose members answer in turn.
+  enum class About : std::uint8_t { kStart, kOtherActs, kJournal, kLease, kTerm, kTrouble };
+  void say(About about, std::string why);
+  /// Until then, or until this one is to stop.
+  net::awaitable<void> nap(std::chrono::milliseconds duration);
+  /// After something that will hardly be better in a moment.
+  void wait_before_the_next_try();
   [[nodiscard]] http::Response answer_standing_by(const http::Request& request) const;
 
   PairParts parts_;
@@ -68,7 +79,11 @@ class Pair {
   bool nobody_acts_ = false;
   std::string acting_url_;  ///< empty: nobody acts, or it is not known
   std::string acting_since_;
-  std::string why_;                       ///< this one does not act
+  std::string why_;  ///< this one does not act
+  About about_ = About::kStart;
+  Monotonic said_at_{};
+  std::string stranger_;  ///< what is wrong with the other one's authority
+  net::experimental::channel<void(boost::system::error_code)> wake_;
   std::int64_t epoch_ = 0;                ///< the newest that was seen
   Monotonic may_act_from_{};              ///< after a term that could not begin
   std::shared_ptr<EtcdLease> old_lease_;  ///< of a term that ended; to be given back

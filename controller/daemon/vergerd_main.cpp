@@ -128,10 +128,11 @@ class Vergerd {
   static net::awaitable<void> end_when_told(Vergerd& self) {
     co_await wait_until_told(self.options_.end_after_seconds);
     self.log_.info("stopping; runs that have not ended continue at the next start");
-    co_await self.server_->stop(milliseconds(2000));
     if (self.pair_ != nullptr) {
-      co_await self.pair_->stop();
+      co_await self.pair_->stop();  // first: the other one waits for it
     }
+    co_await self.server_->stop(milliseconds(2000));
+    self.log_.info("the API is closed");
     if (self.term_ != nullptr) {
       co_await self.term_->end();
     }
@@ -165,6 +166,7 @@ class Vergerd {
                     .etcd = etcd,
                     .lease_ttl = std::chrono::seconds(options_.journal_lease_seconds),
                     .url = options_.public_url.empty() ? endpoint_.url() : options_.public_url,
+                    .agents_authority = authority_->authority.fingerprint(),
                     .clock = system_clock(),
                     .timers = http::system_timers(),
                     .log = log_,

@@ -112,6 +112,10 @@ TEST_F(PairTest, OneActsAndTheOtherSaysWho) {
   cluster_.talk_to(Which::kSecond);
   // And the first one, back again, stands by.
   ASSERT_TRUE(cluster_.controller().wait(seconds(30)).has_value());
+  const auto log = cluster_.logs();
+  const auto given_back = log.find("the lease was given back");
+  ASSERT_NE(given_back, std::string::npos) << log;
+  EXPECT_LT(given_back, log.find("the API is closed")) << "nothing is waited for before: " << log;
   cluster_.start_controller();
   ASSERT_TRUE(becomes(Which::kFirst, "standby")) << cluster_.logs();
 }

@@ -112,6 +112,18 @@ struct Client {
   ApiClient api;
 };
 
+TEST(PairOfControllers, WhereBothAreDownItWaitsAndThenNamesBoth) {
+  std::vector<http::Endpoint> gone;
+  for (int i = 0; i < 2; ++i) {
+    gone.push_back(FakeController(kActs).endpoint());
+  }
+  Client client(gone, milliseconds(1'500));
+  const auto answer = client.api.get("/runs");
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_THAT(answer.error().message, AllOf(HasSubstr(gone[0].url()), HasSubstr(gone[1].url())));
+  EXPECT_THAT(client.notices.str(), HasSubstr("no controller answers just now; waiting"));
+}
+
 TEST(PairOfControllers, TheOneThatActsIsAskedAndItIsSaid) {
   FakeController acting(kActs);
   FakeController second([&](const http::Request&) { return standby(acting.url()); });
