@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/events.h"
+#include "controller/journal/member_names.h"
 #include "controller/scheduler/scheduler.h"
 #include "nodeagent/api/json_view.h"
 
@@ -23,7 +25,7 @@ constexpr std::size_t kEventsLookedAt = 500;
 struct Notice {
   std::string moment;
   std::string policy;
-  json body;
+  json body = json::object();
 };
 
 bool is_wanted(const std::vector<std::string>& moments, const std::string& moment) {
@@ -44,17 +46,52 @@ struct Notifier::Impl {
   std::size_t active = 0;
   NotificationCounts counts;
   bool stopping = false;
+  std::set<std::string> stopped;  ///< runs that wait for their hours
 
   /// Of most events nobody is ever told; they are many.
   static bool may_be_told(const JournalEvent& event) {
     return event.stream.starts_with("run/")
                ? event.type == events::kRunStarted || event.type == events::kRunEnded ||
-                     event.type == events::kAlert
+                     event.type == events::kAlert || event.type == events::kStepWaiting ||
+                     event.type == events::kStepIntended
                : event.type == events::kScheduleSettled;
   }
 
-  [[nodiscard]] std::optional<Notice> notice_of(const JournalEvent& event) const {
+  /// Whether a run stops here until its hours come again; once for each time.
+  bool stops(const JournalEvent& event) {
+    const auto run = event.stream.substr(4);
+    if (event.type == events::kStepIntended) {
+      stopped.erase(run);
+      return false;
+    }
+    const auto data = json::parse(event.data, nullptr, false);
+    const auto gates = data.is_object() ? data.value("gates", json::array()) : json::array();
+    const bool for_hours = std::ranges::any_of(gates, [](const json& gate) {
+      return gate.is_object() && gate.value("gate", std::string()) == "hours";
+    });
+    return for_hours && stopped.insert(run).second;
+  }
+
+  /// Of all its scavenges; null where none tells.
+  static json bytes_freed(const RunState& run) {
+    json sum;
+    for (const auto& [id, step] : run.steps) {
+      const auto result = in_snake_case(json::parse(step.result, nullptr, false));
+      const auto saved = result.is_object() ? result.value("space_saved", json()) : json();
+      if (saved.is_number_integer()) {
+        sum = saved.get<std::int64_t>() + (sum.is_null() ? 0 : sum.get<std::int64_t>());
+      }
+    }
+    return sum;
+  }
+
+  [[nodiscard]] std::optional<Notice> notice_of(const JournalEvent& event) {
     if (!may_be_told(event)) {
+      return std::nullopt;
+    }
+    if (const bool is_of_step =
+            event.type == events::kStepWaiting || event.type == events::kStepIntended;
+        is_of_step && !stops(event)) {
       return std::nullopt;
     }
     // A run's first event is its whole plan, and says nothing that is asked for here.
@@ -76,6 +113,9 @@ struct Notifier::Impl {
         out.moment = "started";
       } else if (event.type == events::kRunEnded) {
         out.moment = text("state");
+        stopped.erase(event.stream.substr(4));
+      } else if (event.type == events::kStepWaiting) {
+        out.moment = "stopped";
       } else if (event.type == events::kAlert) {
         out.moment = "waiting";
       } else {
@@ -88,6 +128,11 @@ struct Notifier::Impl {
       }
       cluster = (*state)->cluster;
       out.policy = (*state)->plan->policy.name;
+      if (out.moment == "done" && (*state)->ended_at) {
+        const auto ticks = (*state)->ended_at->value() - (*state)->started_at.value();
+        out.body["duration_seconds"] = ticks / kTicksPerSecond;
+        out.body["bytes_freed"] = bytes_freed(**state);
+      }
     } else if (event.type == events::kScheduleSettled) {
       const auto outcome = text("outcome");
       if (outcome != "dropped" && outcome != "needs-approval") {
@@ -100,8 +145,12 @@ struct Notifier::Impl {
     } else {
       return std::nullopt;
     }
-    out.body = {{"moment", out.moment}, {"policy", out.policy},     {"cluster", cluster},
-                {"run", run},           {"reason", text("reason")}, {"at", format_ticks(event.at)}};
+    out.body.update(json{{"moment", out.moment},
+                         {"policy", out.policy},
+                         {"cluster", cluster},
+                         {"run", run},
+                         {"reason", text("reason")},
+                         {"at", format_ticks(event.at)}});
     return out;
   }
 

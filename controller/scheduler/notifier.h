@@ -35,7 +35,8 @@ struct NotificationCounts {
 };
 
 /// Tells webhooks and commands what policies want told: {"moment", "policy", "cluster", "run",
-/// "reason", "at"} as JSON. At most once: what happened while the controller was down, or could not
+/// "reason", "at"} as JSON, of a run that was done "duration_seconds" and, where its nodes told,
+/// "bytes_freed" too. At most once: what happened while the controller was down, or could not
 /// be delivered in three attempts, is not told again; the journal and the metrics still have it.
 /// One executor.
 class Notifier {

@@ -35,7 +35,7 @@ std::string_view to_string(ResignRule rule);
 
 /// Whom to tell of what.
 struct Notification {
-  std::vector<std::string> on;       ///< started, done, failed, cancelled, waiting, missed
+  std::vector<std::string> on;       ///< started, stopped, done, failed, ...
   std::string webhook;               ///< URL; or
   std::vector<std::string> command;  ///< program and arguments; the event's JSON on its stdin
 };

@@ -36,6 +36,7 @@ class Hook final : public http::Client {
 class Notifications : public ::testing::Test {
  protected:
   void SetUp() override {
+    h_.options.poll_interval = std::chrono::seconds(5);
     h_.make_hours = [this](Journal& journal, ControllerEpoch epoch) {
       book_ = std::make_unique<PolicyBook>(journal, epoch, ControllerHarness::quick_policy());
       EXPECT_TRUE(book_->load().has_value());
@@ -119,6 +120,35 @@ TEST_F(Notifications, OfNodesThatDifferGoToWhoListensForThemOrForFailures) {
   EXPECT_EQ(hook_.bodies[0].at("moment"), "done-with-differences");
   EXPECT_THAT(hook_.bodies[0].at("reason").get<std::string>(), HasSubstr("against n3"));
   EXPECT_THAT(commands_, ElementsAre("notify done-with-differences"));
+}
+
+TEST_F(Notifications, SayOfARunThatWasDoneHowLongItTookAndWhatItFreed) {
+  apply("  - {on: done, webhook: 'http://127.0.0.1:9000/'}\n");
+  run_and_look();
+  ASSERT_THAT(hook_.bodies, SizeIs(1));
+  const auto run = h_.executor->runs("prod").front();
+  const auto ticks = run->ended_at->value() - run->started_at.value();
+  EXPECT_EQ(hook_.bodies[0].at("duration_seconds"), ticks / kTicksPerSecond);
+  EXPECT_TRUE(hook_.bodies[0].contains("bytes_freed"));
+}
+
+TEST_F(Notifications, SayOnceThatARunStoppedAtItsWindowsEnd) {
+  h_.cluster.scavenge_takes = std::chrono::minutes(50);
+  auto policy = book_->parse(
+      "name: nightly\nclusters: [prod]\n"
+      "windows: {allow: [{from: '00:00', to: '01:30', zone: UTC}]}\n"
+      "notifications: [{on: [stopped, done], webhook: 'http://127.0.0.1:9000/'}]\n");
+  ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
+  ASSERT_TRUE(book_->apply(*std::move(policy), "me").has_value());
+  ASSERT_TRUE(notifier_->load().has_value());
+  const auto run = h_.start_scavenge(book_->find("nightly").value().policy.plan);
+  h_.run_until([&] { return h_.time.now() >= to_ticks(at("2024-06-02 03:00")); },
+               std::chrono::hours(9));
+  notifier_->look();
+  h_.run_until([this] { return notifier_->active() == 0; }, std::chrono::minutes(2));
+  ASSERT_THAT(hook_.bodies, SizeIs(1));
+  EXPECT_EQ(hook_.bodies[0].at("moment"), "stopped");
+  EXPECT_EQ(hook_.bodies[0].at("run"), run);
 }
 
 TEST_F(Notifications, GoToThePortThatTheUrlsSchemeMeans) {
