@@ -307,6 +307,11 @@ std::vector<EnrolledAgent> AgentBook::agents() const {
   return out;
 }
 
+bool AgentBook::has_agents() const {
+  return std::ranges::any_of(entries_,
+                             [](const auto& each) { return each.second.agent.has_value(); });
+}
+
 std::vector<OpenAgentToken> AgentBook::open_tokens() const {
   std::vector<OpenAgentToken> out;
   for (const auto& [id, token] : tokens_) {

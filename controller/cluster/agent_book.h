@@ -104,6 +104,8 @@ class AgentBook {
   Result<void> forget(const std::string& cluster, const std::string& node, const std::string& by);
 
   [[nodiscard]] std::vector<EnrolledAgent> agents() const;
+  /// The same as whether agents() has any, without making it.
+  [[nodiscard]] bool has_agents() const;
   [[nodiscard]] std::vector<OpenAgentToken> open_tokens() const;
   /// nullptr: not enrolled. Valid until the next change.
   [[nodiscard]] const EnrolledAgent* find(std::string_view cluster, std::string_view node) const;

@@ -121,8 +121,7 @@ Result<http::Client*> EnrolledAgents::client_for(const http::Endpoint& endpoint)
   if (book_ == nullptr) {
     return nullptr;
   }
-  const auto agents = book_->agents();
-  if (agents.empty()) {
+  if (!book_->has_agents()) {
     return nullptr;
   }
   if (const auto* agent = registered_at(endpoint)) {
@@ -143,7 +142,8 @@ Result<http::Client*> EnrolledAgents::client_for(const http::Endpoint& endpoint)
       return nullptr;  // registered, and has not enrolled
     }
   }
-  if (std::ranges::none_of(agents, [&](const EnrolledAgent& agent) {
+  // Of an endpoint that is not registered: not a thing of each request.
+  if (std::ranges::none_of(book_->agents(), [&](const EnrolledAgent& agent) {
         return std::ranges::find(agent.hosts, endpoint.host) != agent.hosts.end();
       })) {
     return nullptr;

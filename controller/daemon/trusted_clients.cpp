@@ -8,6 +8,9 @@
 namespace verger::controller {
 namespace {
 
+/// Between two looks at the same files.
+constexpr std::chrono::seconds kLookAgain{1};
+
 /// Names, sizes and times of a file, or of those of a directory: other ones mean other roots.
 std::string state_of(const Path& where) {
   namespace fs = std::filesystem;
@@ -61,8 +64,11 @@ Path TrustedClients::place_of(const std::string& roots) const {
 
 Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
   const auto where = place_of(roots);
-  const auto seen = state_of(where);
+  const auto now = system_clock().monotonic();
   auto known = by_roots_.find(roots);
+  // A thousand nodes are asked each second: their roots' files are not looked at as often.
+  const bool look = known == by_roots_.end() || now - known->second.looked_at >= kLookAgain;
+  const auto seen = look ? state_of(where) : known->second.seen;
   if (known == by_roots_.end()) {
     Entry entry{.nodes = {}, .agents = {}, .seen = seen};
     VERGER_TRY(entry.nodes, make_side({.trusted_roots = where.string()}));
@@ -75,6 +81,7 @@ Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
     log_.info("trusted roots have changed", {{"file", where.string()}});
     reload(roots, known->second);
   }
+  known->second.looked_at = look ? now : known->second.looked_at;
   return ClusterClients{.nodes = known->second.nodes.client.get(),
                         .agents = known->second.agents.client.get()};
 }

@@ -32,9 +32,9 @@ class TrustedClients {
   static Result<std::unique_ptr<TrustedClients>> make(boost::asio::any_io_executor executor,
                                                       ClientTls tls, Path directory, Log& log);
 
-  /// Empty: vergerd's own trusted roots. A file of roots that was changed is read again, as in
-  /// reload(): whoever corrects it need not know of signals. Errors: those of http::TlsContext; a
-  /// failure is not remembered, since the file may come.
+  /// Empty: vergerd's own trusted roots. A file of roots that was changed is read again within
+  /// a second, as in reload(): whoever corrects it need not know of signals. Errors: those of
+  /// http::TlsContext; a failure is not remembered, since the file may come.
   Result<ClusterClients> trusting(const std::string& roots);
   /// The certificates of these roots as they are now; those of a file that cannot be read are
   /// missing.
@@ -51,6 +51,7 @@ class TrustedClients {
     Side nodes;
     Side agents;
     std::string seen;  ///< what its roots' files were like when they were read
+    Monotonic looked_at{};
   };
   TrustedClients(boost::asio::any_io_executor executor, ClientTls tls, Path directory, Log& log)
       : executor_(std::move(executor)),
