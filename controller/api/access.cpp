@@ -17,7 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kPrefix = "token/";
-constexpr std::string_view kAuditStream = "audit";
 constexpr std::string_view kBearer = "Bearer ";
 constexpr std::string_view kMark = "verger_";
 

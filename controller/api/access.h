@@ -24,6 +24,10 @@ inline constexpr std::string_view kAuditAsked = "audit-asked";
 inline constexpr std::string_view kAuditAnswered = "audit-answered";  ///< {asked, status}
 }  // namespace events
 
+inline constexpr std::string_view kAuditStream = "audit";
+/// Of answers that are kept for an Idempotency-Key, each in a stream of its own.
+inline constexpr std::string_view kAnswerStreams = "idempotency/";
+
 /// Who asks.
 struct Principal {
   std::string name;

@@ -90,8 +90,8 @@ net::awaitable<http::Response> Api::answer_on_record(http::Request request, http
     if (key->empty() || key->size() > 200) {
       co_return problem(400, "bad_request", "Idempotency-Key takes 1 to 200 characters");
     }
-    key_stream =
-        "idempotency/" + to_hex(sha256(as_bytes(fmt::format("{}\n{}", principal.name, *key))));
+    key_stream = fmt::format("{}{}", kAnswerStreams,
+                             to_hex(sha256(as_bytes(fmt::format("{}\n{}", principal.name, *key)))));
     if (auto known = known_answer(request, key_stream)) {
       co_return *std::move(known);
     }
@@ -159,6 +159,9 @@ net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target
   }
   if (path[2] == "audit") {
     co_return path.size() == 4 ? co_await verify_audit() : co_await audit(std::move(target));
+  }
+  if (path[2] == "admin") {
+    co_return co_await journal(std::move(request), std::move(target), std::move(by));
   }
   if (path[2] == "events" && path.size() == 3) {
     co_return co_await events(std::move(request), target);

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "controller/api/access.h"
+#include "controller/api/retention.h"
 #include "controller/cluster/agent_book.h"
 #include "controller/cluster/observer.h"
 #include "controller/executor/executor.h"
@@ -41,6 +42,7 @@ struct ApiParts {
   bool shared_journal = false;
   const CommitTimes* commits = nullptr;               ///< nullptr: not measured
   const NotificationCounts* notifications = nullptr;  ///< nullptr: nobody is told
+  Retention* retention = nullptr;                     ///< nullptr: the journal keeps everything
 };
 
 /// Answers /api/v1. All calls on the executor's thread.
@@ -109,6 +111,10 @@ class Api {
                                              const std::string& stream);
   void keep_answer(const http::Request& request, std::string_view route, const std::string& stream,
                    const http::Response& response);
+
+  // journal_routes.cpp
+  net::awaitable<http::Response> journal(http::Request request, http::Target target,
+                                         std::string by);
 
   net::awaitable<http::Response> events(http::Request request, http::Target target);
   /// The problem of what the executor refused for `cluster`: another controller has taken over, the

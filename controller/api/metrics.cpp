@@ -82,8 +82,19 @@ class Scrape {
         at = std::max(at, unix_seconds(*run->ended_at));
       }
     }
+    auto& paused = family("verger_run_paused", "1 while a run of a cluster is paused");
+    std::map<std::string, int> paused_runs;
+    for (const auto& cluster : parts_.registry.list()) {
+      paused_runs[cluster.name] = 0;
+    }
     for (const auto& run : parts_.executor.active_runs("")) {
       told[run->cluster] += run->open_alerts();
+      if (run->status == RunStatus::kPaused) {
+        paused_runs[run->cluster] = 1;
+      }
+    }
+    for (const auto& [cluster, value] : paused_runs) {
+      paused.Add(Labels{{"cluster", cluster}}).Set(value);
     }
     for (const auto& [key, value] : counts) {
       count.Add(Labels{{"cluster", key.first}, {"outcome", key.second}}).Set(value);
@@ -227,7 +238,38 @@ class Scrape {
     add("command", counts.commands);
   }
 
+  void journal(Retention& retention) {
+    const auto size = retention.size();
+    if (!size) {
+      return;  // absent is what a scrape shows of what cannot be known
+    }
+    family("verger_journal_events", "Events that the journal holds")
+        .Add({})
+        .Set(static_cast<double>(size->events));
+    family("verger_journal_bytes", "Size of the journal's file, or of etcd's database")
+        .Add({})
+        .Set(static_cast<double>(size->bytes));
+    family("verger_journal_in_use_bytes", "Of these, what is not free for new events")
+        .Add({})
+        .Set(static_cast<double>(size->bytes_in_use));
+    const auto status = retention.status();
+    prometheus::BuildCounter()
+        .Name("verger_journal_removed_events_total")
+        .Help("Events that compactions have removed since this controller started")
+        .Register(registry_)
+        .Add({})
+        .Increment(static_cast<double>(status.removed));
+    if (status.ended) {
+      family("verger_journal_compaction_timestamp_seconds", "End of the last compaction")
+          .Add({})
+          .Set(unix_seconds(*status.ended));
+    }
+  }
+
   void controller() {
+    if (parts_.retention != nullptr) {
+      journal(*parts_.retention);
+    }
     if (parts_.notifications != nullptr) {
       notifications(*parts_.notifications);
     }

@@ -162,7 +162,14 @@ constexpr Schema kSchemas[] = {
     {"Audit", "entries:AuditEntry[]! next:integer!"},
     {"AuditEntry",
      "sequence:integer! stream:string! type:string! time:time! hash:string! data:object!"},
-    {"AuditVerified", "verified:integer! last_hash:string!"},
+    {"AuditVerified", "verified:integer! removed:integer! last_hash:string!"},
+    {"Journal",
+     "events:integer! bytes:integer! bytes_in_use:integer! removed:integer! compacted_at:time?!"},
+    {"Compaction", "removed:Removed! archived:string[]! before:JournalSize! after:JournalSize!"},
+    {"Removed",
+     "events:integer! progress:integer! answers:integer! plans:integer! schedules:integer! "
+     "run_details:integer! runs:integer! audit:integer! records:integer!"},
+    {"JournalSize", "events:integer! bytes:integer! bytes_in_use:integer!"},
     {"NewToken", "name:string! role:viewer|operator|admin", true},
     {"TokenSecret",
      "id:string! name:string! role:viewer|operator|admin! created_by:string! created_at:time! "
@@ -188,7 +195,7 @@ constexpr Schema kSchemas[] = {
      "cluster:string! node:string! certificate:string! authority:string! not_after:time!"},
     {"Health",
      "status:ok|standby! version:string! controller_epoch:integer! acting:Acting? "
-     "reason:string"},
+     "reason:string warnings:string[]"},
     {"Acting", "url:string! since:time!"},
     {"Problem", "type:string! title:string! status:integer! code:string! detail:string!"},
 };

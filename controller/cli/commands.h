@@ -20,6 +20,8 @@ void add_plan_commands(CLI::App& app, Command& chosen);
 void add_run_commands(CLI::App& app, Command& chosen);
 void add_policy_commands(CLI::App& app, Command& chosen);
 void add_agent_commands(CLI::App& app, Command& chosen);
+/// admin: the journal's size and compaction.
+void add_journal_commands(CLI::App& app, Command& chosen);
 /// token, audit, completion; last, so that the completion knows all commands.
 void add_admin_commands(CLI::App& app, Command& chosen);
 /// pause and resume, below `verger cluster`.

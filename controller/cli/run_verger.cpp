@@ -193,6 +193,7 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_run_commands(app, chosen);
   add_policy_commands(app, chosen);
   add_agent_commands(app, chosen);
+  add_journal_commands(app, chosen);
   add_admin_commands(app, chosen);
   try {
     app.parse(argc, argv);

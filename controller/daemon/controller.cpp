@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "controller/api/api.h"
 #include "controller/cluster/credentials.h"
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
+#include "controller/cluster/running_count.h"
 #include "controller/daemon/event_log.h"
 #include "controller/executor/step_kind.h"
 #include "controller/journal/timed_journal.h"
@@ -32,7 +36,11 @@ struct Controller::Parts {
   Scheduler scheduler;
   Access access;
   AgentBook agents;
+  Retention retention;
   Api api;
+  std::chrono::minutes compact_every;
+  RunningCount compacting;
+  net::cancellation_signal stop_compacting;
   std::unique_ptr<EventLog> event_log;
 
   Parts(ControllerOptions options, const ControllerEnvironment& from,
@@ -86,6 +94,14 @@ struct Controller::Parts {
                 .clock = from.clock,
                 .authority = from.authority,
                 .certificate_lifetime = options.agent_certificate_lifetime}),
+        retention({.journal = *journal,
+                   .runs = executor,
+                   .clock = from.clock,
+                   .log = network.log,
+                   .epoch = epoch,
+                   .files = from.files,
+                   .archive = options.data_directory / "archive",
+                   .rules = options.retention}),
         api({.executor = executor,
              .registry = registry,
              .journal = *journal,
@@ -101,7 +117,10 @@ struct Controller::Parts {
              .agents = &agents,
              .shared_journal = options.executor.shared_journal,
              .commits = &journal->times(),
-             .notifications = &notifier.counts()}) {}
+             .notifications = &notifier.counts(),
+             .retention = &retention}),
+        compact_every(options.compact_every),
+        compacting(from.executor) {}
 };
 
 Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -143,12 +162,38 @@ Result<void> Controller::start() {
   }
   VERGER_CHECK(parts_->executor.start());
   parts_->scheduler.start();
+  if (parts_->compact_every.count() > 0) {
+    parts_->compacting.begin();
+    net::co_spawn(parts_->environment.executor, compact_now_and_then(*parts_),
+                  net::bind_cancellation_slot(
+                      parts_->stop_compacting.slot(),
+                      [this](const std::exception_ptr&) { parts_->compacting.end(); }));
+  }
   return {};
+}
+
+net::awaitable<void> Controller::compact_now_and_then(Parts& parts) {
+  for (;;) {
+    co_await parts.network.timers.sleep_for(parts.compact_every);
+    const auto done = co_await parts.retention.compact("vergerd", "");
+    if (!done) {
+      parts.network.log.warning("the journal was not compacted; it will be tried again",
+                                {{"reason", done.error().message}});
+    } else if (done->events() > 0) {
+      parts.network.log.info("the journal was compacted",
+                             {{"removed", std::to_string(done->events())},
+                              {"events", std::to_string(done->after.events)},
+                              {"bytes", std::to_string(done->after.bytes)},
+                              {"bytes_in_use", std::to_string(done->after.bytes_in_use)}});
+    }
+  }
 }
 
 net::awaitable<void> Controller::stop() {
   using net::experimental::awaitable_operators::operator&&;
-  co_await (parts_->scheduler.stop() && parts_->executor.stop());
+  parts_->stop_compacting.emit(net::cancellation_type::terminal);
+  co_await (parts_->scheduler.stop() && parts_->executor.stop() &&
+            parts_->compacting.wait_for_all());
 }
 
 http::Handler Controller::handler() { return parts_->api.handler(); }

@@ -5,6 +5,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "controller/api/retention.h"
 #include "controller/cluster/agent_book.h"
 #include "controller/executor/executor.h"
 #include "controller/scheduler/notifier.h"
@@ -27,6 +28,9 @@ struct ControllerOptions {
   std::int64_t epoch_above = 0;                     ///< the epoch is a greater one
   planner::Policy policy;  ///< for plans whose request does not say otherwise
   std::chrono::seconds agent_certificate_lifetime = std::chrono::hours(24 * 90);
+  RetentionRules retention;
+  /// Between two compactions of the journal; zero: none but those that are asked for.
+  std::chrono::minutes compact_every{0};
 };
 
 /// What comes from outside: real in vergerd, virtual in the simulation. All of it outlives the
@@ -80,6 +84,7 @@ class Controller {
  private:
   struct Parts;
   explicit Controller(std::unique_ptr<Parts> parts);
+  static net::awaitable<void> compact_now_and_then(Parts& parts);
   std::unique_ptr<Parts> parts_;
 };
 

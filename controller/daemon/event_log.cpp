@@ -37,15 +37,16 @@ constexpr LineOf kLines[] = {
     {events::kRunStarted, "run started", {"hash", "by"}},
     {events::kRunPausing, "run is to pause", {"mode", "by", "reason"}},
     {events::kRunPaused, "run paused", {}},
-    {events::kRunResumed, "run resumed", {"by", "reason"}},
+    {events::kRunResumed, "run resumed", {"by", "ignore_hours", "reason"}},
     {events::kRunCancelling, "run is to be cancelled", {"by", "reason"}},
     {events::kRunEnded, "run ended", {"state", "reason"}},
-    {events::kNodeSkipped, "node skipped", {"node", "by", "reason"}},
+    {events::kNodeSkipped, "node skipped", {"node", "by", "force", "reason"}},
+    {events::kSkippedNodeIdle, "skipped node is idle", {"node"}},
     {events::kLeaderMoved, "leader moved", {"from", "to", "planned"}},
     {events::kLeaderSeen, "leader seen", {"node"}},
     {events::kAlert, "alert", {"step", "reason"}, LogLevel::kWarning},
-    {events::kAlertCleared, "alert cleared", {"key"}},
     {events::kSkippedNodeIdle, "skipped node is idle", {"node"}},
+    {events::kAlertCleared, "alert cleared", {"key"}},
     {events::kStageStarted, "stage started", {"stage"}},
     {events::kStagePutOff, "stage put off", {"stage", "reason"}},
     {events::kStageEnded, "stage ended", {"stage", "state"}},
@@ -68,7 +69,7 @@ constexpr LineOf kLines[] = {
     {events::kClusterRemoved, "cluster removed", {"by"}},
     {events::kClusterPaused, "cluster paused", {"until", "by", "reason"}},
     {events::kClusterResumed, "cluster resumed", {"by"}},
-    {events::kClusterIdentified, "cluster identified", {"identity"}},
+    {events::kClusterIdentified, "cluster identified", {"identity", "epoch"}},
     {events::kPolicyApplied, "policy applied", {"by"}},
     {events::kPolicyRemoved, "policy removed", {"by"}},
     {events::kTokenCreated, "token created", {"name", "role", "by"}},
@@ -159,7 +160,8 @@ struct EventLog::Impl {
           add(fields, member == "hash" ? "plan" : member, text_at(data, member));
         }
       }
-      const bool failed = event.type == events::kRunEnded && text_at(data, "state") == "failed";
+      const auto state = event.type == events::kRunEnded ? text_at(data, "state") : std::string();
+      const bool failed = state == "failed" || state == "done-with-differences";
       parts.log.write(failed ? LogLevel::kWarning : line->level, line->message, fields);
     }
   }

@@ -1,5 +1,8 @@
 #include "controller/daemon/vergerd_options.h"
 
+#include <fmt/format.h>
+#include <tuple>
+
 #include "nodeagent/http/loopback.h"
 
 namespace verger::controller {
@@ -64,6 +67,26 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
           {.group = "A pair over etcd", .unit = "s"});
   all.add("public-url", options.public_url,
           "Where people and the other one reach this API (default: host and port)", pair);
+  const settings::Traits hours{.group = "Journal", .unit = "h"};
+  const settings::Traits days{.group = "Journal", .unit = "d"};
+  all.add("keep-progress-hours", options.keep_progress_hours,
+          "How long the journal keeps a step's progress of which there is newer", hours);
+  all.add("keep-answers-hours", options.keep_answers_hours,
+          "How long it keeps answers to requests with an Idempotency-Key", hours);
+  all.add("keep-plans-days", options.keep_plans_days,
+          "How long it keeps plans, and due times that newer ones have settled", days);
+  all.add("keep-run-details-days", options.keep_run_details_days,
+          "How long it keeps each event of a run that has ended; its plan, state and report stay",
+          days);
+  all.add("keep-runs-days", options.keep_runs_days,
+          "How long it keeps runs that have ended; the newest ten of a cluster always", days);
+  all.add("keep-runs", options.keep_runs, "How many of them it keeps for a cluster",
+          {.group = "Journal"});
+  all.add("keep-audit-days", options.keep_audit_days,
+          "How long it keeps the audit; what goes is written to DATA/archive first", days);
+  all.add("compact-every-minutes", options.compact_every_minutes,
+          "Between two compactions of the journal (0: none but by `verger admin compact`)",
+          {.group = "Journal", .unit = "min"});
   const settings::Traits times{.group = "Times", .unit = "ms"};
   all.add("poll-interval-ms", options.poll_interval_ms,
           "Between two looks at a node that acts, or at a closed gate", times);
@@ -88,6 +111,18 @@ planner::Policy VergerdOptions::policy() const {
   out.scavenge.leader_hold_ms = leader_hold_ms;
   out.scavenge.election_settle_ms = election_settle_ms;
   out.scavenge.disk_reserve_bytes = disk_reserve_mib << 20U;
+  return out;
+}
+
+RetentionRules VergerdOptions::retention() const {
+  RetentionRules out;
+  out.progress = std::chrono::hours(keep_progress_hours);
+  out.answers = std::chrono::hours(keep_answers_hours);
+  out.plans = std::chrono::days(keep_plans_days);
+  out.run_details = std::chrono::days(keep_run_details_days);
+  out.runs = std::chrono::days(keep_runs_days);
+  out.runs_of_cluster = static_cast<std::size_t>(keep_runs);
+  out.audit = std::chrono::days(keep_audit_days);
   return out;
 }
 
@@ -165,6 +200,20 @@ Result<void> check_options(const VergerdOptions& options) {
                                     std::pair("--permit-valid-ms", options.permit_valid_ms)}) {
     if (value < 1) {
       return wrong(std::string(name) + " must be at least 1");
+    }
+  }
+  // Longer than a century is a mistake, and would not fit into a time.
+  for (const auto& [name, value, least, most] :
+       {std::tuple("--keep-progress-hours", options.keep_progress_hours, 0, 876'000),
+        std::tuple("--keep-answers-hours", options.keep_answers_hours, 1, 876'000),
+        std::tuple("--keep-plans-days", options.keep_plans_days, 1, 36'500),
+        std::tuple("--keep-run-details-days", options.keep_run_details_days, 1, 36'500),
+        std::tuple("--keep-runs-days", options.keep_runs_days, 1, 36'500),
+        std::tuple("--keep-runs", options.keep_runs, 10, 1'000'000),
+        std::tuple("--keep-audit-days", options.keep_audit_days, 1, 36'500),
+        std::tuple("--compact-every-minutes", options.compact_every_minutes, 0, 100'000)}) {
+    if (value < least || value > most) {
+      return wrong(fmt::format("{} takes {} to {}", name, least, most));
     }
   }
   // Each epoch on the way is written down.

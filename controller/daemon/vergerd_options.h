@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "controller/api/retention.h"
 #include "controller/daemon/trusted_clients.h"
 #include "controller/journal/etcd_journal.h"
 #include "engine/settings/settings.h"
@@ -37,6 +38,14 @@ struct VergerdOptions {
   std::int64_t leader_hold_ms = planner::ScavengePolicy().leader_hold_ms;
   std::int64_t election_settle_ms = planner::ScavengePolicy().election_settle_ms;
   std::int64_t disk_reserve_mib = planner::ScavengePolicy().disk_reserve_bytes >> 20U;
+  std::int64_t keep_progress_hours = RetentionRules().progress.count();
+  std::int64_t keep_answers_hours = RetentionRules().answers.count();
+  std::int64_t keep_plans_days = RetentionRules().plans.count();
+  std::int64_t keep_run_details_days = RetentionRules().run_details.count();
+  std::int64_t keep_runs_days = RetentionRules().runs.count();
+  std::int64_t keep_runs = static_cast<std::int64_t>(RetentionRules().runs_of_cluster);
+  std::int64_t keep_audit_days = RetentionRules().audit.count();
+  std::int64_t compact_every_minutes = 60;
   std::int64_t end_after_seconds = 0;
   bool json_log = false;
   std::string log_level = "info";
@@ -55,6 +64,8 @@ struct VergerdOptions {
   [[nodiscard]] Result<EtcdOptions> etcd() const;
   /// What plans start from.
   [[nodiscard]] planner::Policy policy() const;
+  /// How long the journal keeps what.
+  [[nodiscard]] RetentionRules retention() const;
 };
 
 void add_options(settings::Settings& all, VergerdOptions& options);

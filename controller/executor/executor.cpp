@@ -307,6 +307,14 @@ std::vector<std::shared_ptr<const RunState>> Executor::active_runs(std::string_v
   return out;
 }
 
+void Executor::forget_run(std::string_view id) {
+  if (const auto found = impl_->core->ended.find(id); found != impl_->core->ended.end()) {
+    impl_->core->ended.erase(found);
+  }
+}
+
+void Executor::forget_plan(std::string_view hash) { impl_->core->plans.forget(hash); }
+
 Result<std::shared_ptr<const RunState>> Executor::find_run(std::string_view id) const {
   const auto& core = *impl_->core;
   VERGER_TRY(const auto key,

@@ -106,6 +106,10 @@ class Executor {
   /// one run); the journal's, which has the runs that ended.
   [[nodiscard]] Result<std::shared_ptr<const RunState>> find_run(std::string_view id) const;
 
+  /// Of what the journal is about to lose: a run that has ended, a plan.
+  void forget_run(std::string_view id);
+  void forget_plan(std::string_view hash);
+
   /// Intents: journaled, then true at once; effects follow as events. Errors: kNotFound, kConflict
   /// (the run has ended, or is in a state where it makes no sense).
   Result<void> pause(std::string_view run, std::string by, std::string reason,

@@ -106,6 +106,12 @@ Result<StoredPlan> PlanBook::find(std::string_view hash) const {
   return StoredPlan{known.plan, known.summary.made_by, known.summary.made_at};
 }
 
+void PlanBook::forget(std::string_view hash) {
+  if (const auto found = plans_.find(hash); found != plans_.end()) {
+    plans_.erase(found);
+  }
+}
+
 std::vector<PlanSummary> PlanBook::list(std::string_view cluster) const {
   std::vector<PlanSummary> out;
   for (const auto& [hash, plan] : plans_) {

@@ -44,6 +44,8 @@ class PlanBook {
   /// By hash, or a prefix of at least 8 digits. Errors: kNotFound, kConflict (the prefix does not
   /// name one plan), kCorruption, the journal's.
   [[nodiscard]] Result<StoredPlan> find(std::string_view hash) const;
+  /// The journal is about to lose it.
+  void forget(std::string_view hash);
   /// Newest first; of all clusters where the name is empty.
   [[nodiscard]] std::vector<PlanSummary> list(std::string_view cluster) const;
 

@@ -6,13 +6,17 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/step_support.h"
+#include "controller/executor/events.h"
 
 namespace verger::controller {
 namespace {
 
 using nlohmann::json;
 
+/// Of ended runs the journal may have nothing but the first event, the last one and the snapshot: a
+/// newer format still reads those from 5 on, the first under which that could be.
 constexpr int kFormat = 5;
+constexpr int kOldestFormat = 5;
 constexpr std::size_t kEventsAtOnce = 1'000;
 
 // The members of each part, named once for writing and for reading. The plan, and what follows from
@@ -194,13 +198,16 @@ class Writer {
   json out_ = json::object();
 };
 
-/// Throws what the JSON library does where a member is missing or of another type.
+/// Throws what the JSON library does where a member is of another type.
 class Reader {
  public:
   explicit Reader(const json& in) : in_(in) {}
   template <class T>
   void operator()(const char* name, T& into) {
-    read(in_.at(name), into);
+    // A member that an older version did not write keeps its default.
+    if (const auto found = in_.find(name); found != in_.end()) {
+      read(*found, into);
+    }
   }
 
  private:
@@ -257,7 +264,8 @@ template <class T>
 Result<void> read_text(const std::string& stream, const std::string& text, T& into) {
   try {
     const auto value = json::parse(text);
-    if (value.value("format", 0) != kFormat) {
+    const auto format = value.value("format", 0);
+    if (format < kOldestFormat || format > kFormat) {
       return Error{Errc::kUnsupported, fmt::format("{}: a snapshot of another format", stream)};
     }
     Reader reader(value);
@@ -333,11 +341,18 @@ Result<RunState> replay_run(Journal& journal, const std::string& stream) {
   VERGER_TRY(auto kept, from_snapshot(journal, stream));
   auto state = std::move(kept).value_or(RunState());
   for (;;) {
-    VERGER_TRY(const auto events, journal.read(stream, state.revision, kEventsAtOnce));
-    if (events.empty()) {
+    VERGER_TRY(const auto page, journal.read(stream, state.revision, kEventsAtOnce));
+    if (page.empty()) {
       break;
     }
-    for (const auto& event : events) {
+    for (const auto& event : page) {
+      if (event.type == events::kRunEnded && state.revision == Revision(1) &&
+          event.revision.value() > 2) {
+        return Error{Errc::kUnsupported,
+                     fmt::format("{}: what happened was compacted into a snapshot that this "
+                                 "program cannot read; use the newer program",
+                                 stream)};
+      }
       VERGER_CHECK(apply(state, event));
     }
   }

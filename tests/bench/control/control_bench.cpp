@@ -11,13 +11,18 @@
 #include <unistd.h>
 #include <vector>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/api/retention.h"
 #include "controller/executor/run_snapshot.h"
+#include "controller/journal/etcd_journal.h"
 #include "engine/base/digest.h"
 #include "engine/base/directories.h"
 #include "planner/make_plan.h"
 #include "tests/support/controller/controller_harness.h"
+#include "tests/support/processes/etcd.h"
 #include "tests/unit/planner/clusters.h"
 
 namespace {
@@ -195,6 +200,104 @@ void replay(const Path& directory, int runs, int events_each) {
   std::filesystem::remove_all(directory.string());
 }
 
+/// A year of a weekly policy on ten clusters: each run scavenges for an hour, and tells its
+/// progress every five seconds. With `compacting`, the journal is compacted after each week.
+void year(const std::string& name, ControllerHarness& clock_owner, std::unique_ptr<Journal> journal,
+          const Path& directory, bool compacting) {
+  constexpr int kWeeks = 52;
+  constexpr int kClusters = 10;
+  constexpr int kProgress = 720;
+  constexpr std::size_t kAtOnce = 50;
+  auto& clock = clock_owner.time;
+  const auto epoch = must(journal->begin_epoch("bench"));
+  const auto pattern = events_of_a_run();
+  const auto acted = std::ranges::find(pattern, "step-acted", &JournalEvent::type);
+  const auto step = nlohmann::json::parse(acted->data).at("step").get<std::string>();
+  Registry registry(*journal, epoch);
+  auto kinds = standard_step_kinds();
+  SeededRandom random(1);
+  const auto append = [&](const std::string& stream, std::vector<NewEvent> events) {
+    for (std::size_t begin = 0; begin < events.size(); begin += kAtOnce) {
+      const auto end = std::min(events.size(), begin + kAtOnce);
+      static_cast<void>(must(journal->append(stream, kAnyRevision,
+                                             {events.begin() + static_cast<std::ptrdiff_t>(begin),
+                                              events.begin() + static_cast<std::ptrdiff_t>(end)},
+                                             epoch)));
+    }
+  };
+  std::int64_t removed = 0;
+  for (int week = 0; week < kWeeks; ++week) {
+    for (int cluster = 0; cluster < kClusters; ++cluster) {
+      std::vector<NewEvent> events;
+      for (const auto& event : pattern) {
+        events.push_back({event.type, event.data});
+        for (int i = 0; event.sequence == acted->sequence && i < kProgress; ++i) {
+          const nlohmann::json progress{{"phase", "Executing"},
+                                        {"chunksDone", i},
+                                        {"chunksTotal", 15'000},
+                                        {"bytesSaved", i * 1'000LL},
+                                        {"scavengeId", "7980f017-8a52-4b0e-9d1c-0f3f4f6a2b11"}};
+          events.push_back({"step-progress", nlohmann::json{{"step", step},
+                                                            {"progress", progress},
+                                                            {"memo", nlohmann::json::object()}}
+                                                 .dump()});
+        }
+      }
+      append(fmt::format("run/00000000-0000-4000-{:04}-{:012}", week, cluster), std::move(events));
+      append("audit", {{"audit-asked", R"({"by":"ann","method":"POST","reason":"a test"})"},
+                       {"audit-answered", R"({"asked":1,"status":202})"}});
+    }
+    clock.jump(std::chrono::hours(24 * 7));
+    if (!compacting) {
+      continue;
+    }
+    net::io_context context;
+    Executor executor({.executor = context.get_executor(),
+                       .journal = *journal,
+                       .registry = registry,
+                       .network = clock_owner.network(),
+                       .random = random,
+                       .kinds = kinds,
+                       .epoch = epoch});
+    must(executor.start());
+    RetentionRules rules;
+    rules.runs_of_cluster *= kClusters;  // here all runs are of one
+    Retention retention({.journal = *journal,
+                         .runs = executor,
+                         .clock = clock,
+                         .log = null_log(),
+                         .epoch = epoch,
+                         .files = posix_file_system(),
+                         .archive = directory / "archive",
+                         .rules = rules});
+    auto done = net::co_spawn(context, retention.compact("bench", ""), net::use_future);
+    context.run();
+    removed += must(done.get()).events();
+  }
+  const auto size = must(journal->size());
+  must(journal->verify());
+  fmt::print("{}, a year, {}: {} events, {:.1f} MiB on disk, {:.1f} MiB in use; {} removed\n", name,
+             compacting ? "compacted" : "not compacted", size.events,
+             static_cast<double>(size.bytes) / (1 << 20),
+             static_cast<double>(size.bytes_in_use) / (1 << 20), removed);
+}
+
+void years(const Path& directory) {
+  auto& files = posix_file_system();
+  for (const bool compacting : {false, true}) {
+    std::filesystem::remove_all(directory.string());
+    must(make_directories_durably(files, directory));
+    ControllerHarness one;
+    year("SQLite", one, must(open_sqlite_journal(files, directory / "journal.db", one.time)),
+         directory, compacting);
+    ControllerHarness other;
+    test::EtcdServer etcd;
+    const EtcdOptions options{.endpoints = must(parse_etcd_endpoints(etcd.url()))};
+    year("etcd", other, must(open_etcd_journal(options, other.time)), directory, compacting);
+  }
+  std::filesystem::remove_all(directory.string());
+}
+
 /// Many clusters of three behind one client: 10.0.<cluster>.<node>.
 class Fleet final : public http::Client {
  public:
@@ -278,6 +381,9 @@ int main(int argc, char** argv) {
   }
   if (wanted("fleet")) {
     fleet(334);
+  }
+  if (what == "year") {
+    years(directory);  // needs an etcd, and some minutes
   }
   if (wanted("replay")) {
     replay(directory, 100, 10'000);

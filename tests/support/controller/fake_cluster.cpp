@@ -298,7 +298,8 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node) const {
     out.unfinished = api::UnfinishedScavenge{point_at(*node.unfinished), "Accumulating"};
   }
   if (node.running) {
-    out.running = api::RunningScavenge{node.running->id, "Accumulation Phase", 0, 4, 0};
+    out.running = api::RunningScavenge{node.running->id, "Accumulation Phase", 0, 4,
+                                       tells_progress ? time_.monotonic().count() : 0};
   }
   out.highest_controller_epoch = node.highest_epoch;
   out.files_problem = node.files_problem;

@@ -150,6 +150,7 @@ class FakeCluster final : public http::Client {
   /// Called when a request that may act has arrived and was carried out, before its answer.
   std::function<void(const FakeNode&, const http::Request&)> acted;
   /// Largest count of voters that were down at the same time because an agent stopped them.
+  bool tells_progress = false;  ///< running scavenges have saved more with each look
   int most_stopped = 0;
 
   /// Works out what has happened until now; each request does so first.

@@ -288,6 +288,8 @@ TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
       {"getEvents", "/events"},
       {"getAudit", "/audit"},
       {"verifyAudit", "/audit/verify"},
+      {"getJournal", "/admin/journal"},
+      {"compactJournal", "/admin/compact", {{"reason", "a small disk"}}},
       {"createToken", "/tokens", {{"name", "eve"}, {"role", "operator"}}},
       {"listTokens", "/tokens"},
       {"listAgents", "/agents"},

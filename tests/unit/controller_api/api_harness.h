@@ -36,6 +36,14 @@ class ApiHarness {
                                                            .runs = *h.executor,
                                                            .network = h.network(),
                                                            .epoch = h.epoch});
+    retention = std::make_unique<Retention>(RetentionParts{.journal = *h.journal,
+                                                           .runs = *h.executor,
+                                                           .clock = h.time,
+                                                           .log = null_log(),
+                                                           .epoch = h.epoch,
+                                                           .files = h.disk,
+                                                           .archive = "/state/archive",
+                                                           .rules = {}});
     access = std::make_unique<Access>(*h.journal, random, h.epoch, null_log());
     EXPECT_TRUE(access->load().has_value());
     api = std::make_unique<Api>(ApiParts{.executor = *h.executor,
@@ -49,11 +57,13 @@ class ApiHarness {
                                          .scheduler = *scheduler,
                                          .clock = h.time,
                                          .access = *access,
-                                         .log = null_log()});
+                                         .log = null_log(),
+                                         .retention = retention.get()});
   }
   void crash() {
     api.reset();
     access.reset();
+    retention.reset();
     scheduler.reset();
     h.crash();
   }
@@ -91,6 +101,7 @@ class ApiHarness {
   std::unique_ptr<PolicyBook> book;
   std::unique_ptr<Observer> observer;
   std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<Retention> retention;
   std::unique_ptr<Access> access;
   std::unique_ptr<Api> api;
   std::string from = "127.0.0.1";  ///< the address that asks

@@ -1,0 +1,517 @@
+#include "controller/api/retention.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/api/access.h"
+#include "controller/executor/events.h"
+#include "controller/executor/run_snapshot.h"
+#include "controller/journal/chain.h"
+#include "controller/scheduler/scheduler.h"
+#include "engine/base/digest.h"
+#include "engine/base/directories.h"
+
+namespace verger::controller {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kEventsInPage = 1'000;
+/// Removed at once; a stream that goes as a whole may make it more.
+constexpr std::size_t kEventsInRound = 5'000;
+constexpr std::size_t kArchiveBytesInRound = std::size_t{16} << 20U;
+/// Records of earlier compactions are joined when there are more, of an age.
+constexpr std::size_t kRecordsKept = 200;
+constexpr std::chrono::days kRecordAge{7};
+constexpr std::size_t kRangesInRecord = 20'000;
+constexpr std::chrono::seconds kSizeKnownFor{60};
+
+Removal::Event named(const JournalEvent& event) {
+  return {event.sequence, event.stream, event.revision, event.hash};
+}
+
+/// Whether a step's progress says no more than what a restart may do without.
+bool is_plain_progress(const json& data) {
+  const auto memo = data.find("memo");
+  const auto unwatched = data.find("unwatched_ms");
+  return (memo == data.end() || memo->empty()) &&
+         (unwatched == data.end() || *unwatched == 0 || unwatched->is_null());
+}
+
+std::string step_told_of(const json& data) { return data.value("step", std::string()); }
+
+json ranges_of(const std::vector<std::pair<Sequence, Sequence>>& ranges) {
+  auto out = json::array();
+  for (const auto& [first, last] : ranges) {
+    out.push_back(json::array({first.value(), last.value()}));
+  }
+  return out;
+}
+
+/// Leaves the thread to others for a moment.
+net::awaitable<void> let_others_in() {
+  co_await net::post(co_await net::this_coro::executor, net::use_awaitable);
+}
+
+}  // namespace
+
+struct Retention::Impl {
+  explicit Impl(RetentionParts p) : parts(std::move(p)) {}
+
+  /// What is removed at once.
+  struct Round {
+    Removal removal;
+    std::map<Sequence, JournalEvent> archive;
+    std::size_t archive_bytes = 0;
+
+    [[nodiscard]] bool full() const {
+      return removal.events.size() >= kEventsInRound || archive_bytes >= kArchiveBytesInRound;
+    }
+  };
+
+  RetentionParts parts;
+  std::string by;
+  std::string reason;
+  Compacted done;
+  Round round;
+  bool under_way = false;
+  Status status;
+  JournalSize known_size;
+  std::optional<Monotonic> size_known_at;
+  std::set<std::string> without_progress;  ///< ended runs, by id
+  std::set<std::string> without_details;
+
+  [[nodiscard]] Ticks ago(std::chrono::hours age) const {
+    return Ticks(parts.clock.now().value() -
+                 std::chrono::duration_cast<std::chrono::seconds>(age).count() * kTicksPerSecond);
+  }
+
+  enum class Keep : std::uint8_t { kNothing, kArchive };
+
+  void take(const JournalEvent& event, Keep keep, std::int64_t& count) {
+    round.removal.events.push_back(named(event));
+    ++count;
+    if (keep == Keep::kArchive) {
+      round.archive_bytes += event.data.size();
+      round.archive.emplace(event.sequence, event);
+    }
+  }
+
+  /// All events of a stream, in pages. Takes them as they are when it began.
+  Result<std::vector<JournalEvent>> page_of(const std::string& stream, Revision after) {
+    return parts.journal.read(stream, after, kEventsInPage);
+  }
+
+  net::awaitable<Result<void>> take_stream(std::string stream, Keep keep, std::int64_t* count) {
+    Revision at(0);
+    for (;;) {
+      VERGER_CO_TRY(const auto page, page_of(stream, at));
+      if (page.empty()) {
+        break;
+      }
+      for (const auto& event : page) {
+        const bool is_progress = event.type == events::kStepProgress;
+        take(event, is_progress ? Keep::kNothing : keep, *count);
+      }
+      at = page.back().revision;
+      co_await let_others_in();
+    }
+    round.removal.streams.push_back(stream);
+    co_return co_await remove_if_full();
+  }
+
+  net::awaitable<Result<void>> remove_if_full() {
+    if (!round.full()) {
+      co_return Result<void>{};
+    }
+    co_return co_await remove_round();
+  }
+
+  // --- what is to go
+
+  /// Of runs: progress of which there is newer, and waits of ended ones.
+  net::awaitable<Result<void>> progress() {
+    const auto limit = ago(parts.rules.progress);
+    for (const auto& run : parts.runs.runs("")) {
+      const bool ended = has_ended(run->status);
+      if (without_progress.contains(run->id)) {
+        continue;
+      }
+      VERGER_CO_CHECK(co_await progress_of("run/" + run->id, ended, limit));
+      if (ended && run->ended_at && *run->ended_at < limit) {
+        without_progress.insert(run->id);
+      }
+    }
+    co_return Result<void>{};
+  }
+
+  net::awaitable<Result<void>> progress_of(std::string stream, bool ended, Ticks limit) {
+    std::map<std::string, JournalEvent> told;     ///< the newest progress of each step
+    std::map<std::string, JournalEvent> waiting;  ///< the newest, where nothing else came since
+    Revision at(0);
+    for (;;) {
+      VERGER_CO_TRY(const auto page, page_of(stream, at));
+      if (page.empty()) {
+        break;
+      }
+      for (const auto& event : page) {
+        if (event.type == events::kRunStarted) {
+          continue;
+        }
+        const bool is_progress = event.type == events::kStepProgress;
+        const auto data = json::parse(event.data, nullptr, false);
+        if (!data.is_object()) {
+          continue;
+        }
+        const auto step = step_told_of(data);
+        auto& newest = is_progress ? told : waiting;
+        if (const auto older = newest.find(step);
+            older != newest.end() && (is_progress || event.type == events::kStepWaiting) &&
+            older->second.at < limit) {
+          take(older->second, Keep::kNothing, done.progress);
+        }
+        if (is_progress) {
+          told.erase(step);
+          if (is_plain_progress(data)) {
+            told.emplace(step, event);
+          }
+        }
+        waiting.erase(step);
+        if (ended && event.type == events::kStepWaiting) {
+          waiting.emplace(step, event);
+        }
+      }
+      at = page.back().revision;
+      VERGER_CO_CHECK(co_await remove_if_full());
+      co_await let_others_in();
+    }
+    co_return Result<void>{};
+  }
+
+  /// Of ended runs: all between the first event, which has the plan, and the last, for which the
+  /// journal has a snapshot with the state.
+  net::awaitable<Result<void>> run_details() {
+    const auto limit = ago(parts.rules.run_details);
+    for (const auto& run : parts.runs.runs("")) {
+      if (!has_ended(run->status) || !run->ended_at || *run->ended_at >= limit ||
+          without_details.contains(run->id)) {
+        continue;
+      }
+      const auto state = parts.runs.find_run(run->id);
+      if (!state) {
+        parts.log.warning("an ended run is not compacted: it cannot be read",
+                          {{"run", run->id}, {"reason", state.error().message}});
+        continue;
+      }
+      // Of the present format, whoever kept the last one.
+      VERGER_CO_CHECK(parts.journal.save_snapshot(snapshot_of(**state), parts.epoch));
+      const auto last = (*state)->revision;
+      Revision at(1);
+      for (bool more = true; more;) {
+        VERGER_CO_TRY(const auto page, page_of("run/" + run->id, at));
+        more = !page.empty() && page.back().revision < last;
+        for (const auto& event : page) {
+          if (event.revision < last) {
+            take(event, event.type == events::kStepProgress ? Keep::kNothing : Keep::kArchive,
+                 done.run_details);
+          }
+          at = event.revision;
+        }
+        VERGER_CO_CHECK(co_await remove_if_full());
+        co_await let_others_in();
+      }
+      without_details.insert(run->id);
+    }
+    co_return Result<void>{};
+  }
+
+  net::awaitable<Result<void>> runs() {
+    const auto limit = ago(parts.rules.runs);
+    std::map<std::string, std::size_t> newer;  ///< ended ones, by cluster
+    for (const auto& run : parts.runs.runs("")) {
+      if (!has_ended(run->status)) {
+        continue;
+      }
+      const auto count = newer[run->cluster]++;
+      const bool old = run->ended_at && *run->ended_at < limit;
+      if (count < parts.rules.runs_kept || (!old && count < parts.rules.runs_of_cluster)) {
+        continue;
+      }
+      parts.runs.forget_run(run->id);
+      VERGER_CO_CHECK(co_await take_stream("run/" + run->id, Keep::kArchive, &done.runs));
+    }
+    co_return Result<void>{};
+  }
+
+  net::awaitable<Result<void>> plans() {
+    const auto limit = ago(parts.rules.plans);
+    for (const auto& plan : parts.runs.plans("")) {
+      if (plan.made_at < limit) {
+        parts.runs.forget_plan(plan.hash);
+        VERGER_CO_CHECK(co_await take_stream("plan/" + plan.hash, Keep::kArchive, &done.plans));
+      }
+    }
+    co_return Result<void>{};
+  }
+
+  /// What is older than the newest due time that is settled.
+  net::awaitable<Result<void>> schedules() {
+    const auto limit = ago(parts.rules.plans);
+    VERGER_CO_TRY(const auto streams, parts.journal.streams("schedule/"));
+    for (const auto& stream : streams) {
+      std::vector<JournalEvent> older;
+      Revision at(0);
+      for (;;) {
+        VERGER_CO_TRY(const auto page, page_of(stream, at));
+        if (page.empty()) {
+          break;
+        }
+        for (const auto& event : page) {
+          if (event.type == events::kScheduleSettled) {
+            for (const auto& each : older) {
+              take(each, Keep::kArchive, done.schedules);
+            }
+            older.clear();
+          }
+          if (event.at < limit) {
+            older.push_back(event);
+          }
+        }
+        at = page.back().revision;
+        co_await let_others_in();
+      }
+      VERGER_CO_CHECK(co_await remove_if_full());
+    }
+    co_return Result<void>{};
+  }
+
+  net::awaitable<Result<void>> answers() {
+    const auto limit = ago(parts.rules.answers);
+    VERGER_CO_TRY(const auto streams, parts.journal.streams(kAnswerStreams));
+    std::size_t looked_at = 0;
+    for (const auto& stream : streams) {
+      VERGER_CO_TRY(const auto first, parts.journal.read(stream, Revision(0), 1));
+      if (!first.empty() && first.front().at < limit) {
+        VERGER_CO_CHECK(co_await take_stream(stream, Keep::kNothing, &done.answers));
+      }
+      if (++looked_at % 100 == 0) {
+        co_await let_others_in();
+      }
+    }
+    co_return Result<void>{};
+  }
+
+  net::awaitable<Result<void>> audit() {
+    const auto limit = ago(parts.rules.audit);
+    VERGER_CO_TRY(const auto newest, parts.journal.revision(kAuditStream));
+    Revision at(0);
+    for (bool more = true; more;) {
+      VERGER_CO_TRY(const auto page, page_of(std::string(kAuditStream), at));
+      more = !page.empty();
+      for (const auto& event : page) {
+        at = event.revision;
+        if (event.at >= limit || event.revision == newest) {
+          more = false;
+          break;
+        }
+        take(event, Keep::kArchive, done.audit);
+      }
+      VERGER_CO_CHECK(co_await remove_if_full());
+      co_await let_others_in();
+    }
+    co_return Result<void>{};
+  }
+
+  /// Records of removals whose ranges have grown together are joined, so that they do not grow
+  /// without end themselves.
+  net::awaitable<Result<void>> records() {
+    const auto limit = ago(kRecordAge);
+    std::vector<JournalEvent> old;
+    Revision at(0);
+    for (;;) {
+      VERGER_CO_TRY(const auto page, page_of(std::string(kJournalStream), at));
+      if (page.empty()) {
+        break;
+      }
+      for (const auto& event : page) {
+        if (event.type == events::kEventsRemoved && event.at < limit) {
+          old.push_back(event);
+        }
+      }
+      at = page.back().revision;
+      co_await let_others_in();
+    }
+    if (old.size() <= kRecordsKept) {
+      co_return Result<void>{};
+    }
+    std::vector<std::pair<Sequence, Sequence>> recorded;
+    for (const auto& event : old) {
+      const auto found = recorded_ranges(event.data);
+      recorded.insert(recorded.end(), found.begin(), found.end());
+    }
+    recorded = joined(std::move(recorded));
+    // What lies in one range by now is recorded as that one.
+    VERGER_CO_TRY(const auto gone, parts.journal.removed());
+    std::vector<std::pair<Sequence, Sequence>> ranges;
+    for (const auto& each : recorded) {
+      const auto found = std::ranges::lower_bound(gone, each.second, {}, &RemovedRange::last);
+      if (found != gone.end() && found->first <= each.first) {
+        ranges.emplace_back(found->first, found->last);
+      } else {
+        ranges.push_back(each);
+      }
+    }
+    ranges = joined(std::move(ranges));
+    for (std::size_t begin = 0; begin < ranges.size(); begin += kRangesInRecord) {
+      const auto end = std::min(ranges.size(), begin + kRangesInRecord);
+      VERGER_CO_CHECK(record({{"events", 0},
+                              {"joined", old.size()},
+                              {"ranges", ranges_of({ranges.begin() + static_cast<long>(begin),
+                                                    ranges.begin() + static_cast<long>(end)})}}));
+    }
+    for (const auto& event : old) {
+      take(event, Keep::kArchive, done.records);
+    }
+    co_return Result<void>{};
+  }
+
+  // --- how it goes
+
+  Result<void> record(json data) {
+    data["by"] = by;
+    data["reason"] = reason;
+    VERGER_TRY(const auto written,
+               parts.journal.append(kJournalStream, kAnyRevision,
+                                    {NewEvent{std::string(events::kEventsRemoved), data.dump()}},
+                                    parts.epoch));
+    return {};
+  }
+
+  /// The archive, then the record, then the removal: a crash in between leaves what is to go.
+  net::awaitable<Result<void>> remove_round() {
+    auto work = std::exchange(round, {});
+    if (work.removal.events.empty()) {
+      co_return Result<void>{};
+    }
+    std::ranges::sort(work.removal.events, {}, &Removal::Event::sequence);
+    std::vector<std::pair<Sequence, Sequence>> ranges;
+    for (const auto& event : work.removal.events) {
+      ranges.emplace_back(event.sequence, event.sequence);
+    }
+    json about{{"events", work.removal.events.size()}, {"ranges", ranges_of(joined(ranges))}};
+    if (!work.archive.empty()) {
+      VERGER_CO_TRY(const auto text, archive_text(work));
+      const auto name =
+          fmt::format("journal-{:012}-{:012}.jsonl", work.archive.begin()->first.value(),
+                      work.archive.rbegin()->first.value());
+      VERGER_CO_CHECK(make_directories_durably(parts.files, parts.archive));
+      VERGER_CO_CHECK(write_file_durably(parts.files, parts.archive / name, as_bytes(text)));
+      about["archive"] = name;
+      about["archive_sha256"] = to_hex(sha256(as_bytes(text)));
+      done.archived.push_back(name);
+    }
+    VERGER_CO_CHECK(record(std::move(about)));
+    VERGER_CO_CHECK(parts.journal.remove(work.removal, parts.epoch));
+    status.removed += static_cast<std::int64_t>(work.removal.events.size());
+    co_await let_others_in();
+    co_return Result<void>{};
+  }
+
+  /// A line for each event, with what its hash is made of.
+  Result<std::string> archive_text(const Round& work) {
+    VERGER_TRY(const auto gone, parts.journal.removed());
+    std::map<Sequence, std::string> hashes;
+    for (const auto& event : work.removal.events) {
+      hashes[event.sequence] = event.hash;
+    }
+    for (const auto& range : gone) {
+      hashes[range.last] = range.hash;
+    }
+    std::string out;
+    for (const auto& [sequence, event] : work.archive) {
+      const Sequence before(sequence.value() - 1);
+      auto hash = hashes.find(before);
+      if (hash == hashes.end() && before.value() > 0) {
+        VERGER_TRY(const auto found, parts.journal.read_all(Sequence(before.value() - 1), 1));
+        hash = hashes
+                   .emplace(before, found.empty() || found.front().sequence != before
+                                        ? std::string()
+                                        : found.front().hash)
+                   .first;
+      }
+      const json line{{"sequence", sequence.value()},
+                      {"stream", event.stream},
+                      {"revision", event.revision.value()},
+                      {"type", event.type},
+                      {"data", event.data},
+                      {"time", format_ticks(event.at)},
+                      {"at", event.at.value()},
+                      {"epoch", event.epoch.value()},
+                      {"hash", event.hash},
+                      {"hash_before", hash == hashes.end() ? std::string() : hash->second}};
+      out += line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    }
+    return out;
+  }
+
+  net::awaitable<Result<void>> all() {
+    // After each all that it took is gone: none is to take an event that another has taken.
+    for (const auto part : {&Impl::answers, &Impl::progress, &Impl::runs, &Impl::run_details,
+                            &Impl::plans, &Impl::schedules, &Impl::audit, &Impl::records}) {
+      VERGER_CO_CHECK(co_await (this->*part)());
+      VERGER_CO_CHECK(co_await remove_round());
+    }
+    co_return parts.journal.reclaim();
+  }
+
+  static net::awaitable<Result<Compacted>> compact(std::shared_ptr<Impl> self, std::string by,
+                                                   std::string reason) {
+    if (self->under_way) {
+      co_return Error{Errc::kConflict, "a compaction of the journal is under way; ask again later"};
+    }
+    struct UnderWay {
+      bool& flag;
+      explicit UnderWay(bool& it) : flag(it) { flag = true; }
+      ~UnderWay() { flag = false; }
+    } const under_way(self->under_way);
+    self->by = std::move(by);
+    self->reason = std::move(reason);
+    self->done = {};
+    self->round = {};
+    VERGER_CO_TRY(self->done.before, self->parts.journal.size());
+    VERGER_CO_CHECK(co_await self->all());
+    VERGER_CO_TRY(self->done.after, self->parts.journal.size());
+    self->known_size = self->done.after;
+    self->size_known_at = self->parts.clock.monotonic();
+    self->status.ended = self->parts.clock.now();
+    co_return self->done;
+  }
+};
+
+Retention::Retention(RetentionParts parts) : impl_(std::make_shared<Impl>(std::move(parts))) {}
+Retention::~Retention() = default;
+
+net::awaitable<Result<Compacted>> Retention::compact(std::string by, std::string reason) {
+  return Impl::compact(impl_, std::move(by), std::move(reason));
+}
+
+Retention::Status Retention::status() const { return impl_->status; }
+
+Result<JournalSize> Retention::size() {
+  const auto now = impl_->parts.clock.monotonic();
+  if (!impl_->size_known_at || now - *impl_->size_known_at >= kSizeKnownFor) {
+    VERGER_TRY(impl_->known_size, impl_->parts.journal.size());
+    impl_->size_known_at = now;
+  }
+  return impl_->known_size;
+}
+
+}  // namespace verger::controller
