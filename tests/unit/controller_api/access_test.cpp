@@ -271,6 +271,7 @@ TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
   const std::vector<Asked> asked{
       {"listClusters", "/clusters"},
       {"getCluster", "/clusters/prod"},
+      {"updateCluster", "/clusters/prod", {{"labels", {{"tier", "gold"}}}, {"reason", "new"}}},
       {"makePlan",
        "/clusters/prod/plans",
        {{"operation", "scavenge"}, {"policy", "nightly"}, {"parameters", {{"threads", 2}}}}},
