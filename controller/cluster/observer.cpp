@@ -171,6 +171,8 @@ net::awaitable<void> ask_for_facts(SharedRaw into, std::shared_ptr<Peers> peers,
             : fmt::format("its agent gets no answer of the node: {}", facts->node_problem);
   }
   raw.database_id = facts->database_id;
+  raw.database_directory = facts->database_directory;
+  raw.index_directory = facts->index_directory;
   if (facts->running) {
     // Until it has its point, a scavenge that runs is in no phase.
     const bool in_phase = !facts->running->phase.empty() && facts->running->phase != "Idle";
@@ -216,6 +218,8 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
     raw.node.agent_work = std::move(agent.node.agent_work);
     raw.node.stopped = agent.node.stopped && !raw.node.answered;
     raw.database_id = std::move(agent.database_id);
+    raw.database_directory = std::move(agent.database_directory);
+    raw.index_directory = std::move(agent.index_directory);
     if (agent.node.clock) {
       raw.node.clock = agent.node.clock;  // told at once, where gossip's may be older
     }

@@ -20,6 +20,12 @@ std::string to_text(const AgentFacts& facts) {
   if (!facts.warning.empty()) {
     out.member("warning", facts.warning);
   }
+  if (!facts.database_directory.path.empty()) {
+    out.member("databaseDirectory", facts.database_directory.path)
+        .member("databaseIdentity", facts.database_directory.identity)
+        .member("indexDirectory", facts.index_directory.path)
+        .member("indexIdentity", facts.index_directory.identity);
+  }
   return out.members_of(facts.more_json).end_object().take();
 }
 
@@ -31,6 +37,10 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   fields.read("serviceControl", out.service_control);
   fields.read("offlineProblem", out.offline_problem);
   fields.read("warning", out.warning);
+  fields.read("databaseDirectory", out.database_directory.path);
+  fields.read("databaseIdentity", out.database_directory.identity);
+  fields.read("indexDirectory", out.index_directory.path);
+  fields.read("indexIdentity", out.index_directory.identity);
   VERGER_CHECK(fields.result());
   return out;
 }

@@ -10,11 +10,22 @@
 
 namespace verger::api {
 
+/// A directory that an agent looks at.
+struct DirectoryFacts {
+  std::string path{};
+  /// The same for all paths that lead to it, and different for all other directories of the
+  /// machine; empty: not known.
+  std::string identity{};
+};
+
 /// The facts of an agent: its node's, and what it can do itself.
 struct AgentFacts : NodeFacts {
   bool service_control = false;  ///< it can stop and start its server
   /// Why it must not scavenge the stopped server's files all the same; empty: it may.
   std::string offline_problem{};
+  /// Of a server in another process: what the agent looks at. No two agents may look at one.
+  DirectoryFacts database_directory{};
+  DirectoryFacts index_directory{};
   /// What a person should mend, although nothing fails by it.
   std::string warning{};
   /// JSON of an object whose members are sent, too: for people, no program of ours reads them.

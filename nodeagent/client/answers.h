@@ -51,6 +51,12 @@ struct Stats {
   std::int64_t process_id = 0;
   std::int64_t disk_free_bytes = -1;  ///< of the fullest drive that is listed
 };
+/// Of GET /info/options, what an agent's own configuration has to agree with. As the node was given
+/// them: a path may be relative to the server's working directory, or inside of its container.
+struct NodeSettings {
+  std::string database;
+  std::string index;  ///< empty: "index" in `database`
+};
 enum class AutoScavengeState : std::uint8_t {
   kNotInstalled,
   kNotEnabled,
@@ -111,6 +117,7 @@ Outcome<Login> parse_answer_login(const http::Response& response);
 Outcome<std::vector<api::ScavengeEvent>> parse_answer_scavenges(const http::Response& response);
 Outcome<StatusLines> parse_answer_metrics(const http::Response& response);
 Outcome<Stats> parse_answer_stats(const http::Response& response);
+Outcome<NodeSettings> parse_answer_settings(const http::Response& response);
 Outcome<AutoScavenge> parse_answer_auto_scavenge(const http::Response& response);
 Outcome<Nothing> parse_answer_auto_scavenge_change(const http::Response& response);
 Outcome<Appended> parse_answer_append(const http::Response& response);

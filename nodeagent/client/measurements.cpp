@@ -149,4 +149,31 @@ Outcome<Stats> parse_answer_stats(const http::Response& response) {
   return done(std::move(stats));
 }
 
+Outcome<NodeSettings> parse_answer_settings(const http::Response& response) {
+  if (response.status != 200) {
+    return common_failure(response).as<NodeSettings>();
+  }
+  const auto value = api::parse_json(response.body, "options");
+  if (!value.has_value()) {
+    return unknown<NodeSettings>("unexpected_answer", value.error().message);
+  }
+  NodeSettings out;
+  const auto text_of = [&](std::string_view name) {
+    for (const auto& option : *value) {
+      const auto* given = at(option, {"name"});
+      const auto* text = at(option, {"value"});
+      if (given != nullptr && *given == name && text != nullptr && text->is_string()) {
+        return text->get<std::string>();
+      }
+    }
+    return std::string();
+  };
+  out.database = text_of("Db");
+  out.index = text_of("Index");
+  if (out.database.empty()) {
+    return unknown<NodeSettings>("unexpected_answer", "options: Db is missing");
+  }
+  return done(std::move(out));
+}
+
 }  // namespace verger::client

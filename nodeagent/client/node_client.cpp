@@ -161,6 +161,11 @@ net::awaitable<Outcome<Stats>> NodeClient::stats() const {
   return call<Stats>(client_, node_, request("GET", "/stats"), deadline_, &parse_answer_stats);
 }
 
+net::awaitable<Outcome<NodeSettings>> NodeClient::settings() const {
+  return call<NodeSettings>(client_, node_, request("GET", "/info/options"), deadline_,
+                            &parse_answer_settings);
+}
+
 net::awaitable<Outcome<StartedScavenge>> NodeClient::start_scavenge(
     ScavengeParameters parameters) const {
   auto target = scavenge_target(parameters, dialect_);

@@ -70,6 +70,8 @@ class NodeClient {
   net::awaitable<Outcome<Login>> login() const;
   net::awaitable<Outcome<StatusLines>> metrics() const;
   net::awaitable<Outcome<Stats>> stats() const;
+  /// For users in $ops or $admins.
+  net::awaitable<Outcome<NodeSettings>> settings() const;
 
   net::awaitable<Outcome<StartedScavenge>> start_scavenge(ScavengeParameters parameters) const;
   net::awaitable<Outcome<api::CurrentScavenge>> current_scavenge() const;

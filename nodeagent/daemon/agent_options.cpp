@@ -320,6 +320,13 @@ void OptionParser::declare_agent() {
                 "Between two looks of the agent at its node",
                 {.group = "Agent", .prefix = kAgent, .unit = "ms"});
   settings_.add("node", o.node_url, "Role agent: URL of the node beside it", agent);
+  settings_.add("server-db", o.server_database,
+                "Role agent: the path that the server itself has for --db, where it runs in a "
+                "container (default: the same)",
+                agent);
+  settings_.add("server-index", o.server_index,
+                "Role agent: the path that the server itself has for --index (default: the same)",
+                agent);
   settings_.add("credentials-file", o.credentials_file,
                 "Role agent: file with the node's user on its first line and the password on its "
                 "second",

@@ -44,6 +44,10 @@ struct ProgramOptions {
 
   std::string state_directory;  ///< of the agent's journal
   std::string node_url;         ///< role agent: the node beside it
+  /// Role agent: the server's own paths of its directories, where it sees other ones than the agent
+  /// (in a container); empty: the same.
+  std::string server_database;
+  std::string server_index;
   /// Role agent: two lines, user and password of the node beside it. Empty: none are sent.
   std::string credentials_file;
   external::ServiceOptions service;  ///< role agent: how its server is started and stopped

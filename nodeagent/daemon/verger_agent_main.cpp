@@ -142,6 +142,8 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
   program.external = std::make_unique<external::ExternalNode>(
       external::ExternalOptions{
           .place = {.database = options.node.database, .index = options.node.index},
+          .server_database = options.server_database,
+          .server_index = options.server_index,
           .node = endpoint,
           .credentials = program.credentials ? program.credentials->current() : nullptr,
           .certificate_file = options.node_tls.certificate,

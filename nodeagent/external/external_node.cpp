@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/log/writer_position.h"
 #include "nodeagent/api/json_text.h"
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/scavenge_count.h"
@@ -22,6 +23,32 @@ constexpr std::uint64_t kProgressLimit = 64ULL * 1024 * 1024;
 constexpr int kRestPerLook = 20;
 constexpr std::chrono::milliseconds kLeastRest{1000};
 constexpr std::chrono::milliseconds kCertificateInterval{10'000};
+
+/// Without a proof, or with one of the contrary, it is looked again after so long: each look is two
+/// lines in the server's log.
+constexpr std::chrono::seconds kUntilNextProof{30};
+
+/// Reads what only a thread that may block should: links of /proc, and a checkpoint.
+class DirectoryLook final : public Job {
+ public:
+  using Prove =
+      std::function<Result<void>(const ConfiguredDirectories&, const NodeDirectories& told)>;
+  DirectoryLook(FileSystem& files, ConfiguredDirectories ours, NodeDirectories told, Prove prove)
+      : files_(files), ours_(std::move(ours)), told_(std::move(told)), prove_(std::move(prove)) {}
+  Result<StepOutcome> step(Budget /*budget*/) override {
+    VERGER_CHECK(prove_ ? prove_(ours_, told_) : external::prove_directories(ours_, told_));
+    VERGER_TRY(position_, log::writer_position(files_, ours_.place.database));
+    return StepOutcome{.kind = StepOutcome::Kind::kDone};
+  }
+  [[nodiscard]] LogPosition position() const { return position_; }
+
+ private:
+  FileSystem& files_;
+  ConfiguredDirectories ours_;
+  NodeDirectories told_;
+  Prove prove_;
+  LogPosition position_{0};
+};
 
 json to_json(const http::CertificateInfo& certificate) {
   return {{"subject", certificate.subject},   {"issuer", certificate.issuer},
@@ -44,6 +71,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
 
   // --- NodeInspection
   net::awaitable<Result<void>> refresh() override { return look_at_files(shared_from_this()); }
+  net::awaitable<Result<void>> prove_directories() override { return prove(shared_from_this()); }
   std::string instance_id() const override { return self ? self->instance_id : std::string(); }
   api::NodeState state() const override { return self ? self->state : api::NodeState::kUnknown; }
   node::NodePositions positions() const override {
@@ -57,8 +85,13 @@ class ExternalNode::Impl final : public node::NodeInspection,
     }
     return out;
   }
-  std::string database_id() const override { return log_facts.database_id; }
+  std::string database_id() const override {
+    return proof ? log_facts.database_id : std::string();
+  }
   node::ChunkInventory chunks() const override {
+    if (!proof) {
+      return {.problem = proof.error().message};
+    }
     auto out = inventory;
     out.chunk_size = log_facts.chunk_size;
     out.problem = chunks_problem;
@@ -67,6 +100,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   const Path& database_directory() const override { return options.place.database; }
   const Path& index_directory() const override { return index; }
   Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
+    VERGER_CHECK(proof);
     if (!log_problem.empty()) {
       return Error{Errc::kUnavailable, log_problem};
     }
@@ -77,10 +111,10 @@ class ExternalNode::Impl final : public node::NodeInspection,
     return points;
   }
   std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override {
-    return progress.unfinished;
+    return proof ? progress.unfinished : std::nullopt;
   }
   std::optional<api::ScavengePoint> last_finished_point() const override {
-    return progress.finished;
+    return proof ? progress.finished : std::nullopt;
   }
   std::optional<api::RunningScavenge> running_scavenge() const override { return running; }
   [[nodiscard]] DatabaseReading reading(Log& log) const {
@@ -88,6 +122,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   }
   Result<std::shared_ptr<node::DigestWork>> make_digest_job(
       std::int64_t point_number) const override {
+    VERGER_CHECK(proof);
     return std::make_shared<DigestOfFiles>(reading(env.log), point_number);
   }
 
@@ -97,6 +132,9 @@ class ExternalNode::Impl final : public node::NodeInspection,
   static net::awaitable<void> watch_files(std::shared_ptr<Impl> self);
   static net::awaitable<Result<void>> look_at_files(std::shared_ptr<Impl> self);
   static net::awaitable<void> watch_certificates(std::shared_ptr<Impl> self);
+  static net::awaitable<Result<void>> prove(std::shared_ptr<Impl> self);
+  net::awaitable<Result<api::GossipMember>> ask_for_own_entry();
+  net::awaitable<Result<void>> compare_directories();
   net::awaitable<void> look_at_routes();
   net::awaitable<void> look_at_scavenge();
   /// A scavenge goes through the chunks before the one that its point ended; 0: not known.
@@ -117,6 +155,10 @@ class ExternalNode::Impl final : public node::NodeInspection,
   std::string version;
   std::string problem = "not asked yet";
   std::string powerless;  ///< why it answers, but does not let the agent operate it
+  /// That the directories are the node's; an error: why nothing of them is told.
+  Result<void> proof = Error{Errc::kUnavailable, "not proved yet"};
+  Monotonic next_proof{};
+  PositionWatch position_watch;
   std::optional<api::RunningScavenge> running;
   ScavengeCount count;
   node::ChunkInventory inventory;
@@ -131,10 +173,24 @@ class ExternalNode::Impl final : public node::NodeInspection,
   http::TaskGroup tasks;
 };
 
+/// What the node says of itself, as of now.
+net::awaitable<Result<api::GossipMember>> ExternalNode::Impl::ask_for_own_entry() {
+  VERGER_CO_TRY(const auto gossip, client::to_result(co_await client.gossip()));
+  VERGER_CO_TRY(auto own, client::to_result(client::own_entry(gossip, options.node)));
+  if (gossip.members.size() == 1 && client.dialect().stale_single_gossip) {
+    // A single node's gossip shows the positions of its last change of state.
+    if (const auto stats = client::to_result(co_await client.stats());
+        stats && stats->checksum > own.writer_checkpoint) {
+      own.writer_checkpoint = stats->checksum;
+      own.chaser_checkpoint = stats->checksum;
+      own.last_commit_position = stats->checksum;
+    }
+  }
+  co_return own;
+}
+
 net::awaitable<void> ExternalNode::Impl::look_at_routes() {
-  auto gossip = client::to_result(co_await client.gossip());
-  auto own = gossip ? client::to_result(client::own_entry(*gossip, options.node))
-                    : Result<api::GossipMember>(gossip.error());
+  auto own = co_await ask_for_own_entry();
   if (!own) {
     if (problem.empty()) {
       env.log.warning("the server does not answer",
@@ -146,7 +202,8 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
     running.reset();
     co_return;
   }
-  if (!self || self->instance_id != own->instance_id) {
+  const bool is_new = !self || self->instance_id != own->instance_id;
+  if (is_new) {
     // What its files told while another process had them is of no use any more.
     static_cast<void>(co_await look_at_files(shared_from_this()));
     env.log.info("the server answers", {{"node", options.node.url()},
@@ -157,19 +214,57 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
     if (const auto dialect = client::NodeDialect::of_text(version)) {
       client.set_dialect(*dialect);
     }
+    position_watch.reset();
+  }
+  if (is_new || (!proof && env.clock.monotonic() >= next_proof)) {
+    static_cast<void>(co_await prove(shared_from_this()));
   }
   problem.clear();
   self = *std::move(own);
-  if (gossip->members.size() == 1 && client.dialect().stale_single_gossip) {
-    // A single node's gossip shows the positions of its last change of state.
-    if (const auto stats = client::to_result(co_await client.stats());
-        stats && stats->checksum > self->writer_checkpoint) {
-      self->writer_checkpoint = stats->checksum;
-      self->chaser_checkpoint = stats->checksum;
-      self->last_commit_position = stats->checksum;
+  co_await look_at_scavenge();
+}
+
+net::awaitable<Result<void>> ExternalNode::Impl::prove(std::shared_ptr<Impl> self) {
+  auto found = co_await self->compare_directories();
+  if (!found && (self->proof || self->proof.error().message != found.error().message)) {
+    self->env.log.error("the agent's directories are not proved to be its node's",
+                        {{"node", self->options.node.url()}, {"reason", found.error().message}});
+  } else if (found && !self->proof) {
+    self->env.log.info("the agent's directories are its node's",
+                       {{"db", self->options.place.database.string()},
+                        {"index", self->index.string()}});
+  }
+  self->proof = found;
+  self->next_proof = self->env.clock.monotonic() + kUntilNextProof;
+  co_return found;
+}
+
+net::awaitable<Result<void>> ExternalNode::Impl::compare_directories() {
+  NodeDirectories told;
+  const auto settings = client::to_result(co_await client.settings());
+  if (settings) {
+    told.database = settings->database;
+    told.index = settings->index;
+  } else {
+    told.not_told = settings.error().message;
+  }
+  if (const auto stats = client::to_result(co_await client.stats())) {
+    told.process = stats->process_id;
+  }
+  const ConfiguredDirectories ours{.place = options.place,
+                                   .server_database = options.server_database,
+                                   .server_index = options.server_index};
+  for (int attempt = 0;; ++attempt) {
+    VERGER_CO_TRY(const auto before, co_await ask_for_own_entry());
+    const auto look = std::make_shared<DirectoryLook>(env.files, ours, told, env.prove);
+    VERGER_CO_CHECK(co_await env.jobs.run(look, std::make_shared<node::StopFlag>()));
+    auto moves = position_watch.compare(options.place.database, before.writer_checkpoint,
+                                        look->position().value(), env.clock.monotonic());
+    // A node that is being started again may have cut its log in between.
+    if (moves || attempt > 0) {
+      co_return moves;
     }
   }
-  co_await look_at_scavenge();
 }
 
 net::awaitable<void> ExternalNode::Impl::look_at_scavenge() {
@@ -313,6 +408,10 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
   if (const auto& why = impl.self ? impl.powerless : impl.problem; !why.empty()) {
     facts.node_problem = why;
   }
+  facts.database_directory = {.path = impl.options.place.database.string(),
+                              .identity = directory_identity(impl.options.place.database)};
+  facts.index_directory = {.path = impl.index.string(),
+                           .identity = directory_identity(impl.index)};
   std::vector<std::string> problems{impl.log_problem, impl.chunks_problem};
   // A large state database cannot be read while a scavenge writes to it: that is not damage.
   if (impl.progress_problem.code == Errc::kUnavailable) {
@@ -323,7 +422,9 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
   std::erase(problems, std::string());
   const auto repeated = std::ranges::unique(problems);
   problems.erase(repeated.begin(), repeated.end());
-  if (!problems.empty()) {
+  if (impl.self && !impl.proof) {
+    facts.files_problem = impl.proof.error().message;
+  } else if (!problems.empty()) {
     facts.files_problem = fmt::format("{}", fmt::join(problems, "; "));
   }
   auto certificates = json::object();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/client/node_client.h"
 #include "nodeagent/external/database_look.h"
+#include "nodeagent/external/directory_proof.h"
 #include "nodeagent/http/timers.h"
 #include "nodeagent/http/tls.h"
 #include "nodeagent/node/inspection.h"
@@ -18,6 +20,9 @@ namespace verger::external {
 
 struct ExternalOptions {
   DatabasePlace place;
+  /// The server's own paths of these directories (ConfiguredDirectories); empty: the same.
+  std::string server_database{};
+  std::string server_index{};
   http::Endpoint node;
   client::SharedCredentials credentials;  ///< null: none are sent
   /// The server's own files; empty: not looked at.
@@ -37,6 +42,8 @@ struct ExternalEnvironment {
   http::Client& client;
   node::JobRunner& jobs;
   Log& log;
+  /// Empty: external::prove_directories.
+  std::function<Result<void>(const ConfiguredDirectories&, const NodeDirectories&)> prove{};
 };
 
 /// A warning where a server does not show the certificate that is in its file; empty where it does.
@@ -46,6 +53,9 @@ std::string not_reloaded(const http::CertificateInfo& served, const http::Certif
 /// A server in another process: asked by its routes at intervals, and read from its files, by jobs.
 /// The questions of NodeInspection are answered from what was last seen; refresh() looks at the
 /// files at once. Changes nothing of the server.
+///
+/// Each time another process answers, it is proved that the directories are its own; until that is
+/// done, nothing of them is told. It is proved again before each operation (prove_directories()).
 class ExternalNode {
  public:
   ExternalNode(ExternalOptions options, ExternalEnvironment environment);

@@ -54,6 +54,9 @@ class NodeInspection {
   /// them what became of an operation asks for this first. A node in the same process is always up
   /// to date. Errors: those of reading; then the former answers stay.
   virtual net::awaitable<Result<void>> refresh() { co_return Result<void>(); }
+  /// Proves that what is told here of files is this node's and not another one's; asked before
+  /// anything is done. Errors: kConflict (it is another node's directory), kUnavailable (no proof).
+  virtual net::awaitable<Result<void>> prove_directories() { co_return Result<void>(); }
   virtual std::string instance_id() const = 0;
   virtual api::NodeState state() const = 0;
   virtual NodePositions positions() const = 0;

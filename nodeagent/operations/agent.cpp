@@ -111,6 +111,7 @@ class Agent::Impl {
     if (auto raised = runner_->journal().raise_epoch(permit->controller_epoch); !raised) {
       co_return problem_of(raised.error());
     }
+    runner_->superseded_by(permit->controller_epoch);
     runner_->permits().grant(*permit);
     http::Response response;
     response.status = 204;

@@ -140,6 +140,35 @@ void tell_other_databases(std::vector<Raw>& raws, const std::string& identity) {
   }
 }
 
+/// The directory of `one` that is also one of `other`; nullptr: there is none.
+const api::DirectoryFacts* shared_directory(const Raw& one, const Raw& other) {
+  for (const auto* mine : {&one.database_directory, &one.index_directory}) {
+    for (const auto* theirs : {&other.database_directory, &other.index_directory}) {
+      if (!mine->identity.empty() && mine->identity == theirs->identity) {
+        return mine;
+      }
+    }
+  }
+  return nullptr;
+}
+
+/// Two agents with one directory would both tell of one node's files: one node's scavenge would
+/// count for both. The database id is the same on all nodes, and does not show it.
+void tell_shared_directories(std::vector<Raw>& raws) {
+  for (auto& raw : raws) {
+    for (const auto& other : raws) {
+      const auto* mine = &raw == &other ? nullptr : shared_directory(raw, other);
+      const auto* theirs = mine == nullptr ? nullptr : shared_directory(other, raw);
+      if (mine != nullptr && theirs != nullptr && raw.node.agent) {
+        raw.node.agent->files_problem = fmt::format(
+            "its {} is the same directory as the {} of {}'s agent: each agent needs the Db and "
+            "Index of its own node",
+            mine->path, theirs->path, other.node.name);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void compare(std::vector<Raw>& raws, const ClusterConfig& config,
@@ -156,6 +185,7 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config,
   tell_strangers(raws, names, raws.size() - answered, snapshot);
   tell_unheard_of(raws, answered);
   tell_other_databases(raws, config.identity);
+  tell_shared_directories(raws);
 }
 
 }  // namespace verger::controller::detail

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "controller/cluster/registry.h"
+#include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
 #include "planner/snapshot.h"
 
@@ -16,6 +17,9 @@ struct Raw {
   std::optional<api::Gossip> gossip;
   std::vector<std::string> names;  ///< "host:port" under which others may list it; sorted
   std::string database_id;
+  /// What its agent looks at.
+  api::DirectoryFacts database_directory{};
+  api::DirectoryFacts index_directory{};
 };
 
 /// What the members say of each other: who leads, who is dead, who votes, who is registered under

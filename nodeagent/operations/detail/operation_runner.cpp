@@ -109,6 +109,7 @@ Result<OperationJournal::Accepted> OperationRunner::submit(const api::OperationR
   VERGER_TRY(const auto known, journal_->find(asked.id));
   if (!known) {
     VERGER_CHECK(journal_->raise_epoch(asked.controller_epoch));
+    superseded_by(asked.controller_epoch);
     VERGER_CHECK(permitted_now(asked));
     VERGER_CHECK(check_parameters(*kind->second, asked.parameters_json));
     if (stopping_) {
@@ -168,9 +169,12 @@ void OperationRunner::resume(RunningOperation record) {
 
 net::awaitable<void> OperationRunner::begin(Self self, RunningOperation record) {
   VERGER_FAILPOINT("agent.operation.accepted");
-  const auto hindered = co_await hindrance(self, record);
-  if (self->gone_) {
-    co_return;
+  auto hindered = co_await hindrance(self, record);
+  if (self->gone_ || record->status.state != api::OperationState::kAccepted) {
+    co_return;  // superseded_by() has ended it
+  }
+  if (!hindered) {
+    hindered = self->hindrance_now(*record);
   }
   if (hindered) {
     self->finish(record, api::OperationState::kFailed, hindered->code, hindered->text);
@@ -220,10 +224,40 @@ net::awaitable<std::optional<OperationRunner::Hindrance>> OperationRunner::hindr
   if (!self->gone_ && !looked) {
     co_return Hindrance{std::string(to_string(looked.error().code)), looked.error().message};
   }
-  if (!self->gone_ && self->stopping_) {
-    co_return Hindrance{"not_happened", "the agent was stopped before it acted; nothing was done"};
-  }
   co_return std::nullopt;
+}
+
+std::optional<OperationRunner::Hindrance> OperationRunner::hindrance_now(
+    const OperationRecord& record) const {
+  if (stopping_) {
+    return Hindrance{"not_happened", "the agent was stopped before it acted; nothing was done"};
+  }
+  if (const auto other = in_the_way(record); !other.empty()) {
+    return Hindrance{"gate_closed", fmt::format("operation {} works on the node's files", other)};
+  }
+  const auto as_hindrance = [](const Error& error) {
+    return Hindrance{std::string(to_string(error.code)), error.message + "; nothing was done"};
+  };
+  if (const auto same = check_instance(record.request); !same) {
+    return as_hindrance(same.error());
+  }
+  if (const auto permitted = permitted_now(record.request); !permitted) {
+    return as_hindrance(permitted.error());
+  }
+  return std::nullopt;
+}
+
+void OperationRunner::superseded_by(std::int64_t epoch) {
+  // A copy: what ends is taken out.
+  for (const auto& [id, record] : std::map<std::string, RunningOperation>(running_)) {
+    if (record->status.state == api::OperationState::kAccepted &&
+        record->request.controller_epoch < epoch) {
+      finish(record, api::OperationState::kFailed, std::string(to_string(Errc::kRefused)),
+             fmt::format("a controller with epoch {} took over before the operation of epoch {} "
+                         "acted; nothing was done",
+                         epoch, record->request.controller_epoch));
+    }
+  }
 }
 
 net::awaitable<Result<void>> OperationRunner::act(Self self, RunningOperation record) {
@@ -288,17 +322,23 @@ std::string OperationRunner::in_the_way(const OperationRecord& record) const {
   return {};
 }
 
-net::awaitable<Result<void>> OperationRunner::last_look(RunningOperation record) {
-  const auto& expected = record->request.expected_instance_id;
-  auto* node = environment_.inspection();
+Result<void> OperationRunner::check_instance(const api::OperationRequest& request) const {
+  const auto& expected = request.expected_instance_id;
+  const auto* node = environment_.inspection();
   if (!expected.empty() && node != nullptr && node->instance_id() != expected) {
-    co_return Error{Errc::kConflict,
-                    fmt::format("the node is instance {}, not {}: it was restarted or replaced "
-                                "since the plan looked at it",
-                                node->instance_id(), expected)};
+    return Error{Errc::kConflict,
+                 fmt::format("the node is instance {}, not {}: it was restarted or replaced since "
+                             "the plan looked at it",
+                             node->instance_id(), expected)};
   }
-  if (auto permitted = permitted_now(record->request); !permitted) {
-    co_return permitted.error();
+  return {};
+}
+
+net::awaitable<Result<void>> OperationRunner::last_look(RunningOperation record) {
+  VERGER_CO_CHECK(check_instance(record->request));
+  VERGER_CO_CHECK(permitted_now(record->request));
+  if (auto* node = environment_.inspection(); node != nullptr) {
+    VERGER_CO_CHECK(co_await node->prove_directories());
   }
   co_return co_await kinds_.at(record->request.kind)->look(local_node(), *record);
 }

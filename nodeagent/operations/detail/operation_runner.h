@@ -38,6 +38,9 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   /// kInvalidArgument (kind, parameters), kRefused (no permit, an older controller), kConflict (the
   /// id with other content), kUnavailable (stopping), the journal's.
   Result<OperationJournal::Accepted> submit(const api::OperationRequest& asked);
+  /// A controller with this epoch has registered: what older ones asked for and what has not acted
+  /// yet ends as failed.
+  void superseded_by(std::int64_t epoch);
   /// nullptr: it is not known or has ended.
   [[nodiscard]] RunningOperation find_running(const std::string& id) const;
   /// Asks it to stop. False: it cannot be stopped.
@@ -60,6 +63,9 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
     std::string text;
   };
   static net::awaitable<std::optional<Hindrance>> hindrance(Self self, RunningOperation record);
+  /// The same, of what may have changed while the node was looked at; at once, right before acting.
+  [[nodiscard]] std::optional<Hindrance> hindrance_now(const OperationRecord& record) const;
+  [[nodiscard]] Result<void> check_instance(const api::OperationRequest& request) const;
   static net::awaitable<Result<void>> act(Self self, RunningOperation record);
   /// `stored`: the record on disk is as in memory.
   static net::awaitable<void> watch(Self self, RunningOperation record, bool stored);

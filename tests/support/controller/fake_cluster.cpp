@@ -282,6 +282,8 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node) const {
   out.node_version = node.agent_says_version.empty() ? node.version : node.agent_says_version;
   out.writer_checkpoint = std::int64_t{1} << 40U;
   out.database_id = node.database;
+  out.database_directory = node.database_directory;
+  out.index_directory = node.index_directory;
   out.disk_total_bytes = std::int64_t{1} << 40U;
   out.disk_free_bytes = node.disk_free;
   out.database_bytes = 1'000'000;

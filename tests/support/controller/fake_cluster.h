@@ -83,6 +83,8 @@ struct FakeNode {
   int chunk_lock_held = 0;
   std::string files_problem;  ///< of the agent
   std::string signs_as;       ///< the address in its $scavenges entries; empty: its own
+  api::DirectoryFacts database_directory{};
+  api::DirectoryFacts index_directory{};
   /// Points that its log has; all where not set.
   std::optional<std::size_t> visible_points;
 

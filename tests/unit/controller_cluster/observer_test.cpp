@@ -174,6 +174,27 @@ TEST_F(ObserverTest, NoticesAnotherDatabase) {
   EXPECT_EQ(gate.at(0).node, "n2");
 }
 
+TEST_F(ObserverTest, RefusesTwoAgentsThatLookAtOneDirectory) {
+  cluster_.node("n1").database_directory = {"/srv/n1", "kernel:1:10"};
+  cluster_.node("n1").index_directory = {"/srv/n1/index", "kernel:1:11"};
+  cluster_.node("n2").database_directory = {"/mnt/n3", "kernel:1:30"};
+  cluster_.node("n2").index_directory = {"/mnt/n3/index", "kernel:1:31"};
+  cluster_.node("n3").database_directory = {"/srv/n3", "kernel:1:30"};
+  cluster_.node("n3").index_directory = {"/srv/n3/index", "kernel:1:31"};
+  const auto snapshot = take();
+  EXPECT_EQ(snapshot.find("n1")->agent->files_problem, "");
+  EXPECT_THAT(snapshot.find("n2")->agent->files_problem,
+              HasSubstr("its /mnt/n3 is the same directory as the /srv/n3 of n3's agent"));
+  EXPECT_THAT(snapshot.find("n3")->agent->files_problem, HasSubstr("/mnt/n3 of n2's agent"));
+  const auto gate = planner::evaluate({"agents-answer", 0}, snapshot, "n1");
+  EXPECT_EQ(gate.at(0).verdict, planner::GateVerdict::kClosed);
+  // The index alone, and directories of other machines, which may have the same numbers.
+  cluster_.node("n2").database_directory = {"/srv/n2", "other:1:30"};
+  EXPECT_THAT(take().find("n2")->agent->files_problem, HasSubstr("/mnt/n3/index"));
+  cluster_.node("n2").index_directory = {"/srv/n2/index", "other:1:31"};
+  EXPECT_EQ(take().find("n2")->agent->files_problem, "");
+}
+
 TEST_F(ObserverTest, DoesNotBelieveAnAgentOfAnotherNode) {
   std::swap(config_.nodes[0].agent_url, config_.nodes[1].agent_url);
   const auto snapshot = take();

@@ -68,6 +68,7 @@ class ExternalNodeTest : public ::testing::Test {
     other.instance_id = "00000000-0000-0000-0000-000000000002";
     other.http_ip = "10.0.0.2";
     gossip_ = {.members = {self, other}, .server_ip = "10.0.0.1", .server_port = 2113};
+    write_position(100'000);
     write("/db/chunk-000000.000000", 1000);
     write("/db/chunk-000001.000002", 500);
     write("/db/chunk-000002.000000", 300);
@@ -84,11 +85,22 @@ class ExternalNodeTest : public ::testing::Test {
     EXPECT_TRUE((*file)->write_at(0, Bytes(size)).has_value());
   }
 
+  void write_position(std::int64_t position) {
+    EXPECT_TRUE(host_.disk().make_directories("/db").has_value());
+    auto file = host_.disk().open("/db/writer.chk", OpenMode::kCreate);
+    ASSERT_TRUE(file.has_value()) << file.error().message;
+    Bytes bytes(8);
+    store_le(bytes.data(), position);
+    EXPECT_TRUE((*file)->write_at(0, bytes).has_value());
+  }
+
   http::Response answer(const http::Request& request) {
     http::Response out;
     out.headers.set("Content-Type", "application/json");
     if (request.target.starts_with("/gossip")) {
       out.body = api::to_json(gossip_).dump();
+    } else if (request.target.starts_with("/info/options")) {
+      out.body = json{{{"name", "Db"}, {"value", database_}}}.dump();
     } else if (request.target.starts_with("/info")) {
       out.body = api::to_json(api::NodeInfo{.version = "24.6.0", .state = "follower"}).dump();
     } else if (request.target.starts_with("/admin/scavenge/current") && current_status_ != 200) {
@@ -141,11 +153,29 @@ class ExternalNodeTest : public ::testing::Test {
                                       .timers = host_.timers(),
                                       .client = host_.client(),
                                       .jobs = runner_,
-                                      .log = null_log()});
+                                      .log = null_log(),
+                                      .prove = [this](const ConfiguredDirectories& ours,
+                                                      const NodeDirectories& told) {
+                                        ++proofs_;
+                                        return ours.place.database == told.database
+                                                   ? Result<void>()
+                                                   : Error{Errc::kConflict,
+                                                           ours.place.database.string() +
+                                                               " is not " + told.database};
+                                      }});
     node_->start();
     EXPECT_TRUE(
         world_.run_until([this] { return node_->inspection() != nullptr; }, milliseconds(5'000)));
     return *node_;
+  }
+  Result<void> prove() {
+    std::optional<Result<void>> out;
+    host_.spawn(
+        [](node::NodeInspection* node, std::optional<Result<void>>& into) -> net::awaitable<void> {
+          into = co_await node->prove_directories();
+        }(node_->inspection(), out));
+    EXPECT_TRUE(world_.run_until([&] { return out.has_value(); }, milliseconds(5'000)));
+    return *out;
   }
   Result<void> refresh() {
     std::optional<Result<void>> out;
@@ -169,6 +199,8 @@ class ExternalNodeTest : public ::testing::Test {
   node::InlineJobRunner runner_;
   std::optional<ExternalNode> node_;
   api::Gossip gossip_;
+  std::string database_ = "/db";  ///< as the server tells it
+  int proofs_ = 0;
   bool scavenging_ = false;
   int current_status_ = 200;
   std::int64_t entries_ = 0;
@@ -233,6 +265,40 @@ TEST_F(ExternalNodeTest, AServerThatDoesNotLetItsAgentOperateItIsToldOf) {
   world_.run_for(milliseconds(1'000));
   EXPECT_EQ(node_problem(), "");
   EXPECT_FALSE(seen());
+}
+
+TEST_F(ExternalNodeTest, TellsNothingOfADirectoryThatIsNotItsNodes) {
+  database_ = "/srv/n3";
+  auto& node = start();
+  EXPECT_THAT(files_problem(), HasSubstr("/db is not /srv/n3"));
+  EXPECT_EQ(node.inspection()->chunks().total_bytes, 0);
+  EXPECT_FALSE(node.inspection()->scavenge_points().has_value());
+  EXPECT_FALSE(node.inspection()->make_digest_job(0).has_value());
+  const auto asked = proofs_;
+  world_.run_for(milliseconds(10'000));
+  EXPECT_LE(proofs_, asked + 1) << "not with each look: each is a line in the server's log";
+  database_ = "/db";
+  EXPECT_TRUE(prove().has_value()) << "before each operation it is looked anew";
+  EXPECT_EQ(node.inspection()->chunks().total_bytes, 1800);
+}
+
+TEST_F(ExternalNodeTest, ALogThatDoesNotMoveWithTheNodeIsNotItsOwn) {
+  auto& node = start();
+  EXPECT_EQ(files_problem().find("position"), std::string::npos);
+  gossip_.members[0].writer_checkpoint = 200'000;
+  world_.run_for(milliseconds(1'000));
+  const auto behind = prove();
+  ASSERT_FALSE(behind.has_value());
+  EXPECT_EQ(behind.error().code, Errc::kConflict);
+  EXPECT_THAT(behind.error().message, HasSubstr("100000"));
+  write_position(300'000);
+  world_.run_for(milliseconds(11'000));
+  EXPECT_TRUE(prove().has_value()) << "gossip may be older than the file";
+  EXPECT_EQ(node.inspection()->chunks().total_bytes, 1800);
+  world_.run_for(milliseconds(11'000));
+  const auto ahead = prove();
+  ASSERT_FALSE(ahead.has_value()) << "but not by so much";
+  EXPECT_THAT(ahead.error().message, HasSubstr("300000"));
 }
 
 TEST_F(ExternalNodeTest, CountsALongScavengeWholeAndReadsEachEntryOnce) {

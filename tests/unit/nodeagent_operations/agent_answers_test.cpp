@@ -21,7 +21,12 @@ class AgentAnswers : public ::testing::Test {
       posts_ += request.method == "POST" ? 1 : 0;
       http::Response out{.status = request.target.starts_with("/streams/") ? history_status_ : 200};
       out.headers.set("Content-Type", "application/json");
-      out.body = R"({"scavengeId":"","scavengeLink":""})";
+      out.body = request.target.starts_with("/streams/")
+                     ? R"({"entries":[]})"
+                     : R"({"scavengeId":"","scavengeLink":""})";
+      if (request.method == "GET" && look_takes_ > milliseconds(0)) {
+        co_await host_.timers().sleep_for(look_takes_);
+      }
       co_return out;
     });
     runner_ = std::make_unique<node::InlineJobRunner>(host_.timers());
@@ -56,9 +61,12 @@ class AgentAnswers : public ::testing::Test {
     const auto code = answer_.is_object() ? answer_.value("code", "") : "";
     return std::to_string(got->status) + (code.empty() ? "" : " " + code);
   }
-  std::string permit(std::int64_t epoch) {
+  std::string permit(std::int64_t epoch, std::int64_t valid_for_ms = 60'000) {
     return ask("POST", "/agent/v1/permits",
-               {{"controllerEpoch", epoch}, {"run", "r"}, {"step", "s"}, {"validForMs", 60'000}});
+               {{"controllerEpoch", epoch},
+                {"run", "r"},
+                {"step", "s"},
+                {"validForMs", valid_for_ms}});
   }
   std::string operate(const std::string& id, const std::string& kind, const json& parameters,
                       std::int64_t epoch = 4) {
@@ -71,7 +79,7 @@ class AgentAnswers : public ::testing::Test {
                 {"parameters", parameters}});
   }
   json ended(const std::string& id) {
-    for (int looks = 0; looks < 100; ++looks) {
+    for (int looks = 0; looks < 400; ++looks) {
       EXPECT_EQ(ask("GET", "/agent/v1/operations/" + id), "200");
       if (answer_.value("state", "") == "failed" || answer_.value("state", "") == "done") {
         break;
@@ -88,6 +96,7 @@ class AgentAnswers : public ::testing::Test {
   json answer_;
   int posts_ = 0;
   int history_status_ = 200;
+  milliseconds look_takes_{0};  ///< of the node, for each question
 };
 
 TEST_F(AgentAnswers, RefuseAnOlderControllerAndOneWithoutAPermit) {
@@ -95,6 +104,28 @@ TEST_F(AgentAnswers, RefuseAnOlderControllerAndOneWithoutAPermit) {
   EXPECT_EQ(permit(3), "409 refused");
   EXPECT_EQ(operate("o1", "resign", json::object(), 3), "409 refused");
   EXPECT_EQ(operate("o1", "resign", json::object(), 5), "409 refused");
+}
+
+TEST_F(AgentAnswers, ANewerControllerEndsWhatHasNotActedYet) {
+  ASSERT_EQ(permit(4), "204");
+  look_takes_ = milliseconds(10'000);
+  ASSERT_EQ(operate("o1", "scavenge", {{"threads", 1}}), "202");
+  world_.run_for(milliseconds(100));
+  ASSERT_EQ(permit(5), "204");
+  EXPECT_EQ(ask("GET", "/agent/v1/operations/o1"), "200");
+  EXPECT_EQ(answer_.value("state", ""), "failed") << "at once, not when its look has ended";
+  EXPECT_EQ(answer_.value("errorCode", ""), "refused");
+  world_.run_for(milliseconds(60'000));
+  EXPECT_EQ(posts_, 0);
+}
+
+TEST_F(AgentAnswers, APermitThatRunsOutDuringTheLookIsNone) {
+  ASSERT_EQ(permit(4, 5'000), "204");
+  look_takes_ = milliseconds(4'000);
+  ASSERT_EQ(operate("o1", "scavenge", {{"threads", 1}}), "202");
+  EXPECT_EQ(ended("o1").value("errorCode", ""), "refused") << answer_;
+  EXPECT_NE(answer_.value("error", "").find("run out"), std::string::npos) << answer_;
+  EXPECT_EQ(posts_, 0);
 }
 
 TEST_F(AgentAnswers, NameWhatIsWrongWithARequest) {
