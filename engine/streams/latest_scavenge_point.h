@@ -12,4 +12,8 @@ namespace verger::streams {
 /// these errors, for what is only shown: scavenge_points().
 Result<std::optional<ScavengePoint>> latest_scavenge_point(const Database& database);
 
+/// The point that a committed record of the log is; nullopt: it is something else. For reading on
+/// in a log whose former points are known.
+std::optional<ScavengePoint> scavenge_point_in(const log::Prepare& prepare);
+
 }  // namespace verger::streams

@@ -114,6 +114,17 @@ std::optional<ScavengePoint> as_point(const Event& event) {
 
 }  // namespace
 
+std::optional<ScavengePoint> scavenge_point_in(const log::Prepare& prepare) {
+  const auto threshold = prepare.stream == kScavengePointsStream &&
+                                 prepare.type == kScavengePointType &&
+                                 prepare.has(log::prepare_flags::kData)
+                             ? detail::parse_point_threshold(prepare.data)
+                             : std::nullopt;
+  return threshold ? std::optional(ScavengePoint{prepare.position, prepare.event_number(),
+                                                 prepare.timestamp, *threshold})
+                   : std::nullopt;
+}
+
 Result<std::vector<ScavengePoint>> scavenge_points(const Database& database) {
   constexpr std::size_t kPage = 256;
   std::vector<ScavengePoint> points;

@@ -26,6 +26,8 @@ struct AgentFacts : NodeFacts {
   /// Of a server in another process: what the agent looks at. No two agents may look at one.
   DirectoryFacts database_directory{};
   DirectoryFacts index_directory{};
+  /// Of a server in another process: when its log was read last, up to its end. Empty: not yet.
+  std::string log_as_of{};
   /// What a person should mend, although nothing fails by it.
   std::string warning{};
   /// JSON of an object whose members are sent, too: for people, no program of ours reads them.

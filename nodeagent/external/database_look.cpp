@@ -1,10 +1,16 @@
 #include "nodeagent/external/database_look.h"
 
+#include <cerrno>
+#include <ctime>
 #include <map>
+#include <sys/stat.h>
 
 #include "engine/base/sqlite.h"
 #include "engine/log/chunk.h"
+#include "engine/log/writer_position.h"
 #include "engine/scavenge/scavenge_state.h"
+#include "engine/streams/latest_scavenge_point.h"
+#include "engine/streams/stream_names.h"
 #include "nodeagent/external/read_through.h"
 
 namespace verger::external {
@@ -134,8 +140,42 @@ Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& i
   return out;
 }
 
+std::optional<ProgressStamp> stamp_of_progress(const Path& index_directory) {
+  constexpr std::int64_t kSettledAfterNs = 2'000'000'000;
+  const auto path = scavenge::ScavengeState::path_in(index_directory);
+  struct stat directory{};
+  if (::stat(index_directory.c_str(), &directory) != 0) {
+    return std::nullopt;
+  }
+  struct timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const auto nanoseconds = [](const struct timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  ProgressStamp out{.settled = true};
+  for (const auto* suffix : {"", "-wal", "-journal"}) {
+    struct stat file{};
+    if (::stat((path.string() + suffix).c_str(), &file) != 0) {
+      if (errno != ENOENT && errno != ENOTDIR) {
+        return std::nullopt;
+      }
+      out.text += "-;";
+      continue;
+    }
+    const auto written = nanoseconds(file.st_mtim);
+    out.text += fmt::format("{}:{}:{};", file.st_ino, file.st_size, written);
+    out.settled = out.settled && nanoseconds(now) - written > kSettledAfterNs;
+  }
+  return out;
+}
+
 Result<StepOutcome> FilesLook::step(Budget /*budget*/) {
   chunks_ = list_chunks(files_, place_.database);
+  stamp_ = stamp_of_progress(place_.index_directory());
+  if (known_ && stamp_ && stamp_ == known_) {
+    progress_is_known_ = true;
+    return StepOutcome{.kind = StepOutcome::Kind::kDone};
+  }
   progress_ = read_scavenge_progress(files_, place_.index_directory(), size_limit_);
   return StepOutcome{.kind = StepOutcome::Kind::kDone};
 }
@@ -156,13 +196,67 @@ Result<StepOutcome> DigestOfFiles::step(Budget budget) {
                                             reading_.place.database.string())};
 }
 
-Result<StepOutcome> LogLook::step(Budget /*budget*/) {
+Result<StepOutcome> LogLook::step(Budget budget) {
+  if (cursor_) {
+    return read_on(budget);
+  }
+  if (known_) {
+    VERGER_TRY(const auto position, log::writer_position(reading_.files, reading_.place.database));
+    if (position == known_->read_to) {
+      facts_ = *known_;
+      return StepOutcome{.kind = StepOutcome::Kind::kDone};
+    }
+    VERGER_TRY(const bool useful, begin_reading_on());
+    if (useful) {
+      return StepOutcome{.kind = StepOutcome::Kind::kMore};
+    }
+  }
+  return read_all();
+}
+
+Result<StepOutcome> LogLook::read_all() {
   VERGER_TRY(const auto database, reading_.open());
   const auto& log = database->transaction_log();
+  facts_.read_to = log.end();
   facts_.database_id = database_id_of(log);
   facts_.chunk_size = log.chunk_size();
   VERGER_TRY(facts_.points, streams::scavenge_points(*database));
   return StepOutcome{.kind = StepOutcome::Kind::kDone};
+}
+
+Result<bool> LogLook::begin_reading_on() {
+  log::LogOptions options;
+  options.access = log::Access::kReadOnly;
+  VERGER_TRY(log_, log::TransactionLog::open(reading_.files, reading_.place.database, options,
+                                             reading_.clock, reading_.random, reading_.log));
+  if (log_->end() < known_->read_to || log_->chunk_size() != known_->chunk_size) {
+    return false;  // it was cut
+  }
+  facts_ = *known_;
+  facts_.read_to = log_->end();
+  cursor_.emplace(*log_, known_->read_to, log_->end());
+  return true;
+}
+
+Result<StepOutcome> LogLook::read_on(Budget budget) {
+  for (std::uint32_t i = 0; i < budget.units; ++i) {
+    VERGER_TRY(const auto found, cursor_->next());
+    if (!found) {
+      return StepOutcome{.kind = StepOutcome::Kind::kDone};
+    }
+    const auto* prepare = std::get_if<log::Prepare>(&found->record);
+    if (prepare == nullptr || prepare->stream != streams::kScavengePointsStream) {
+      continue;
+    }
+    if (!prepare->has(log::prepare_flags::kIsCommitted)) {
+      cursor_.reset();
+      return read_all();  // its number is in another record
+    }
+    if (const auto point = streams::scavenge_point_in(*prepare)) {
+      facts_.points.push_back(*point);
+    }
+  }
+  return StepOutcome{.kind = StepOutcome::Kind::kMore};
 }
 
 }  // namespace verger::external

@@ -48,20 +48,43 @@ struct ScavengeProgress {
 Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& index_directory,
                                                 std::uint64_t size_limit);
 
+/// By what a change of scavenging.db, or of what is written beside it, shows without reading it.
+/// On a real disk only.
+struct ProgressStamp {
+  std::string text{};    ///< sizes, times and inodes; the same: nothing was written
+  bool settled = false;  ///< false: so new that a later write could have the same time
+  friend bool operator==(const ProgressStamp& a, const ProgressStamp& b) {
+    return a.text == b.text;
+  }
+};
+/// nullopt: it cannot be told.
+std::optional<ProgressStamp> stamp_of_progress(const Path& index_directory);
+
 /// Reads chunk files and scavenge progress, as of one moment; one step, which
-/// does not fail: each of the two says for itself why it could not be read.
+/// does not fail: each of the two says for itself why it could not be read. With `known`, the stamp
+/// at which the progress was read before, it is not read again while nothing was written:
+/// progress_is_known() then, and progress() says nothing.
 class FilesLook final : public Job {
  public:
-  FilesLook(FileSystem& files, DatabasePlace place, std::uint64_t size_limit)
-      : files_(files), place_(std::move(place)), size_limit_(size_limit) {}
+  FilesLook(FileSystem& files, DatabasePlace place, std::uint64_t size_limit,
+            std::optional<ProgressStamp> known = std::nullopt)
+      : files_(files),
+        place_(std::move(place)),
+        size_limit_(size_limit),
+        known_(std::move(known)) {}
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] const Result<node::ChunkInventory>& chunks() const { return chunks_; }
   [[nodiscard]] const Result<ScavengeProgress>& progress() const { return progress_; }
+  [[nodiscard]] bool progress_is_known() const { return progress_is_known_; }
+  [[nodiscard]] const std::optional<ProgressStamp>& stamp() const { return stamp_; }
 
  private:
   FileSystem& files_;
   DatabasePlace place_;
   std::uint64_t size_limit_;
+  std::optional<ProgressStamp> known_;
+  std::optional<ProgressStamp> stamp_;
+  bool progress_is_known_ = false;
   Result<node::ChunkInventory> chunks_ = Error{Errc::kUnavailable, "not read yet"};
   Result<ScavengeProgress> progress_ = Error{Errc::kUnavailable, "not read yet"};
 };
@@ -87,17 +110,29 @@ struct LogFacts {
   std::string database_id;
   std::int32_t chunk_size = 0;
   std::vector<streams::ScavengePoint> points;
+  LogPosition read_to{0};  ///< all of this is as of here
 };
 
-/// Reads LogFacts; one step, which may take long on a large index.
+/// Reads LogFacts. With what is `known` of the same process's log it reads only what was appended
+/// since: nothing where writer.chk stands still. Else it opens log and index, which may take long
+/// on a large index.
 class LogLook final : public Job {
  public:
-  explicit LogLook(DatabaseReading reading) : reading_(std::move(reading)) {}
+  explicit LogLook(DatabaseReading reading, std::optional<LogFacts> known = std::nullopt)
+      : reading_(std::move(reading)), known_(std::move(known)) {}
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] const LogFacts& facts() const { return facts_; }
 
  private:
+  Result<StepOutcome> read_all();
+  /// Begins to read on; false: what is known is of no use any more.
+  Result<bool> begin_reading_on();
+  Result<StepOutcome> read_on(Budget budget);
+
   DatabaseReading reading_;
+  std::optional<LogFacts> known_;
+  std::unique_ptr<log::TransactionLog> log_;
+  std::optional<log::LogCursor> cursor_;
   LogFacts facts_;
 };
 

@@ -22,7 +22,10 @@ constexpr std::uint64_t kProgressLimit = 64ULL * 1024 * 1024;
 /// Reading the log's facts may take long on a large index: then it is done less often.
 constexpr int kRestPerLook = 20;
 constexpr std::chrono::milliseconds kLeastRest{1000};
+constexpr std::chrono::milliseconds kFirstAnswer{20};
 constexpr std::chrono::milliseconds kCertificateInterval{10'000};
+/// Between two questions to a server that does not scavenge.
+constexpr std::chrono::seconds kWhileIdle{30};
 
 /// Without a proof, or with one of the contrary, it is looked again after so long: each look is two
 /// lines in the server's log.
@@ -72,6 +75,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   // --- NodeInspection
   net::awaitable<Result<void>> refresh() override { return look_at_files(shared_from_this()); }
   net::awaitable<Result<void>> prove_directories() override { return prove(shared_from_this()); }
+  void expect_scavenge() override { next_current = Monotonic{}; }
   std::string instance_id() const override { return self ? self->instance_id : std::string(); }
   api::NodeState state() const override { return self ? self->state : api::NodeState::kUnknown; }
   node::NodePositions positions() const override {
@@ -85,9 +89,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
     }
     return out;
   }
-  std::string database_id() const override {
-    return proof ? log_facts.database_id : std::string();
-  }
+  std::string database_id() const override { return proof ? log_facts.database_id : std::string(); }
   node::ChunkInventory chunks() const override {
     if (!proof) {
       return {.problem = proof.error().message};
@@ -150,6 +152,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   client::NodeClient client;
   Path index;
   bool stopping = false;
+  bool asked = false;  ///< whether it answers has been seen
 
   std::optional<api::GossipMember> self;
   std::string version;
@@ -160,12 +163,18 @@ class ExternalNode::Impl final : public node::NodeInspection,
   Monotonic next_proof{};
   PositionWatch position_watch;
   std::optional<api::RunningScavenge> running;
+  /// When the server is asked next whether a scavenge runs: each question is a line in its log.
+  Monotonic next_current{};
   ScavengeCount count;
   node::ChunkInventory inventory;
   std::string chunks_problem = "not read yet";
   ScavengeProgress progress;
+  std::optional<ProgressStamp> progress_stamp;  ///< at which `progress` was read
+  std::optional<ProgressStamp> newest_stamp;
   Error progress_problem{Errc::kIo, "not read yet"};  ///< empty message: none
   LogFacts log_facts;
+  std::string log_of;  ///< instance of the process whose log `log_facts` are of
+  Ticks log_as_of{};
   std::string log_problem = "not read yet";
   std::optional<http::CertificateInfo> served;
   std::string served_problem;
@@ -215,6 +224,7 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
       client.set_dialect(*dialect);
     }
     position_watch.reset();
+    next_current = Monotonic{};
   }
   if (is_new || (!proof && env.clock.monotonic() >= next_proof)) {
     static_cast<void>(co_await prove(shared_from_this()));
@@ -230,9 +240,9 @@ net::awaitable<Result<void>> ExternalNode::Impl::prove(std::shared_ptr<Impl> sel
     self->env.log.error("the agent's directories are not proved to be its node's",
                         {{"node", self->options.node.url()}, {"reason", found.error().message}});
   } else if (found && !self->proof) {
-    self->env.log.info("the agent's directories are its node's",
-                       {{"db", self->options.place.database.string()},
-                        {"index", self->index.string()}});
+    self->env.log.info(
+        "the agent's directories are its node's",
+        {{"db", self->options.place.database.string()}, {"index", self->index.string()}});
   }
   self->proof = found;
   self->next_proof = self->env.clock.monotonic() + kUntilNextProof;
@@ -257,7 +267,7 @@ net::awaitable<Result<void>> ExternalNode::Impl::compare_directories() {
   for (int attempt = 0;; ++attempt) {
     VERGER_CO_TRY(const auto before, co_await ask_for_own_entry());
     const auto look = std::make_shared<DirectoryLook>(env.files, ours, told, env.prove);
-    VERGER_CO_CHECK(co_await env.jobs.run(look, std::make_shared<node::StopFlag>()));
+    VERGER_CO_CHECK(co_await env.looks.run(look, std::make_shared<node::StopFlag>()));
     auto moves = position_watch.compare(options.place.database, before.writer_checkpoint,
                                         look->position().value(), env.clock.monotonic());
     // A node that is being started again may have cut its log in between.
@@ -268,6 +278,10 @@ net::awaitable<Result<void>> ExternalNode::Impl::compare_directories() {
 }
 
 net::awaitable<void> ExternalNode::Impl::look_at_scavenge() {
+  if (!running && powerless.empty() && env.clock.monotonic() < next_current) {
+    co_return;
+  }
+  next_current = env.clock.monotonic() + kWhileIdle;
   const auto current = client::to_result(co_await client.current_scavenge());
   if (!current) {
     // Not seen is not stopped: what was seen last stays. Refusals of the user stay too, until he is
@@ -300,38 +314,60 @@ net::awaitable<void> ExternalNode::Impl::look_at_scavenge() {
 net::awaitable<void> ExternalNode::Impl::watch_routes(std::shared_ptr<Impl> self) {
   while (!self->stopping) {
     co_await self->look_at_routes();
+    self->asked = true;
     co_await self->env.timers.sleep_for(self->options.poll_interval);
   }
 }
 
 net::awaitable<void> ExternalNode::Impl::watch_log(std::shared_ptr<Impl> self) {
   const auto stop = std::make_shared<node::StopFlag>();
+  while (!self->stopping && !self->asked) {
+    co_await self->env.timers.sleep_for(kFirstAnswer);  // whose log it is decides what is read
+  }
   while (!self->stopping) {
     const auto began = self->env.clock.monotonic();
-    auto look = std::make_shared<LogLook>(self->reading(null_log()));
+    // Another process may have cut the log before it answered.
+    const auto process = self->self ? self->self->instance_id : std::string();
+    const bool reads_on = self->log_problem.empty() && process == self->log_of;
+    auto look = std::make_shared<LogLook>(self->reading(null_log()),
+                                          reads_on ? std::optional(self->log_facts) : std::nullopt);
+    const auto as_of = self->env.clock.now();
     const auto looked = co_await self->env.jobs.run(look, stop);
     if (looked) {
       self->log_facts = look->facts();
       self->log_problem.clear();
+      self->log_of = process;
+      self->log_as_of = as_of;
     } else {
       self->log_problem = looked.error().message;
     }
     look.reset();
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(self->env.clock.monotonic() - began);
-    co_await self->env.timers.sleep_for(
-        std::max({kRestPerLook * took, kLeastRest, self->options.poll_interval}));
+    // What comes after a whole look is short.
+    const auto rest = looked && !reads_on ? std::chrono::milliseconds(0) : kRestPerLook * took;
+    co_await self->env.timers.sleep_for(std::max({rest, kLeastRest, self->options.poll_interval}));
   }
 }
 
 net::awaitable<Result<void>> ExternalNode::Impl::look_at_files(std::shared_ptr<Impl> self) {
-  const auto look =
-      std::make_shared<FilesLook>(self->env.files, self->options.place, kProgressLimit);
-  VERGER_CO_CHECK(co_await self->env.jobs.run(look, std::make_shared<node::StopFlag>()));
+  const auto look = std::make_shared<FilesLook>(self->env.files, self->options.place,
+                                                kProgressLimit, self->progress_stamp);
+  VERGER_CO_CHECK(co_await self->env.looks.run(look, std::make_shared<node::StopFlag>()));
   if (look->chunks()) {
     self->inventory = *look->chunks();
   }
   self->chunks_problem = look->chunks() ? std::string() : look->chunks().error().message;
+  if (look->progress_is_known()) {
+    co_return look->chunks() ? Result<void>() : Result<void>(look->chunks().error());
+  }
+  if (look->stamp() && look->stamp() != self->newest_stamp) {
+    // What is written there is written by a scavenge: it is asked for at once.
+    self->next_current = Monotonic{};
+    self->newest_stamp = look->stamp();
+  }
+  self->progress_stamp =
+      look->progress() && look->stamp() && look->stamp()->settled ? look->stamp() : std::nullopt;
   if (look->progress()) {
     self->progress = *look->progress();
   }
@@ -410,8 +446,10 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
   }
   facts.database_directory = {.path = impl.options.place.database.string(),
                               .identity = directory_identity(impl.options.place.database)};
-  facts.index_directory = {.path = impl.index.string(),
-                           .identity = directory_identity(impl.index)};
+  facts.index_directory = {.path = impl.index.string(), .identity = directory_identity(impl.index)};
+  if (impl.log_problem.empty()) {
+    facts.log_as_of = format_ticks(impl.log_as_of);
+  }
   std::vector<std::string> problems{impl.log_problem, impl.chunks_problem};
   // A large state database cannot be read while a scavenge writes to it: that is not damage.
   if (impl.progress_problem.code == Errc::kUnavailable) {

@@ -41,6 +41,8 @@ struct ExternalEnvironment {
   http::Timers& timers;
   http::Client& client;
   node::JobRunner& jobs;
+  /// For what takes milliseconds and must not wait behind a long job; may be `jobs`.
+  node::JobRunner& looks;
   Log& log;
   /// Empty: external::prove_directories.
   std::function<Result<void>(const ConfiguredDirectories&, const NodeDirectories&)> prove{};

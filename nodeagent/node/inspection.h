@@ -57,6 +57,8 @@ class NodeInspection {
   /// Proves that what is told here of files is this node's and not another one's; asked before
   /// anything is done. Errors: kConflict (it is another node's directory), kUnavailable (no proof).
   virtual net::awaitable<Result<void>> prove_directories() { co_return Result<void>(); }
+  /// A scavenge has been started: running_scavenge() is to show it soon.
+  virtual void expect_scavenge() {}
   virtual std::string instance_id() const = 0;
   virtual api::NodeState state() const = 0;
   virtual NodePositions positions() const = 0;

@@ -148,6 +148,9 @@ class ScavengeOperation final : public Operation {
     if (!answer.value || answer.value->id.empty()) {
       co_return Error{Errc::kUnknownOutcome, answer.why};
     }
+    if (auto* inspection = node.inspection()) {
+      inspection->expect_scavenge();
+    }
     auto memory = Memory::read(record);
     memory.scavenge_id = answer.value->id;
     memory.write(record);

@@ -1,5 +1,6 @@
 #include "nodeagent/external/database_look.h"
 
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 
@@ -66,6 +67,121 @@ TEST_F(DatabaseLook, KnowsTheSameDatabaseBeforeAndAfterAndChangesNothing) {
   test::unpack_fixture("scavenge/server-makes-point/after.tar.zst", directory_.path() / "after");
   place_.database = directory_.path() / "after";
   EXPECT_EQ(look().database_id, before.database_id);
+}
+
+/// Counts what is read.
+class CountingFile final : public File {
+ public:
+  CountingFile(std::unique_ptr<File> file, std::size_t& bytes)
+      : file_(std::move(file)), bytes_(bytes) {}
+  const Path& path() const override { return file_->path(); }
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
+    auto read = file_->read_at(offset, into);
+    bytes_ += read ? *read : 0;
+    return read;
+  }
+  Result<void> write_at(std::uint64_t offset, ByteView bytes) override {
+    return file_->write_at(offset, bytes);
+  }
+  Result<std::uint64_t> size() const override { return file_->size(); }
+  Result<void> resize(std::uint64_t size) override { return file_->resize(size); }
+  Result<void> sync() override { return file_->sync(); }
+
+ private:
+  std::unique_ptr<File> file_;
+  std::size_t& bytes_;
+};
+
+class CountingDisk final : public FileSystem {
+ public:
+  Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override {
+    VERGER_TRY(auto file, base_.open(path, mode));
+    return std::unique_ptr<File>(std::make_unique<CountingFile>(std::move(file), bytes_read));
+  }
+  Result<bool> exists(const Path& path) override { return base_.exists(path); }
+  Result<std::uint64_t> file_size(const Path& path) override { return base_.file_size(path); }
+  Result<std::vector<DirectoryEntry>> list(const Path& path) override { return base_.list(path); }
+  Result<void> rename(const Path& from, const Path& to) override { return base_.rename(from, to); }
+  Result<void> remove(const Path& path) override { return base_.remove(path); }
+  Result<void> make_directories(const Path& path) override { return base_.make_directories(path); }
+  Result<void> sync_directory(const Path& path) override { return base_.sync_directory(path); }
+  Result<void> set_read_only(const Path& path, bool read_only) override {
+    return base_.set_read_only(path, read_only);
+  }
+  Result<DiskSpace> space(const Path& path) override { return base_.space(path); }
+  Result<std::unique_ptr<FileLock>> lock(const Path& path) override { return base_.lock(path); }
+  std::size_t bytes_read = 0;
+
+ private:
+  FileSystem& base_ = posix_file_system();
+};
+
+TEST_F(DatabaseLook, ReadsOnInALogThatItKnowsAndNothingOfOneThatStandsStill) {
+  unpack("server-makes-point/after.tar.zst");
+  CountingDisk disk;
+  const auto look_again = [&](std::optional<LogFacts> known) {
+    disk.bytes_read = 0;
+    LogLook job({disk, place_, system_clock(), system_random(), null_log()}, std::move(known));
+    for (int steps = 0; steps < 10'000; ++steps) {
+      const auto done = job.step({});
+      EXPECT_TRUE(done.has_value()) << done.error().message;
+      if (!done || done->kind == StepOutcome::Kind::kDone) {
+        break;
+      }
+    }
+    return job.facts();
+  };
+  const auto first = look_again(std::nullopt);
+  const auto whole = disk.bytes_read;
+  ASSERT_EQ(first.points.size(), 1U);
+  EXPECT_EQ(look_again(first).points, first.points);
+  EXPECT_LE(disk.bytes_read, 40U) << "five checkpoints";
+  {
+    streams::DatabaseOptions options;
+    options.log.access = log::Access::kWrite;
+    options.index.stream_existence_filter_size = 0;
+    auto database =
+        streams::Database::open(posix_file_system(), place_.database, std::move(options),
+                                /*commit_all=*/true, system_clock(), system_random(), null_log());
+    ASSERT_TRUE(database.has_value()) << database.error().message;
+    const auto written = (*database)->append_scavenge_point(0, 7);
+    ASSERT_TRUE((*database)->commit_up_to((*database)->transaction_log().end()).has_value());
+  }
+  const auto second = look_again(first);
+  EXPECT_LT(disk.bytes_read, whole);
+  ASSERT_EQ(second.points.size(), 2U);
+  EXPECT_EQ(second.points[1].threshold, 7);
+  EXPECT_EQ(second.points, look_again(std::nullopt).points);
+  EXPECT_EQ(second.database_id, first.database_id);
+  // A log that was cut is read anew.
+  auto ahead = second;
+  ahead.read_to = LogPosition(ahead.read_to.value() + 100'000'000);
+  ahead.points.push_back(second.points[1]);
+  EXPECT_EQ(look_again(ahead).points, second.points);
+}
+
+TEST_F(DatabaseLook, DoesNotReadTheScavengeStateAgainWhileNothingWasWritten) {
+  unpack("server-makes-point/after.tar.zst");
+  const auto state = place_.index_directory() / "scavenging" / "scavenging.db";
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(state, long_ago);
+  const auto look_at = [&](std::optional<ProgressStamp> known) {
+    FilesLook job(posix_file_system(), place_, 1ULL << 30U, std::move(known));
+    EXPECT_TRUE(job.step({}).has_value());
+    return job;
+  };
+  const auto first = look_at(std::nullopt);
+  EXPECT_FALSE(first.progress_is_known());
+  ASSERT_TRUE(first.stamp().has_value());
+  EXPECT_TRUE(first.stamp()->settled);
+  EXPECT_TRUE(look_at(first.stamp()).progress_is_known());
+  std::ofstream(state.string() + "-wal") << "x";
+  const auto beside = look_at(first.stamp());
+  EXPECT_FALSE(beside.progress_is_known());
+  EXPECT_FALSE(beside.stamp()->settled) << "a write that follows may have the same time";
+  std::filesystem::remove(state.string() + "-wal");
+  std::filesystem::last_write_time(state, long_ago + std::chrono::seconds(1));
+  EXPECT_FALSE(look_at(first.stamp()).progress_is_known());
 }
 
 TEST_F(DatabaseLook, CountsOfEachChunkTheNewestVersionOnly) {

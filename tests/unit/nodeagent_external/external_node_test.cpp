@@ -103,7 +103,8 @@ class ExternalNodeTest : public ::testing::Test {
       out.body = json{{{"name", "Db"}, {"value", database_}}}.dump();
     } else if (request.target.starts_with("/info")) {
       out.body = api::to_json(api::NodeInfo{.version = "24.6.0", .state = "follower"}).dump();
-    } else if (request.target.starts_with("/admin/scavenge/current") && current_status_ != 200) {
+    } else if (request.target.starts_with("/admin/scavenge/current") && ++asked_for_current_ > 0 &&
+               current_status_ != 200) {
       out.status = current_status_;
       out.headers.set("WWW-Authenticate", "X-Basic realm=\"ESDB\"");
     } else if (request.target.starts_with("/admin/scavenge/current")) {
@@ -140,29 +141,30 @@ class ExternalNodeTest : public ::testing::Test {
   }
 
   ExternalNode& start() {
-    node_.emplace(ExternalOptions{.place = {.database = "/db", .index = {}},
-                                  .node = {.tls = false, .host = "n1", .port = 2113},
-                                  .credentials = {},
-                                  .certificate_file = {},
-                                  .trusted_roots = {},
-                                  .poll_interval = milliseconds(100)},
-                  ExternalEnvironment{.executor = host_.executor(),
-                                      .files = disk_,
-                                      .clock = host_.clock(),
-                                      .random = random_,
-                                      .timers = host_.timers(),
-                                      .client = host_.client(),
-                                      .jobs = runner_,
-                                      .log = null_log(),
-                                      .prove = [this](const ConfiguredDirectories& ours,
-                                                      const NodeDirectories& told) {
-                                        ++proofs_;
-                                        return ours.place.database == told.database
-                                                   ? Result<void>()
-                                                   : Error{Errc::kConflict,
-                                                           ours.place.database.string() +
-                                                               " is not " + told.database};
-                                      }});
+    node_.emplace(
+        ExternalOptions{.place = {.database = "/db", .index = {}},
+                        .node = {.tls = false, .host = "n1", .port = 2113},
+                        .credentials = {},
+                        .certificate_file = {},
+                        .trusted_roots = {},
+                        .poll_interval = milliseconds(100)},
+        ExternalEnvironment{
+            .executor = host_.executor(),
+            .files = disk_,
+            .clock = host_.clock(),
+            .random = random_,
+            .timers = host_.timers(),
+            .client = host_.client(),
+            .jobs = runner_,
+            .looks = runner_,
+            .log = null_log(),
+            .prove = [this](const ConfiguredDirectories& ours, const NodeDirectories& told) {
+              ++proofs_;
+              return ours.place.database == told.database
+                         ? Result<void>()
+                         : Error{Errc::kConflict,
+                                 ours.place.database.string() + " is not " + told.database};
+            }});
     node_->start();
     EXPECT_TRUE(
         world_.run_until([this] { return node_->inspection() != nullptr; }, milliseconds(5'000)));
@@ -203,6 +205,7 @@ class ExternalNodeTest : public ::testing::Test {
   int proofs_ = 0;
   bool scavenging_ = false;
   int current_status_ = 200;
+  int asked_for_current_ = 0;
   std::int64_t entries_ = 0;
   std::int64_t entries_sent_ = 0;
 };
@@ -299,6 +302,20 @@ TEST_F(ExternalNodeTest, ALogThatDoesNotMoveWithTheNodeIsNotItsOwn) {
   const auto ahead = prove();
   ASSERT_FALSE(ahead.has_value()) << "but not by so much";
   EXPECT_THAT(ahead.error().message, HasSubstr("300000"));
+}
+
+TEST_F(ExternalNodeTest, AServerThatDoesNotScavengeIsSeldomAskedWhetherItDoes) {
+  auto& node = start();
+  world_.run_for(milliseconds(1'000));
+  asked_for_current_ = 0;
+  world_.run_for(milliseconds(120'000));
+  EXPECT_LE(asked_for_current_, 4) << "each question is a line in the server's log";
+  EXPECT_GE(asked_for_current_, 3);
+  scavenging_ = true;
+  node.inspection()->expect_scavenge();
+  EXPECT_TRUE(world_.run_until([&] { return node.inspection()->running_scavenge().has_value(); },
+                               milliseconds(1'000)))
+      << "what our own operation has started is seen soon";
 }
 
 TEST_F(ExternalNodeTest, CountsALongScavengeWholeAndReadsEachEntryOnce) {
