@@ -18,8 +18,9 @@ Result<void> note_truncation(FileSystem& files, const Path& directory, LogPositi
   return checkpoints.store(Checkpoint::kTruncate, position.value());
 }
 
-Result<void> check_nobody_writes(const Path& directory) {
-  return detail::refuse_running_server(directory);
+Result<std::optional<std::int64_t>> process_that_writes(const Path& directory) {
+  VERGER_TRY(const auto found, detail::find_writing_process(directory));
+  return found ? std::optional(found->id) : std::nullopt;
 }
 
 }  // namespace verger::log

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "engine/base/file_system.h"
 #include "engine/base/result.h"
 #include "engine/base/types.h"
@@ -13,7 +16,8 @@ namespace verger::log {
 Result<LogPosition> pending_truncation(FileSystem& files, const Path& directory);
 /// Notes it durably. The caller holds the database open for writing.
 Result<void> note_truncation(FileSystem& files, const Path& directory, LogPosition position);
-/// kRefused: a process has files of `directory` open for writing, or that cannot be seen.
-Result<void> check_nobody_writes(const Path& directory);
+/// Number of the process that has files of `directory` open for writing; nullopt: there is none.
+/// Error: kRefused: it cannot be seen whether there is one.
+Result<std::optional<std::int64_t>> process_that_writes(const Path& directory);
 
 }  // namespace verger::log

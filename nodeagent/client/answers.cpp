@@ -260,6 +260,18 @@ Outcome<std::vector<api::ScavengeEvent>> parse_answer_scavenges(const http::Resp
   return events.has_value() ? done(std::move(*events)) : unread<Events>(response, events.error());
 }
 
+Outcome<std::vector<api::ScavengeEvent>> parse_answer_scavenge_log(const http::Response& response) {
+  auto outcome = parse_answer_scavenges(response);
+  if (outcome.code == "lacks_role") {
+    outcome.code = "not_ready";
+    outcome.why =
+        "the run's log cannot be read yet (for about a second after the start of a run the server "
+        "lets nobody but $admins read it): " +
+        describe(response);
+  }
+  return outcome;
+}
+
 Outcome<Nothing> parse_answer_auto_scavenge_change(const http::Response& response) {
   switch (response.status) {
     case 200:

@@ -115,6 +115,10 @@ Outcome<MergeIndexes> parse_answer_merge_indexes(const http::Response& response)
 Outcome<Login> parse_answer_login(const http::Response& response);
 /// Both $scavenges routes. A 404 that a route gave is an empty history.
 Outcome<std::vector<api::ScavengeEvent>> parse_answer_scavenges(const http::Response& response);
+/// Of one run. For about a second after its start the server refuses users in $ops: the rights of
+/// the run's stream are not written yet. So a missing role is `refused` (not_ready) here; a role
+/// that is really missing shows on every other route.
+Outcome<std::vector<api::ScavengeEvent>> parse_answer_scavenge_log(const http::Response& response);
 Outcome<StatusLines> parse_answer_metrics(const http::Response& response);
 Outcome<Stats> parse_answer_stats(const http::Response& response);
 Outcome<NodeSettings> parse_answer_settings(const http::Response& response);

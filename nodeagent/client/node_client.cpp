@@ -237,7 +237,7 @@ net::awaitable<Outcome<std::vector<api::ScavengeEvent>>> NodeClient::scavenge_lo
       client_, node_,
       request("GET", fmt::format("/streams/$scavenges/{}/{}/{}?embed=body", id,
                                  from.has_value() ? std::to_string(*from) : "head", count)),
-      deadline_, &parse_answer_scavenges);
+      deadline_, &parse_answer_scavenge_log);
 }
 
 net::awaitable<Outcome<Nothing>> NodeClient::resign() const {

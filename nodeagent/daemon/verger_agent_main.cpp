@@ -77,12 +77,15 @@ struct Program {
   Tls tls;
   net::io_context context{1};
   net::thread_pool pool{1};
+  net::thread_pool looks_pool{1};  ///< for looks at /proc and files, beside long jobs in `pool`
   http::BeastClient client;
   node::PoolJobRunner jobs{pool.get_executor(), http::system_timers()};
+  node::PoolJobRunner looks{looks_pool.get_executor(), http::system_timers()};
   std::unique_ptr<CredentialsFile> credentials;  ///< null: none are configured
   std::unique_ptr<EmbeddedNode> node;
   std::unique_ptr<external::ExternalNode> external;  ///< role agent: the server beside it
   std::unique_ptr<external::OfflineServer> offline;
+  std::optional<external::ServiceControl> service;
   std::unique_ptr<external::TruncationWatch> truncation;
   std::unique_ptr<Agent> agent;
   std::unique_ptr<Identity> identity;  ///< of an agent that has enrolled
@@ -129,11 +132,37 @@ void reload(Program& program, Log& log) {
   }
 }
 
+/// To what is said of a node that does not answer.
+void add_problem(const std::string& problem, std::string& into) {
+  if (!problem.empty()) {
+    into += into.empty() ? problem : "; " + problem;
+  }
+}
+
 net::awaitable<Result<std::string>> serial_shown_by(net::any_io_executor executor,
                                                     http::Endpoint node) {
   VERGER_CO_TRY(const auto seen,
                 co_await http::served_certificate(executor, node, milliseconds(15'000)));
   co_return seen.serial;
+}
+
+class ServerSearch final : public Job {
+ public:
+  explicit ServerSearch(Path database) : database_(std::move(database)) {}
+  Result<StepOutcome> step(Budget /*budget*/) override {
+    VERGER_TRY(found, external::find_server(database_));
+    return StepOutcome{.kind = StepOutcome::Kind::kDone};
+  }
+  std::optional<external::ServerProcess> found;
+
+ private:
+  Path database_;
+};
+
+net::awaitable<Result<std::optional<external::ServerProcess>>> find_server_of(Program* program) {
+  const auto search = std::make_shared<ServerSearch>(program->options.node.database);
+  VERGER_CO_CHECK(co_await program->looks.run(search, std::make_shared<node::StopFlag>()));
+  co_return search->found;
 }
 
 /// What the agent sees of a server in another process.
@@ -156,22 +185,30 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
                                     .timers = http::system_timers(),
                                     .client = program.client,
                                     .jobs = program.jobs,
+                                    .looks = program.looks,
                                     .log = log});
   program.external->start();
   if (options.service.configured()) {
     program.offline = std::make_unique<external::OfflineServer>(
         external::DatabasePlace{.database = options.node.database, .index = options.node.index},
         options.service, database_file_system(), system_clock(), system_random(),
-        http::system_timers(), program.jobs, log);
+        http::system_timers(), program.jobs, program.looks, log);
+    program.service.emplace(options.service, http::system_timers());
     program.truncation = std::make_unique<external::TruncationWatch>(
-        options.node.database, options.service, milliseconds(options.agent_poll_interval_ms),
+        options.node.database, milliseconds(options.agent_poll_interval_ms),
         external::TruncationWatch::Environment{
             .executor = program.context.get_executor(),
             .files = posix_file_system(),
             .timers = http::system_timers(),
             .clock = system_clock(),
             .log = log,
-            .answers = [&program] { return program.external->inspection() != nullptr; }});
+            .answers = [&program] { return program.external->inspection() != nullptr; },
+            .start = [&program] { return program.service->start(); },
+            .find = [&program] { return find_server_of(&program); },
+            .runs =
+                [](const external::ServerProcess& process) {
+                  return external::still_runs(process);
+                }});
     program.truncation->start();
   }
 }
@@ -202,6 +239,9 @@ Result<void> start_agent(Program& program, Log& log) {
           [&program](api::AgentFacts& facts) {
             if (program.external) {
               program.external->complete(facts);
+            }
+            if (program.truncation) {
+              add_problem(program.truncation->problem(), facts.node_problem);
             }
             const auto secret =
                 program.credentials ? program.credentials->warning() : std::string();
@@ -347,6 +387,7 @@ int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_o
   net::co_spawn(program.context, reload_on_signal(program, log), ended);
   program.context.run();
   program.pool.join();
+  program.looks_pool.join();
   return program.status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/database_files.h"
 #include "engine/scavenge/scavenge_job.h"
+#include "nodeagent/external/server_process.h"
 
 namespace verger::external {
 namespace {
@@ -24,7 +25,9 @@ struct OfflineServer::Parts {
   Random& random;
   http::Timers& timers;
   node::JobRunner& jobs;
+  node::JobRunner& looks;
   Log& log;
+  std::optional<ServerProcess> server;  ///< that had the files open at the last look that saw one
   std::shared_ptr<node::StopFlag> stop_scavenge = std::make_shared<node::StopFlag>();
 
   Result<std::unique_ptr<streams::Database>> open() const {
@@ -106,24 +109,25 @@ class OfflineScavenge final : public Job {
   std::unique_ptr<scavenge::ScavengeJob> job_;
 };
 
-/// Opening for writing tells, better than anything else, whether a process has the files open.
 class FilesAreFree final : public Job {
  public:
-  explicit FilesAreFree(OfflineScavenge::Open open) : open_(std::move(open)) {}
+  explicit FilesAreFree(Path database) : database_(std::move(database)) {}
   Result<StepOutcome> step(Budget /*budget*/) override {
-    VERGER_CHECK(open_());
+    VERGER_TRY(found_, find_server(database_));
     return StepOutcome{.kind = StepOutcome::Kind::kDone};
   }
+  [[nodiscard]] const std::optional<ServerProcess>& found() const { return found_; }
 
  private:
-  OfflineScavenge::Open open_;
+  Path database_;
+  std::optional<ServerProcess> found_;
 };
 
 }  // namespace
 
 OfflineServer::OfflineServer(DatabasePlace place, ServiceOptions service, FileSystem& files,
                              Clock& clock, Random& random, http::Timers& timers,
-                             node::JobRunner& jobs, Log& log)
+                             node::JobRunner& jobs, node::JobRunner& looks, Log& log)
     : parts_(std::make_shared<Parts>(Parts{.place = std::move(place),
                                            .options = service,
                                            .service = ServiceControl(service, timers),
@@ -132,6 +136,7 @@ OfflineServer::OfflineServer(DatabasePlace place, ServiceOptions service, FileSy
                                            .random = random,
                                            .timers = timers,
                                            .jobs = jobs,
+                                           .looks = looks,
                                            .log = log})) {}
 
 OfflineServer::~OfflineServer() = default;
@@ -148,27 +153,44 @@ std::string OfflineServer::wrong_user() const {
 
 net::awaitable<Result<bool>> OfflineServer::files_are_free() {
   const auto parts = parts_;
-  const auto free =
-      co_await parts->jobs.run(std::make_shared<FilesAreFree>([parts] { return parts->open(); }),
-                               std::make_shared<node::StopFlag>());
-  if (!free && free.error().code != Errc::kRefused) {
-    co_return free.error();
+  const auto look = std::make_shared<FilesAreFree>(parts->place.database);
+  VERGER_CO_CHECK(co_await parts->looks.run(look, std::make_shared<node::StopFlag>()));
+  if (look->found()) {
+    parts->server = look->found();
   }
-  co_return free.has_value();
+  // A server closes its files some time before it is gone, and a start beside it does nothing.
+  co_return !look->found() && (!parts->server || !still_runs(*parts->server));
 }
 
-net::awaitable<Result<void>> OfflineServer::stop() {
+net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit) {
   const auto parts = parts_;
   parts->stop_scavenge = std::make_shared<node::StopFlag>();
+  const auto flag = parts->stop_scavenge;
+  VERGER_CO_CHECK(co_await files_are_free());  // which process it is
   parts->log.info("stopping the server");
-  VERGER_CO_CHECK(co_await parts->service.stop());
-  for (milliseconds waited{0};; waited += kStateLook) {
+  const auto began = parts->clock.monotonic();
+  const auto asked = co_await parts->service.stop();
+  // A command that takes long is no reason to go back: the server is on its way down.
+  const bool failed = !asked && asked.error().code != Errc::kTimeout;
+  for (;;) {
     VERGER_CO_TRY(const auto free, co_await files_are_free());
     if (free) {
       co_return Result<void>();
     }
-    if (waited >= parts->options.limit) {
-      co_return Error{Errc::kTimeout, "the server still has its files open"};
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::seconds>(parts->clock.monotonic() - began);
+    if (failed) {
+      co_return asked.error();
+    }
+    if (flag->requested()) {
+      co_return Error{Errc::kCancelled, "stopped while the server was on its way down"};
+    }
+    if (waited >= limit) {
+      co_return Error{
+          Errc::kTimeout,
+          fmt::format("the server was asked to stop {} s ago and still has its files "
+                      "open{}",
+                      waited.count(), asked ? std::string() : "; " + asked.error().message)};
     }
     co_await parts->timers.sleep_for(kStateLook);
   }

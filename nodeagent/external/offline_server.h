@@ -16,17 +16,21 @@ namespace verger::external {
 /// A server that is stopped so that our engine can work on its files, and started again.
 class OfflineServer {
  public:
+  /// `looks`: for what takes milliseconds and must not wait behind a long job; may be `jobs`.
   OfflineServer(DatabasePlace place, ServiceOptions service, FileSystem& files, Clock& clock,
-                Random& random, http::Timers& timers, node::JobRunner& jobs, Log& log);
+                Random& random, http::Timers& timers, node::JobRunner& jobs, node::JobRunner& looks,
+                Log& log);
   ~OfflineServer();
 
   [[nodiscard]] bool configured() const;
   /// Why the files must be left alone: what this process makes beside them would not be the
   /// server's (check_file_owner). Empty: they may be written.
   [[nodiscard]] std::string wrong_user() const;
-  /// Stops the server and waits until no process has the database open. Errors: ServiceControl's,
-  /// kTimeout.
-  net::awaitable<Result<void>> stop();
+  /// Stops the server and waits until no process has the database open, however long the stop
+  /// command takes, for `limit` at most. Errors: ServiceControl's, while the files are not free;
+  /// kTimeout: they are not free, and the server may still be on its way down; kCancelled after
+  /// interrupt().
+  net::awaitable<Result<void>> stop(std::chrono::milliseconds limit);
   net::awaitable<Result<void>> start();
   /// Scavenges up to the point with this number, which is in the log, or goes on with an unfinished
   /// one; nothing where it is reached. The server must be stopped: kRefused while a process has the
@@ -36,7 +40,9 @@ class OfflineServer {
   /// Stops a scavenge between two steps; it goes on there the next time. One that has not begun
   /// since the last stop() does not begin.
   void interrupt();
-  /// False while a process has the database open.
+  /// False while a process has the database open for writing, and until the last one that was seen
+  /// with it is gone. Reads /proc, and opens nothing.
+  /// Error: kRefused: it cannot be seen.
   net::awaitable<Result<bool>> files_are_free();
 
  private:

@@ -15,6 +15,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kChildLook{20};
 
+/// Commands that took longer than their limit and run on.
+std::vector<pid_t>& late_commands() {
+  static std::vector<pid_t> commands;
+  return commands;
+}
+
 /// A child in a session of its own, so that what ends the agent does not end the server.
 Result<pid_t> spawn(std::vector<std::string> command) {
   std::vector<char*> words;
@@ -43,8 +49,14 @@ Result<pid_t> spawn(std::vector<std::string> command) {
 
 }  // namespace
 
+void ServiceControl::reap_late_commands() {
+  std::erase_if(late_commands(),
+                [](pid_t command) { return ::waitpid(command, nullptr, WNOHANG) != 0; });
+}
+
 net::awaitable<Result<void>> ServiceControl::run(std::vector<std::string> command,
                                                  milliseconds limit, http::Timers* timers) {
+  reap_late_commands();
   const auto text = fmt::format("{}", fmt::join(command, " "));
   VERGER_CO_TRY(const auto child, spawn(std::move(command)));
   for (milliseconds waited{0}; waited < limit; waited += kChildLook) {
@@ -61,7 +73,8 @@ net::awaitable<Result<void>> ServiceControl::run(std::vector<std::string> comman
     }
     co_await timers->sleep_for(kChildLook);
   }
-  co_return Error{Errc::kTimeout, fmt::format("\"{}\" has not ended within {} s; it goes on", text,
+  late_commands().push_back(child);
+  co_return Error{Errc::kTimeout, fmt::format("\"{}\" has not ended within {} s; it runs on", text,
                                               limit.count() / 1000)};
 }
 

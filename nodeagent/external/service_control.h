@@ -34,6 +34,9 @@ class ServiceControl {
   /// than 0), kTimeout (it goes on by itself).
   net::awaitable<Result<void>> start() const;
   net::awaitable<Result<void>> stop() const;
+  /// Waits for commands that ended after their limit, so that no zombie stays; at once. Each
+  /// command does the same first.
+  static void reap_late_commands();
 
  private:
   static net::awaitable<Result<void>> run(std::vector<std::string> command,

@@ -1,14 +1,18 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
 
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
-#include "nodeagent/external/service_control.h"
+#include "nodeagent/external/server_process.h"
 #include "nodeagent/http/timers.h"
 
 namespace verger::external {
@@ -19,8 +23,13 @@ namespace verger::external {
 ///
 /// It acts only where all of this was seen: the server answered; at the first look after that it
 /// did not, truncate.chk named a position, and no process had the database open for writing. So a
-/// server that somebody stopped, or whose files are being restored, is left alone. At most three
-/// starts until it answers again; a service manager that restarts it by itself is not in the way.
+/// server that somebody stopped, or whose files are being restored, is left alone.
+///
+/// Then it starts the server, with growing pauses, until it answers: not while the process that had
+/// the files open, or one that a start brought up, is still there (a start beside it does nothing).
+/// It gives up, and says so in problem(), once no process was there for a quarter of an hour in
+/// all; how often it was started does not count, nor does the time that a process takes to open its
+/// database. A service manager that restarts it by itself is not in the way.
 class TruncationWatch {
  public:
   struct Environment {
@@ -30,12 +39,17 @@ class TruncationWatch {
     Clock& clock;
     Log& log;
     std::function<bool()> answers;  ///< the server answered at the last look
+    std::function<net::awaitable<Result<void>>()> start;
+    /// find_server() of the database, on a thread that may block.
+    std::function<net::awaitable<Result<std::optional<ServerProcess>>>()> find;
+    std::function<bool(const ServerProcess&)> runs;  ///< still_runs()
   };
-  TruncationWatch(Path database, ServiceOptions service, std::chrono::milliseconds interval,
-                  Environment environment);
+  TruncationWatch(Path database, std::chrono::milliseconds interval, Environment environment);
   /// Ends the looking; a start under way ends by itself.
   ~TruncationWatch();
   void start();
+  /// For people, while it starts the server and once it has given up; else empty.
+  [[nodiscard]] std::string problem() const;
 
  private:
   class Impl;

@@ -136,6 +136,12 @@ class Agent::Impl {
 
   http::Response stored_operation(const http::RoutedRequest& request) {
     const std::string id(request.parameter("id"));
+    // Of one that goes on the newest reason is at hand only; an outcome counts once it is stored.
+    if (const auto running = runner_->find_running(id);
+        running != nullptr && (running->status.state == api::OperationState::kActing ||
+                               running->status.state == api::OperationState::kUnknown)) {
+      return json_text_answer(200, api::to_text(running->status));
+    }
     const auto found = runner_->journal().find(id);
     if (!found) {
       return problem_of(found.error());

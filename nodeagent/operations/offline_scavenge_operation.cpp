@@ -7,6 +7,7 @@
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/fresh_look.h"
 #include "nodeagent/operations/operation.h"
+#include "nodeagent/operations/server_return.h"
 
 namespace verger::agent {
 namespace {
@@ -16,6 +17,8 @@ using nlohmann::json;
 struct Parameters {
   std::int64_t point = -1;
   std::int32_t threads = 1;
+  /// For the server's stop, and again until it answers after its start.
+  std::chrono::milliseconds service_deadline = kServiceDeadline;
 };
 
 Result<Parameters> parse(const OperationRecord& record) {
@@ -31,17 +34,23 @@ Result<Parameters> parse(const OperationRecord& record) {
     return Error{Errc::kInvalidArgument, "threads must be 1 to 4"};
   }
   out.threads = threads.get<std::int32_t>();
+  const auto deadline = asked.value("service_deadline_ms", json(kServiceDeadline.count()));
+  if (!deadline.is_number_integer() || deadline < 1) {
+    return Error{Errc::kInvalidArgument, "service_deadline_ms must be 1 or more"};
+  }
+  out.service_deadline = std::chrono::milliseconds(deadline.get<std::int64_t>());
   return out;
 }
 
-/// act() stops the server, scavenges and starts it again, whatever became of the scavenge. An agent
-/// that dies in the middle leaves it stopped: then observe() starts it, which is safe at any time,
-/// and the state database tells how far the scavenge came.
+/// act() stops the server, scavenges and starts it again, whatever became of the scavenge. A server
+/// that is still on its way down is not started: that would do nothing. observe() goes by the
+/// files: as long as nothing answers and no process has them open it starts the server, also after
+/// an agent that died in the middle; the state database tells how far the scavenge came.
 class OfflineScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "offline_scavenge"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
-    return {"point", "threads"};
+    return {"point", "threads", "service_deadline_ms"};
   }
   [[nodiscard]] bool works_on_files() const override { return true; }
   [[nodiscard]] bool torn_by_a_stop() const override { return true; }
@@ -88,23 +97,24 @@ class OfflineScavengeOperation final : public Operation {
                       fmt::format("the chunk with scavenge point {} is not complete on this node",
                                   parameters.point)};
     }
-    record.memory_json =
-        json{{"bytes_before", inspection->chunks().total_bytes}, {"act", "begun"}}.dump();
+    record.memory_json = json{{"bytes_before", inspection->chunks().total_bytes}}.dump();
     co_return Result<void>();
   }
 
   net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto parameters, parse(record));
     auto memory = memory_of(record);
-    auto worked = co_await node.offline->stop();
+    auto worked = co_await node.offline->stop(parameters.service_deadline);
     if (worked) {
       worked = co_await node.offline->scavenge(parameters.point, parameters.threads);
     }
-    const auto started = co_await node.offline->start();
-    memory["act"] = started ? "ended" : "begun";
     if (!worked) {
       memory["error"] = worked.error().message;
       memory["code"] = worked.error().code == Errc::kCancelled ? "stopped" : "interrupted";
+    }
+    const auto free = co_await node.offline->files_are_free();
+    if (free && *free && co_await node.offline->start()) {
+      note_server_start(node, memory);
     }
     record.memory_json = memory.dump();
     co_return Result<void>();
@@ -126,16 +136,17 @@ class OfflineScavengeOperation final : public Operation {
     const auto gossip = client::to_result(co_await node.client.gossip());
     const auto self = gossip ? client::to_result(client::own_entry(*gossip, node.client.node()))
                              : Result<api::GossipMember>(gossip.error());
+    const auto parameters = parse(record);
     if (!self || node.inspection() == nullptr) {
-      if (memory.value("act", "") == "begun" && node.offline != nullptr) {
-        const auto started = co_await node.offline->start();
-        if (!started) {
-          co_return unknown("the server is stopped and does not start: " + started.error().message);
-        }
-        memory["act"] = "ended";
-        record.memory_json = memory.dump();
+      if (node.offline == nullptr) {
+        co_return unknown(
+            "the server does not answer, and the agent is no longer told how to start it "
+            "(--service-unit, or --start-command and --stop-command)");
       }
-      co_return unknown("the server has been started and does not answer yet");
+      auto seen = co_await await_server(
+          node, memory, parameters ? parameters->service_deadline : kServiceDeadline);
+      record.memory_json = memory.dump();
+      co_return seen;
     }
     const auto behind = not_caught_up(*gossip, *self, memory);
     record.memory_json = memory.dump();
@@ -147,7 +158,6 @@ class OfflineScavengeOperation final : public Operation {
       co_return unknown(looked.error().message);
     }
     const auto* inspection = *looked;
-    const auto parameters = parse(record);
     const auto finished = inspection->last_finished_point();
     if (parameters && finished && finished->number >= parameters->point) {
       co_return Observation{.kind = Observation::Kind::kDone,

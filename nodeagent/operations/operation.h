@@ -95,9 +95,10 @@ std::unique_ptr<Operation> make_priority_operation();
 /// the certificate that is in its file. Result: {"serial", "serial_before"}. Code: "no_effect" (the
 /// node's log says why it kept the former one).
 std::unique_ptr<Operation> make_reload_operation();
-/// offline_scavenge {"point", "threads"}: stops the server, scavenges its files up to a point that
-/// is in its log, starts it, waits until it has caught up. Refused on a leader. Result: {"point",
-/// "bytes_before", "bytes_after"}. Code: "interrupted".
+/// offline_scavenge {"point", "threads", "service_deadline_ms"}: stops the server, scavenges its
+/// files up to a point that is in its log, starts it, waits until it has caught up. Refused on a
+/// leader. Result: {"point", "bytes_before", "bytes_after"}. Codes: "interrupted", "no_answer" (the
+/// server did not come back within the deadline).
 /// It can be stopped: then the code is "stopped".
 std::unique_ptr<Operation> make_offline_scavenge_operation();
 /// scavenge_point {"threshold"}: starts a scavenge that writes a point and stops it as soon as the

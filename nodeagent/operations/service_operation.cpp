@@ -4,14 +4,12 @@
 
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/operation.h"
-#include "nodeagent/operations/patience.h"
+#include "nodeagent/operations/server_return.h"
 
 namespace verger::agent {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::chrono::minutes kServicePatience{10};
 
 class StartServiceOperation final : public Operation {
  public:
@@ -27,7 +25,7 @@ class StartServiceOperation final : public Operation {
     co_return Result<void>();
   }
 
-  net::awaitable<Result<void>> act(LocalNode node, OperationRecord& /*record*/) override {
+  net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
     if (node.inspection() != nullptr) {
       co_return Result<void>();
     }
@@ -35,6 +33,9 @@ class StartServiceOperation final : public Operation {
     VERGER_CO_TRY(const auto free, co_await node.offline->files_are_free());
     if (free) {
       VERGER_CO_CHECK(co_await node.offline->start());
+      auto memory = memory_of(record);
+      note_server_start(node, memory);
+      record.memory_json = memory.dump();
     }
     co_return Result<void>();
   }
@@ -45,12 +46,17 @@ class StartServiceOperation final : public Operation {
                             .code = {},
                             .text = json{{"instance", inspection->instance_id()}}.dump()};
     }
-    if (waited_longer_than(kServicePatience, node.clock.now(), record)) {
-      co_return Observation{.kind = Observation::Kind::kFailed,
-                            .code = "no_answer",
-                            .text = "the server was started and does not answer"};
+    if (node.offline == nullptr) {
+      co_return Observation{.kind = Observation::Kind::kUnknown,
+                            .code = {},
+                            .text =
+                                "the server does not answer, and the agent is no longer told "
+                                "how to start it"};
     }
-    co_return Observation{.kind = Observation::Kind::kRunning, .code = {}, .text = {}};
+    auto memory = memory_of(record);
+    auto seen = co_await await_server(node, memory, kServiceDeadline);
+    record.memory_json = memory.dump();
+    co_return seen;
   }
 };
 

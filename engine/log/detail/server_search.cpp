@@ -97,11 +97,12 @@ std::optional<std::string> file_in_use(const Path& process, const std::string& d
 
 }  // namespace
 
-Result<void> refuse_running_server(const Path& directory, const Path& proc) {
+Result<std::optional<WritingProcess>> find_writing_process(const Path& directory,
+                                                           const Path& proc) {
   std::error_code error;
   const std::string wanted = fs::canonical(directory, error).string();
   if (error) {
-    return {};  // no such directory: opening it says so
+    return std::nullopt;  // no such directory: opening it says so
   }
   fs::directory_iterator at(proc, error);
   for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
@@ -113,9 +114,7 @@ Result<void> refuse_running_server(const Path& directory, const Path& proc) {
     std::error_code unreadable;
     const auto file = file_in_use(at->path(), wanted, unreadable);
     if (file) {
-      return Error{Errc::kRefused,
-                   fmt::format("{}: process {} {} has it open for writing; stop that process first",
-                               *file, pid, command_of(at->path()))};
+      return WritingProcess{std::stoll(pid), *file, command_of(at->path())};
     }
     if (unreadable && unreadable != std::errc::no_such_file_or_directory) {
       if (named_like_a_server(at->path())) {
@@ -131,6 +130,16 @@ Result<void> refuse_running_server(const Path& directory, const Path& proc) {
                  fmt::format("{}: cannot look for a server that has it open, {} is not readable "
                              "({}); make sure that none runs and say --assume-stopped",
                              directory.string(), proc.string(), error.message())};
+  }
+  return std::nullopt;
+}
+
+Result<void> refuse_running_server(const Path& directory, const Path& proc) {
+  VERGER_TRY(const auto found, find_writing_process(directory, proc));
+  if (found) {
+    return Error{Errc::kRefused,
+                 fmt::format("{}: process {} {} has it open for writing; stop that process first",
+                             found->file, found->id, found->command)};
   }
   return {};
 }

@@ -12,6 +12,8 @@ namespace verger::agent {
 namespace {
 
 constexpr std::chrono::milliseconds kStopLook{20};
+/// Between two looks at what cannot be seen.
+constexpr std::chrono::milliseconds kLongestPause{5'000};
 
 /// Says of parameters that the kind does not have that they are not known: an agent that passed
 /// over a misspelt one would do something else than was asked.
@@ -277,6 +279,7 @@ net::awaitable<Result<void>> OperationRunner::act(Self self, RunningOperation re
 
 net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, bool stored) {
   auto& kind = *self->kinds_.at(record->request.kind);
+  auto pause = self->options_.poll_interval;
   while (!self->stopping_) {
     const auto memory = record->memory_json;
     const auto seen = co_await kind.observe(self->local_node(), *record);
@@ -297,15 +300,24 @@ net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, 
       case Observation::Kind::kUnknown: {
         const auto state = seen.kind == Observation::Kind::kRunning ? api::OperationState::kActing
                                                                     : api::OperationState::kUnknown;
-        if (!stored || state != record->status.state || memory != record->memory_json) {
+        const bool new_state = state != record->status.state;
+        if (new_state && state == api::OperationState::kUnknown) {
+          self->environment_.log.warning(
+              "what became of an operation cannot be seen yet",
+              {{"operation", record->request.id}, {"reason", seen.text}});
+        }
+        record->status.error = seen.text;
+        if (!stored || new_state || memory != record->memory_json) {
           record->status.state = state;
-          record->status.error = seen.text;
           stored = self->store(*record);
         }
+        pause = state == api::OperationState::kUnknown && !new_state
+                    ? std::min(2 * pause, std::max(kLongestPause, self->options_.poll_interval))
+                    : self->options_.poll_interval;
         break;
       }
     }
-    co_await self->environment_.timers.sleep_for(self->options_.poll_interval);
+    co_await self->environment_.timers.sleep_for(pause);
   }
 }
 
@@ -381,6 +393,7 @@ void OperationRunner::finish(const RunningOperation& record, api::OperationState
   record->status.finished_at = format_ticks(environment_.clock.now());
   if (state == api::OperationState::kDone) {
     record->status.result_json = std::move(text);
+    record->status.error.clear();  // what was said of it while it went on
   } else {
     record->status.error_code = std::move(code);
     record->status.error = std::move(text);

@@ -138,16 +138,12 @@ class ScriptedNode final : public http::Client {
   }
 };
 
-/// The first job (are the files free?) is done at once; the second, the scavenge, ends only when
-/// it is told to stop.
+/// A scavenge that ends only when it is asked to stop.
 class EndlessScavenge final : public node::JobRunner {
  public:
   explicit EndlessScavenge(http::Timers& timers) : timers_(timers) {}
   net::awaitable<Result<void>> run(std::shared_ptr<Job> /*job*/,
                                    std::shared_ptr<const node::StopFlag> stop) override {
-    if (++jobs_ == 1) {
-      co_return Result<void>();
-    }
     scavenging = true;
     while (!stop->requested()) {
       co_await timers_.sleep_for(milliseconds(1));
@@ -160,7 +156,6 @@ class EndlessScavenge final : public node::JobRunner {
 
  private:
   http::Timers& timers_;
-  int jobs_ = 0;
 };
 
 TEST(AgentThatStops, StartsTheServerAgainThatItHadStoppedForAnOfflineScavenge) {
@@ -169,11 +164,12 @@ TEST(AgentThatStops, StartsTheServerAgainThatItHadStoppedForAnOfflineScavenge) {
   net::io_context context{1};
   auto& timers = http::system_timers();
   EndlessScavenge runner(timers);
+  node::InlineJobRunner looks(timers);
   external::OfflineServer offline({.database = directory.path() / "db", .index = {}},
                                   {.start_command = "echo start >> " + deeds.string(),
                                    .stop_command = "echo stop >> " + deeds.string()},
                                   posix_file_system(), system_clock(), system_random(), timers,
-                                  runner, null_log());
+                                  runner, looks, null_log());
   ScavengeableNode node;
   ScriptedNode client;
   const auto open = [&] {

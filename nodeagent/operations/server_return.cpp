@@ -1,0 +1,97 @@
+#include "nodeagent/operations/server_return.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/external/offline_server.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+
+/// A start command returns some time before the server has its files open.
+constexpr std::chrono::seconds kShortestPause{30};
+constexpr std::chrono::seconds kLongestPause{300};
+
+/// What the memory says of a server that does not answer. Times are wall-clock ticks: they outlive
+/// the agent.
+struct Down {
+  std::int64_t since = 0;
+  std::int64_t starts = 0;
+  std::int64_t next_start = 0;  ///< not before
+  std::string error{};          ///< of the last start
+
+  static Down read(const json& memory, std::int64_t now) {
+    const auto stored = memory.value("down", json::object());
+    Down out{.since = stored.value("since", now),
+             .starts = stored.value("starts", std::int64_t{0}),
+             .next_start = stored.value("next_start", std::int64_t{0}),
+             .error = stored.value("error", std::string())};
+    if (out.since > now) {  // the clock was set back
+      out.since = now;
+      out.next_start = 0;
+    }
+    return out;
+  }
+  void write(json& memory) const {
+    memory["down"] = {
+        {"since", since}, {"starts", starts}, {"next_start", next_start}, {"error", error}};
+  }
+  void count_start(std::int64_t now) {
+    const auto pause =
+        std::min(kShortestPause * (1 << std::min<std::int64_t>(starts, 8)), kLongestPause);
+    ++starts;
+    next_start = now + std::chrono::seconds(pause).count() * kTicksPerSecond;
+  }
+};
+
+}  // namespace
+
+void note_server_start(LocalNode node, json& memory) {
+  const auto now = node.clock.now().value();
+  Down down{.since = now};
+  down.count_start(now);
+  down.write(memory);
+}
+
+net::awaitable<Observation> await_server(LocalNode node, json& memory,
+                                         std::chrono::milliseconds deadline) {
+  const auto looked = node.clock.now().value();
+  auto down = Down::read(memory, looked);
+  const auto waited = (looked - down.since) / kTicksPerSecond;
+  const auto free = co_await node.offline->files_are_free();
+  std::string text;
+  if (!free) {
+    text = free.error().message;
+  } else if (!*free) {
+    text = down.starts > 0 ? fmt::format("the server is starting ({} s)", waited)
+                           : fmt::format("the server is shutting down ({} s)", waited);
+  } else if (node.clock.now().value() >= down.next_start) {
+    const auto started = co_await node.offline->start();
+    down.count_start(node.clock.now().value());
+    down.error = started ? std::string() : started.error().message;
+  }
+  if (text.empty()) {
+    text = down.error.empty()
+               ? fmt::format("the server is starting ({} s)", waited)
+               : fmt::format("the server is stopped and does not start: {}", down.error);
+  }
+  down.write(memory);
+  if (std::chrono::seconds(waited) >= deadline) {
+    co_return Observation{
+        .kind = Observation::Kind::kFailed,
+        .code = "no_answer",
+        .text = fmt::format("the server has not answered for {} s and {} starts; the last that was "
+                            "seen: {}. Start it by hand, and see its log",
+                            waited, down.starts, text)};
+  }
+  const bool trouble = !free || !down.error.empty();
+  co_return Observation{.kind = trouble ? Observation::Kind::kUnknown : Observation::Kind::kRunning,
+                        .code = {},
+                        .text = std::move(text)};
+}
+
+}  // namespace verger::agent

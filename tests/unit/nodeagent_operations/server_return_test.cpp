@@ -1,0 +1,177 @@
+#include "nodeagent/operations/server_return.h"
+
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/external/offline_server.h"
+#include "tests/support/manual_clock.h"
+#include "tests/support/processes/ports.h"
+#include "tests/support/processes/process.h"
+#include "tests/support/temp_directory.h"
+
+/// A stopped server is a process that has a file of the database open; commands write what they
+/// did.
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class NoNode final : public http::Client {
+ public:
+  net::awaitable<Result<http::Response>> send(http::Endpoint, http::Request,
+                                              milliseconds) override {
+    co_return Error{Errc::kUnavailable, "nothing listens"};
+  }
+};
+
+class ServerReturn : public ::testing::Test {
+ protected:
+  ServerReturn() { std::filesystem::create_directories(path("db")); }
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  std::string deeds() const { return test::file_text(path("deeds")); }
+  void make_fifo(const std::string& name) const {
+    ASSERT_EQ(::mkfifo(path(name).c_str(), 0600), 0);
+  }
+  /// Lets the reader of the fifo go on.
+  void release(const std::string& fifo) const {
+    EXPECT_EQ(test::run({"/bin/sh", "-c", "echo > " + path(fifo)}).status, 0);
+  }
+  /// A process with a file of the database open for writing, until "end" is released.
+  test::Process hold_files() const {
+    make_fifo("end");
+    test::Process holder({.command = {"/bin/sh", "-c",
+                                      "exec 9>" + path("db/writer.chk") + "; echo > " + path("up") +
+                                          "; read x < " + path("end")},
+                          .environment = {},
+                          .output = path("holder.log")});
+    EXPECT_TRUE(test::eventually(seconds(20), [&] { return std::filesystem::exists(path("up")); }));
+    return holder;
+  }
+  void serve_with(external::ServiceOptions service) {
+    offline_.emplace(external::DatabasePlace{.database = path("db"), .index = {}},
+                     std::move(service), posix_file_system(), system_clock(), system_random(),
+                     http::system_timers(), runner_, runner_, null_log());
+  }
+  template <class T>
+  T result_of(net::awaitable<T> work) {
+    std::optional<T> out;
+    net::co_spawn(context_, std::move(work), [&out](std::exception_ptr error, T value) {
+      EXPECT_FALSE(error);
+      out = std::move(value);
+    });
+    context_.restart();
+    context_.run_for(seconds(30));
+    EXPECT_TRUE(out.has_value());
+    return *std::move(out);
+  }
+  Observation look(milliseconds deadline = kServiceDeadline) {
+    return result_of(await_server({.client = client_,
+                                   .inspection = [] { return nullptr; },
+                                   .timers = http::system_timers(),
+                                   .clock = clock_,
+                                   .log = null_log(),
+                                   .offline = &*offline_},
+                                  memory_, deadline));
+  }
+
+  test::TempDirectory directory_;
+  net::io_context context_{1};
+  node::InlineJobRunner runner_{http::system_timers()};
+  std::optional<external::OfflineServer> offline_;
+  NoNode http_;
+  client::NodeClient client_{
+      http_, {.tls = false, .host = "n1", .port = 2113}, client::SharedCredentials()};
+  test::ManualClock clock_;
+  json memory_ = json::object();
+};
+
+TEST_F(ServerReturn, StartsAgainWhereNothingAnswersAndTheFilesStayFree) {
+  serve_with({.start_command = "echo start >> " + path("deeds"), .stop_command = "true"});
+  const auto first = look();
+  EXPECT_EQ(first.kind, Observation::Kind::kRunning);
+  EXPECT_EQ(deeds(), "start\n");
+  clock_.advance_seconds(12);
+  EXPECT_EQ(look().text, "the server is starting (12 s)");
+  EXPECT_EQ(deeds(), "start\n") << "a process takes a while to open its files";
+  clock_.advance_seconds(20);
+  look();
+  EXPECT_EQ(deeds(), "start\nstart\n") << "that start did nothing";
+  clock_.advance_seconds(600);
+  auto holder = hold_files();
+  EXPECT_EQ(look().text, "the server is starting (632 s)");
+  EXPECT_EQ(deeds(), "start\nstart\n") << "it is at it";
+  release("end");
+  EXPECT_EQ(holder.wait(seconds(20)), 0);
+  look();
+  EXPECT_EQ(deeds(), "start\nstart\nstart\n") << "it has ended again";
+  clock_.advance_seconds(3'000);
+  const auto late = look();
+  EXPECT_EQ(late.kind, Observation::Kind::kFailed);
+  EXPECT_EQ(late.code, "no_answer");
+  EXPECT_THAT(late.text, HasSubstr("start it by hand"));
+}
+
+TEST_F(ServerReturn, KeepsTheReasonWhyTheServerDoesNotStart) {
+  serve_with({.start_command = "exit 3", .stop_command = "true"});
+  const auto failed = look();
+  EXPECT_EQ(failed.kind, Observation::Kind::kUnknown);
+  EXPECT_THAT(failed.text, HasSubstr("status 3"));
+  clock_.advance_seconds(10);
+  EXPECT_THAT(look().text, HasSubstr("status 3")) << "also while it waits";
+  EXPECT_THAT(look(seconds(10)).text, HasSubstr("status 3")) << "and when it gives up";
+}
+
+TEST_F(ServerReturn, AServerOnItsWayDownIsNotStarted) {
+  serve_with({.start_command = "echo start >> " + path("deeds"), .stop_command = "true"});
+  auto holder = hold_files();
+  EXPECT_EQ(look().text, "the server is shutting down (0 s)");
+  clock_.advance_seconds(1'000);
+  EXPECT_EQ(look().text, "the server is shutting down (1000 s)");
+  EXPECT_EQ(deeds(), "");
+  release("end");
+  EXPECT_EQ(holder.wait(seconds(20)), 0);
+  look();
+  EXPECT_EQ(deeds(), "start\n");
+}
+
+TEST_F(ServerReturn, AStopIsOverWhenTheFilesAreFreeHoweverLongItsCommandTakes) {
+  make_fifo("go");
+  serve_with({.start_command = "true",
+              .stop_command = "echo $$ > " + path("command") + "; read x < " + path("go"),
+              .limit = milliseconds(50)});
+  auto holder = hold_files();
+  const auto too_long = result_of(offline_->stop(milliseconds(1)));
+  ASSERT_FALSE(too_long.has_value());
+  EXPECT_EQ(too_long.error().code, Errc::kTimeout);
+  EXPECT_THAT(too_long.error().message, HasSubstr("still has its files open"));
+  std::optional<Result<void>> stopped;
+  net::co_spawn(context_, offline_->stop(seconds(60)),
+                [&stopped](std::exception_ptr, Result<void> result) { stopped = result; });
+  context_.restart();
+  context_.run_for(milliseconds(300));
+  EXPECT_FALSE(stopped.has_value()) << "the command's limit has passed, and the server runs";
+  release("end");
+  EXPECT_EQ(holder.wait(seconds(20)), 0);
+  context_.run_for(seconds(20));
+  ASSERT_TRUE(stopped.has_value());
+  EXPECT_TRUE(stopped->has_value()) << stopped->error().message;
+  // The commands end at last, and leave no zombie.
+  const auto pid = std::stol(test::file_text(path("command")));
+  release("go");
+  EXPECT_TRUE(test::eventually(seconds(20), [&] {
+    external::ServiceControl::reap_late_commands();
+    return !std::filesystem::exists("/proc/" + std::to_string(pid));
+  }));
+}
+
+}  // namespace
+}  // namespace verger::agent
