@@ -105,6 +105,8 @@ struct ScavengePolicy {
   std::int64_t move_deadline_ms = 600'000;
   std::int64_t digest_deadline_ms = std::int64_t{6} * 3'600'000;
   std::int64_t undo_deadline_ms = 300'000;
+  /// Offline: for the server's stop, and again until it answers after its start.
+  std::int64_t service_deadline_ms = 3'600'000;
   /// A gate closed for longer is told; 0: each gate has its own time (planner/gates.h).
   std::int64_t gate_deadline_ms = 0;
 };

@@ -49,6 +49,7 @@ struct AgentFacts {
   std::string files_problem;     ///< why it cannot read its node's files: points, state, index
   std::string node_problem;      ///< why its node does not let it operate it
   std::string warning{};         ///< for people; nothing is decided by it
+  std::string log_as_of{};       ///< ISO-8601: when the agent read its log; empty: it always knows
   std::vector<Point> points;     ///< of the committed log, oldest first
   std::optional<Point> last_finished;
   std::optional<Unfinished> unfinished;

@@ -19,10 +19,12 @@ using detail::judge_failed;
 using detail::not_needed;
 using detail::OperationNews;
 using detail::parsed_or_empty;
+using detail::point_not_seen;
 using detail::policy_lets_stop;
 using detail::ready;
 using detail::running;
 using detail::shared_point;
+using detail::silent_agent;
 using detail::verdict;
 using detail::wait;
 using nlohmann::json;
@@ -40,7 +42,7 @@ class OfflineScavengeStep final : public StepKind {
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
     if (node == nullptr || !node->agent) {
-      co_return wait("its agent does not tell the state of its scavenge");
+      co_return wait(silent_agent(node));
     }
     const auto& facts = *node->agent;
     const auto number = shared_point(context);
@@ -54,7 +56,7 @@ class OfflineScavengeStep final : public StepKind {
     }
     const auto position = position_of(facts, number);
     if (position < 0) {
-      co_return wait(fmt::format("scavenge point {} has not reached it yet", number));
+      co_return wait(point_not_seen(facts, number));
     }
     // The stopped node cannot complete a chunk, and what is in the active one is not scavenged.
     if (!facts.chunk_is_complete(position)) {
@@ -75,6 +77,9 @@ class OfflineScavengeStep final : public StepKind {
     const auto memo = parsed_or_empty(context.state.memo);
     json parameters{{"point", memo.value("point", -1LL)},
                     {"threads", int_parameter(context.step, "threads", 1)}};
+    if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
+      parameters["service_deadline_ms"] = deadline;
+    }
     co_return co_await act_through_agent(context, "offline_scavenge", std::move(parameters));
   }
 

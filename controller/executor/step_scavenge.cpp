@@ -23,11 +23,13 @@ using detail::not_needed;
 using detail::observe_without_agent;
 using detail::OperationNews;
 using detail::parsed_or_empty;
+using detail::point_not_seen;
 using detail::policy_lets_stop;
 using detail::prepare_without_agent;
 using detail::ready;
 using detail::running;
 using detail::shared_point;
+using detail::silent_agent;
 using detail::start_without_agent;
 using detail::stop_without_agent;
 using detail::text_parameter;
@@ -93,7 +95,7 @@ class ScavengeStep final : public StepKind {
   static Readiness prepare_with_agent(const StepContext& context) {
     const auto* node = context.node();
     if (node == nullptr || !node->agent) {
-      return wait("its agent does not tell the state of its scavenge");
+      return wait(silent_agent(node));
     }
     const auto& facts = *node->agent;
     const auto target = text_parameter(context.step, "target");
@@ -143,7 +145,7 @@ class ScavengeStep final : public StepKind {
     const bool visible = std::ranges::any_of(
         facts.points, [point](const auto& each) { return each.number == point; });
     if (!visible && !facts.unfinished) {
-      return wait(fmt::format("scavenge point {} has not reached it yet", point));
+      return wait(point_not_seen(facts, point));
     }
     memo["point"] = point;
     return ready(memo);

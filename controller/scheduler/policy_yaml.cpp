@@ -434,6 +434,7 @@ class PolicyReader {
     fields.length_ms("move", s.move_deadline_ms);
     fields.length_ms("digest", s.digest_deadline_ms);
     fields.length_ms("undo", s.undo_deadline_ms);
+    fields.length_ms("service", s.service_deadline_ms);
     fields.length_ms("gate", s.gate_deadline_ms);
     fields.refuse_unknown_keys();
   }

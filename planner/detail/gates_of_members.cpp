@@ -211,6 +211,14 @@ void agents_answer(const Look& look, States& out) {
       out.push_back(measured(closed(look.gate.name, "agent-gone", node.name, agent_silence(node),
                                     "start verger-agent on that machine"),
                              "silent", "answers"));
+    } else if (!node.agent && node.answered) {
+      // It answers the controller, so the agent looks for it in another place, or is not let in.
+      out.push_back(measured(
+          closed(
+              look.gate.name, "agent-without-node", node.name, agent_silence(node),
+              "correct Node and TrustedRootCertificatesPath in the agent's file, and restart it; "
+              "`verger cluster show` tells when it sees its node"),
+          "sees no node", "sees its node"));
     } else if (node.agent) {
       const auto version = version_number(node.agent->version);
       if (version && *version < kLeastAgentVersion) {

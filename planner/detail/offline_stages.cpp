@@ -76,6 +76,9 @@ NodeStage offline_stage(const ScavengeOrder& order, const History& history,
   step.parameters.emplace("threads", own == 0 ? policy.threads : own);
   step.parameters.emplace("onPause", to_string(policy.on_pause));
   step.parameters.emplace("onClose", to_string(policy.on_close));
+  if (policy.service_deadline_ms != ScavengePolicy{}.service_deadline_ms) {
+    step.parameters.emplace("serviceDeadlineMs", policy.service_deadline_ms);  // else the agent's
+  }
   step.gates = order.scavenge_gates(node);
   step.act = fmt::format("stop {}, let its agent scavenge the files, start it", node.name);
   step.observe = "its agent sees the files done with the point, and the node has caught up";

@@ -82,9 +82,9 @@ class Refusing {
         policy().election_settle_ms < 0 || policy().leader_hold_ms < 0 ||
         policy().scavenge_deadline_ms <= 0 || policy().move_deadline_ms <= 0 ||
         policy().digest_deadline_ms <= 0 || policy().undo_deadline_ms <= 0 ||
-        policy().gate_deadline_ms < 0 || policy().clock_skew_limit_ms < 0 ||
-        policy().certificate_margin_ms < 0 || policy().server_work_back_ms < 0 ||
-        policy().server_work_wait_ms < 0) {
+        policy().service_deadline_ms <= 0 || policy().gate_deadline_ms < 0 ||
+        policy().clock_skew_limit_ms < 0 || policy().certificate_margin_ms < 0 ||
+        policy().server_work_back_ms < 0 || policy().server_work_wait_ms < 0) {
       refuse("policy-invalid", "", "a limit is negative, or a deadline is not above 0",
              "correct the policy");
     }

@@ -53,6 +53,7 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.files_problem = facts.files_problem;
   out.node_problem = facts.node_problem;
   out.warning = facts.warning;
+  out.log_as_of = facts.log_as_of;
   for (const auto& point : facts.points) {
     out.points.push_back(to_point(point));
   }

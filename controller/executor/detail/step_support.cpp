@@ -70,6 +70,15 @@ std::int64_t shared_point(const StepContext& context) {
 
 Readiness ready(const json& memo) { return {Readiness::Kind::kReady, memo.dump()}; }
 Readiness wait(std::string reason) { return {Readiness::Kind::kWait, std::move(reason)}; }
+std::string point_not_seen(const planner::AgentFacts& facts, std::int64_t number) {
+  return facts.log_as_of.empty()
+             ? fmt::format("scavenge point {} has not reached it yet", number)
+             : fmt::format("scavenge point {} is not in its log as of {}", number, facts.log_as_of);
+}
+std::string silent_agent(const planner::NodeSnapshot* node) {
+  const std::string text = "its agent does not tell the state of its scavenge";
+  return node == nullptr || node->agent_problem.empty() ? text : text + ": " + node->agent_problem;
+}
 Readiness not_needed(const json& result) { return {Readiness::Kind::kNotNeeded, result.dump()}; }
 Readiness impossible(std::string reason) { return {Readiness::Kind::kFail, std::move(reason)}; }
 

@@ -33,6 +33,10 @@ std::int64_t shared_point(const StepContext& context);
 
 Readiness ready(const nlohmann::json& memo = nlohmann::json::object());
 Readiness wait(std::string reason);
+/// Why a step waits for a point to show in the node's log, and how old that knowledge is.
+std::string point_not_seen(const planner::AgentFacts& facts, std::int64_t number);
+/// Why a step waits for the agent of `node`, with what was seen of it.
+std::string silent_agent(const planner::NodeSnapshot* node);
 Readiness not_needed(const nlohmann::json& result);
 Readiness impossible(std::string reason);
 

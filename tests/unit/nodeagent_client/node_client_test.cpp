@@ -73,6 +73,18 @@ TEST_F(NodeClientTest, ReadsGossipWithoutCredentialsWhenTheyAreWrong) {
   EXPECT_EQ(http.asked[1].headers.get("Authorization"), std::nullopt);
 }
 
+TEST_F(NodeClientTest, TheLogOfARunThatHasJustStartedIsNoMissingRole) {
+  const std::string id = "0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10";
+  http.answers = {
+      http::Response{.status = 401}, http::Response{.status = 401},
+      http::Response{.status = 401, .headers = {{"WWW-Authenticate", "X-Basic realm=\"ESDB\""}}}};
+  const auto young = run(node().scavenge_log(id, 20));
+  EXPECT_EQ(young.code, "not_ready");
+  EXPECT_EQ(young.why.find("role"), std::string::npos) << young.why;
+  EXPECT_EQ(run(node().scavenges()).code, "lacks_role") << "of all runs, that stream is there";
+  EXPECT_EQ(run(node().scavenge_log(id, 20)).code, "bad_credentials");
+}
+
 TEST_F(NodeClientTest, NeverRepeatsACommandWithoutCredentials) {
   http.answers = {
       http::Response{.status = 401, .headers = {{"WWW-Authenticate", "X-Basic realm=\"ESDB\""}}}};

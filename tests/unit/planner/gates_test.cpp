@@ -51,6 +51,16 @@ const Case kCases[] = {
      "agent-blind",
      "permission denied",
      "reads them"},
+    {"AgentThatGetsNoAnswerOfItsNode",
+     {"agents-answer", 0},
+     [](ClusterSnapshot& s) {
+       s.nodes[1].agent.reset();
+       s.nodes[1].agent_answered = true;
+       s.nodes[1].agent_problem = "its agent gets no answer of the node: wrong root";
+     },
+     "agent-without-node",
+     "sees no node",
+     "sees its node"},
     {"AgentThatMayNotOperateItsNode",
      {"agents-answer", 0},
      [](ClusterSnapshot& s) { s.nodes[1].agent->node_problem = "401 Unauthorized"; },

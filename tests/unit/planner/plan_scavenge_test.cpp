@@ -224,6 +224,12 @@ const RefusalCase kRefusals[] = {
     {"AnAgentIsGone",
      [](ClusterSnapshot& c) { c.nodes[1].agent_answered = false; },
      {"n2:agent-gone"}},
+    {"AnAgentGetsNoAnswerOfItsNode",
+     [](ClusterSnapshot& c) {
+       c.nodes[1].agent_answered = true;
+       c.nodes[1].agent.reset();
+     },
+     {"n2:agent-without-node"}},
     {"TheVersionHasNoPoints",
      [](ClusterSnapshot& c) { c.nodes[1].version = "21.10.11"; },
      {"n2:version-too-old"}},
