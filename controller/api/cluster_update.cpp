@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -86,6 +87,7 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
   if (other_nodes && !parts_.executor.active_runs(name).empty()) {
     co_return run_is_active(name, *parts_.executor.active_runs(name).front());
   }
+  std::optional<planner::ClusterSnapshot> seen;
   if (other_nodes || config->credentials != before->credentials ||
       config->trusted_roots != before->trusted_roots) {
     if (parts_.shared_journal) {
@@ -93,15 +95,15 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
         co_return problem(422, "no_fencing", fenced.error().message + "; nothing was changed");
       }
     }
-    const auto seen = co_await parts_.observer.take(*config);
-    if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered)) {
+    seen = co_await parts_.observer.take(*config);
+    if (std::ranges::none_of(seen->nodes, &planner::NodeSnapshot::answered)) {
       co_return problem(
           422, "cluster_unreachable",
           fmt::format("no node of cluster {} answered, and nothing was changed. Of {}: {}", name,
-                      seen.nodes.front().name, seen.nodes.front().problem));
+                      seen->nodes.front().name, seen->nodes.front().problem));
     }
-    if (!seen.wrong_cluster.empty()) {
-      co_return problem(422, "wrong_cluster", seen.wrong_cluster + "; nothing was changed");
+    if (!seen->wrong_cluster.empty()) {
+      co_return problem(422, "wrong_cluster", seen->wrong_cluster + "; nothing was changed");
     }
     // The look took its time.
     if (const auto now = parts_.registry.find(name); !now || *now != *before) {
@@ -118,7 +120,14 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
     co_return problem_of(updated.error());
   }
   const auto stored = parts_.registry.find(name);
-  co_return stored ? json_answer(200, views::cluster(*stored)) : problem_of(stored.error());
+  if (!stored) {
+    co_return problem_of(stored.error());
+  }
+  auto answer = views::cluster(*stored);
+  if (seen) {
+    answer["snapshot"] = views::snapshot(*seen);  // members that were not named are in it
+  }
+  co_return json_answer(200, answer);
 }
 
 }  // namespace verger::controller

@@ -110,8 +110,9 @@ std::string gate_text(const planner::Gate& gate) {
     return fmt::format("{} {}", gate.name, human_bytes(gate.limit));
   }
   if (gate.name == "clocks" || gate.name == "certificates" || gate.name == "leader-settled") {
-    return gate.limit % 1'000 == 0 ? fmt::format("{} {} s", gate.name, gate.limit / 1'000)
-                                   : fmt::format("{} {} ms", gate.name, gate.limit);
+    return gate.limit % 3'600'000 == 0 ? fmt::format("{} {} h", gate.name, gate.limit / 3'600'000)
+           : gate.limit % 1'000 == 0   ? fmt::format("{} {} s", gate.name, gate.limit / 1'000)
+                                       : fmt::format("{} {} ms", gate.name, gate.limit);
   }
   return fmt::format("{} {}", gate.name, gate.limit);
 }

@@ -40,8 +40,9 @@ void print_cluster(const CliContext& context, const json& cluster) {
       text_of(snapshot, "leader").empty() ? "none seen" : text_of(snapshot, "leader"),
       time_of(snapshot, "taken_at"));
   if (const auto pause = pause_text(cluster); !pause.empty()) {
-    context.out << fmt::format("{}; nothing new starts on it before: verger cluster resume {}\n",
-                               pause, text_of(cluster, "name"));
+    context.out << fmt::format(
+        "{}; nothing new starts on it; to end the pause: verger cluster resume {}\n", pause,
+        text_of(cluster, "name"));
   }
   Table table({{"node"},
                {"role"},
@@ -262,6 +263,7 @@ int change_cluster(const CliContext& context, const std::string& name, const jso
   } else {
     context.out << fmt::format("cluster {} is changed\n", name);
   }
+  warn_of_problems(context, cluster->value("snapshot", json::object()));
   return kDone;
 }
 

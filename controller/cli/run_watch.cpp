@@ -22,7 +22,9 @@ using nlohmann::json;
 
 /// How long a step's details may change before they are printed again.
 constexpr std::chrono::seconds kQuiet{5};
-/// Between two lines on the expected end while nothing but progress changes.
+/// Between two lines on the expected end where a step has changed, and where nothing but progress
+/// has.
+constexpr std::chrono::seconds kEndAfterChange{10};
 constexpr std::chrono::seconds kEndAgain{60};
 /// A controller that restarts on another machine is back within this time.
 constexpr std::chrono::seconds kControllerAway{120};
@@ -110,7 +112,7 @@ class ChangePrinter {
   /// After each change of a step, and now and then while one works.
   void print_expected_end(const json& run, std::chrono::steady_clock::time_point now) {
     const auto text = expected_end_text(run);
-    const bool due = changed_ || now - end_shown_ >= kEndAgain;
+    const bool due = end_.empty() || now - end_shown_ >= (changed_ ? kEndAfterChange : kEndAgain);
     if (text.empty() || text == end_ || !due) {
       return;
     }

@@ -175,8 +175,10 @@ Result<ClusterConfig> Registry::check(ClusterConfig config) const {
   if (find(config.name)) {
     return Error{
         Errc::kExists,
-        fmt::format("there is a cluster {} already; remove it first, or choose another name",
-                    config.name)};
+        fmt::format(
+            "there is a cluster {0} already; change it with `verger cluster update {0}`, or "
+            "choose another name",
+            config.name)};
   }
   VERGER_TRY(config, check_members(std::move(config)));
   config.paused = false;

@@ -32,9 +32,9 @@ std::string agent_silence(const NodeSnapshot& node) {
 
 void right_cluster(const Look& look, States& out) {
   if (!look.snapshot.wrong_cluster.empty()) {
-    out.push_back(
-        closed(look.gate.name, "wrong-cluster", "", look.snapshot.wrong_cluster,
-               "check the URLs with `verger cluster show`, or register the cluster again"));
+    out.push_back(closed(
+        look.gate.name, "wrong-cluster", "", look.snapshot.wrong_cluster,
+        "check the URLs with `verger cluster show`, or correct them with `verger cluster update`"));
   }
   for (const auto& node : look.snapshot.nodes) {
     if (node.wrong_identity) {
@@ -47,7 +47,7 @@ void right_cluster(const Look& look, States& out) {
   for (const auto& stranger : look.snapshot.strangers) {
     out.push_back(closed(look.gate.name, "unregistered-member", "",
                          fmt::format("{} is a live member that is not registered", stranger),
-                         "register the cluster again with all its nodes"));
+                         "name all its nodes with `verger cluster update`"));
   }
 }
 
