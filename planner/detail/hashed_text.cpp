@@ -24,13 +24,15 @@ std::string HashedText::of(const Plan& plan) {
   if (whole_) {
     plain(",\"forecast\":");
     list(plan.forecast, [this](const auto& each) {
-      text("{\"node\":", each.node);
-      text(",\"row\":", each.row);
+      plain("{");
       if (each.disk_free >= 0) {
-        number(",\"databaseBytes\":", each.database_bytes);
+        number("\"databaseBytes\":", each.database_bytes);
         number(",\"diskFree\":", each.disk_free);
         number(",\"diskNeeded\":", each.disk_needed);
+        plain(",");
       }
+      text("\"node\":", each.node);
+      text(",\"row\":", each.row);
       plain("}");
     });
     text(",\"hash\":", plan.hash);

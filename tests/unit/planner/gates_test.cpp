@@ -109,8 +109,8 @@ const Case kCases[] = {
        }
      },
      "lag-not-falling",
-     "8388608 bytes",
-     "below 4194304 bytes"},
+     "8 MiB",
+     "below 4 MiB"},
     {"SomebodyBacksUp",
      {"no-other-work", 0},
      [](ClusterSnapshot& s) {
