@@ -67,6 +67,7 @@ constexpr std::pair<std::string_view, Check> kChecks[] = {
     {"idle", detail::idle},
     {"auto-scavenge-off", detail::auto_scavenge_off},
     {"disk", detail::disk},
+    {"disk-reserve", detail::disk_reserve},
     {"agents-answer", detail::agents_answer},
     {"no-other-work", detail::no_other_work},
     {"index-idle", detail::index_idle},
@@ -92,6 +93,7 @@ constexpr std::pair<std::string_view, std::int64_t> kAlertMinutes[] = {
     {"idle", 60},
     {"auto-scavenge-off", 5},
     {"disk", 5},
+    {"disk-reserve", 5},
     {"agents-answer", 5},
     {"no-other-work", 60},
     {"index-idle", 60},
@@ -116,12 +118,14 @@ std::int64_t alert_after_ms(std::string_view gate, const ScavengePolicy& policy)
 }
 
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
-                                std::string_view node, std::int64_t lasts_ms) {
-  return evaluate(gate, snapshot, snapshot.find(node), lasts_ms);
+                                std::string_view node, std::int64_t lasts_ms,
+                                std::int64_t threads) {
+  return evaluate(gate, snapshot, snapshot.find(node), lasts_ms, threads);
 }
 
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
-                                const NodeSnapshot* node, std::int64_t lasts_ms) {
+                                const NodeSnapshot* node, std::int64_t lasts_ms,
+                                std::int64_t threads) {
   detail::States out;
   const auto* check =
       std::ranges::find(kChecks, gate.name, &std::pair<std::string_view, Check>::first);
@@ -131,7 +135,7 @@ std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapsho
                                  "use a controller that knows it"));
     return out;
   }
-  check->second({gate, snapshot, node, lasts_ms}, out);
+  check->second({gate, snapshot, node, lasts_ms, threads}, out);
   if (out.empty()) {
     out.push_back(detail::closed(gate.name, "", "", "", ""));
     out.back().verdict = GateVerdict::kOpen;

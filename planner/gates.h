@@ -20,7 +20,10 @@
 ///   others-idle         no scavenge runs on any other node; this one's is adopted
 ///   idle                no scavenge runs on this node
 ///   auto-scavenge-off   the server's own scavenging is absent, not configured or paused
-///   disk                limit: bytes to keep free beyond the largest rewrite
+///   disk                limit: bytes to keep free beyond what the scavenge writes beside what is
+///                       there: on the database's disk a chunk for each thread, on the index's the
+///                       largest table or the largest merge
+///   disk-reserve        limit: bytes to keep free on the database's disk
 ///   agents-answer       each agent answers, and is not too old for this controller
 ///   no-other-work       no agent is at a backup, a restore or a redaction
 ///   index-idle          no index is merged on this node
@@ -55,11 +58,13 @@ struct GateState {
 std::int64_t alert_after_ms(std::string_view gate, const ScavengePolicy& policy);
 
 /// All causes that keep the gate closed; one open state when there is none. An unknown gate is
-/// closed and says so. `lasts_ms`: how long the step may take.
+/// closed and says so. `lasts_ms`: how long the step may take; `threads`: that it works with.
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
-                                std::string_view node, std::int64_t lasts_ms = 0);
+                                std::string_view node, std::int64_t lasts_ms = 0,
+                                std::int64_t threads = 1);
 /// The same for a member of `snapshot`; nullptr: a step on the cluster.
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
-                                const NodeSnapshot* node, std::int64_t lasts_ms = 0);
+                                const NodeSnapshot* node, std::int64_t lasts_ms = 0,
+                                std::int64_t threads = 1);
 
 }  // namespace verger::planner

@@ -60,6 +60,12 @@ struct AgentFacts {
   std::int64_t chunk_files = -1;
   std::int64_t largest_chunk = -1;
   std::int64_t chunk_size = -1;
+  std::int64_t newest_chunk = -1;          ///< number of the one that is being written
+  std::int64_t complete_chunk_bytes = -1;  ///< of the chunk files below it
+  /// Of the file system that holds the index, which may be another than the database's.
+  std::int64_t index_disk_free = -1;
+  std::int64_t largest_table = -1;  ///< bytes of the index's largest PTable
+  std::int64_t largest_merge = -1;  ///< bytes of the PTables that the next merge puts together
   std::int64_t writer_checkpoint = -1;
   std::int64_t highest_controller_epoch = 0;
 

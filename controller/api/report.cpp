@@ -23,18 +23,46 @@ json member(const json& object, const char* name) {
   return found == object.end() ? json() : *found;
 }
 
-/// Bytes before the node's first scavenge of this run, and after its last.
+/// What the node's own scavenges of this run did. Bytes before the first and after the last of
+/// them, of the same chunks.
 struct Scavenged {
   json bytes_before;
   json bytes_after;
+  json space_saved;      ///< sum
+  json records_removed;  ///< sum
   json point;
+  bool resumed = false;  ///< what was saved before an interruption is not in the sums
+
+  void take(const json& result, bool was_interrupted);
 };
+
+void add_number(json& sum, const json& value) {
+  if (value.is_number_integer()) {
+    sum = (sum.is_number_integer() ? sum.get<std::int64_t>() : 0) + value.get<std::int64_t>();
+  }
+}
+
+void Scavenged::take(const json& result, bool was_interrupted) {
+  point = member(result, "point");
+  if (!result.contains("scavengeId")) {
+    return;  // there was nothing left to do: what was seen before stays
+  }
+  // A step of a run that an older controller began has sizes of different moments.
+  const bool comparable =
+      member(result, "chunksCompared").is_number() && member(result, "bytesAfter").is_number();
+  bytes_before = comparable ? member(result, "bytesBefore") : json();
+  bytes_after = comparable ? member(result, "bytesAfter") : json();
+  add_number(space_saved, member(result, "spaceSaved"));
+  add_number(records_removed, member(result, "recordsRemoved"));
+  resumed = resumed || was_interrupted;
+}
 
 /// What the steps of a finished scavenge saw, sorted by what they are about.
 struct Seen {
   std::map<std::string, Scavenged> nodes;  ///< by name
   json compared = json::object();          ///< result of compare_digests
   json baseline = json::object();          ///< result of record_digest: before anything was removed
+  std::string witness{};                   ///< whose that is
   bool to_compare = false;                 ///< the plan has a step for it
   std::vector<json> lines{};               ///< what steps want a person to read
   std::set<std::string> not_begun{};       ///< nodes
@@ -74,42 +102,38 @@ struct Seen {
           lines.push_back(line);
         }
         if (is_scavenge(step)) {
-          auto& node = nodes[step.node];
-          if (node.bytes_before.is_null()) {
-            node.bytes_before = member(result, "bytesBefore");
-          }
-          node.bytes_after = member(result, "bytesAfter");
-          node.point = member(result, "point");
+          const auto outcomes = json::parse(state->second.outcomes, nullptr, false);
+          nodes[step.node].take(result, outcomes.is_array() && !outcomes.empty());
         } else if (step.kind == "compare_digests") {
           compared = result;
         } else if (step.kind == "record_digest") {
           baseline = result;
+          witness = step.node;
         }
       }
     }
   }
 };
 
-json known_size(const json& value) {
-  return value.is_number() && value.get<std::int64_t>() >= 0 ? value : json();
-}
-
 json node_report(const std::string& name, const Scavenged& scavenged, const Seen& seen) {
   const auto digest = member(member(seen.compared, "nodes"), name.c_str());
+  auto removed = scavenged.records_removed;
+  // Its own digests, before and after, tell as well; those of another node do not.
   const auto before = member(seen.baseline, "records");
   const auto after = member(digest, "records");
-  json removed;
-  if (before.is_number() && after.is_number()) {
+  if (removed.is_null() && seen.witness == name && before.is_number() && after.is_number()) {
     removed = before.get<std::int64_t>() - after.get<std::int64_t>();
   }
   return {{"name", name},
-          {"bytes_before", known_size(scavenged.bytes_before)},
-          {"bytes_after", known_size(scavenged.bytes_after)},
+          {"bytes_before", scavenged.bytes_before},
+          {"bytes_after", scavenged.bytes_after},
+          {"space_saved", scavenged.space_saved},
           {"records_removed", std::move(removed)},
           {"point", scavenged.point},
           {"logical_digest", member(digest, "logical")},
           {"readable_digest", member(digest, "readable")},
-          {"readable_digest_before", member(seen.baseline, "readable")}};
+          {"readable_digest_before",
+           seen.witness == name ? member(seen.baseline, "readable") : json()}};
 }
 
 json differences_of(const json& compared) {
@@ -125,6 +149,9 @@ json readable_unchanged(const Seen& seen) {
     return nullptr;
   }
   for (const auto& [name, digest] : nodes.items()) {
+    if (member(digest, "readable").is_null()) {
+      return nullptr;
+    }
     if (member(digest, "readable") != before) {
       return false;
     }
@@ -167,6 +194,14 @@ json report(const RunState& run) {
       !member(seen.compared, "compared").get<bool>()) {
     notes.push_back("digests were not compared: " +
                     seen.compared.value("reason", why_not_compared(run, seen)));
+  }
+  for (const auto& [name, scavenged] : seen.nodes) {
+    if (scavenged.resumed && !scavenged.space_saved.is_null()) {
+      notes.push_back(
+          fmt::format("{}: its scavenge was interrupted and resumed; the space saved "
+                      "and records removed are those of what came after",
+                      name));
+    }
   }
   for (const auto& [node, reason] : seen.not_ended) {
     notes.push_back(fmt::format("{}: its scavenge was not seen to end{}{}", node,

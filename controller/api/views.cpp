@@ -106,7 +106,7 @@ std::string gate_text(const planner::Gate& gate) {
   if (gate.limit == 0) {
     return gate.name;
   }
-  if (gate.name == "lag-below" || gate.name == "disk") {
+  if (gate.name == "lag-below" || gate.name == "disk" || gate.name == "disk-reserve") {
     return fmt::format("{} {}", gate.name, human_bytes(gate.limit));
   }
   if (gate.name == "clocks" || gate.name == "certificates" || gate.name == "leader-settled") {

@@ -250,9 +250,9 @@ net::awaitable<Result<std::string>> Peers::index_status(std::string node) {
   co_return lines.index;
 }
 
-net::awaitable<Result<api::AgentFacts>> Peers::facts(std::string node) {
+net::awaitable<Result<api::AgentFacts>> Peers::facts(std::string node, std::int64_t chunks_below) {
   VERGER_CO_TRY(const auto client, agent_client(node));
-  co_return client::to_result(co_await client.facts());
+  co_return client::to_result(co_await client.facts(chunks_below));
 }
 
 net::awaitable<Result<void>> Peers::permit(std::string node, api::Permit permit) {
@@ -284,15 +284,21 @@ net::awaitable<Result<void>> Peers::cancel_operation(std::string node, std::stri
   co_return error_of(outcome);
 }
 
-net::awaitable<Result<std::optional<api::Digest>>> Peers::digest(std::string node,
-                                                                 std::int64_t point) {
+net::awaitable<Result<api::DigestAnswer>> Peers::digest(std::string node,
+                                                        client::DigestRequest request) {
   VERGER_CO_TRY(const auto client, agent_client(node));
-  auto outcome = co_await client.digest(point);
-  if (outcome.code == "computing") {
-    co_return std::optional<api::Digest>();
+  co_return client::to_result(co_await client.digest(request));
+}
+
+net::awaitable<Result<void>> Peers::stop_digest(std::string node, std::int64_t point, bool keep) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  const auto outcome = co_await client.stop_digest(point, keep);
+  if (outcome.done()) {
+    co_return Result<void>{};
   }
-  VERGER_CO_TRY(auto digest, client::to_result(std::move(outcome)));
-  co_return std::optional<api::Digest>(std::move(digest));
+  auto error = error_of(outcome);
+  // An agent of an older version cannot stop it: there is nothing to wait for.
+  co_return error.code == Errc::kNotFound ? Result<void>() : Result<void>(std::move(error));
 }
 
 }  // namespace verger::controller

@@ -66,15 +66,19 @@ class Peers {
   /// "Idle", "Merging"; empty where the node's metrics do not tell.
   net::awaitable<Result<std::string>> index_status(std::string node);
 
-  net::awaitable<Result<api::AgentFacts>> facts(std::string node);
+  /// With `chunks_below` also bytes_below, of agents that can tell.
+  net::awaitable<Result<api::AgentFacts>> facts(std::string node, std::int64_t chunks_below = -1);
   /// kConflict: the agent knows a newer controller.
   net::awaitable<Result<void>> permit(std::string node, api::Permit permit);
   net::awaitable<Result<api::OperationStatus>> start_operation(std::string node,
                                                                api::OperationRequest request);
   net::awaitable<Result<api::OperationStatus>> operation(std::string node, std::string id);
   net::awaitable<Result<void>> cancel_operation(std::string node, std::string id);
-  /// nullopt: still being computed; ask again.
-  net::awaitable<Result<std::optional<api::Digest>>> digest(std::string node, std::int64_t point);
+  /// Begins it, or goes on with it; ask again until it is there.
+  net::awaitable<Result<api::DigestAnswer>> digest(std::string node, client::DigestRequest request);
+  /// Computing it has stopped, or there is nothing that could be stopped. Kept, it goes on where it
+  /// was when it is asked for again.
+  net::awaitable<Result<void>> stop_digest(std::string node, std::int64_t point, bool keep);
 
   [[nodiscard]] const ClusterConfig& cluster() const { return cluster_; }
   [[nodiscard]] bool has_agent(std::string_view node) const;

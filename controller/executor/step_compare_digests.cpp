@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/cluster/gather.h"
 #include "controller/executor/detail/digest_comparison.h"
+#include "controller/executor/detail/digest_work.h"
 #include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
 
@@ -16,27 +19,15 @@ using detail::comparison_of;
 using detail::DigestBefore;
 using detail::done;
 using detail::kDigestBefore;
+using detail::look_at_digest;
 using detail::not_needed;
 using detail::parsed_or_empty;
 using detail::ready;
-using detail::running;
 using detail::shared_point;
-using detail::verdict;
 using nlohmann::json;
 
-struct Answer {
-  std::string node;
-  Result<std::optional<api::Digest>> digest = std::optional<api::Digest>();
-};
-
-net::awaitable<Answer> ask(std::shared_ptr<Peers> peers, std::string node, std::int64_t point) {
-  Answer out;
-  out.node = node;
-  out.digest = co_await peers->digest(node, point);
-  co_return out;
-}
-
-/// Only looks; there is nothing to act on, and nothing to undo.
+/// Only looks; there is nothing to undo. Where the nodes' records are the same, what earlier steps
+/// left is all that is needed. Else what can be read is asked of each agent, one after the other.
 class CompareDigestsStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "compare_digests"; }
@@ -59,26 +50,41 @@ class CompareDigestsStep final : public StepKind {
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
-    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
+    const auto memo = parsed_or_empty(context.state.memo);
+    const auto point = memo.value("point", -1LL);
+    if (const auto known = known_and_same(context, point)) {
+      co_return done(compare(context, point, *known));
+    }
+    // Agents keep what they have finished; so the earlier ones are asked again only at the end.
+    auto have = memo.value("ready", std::set<std::string>());
+    std::map<std::string, api::Digest> digests;
     const auto names = nodes_of(context);
-    std::vector<net::awaitable<Answer>> questions;
-    questions.reserve(names.size());
-    for (const auto& node : names) {
-      questions.push_back(ask(context.peers, node, point));
-    }
-    const auto answers = co_await gather(std::move(questions));
-    std::size_t ready_count = 0;
-    for (const auto& answer : answers) {
-      if (!answer.digest) {
-        co_return verdict(Verdict::Kind::kUnknown,
-                          fmt::format("{}: {}", answer.node, answer.digest.error().message));
+    for (const bool last_round : {false, true}) {
+      for (const auto& node : names) {
+        if (digests.contains(node) || (!last_round && have.contains(node))) {
+          continue;
+        }
+        auto look = co_await look_at_digest(context, node, point, /*readable=*/true);
+        if (!look.digest) {
+          const bool was_ready = have.erase(node) > 0;
+          if (was_ready || have != memo.value("ready", std::set<std::string>())) {
+            look.verdict.memo = json{{"ready", have}}.dump();
+          }
+          co_return std::move(look.verdict);
+        }
+        have.insert(node);
+        digests[node] = *std::move(look.digest);
       }
-      ready_count += answer.digest->has_value() ? 1U : 0U;
     }
-    if (ready_count < answers.size()) {
-      co_return running({{"digestsReady", ready_count}, {"digests", answers.size()}});
+    co_return done(compare(context, point, digests));
+  }
+
+  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override { return true; }
+  net::awaitable<void> interrupt(StepContext context) override {
+    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
+    for (const auto& node : nodes_of(context)) {
+      co_await detail::stop_digest(context, node, point);
     }
-    co_return done(compare(context, point, answers));
   }
 
  private:
@@ -95,13 +101,28 @@ class CompareDigestsStep final : public StepKind {
     return out;
   }
 
+  /// What earlier steps left, where it is of all nodes and their records are the same.
+  static std::optional<std::map<std::string, api::Digest>> known_and_same(
+      const StepContext& context, std::int64_t point) {
+    std::map<std::string, api::Digest> out;
+    for (const auto& node : nodes_of(context)) {
+      const auto value = context.values.find(detail::digest_value_name(node));
+      auto digest = value == context.values.end() ? std::nullopt
+                                                  : detail::digest_of_value(value->second, point);
+      if (!digest || (!out.empty() && out.begin()->second.logical != digest->logical)) {
+        return std::nullopt;
+      }
+      out[node] = *std::move(digest);
+    }
+    return out;
+  }
+
   static json compare(const StepContext& context, std::int64_t point,
-                      const std::vector<Answer>& answers) {
+                      const std::map<std::string, api::Digest>& digests) {
     std::vector<ComparedNode> nodes;
-    nodes.reserve(answers.size());
-    for (const auto& answer : answers) {
-      ComparedNode each{.name = answer.node, .digest = **answer.digest, .last_finished = {}};
-      if (const auto* node = context.snapshot.find(answer.node); node != nullptr && node->agent) {
+    for (const auto& name : nodes_of(context)) {
+      ComparedNode each{.name = name, .digest = digests.at(name), .last_finished = {}};
+      if (const auto* node = context.snapshot.find(name); node != nullptr && node->agent) {
         each.last_finished = node->agent->last_finished;
       }
       nodes.push_back(std::move(each));
@@ -112,7 +133,7 @@ class CompareDigestsStep final : public StepKind {
       before = {.node = value.value("node", std::string()),
                 .readable = value.value("readable", std::string())};
     }
-    return comparison_of(point, nodes, before);
+    return comparison_of(point, std::move(nodes), before);
   }
 };
 

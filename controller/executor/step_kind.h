@@ -20,6 +20,9 @@
 /// A new kind is one file that implements StepKind and one line in step_kinds.cpp.
 namespace verger::controller {
 
+/// Why a step that acts is to stop.
+enum class Interrupt : std::uint8_t { kPause, kCancel, kSkip, kHours };
+
 /// What a kind may see and use. Values are copies of the moment; peers talk to the nodes.
 struct StepContext {
   ClusterConfig cluster;
@@ -40,6 +43,7 @@ struct StepContext {
   std::chrono::milliseconds in_state{};
   /// Since the step has had its present reason, as far as this process saw it.
   std::chrono::milliseconds in_reason{};
+  std::optional<Interrupt> interrupt{};  ///< in StepKind::interrupt: why
 
   [[nodiscard]] const planner::NodeSnapshot* node() const { return snapshot.find(step.node); }
   /// What permits and operations call this attempt: a permit for one attempt is none for another,
@@ -89,9 +93,6 @@ struct Verdict {
   /// Merged into the step's memo (JSON object), such as the id of a scavenge that was found.
   std::string memo = "{}";
 };
-
-/// Why a step that acts is to stop.
-enum class Interrupt : std::uint8_t { kPause, kCancel, kSkip, kHours };
 
 /// The answer to an act: never taken for the deed, except that a refusal is a refusal.
 struct ActAnswer {

@@ -15,6 +15,7 @@ StepKinds standard_step_kinds() {
   kinds.add(make_pause_auto_scavenge_step());
   kinds.add(make_resume_auto_scavenge_step());
   kinds.add(make_record_digest_step());
+  kinds.add(make_digest_step());
   kinds.add(make_compare_digests_step());
   return kinds;
 }

@@ -12,7 +12,9 @@ namespace verger::controller {
 /// "open": whatever is open, where no agent can tell), syncOnly, threads, threshold,
 /// throttlePercent, onPause ("stop", "leave"), agent.
 /// Leaves the value "shared_point" {"number", "position"} (number -1: not seen).
-/// Result: {"point", "scavengeId", "spaceSaved", "bytesBefore", "bytesAfter"}, as far as known.
+/// Result: {"point", "scavengeId", "spaceSaved", "recordsRemoved", "bytesBefore", "bytesAfter",
+/// "chunksCompared"}, as far as known; or {"point", "already"}. Bytes are of the chunks below
+/// `chunksCompared`, before the run's first step on the node and after this one.
 std::unique_ptr<StepKind> make_scavenge_step();
 /// Makes the leader resign and sees another one hold. Parameters: holdMs, settleMs, agent.
 /// Result: {"from", "to"} or {"not_needed"}.
@@ -50,8 +52,13 @@ std::unique_ptr<StepKind> make_scavenge_point_step();
 /// Has a node's agent stop it, scavenge its files up to the shared point and start it. Undo starts
 /// it. Parameters: threads, onPause, onClose. Result as of a scavenge.
 std::unique_ptr<StepKind> make_offline_scavenge_step();
-/// Compares the digests up to the shared point. Parameters: nodes. Result: {"compared": false,
-/// "reason"}, or what detail/digest_comparison.h says.
+/// Has a node's agent compute its digest up to the shared point; stopped by a pause or closed
+/// hours, it goes on later where it was. Parameters: throttlePercent, readable ("always", "never",
+/// "if-recorded": where a digest was recorded before). Result, and the value "digest/NODE" that it
+/// leaves: as detail/digest_comparison.h says; {"computed": false, "reason"}: there is no point.
+std::unique_ptr<StepKind> make_digest_step();
+/// Compares the digests up to the shared point. Parameters: nodes, throttlePercent. Result:
+/// {"compared": false, "reason"}, or what detail/digest_comparison.h says.
 std::unique_ptr<StepKind> make_compare_digests_step();
 
 }  // namespace verger::controller

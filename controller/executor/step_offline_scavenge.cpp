@@ -11,12 +11,16 @@ namespace verger::controller {
 namespace {
 
 using detail::act_through_agent;
+using detail::add_sizes;
 using detail::ask_agent;
+using detail::chunks_below;
 using detail::done;
 using detail::impossible;
 using detail::int_parameter;
 using detail::judge_failed;
+using detail::keep_size_before;
 using detail::not_needed;
+using detail::note_size_before;
 using detail::OperationNews;
 using detail::parsed_or_empty;
 using detail::point_not_seen;
@@ -66,10 +70,10 @@ class OfflineScavengeStep final : public StepKind {
     auto memo = parsed_or_empty(context.state.memo);
     memo["point"] = number;
     memo["position"] = position;
-    if (!memo.contains("bytesBefore")) {
-      memo["bytesBefore"] = facts.database_bytes;
+    if (!memo.contains("resumed")) {
       memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
     }
+    note_size_before(context, facts, memo);
     co_return ready(memo);
   }
 
@@ -106,7 +110,8 @@ class OfflineScavengeStep final : public StepKind {
     // What the agent says is checked against what the node's files and the node itself show.
     const auto node_name = context.step.node;
     const auto peers = context.peers;
-    const auto facts = co_await peers->facts(node_name);
+    const auto memo = parsed_or_empty(context.state.memo);
+    const auto facts = co_await peers->facts(node_name, chunks_below(memo));
     if (!facts) {
       co_return verdict(Verdict::Kind::kUnknown,
                         fmt::format("the agent of {} does not answer: {}", context.step.node,
@@ -117,7 +122,6 @@ class OfflineScavengeStep final : public StepKind {
         node->role == planner::Role::kOther) {
       co_return verdict(Verdict::Kind::kUnknown, "the node has not come back yet");
     }
-    const auto memo = parsed_or_empty(context.state.memo);
     const auto number = memo.value("point", -1LL);
     if (!reached(*facts, number)) {
       co_return verdict(
@@ -126,11 +130,14 @@ class OfflineScavengeStep final : public StepKind {
                       facts->last_finished_point ? facts->last_finished_point->number : -1,
                       number));
     }
-    co_return done({{"point", {{"number", number}, {"position", memo.value("position", -1LL)}}},
-                    {"scavengeId", json()},
-                    {"spaceSaved", json()},
-                    {"bytesBefore", memo.value("bytesBefore", json())},
-                    {"bytesAfter", news.result.value("bytes_after", json())}});
+    json result{{"point", {{"number", number}, {"position", memo.value("position", -1LL)}}},
+                {"scavengeId", json()},
+                {"spaceSaved", news.result.value("space_saved", json())},
+                {"recordsRemoved", news.result.value("records_removed", json())}};
+    add_sizes(memo, *facts, result);
+    auto out = done(result);
+    keep_size_before(context, memo, out);
+    co_return out;
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {

@@ -3,6 +3,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/detail/digest_work.h"
 #include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
 
@@ -11,12 +12,11 @@ namespace {
 
 using detail::done;
 using detail::kDigestBefore;
+using detail::look_at_digest;
 using detail::not_needed;
 using detail::parsed_or_empty;
 using detail::ready;
-using detail::running;
 using detail::shared_point;
-using detail::verdict;
 using detail::wait;
 using nlohmann::json;
 
@@ -51,15 +51,12 @@ class RecordDigestStep final : public StepKind {
 
   net::awaitable<Verdict> observe(StepContext context) override {
     const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
-    const auto peers = context.peers;
-    const auto digest = co_await peers->digest(context.step.node, point);
-    if (!digest) {
-      co_return verdict(Verdict::Kind::kUnknown, digest.error().message);
+    const auto node = context.step.node;
+    auto look = co_await look_at_digest(context, node, point, /*readable=*/true);
+    if (!look.digest) {
+      co_return std::move(look.verdict);
     }
-    if (!digest->has_value()) {
-      co_return running(json::object());
-    }
-    const auto& seen = **digest;
+    const auto& seen = *look.digest;
     auto out = done({{"recorded", true},
                      {"point", point},
                      {"logical", seen.logical},
@@ -69,6 +66,13 @@ class RecordDigestStep final : public StepKind {
     out.values[kDigestBefore] =
         json{{"node", context.step.node}, {"readable", seen.readable}}.dump();
     co_return out;
+  }
+
+  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override { return true; }
+  net::awaitable<void> interrupt(StepContext context) override {
+    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
+    const auto node = context.step.node;
+    co_await detail::stop_digest(std::move(context), node, point);
   }
 };
 

@@ -12,14 +12,18 @@ namespace verger::controller {
 namespace {
 
 using detail::act_through_agent;
+using detail::add_sizes;
 using detail::ask_agent;
 using detail::bool_parameter;
+using detail::chunks_below;
 using detail::done;
 using detail::impossible;
 using detail::int_parameter;
 using detail::judge_failed;
+using detail::keep_size_before;
 using detail::makes_point;
 using detail::not_needed;
+using detail::note_size_before;
 using detail::observe_without_agent;
 using detail::OperationNews;
 using detail::parsed_or_empty;
@@ -61,12 +65,14 @@ json progress_of(const planner::NodeSnapshot& node) {
   return out;
 }
 
-json result_of(const json& agent_result, const planner::Point& point, const json& memo) {
-  return {{"point", point_json(point.number, point.position)},
-          {"scavengeId", agent_result.value("scavenge_id", json())},
-          {"spaceSaved", agent_result.value("space_saved", json())},
-          {"bytesBefore", memo.value("bytesBefore", agent_result.value("bytes_before", json()))},
-          {"bytesAfter", agent_result.value("bytes_after", json())}};
+json result_of(const json& agent_result, const planner::Point& point, const json& memo,
+               const api::NodeFacts& facts) {
+  json out{{"point", point_json(point.number, point.position)},
+           {"scavengeId", agent_result.value("scavenge_id", json())},
+           {"spaceSaved", agent_result.value("space_saved", json())},
+           {"recordsRemoved", agent_result.value("records_removed", json())}};
+  add_sizes(memo, facts, out);
+  return out;
 }
 
 class ScavengeStep final : public StepKind {
@@ -107,10 +113,10 @@ class ScavengeStep final : public StepKind {
                            ? !makes
                            : bool_parameter(context.step, "syncOnly", true);
     // Of the first attempt: one that resumes finds the chunks rewritten already.
-    if (!memo.contains("bytesBefore")) {
-      memo["bytesBefore"] = facts.database_bytes;
+    if (!memo.contains("resumed")) {
       memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
     }
+    note_size_before(context, facts, memo);
     if (makes) {
       if (!memo.contains("latestBefore")) {
         const auto latest = context.snapshot.latest_point();
@@ -188,7 +194,7 @@ class ScavengeStep final : public StepKind {
     }
     const auto node_name = context.step.node;
     const auto peers = context.peers;
-    const auto fresh = co_await peers->facts(node_name);
+    const auto fresh = co_await peers->facts(node_name, chunks_below(memo));
     if (!fresh) {
       co_return verdict(Verdict::Kind::kUnknown, fmt::format("the agent of {} does not answer: {}",
                                                              node_name, fresh.error().message));
@@ -244,11 +250,12 @@ class ScavengeStep final : public StepKind {
     const bool finished = point && point->number >= 0 && facts.last_finished_point &&
                           facts.last_finished_point->number >= point->number;
     if (finished) {
-      auto out =
-          result_of({{"scavenge_id", id}},
-                    planner::Point{point->number, point->position, point->threshold, ""}, memo);
+      auto out = result_of({{"scavenge_id", id}},
+                           planner::Point{point->number, point->position, point->threshold, ""},
+                           memo, facts);
       out["adopted"] = id;
       auto ended = done(out);
+      keep_size_before(context, memo, ended);
       if (makes_point(context, memo)) {
         ended.values[kSharedPoint] = point_json(point->number, point->position).dump();
       }
@@ -338,18 +345,21 @@ class ScavengeStep final : public StepKind {
       if (makes && point) {
         out.values[kSharedPoint] = point_json(point->number, point->position).dump();
       }
+      if (out.kind == Verdict::Kind::kDone) {
+        keep_size_before(context, memo, out);
+      }
       return out;
     };
     if (finished && !facts.running && news.kind != OperationNews::Kind::kUnderWay &&
         news.kind != OperationNews::Kind::kUnknown) {
       auto reached_point = planner::Point{point->number, point->position, point->threshold, ""};
       if (facts.last_finished_point->number != point->number) {
-        auto out = result_of(news.result, reached_point, memo);
+        auto out = result_of(news.result, reached_point, memo, facts);
         out["finishedLaterPoint"] = facts.last_finished_point->number;
         return with_value(done(out));
       }
       reached_point.position = facts.last_finished_point->position;
-      return with_value(done(result_of(news.result, reached_point, memo)));
+      return with_value(done(result_of(news.result, reached_point, memo, facts)));
     }
     const auto* node = context.node();
     switch (news.kind) {
@@ -375,8 +385,8 @@ class ScavengeStep final : public StepKind {
           return with_value(verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked"));
         }
         if (news.code == "errored" && is_broken("errored-is-done")) {
-          return with_value(done(
-              result_of(news.result, planner::Point{point ? point->number : -1, -1, 0, ""}, memo)));
+          return with_value(done(result_of(
+              news.result, planner::Point{point ? point->number : -1, -1, 0, ""}, memo, facts)));
         }
         if (news.code == "stopped") {
           return with_value(verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",

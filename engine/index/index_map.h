@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -12,6 +13,9 @@
 #include "engine/base/types.h"
 
 namespace verger::index {
+
+/// A level with so many tables is merged into one of the next level.
+inline constexpr std::ptrdiff_t kTablesPerLevel = 2;
 
 /// The text file that lists the PTables: which are live, in which slot, and how far they go.
 /// Format: docs/formats/index.md, "Index map".

@@ -6,32 +6,53 @@
 #include "engine/streams/transaction_reader.h"
 
 namespace verger::streams {
+namespace {
+
+/// So that a step ends soon where records are large: whoever stops the job waits for it.
+constexpr std::uint64_t kBytesOfStep = 4U << 20U;
+
+}  // namespace
 
 struct DigestJob::State {
-  enum class Pass : std::uint8_t { kLogical, kReadable, kDone };
+  enum class Phase : std::uint8_t { kLog, kSettling, kDone };
 
   const log::TransactionLog& log;
   LogPosition end;
   detail::StreamReader reader;
-  detail::ReadableDigest readable;
-  std::optional<log::LogCursor> cursor;
-  Pass pass = Pass::kLogical;
+  std::optional<detail::ReadableDigest> readable;
+  log::LogCursor cursor;
+  Phase phase = Phase::kLog;
   Sha256 chunk_hash;
   DatabaseDigest digest;
-  std::uint64_t bytes_read = 0;
+  LogPosition at{0};
 
-  State(const Database& database, LogPosition end_in, Ticks now)
+  State(const Database& database, LogPosition end_in, Ticks now, const DigestOptions& options)
       : log(database.transaction_log()),
         end(std::min(end_in, database.committed())),
         // The reader only looks up positions here, for which it needs no time.
         reader(log, database.stream_index(), system_clock()),
-        readable(now,
-                 [this](std::string_view stream,
-                        EventNumber number) -> Result<std::optional<LogPosition>> {
-                   VERGER_TRY(const auto event, reader.find(stream, number));
-                   return event ? std::optional(event->prepare_position) : std::nullopt;
-                 }),
-        cursor(std::in_place, log, LogPosition(0), end) {}
+        cursor(log, LogPosition(0), end) {
+    if (options.readable) {
+      readable.emplace(options, now, [this](LogPosition of_stream, EventNumber number) {
+        return locate(of_stream, number);
+      });
+    }
+  }
+
+  /// Where readers find the event with that number in the stream that has an event there.
+  Result<std::optional<LogPosition>> locate(LogPosition of_stream, EventNumber number) const {
+    Bytes buffer;
+    const auto record = log.read(of_stream, buffer);
+    if (!record && record.error().code != Errc::kNotFound) {
+      return record.error();
+    }
+    const auto* prepare = record ? record->prepare() : nullptr;
+    if (prepare == nullptr) {
+      return std::optional<LogPosition>();
+    }
+    VERGER_TRY(const auto event, reader.find(prepare->stream, number));
+    return event ? std::optional(event->prepare_position) : std::nullopt;
+  }
 
   /// Ends chunks until `chunk` is the current one.
   void advance_to(std::int32_t chunk) {
@@ -66,22 +87,15 @@ struct DigestJob::State {
 
   /// Shows the record's events to the readable digest.
   Result<void> look(const log::LogRecord& record) {
-    const auto show = [&](const log::Prepare& prepare, EventNumber number) -> Result<void> {
-      if (pass == Pass::kLogical) {
-        readable.learn(prepare, number);
-        return {};
-      }
-      return readable.add(prepare, number);
-    };
     if (const auto* prepare = record.prepare()) {
       const bool event =
           prepare->has(log::prepare_flags::kIsCommitted) && detail::carries_event(*prepare);
-      return event ? show(*prepare, prepare->event_number()) : Result<void>();
+      return event ? readable->add(*prepare, prepare->event_number()) : Result<void>();
     }
     if (const auto* commit = std::get_if<log::Commit>(&record.record)) {
       Result<void> outcome;
       VERGER_CHECK(detail::visit_transaction(log, *commit, [&](const log::Prepare& prepare) {
-        outcome = show(prepare, detail::number_by_commit(*commit, prepare));
+        outcome = readable->add(prepare, detail::number_by_commit(*commit, prepare));
         return outcome.has_value();
       }));
       return outcome;
@@ -89,42 +103,61 @@ struct DigestJob::State {
     return {};
   }
 
-  void next_pass() {
-    if (pass == Pass::kLogical) {
-      finish_logical();
-      cursor.emplace(log, LogPosition(0), end);
-      pass = Pass::kReadable;
-      return;
+  /// The log has been read.
+  void end_log() {
+    finish_logical();
+    at = end;
+    phase = readable ? Phase::kSettling : Phase::kDone;
+  }
+
+  Result<void> settle() {
+    VERGER_TRY(const bool done, readable->settle());
+    if (done) {
+      digest.readable = readable->value();
+      digest.readable_events = readable->count();
+      phase = Phase::kDone;
     }
-    digest.readable = readable.value();
-    digest.readable_events = readable.count();
-    pass = Pass::kDone;
+    return {};
   }
 };
 
-DigestJob::DigestJob(const Database& database, LogPosition end, Ticks effective_now)
-    : state_(std::make_unique<State>(database, end, effective_now)) {}
+DigestJob::DigestJob(const Database& database, LogPosition end, Ticks effective_now,
+                     const DigestOptions& options)
+    : state_(std::make_unique<State>(database, end, effective_now, options)) {}
 DigestJob::~DigestJob() = default;
 
 Result<StepOutcome> DigestJob::step(Budget budget) {
   auto& state = *state_;
-  for (std::uint32_t unit = 0; unit < std::max(budget.units, 1U); ++unit) {
-    VERGER_TRY(const auto record, state.cursor->next());
-    if (!record) {
-      state.next_pass();
-      return StepOutcome{state.pass == State::Pass::kDone ? StepOutcome::Kind::kDone
+  const auto outcome = [&state] {
+    return StepOutcome{state.phase == State::Phase::kDone ? StepOutcome::Kind::kDone
                                                           : StepOutcome::Kind::kMore};
+  };
+  if (state.phase == State::Phase::kSettling) {
+    VERGER_CHECK(state.settle());
+    return outcome();
+  }
+  std::uint64_t bytes = 0;
+  for (std::uint32_t unit = 0; unit < std::max(budget.units, 1U) && bytes < kBytesOfStep; ++unit) {
+    VERGER_TRY(const auto record, state.cursor.next());
+    if (!record) {
+      state.end_log();
+      return outcome();
     }
-    state.bytes_read += record->framed.size();
-    if (state.pass == State::Pass::kLogical) {
-      state.hash(*record);
+    bytes += record->framed.size();
+    state.at = record->next;
+    state.hash(*record);
+    if (state.readable) {
+      VERGER_CHECK(state.look(*record));
     }
-    VERGER_CHECK(state.look(*record));
   }
   return StepOutcome{StepOutcome::Kind::kMore};
 }
 
 const DatabaseDigest& DigestJob::digest() const { return state_->digest; }
-std::uint64_t DigestJob::bytes_read() const { return state_->bytes_read; }
+LogPosition DigestJob::position() const { return std::min(state_->at, state_->end); }
+LogPosition DigestJob::end() const { return state_->end; }
+std::uint64_t DigestJob::bytes_on_disk() const {
+  return state_->readable ? state_->readable->bytes_on_disk() : 0;
+}
 
 }  // namespace verger::streams

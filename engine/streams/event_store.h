@@ -193,15 +193,31 @@ struct DatabaseDigest {
   std::uint64_t readable_events = 0;
 };
 
-/// Computes the digest up to `end` (exclusive) as a Job; the result is there once it is done.
+struct DigestOptions {
+  /// False: only chunks, logical and records are computed, in constant memory.
+  bool readable = true;
+  /// What of the events is kept until it is known who can read them (some 60 bytes each) stays in
+  /// memory up to this; beyond it, it goes to a temporary file without a name. nullptr: no file.
+  std::uint64_t memory_bytes = 64ULL << 20U;
+  FileSystem* files = nullptr;
+  Path temporary_directory{};
+  std::uint64_t keep_free = 256ULL << 20U;  ///< bytes, where the temporary file is
+};
+
+/// Computes the digest up to `end` (exclusive) as a Job, in one pass over the log; the result is
+/// there once it is done. Errors: those of reading; kNoSpace for temporary files.
 class DigestJob final : public Job {
  public:
-  DigestJob(const Database& database, LogPosition end, Ticks effective_now);
+  DigestJob(const Database& database, LogPosition end, Ticks effective_now,
+            const DigestOptions& options = {});
   ~DigestJob() override;
   Result<StepOutcome> step(Budget budget) override;
   const DatabaseDigest& digest() const;
-  /// For progress: bytes of records read, of twice the log's.
-  std::uint64_t bytes_read() const;
+  /// For progress: up to where the log has been read, of where that ends.
+  LogPosition position() const;
+  LogPosition end() const;
+  /// Of the temporary file.
+  std::uint64_t bytes_on_disk() const;
 
  private:
   struct State;

@@ -1,5 +1,7 @@
 #include "engine/tool/digest_command.h"
 
+#include <cstdlib>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,8 @@ namespace {
 struct DigestOptions {
   DatabaseArguments database;
   std::int64_t point = -1;
+  bool logical_only = false;
+  std::string temporary;  ///< directory
 };
 
 struct Scope {
@@ -48,15 +52,15 @@ Result<Scope> scope_of(const streams::Database& database, std::int64_t number) {
 Result<int> run(ToolContext& tool, const DigestOptions& options) {
   VERGER_TRY(const auto database, open_database(tool, options.database, log::Access::kReadOnly));
   VERGER_TRY(const auto scope, scope_of(*database, options.point));
-  streams::DigestJob job(*database, scope.end, scope.now);
-  std::uint64_t bytes = 0;
-  for (const auto& chunk : database->transaction_log().chunks()) {
-    bytes += static_cast<std::uint64_t>(chunk->data_size());
-  }
-  Progress progress(tool, "digest", bytes * 2);  // it reads the log twice
+  streams::DigestOptions with;
+  with.readable = !options.logical_only;
+  with.files = &tool.files;
+  with.temporary_directory = options.temporary;
+  streams::DigestJob job(*database, scope.end, scope.now, with);
+  Progress progress(tool, "digest", static_cast<std::uint64_t>(job.end().value()));
   for (;;) {
     VERGER_TRY(const auto step, job.step(Budget{}));
-    progress.update(job.bytes_read());
+    progress.update(static_cast<std::uint64_t>(job.position().value()));
     if (step.kind == StepOutcome::Kind::kDone) {
       break;
     }
@@ -68,16 +72,23 @@ Result<int> run(ToolContext& tool, const DigestOptions& options) {
         {"logical", to_hex(digest.logical)}, {"readable", to_hex(digest.readable)},
         {"records", digest.records},         {"readableEvents", digest.readable_events},
         {"checksumsCompared", false},        {"chunks", nlohmann::ordered_json::array()}};
+    if (options.logical_only) {
+      result["readable"] = nullptr;
+      result["readableEvents"] = nullptr;
+    }
     for (const auto& chunk : digest.chunks) {
       result["chunks"].push_back(to_hex(chunk));
     }
     tool.out << result.dump() << '\n';
     return kExitDone;
   }
-  tool.out << fmt::format("{}, now = {}\nlogical   {}  {} records\nreadable  {}  {} events\n",
-                          scope.text, format_ticks(scope.now), to_hex(digest.logical),
-                          human_count(digest.records), to_hex(digest.readable),
-                          human_count(digest.readable_events));
+  tool.out << fmt::format("{}, now = {}\nlogical   {}  {} records\n", scope.text,
+                          format_ticks(scope.now), to_hex(digest.logical),
+                          human_count(digest.records));
+  if (!options.logical_only) {
+    tool.out << fmt::format("readable  {}  {} events\n", to_hex(digest.readable),
+                            human_count(digest.readable_events));
+  }
   tool.out << fmt::format("checksums {}\n\n", kNoChecksums);
   Table table({{"CHUNK", Table::Align::kRight}, {"LOGICAL DIGEST"}});
   for (std::size_t i = 0; i < digest.chunks.size(); ++i) {
@@ -98,6 +109,15 @@ void add_digest_command(CLI::App& program, Action& chosen) {
       ->add_option("--point", options->point,
                    "Up to this scavenge point (default: the whole log, as of its last record)")
       ->check(check_not_negative);
+  command->add_flag("--logical-only", options->logical_only,
+                    "Only the logical digest: neither temporary files nor much memory");
+  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): at the start
+  options->temporary = temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
+  command
+      ->add_option("--temporary", options->temporary,
+                   "Directory for temporary files of the readable digest, some 60 bytes for each "
+                   "event beyond the first million (default: TMPDIR, or /var/tmp)")
+      ->type_name("DIR");
   command->footer("Example:\n  verger-db digest /var/lib/eventstore --point 3");
   command->callback([options, &chosen] {
     chosen = [options](ToolContext& tool) { return run(tool, *options); };

@@ -184,6 +184,13 @@ void write_members(JsonWriter& out, const NodeFacts& facts) {
       .member("chunkFileCount", facts.chunk_file_count)
       .member("largestChunkBytes", facts.largest_chunk_bytes)
       .member("chunkSize", facts.chunk_size)
+      .member("newestChunk", facts.newest_chunk)
+      .member("completeChunkBytes", facts.complete_chunk_bytes)
+      .member("bytesBelow", facts.bytes_below)
+      .member("indexDiskTotalBytes", facts.index_disk_total_bytes)
+      .member("indexDiskFreeBytes", facts.index_disk_free_bytes)
+      .member("largestTableBytes", facts.largest_table_bytes)
+      .member("largestMergeBytes", facts.largest_merge_bytes)
       .member("highestControllerEpoch", facts.highest_controller_epoch)
       .member("takenAt", facts.taken_at);
   if (!facts.files_problem.empty()) {
@@ -274,6 +281,19 @@ std::string to_text(const Digest& digest) {
       .take();
 }
 
+std::string to_text(const DigestAnswer& answer) {
+  if (answer.digest) {
+    return to_text(*answer.digest);
+  }
+  JsonWriter out;
+  return out.begin_object()
+      .member("state", "computing")
+      .member("bytesDone", answer.bytes_done)
+      .member("bytesTotal", answer.bytes_total)
+      .end_object()
+      .take();
+}
+
 Result<NodeFacts> parse_node_facts(std::string_view body) {
   VERGER_TRY(const auto document, JsonDocument::parse(body, "facts"));
   return node_facts_of(document.root());
@@ -298,6 +318,13 @@ Result<NodeFacts> node_facts_of(JsonView value) {
   fields.read("chunkFileCount", facts.chunk_file_count);
   fields.read("largestChunkBytes", facts.largest_chunk_bytes);
   fields.read("chunkSize", facts.chunk_size);
+  fields.read("newestChunk", facts.newest_chunk);
+  fields.read("completeChunkBytes", facts.complete_chunk_bytes);
+  fields.read("bytesBelow", facts.bytes_below);
+  fields.read("indexDiskTotalBytes", facts.index_disk_total_bytes);
+  fields.read("indexDiskFreeBytes", facts.index_disk_free_bytes);
+  fields.read("largestTableBytes", facts.largest_table_bytes);
+  fields.read("largestMergeBytes", facts.largest_merge_bytes);
   fields.read("highestControllerEpoch", facts.highest_controller_epoch);
   fields.read("takenAt", facts.taken_at);
   fields.read("filesProblem", facts.files_problem);
@@ -424,6 +451,16 @@ Result<Digest> parse_digest(std::string_view body) {
   });
   VERGER_CHECK(fields.result());
   return digest;
+}
+
+Result<DigestAnswer> parse_digest_progress(std::string_view body) {
+  VERGER_TRY(const auto document, JsonDocument::parse(body, "digest"));
+  DigestAnswer answer;
+  Fields fields(document.root(), "digest");
+  fields.read("bytesDone", answer.bytes_done);
+  fields.read("bytesTotal", answer.bytes_total);
+  VERGER_CHECK(fields.result());
+  return answer;
 }
 
 }  // namespace verger::api

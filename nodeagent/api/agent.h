@@ -14,7 +14,9 @@
 ///                                            200 where the id is known already
 ///   GET  /agent/v1/operations/{id}           OperationStatus, 404 where the id never arrived
 ///   POST /agent/v1/operations/{id}/cancel    stops what it does, where that can be stopped
-///   GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest
+///   GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest; begins it, or
+///                                            goes on with it (also: readable, throttlePercent)
+///   POST /agent/v1/digest/stop?point=N       stops computing it (also: keep)
 /// Errors are RFC 9457 problem details with a stable "code".
 namespace verger::api {
 
@@ -82,6 +84,19 @@ struct NodeFacts {
   std::int64_t chunk_file_count = 0;
   std::int64_t largest_chunk_bytes = 0;
   std::int64_t chunk_size = 0;
+  /// Number of the newest logical chunk, the one that is being written; -1: not known.
+  std::int64_t newest_chunk = -1;
+  /// Of the chunk files below the newest chunk: what a scavenge can make smaller. -1: not known.
+  std::int64_t complete_chunk_bytes = -1;
+  /// Of the chunk files below the chunk that was asked for (facts?chunksBelow=N); -1: not asked
+  /// for, or not known.
+  std::int64_t bytes_below = -1;
+  /// Of the file system that holds the index, which may be another than the database's; 0: not
+  /// known.
+  std::int64_t index_disk_total_bytes = 0;
+  std::int64_t index_disk_free_bytes = 0;
+  std::int64_t largest_table_bytes = -1;  ///< of the index's PTables; -1: not known
+  std::int64_t largest_merge_bytes = -1;  ///< PTables that the next merge puts together; 0: none
   /// Scavenge points in the committed log, oldest first (the newest 20).
   std::vector<ScavengePoint> points{};
   std::optional<ScavengePoint> last_finished_point{};
@@ -119,10 +134,17 @@ struct Digest {
   std::int64_t point_number = 0;
   std::int64_t point_position = 0;
   std::string logical{};              ///< hex SHA-256
-  std::string readable{};             ///< hex SHA-256
+  std::string readable{};             ///< hex SHA-256; empty: it was not asked for
   std::vector<std::string> chunks{};  ///< hex SHA-256 of each logical chunk's live records
   std::int64_t records = 0;
-  std::int64_t readable_events = 0;
+  std::int64_t readable_events = 0;  ///< -1: not asked for
+};
+
+/// What an agent says when it is asked for a digest.
+struct DigestAnswer {
+  std::optional<Digest> digest{};  ///< nullopt: it is being computed
+  std::int64_t bytes_done = 0;     ///< of the log's, while it is being computed
+  std::int64_t bytes_total = 0;    ///< 0: not known yet
 };
 
 // JSON, as the interface has it. Readers' error: kCorruption, saying where the text is not of that
@@ -132,10 +154,14 @@ std::string to_text(const OperationStatus& status);
 std::string to_text(const OperationRequest& request);
 std::string to_text(const Permit& permit);
 std::string to_text(const Digest& digest);
+/// {"state": "computing", "bytesDone", "bytesTotal"} where there is no digest yet.
+std::string to_text(const DigestAnswer& answer);
 Result<NodeFacts> parse_node_facts(std::string_view body);
 Result<OperationStatus> parse_operation_status(std::string_view body);
 Result<OperationRequest> parse_operation_request(std::string_view body);
 Result<Permit> parse_permit(std::string_view body);
 Result<Digest> parse_digest(std::string_view body);
+/// Of a digest that is being computed; what an older agent does not tell is 0.
+Result<DigestAnswer> parse_digest_progress(std::string_view body);
 
 }  // namespace verger::api

@@ -80,20 +80,28 @@ Outcome<std::string> parse_answer_certificate_request(const http::Response& resp
   return done(body.at("request").get<std::string>());
 }
 
-Outcome<api::Digest> parse_answer_digest(const http::Response& response) {
+Outcome<api::DigestAnswer> parse_answer_digest(const http::Response& response) {
   if (response.status == 202) {
-    return unknown<api::Digest>("computing", "the agent is still computing it: ask again");
+    return from(api::parse_digest_progress(response.body));
   }
-  return response.status == 200 ? from(api::parse_digest(response.body))
-                                : agent_failure<api::Digest>(response);
+  if (response.status != 200) {
+    return agent_failure<api::DigestAnswer>(response);
+  }
+  auto digest = api::parse_digest(response.body);
+  return digest ? done(api::DigestAnswer{.digest = *std::move(digest)})
+                : from(Result<api::DigestAnswer>(digest.error()));
 }
 
 AgentClient::AgentClient(http::Client& client, http::Endpoint agent,
                          std::chrono::milliseconds deadline)
     : client_(&client), agent_(std::move(agent)), deadline_(deadline) {}
 
-net::awaitable<Outcome<api::AgentFacts>> AgentClient::facts() const {
-  return call<api::AgentFacts>(client_, agent_, get("/agent/v1/facts"), deadline_,
+net::awaitable<Outcome<api::AgentFacts>> AgentClient::facts(std::int64_t chunks_below) const {
+  auto target = std::string("/agent/v1/facts");
+  if (chunks_below >= 0) {
+    target += fmt::format("?chunksBelow={}", chunks_below);
+  }
+  return call<api::AgentFacts>(client_, agent_, get(std::move(target)), deadline_,
                                &parse_answer_facts);
 }
 
@@ -138,9 +146,21 @@ net::awaitable<Outcome<Nothing>> AgentClient::install_certificate(std::string pe
                        deadline_, &parse_answer_permit);
 }
 
-net::awaitable<Outcome<api::Digest>> AgentClient::digest(std::int64_t point) const {
-  return call<api::Digest>(client_, agent_, get(fmt::format("/agent/v1/digest?point={}", point)),
-                           deadline_, &parse_answer_digest);
+net::awaitable<Outcome<api::DigestAnswer>> AgentClient::digest(DigestRequest request) const {
+  return call<api::DigestAnswer>(
+      client_, agent_,
+      get(fmt::format("/agent/v1/digest?point={}&readable={}&throttlePercent={}", request.point,
+                      request.readable, request.throttle_percent)),
+      deadline_, &parse_answer_digest);
+}
+
+net::awaitable<Outcome<Nothing>> AgentClient::stop_digest(std::int64_t point, bool keep) const {
+  return call<Nothing>(
+      client_, agent_,
+      http::Request{.method = "POST",
+                    .target = fmt::format("/agent/v1/digest/stop?point={}&keep={}", point, keep),
+                    .headers = {{"Accept", "application/json"}}},
+      deadline_, &parse_answer_permit);
 }
 
 }  // namespace verger::client

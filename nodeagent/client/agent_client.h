@@ -13,6 +13,13 @@
 
 namespace verger::client {
 
+/// A digest up to a scavenge point, and how gently it is to be computed.
+struct DigestRequest {
+  std::int64_t point = 0;
+  bool readable = true;  ///< false: the logical one alone
+  std::int64_t throttle_percent = 100;
+};
+
 /// Calls the agent interface of one node (docs/formats/agent-interface.md). A value; `client`
 /// outlives every call. `refused` carries the agent's problem code ("refused", "conflict",
 /// "not_found", ...), or `unreachable`. Permits and operations may be sent again after `unknown`:
@@ -23,7 +30,8 @@ class AgentClient {
               std::chrono::milliseconds deadline = std::chrono::seconds(15));
   [[nodiscard]] const http::Endpoint& agent() const { return agent_; }
 
-  net::awaitable<Outcome<api::AgentFacts>> facts() const;
+  /// With `chunks_below` also the size of the chunk files below that chunk (bytes_below).
+  net::awaitable<Outcome<api::AgentFacts>> facts(std::int64_t chunks_below = -1) const;
   net::awaitable<Outcome<Nothing>> permit(api::Permit permit) const;
   /// done: the agent has it; how far it is says the state.
   net::awaitable<Outcome<api::OperationStatus>> start(api::OperationRequest request) const;
@@ -33,8 +41,12 @@ class AgentClient {
   net::awaitable<Outcome<std::string>> certificate_request() const;
   /// done: the agent shows it from now on.
   net::awaitable<Outcome<Nothing>> install_certificate(std::string pem) const;
-  /// unknown (computing) while it is computed: ask again.
-  net::awaitable<Outcome<api::Digest>> digest(std::int64_t point) const;
+  /// Begins it, or goes on with it: ask again until it is there. An agent of an older version
+  /// always computes the readable one too, and at full speed.
+  net::awaitable<Outcome<api::DigestAnswer>> digest(DigestRequest request) const;
+  /// done: nothing is being computed for that point any more. An agent of an older version has no
+  /// such route (refused, not_found).
+  net::awaitable<Outcome<Nothing>> stop_digest(std::int64_t point, bool keep) const;
 
  private:
   http::Client* client_;
@@ -46,6 +58,6 @@ Outcome<api::AgentFacts> parse_answer_facts(const http::Response& response);
 Outcome<Nothing> parse_answer_permit(const http::Response& response);
 Outcome<api::OperationStatus> parse_answer_operation(const http::Response& response);
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response);
-Outcome<api::Digest> parse_answer_digest(const http::Response& response);
+Outcome<api::DigestAnswer> parse_answer_digest(const http::Response& response);
 
 }  // namespace verger::client

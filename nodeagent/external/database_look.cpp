@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "engine/base/sqlite.h"
+#include "engine/index/index_map.h"
 #include "engine/log/chunk.h"
 #include "engine/log/writer_position.h"
 #include "engine/scavenge/scavenge_state.h"
@@ -103,8 +104,19 @@ Result<node::ChunkInventory> list_chunks(FileSystem& files, const Path& database
     out.total_bytes += newest.size;
     out.largest_bytes = std::max(out.largest_bytes, newest.size);
     out.last_chunk = start;
+    out.files.push_back({.start = start, .bytes = newest.size});
   }
   return out;
+}
+
+Result<node::IndexInventory> list_tables(FileSystem& files, const Path& index_directory) {
+  VERGER_TRY(const auto map, index::load_index_map(files, index_directory));
+  std::vector<node::IndexTable> tables;
+  for (const auto& line : map.tables) {
+    VERGER_TRY(const auto size, files.file_size(index_directory / line.file));
+    tables.push_back({.level = line.level, .bytes = static_cast<std::int64_t>(size)});
+  }
+  return node::inventory_of(tables, map.max_auto_merge_level);
 }
 
 Result<ScavengeProgress> read_scavenge_progress(FileSystem& files, const Path& index_directory,
@@ -171,6 +183,7 @@ std::optional<ProgressStamp> stamp_of_progress(const Path& index_directory) {
 
 Result<StepOutcome> FilesLook::step(Budget /*budget*/) {
   chunks_ = list_chunks(files_, place_.database);
+  tables_ = list_tables(files_, place_.index_directory()).value_or(node::IndexInventory());
   stamp_ = stamp_of_progress(place_.index_directory());
   if (known_ && stamp_ && stamp_ == known_) {
     progress_is_known_ = true;
@@ -188,7 +201,7 @@ Result<StepOutcome> DigestOfFiles::step(Budget budget) {
   VERGER_TRY(const auto points, streams::scavenge_points(*database_));
   for (const auto& point : points) {
     if (point.number.value() == point_) {
-      job_.emplace(*database_, point.position, point.effective_now);
+      job_.emplace(*database_, point.position, point.effective_now, options_);
       return StepOutcome{.kind = StepOutcome::Kind::kMore};
     }
   }

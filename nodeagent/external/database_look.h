@@ -60,8 +60,12 @@ struct ProgressStamp {
 /// nullopt: it cannot be told.
 std::optional<ProgressStamp> stamp_of_progress(const Path& index_directory);
 
-/// Reads chunk files and scavenge progress, as of one moment; one step, which
-/// does not fail: each of the two says for itself why it could not be read. With `known`, the stamp
+/// The tables that the index map names. Errors: those of reading it, kNotFound (a table that was
+/// merged away meanwhile), kIo.
+Result<node::IndexInventory> list_tables(FileSystem& files, const Path& index_directory);
+
+/// Reads chunk files, index tables and scavenge progress, as of one moment; one step, which does
+/// not fail: each says for itself why it could not be read. Tables that could not be are not known. With `known`, the stamp
 /// at which the progress was read before, it is not read again while nothing was written:
 /// progress_is_known() then, and progress() says nothing.
 class FilesLook final : public Job {
@@ -74,6 +78,7 @@ class FilesLook final : public Job {
         known_(std::move(known)) {}
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] const Result<node::ChunkInventory>& chunks() const { return chunks_; }
+  [[nodiscard]] const node::IndexInventory& tables() const { return tables_; }
   [[nodiscard]] const Result<ScavengeProgress>& progress() const { return progress_; }
   [[nodiscard]] bool progress_is_known() const { return progress_is_known_; }
   [[nodiscard]] const std::optional<ProgressStamp>& stamp() const { return stamp_; }
@@ -86,6 +91,7 @@ class FilesLook final : public Job {
   std::optional<ProgressStamp> stamp_;
   bool progress_is_known_ = false;
   Result<node::ChunkInventory> chunks_ = Error{Errc::kUnavailable, "not read yet"};
+  node::IndexInventory tables_;
   Result<ScavengeProgress> progress_ = Error{Errc::kUnavailable, "not read yet"};
 };
 
@@ -93,14 +99,19 @@ class FilesLook final : public Job {
 /// the first step. Errors: kNotFound, those of opening and reading.
 class DigestOfFiles final : public node::DigestWork {
  public:
-  DigestOfFiles(DatabaseReading reading, std::int64_t point)
-      : reading_(std::move(reading)), point_(point) {}
+  DigestOfFiles(DatabaseReading reading, std::int64_t point, streams::DigestOptions options)
+      : reading_(std::move(reading)), point_(point), options_(std::move(options)) {}
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] const streams::DatabaseDigest& digest() const override { return job_->digest(); }
+  [[nodiscard]] LogPosition position() const override {
+    return job_ ? job_->position() : LogPosition(0);
+  }
+  [[nodiscard]] LogPosition end() const override { return job_ ? job_->end() : LogPosition(0); }
 
  private:
   DatabaseReading reading_;
   std::int64_t point_;
+  streams::DigestOptions options_;
   std::unique_ptr<streams::Database> database_;
   std::optional<streams::DigestJob> job_;
 };

@@ -99,6 +99,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
     out.problem = chunks_problem;
     return out;
   }
+  node::IndexInventory index_tables() const override { return tables; }
   const Path& database_directory() const override { return options.place.database; }
   const Path& index_directory() const override { return index; }
   Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
@@ -123,9 +124,9 @@ class ExternalNode::Impl final : public node::NodeInspection,
     return {env.files, options.place, env.clock, env.random, log};
   }
   Result<std::shared_ptr<node::DigestWork>> make_digest_job(
-      std::int64_t point_number) const override {
+      std::int64_t point_number, const streams::DigestOptions& with) const override {
     VERGER_CHECK(proof);
-    return std::make_shared<DigestOfFiles>(reading(env.log), point_number);
+    return std::make_shared<DigestOfFiles>(reading(env.log), point_number, with);
   }
 
   // --- Looking
@@ -167,6 +168,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   Monotonic next_current{};
   ScavengeCount count;
   node::ChunkInventory inventory;
+  node::IndexInventory tables;
   std::string chunks_problem = "not read yet";
   ScavengeProgress progress;
   std::optional<ProgressStamp> progress_stamp;  ///< at which `progress` was read
@@ -357,6 +359,7 @@ net::awaitable<Result<void>> ExternalNode::Impl::look_at_files(std::shared_ptr<I
   if (look->chunks()) {
     self->inventory = *look->chunks();
   }
+  self->tables = look->tables();
   self->chunks_problem = look->chunks() ? std::string() : look->chunks().error().message;
   if (look->progress_is_known()) {
     co_return look->chunks() ? Result<void>() : Result<void>(look->chunks().error());

@@ -29,6 +29,7 @@ struct OfflineServer::Parts {
   Log& log;
   std::optional<ServerProcess> server;  ///< that had the files open at the last look that saw one
   std::shared_ptr<node::StopFlag> stop_scavenge = std::make_shared<node::StopFlag>();
+  OfflineScavenged scavenged{};
 
   Result<std::unique_ptr<streams::Database>> open() const {
     streams::DatabaseOptions with;
@@ -64,6 +65,14 @@ class OfflineScavenge final : public Job {
       return StepOutcome{.kind = is_needed ? StepOutcome::Kind::kMore : StepOutcome::Kind::kDone};
     }
     return job_->step(budget);
+  }
+
+  [[nodiscard]] OfflineScavenged scavenged() const {
+    if (job_ == nullptr) {
+      return {.space_saved = 0, .records_removed = 0};
+    }
+    return {.space_saved = job_->progress().space_saved,
+            .records_removed = static_cast<std::int64_t>(job_->progress().records_discarded)};
   }
 
  private:
@@ -206,10 +215,15 @@ void OfflineServer::interrupt() { parts_->stop_scavenge->request(); }
 
 net::awaitable<Result<void>> OfflineServer::scavenge(std::int64_t point, std::int32_t threads) {
   const auto parts = parts_;
-  co_return co_await parts->jobs.run(
+  parts->scavenged = {};
+  const auto job =
       std::make_shared<OfflineScavenge>([parts] { return parts->open(); }, parts->files,
-                                        parts->clock, parts->random, parts->log, point, threads),
-      parts->stop_scavenge);
+                                        parts->clock, parts->random, parts->log, point, threads);
+  VERGER_CO_CHECK(co_await parts->jobs.run(job, parts->stop_scavenge));
+  parts->scavenged = job->scavenged();
+  co_return Result<void>();
 }
+
+OfflineScavenged OfflineServer::last_scavenged() const { return parts_->scavenged; }
 
 }  // namespace verger::external

@@ -13,6 +13,12 @@
 
 namespace verger::external {
 
+/// What a scavenge of a stopped server's files did, since it was begun or resumed; -1: not known.
+struct OfflineScavenged {
+  std::int64_t space_saved = -1;
+  std::int64_t records_removed = -1;
+};
+
 /// A server that is stopped so that our engine can work on its files, and started again.
 class OfflineServer {
  public:
@@ -37,6 +43,8 @@ class OfflineServer {
   /// files open. Other errors: the engine's.
   /// kCancelled after interrupt().
   net::awaitable<Result<void>> scavenge(std::int64_t point, std::int32_t threads);
+  /// Of the last scavenge() that ended without an error, since this object was made.
+  [[nodiscard]] OfflineScavenged last_scavenged() const;
   /// Stops a scavenge between two steps; it goes on there the next time. One that has not begun
   /// since the last stop() does not begin.
   void interrupt();

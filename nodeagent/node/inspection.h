@@ -27,21 +27,56 @@ struct NodePositions {
   LogPosition epoch_position{-1};
 };
 
+struct ChunkFile {
+  std::int64_t start = 0;  ///< number of its first logical chunk
+  std::int64_t bytes = 0;
+};
+
 /// The chunk files of the log, in bytes as the disk has them.
 struct ChunkInventory {
   std::int64_t file_count = 0;
   std::int64_t total_bytes = 0;
   std::int64_t largest_bytes = 0;
-  std::int64_t chunk_size = 0;   ///< of the log: positions of a logical chunk
-  std::int64_t last_chunk = -1;  ///< number of the newest logical chunk; -1: not known
+  std::int64_t chunk_size = 0;     ///< of the log: positions of a logical chunk
+  std::int64_t last_chunk = -1;    ///< number of the newest logical chunk; -1: not known
+  std::vector<ChunkFile> files{};  ///< by number
   /// Not empty: why the files cannot be listed now; the numbers are those of the last time.
   std::string problem{};
+
+  /// Bytes of the files below this logical chunk; -1 where that is not known, or where one file
+  /// holds chunks on both sides.
+  [[nodiscard]] std::int64_t bytes_below(std::int64_t chunk) const {
+    std::int64_t bytes = 0;
+    for (const auto& file : files) {
+      if (file.start >= chunk) {
+        return file.start == chunk ? bytes : -1;
+      }
+      bytes += file.bytes;
+    }
+    return -1;
+  }
 };
+
+/// The index's tables, in bytes; -1: not known.
+struct IndexInventory {
+  std::int64_t largest_table = -1;
+  std::int64_t largest_merge = -1;  ///< of the tables that the next merges put together; 0: none
+};
+struct IndexTable {
+  int level = 0;
+  std::int64_t bytes = 0;
+};
+/// Of tables that merge, up to `max_auto_merge_level`, once a level is full: as if each level got
+/// one more now.
+IndexInventory inventory_of(const std::vector<IndexTable>& tables, int max_auto_merge_level);
 
 /// Computes a digest; it is there once the job is done.
 class DigestWork : public Job {
  public:
   [[nodiscard]] virtual const streams::DatabaseDigest& digest() const = 0;
+  /// Up to where the log has been read, of where that ends; 0 of 0: it has not begun.
+  [[nodiscard]] virtual LogPosition position() const = 0;
+  [[nodiscard]] virtual LogPosition end() const = 0;
 };
 
 /// Facts about a node for its agent, without HTTP. Call it on the node's executor, where nothing
@@ -66,6 +101,7 @@ class NodeInspection {
   /// cluster's. Empty where it cannot be read.
   virtual std::string database_id() const { return {}; }
   virtual ChunkInventory chunks() const = 0;
+  virtual IndexInventory index_tables() const { return {}; }
   /// Events the index holds: what was deleted or expired counts until a scavenge removes it.
   virtual std::int64_t event_count() const { return -1; }
   virtual const Path& database_directory() const = 0;
@@ -80,7 +116,8 @@ class NodeInspection {
   /// Digest of the committed log up to the point (exclusive of nothing the point covers), to be
   /// driven by the caller's JobRunner. The node must outlive the job. Error, here or of the job:
   /// kNotFound.
-  virtual Result<std::shared_ptr<DigestWork>> make_digest_job(std::int64_t point_number) const = 0;
+  virtual Result<std::shared_ptr<DigestWork>> make_digest_job(
+      std::int64_t point_number, const streams::DigestOptions& options = {}) const = 0;
 };
 
 }  // namespace verger::node

@@ -1,6 +1,7 @@
 #include "nodeagent/node/node.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "nodeagent/http/compress.h"
 #include "nodeagent/node/authentication.h"
@@ -121,10 +122,13 @@ namespace {
 
 class DigestOfOpenLog final : public DigestWork {
  public:
-  DigestOfOpenLog(const streams::Database& database, LogPosition end, Ticks effective_now)
-      : job_(database, end, effective_now) {}
+  DigestOfOpenLog(const streams::Database& database, LogPosition end, Ticks effective_now,
+                  const streams::DigestOptions& options)
+      : job_(database, end, effective_now, options) {}
   Result<StepOutcome> step(Budget budget) override { return job_.step(budget); }
   [[nodiscard]] const streams::DatabaseDigest& digest() const override { return job_.digest(); }
+  [[nodiscard]] LogPosition position() const override { return job_.position(); }
+  [[nodiscard]] LogPosition end() const override { return job_.end(); }
 
  private:
   streams::DigestJob job_;
@@ -172,8 +176,18 @@ class Node::Impl final : public NodeInspection {
       ++inventory.file_count;
       inventory.total_bytes += size;
       inventory.largest_bytes = std::max(inventory.largest_bytes, size);
+      inventory.files.push_back({.start = chunk->start().value(), .bytes = size});
     }
+    inventory.last_chunk = inventory.files.empty() ? -1 : inventory.files.back().start;
     return inventory;
+  }
+  IndexInventory index_tables() const override {
+    std::vector<IndexTable> tables;
+    for (const auto& slot : core->db().stream_index().tables()) {
+      tables.push_back(
+          {.level = slot.level, .bytes = static_cast<std::int64_t>(slot.table->file_size())});
+    }
+    return inventory_of(tables, std::numeric_limits<int>::max());
   }
   std::int64_t event_count() const override {
     const auto& index = core->db().stream_index();
@@ -197,7 +211,8 @@ class Node::Impl final : public NodeInspection {
   std::optional<api::RunningScavenge> running_scavenge() const override {
     return core->scavenger ? core->scavenger->running() : std::nullopt;
   }
-  Result<std::shared_ptr<DigestWork>> make_digest_job(std::int64_t point_number) const override {
+  Result<std::shared_ptr<DigestWork>> make_digest_job(
+      std::int64_t point_number, const streams::DigestOptions& options) const override {
     VERGER_TRY(const auto points, streams::scavenge_points(core->db()));
     const auto point = std::ranges::find_if(
         points, [&](const auto& p) { return p.number.value() == point_number; });
@@ -206,7 +221,8 @@ class Node::Impl final : public NodeInspection {
                    fmt::format("scavenge point {} is not in the committed log of {}", point_number,
                                core->self)};
     }
-    return std::make_shared<DigestOfOpenLog>(core->db(), point->position, point->effective_now);
+    return std::make_shared<DigestOfOpenLog>(core->db(), point->position, point->effective_now,
+                                             options);
   }
 
   std::shared_ptr<Core> core;

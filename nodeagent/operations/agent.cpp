@@ -30,7 +30,8 @@ class Agent::Impl {
         runner_(std::make_shared<OperationRunner>(std::move(options), environment_,
                                                   std::move(journal))),
         tasks_(environment_.executor, environment_.log, "digests"),
-        digests_(environment_.jobs, tasks_) {
+        digests_(environment_.jobs, tasks_, environment_.clock, environment_.files,
+                 state_directory_) {
     add_routes();
   }
 
@@ -73,15 +74,22 @@ class Agent::Impl {
     add("GET", "/agent/v1/operations/{id}", &Impl::get_operation);
     add("POST", "/agent/v1/operations/{id}/cancel", &Impl::cancel_operation);
     add("GET", "/agent/v1/digest", &Impl::get_digest);
+    add("POST", "/agent/v1/digest/stop", &Impl::stop_digest);
     router_.no_path = [](const http::Request& request) {
       return problem(404, "not_found",
                      fmt::format("{} {}: no such route", request.method, request.target));
     };
   }
 
-  net::awaitable<http::Response> get_facts(http::RoutedRequest /*request*/) {
+  net::awaitable<http::Response> get_facts(http::RoutedRequest request) {
+    const auto below =
+        number_from_text<std::int64_t>(request.target.parameter("chunksBelow").value_or("-1"));
+    if (!below) {
+      co_return problem(400, "bad_request", "chunksBelow must be the number of a chunk");
+    }
+    digests_.forget_old();
     api::AgentFacts facts{collect_facts(environment_.inspection(), environment_.files,
-                                        state_directory_, environment_.clock)};
+                                        state_directory_, environment_.clock, *below)};
     facts.highest_controller_epoch = runner_->journal().highest_epoch();
     auto unfinished = runner_->journal().unfinished();
     auto ended = runner_->journal().newest_ended(kEndedTold);
@@ -164,22 +172,55 @@ class Agent::Impl {
     co_return json_text_answer(202, api::to_text(record->status));
   }
 
-  net::awaitable<http::Response> get_digest(http::RoutedRequest request) {
+  /// "true" or "false"; nullopt: neither.
+  static std::optional<bool> flag(const http::RoutedRequest& request, std::string_view name,
+                                  bool otherwise) {
+    const auto text = request.target.parameter(name);
+    if (!text) {
+      return otherwise;
+    }
+    return *text == "true" || *text == "false" ? std::optional(*text == "true") : std::nullopt;
+  }
+
+  static std::optional<std::int64_t> point_of(const http::RoutedRequest& request) {
     const auto point =
         number_from_text<std::int64_t>(request.target.parameter("point").value_or(""));
-    if (!point || *point < 0) {
-      co_return problem(400, "bad_request", "point must be the number of a scavenge point");
+    return point && *point >= 0 ? std::optional(*point) : std::nullopt;
+  }
+
+  net::awaitable<http::Response> get_digest(http::RoutedRequest request) {
+    const auto point = point_of(request);
+    const auto readable = flag(request, "readable", true);
+    const auto throttle =
+        number_from_text<int>(request.target.parameter("throttlePercent").value_or("100"));
+    if (!point || !readable || !throttle || *throttle < 1 || *throttle > 100) {
+      co_return problem(400, "bad_request",
+                        "point must be the number of a scavenge point, readable true or false, "
+                        "throttlePercent 1 to 100");
     }
     auto* node = environment_.inspection();
     if (node == nullptr) {
       co_return problem(503, "unavailable", "the node is stopped; a digest needs it running");
     }
-    const auto digest = digests_.ask(*node, *point);
-    if (!digest) {
-      co_return problem_of(digest.error());
+    const auto answer = digests_.ask(
+        *node, {.point = *point, .readable = *readable, .throttle_percent = *throttle});
+    if (!answer) {
+      co_return problem_of(answer.error());
     }
-    co_return *digest ? json_text_answer(200, api::to_text(**digest))
-                      : json_answer(202, {{"state", "computing"}});
+    co_return json_text_answer(answer->digest ? 200 : 202, api::to_text(*answer));
+  }
+
+  net::awaitable<http::Response> stop_digest(http::RoutedRequest request) {
+    const auto point = point_of(request);
+    const auto keep = flag(request, "keep", false);
+    if (!point || !keep) {
+      co_return problem(400, "bad_request",
+                        "point must be the number of a scavenge point, keep true or false");
+    }
+    digests_.stop(*point, *keep);
+    http::Response response;
+    response.status = 204;
+    co_return response;
   }
 
   Path state_directory_;

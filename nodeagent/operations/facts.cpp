@@ -10,7 +10,7 @@ constexpr std::size_t kPointsTold = 20;
 }  // namespace
 
 api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files,
-                             const Path& agent_directory, Clock& clock) {
+                             const Path& agent_directory, Clock& clock, std::int64_t chunks_below) {
   api::NodeFacts facts;
   facts.agent_version = VERGER_VERSION;
   facts.taken_at = format_ticks(clock.now());
@@ -36,6 +36,18 @@ api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files
   facts.chunk_file_count = chunks.file_count;
   facts.largest_chunk_bytes = chunks.largest_bytes;
   facts.chunk_size = chunks.chunk_size;
+  facts.newest_chunk = chunks.last_chunk;
+  facts.complete_chunk_bytes = chunks.bytes_below(chunks.last_chunk);
+  if (chunks_below >= 0) {
+    facts.bytes_below = chunks.bytes_below(chunks_below);
+  }
+  if (const auto space = files.space(node->index_directory())) {
+    facts.index_disk_total_bytes = static_cast<std::int64_t>(space->total);
+    facts.index_disk_free_bytes = static_cast<std::int64_t>(space->available);
+  }
+  const auto tables = node->index_tables();
+  facts.largest_table_bytes = tables.largest_table;
+  facts.largest_merge_bytes = tables.largest_merge;
   if (const auto points = node->scavenge_points()) {
     const auto skipped = points->size() - std::min(points->size(), kPointsTold);
     for (std::size_t i = skipped; i < points->size(); ++i) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/base/quantities.h"
 #include "nodeagent/api/agent_facts.h"
+#include "nodeagent/api/json_fields.h"
 #include "nodeagent/client/judge.h"
 
 namespace verger::agent {
@@ -71,23 +73,49 @@ class LastLook {
   api::GossipMember self_;
 };
 
-std::string disk(const node::NodeInspection* inspection, FileSystem& files, std::int64_t reserve) {
+/// Empty where there is room for it, or that cannot be seen.
+std::string room(FileSystem& files, const Path& directory, std::int64_t need,
+                 std::string_view what) {
+  const auto space = files.space(directory);
+  const auto free = space ? static_cast<std::int64_t>(space->available) : need;
+  return free >= need ? std::string()
+                      : fmt::format("{}: {} free, {} needed for {} and the reserve",
+                                    directory.string(), human_bytes(free), human_bytes(need), what);
+}
+
+/// What a scavenge writes beside what is there: on the database's disk a chunk for each thread, on
+/// the index's, which may be another, the largest table or the largest merge.
+std::string disk(const node::NodeInspection* inspection, FileSystem& files, std::int64_t reserve,
+                 std::int64_t threads) {
   if (inspection == nullptr) {
     return {};
-  }
-  const auto space = files.space(inspection->database_directory());
-  if (!space) {
-    return {};  // cannot be seen, so nothing is claimed
   }
   const auto chunks = inspection->chunks();
   if (!chunks.problem.empty()) {
     return "the chunk files cannot be listed: " + chunks.problem;
   }
-  const auto rewrite = std::max(chunks.largest_bytes, chunks.chunk_size);
-  const auto free = static_cast<std::int64_t>(space->available);
-  return free >= rewrite + reserve
-             ? std::string()
-             : fmt::format("{} bytes are free, {} are needed", free, rewrite + reserve);
+  const auto rewrite = threads * std::max(chunks.largest_bytes, chunks.chunk_size);
+  auto why = room(files, inspection->database_directory(), rewrite + reserve,
+                  threads == 1 ? std::string("the largest rewrite")
+                               : fmt::format("rewriting {} chunks side by side", threads));
+  if (!why.empty()) {
+    return why;
+  }
+  const auto tables = inspection->index_tables();
+  const auto index = std::max({tables.largest_table, tables.largest_merge, std::int64_t{0}});
+  return room(files, inspection->index_directory(), index + reserve,
+              tables.largest_merge > tables.largest_table ? "the largest merge of tables"
+                                                          : "the largest table");
+}
+
+/// Of the parameters, where the kind has it.
+std::int64_t threads_of(const std::string& parameters_json) {
+  const auto parameters = api::JsonDocument::parse(parameters_json, "parameters");
+  std::int32_t threads = 1;
+  if (parameters && parameters->root().is_object()) {
+    api::Fields(parameters->root(), "parameters").read("threads", threads);
+  }
+  return std::clamp(threads, 1, 4);
 }
 
 /// What others' entries say may be some rounds of gossip old, two seconds each.
@@ -161,7 +189,7 @@ net::awaitable<std::string> closed_gates(LocalNode node, FileSystem& files,
     } else if (gate.name == "not-leader") {
       why = look.not_leader();
     } else if (gate.name == "disk") {
-      why = disk(node.inspection(), files, gate.limit);
+      why = disk(node.inspection(), files, gate.limit, threads_of(parameters_json));
     } else if (gate.name == "nobody-scavenges" || gate.name == "idle") {
       const auto current = client::to_result(co_await node.client.current_scavenge());
       if (!current) {

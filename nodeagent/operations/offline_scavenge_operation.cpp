@@ -107,6 +107,9 @@ class OfflineScavengeOperation final : public Operation {
     auto worked = co_await node.offline->stop(parameters.service_deadline);
     if (worked) {
       worked = co_await node.offline->scavenge(parameters.point, parameters.threads);
+      const auto did = node.offline->last_scavenged();
+      memory["space_saved"] = did.space_saved;
+      memory["records_removed"] = did.records_removed;
     }
     if (!worked) {
       memory["error"] = worked.error().message;
@@ -167,6 +170,8 @@ class OfflineScavengeOperation final : public Operation {
                                            {"position", finished->position},
                                            {"effective_now", finished->effective_now},
                                            {"threshold", finished->threshold}}},
+                                         {"space_saved", counted(memory, "space_saved")},
+                                         {"records_removed", counted(memory, "records_removed")},
                                          {"bytes_before", memory.value("bytes_before", -1)},
                                          {"bytes_after", inspection->chunks().total_bytes}}
                                         .dump()};
@@ -180,6 +185,11 @@ class OfflineScavengeOperation final : public Operation {
   }
 
  private:
+  /// Null where the agent died before it was noted.
+  static json counted(const json& memory, const char* name) {
+    return memory.value("records_removed", std::int64_t{-1}) < 0 ? json() : memory[name];
+  }
+
   /// What the leader has at one look ("goal" of the memory), the node has to have at a later one,
   /// received, processed and indexed (node-interface.md §3.7): a busy leader is always ahead.
   static std::string not_caught_up(const api::Gossip& gossip, const api::GossipMember& self,

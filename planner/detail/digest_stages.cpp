@@ -2,62 +2,93 @@
 
 #include <fmt/format.h>
 
+#include "planner/detail/scavenge_stage.h"
 #include "planner/detail/stages.h"
 
 namespace verger::planner::detail {
+namespace {
 
-std::optional<Stage> record_stage(const ScavengeOrder& order) {
-  if (!order.policy.compare_digests) {
-    return std::nullopt;
-  }
+/// The node whose digest is taken before it is scavenged; nullptr: none can tell.
+const NodeSnapshot* witness_of(const ScavengeOrder& order) {
   const NodeSnapshot* witness = nullptr;
   for (const auto* node : order.included()) {
     if (node != order.creator && node->has_agent()) {
       witness = node;
     }
   }
-  if (witness == nullptr || !order.creator->has_agent()) {
+  return order.creator->has_agent() ? witness : nullptr;
+}
+
+Stage stage_of(const ScavengeOrder& order, std::string id, std::string title) {
+  Stage stage;
+  stage.id = std::move(id);
+  stage.title = std::move(title);
+  stage.deadline_ms = order.policy.digest_deadline_ms;
+  stage.undo_deadline_ms = order.policy.undo_deadline_ms;
+  return stage;
+}
+
+/// Computing reads the node's whole log: at the scavenge's hours and pace, on one node at a time.
+Step computing_step(const ScavengeOrder& order, const NodeSnapshot& node, std::string_view kind) {
+  Step step;
+  step.kind = kind;
+  step.node = node.name;
+  step.gates = order.digest_gates();
+  step.parameters = Json::Object{{"throttlePercent", throttle_of(order, node)}};
+  step.attempts = 3;
+  return step;
+}
+
+}  // namespace
+
+std::optional<Stage> record_stage(const ScavengeOrder& order) {
+  const auto* witness = order.policy.compare_digests ? witness_of(order) : nullptr;
+  if (witness == nullptr) {
     return std::nullopt;
   }
-  Step step;
+  auto step = computing_step(order, *witness, "record_digest");
   step.id = fmt::format("record-{}", witness->name);
-  step.kind = "record_digest";
-  step.node = witness->name;
-  step.gates = {{"right-cluster", 0}, {"agents-answer", 0}};
   step.act = "ask its agent for the digest of its log up to the new point";
   step.observe = "the agent answered while the node had not reached the point";
   step.reason = "what can be read before it is scavenged is compared with what can be read after";
-  step.attempts = 3;
-  Stage stage;
-  stage.id = "record";
-  stage.title = fmt::format("record what {} holds", witness->name);
-  stage.deadline_ms = order.policy.digest_deadline_ms;
-  stage.undo_deadline_ms = order.policy.undo_deadline_ms;
+  auto stage = stage_of(order, "record", fmt::format("record what {} holds", witness->name));
   stage.groups.push_back(alone(std::move(step)));
   return stage;
 }
 
 std::optional<Stage> comparison_stage(const ScavengeOrder& order) {
   Json::Array names;
+  auto stage = stage_of(order, "compare", "compare the nodes");
+  const auto* witness = witness_of(order);
   for (const auto* node : order.included()) {
-    if (node->has_agent()) {
-      names.emplace_back(node->name);
+    if (!node->has_agent()) {
+      continue;
     }
+    names.emplace_back(node->name);
+    auto step = computing_step(order, *node, "digest");
+    step.id = fmt::format("digest-{}", node->name);
+    // Where the records are the same, so is what can be read: that takes memory and temporary
+    // files, and is computed where it was recorded before.
+    add_parameter(step, "readable", std::string(node == witness ? "if-recorded" : "never"));
+    step.act = "ask its agent for the digest of its log up to the shared point";
+    step.observe = "the agent answered";
+    step.reason = "what the scavenge left is compared with the other nodes";
+    stage.groups.push_back(alone(std::move(step)));
   }
   if (!order.policy.compare_digests || names.size() < 2) {
     return std::nullopt;
   }
-  Stage stage;
-  stage.id = "compare";
-  stage.title = "compare the nodes";
-  stage.deadline_ms = order.policy.digest_deadline_ms;
-  stage.undo_deadline_ms = order.policy.undo_deadline_ms;
   Step step;
   step.id = "compare-digests";
   step.kind = "compare_digests";
-  step.parameters = Json::Object{{"nodes", std::move(names)}, {"point", "shared"}};
-  step.gates = {{"right-cluster", 0}, {"agents-answer", 0}};
-  step.act = "ask each agent for the digest of its node's log up to the shared point";
+  step.parameters =
+      Json::Object{{"nodes", std::move(names)},
+                   {"point", "shared"},
+                   {"throttlePercent", static_cast<std::int64_t>(order.policy.throttle_percent)}};
+  step.gates = order.digest_gates();
+  step.act =
+      "compare the digests; where they differ, ask each agent, one after the other, for what "
+      "can be read";
   step.observe = "all agents answered; the first differing chunk is named where they differ";
   step.reason = "what the scavenge left must be the same everywhere";
   step.attempts = 3;

@@ -17,6 +17,7 @@ struct Look {
   const ClusterSnapshot& snapshot;
   const NodeSnapshot* node;  ///< the step's; nullptr: a step on the cluster
   std::int64_t lasts_ms;     ///< how long the step may take
+  std::int64_t threads;      ///< that it works with
 };
 
 GateState closed(std::string_view gate, std::string code, std::string node, std::string reason,
@@ -48,8 +49,10 @@ void auto_scavenge_off(const Look& look, States& out);
 void no_other_work(const Look& look, States& out);
 void index_idle(const Look& look, States& out);
 void disk(const Look& look, States& out);
-/// Bytes that have to be free beside `reserve` for the largest rewrite of a scavenge, and it.
-std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve);
+/// Bytes that have to be free on the database's disk beside `reserve` for the rewrites of a
+/// scavenge, and it.
+std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve, std::int64_t threads);
+void disk_reserve(const Look& look, States& out);
 
 // gates_of_surroundings.cpp: time, and what a person asked to be watched
 void clocks(const Look& look, States& out);

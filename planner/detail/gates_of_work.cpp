@@ -115,31 +115,58 @@ void index_idle(const Look& look, States& out) {
   }
 }
 
-std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve) {
-  // A rewritten chunk needs the size of the largest file beside it, a merged one a whole chunk.
-  return std::max({facts.largest_chunk, facts.chunk_size, std::int64_t{0}}) + reserve;
+std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve, std::int64_t threads) {
+  // Each thread rewrites a chunk, as large as the largest file; a merge makes one whole chunk. What
+  // it takes the place of goes only afterwards.
+  return threads * std::max({facts.largest_chunk, facts.chunk_size, std::int64_t{0}}) + reserve;
 }
 
+namespace {
+
+/// `need`: what is written beside what is there, of `what`.
+void room(const Look& look, std::string_view disk, std::int64_t free, std::int64_t need,
+          std::string_view what, States& out) {
+  if (free < 0 || free >= need + look.gate.limit) {
+    return;  // what cannot be seen is not claimed
+  }
+  const auto reason =
+      need > 0 ? fmt::format("{} free on the disk of the {}; {} needs {}, and {} must stay free",
+                             human_bytes(free), disk, what, human_bytes(need),
+                             human_bytes(look.gate.limit))
+               : fmt::format("{} free on the disk of the {}; {} must stay free", human_bytes(free),
+                             disk, human_bytes(look.gate.limit));
+  out.push_back(measured(closed(look.gate.name, "disk", look.node->name, reason,
+                                fmt::format("make room on the disk of the node's {}", disk)),
+                         fmt::format("{} free", human_bytes(free)),
+                         human_bytes(need + look.gate.limit)));
+}
+
+}  // namespace
+
 void disk(const Look& look, States& out) {
-  const auto* node = look.node;
-  if (node == nullptr || !node->agent) {
+  if (look.node == nullptr || !look.node->agent) {
     return;  // the plan's notes say what is not seen without an agent
   }
-  if (node->agent->disk_free < 0) {
+  const auto& facts = *look.node->agent;
+  if (facts.disk_free < 0) {
     out.push_back(
-        not_seen(look.gate.name, node->name, "how much of its disk is free cannot be seen"));
+        not_seen(look.gate.name, look.node->name, "how much of its disk is free cannot be seen"));
     return;
   }
-  const auto& facts = *node->agent;
-  const auto needed = disk_needed(facts, look.gate.limit);
-  if (facts.disk_free < needed) {
-    out.push_back(measured(
-        closed(look.gate.name, "disk", node->name,
-               fmt::format("{} free; the largest rewrite needs {} and {} must stay free",
-                           human_bytes(facts.disk_free), human_bytes(needed - look.gate.limit),
-                           human_bytes(look.gate.limit)),
-               "make room on the node's disk"),
-        human_bytes(facts.disk_free) + " free", human_bytes(needed)));
+  const auto threads = std::max<std::int64_t>(look.threads, 1);
+  room(look, "database", facts.disk_free, disk_needed(facts, 0, threads),
+       threads == 1 ? std::string("the largest rewrite")
+                    : fmt::format("rewriting {} chunks side by side", threads),
+       out);
+  const auto merges = facts.largest_merge > facts.largest_table;
+  room(look, "index", facts.index_disk_free,
+       std::max({facts.largest_merge, facts.largest_table, std::int64_t{0}}),
+       merges ? "the largest merge of tables" : "the largest table", out);
+}
+
+void disk_reserve(const Look& look, States& out) {
+  if (look.node != nullptr && look.node->agent) {
+    room(look, "database", look.node->agent->disk_free, 0, "", out);
   }
 }
 

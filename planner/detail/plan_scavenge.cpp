@@ -66,7 +66,8 @@ class Strategies {
       if (node != nullptr && node->agent && node->agent->disk_free >= 0) {
         forecast.database_bytes = node->agent->database_bytes;
         forecast.disk_free = node->agent->disk_free;
-        forecast.disk_needed = disk_needed(*node->agent, order_.policy.disk_reserve_bytes);
+        forecast.disk_needed =
+            disk_needed(*node->agent, order_.policy.disk_reserve_bytes, threads_of(order_, *node));
       }
     }
   }

@@ -67,6 +67,15 @@ void ScavengeOrder::list_gates() {
   if (!policy.queries.empty()) {
     cluster_gates.push_back({"queries", 0});
   }
+  digest_gates_ = {{"right-cluster", 0},
+                   {"agents-answer", 0},
+                   {"lag-below", policy.lag_limit_bytes},
+                   {"idle", 0},
+                   {"disk-reserve", policy.disk_reserve_bytes}};
+  if (!policy.queries.empty()) {
+    digest_gates_.push_back({"queries", 0});
+  }
+  digest_gates_.push_back({"hours", 0});
   move_gates = cluster_gates;
   // The node that resigns stays up.
   std::ranges::find(move_gates, "quorum-margin", &Gate::name)->limit = 0;

@@ -31,6 +31,9 @@ struct ScavengeOrder {
     return node.read_only_replica ? replica_gates_ : voter_gates_;
   }
 
+  /// ... and before a node's log is read for a digest.
+  [[nodiscard]] const std::vector<Gate>& digest_gates() const { return digest_gates_; }
+
   /// Of those in whose turn it makes sense, somebody who may make the new point at once; he goes
   /// first.
   void choose_creator();
@@ -50,6 +53,7 @@ struct ScavengeOrder {
 
   std::vector<Gate> voter_gates_;
   std::vector<Gate> replica_gates_;
+  std::vector<Gate> digest_gates_;
   std::vector<std::int32_t> priorities_;  ///< of the voters, lowest first
 };
 

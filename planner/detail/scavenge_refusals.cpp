@@ -185,7 +185,8 @@ class Refusing {
             (gate.name == "voters-alive" && node != nodes.front() && !node->read_only_replica)) {
           continue;
         }
-        for (auto& state : evaluate(gate, order_.snapshot, node, longest)) {
+        for (auto& state :
+             evaluate(gate, order_.snapshot, node, longest, threads_of(order_, *node))) {
           if (state.code == "auto-scavenge-active" && will_be_paused(state.node)) {
             continue;
           }

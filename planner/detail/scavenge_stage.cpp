@@ -43,6 +43,14 @@ std::int64_t throttle_of(const ScavengeOrder& order, const NodeSnapshot& node) {
   return own == 0 ? policy.throttle_percent : own;
 }
 
+std::int32_t threads_of(const ScavengeOrder& order, const NodeSnapshot& node) {
+  const auto& policy = order.policy;
+  const auto own = &node == order.leader    ? policy.leader_threads
+                   : node.read_only_replica ? policy.replica_threads
+                                            : 0;
+  return own == 0 ? policy.threads : own;
+}
+
 namespace {
 
 void add_scavenge_step(Stage& stage, const ScavengeOrder& order, const History& history,
@@ -53,9 +61,6 @@ void add_scavenge_step(Stage& stage, const ScavengeOrder& order, const History& 
   step.kind = "scavenge";
   step.node = node.name;
   const auto& policy = order.policy;
-  const bool leads = &node == order.leader;
-  const bool replica = node.read_only_replica;
-  const auto own_threads = leads ? policy.leader_threads : replica ? policy.replica_threads : 0;
   const auto throttle = throttle_of(order, node);
   add_parameter(step, "agent", node.has_agent());
   if (policy.foreign == ForeignRule::kAdopt) {
@@ -68,7 +73,7 @@ void add_scavenge_step(Stage& stage, const ScavengeOrder& order, const History& 
   }
   add_parameter(step, "syncOnly", sync_only);
   add_parameter(step, "target", target);
-  add_parameter(step, "threads", own_threads == 0 ? policy.threads : own_threads);
+  add_parameter(step, "threads", threads_of(order, node));
   add_parameter(step, "threshold", policy.threshold);
   add_parameter(step, "throttlePercent", throttle);
   step.gates = order.scavenge_gates(node);

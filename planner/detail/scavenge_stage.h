@@ -29,6 +29,8 @@ DurationRange expected_scavenge(const History& history, const NodeSnapshot& node
                                 const ScavengePace& pace);
 /// The share of the time in which a scavenge of this node may work, as its policy says.
 std::int64_t throttle_of(const ScavengeOrder& order, const NodeSnapshot& node);
+/// Threads with which the node is scavenged.
+std::int32_t threads_of(const ScavengeOrder& order, const NodeSnapshot& node);
 /// The node serves on meanwhile. An unfinished or unreached older point gets a step of its own.
 NodeStage scavenge_stage(const ScavengeOrder& order, const History& history,
                          const NodeSnapshot& node);

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr std::string_view kUsage =
     "usage: verger-bench [--small] [--case NAME]... [--repeat N] [--dir DIR] [--out FILE] "
-    "[--keep]\n"
+    "[--keep] [--digest] [--streams N]\n"
     "\n"
     "Generates each case's database in DIR (default: $TMPDIR or /tmp), measures the engine on it\n"
     "and two yardsticks in the same run, and removes it. Needs three times the database's size:\n"
@@ -32,6 +32,8 @@ constexpr std::string_view kUsage =
     "  --small      a twelfth of each case, with chunks as much smaller: about a minute\n"
     "  --case NAME  'few' (25,000 streams of 480 events), 'many' (3 million of 4) or\n"
     "               'huge' (10 million of 1, for memory; not among the defaults)\n"
+    "  --digest     measure only reading, and the digests\n"
+    "  --streams N  measure only the readable digest, over made-up events in N streams\n"
     "  --repeat N   measure everything N times (default 1)\n"
     "  --out FILE   append the lines of JSON to FILE, too\n";
 
@@ -50,6 +52,8 @@ std::optional<Workload> find_workload(std::string_view name) {
 struct Options {
   bool small = false;
   bool keep = false;
+  bool digest_only = false;
+  std::int64_t streams = 0;
   int repeat = 1;
   std::vector<std::string> cases;
   Path directory;
@@ -95,6 +99,12 @@ Result<json> act(std::span<const std::string> arguments) {
   }
   if (action == "scavenge") {
     return scavenge(directory, std::stoi(arguments[2]));
+  }
+  if (action == "digest") {
+    return digest(directory);
+  }
+  if (action == "streams") {
+    return digest_streams(directory, std::stoll(arguments[2]));
   }
   if (action == "rebuild") {
     return rebuild_index(directory);
@@ -193,6 +203,13 @@ class Bench {
     }
   }
 
+  /// Without a database.
+  void digest_streams() {
+    workload_ = "made up";
+    report("readable digest",
+           run({"streams", options_.directory.string(), std::to_string(options_.streams)}));
+  }
+
   void print_table() const {
     std::cerr << fmt::format("\n{:<6} {:<22} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "case", "what",
                              "wall s", "cpu s", "RSS MiB", "x copy", "x copy,cpu");
@@ -210,10 +227,15 @@ class Bench {
     const auto one = base / "one";
     const auto two = base / "two";
     report("read", run({"read", source.string()}));
+    if (options_.digest_only) {
+      report("digest", run({"digest", source.string()}));
+      return;
+    }
     copy_ = run({"copy", source.string(), one.string()});
     report("copy+md5", copy_);
     report("generate", generated_);  // before the copy, once
     report("open", run({"open", one.string()}));
+    report("digest", run({"digest", one.string()}));
     report("index rebuild", run({"rebuild", one.string()}));
     report("scavenge, 1 thread", run({"scavenge", one.string(), "1"}));
     run({"point", one.string()});
@@ -269,6 +291,10 @@ Options parse(std::span<const std::string> arguments) {
     };
     if (argument == "--small") {
       options.small = true;
+    } else if (argument == "--digest") {
+      options.digest_only = true;
+    } else if (argument == "--streams") {
+      options.streams = std::stoll(value());
     } else if (argument == "--keep") {
       options.keep = true;
     } else if (argument == "--case") {
@@ -303,6 +329,11 @@ int main_with(std::span<const std::string> arguments) {
   const auto options = parse(arguments);
   Bench bench(options);
   bench.describe_machine();
+  if (options.streams > 0) {
+    bench.digest_streams();
+    bench.print_table();
+    return 0;
+  }
   for (const auto& name : options.cases) {
     const auto workload = find_workload(name);
     if (!workload) {

@@ -1,9 +1,11 @@
 #include "tests/bench/measures.h"
 
 #include <chrono>
+#include <fmt/format.h>
 
 #include "engine/base/digest.h"
 #include "engine/scavenge/scavenge_job.h"
+#include "engine/streams/detail/readable_digest.h"
 #include "engine/streams/event_store.h"
 
 namespace verger::bench {
@@ -155,6 +157,68 @@ Result<json> scavenge(const Path& directory, int threads) {
               {"entries_discarded", progress.entries_discarded},
               {"groups_merged", progress.groups_merged},
               {"space_saved", progress.space_saved}};
+}
+
+Result<json> digest(const Path& directory) {
+  streams::DatabaseOptions with;
+  with.log.access = log::Access::kReadOnly;
+  with.index.read_only = true;
+  with.index.stream_existence_filter_size = 0;
+  VERGER_TRY(const auto database,
+             streams::Database::open(posix_file_system(), directory, with, /*commit_all=*/true,
+                                     system_clock(), system_random(), null_log()));
+  VERGER_TRY(const auto points, streams::scavenge_points(*database));
+  if (points.empty()) {
+    return Error{Errc::kNotFound, "the log holds no scavenge point"};
+  }
+  streams::DigestOptions options;
+  options.files = &posix_file_system();
+  options.temporary_directory = directory;
+  streams::DigestJob job(*database, points.back().position, points.back().effective_now, options);
+  for (;;) {
+    VERGER_TRY(const auto step, job.step(Budget{}));
+    if (step.kind == StepOutcome::Kind::kDone) {
+      break;
+    }
+  }
+  return json{{"readable", to_hex(job.digest().readable)},
+              {"readable_events", job.digest().readable_events},
+              {"records", job.digest().records},
+              {"temporary_bytes", job.bytes_on_disk()}};
+}
+
+Result<json> digest_streams(const Path& directory, std::int64_t streams) {
+  streams::DigestOptions options;
+  options.files = &posix_file_system();
+  options.temporary_directory = directory;
+  streams::detail::ReadableDigest digest(
+      options, Ticks(0), [](LogPosition position, EventNumber) { return std::optional(position); });
+  log::Prepare prepare;
+  prepare.flags = log::prepare_flags::kIsCommitted | log::prepare_flags::kIsJson;
+  prepare.type = "event";
+  const std::string data(100, 'x');
+  for (std::int64_t i = 0; i < streams; ++i) {
+    const auto name = fmt::format("stream-{:012}", i);
+    const auto about = "$$" + name;
+    prepare.position = LogPosition(i * 300);
+    prepare.timestamp = Ticks(kUnixEpoch.value() + i * 1'000);
+    prepare.stream = name;
+    prepare.data = as_bytes(data);
+    VERGER_CHECK(digest.add(prepare, EventNumber(0)));
+    if (i % 20 == 0) {
+      prepare.stream = about;
+      prepare.data = as_bytes(R"({"$tb":1})");
+      VERGER_CHECK(digest.add(prepare, EventNumber(0)));
+    } else if (i % 50 == 1) {
+      VERGER_CHECK(digest.add(prepare, kDeletedStream));
+    }
+  }
+  for (bool done = false; !done;) {
+    VERGER_TRY(done, digest.settle());
+  }
+  return json{{"streams", streams},
+              {"readable_events", digest.count()},
+              {"temporary_bytes", digest.bytes_on_disk()}};
 }
 
 Result<json> rebuild_index(const Path& directory) {

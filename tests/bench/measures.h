@@ -19,6 +19,11 @@ Result<nlohmann::json> copy_with_md5(const Path& from, const Path& to);
 Result<nlohmann::json> write_point(const Path& directory);
 /// A whole scavenge to the last point in the log.
 Result<nlohmann::json> scavenge(const Path& directory, int threads);
+/// Both digests up to the last point, in one pass; temporary files go to `directory`.
+Result<nlohmann::json> digest(const Path& directory);
+/// The readable digest over made-up events, one for each of so many streams, some with a limit or a
+/// tombstone: for memory, without a database. Temporary files go to `directory`.
+Result<nlohmann::json> digest_streams(const Path& directory, std::int64_t streams);
 Result<nlohmann::json> rebuild_index(const Path& directory);
 /// Opens the database for writing, and closes it.
 Result<nlohmann::json> open_database(const Path& directory);

@@ -71,6 +71,11 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.chunk_files = facts.chunk_file_count;
   out.largest_chunk = facts.largest_chunk_bytes;
   out.chunk_size = facts.chunk_size;
+  out.newest_chunk = facts.newest_chunk;
+  out.complete_chunk_bytes = facts.complete_chunk_bytes;
+  out.index_disk_free = facts.index_disk_total_bytes > 0 ? facts.index_disk_free_bytes : -1;
+  out.largest_table = facts.largest_table_bytes;
+  out.largest_merge = facts.largest_merge_bytes;
   out.writer_checkpoint = facts.writer_checkpoint;
   out.service_control = facts.service_control;
   out.offline_problem = facts.offline_problem;

@@ -55,10 +55,51 @@ json first_difference(const std::vector<ComparedNode>& nodes) {
   return nullptr;
 }
 
+/// Of nodes with the same records one may have been computed for all.
+void share_readable(std::vector<ComparedNode>& nodes) {
+  for (auto& node : nodes) {
+    const auto twin = std::ranges::find_if(nodes, [&node](const ComparedNode& other) {
+      return other.digest.logical == node.digest.logical && !other.digest.readable.empty();
+    });
+    if (node.digest.readable.empty() && twin != nodes.end()) {
+      node.digest.readable = twin->digest.readable;
+      node.digest.readable_events = twin->digest.readable_events;
+    }
+  }
+}
+
 }  // namespace
 
-json comparison_of(std::int64_t point, const std::vector<ComparedNode>& nodes,
+std::string digest_value_name(std::string_view node) { return fmt::format("digest/{}", node); }
+
+json digest_value(const api::Digest& digest, std::int64_t point) {
+  const bool read = !digest.readable.empty();
+  return {{"point", point},
+          {"logical", digest.logical},
+          {"readable", read ? json(digest.readable) : json()},
+          {"records", digest.records},
+          {"readableEvents", read ? json(digest.readable_events) : json()}};
+}
+
+std::optional<api::Digest> digest_of_value(const std::string& text, std::int64_t point) {
+  const auto value = json::parse(text, nullptr, false);
+  if (!value.is_object() || value.value("point", -1LL) != point ||
+      !value.value("logical", json()).is_string()) {
+    return std::nullopt;
+  }
+  api::Digest out;
+  out.point_number = point;
+  out.logical = value["logical"].get<std::string>();
+  out.records = value.value("records", 0LL);
+  const auto readable = value.value("readable", json());
+  out.readable = readable.is_string() ? readable.get<std::string>() : std::string();
+  out.readable_events = out.readable.empty() ? -1 : value.value("readableEvents", -1LL);
+  return out;
+}
+
+json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
                    const DigestBefore& before) {
+  share_readable(nodes);
   std::set<std::string> logical;
   std::set<std::string> readable;
   std::set<std::int64_t> finished;
@@ -72,11 +113,12 @@ json comparison_of(std::int64_t point, const std::vector<ComparedNode>& nodes,
     if (node.last_finished) {
       last = {{"number", node.last_finished->number}, {"position", node.last_finished->position}};
     }
-    by_name[node.name] = {{"logical", digest.logical},
-                          {"readable", digest.readable},
-                          {"records", digest.records},
-                          {"readableEvents", digest.readable_events},
-                          {"lastFinished", std::move(last)}};
+    by_name[node.name] = {
+        {"logical", digest.logical},
+        {"readable", digest.readable.empty() ? json() : json(digest.readable)},
+        {"records", digest.records},
+        {"readableEvents", digest.readable.empty() ? json() : json(digest.readable_events)},
+        {"lastFinished", std::move(last)}};
   }
   auto differences = json::array();
   if (readable.size() > 1) {
@@ -85,7 +127,8 @@ json comparison_of(std::int64_t point, const std::vector<ComparedNode>& nodes,
                     point, groups(nodes, [](const auto& node) { return node.digest.readable; })));
   }
   json unchanged;
-  if (!before.readable.empty()) {
+  const bool is_known = readable.size() != 1 || !readable.begin()->empty();
+  if (!before.readable.empty() && is_known) {
     unchanged = readable.size() == 1 && *readable.begin() == before.readable;
     if (readable.size() == 1 && *readable.begin() != before.readable) {
       differences.push_back(

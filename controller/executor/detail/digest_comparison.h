@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,6 +12,14 @@
 #include "planner/snapshot.h"
 
 namespace verger::controller::detail {
+
+/// Name of the run's value that holds a node's digest, and the value: {"point", "logical",
+/// "readable" (null: not computed), "records", "readableEvents"}; the chunks' digests are many, so
+/// the agents keep them.
+std::string digest_value_name(std::string_view node);
+nlohmann::json digest_value(const api::Digest& digest, std::int64_t point);
+/// nullopt: of another point, or unreadable.
+std::optional<api::Digest> digest_of_value(const std::string& text, std::int64_t point);
 
 /// One node's digests up to the shared point, and how far its scavenges had come then.
 struct ComparedNode {
@@ -29,8 +38,10 @@ struct DigestBefore {
 /// "readableUnchanged" (null: not recorded before), "samePoint", "nodes": {name: {"logical",
 /// "readable", "records", "readableEvents", "lastFinished"}}, "firstDifference": {"chunk", "nodes"}
 /// or null, "differences": [text]}. Only what must be equal is a difference: what clients can read,
-/// and the points that the nodes ended at. Logical digests may rightly differ.
-nlohmann::json comparison_of(std::int64_t point, const std::vector<ComparedNode>& nodes,
+/// and the points that the nodes ended at. Logical digests may rightly differ. Nodes whose records
+/// are the same read the same: a readable digest that was not computed is that of another node with
+/// the same logical one.
+nlohmann::json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
                              const DigestBefore& before);
 
 }  // namespace verger::controller::detail

@@ -305,9 +305,10 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
   ClosedGates closed;
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
+  const auto threads = int_parameter(step, "threads", 1);
   for (const auto& gate : step.gates) {
     for (const auto& state :
-         planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms)) {
+         planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms, threads)) {
       if (state.verdict == planner::GateVerdict::kOpen && !state.reason.empty()) {
         closed.not_seen.push_back(
             {{"gate", state.gate}, {"node", state.node}, {"reason", state.reason}});

@@ -163,6 +163,7 @@ net::awaitable<void> RunDriver::interrupt_if_wanted(const planner::Step& step,
     record(events::kStepInterrupting, {{"step", step.id}, {"why", to_string(*why)}});
     context.state.interrupting = true;
   }
+  context.interrupt = why;
   co_await kind_of(step).interrupt(std::move(context));
   check();
 }

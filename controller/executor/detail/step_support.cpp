@@ -105,6 +105,41 @@ Verdict judge_failed(const OperationNews& news) {
                  fmt::format("{}: {}", news.code, news.note));
 }
 
+std::string size_before_name(std::string_view node) { return fmt::format("size_before/{}", node); }
+
+void note_size_before(const StepContext& context, const planner::AgentFacts& facts, json& memo) {
+  if (memo.contains("chunksBelow")) {
+    return;
+  }
+  if (const auto found = context.values.find(size_before_name(context.step.node));
+      found != context.values.end()) {
+    const auto value = parsed_or_empty(found->second);
+    memo["chunksBelow"] = value.value("chunks", -1LL);
+    memo["bytesBefore"] = value.value("bytes", -1LL);
+    return;
+  }
+  memo["chunksBelow"] = facts.newest_chunk;
+  memo["bytesBefore"] = facts.complete_chunk_bytes;
+}
+
+std::int64_t chunks_below(const json& memo) { return memo.value("chunksBelow", -1LL); }
+
+void add_sizes(const json& memo, const api::NodeFacts& facts, json& result) {
+  const auto chunks = chunks_below(memo);
+  const auto before = chunks < 0 ? -1LL : memo.value("bytesBefore", -1LL);
+  const bool comparable = before >= 0 && facts.bytes_below >= 0;
+  result["bytesBefore"] = comparable ? json(before) : json();
+  result["bytesAfter"] = comparable ? json(facts.bytes_below) : json();
+  result["chunksCompared"] = comparable ? json(chunks) : json();
+}
+
+void keep_size_before(const StepContext& context, const json& memo, Verdict& verdict) {
+  if (chunks_below(memo) >= 0) {
+    verdict.values[size_before_name(context.step.node)] =
+        json{{"chunks", chunks_below(memo)}, {"bytes", memo.value("bytesBefore", -1LL)}}.dump();
+  }
+}
+
 /// What the agent looks at once more. It does not know who is registered, nor who is skipped, so it
 /// is told counts; which cluster it is, only the controller can tell.
 std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {

@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace verger::index::detail {
-namespace {
-
-constexpr std::ptrdiff_t kTablesPerLevel = 2;
-
-}  // namespace
 
 IndexMap TableSet::to_map() const {
   IndexMap map{prepare_checkpoint, commit_checkpoint, max_auto_merge_level, {}};

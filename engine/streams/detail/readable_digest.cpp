@@ -1,11 +1,15 @@
 #include "engine/streams/detail/readable_digest.h"
 
+#include <algorithm>
+
 #include "engine/streams/metadata.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams::detail {
 
 namespace {
+
+constexpr std::size_t kNamesKept = 4096;
 
 void append_sized(Bytes& out, ByteView bytes) {
   append_le(out, static_cast<std::uint32_t>(bytes.size()));
@@ -28,73 +32,124 @@ Sha256Digest digest_of(const log::Prepare& prepare, EventNumber number) {
 
 }  // namespace
 
-ReadableDigest::Stream& ReadableDigest::stream(std::string_view name) {
-  const auto found = streams_.find(name);
-  return found != streams_.end() ? found->second : streams_[std::string(name)];
+ReadableDigest::ReadableDigest(const DigestOptions& options, Ticks now, Locator locate)
+    : now_(now), locate_(std::move(locate)), spill_(options), names_(kNamesKept) {}
+
+const StreamKey& ReadableDigest::key_of(std::string_view name) {
+  auto& kept = names_[std::hash<std::string_view>{}(name) % kNamesKept];
+  if (kept.name != name || name.empty()) {
+    kept.name = name;
+    const auto whole = sha256(as_bytes(name));
+    std::copy_n(whole.begin(), kept.key.size(), kept.key.begin());
+  }
+  return kept.key;
 }
 
-void ReadableDigest::learn(const log::Prepare& prepare, EventNumber number) {
-  auto& own = stream(prepare.stream);
-  own.last = std::max(own.last, number);
-  if (!is_metastream(prepare.stream)) {
-    return;
+Result<void> ReadableDigest::add(const log::Prepare& prepare, EventNumber number) {
+  SpilledEvent event{.stream = key_of(prepare.stream),
+                     .number = number,
+                     .timestamp = prepare.timestamp,
+                     .position = prepare.position,
+                     .digest = digest_of(prepare, number)};
+  // A stream, its metastream, and that one's, share a part: what one says decides on the other.
+  auto root = event.stream;
+  for (auto name = prepare.stream; is_metastream(name);) {
+    name = original_of(name);
+    root = key_of(name);
+    event.originals.push_back(root);
   }
-  auto& original = stream(original_of(prepare.stream));
-  if (number <= original.metadata_number) {
-    return;  // of repeated numbers the first one counts
+  if (!event.originals.empty() && prepare.has(log::prepare_flags::kIsJson) &&
+      !prepare.data.empty()) {
+    const auto metadata = parse_metadata(prepare.data, prepare.version);
+    event.limits = {.max_count = metadata.max_count.value_or(0),
+                    .truncate_before = metadata.truncate_before.value_or(0),
+                    .max_age_seconds = metadata.max_age_seconds.value_or(0)};
   }
-  StreamMetadata metadata;
-  if (prepare.has(log::prepare_flags::kIsJson) && !prepare.data.empty()) {
-    metadata = parse_metadata(prepare.data, prepare.version);
-  }
-  original.metadata_number = number;
-  original.max_count = metadata.max_count.value_or(0);
-  original.truncate_before = metadata.truncate_before.value_or(0);
-  original.max_age_seconds = metadata.max_age_seconds.value_or(0);
+  return spill_.add(load_le<std::uint64_t>(root.data()) % EventSpill::kPartitions, event);
 }
 
-bool ReadableDigest::visible(std::string_view name, const Stream& stream,
-                             const log::Prepare& prepare, EventNumber number) const {
-  if (stream.last == kDeletedStream) {
+Result<bool> ReadableDigest::settle() {
+  if (partition_ == EventSpill::kPartitions) {
+    return true;
+  }
+  if (segment_ < spill_.segments(partition_)) {
+    VERGER_CHECK(spill_.read(partition_, segment_, events_));
+    for (const auto& event : events_) {
+      if (summing_) {
+        VERGER_CHECK(sum(event));
+      } else {
+        learn(event);
+      }
+    }
+    ++segment_;
     return false;
   }
-  if (is_metastream(name)) {
-    for (auto original = name; is_metastream(original);) {
-      original = original_of(original);
+  segment_ = 0;
+  if (summing_) {
+    spill_.drop(partition_);
+    streams_.clear();
+    ++partition_;
+  }
+  summing_ = !summing_;
+  return partition_ == EventSpill::kPartitions;
+}
+
+void ReadableDigest::learn(const SpilledEvent& event) {
+  auto& own = streams_[event.stream];
+  own.last = std::max(own.last, event.number);
+  if (event.originals.empty()) {
+    return;
+  }
+  auto& original = streams_[event.originals.front()];
+  if (event.number <= original.metadata_number) {
+    return;  // of repeated numbers the first one counts
+  }
+  original.metadata_number = event.number;
+  original.limits = event.limits;
+}
+
+bool ReadableDigest::visible(const SpilledEvent& event) {
+  const auto& own = streams_[event.stream];
+  if (own.last == kDeletedStream) {
+    return false;
+  }
+  if (!event.originals.empty()) {
+    for (const auto& original : event.originals) {
       const auto found = streams_.find(original);
       if (found != streams_.end() && found->second.last == kDeletedStream) {
         return false;
       }
     }
-    return number == stream.last;
+    return event.number == own.last;
   }
-  if (stream.truncate_before == kDeletedStream.value() || number.value() < stream.truncate_before) {
+  const auto& limits = own.limits;
+  if (limits.truncate_before == kDeletedStream.value() ||
+      event.number.value() < limits.truncate_before) {
     return false;
   }
-  if (stream.max_count > 0 && number.value() <= stream.last.value() - stream.max_count) {
+  if (limits.max_count > 0 && event.number.value() <= own.last.value() - limits.max_count) {
     return false;
   }
-  return stream.max_age_seconds == 0 || stream.max_age_seconds > now_.value() / kTicksPerSecond ||
-         prepare.timestamp.value() >= now_.value() - stream.max_age_seconds * kTicksPerSecond;
+  return limits.max_age_seconds == 0 || limits.max_age_seconds > now_.value() / kTicksPerSecond ||
+         event.timestamp.value() >= now_.value() - limits.max_age_seconds * kTicksPerSecond;
 }
 
-Result<void> ReadableDigest::add(const log::Prepare& prepare, EventNumber number) {
-  auto& own = stream(prepare.stream);
-  if (!visible(prepare.stream, own, prepare, number)) {
+Result<void> ReadableDigest::sum(const SpilledEvent& event) {
+  if (!visible(event)) {
     return {};
   }
-  if (number <= own.last_added) {
-    VERGER_TRY(const auto position, locate_(prepare.stream, number));
-    if (position != prepare.position) {
+  auto& own = streams_[event.stream];
+  if (event.number <= own.last_added) {
+    VERGER_TRY(const auto position, locate_(event.position, event.number));
+    if (position != event.position) {
       return {};
     }
   } else {
-    own.last_added = number;
+    own.last_added = event.number;
   }
-  const auto digest = digest_of(prepare, number);
   std::uint64_t carry = 0;
   for (std::size_t i = 0; i < sum_.size(); ++i) {
-    const auto word = load_le<std::uint64_t>(digest.data() + i * 8);
+    const auto word = load_le<std::uint64_t>(event.digest.data() + i * 8);
     const auto partial = sum_[i] + carry;
     carry = partial < carry ? 1 : 0;
     sum_[i] = partial + word;

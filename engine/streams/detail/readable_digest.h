@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/base/digest.h"
 #include "engine/log/record.h"
+#include "engine/streams/detail/event_spill.h"
 #include "engine/streams/event_store.h"
 
 namespace verger::streams::detail {
@@ -14,19 +16,25 @@ namespace verger::streams::detail {
 /// The digest over what readers see of a stretch of the log, independent of the order in which
 /// events are handed in: the sum, modulo 2^256, of the SHA-256 of every visible event.
 ///
-/// First learn() about all events, then add() them all again. Memory grows with the number of
-/// streams, not of events.
+/// First add() every event, in the order of the log; then settle() until it is done. What decides
+/// whether an event is visible may come after it, so of each event a few bytes are kept, apart by
+/// streams (EventSpill); settling takes one part of the streams after the other. Memory is bounded
+/// whatever the numbers of streams and events (docs/decisions/0015-digests-in-one-pass.md).
 class ReadableDigest {
  public:
-  /// Asked where the readable event of that number lies when numbers repeat in a stream.
+  /// Asked where the readable event of a number lies, when numbers repeat in a stream; by the
+  /// position of an event of that stream.
   using Locator =
-      std::function<Result<std::optional<LogPosition>>(std::string_view stream, EventNumber)>;
-  ReadableDigest(Ticks now, Locator locate) : now_(now), locate_(std::move(locate)) {}
+      std::function<Result<std::optional<LogPosition>>(LogPosition of_stream, EventNumber)>;
+  ReadableDigest(const DigestOptions& options, Ticks now, Locator locate);
 
-  void learn(const log::Prepare& prepare, EventNumber number);
+  /// Errors: those of EventSpill::add.
   Result<void> add(const log::Prepare& prepare, EventNumber number);
+  /// Does a piece of what is left; true: it is done. Errors: kIo, the locator's.
+  Result<bool> settle();
   std::uint64_t count() const { return count_; }
   Sha256Digest value() const;
+  [[nodiscard]] std::uint64_t bytes_on_disk() const { return spill_.bytes_on_disk(); }
 
  private:
   struct Stream {
@@ -34,24 +42,34 @@ class ReadableDigest {
     EventNumber last_added{-1};
     // From the newest metadata event.
     EventNumber metadata_number{-1};
-    std::int64_t max_count = 0;  ///< 0: none
-    std::int64_t truncate_before = 0;
-    std::int64_t max_age_seconds = 0;  ///< 0: none
+    SpilledLimits limits;
   };
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view name) const {
-      return std::hash<std::string_view>{}(name);
+  struct KeyHash {
+    std::size_t operator()(const StreamKey& key) const {
+      return load_le<std::uint64_t>(key.data() + 8);
     }
   };
+  /// Names come again soon: hashing each is saved.
+  struct NamedKey {
+    std::string name;
+    StreamKey key{};
+  };
 
-  Stream& stream(std::string_view name);
-  bool visible(std::string_view name, const Stream& stream, const log::Prepare& prepare,
-               EventNumber number) const;
+  const StreamKey& key_of(std::string_view name);
+  void learn(const SpilledEvent& event);
+  [[nodiscard]] bool visible(const SpilledEvent& event);
+  Result<void> sum(const SpilledEvent& event);
 
   Ticks now_;
   Locator locate_;
-  std::unordered_map<std::string, Stream, Hash, std::equal_to<>> streams_;
+  EventSpill spill_;
+  std::vector<NamedKey> names_;
+  // While settling: the part, whether its events are summed or only learnt about, and how far.
+  std::size_t partition_ = 0;
+  bool summing_ = false;
+  std::size_t segment_ = 0;
+  std::vector<SpilledEvent> events_;
+  std::unordered_map<StreamKey, Stream, KeyHash> streams_;
   std::array<std::uint64_t, 4> sum_{};
   std::uint64_t count_ = 0;
 };

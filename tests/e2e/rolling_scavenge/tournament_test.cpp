@@ -70,6 +70,7 @@ constexpr Case kController[] = {
     {Victim::kController, "controller.set_priority.after-act"},
     {Victim::kController, "controller.set_priority.after-act:2"},
     {Victim::kController, "controller.record_digest.after-intent"},
+    {Victim::kController, "controller.digest.after-act"},
     {Victim::kController, "controller.compare_digests.after-act"},
 };
 constexpr Case kNode[] = {

@@ -257,10 +257,26 @@ void Judge::resigned(const std::string& node) {
   }
 }
 
+void Judge::look_at_digests() {
+  for (const auto& host : site_.model().hosts()) {
+    const auto steps = site_.model().digest_steps(host);
+    const auto [known, is_new] = digest_steps_.emplace(host, steps);
+    if (!is_new && steps > known->second && !skipped_nodes_.contains(host)) {
+      violation(fmt::format("the digest of {} is computed {} s after its hours ended", host,
+                            kStopsWithin.count() / 1'000));
+    }
+    known->second = steps;
+  }
+}
+
 void Judge::look() {
   const auto now = site_.world().now();
-  if (!healed_at_ || now - *healed_at_ < 2 * kStopsWithin || !denied_for(kStopsWithin) ||
-      scenario_.site.policy.scavenge.on_close != planner::PauseRule::kStop) {
+  if (!healed_at_ || now - *healed_at_ < 2 * kStopsWithin || !denied_for(kStopsWithin)) {
+    digest_steps_.clear();
+    return;
+  }
+  look_at_digests();
+  if (scenario_.site.policy.scavenge.on_close != planner::PauseRule::kStop) {
     return;
   }
   for (const auto& host : site_.model().hosts()) {

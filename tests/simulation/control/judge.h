@@ -39,6 +39,9 @@ class Judge {
   [[nodiscard]] bool cluster_paused() const { return cluster_paused_; }
 
  private:
+  /// While hours are closed no log is read.
+  void look_at_digests();
+
   struct Intention {
     std::string step;
     bool open = true;
@@ -70,6 +73,7 @@ class Judge {
   std::map<std::string, int> resigns_acted_;
   std::map<std::string, int> resigns_seen_;
   std::set<std::string> skipped_nodes_;
+  std::map<std::string, int> digest_steps_;  ///< by host, once hours had been closed for a while
   int planned_moves_ = 0;
   bool paused_ = false;
   bool cluster_paused_ = false;

@@ -82,6 +82,7 @@ ModelNode* ModelCluster::node(std::string_view host) const { return find(host)->
 const ModelDatabase& ModelCluster::database(std::string_view host) const {
   return find(host)->disk;
 }
+int ModelCluster::digest_steps(std::string_view host) const { return *find(host)->digest_steps; }
 std::string ModelCluster::leader() const { return leader_ ? members_[*leader_].host : ""; }
 std::vector<std::string> ModelCluster::hosts() const {
   std::vector<std::string> out;

@@ -77,7 +77,7 @@ class ModelNode final : public node::NodeInspection {
   [[nodiscard]] std::optional<api::ScavengePoint> last_finished_point() const override;
   [[nodiscard]] std::optional<api::RunningScavenge> running_scavenge() const override;
   [[nodiscard]] Result<std::shared_ptr<node::DigestWork>> make_digest_job(
-      std::int64_t point_number) const override;
+      std::int64_t point_number, const streams::DigestOptions& options) const override;
 
   [[nodiscard]] const std::optional<ModelScavenge>& running() const { return running_; }
 
@@ -147,6 +147,8 @@ class ModelCluster {
   // --- what is
   [[nodiscard]] ModelNode* node(std::string_view host) const;
   [[nodiscard]] const ModelDatabase& database(std::string_view host) const;
+  /// Steps of digests that its agent has made so far.
+  [[nodiscard]] int digest_steps(std::string_view host) const;
   /// The host that leads by right; empty during an election.
   [[nodiscard]] std::string leader() const;
   [[nodiscard]] std::int32_t epoch() const { return epoch_; }
@@ -178,6 +180,7 @@ class ModelCluster {
     ModelNode* process = nullptr;
     Monotonic held_up_until{};
     Monotonic last_settled{};
+    std::shared_ptr<int> digest_steps = std::make_shared<int>(0);
   };
   void tick();
   void check_leader();

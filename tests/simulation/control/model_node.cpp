@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
+#include "engine/base/digest.h"
 #include "nodeagent/api/json_writer.h"
 #include "nodeagent/http/message.h"
 #include "tests/simulation/control/model.h"
@@ -218,9 +219,55 @@ std::optional<api::RunningScavenge> ModelNode::running_scavenge() const {
                               .bytes_saved = 0};
 }
 
+namespace {
+
+/// Takes some steps, as the real one does, and finds what the log has up to the point: the same on
+/// all nodes, before a scavenge and after it.
+class ModelDigest final : public node::DigestWork {
+ public:
+  /// Counts its steps in `counted`, for the judge.
+  ModelDigest(const streams::ScavengePoint& point, const streams::DigestOptions& options,
+              std::shared_ptr<int> counted)
+      : end_(point.position), counted_(std::move(counted)) {
+    digest_.logical = sha256(as_bytes(fmt::format("up to {}", point.position.value())));
+    digest_.chunks = {digest_.logical};
+    digest_.records = 1;
+    if (options.readable) {
+      digest_.readable = digest_.logical;
+      digest_.readable_events = 1;
+    }
+  }
+  Result<StepOutcome> step(Budget /*budget*/) override {
+    ++*counted_;
+    return ++steps_ < kSteps ? StepOutcome{StepOutcome::Kind::kRest, kStepTakes}
+                             : StepOutcome{StepOutcome::Kind::kDone};
+  }
+  [[nodiscard]] const streams::DatabaseDigest& digest() const override { return digest_; }
+  [[nodiscard]] LogPosition position() const override {
+    return LogPosition(end_.value() * steps_ / kSteps);
+  }
+  [[nodiscard]] LogPosition end() const override { return end_; }
+
+ private:
+  static constexpr int kSteps = 8;
+  static constexpr std::chrono::milliseconds kStepTakes{700};
+  LogPosition end_;
+  std::shared_ptr<int> counted_;
+  int steps_ = 0;
+  streams::DatabaseDigest digest_;
+};
+
+}  // namespace
+
 Result<std::shared_ptr<node::DigestWork>> ModelNode::make_digest_job(
-    std::int64_t /*point_number*/) const {
-  return Error{Errc::kUnsupported, "a model has nothing to digest"};
+    std::int64_t point_number, const streams::DigestOptions& options) const {
+  VERGER_TRY(const auto points, scavenge_points());
+  const auto point = std::ranges::find_if(
+      points, [&](const auto& each) { return each.number.value() == point_number; });
+  if (point == points.end()) {
+    return Error{Errc::kNotFound, fmt::format("scavenge point {} is not in the log", point_number)};
+  }
+  return std::make_shared<ModelDigest>(*point, options, cluster_.members_[index_].digest_steps);
 }
 
 // --- requests

@@ -26,7 +26,7 @@ planner::Policy base_policy(Random& random) {
   scavenge.leader_hold_ms = 4'000;
   scavenge.lag_limit_bytes = 1'200;
   scavenge.disk_reserve_bytes = 1 << 20;
-  scavenge.compare_digests = false;  // the full simulation does
+  scavenge.compare_digests = random.below(8) != 0;
   // Faults may stop one scavenge more often than an operator would let them.
   scavenge.scavenge_attempts = 30;
   switch (random.below(8)) {

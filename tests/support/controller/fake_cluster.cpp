@@ -265,7 +265,7 @@ Ticks FakeCluster::now_at(const FakeNode& node) const {
   return Ticks(time_.now().value() + node.clock_ahead.count() * kTicksPerMillisecond);
 }
 
-api::AgentFacts FakeCluster::facts_of(const FakeNode& node) const {
+api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_below) const {
   const auto point_at = [this](std::int64_t number) {
     return api::ScavengePoint{number, points.at(static_cast<std::size_t>(number)),
                               "2024-06-02T00:00:00Z", 0};
@@ -289,6 +289,15 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node) const {
   out.database_bytes = 1'000'000;
   out.largest_chunk_bytes = 262'144;
   out.chunk_size = 262'144;
+  out.newest_chunk = node.newest_chunk;
+  out.complete_chunk_bytes = node.complete_bytes;
+  if (chunks_below >= 0 && node.complete_bytes >= 0) {
+    // What was written since the test began is in whole chunks that no scavenge has seen.
+    out.bytes_below = node.complete_bytes - (node.newest_chunk - chunks_below) * out.chunk_size;
+  }
+  out.index_disk_total_bytes = node.index_disk_free > 0 ? std::int64_t{1} << 40U : 0;
+  out.index_disk_free_bytes = node.index_disk_free;
+  out.largest_table_bytes = node.largest_table;
   for (std::size_t i = 0; i < std::min(points.size(), node.visible_points.value_or(points.size()));
        ++i) {
     out.points.push_back(point_at(static_cast<std::int64_t>(i)));

@@ -56,6 +56,14 @@ struct FakeNode {
   std::vector<api::ScavengeEvent> log;
   std::string digest = "aa";
   std::string readable_digest = "rr";
+  /// Of the work on its digest: how long it has gone on, and since when it does now.
+  std::chrono::milliseconds digest_done{0};
+  std::optional<Monotonic> digest_since;
+  /// Chunk files, where the agent tells: which one is written to, and what those below it hold.
+  std::int64_t newest_chunk = -1;
+  std::int64_t complete_bytes = -1;
+  std::int64_t index_disk_free = 0;  ///< 0: not told
+  std::int64_t largest_table = -1;
   bool ghost = false;  ///< the others' gossip calls it alive though it is down
   std::int64_t disk_free = std::int64_t{1} << 39U;
   std::chrono::milliseconds clock_ahead{0};
@@ -98,7 +106,8 @@ struct FakeNode {
   int resigns = 0;
   int asked_for_metrics = 0;
   int scavenge_starts = 0;
-  int stops = 0;  ///< of its service
+  int stops = 0;                             ///< of its service
+  std::vector<std::string> digest_requests;  ///< "readable 50", "records 100", "stop", "stop keep"
 
   /// The state of a scavenge names one point: while a later one is unfinished, the last that was
   /// reached is not seen.
@@ -145,6 +154,8 @@ class FakeCluster final : public http::Client {
   bool may_read_work = true;  ///< false: the user lacks the role
   /// What was asked to start again: "p1", "all projections", "all subscriptions".
   std::vector<std::string> work_started;
+  std::chrono::milliseconds digest_takes{0};
+  std::size_t most_digests = 0;  ///< that were computed at a time
   /// Asked for each request that may act; nullopt = arrives.
   std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
   /// Changes an answer into what another kind of server would say.
@@ -166,7 +177,8 @@ class FakeCluster final : public http::Client {
   http::Response agent_answer(FakeNode& node, const http::Request& request);
   http::Response start_operation(FakeNode& node, const http::Request& request);
   api::Gossip gossip_of(const FakeNode& node) const;
-  api::AgentFacts facts_of(const FakeNode& node) const;
+  api::AgentFacts facts_of(const FakeNode& node, std::int64_t chunks_below = -1) const;
+  http::Response digest_answer(FakeNode& node, const http::Request& request);
   Ticks now_at(const FakeNode& node) const;
   std::string start_scavenge(FakeNode& node, bool sync_only);
   void end_scavenge(FakeNode& node, const std::string& how);

@@ -265,11 +265,57 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
   return api::json_text_answer(202, std::move(status));
 }
 
+http::Response FakeCluster::digest_answer(FakeNode& node, const http::Request& request) {
+  const auto target = *http::parse_target(request.target);
+  const auto now = time_.monotonic();
+  if (node.digest_since) {
+    node.digest_done +=
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - *node.digest_since);
+    node.digest_since = now;
+  }
+  if (target.path == "/agent/v1/digest/stop") {
+    const bool keep = target.parameter("keep") == "true";
+    node.digest_requests.emplace_back(keep ? "stop keep" : "stop");
+    node.digest_since.reset();
+    if (!keep) {
+      node.digest_done = {};
+    }
+    return plain(204, "");
+  }
+  const bool readable = target.parameter("readable") != "false";
+  auto asked = fmt::format("{} {}", readable ? "readable" : "records",
+                           target.parameter("throttlePercent").value_or("?"));
+  if (node.digest_requests.empty() || node.digest_requests.back() != asked) {
+    node.digest_requests.push_back(std::move(asked));
+  }
+  if (node.digest_done < digest_takes) {
+    node.digest_since = now;
+    most_digests =
+        std::max(most_digests,
+                 static_cast<std::size_t>(std::ranges::count_if(
+                     nodes, [](const FakeNode& each) { return each.digest_since.has_value(); })));
+    return api::json_text_answer(
+        202, api::to_text(api::DigestAnswer{.digest = {},
+                                            .bytes_done = node.digest_done.count(),
+                                            .bytes_total = digest_takes.count()}));
+  }
+  node.digest_since.reset();
+  api::Digest digest;
+  digest.point_number = std::stoll(std::string(*target.parameter("point")));
+  digest.logical = node.digest;
+  digest.readable = readable ? node.readable_digest : "";
+  digest.readable_events = readable ? 0 : -1;
+  digest.chunks = {"c0", node.digest};
+  return api::json_text_answer(200, api::to_text(digest));
+}
+
 http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& request) {
   const auto target = *http::parse_target(request.target);
   const auto& path = target.path;
   if (path == "/agent/v1/facts") {
-    return api::json_text_answer(200, api::to_text(facts_of(node)));
+    const auto below = target.parameter("chunksBelow");
+    return api::json_text_answer(
+        200, api::to_text(facts_of(node, below ? std::stoll(std::string(*below)) : -1)));
   }
   if (path == "/agent/v1/permits") {
     const auto permit = api::parse_permit(request.body);
@@ -304,13 +350,8 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     }
     return api::json_text_answer(200, api::to_text(found->second.status));
   }
-  if (path == "/agent/v1/digest") {
-    api::Digest digest;
-    digest.point_number = std::stoll(std::string(*target.parameter("point")));
-    digest.logical = node.digest;
-    digest.readable = node.readable_digest;
-    digest.chunks = {"c0", node.digest};
-    return api::json_text_answer(200, api::to_text(digest));
+  if (path.starts_with("/agent/v1/digest")) {
+    return digest_answer(node, request);
   }
   return plain(404, "");
 }

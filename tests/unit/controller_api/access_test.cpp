@@ -398,6 +398,7 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
 }
 
 TEST_F(AccessTest, ARunThatLeavesDifferingNodesIsNoSuccess) {
+  a_.h.cluster.node("n3").digest = "bb";
   a_.h.cluster.node("n3").readable_digest = "ss";
   const std::string id =
       ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"))["id"];

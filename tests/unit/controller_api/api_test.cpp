@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/api/views.h"
 #include "tests/unit/controller_api/api_harness.h"
 
 namespace verger::controller {
@@ -95,6 +96,61 @@ TEST_F(ApiTest, TheReportHoldsWhatWasSeen) {
   EXPECT_EQ(report["digests_equal"], true);
   EXPECT_EQ(report["readable_unchanged"], true);
   EXPECT_TRUE(report["nodes"][0]["bytes_after"].is_null()) << "nobody told it";
+}
+
+TEST_F(ApiTest, TheReportComparesTheSizesOfTheSameChunksAndTellsEachNodesOwnSavings) {
+  for (auto& node : a_.h.cluster.nodes) {
+    node.newest_chunk = 4;
+    node.complete_bytes = 1'000'000 + 10'000 * node.index;
+  }
+  // While it is scavenged, half of it goes, and much more is written.
+  const auto scavenged = [this](const std::string& name) {
+    auto& node = a_.h.cluster.node(name);
+    node.complete_bytes = node.complete_bytes / 2 + 20 * 262'144;
+    node.newest_chunk += 20;
+  };
+  a_.h.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
+    if (request.target == "/agent/v1/operations" && request.body.contains("\"threads\"")) {
+      scavenged(node.name);
+    }
+  };
+  const auto report = a_.get("/runs/" + run_to_its_end())["report"];
+  ASSERT_THAT(report["nodes"], SizeIs(3));
+  for (const auto& node : report["nodes"]) {
+    const auto before = node["bytes_before"].get<std::int64_t>();
+    EXPECT_EQ(node["bytes_after"].get<std::int64_t>(), before / 2) << node;
+    EXPECT_EQ(node["space_saved"], 100) << node;
+  }
+  EXPECT_EQ(report["nodes"][2]["bytes_before"], 1'030'000);
+}
+
+TEST_F(ApiTest, AStepThatIsNotNeededLeavesWhatTheNodeReportedBefore) {
+  for (auto& node : a_.h.cluster.nodes) {
+    node.newest_chunk = 4;
+    node.complete_bytes = 1'000'000;
+  }
+  // Its turn comes twice: it leads when it is to make the point, which then is there already.
+  const auto hash = a_.planned();
+  const auto id =
+      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply"))["id"].get<std::string>();
+  ASSERT_TRUE(a_.h.run_until([&] { return a_.h.cluster.node("n2").last_finished.has_value(); }));
+  ASSERT_TRUE(a_.h.run_to_end(id));
+  auto state = a_.h.state(id);
+  auto plan = *state.plan;
+  // As an older point that is finished first, and found finished when its second turn comes.
+  auto again = plan.stages.front().groups.front().front();
+  again.id = "again-n2";
+  again.node = "n2";
+  again.kind = "scavenge";
+  plan.stages.back().groups.push_back({again});
+  state.plan = std::make_shared<const planner::Plan>(plan);
+  state.steps["again-n2"].status = StepStatus::kDone;
+  state.steps["again-n2"].result = R"({"already":true,"point":{"number":0,"position":1000}})";
+  const auto report = views::report(state);
+  for (const auto& node : report["nodes"]) {
+    EXPECT_EQ(node["bytes_after"], 1'000'000) << node;
+    EXPECT_EQ(node["space_saved"], 100) << node;
+  }
 }
 
 TEST_F(ApiTest, TheReportNamesTheFirstDifferingChunkAndDoesNotCallItCorrupt) {

@@ -114,6 +114,7 @@ TEST_F(Notifications, OfNodesThatDifferGoToWhoListensForThemOrForFailures) {
       "  - {on: [failed], webhook: 'http://127.0.0.1:9000/hook'}\n"
       "  - {on: [done-with-differences], command: [notify]}\n"
       "  - {on: [done], command: [cheer]}\n");
+  h_.cluster.node("n3").digest = "bb";
   h_.cluster.node("n3").readable_digest = "ss";
   run_and_look();
   ASSERT_THAT(hook_.bodies, SizeIs(1));

@@ -20,6 +20,29 @@ DatabaseDigest digest_of(const Database& database, LogPosition end, Ticks now,
   }
 }
 
+/// With next to no memory, so that nearly each event goes through the temporary file.
+DatabaseDigest spilled_digest_of(const Database& database, FileSystem& files, LogPosition end,
+                                 Ticks now) {
+  DigestOptions options;
+  options.memory_bytes = 100;
+  options.files = &files;
+  options.temporary_directory = "/tmp";
+  options.keep_free = 0;
+  DigestJob job(database, end, now, options);
+  for (;;) {
+    const auto step = job.step(Budget{7});
+    if (!step) {
+      ADD_FAILURE() << step.error().message;
+      return {};
+    }
+    if (step->kind == StepOutcome::Kind::kDone) {
+      EXPECT_GT(job.bytes_on_disk(), 0U);
+      EXPECT_EQ(job.position(), end);
+      return job.digest();
+    }
+  }
+}
+
 class Digest : public StreamsTest {
  protected:
   DatabaseDigest digest() {
@@ -102,6 +125,83 @@ TEST_F(Digest, CountsWhatReadersSee) {
   EXPECT_EQ(digest().readable_events, 7U);
   builder.clock().advance_seconds(20);
   EXPECT_EQ(digest().readable_events, 5U);
+}
+
+TEST_F(Digest, IsTheSameThroughATemporaryFileOfWhichNothingIsLeft) {
+  for (int i = 0; i < 60; ++i) {
+    builder.write(fmt::format("s-{}", i % 7), 1 + i % 3, 50);
+  }
+  builder.metadata("s-1", R"({"$maxCount":2})");
+  builder.metadata("s-2", R"({"$tb":5})");
+  builder.metadata("s-2", R"({"$tb":3})");
+  builder.hard_delete("s-3");
+  builder.soft_delete("s-4");
+  builder.metadata("s-6", R"({"$maxAge":3600})");
+  builder.clock().advance_seconds(1800);
+  builder.write("s-6", 2);
+  builder.clock().advance_seconds(1801);
+  const auto end = database().committed();
+  const auto now = builder.clock().now();
+  const auto whole = digest_of(database(), end, now);
+  ASSERT_TRUE(disk.make_directories("/tmp"));
+  const auto spilled = spilled_digest_of(database(), disk, end, now);
+  EXPECT_GT(whole.readable_events, 40U);
+  EXPECT_EQ(whole.readable, spilled.readable);
+  EXPECT_EQ(whole.readable_events, spilled.readable_events);
+  EXPECT_EQ(whole.logical, spilled.logical);
+  EXPECT_TRUE(disk.list("/tmp").value().empty());
+}
+
+TEST_F(Digest, StopsBeforeTheDiskOfItsTemporaryFileIsFull) {
+  builder.write("s", 50);
+  ASSERT_TRUE(disk.make_directories("/tmp"));
+  disk.set_free_space(1'000'000);
+  DigestOptions options;
+  options.memory_bytes = 100;
+  options.files = &disk;
+  options.temporary_directory = "/tmp";
+  options.keep_free = 2'000'000;
+  DigestJob job(database(), database().committed(), builder.clock().now(), options);
+  Result<StepOutcome> step = StepOutcome{};
+  while (step && step->kind != StepOutcome::Kind::kDone) {
+    step = job.step(Budget{});
+  }
+  ASSERT_FALSE(step);
+  EXPECT_EQ(step.error().code, Errc::kNoSpace);
+  EXPECT_NE(step.error().message.find("/tmp"), std::string::npos) << step.error().message;
+}
+
+TEST_F(Digest, OfTheRecordsAloneNeedsNoMemoryForStreams) {
+  builder.write("s", 50);
+  DigestOptions options;
+  options.readable = false;
+  options.memory_bytes = 0;
+  options.files = &disk;
+  options.temporary_directory = "/nowhere";
+  const auto end = database().committed();
+  DigestJob job(database(), end, builder.clock().now(), options);
+  for (auto step = job.step(Budget{}); step->kind != StepOutcome::Kind::kDone;) {
+    step = job.step(Budget{});
+    ASSERT_TRUE(step);
+  }
+  EXPECT_EQ(job.digest().logical, digest_of(database(), end, builder.clock().now()).logical);
+  EXPECT_EQ(job.digest().readable_events, 0U);
+}
+
+/// Whoever stops it waits for the step that is under way.
+TEST_F(Digest, AStepReadsAFewMegabytesHoweverLargeTheRecordsAre) {
+  for (int i = 0; i < 700; ++i) {
+    builder.write("s", 1, 10'000);
+  }
+  DigestJob job(database(), database().committed(), builder.clock().now());
+  ASSERT_GT(job.end().value(), 7'000'000);
+  int steps = 0;
+  for (auto step = job.step(Budget{1'000'000}); job.position() < job.end();
+       step = job.step(Budget{1'000'000})) {
+    ASSERT_TRUE(step);
+    ++steps;
+  }
+  EXPECT_GE(steps, 1) << "7 MB of records are not read at one go";
 }
 
 TEST_F(Digest, ReadableChangesWithEveryPartOfAnEvent) {

@@ -23,6 +23,16 @@ class UnlistedChunks final : public StillNode {
   node::ChunkInventory chunks() const override { return {.problem = "no right to"}; }
 };
 
+/// A node with chunks of 256 MiB, and an index whose largest table is larger.
+class LargeFiles final : public StillNode {
+ public:
+  node::ChunkInventory chunks() const override {
+    return {.largest_bytes = std::int64_t{256} << 20U, .chunk_size = std::int64_t{256} << 20U};
+  }
+  node::IndexInventory index_tables() const override { return tables; }
+  node::IndexInventory tables;
+};
+
 /// A node on a machine of its own that answers with the gossip and the scavenge it is given.
 class LastLook : public ::testing::Test {
  protected:
@@ -53,8 +63,8 @@ class LastLook : public ::testing::Test {
       gossip_.members.push_back(std::move(member));
     }
   }
-  std::string closed(std::vector<api::GateLimit> gates) {
-    const json parameters{{"gates", api::to_json(gates)}};
+  std::string closed(std::vector<api::GateLimit> gates, json parameters = json::object()) {
+    parameters["gates"] = api::to_json(gates);
     std::optional<std::string> out;
     client_.emplace(asker_.client(), http::Endpoint{.tls = false, .host = "n1", .port = 2113},
                     std::nullopt, client::NodeDialect{}, milliseconds(500));
@@ -94,6 +104,30 @@ TEST_F(LastLook, SeesAVoterThatHasDiedSinceTheControllerLooked) {
   gossip_.members[2].is_alive = false;
   EXPECT_THAT(closed(kAll), HasSubstr("voters-alive: 2 voters are up and settled, 3 are needed"));
   EXPECT_THAT(closed({{"quorum-margin", 2}}), HasSubstr("voters up without it: 1, needed: 2"));
+}
+
+TEST_F(LastLook, WantsRoomForAChunkOfEachThread) {
+  LargeFiles node;
+  inspection_ = &node;
+  asker_.disk().set_free_space(std::uint64_t{600} << 20U);
+  const std::vector<api::GateLimit> gates{{"disk", 100 << 20U}};
+  EXPECT_EQ(closed(gates), "");
+  EXPECT_EQ(closed(gates, {{"threads", 1}}), "");
+  EXPECT_THAT(closed(gates, {{"threads", 2}}),
+              HasSubstr("600 MiB free, 612 MiB needed for rewriting 2 chunks side by side"));
+}
+
+TEST_F(LastLook, WantsRoomForTheIndexsLargestTableAndMerge) {
+  LargeFiles node;
+  node.tables = {.largest_table = std::int64_t{550} << 20U, .largest_merge = 0};
+  inspection_ = &node;
+  asker_.disk().set_free_space(std::uint64_t{600} << 20U);
+  const std::vector<api::GateLimit> gates{{"disk", 100 << 20U}};
+  EXPECT_THAT(closed(gates), HasSubstr("the largest table"));
+  node.tables.largest_table = std::int64_t{100} << 20U;
+  EXPECT_EQ(closed(gates), "");
+  node.tables.largest_merge = std::int64_t{501} << 20U;
+  EXPECT_THAT(closed(gates), HasSubstr("the largest merge"));
 }
 
 TEST_F(LastLook, DoesNotMindAGhostThatNobodyRegistered) {

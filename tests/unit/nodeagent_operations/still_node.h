@@ -24,7 +24,8 @@ class StillNode : public node::NodeInspection {
   std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override { return {}; }
   std::optional<api::ScavengePoint> last_finished_point() const override { return {}; }
   std::optional<api::RunningScavenge> running_scavenge() const override { return {}; }
-  Result<std::shared_ptr<node::DigestWork>> make_digest_job(std::int64_t) const override {
+  Result<std::shared_ptr<node::DigestWork>> make_digest_job(
+      std::int64_t, const streams::DigestOptions&) const override {
     return Error{Errc::kNotFound, "no point"};
   }
 

@@ -154,6 +154,50 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Each, ClosedGate, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
+TEST(Gates, AChunkIsRewrittenByEachThreadBesideTheOldOnes) {
+  auto snapshot = cluster();
+  auto& facts = *snapshot.nodes[1].agent;
+  facts.largest_chunk = std::int64_t{256} << 20U;
+  facts.disk_free = std::int64_t{900} << 20U;
+  const Gate gate{"disk", std::int64_t{256} << 20U};
+  EXPECT_EQ(evaluate(gate, snapshot, "n2", 0, 2).front().verdict, GateVerdict::kOpen);
+  const auto closed = evaluate(gate, snapshot, "n2", 0, 3).front();
+  EXPECT_EQ(closed.verdict, GateVerdict::kClosed);
+  EXPECT_EQ(closed.code, "disk");
+  EXPECT_THAT(closed.reason, HasSubstr("rewriting 3 chunks side by side needs 768 MiB"));
+}
+
+TEST(Gates, TheIndexNeedsRoomForItsLargestTableOrMergeOnItsOwnDisk) {
+  auto snapshot = cluster();
+  auto& facts = *snapshot.nodes[1].agent;
+  facts.index_disk_free = std::int64_t{1} << 30U;
+  const Gate gate{"disk", std::int64_t{256} << 20U};
+  EXPECT_EQ(evaluate(gate, snapshot, "n2").front().verdict, GateVerdict::kOpen)
+      << "an agent that does not tell of tables";
+  facts.largest_table = std::int64_t{700} << 20U;
+  EXPECT_EQ(evaluate(gate, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+  facts.largest_table = std::int64_t{900} << 20U;
+  EXPECT_THAT(evaluate(gate, snapshot, "n2").front().reason,
+              HasSubstr("1 GiB free on the disk of the index; the largest table needs 900 MiB"));
+  facts.largest_merge = std::int64_t{1200} << 20U;
+  EXPECT_THAT(evaluate(gate, snapshot, "n2").front().reason, HasSubstr("the largest merge"));
+  facts.index_disk_free = std::int64_t{2} << 30U;
+  EXPECT_EQ(evaluate(gate, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+}
+
+TEST(Gates, WhatOnlyReadsNeedsTheReserveAlone) {
+  auto snapshot = cluster();
+  auto& facts = *snapshot.nodes[1].agent;
+  facts.largest_chunk = std::int64_t{256} << 20U;
+  facts.largest_table = std::int64_t{1} << 40U;
+  facts.index_disk_free = 0;
+  facts.disk_free = std::int64_t{300} << 20U;
+  const Gate gate{"disk-reserve", std::int64_t{256} << 20U};
+  EXPECT_EQ(evaluate(gate, snapshot, "n2").front().verdict, GateVerdict::kOpen);
+  facts.disk_free = std::int64_t{200} << 20U;
+  EXPECT_THAT(evaluate(gate, snapshot, "n2").front().reason, HasSubstr("256 MiB must stay free"));
+}
+
 TEST(Gates, WhatIsReceivedAndNotProcessedOrNotIndexedIsALag) {
   auto snapshot = cluster();
   const auto& leader = snapshot.nodes[0];

@@ -31,7 +31,8 @@ TEST(PlanOffline, MakesThePointFirstAndStopsOneNodeAtATimeTheLeaderLast) {
   EXPECT_EQ(
       outline(*plan),
       "point-n2 | record-n1 | offline-n2 | offline-n3 | lower-n1, note-n1, resign-n1, start-n1, "
-      "restore-n1 | check-n1 | offline-n1 | compare-digests");
+      "restore-n1 | check-n1 | offline-n1 | digest-n2, digest-n3, digest-n1, "
+      "compare-digests");
   EXPECT_EQ(*plan->find_step("point-n2")->parameters.at("point").as_int(), -1);
   const auto* step = plan->find_step("offline-n2");
   EXPECT_THAT(step->gates, Contains(Gate{"quorum-margin", 1}));

@@ -27,12 +27,32 @@ TEST(PlanScavenge, TakesFollowersFirstAndTheLeaderLastAfterItResigned) {
   EXPECT_EQ(outline(*plan),
             "scavenge-n2 | record-n1 | scavenge-n3 | lower-n1, note-n1, resign-n1, restore-n1 | "
             "check-n1 | "
-            "scavenge-n1 | compare-digests");
+            "scavenge-n1 | digest-n2, digest-n3, digest-n1, compare-digests");
   EXPECT_EQ(*plan->find_step("scavenge-n2")->parameters.at("syncOnly").as_bool(), false);
   EXPECT_EQ(*plan->find_step("scavenge-n3")->parameters.at("syncOnly").as_bool(), true);
   EXPECT_EQ(*plan->find_step("scavenge-n1")->parameters.at("syncOnly").as_bool(), true);
   EXPECT_THAT(row_of(*plan, "n2"), HasSubstr("row 2"));
   EXPECT_THAT(row_of(*plan, "n3"), HasSubstr("row 4"));
+}
+
+TEST(PlanScavenge, ReadsLogsForDigestsAsGentlyAsItScavengesOneNodeAtATime) {
+  Policy policy;
+  policy.scavenge.throttle_percent = 40;
+  policy.scavenge.leader_throttle_percent = 10;
+  const auto plan = make_plan(cluster(), policy);
+  ASSERT_TRUE(plan.has_value());
+  for (const auto* id : {"record-n1", "digest-n1", "digest-n2", "compare-digests"}) {
+    const auto* step = plan->find_step(id);
+    ASSERT_NE(step, nullptr) << id;
+    for (const auto* gate : {"hours", "lag-below", "disk-reserve", "idle"}) {
+      EXPECT_THAT(step->gates, ::testing::Contains(::testing::Field(&Gate::name, gate))) << id;
+    }
+  }
+  EXPECT_EQ(*plan->find_step("digest-n2")->parameters.at("throttlePercent").as_int(), 40);
+  EXPECT_EQ(*plan->find_step("digest-n1")->parameters.at("throttlePercent").as_int(), 10);
+  for (const auto& group : plan->stages.back().groups) {
+    EXPECT_EQ(group.size(), 1U) << "one after the other";
+  }
 }
 
 TEST(PlanScavenge, HoldsAMoveReadyForAFollowerThatComesToLead) {
@@ -141,7 +161,8 @@ TEST(PlanScavenge, LeavesTheLeaderOutOnRequest) {
   policy.scavenge.strategy = Strategy::kFollowersOnly;
   const auto plan = make_plan(cluster(), policy);
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(outline(*plan), "scavenge-n2 | record-n3 | scavenge-n3 | compare-digests");
+  EXPECT_EQ(outline(*plan),
+            "scavenge-n2 | record-n3 | scavenge-n3 | digest-n2, digest-n3, compare-digests");
 }
 
 struct RefusalCase {

@@ -1,0 +1,63 @@
+#include "controller/executor/detail/digest_work.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/step_support.h"
+
+namespace verger::controller::detail {
+namespace {
+
+using nlohmann::json;
+
+json progress_of(const StepContext& context, const std::string& name,
+                 const api::DigestAnswer& answer) {
+  json out{{"phase", fmt::format("digest of {}", name)}};
+  const auto* node = context.snapshot.find(name);
+  if (node != nullptr && node->agent && node->agent->chunk_size > 0 && answer.bytes_total > 0) {
+    const auto size = node->agent->chunk_size;
+    out["chunksDone"] = answer.bytes_done / size;
+    out["chunksTotal"] = (answer.bytes_total + size - 1) / size;
+  }
+  return out;
+}
+
+}  // namespace
+
+net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node, std::int64_t point,
+                                          bool readable) {
+  const auto peers = context.peers;
+  DigestLook out;
+  if (context.state.interrupting) {
+    // Asking for the digest would go on with it.
+    const auto stopped = co_await peers->stop_digest(node, point, /*keep=*/true);
+    out.verdict = stopped ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
+                          : verdict(Verdict::Kind::kUnknown,
+                                    fmt::format("{}: {}", node, stopped.error().message));
+    co_return out;
+  }
+  const client::DigestRequest request{
+      .point = point,
+      .readable = readable,
+      .throttle_percent = int_parameter(context.step, "throttlePercent", 100)};
+  auto answer = co_await peers->digest(node, request);
+  if (!answer) {
+    out.verdict =
+        verdict(Verdict::Kind::kUnknown, fmt::format("{}: {}", node, answer.error().message));
+  } else if (answer->digest) {
+    out.digest = std::move(answer->digest);
+  } else {
+    out.verdict = running(progress_of(context, node, *answer));
+  }
+  co_return out;
+}
+
+net::awaitable<void> stop_digest(StepContext context, std::string node, std::int64_t point) {
+  const bool goes_on =
+      context.interrupt != Interrupt::kCancel && context.interrupt != Interrupt::kSkip;
+  const auto peers = context.peers;
+  static_cast<void>(co_await peers->stop_digest(std::move(node), point, goes_on));
+}
+
+}  // namespace verger::controller::detail

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "controller/executor/step_kind.h"
+#include "nodeagent/api/agent.h"
+
+/// What the steps share that have an agent compute a digest.
+namespace verger::controller::detail {
+
+struct DigestLook {
+  std::optional<api::Digest> digest{};
+  Verdict verdict{};  ///< where there is no digest: running, stopped as asked, or not known
+};
+
+/// Asks the node's agent for its digest up to the point: that begins it, and goes on with it where
+/// it was stopped. While the step is being interrupted it is stopped instead.
+net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node, std::int64_t point,
+                                          bool readable);
+
+/// Stops it. It is kept where the run is to go on later.
+net::awaitable<void> stop_digest(StepContext context, std::string node, std::int64_t point);
+
+}  // namespace verger::controller::detail

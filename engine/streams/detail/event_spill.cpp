@@ -1,0 +1,217 @@
+#include "engine/streams/detail/event_spill.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace verger::streams::detail {
+namespace {
+
+constexpr std::size_t kSegmentSize = 1U << 20U;
+constexpr std::byte kSameStream{1};
+constexpr std::byte kMetadata{2};
+
+void append_varint(Bytes& out, std::uint64_t value) {
+  while (value >= 0x80) {
+    out.push_back(static_cast<std::byte>(value | 0x80));
+    value >>= 7U;
+  }
+  out.push_back(static_cast<std::byte>(value));
+}
+
+/// Small where the value is near zero, whatever its sign.
+void append_signed(Bytes& out, std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  append_varint(out, (bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
+}
+
+/// Reads what append_varint and its like wrote; the segment is ours, so that its end is an error of
+/// the disk.
+class SegmentReader {
+ public:
+  explicit SegmentReader(ByteView bytes) : left_(bytes) {}
+  [[nodiscard]] bool at_end() const { return left_.empty() || failed_; }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+  std::byte byte() {
+    if (left_.empty()) {
+      failed_ = true;
+      return std::byte{0};
+    }
+    const auto value = left_.front();
+    left_ = left_.subspan(1);
+    return value;
+  }
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto next = std::to_integer<std::uint64_t>(byte());
+      value |= (next & 0x7FU) << shift;
+      if ((next & 0x80U) == 0) {
+        return value;
+      }
+    }
+    failed_ = true;
+    return 0;
+  }
+  std::int64_t number() {
+    const auto bits = varint();
+    return static_cast<std::int64_t>((bits >> 1U) ^ ((bits & 1U) != 0 ? ~std::uint64_t{0} : 0));
+  }
+  template <std::size_t kSize>
+  void bytes(std::array<std::byte, kSize>& into) {
+    if (left_.size() < kSize) {
+      failed_ = true;
+      return;
+    }
+    std::copy_n(left_.begin(), kSize, into.begin());
+    left_ = left_.subspan(kSize);
+  }
+
+ private:
+  ByteView left_;
+  bool failed_ = false;
+};
+
+void append_event(Bytes& out, const SpilledEvent& event, const SpilledEvent& last, bool first) {
+  const bool same = !first && event.stream == last.stream;
+  const bool metadata = !event.originals.empty();
+  out.push_back((same ? kSameStream : std::byte{0}) | (metadata ? kMetadata : std::byte{0}));
+  if (!same) {
+    append_bytes(out, event.stream);
+  }
+  append_signed(out, event.number.value());
+  append_signed(out, event.timestamp.value() - (first ? 0 : last.timestamp.value()));
+  append_signed(out, event.position.value() - (first ? 0 : last.position.value()));
+  append_bytes(out, event.digest);
+  if (metadata) {
+    append_varint(out, event.originals.size());
+    for (const auto& original : event.originals) {
+      append_bytes(out, original);
+    }
+    append_signed(out, event.limits.max_count);
+    append_signed(out, event.limits.truncate_before);
+    append_signed(out, event.limits.max_age_seconds);
+  }
+}
+
+SpilledEvent read_event(SegmentReader& in, const SpilledEvent* last) {
+  SpilledEvent out;
+  const auto flags = in.byte();
+  if ((flags & kSameStream) != std::byte{0} && last != nullptr) {
+    out.stream = last->stream;
+  } else {
+    in.bytes(out.stream);
+  }
+  out.number = EventNumber(in.number());
+  out.timestamp = Ticks(in.number() + (last == nullptr ? 0 : last->timestamp.value()));
+  out.position = LogPosition(in.number() + (last == nullptr ? 0 : last->position.value()));
+  in.bytes(out.digest);
+  if ((flags & kMetadata) != std::byte{0}) {
+    for (auto left = in.varint(); left > 0 && !in.failed(); --left) {
+      in.bytes(out.originals.emplace_back());
+    }
+    out.limits.max_count = in.number();
+    out.limits.truncate_before = in.number();
+    out.limits.max_age_seconds = in.number();
+  }
+  return out;
+}
+
+}  // namespace
+
+void EventSpill::seal(Partition& partition) {
+  if (!partition.open.empty()) {
+    const auto size = partition.open.size();
+    partition.sealed.push_back({.bytes = std::move(partition.open), .offset = 0, .size = size});
+    partition.open = Bytes();
+  }
+}
+
+Result<void> EventSpill::add(std::size_t partition, const SpilledEvent& event) {
+  auto& into = partitions_[partition];
+  const auto before = into.open.size();
+  append_event(into.open, event, into.last, before == 0);
+  into.last = event;
+  in_memory_ += into.open.size() - before;
+  if (into.open.size() >= kSegmentSize) {
+    seal(into);
+  }
+  return options_.files != nullptr && in_memory_ >= options_.memory_bytes ? write_out()
+                                                                          : Result<void>();
+}
+
+Result<void> EventSpill::write_out() {
+  auto& files = *options_.files;
+  const auto& directory = options_.temporary_directory;
+  VERGER_TRY(const auto space, files.space(directory));
+  if (space.available < in_memory_ + options_.keep_free) {
+    return Error{Errc::kNoSpace,
+                 fmt::format("{}: a readable digest needs room for temporary files here: {} MiB so "
+                             "far, and {} MiB must stay free, but {} MiB are",
+                             directory.string(), (file_size_ + in_memory_) >> 20U,
+                             options_.keep_free >> 20U, space.available >> 20U)};
+  }
+  if (file_ == nullptr) {
+    const auto path = directory / "digest.tmp";
+    if (auto removed = files.remove(path); !removed && removed.error().code != Errc::kNotFound) {
+      return removed;
+    }
+    VERGER_TRY(file_, files.open(path, OpenMode::kCreateNew));
+    VERGER_CHECK(files.remove(path));  // so that nothing is left of it, however this ends
+  }
+  for (auto& partition : partitions_) {
+    seal(partition);
+    for (auto& segment : partition.sealed) {
+      if (segment.bytes.empty()) {
+        continue;
+      }
+      VERGER_CHECK(file_->write_at(file_size_, segment.bytes));
+      segment.offset = file_size_;
+      file_size_ += segment.size;
+      segment.bytes = Bytes();
+    }
+  }
+  in_memory_ = 0;
+  return {};
+}
+
+std::size_t EventSpill::segments(std::size_t partition) const {
+  const auto& of = partitions_[partition];
+  return of.sealed.size() + (of.open.empty() ? 0 : 1);
+}
+
+Result<void> EventSpill::read(std::size_t partition, std::size_t segment,
+                              std::vector<SpilledEvent>& into) const {
+  into.clear();
+  const auto& of = partitions_[partition];
+  Bytes buffer;
+  ByteView bytes = of.open;
+  if (segment < of.sealed.size()) {
+    const auto& sealed = of.sealed[segment];
+    bytes = sealed.bytes;
+    if (sealed.bytes.empty()) {
+      buffer.resize(sealed.size);
+      VERGER_CHECK(file_->read_exact(sealed.offset, buffer));
+      bytes = buffer;
+    }
+  }
+  SegmentReader in(bytes);
+  while (!in.at_end()) {
+    auto event = read_event(in, into.empty() ? nullptr : &into.back());
+    into.push_back(std::move(event));
+  }
+  if (in.failed()) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: the digest's temporary file is not what was written",
+                             options_.temporary_directory.string())};
+  }
+  return {};
+}
+
+void EventSpill::drop(std::size_t partition) {
+  auto& of = partitions_[partition];
+  of.sealed = {};
+  of.open = Bytes();
+}
+
+}  // namespace verger::streams::detail

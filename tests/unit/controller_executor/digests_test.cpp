@@ -1,0 +1,169 @@
+// Digests read whole logs: when, how gently, and no more of them than is needed.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/controller/controller_harness.h"
+
+namespace verger::controller {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using test::ControllerHarness;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Open or closed as the test says.
+class DigestHours final : public WorkingHours {
+ public:
+  std::optional<planner::Hours> hours(const ClusterConfig&, std::string_view,
+                                      Ticks) const override {
+    return planner::Hours{open, Ticks(0), {}, "deny window \"office hours\""};
+  }
+  bool open = true;
+};
+
+class Digests : public ::testing::Test {
+ protected:
+  Digests() {
+    h_.cluster.digest_takes = seconds(20);
+    h_.options.poll_interval = milliseconds(500);
+    h_.make_hours = [this](Journal&, ControllerEpoch) { return &hours_; };
+    h_.boot();
+    h_.register_cluster();
+  }
+  bool computes(const std::string& node) {
+    return h_.run_until([&] { return h_.cluster.node(node).digest_since.has_value(); });
+  }
+  void pass(milliseconds time) {
+    h_.run_until([] { return false; }, time);
+  }
+  StepState step(const std::string& run, const std::string& id) {
+    return h_.state(run).steps.at(id);
+  }
+  DigestHours hours_;
+  ControllerHarness h_;
+};
+
+TEST_F(Digests, AreComputedOnOneNodeAfterTheOtherAtThePolicysThrottle) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.throttle_percent = 30;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_EQ(h_.cluster.most_digests, 1U);
+  // What can be read is asked only of the node whose digest was recorded before: where records are
+  // the same, that is too.
+  EXPECT_THAT(h_.cluster.node("n1").digest_requests, ElementsAre("readable 30"));
+  EXPECT_THAT(h_.cluster.node("n2").digest_requests, ElementsAre("records 30"));
+  EXPECT_THAT(h_.cluster.node("n3").digest_requests, ElementsAre("records 30"));
+  const auto compared = json::parse(step(run, "compare-digests").result);
+  EXPECT_EQ(compared["readableEqual"], true);
+  EXPECT_EQ(compared["readableUnchanged"], true);
+  EXPECT_EQ(compared["nodes"]["n3"]["readable"], "rr");
+}
+
+TEST_F(Digests, OfWhatCanBeReadAreComputedEverywhereOnlyWhereRecordsDiffer) {
+  h_.cluster.node("n3").digest = "bb";
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_THAT(h_.cluster.node("n2").digest_requests, ElementsAre("records 100", "readable 100"));
+  EXPECT_THAT(h_.cluster.node("n3").digest_requests, ElementsAre("records 100", "readable 100"));
+  EXPECT_EQ(json::parse(step(run, "compare-digests").result)["firstDifference"]["chunk"], 1);
+}
+
+TEST_F(Digests, AreNotBegunInPeakHours) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([&] { return step(run, "scavenge-n1").status == StepStatus::kDone; }));
+  hours_.open = false;
+  pass(minutes(5));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
+  EXPECT_THAT(h_.cluster.node("n2").digest_requests, IsEmpty());
+  hours_.open = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+}
+
+TEST_F(Digests, StopWhenHoursCloseAndGoOnWhereTheyWere) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(computes("n3"));
+  pass(seconds(15));
+  hours_.open = false;
+  pass(seconds(1));
+  EXPECT_FALSE(h_.cluster.node("n3").digest_since.has_value());
+  EXPECT_THAT(h_.cluster.node("n3").digest_requests, Contains("stop keep"));
+  pass(minutes(10));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("office hours"));
+  EXPECT_FALSE(h_.cluster.node("n3").digest_since.has_value());
+  EXPECT_GE(h_.cluster.node("n3").digest_done, seconds(14)) << "it was kept";
+  hours_.open = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_EQ(step(run, "digest-n3").attempt, 1) << "being stopped costs no attempt";
+}
+
+TEST_F(Digests, OfTheWitnessAreStoppedByAPauseWithinASecond) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(computes("n1"));
+  ASSERT_EQ(step(run, "record-n1").status, StepStatus::kActing);
+  ASSERT_TRUE(h_.executor->pause(run, "me", "peak").has_value());
+  pass(seconds(1));
+  EXPECT_FALSE(h_.cluster.node("n1").digest_since.has_value());
+  ASSERT_TRUE(h_.run_until([&] { return h_.state(run).status == RunStatus::kPaused; }));
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_TRUE(json::parse(step(run, "record-n1").result)["recorded"]);
+}
+
+TEST_F(Digests, AreStoppedByACancelWithinASecondAndForgotten) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(computes("n3"));
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "not now").has_value());
+  pass(seconds(1));
+  EXPECT_FALSE(h_.cluster.node("n3").digest_since.has_value());
+  EXPECT_THAT(h_.cluster.node("n3").digest_requests, Contains("stop"));
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
+}
+
+TEST_F(Digests, WaitForAFollowerThatLags) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([&] { return step(run, "digest-n2").status == StepStatus::kDone; }));
+  const auto set_ahead = [this](std::int64_t writer) {
+    h_.cluster.node("n1").writer = writer;
+    h_.cluster.node("n2").writer = writer;
+  };
+  set_ahead(200'000'000);
+  ASSERT_TRUE(h_.run_until([&] { return step(run, "digest-n3").status == StepStatus::kDone; }));
+  pass(minutes(2));
+  EXPECT_EQ(step(run, "digest-n1").status, StepStatus::kWaiting);
+  EXPECT_THAT(step(run, "digest-n1").reason, HasSubstr("n3"));
+  set_ahead(10'000);
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+}
+
+TEST_F(Digests, AreNotAskedOfANodeThatIsLeftOut) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(computes("n3"));
+  ASSERT_TRUE(h_.wait_for(h_.executor->skip_node(run, "n3", "me", "its disk")).has_value());
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_FALSE(h_.cluster.node("n3").digest_since.has_value());
+  const auto compared = json::parse(step(run, "compare-digests").result);
+  EXPECT_TRUE(compared["nodes"].contains("n2"));
+  EXPECT_FALSE(compared["nodes"].contains("n3"));
+}
+
+}  // namespace
+}  // namespace verger::controller
