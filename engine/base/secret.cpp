@@ -1,7 +1,11 @@
 #include "engine/base/secret.h"
 
+#include <array>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
+#include "engine/base/assert.h"
 #include "engine/base/digest.h"
 
 namespace verger {
@@ -23,6 +27,16 @@ std::string random_digits(Random& random) {
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string hmac_sha256(std::string_view secret, std::string_view message) {
+  std::array<std::byte, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  // Fails only for want of memory.
+  VERGER_ASSERT(HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+                     reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+                     reinterpret_cast<unsigned char*>(digest.data()), &size) != nullptr);
+  return to_hex(ByteView(digest).first(size));
 }
 
 bool SaltedHash::matches(std::string_view secret) const {

@@ -13,6 +13,9 @@ namespace verger {
 /// lengths are no secret.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
+/// HMAC-SHA-256 in hexadecimal: proves that `secret` is known without showing it.
+std::string hmac_sha256(std::string_view secret, std::string_view message);
+
 /// What is kept of a secret. Stored in journals: the form does not change.
 struct SaltedHash {
   std::string salt{};

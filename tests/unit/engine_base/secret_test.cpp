@@ -21,6 +21,12 @@ TEST(Secret, ProvesItselfAgainstWhatIsKept) {
 
 TEST(Secret, MatchesNothingThatWasNeverKept) { EXPECT_FALSE(SaltedHash{}.matches("")); }
 
+// RFC 4231, case 2.
+TEST(Secret, ProvesThatItIsKnown) {
+  EXPECT_EQ(hmac_sha256("Jefe", "what do ya want for nothing?"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
 // Journals hold hashes made so.
 TEST(Secret, IsHashedBehindItsSalt) {
   EXPECT_TRUE(
