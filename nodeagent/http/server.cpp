@@ -1,5 +1,6 @@
 #include "nodeagent/http/server.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <list>
 #include <variant>
@@ -41,6 +42,8 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   struct Connection {
     std::shared_ptr<Transport> transport;
     Doing doing = Doing::kIdle;
+    bool closing = false;
+    bool known = false;  ///< see ServerOptions::knows
   };
 
   net::any_io_executor executor;
@@ -61,6 +64,28 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
         acceptor(executor),
         tasks(executor, log, "http server") {}
 
+  /// False where too many are open of whom nobody knows yet who they are, and all of them are busy.
+  bool has_room_for_unknown() {
+    if (!options.knows) {
+      return true;
+    }
+    const auto unknown =
+        static_cast<std::size_t>(std::ranges::count(connections, false, &Connection::known)) +
+        shaking_hands;
+    if (unknown < options.limits.unknown_connections) {
+      return true;
+    }
+    const auto idle = std::ranges::find_if(connections, [](const Connection& each) {
+      return !each.known && each.doing == Doing::kIdle && !each.closing;
+    });
+    if (idle == connections.end()) {
+      return false;
+    }
+    idle->closing = true;
+    idle->transport->close();
+    return true;
+  }
+
   /// Connections whose end nobody needs to wait for.
   void end_idle() {
     for (auto& connection : connections) {
@@ -74,6 +99,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   static net::awaitable<void> accept(std::shared_ptr<Impl> self);
   static net::awaitable<void> refuse(tcp::socket socket);
   static net::awaitable<void> serve(std::shared_ptr<Impl> self, tcp::socket socket);
+  static BodyLimitOf body_limit_for(const std::shared_ptr<Impl>& self, Connection& connection);
   static net::awaitable<void> serve_requests(std::shared_ptr<Impl> self, Connection& connection);
   static net::awaitable<Response> handle(std::shared_ptr<Impl> self, Request request);
   static net::awaitable<Response> call(std::shared_ptr<Impl> self, Request request);
@@ -101,9 +127,12 @@ net::awaitable<void> Server::Impl::accept(std::shared_ptr<Impl> self) {
       co_await pause.async_wait(kTuple);
       continue;
     }
-    if (self->connections.size() + self->shaking_hands >= self->options.limits.connections) {
-      self->log.warning("connection refused: too many are open",
-                        {{"limit", std::to_string(self->options.limits.connections)}});
+    const auto& limits = self->options.limits;
+    const bool room = self->connections.size() + self->shaking_hands < limits.connections;
+    if (!room || !self->has_room_for_unknown()) {
+      self->log.warning(
+          "connection refused: too many are open",
+          {{"limit", std::to_string(room ? limits.unknown_connections : limits.connections)}});
       if (self->options.tls == nullptr) {
         co_await refuse(std::move(socket));
       }
@@ -162,6 +191,19 @@ net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket
   co_await serve_requests(self, *entry.at);
 }
 
+BodyLimitOf Server::Impl::body_limit_for(const std::shared_ptr<Impl>& self,
+                                         Connection& connection) {
+  if (!self->options.knows) {
+    return {};
+  }
+  // Each request shows anew who sends it: a connection may be a proxy's.
+  return [self, &connection](const Request& head) {
+    const bool known = self->options.knows(head);
+    connection.known = connection.known || known;
+    return known ? self->options.limits.body_bytes : self->options.limits.unknown_body_bytes;
+  };
+}
+
 net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
                                                   Connection& connection) {
   const auto transport = connection.transport;
@@ -180,7 +222,8 @@ net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
     }
     connection.doing = Doing::kRequest;
     transport->expires_after(limits.read);
-    auto read = co_await read_request(transport, buffer, limits.header_bytes, limits.body_bytes);
+    auto read = co_await read_request(transport, buffer, limits.header_bytes, limits.body_bytes,
+                                      body_limit_for(self, connection));
     transport->never_expires();
     if (const auto* failure = std::get_if<ReadFailure>(&read)) {
       if (failure->status != 0) {
@@ -375,5 +418,11 @@ net::awaitable<void> Server::stop(std::chrono::milliseconds grace) {
 }
 
 std::size_t Server::connection_count() const { return impl_->connections.size(); }
+
+std::size_t Server::busy_connection_count() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      impl_->connections,
+      [](const Impl::Connection& each) { return each.doing != Impl::Doing::kIdle; }));
+}
 
 }  // namespace verger::http

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,9 +21,12 @@ struct ServerLimits {
   std::size_t header_bytes = 16 * 1024;      ///< above: 431; NOLINT(bugprone-implicit-*)
   std::size_t body_bytes = 8 * 1024 * 1024;  ///< above: 413; NOLINT(bugprone-implicit-*)
   std::size_t connections = 512;             ///< above: 503 and closed
-  std::chrono::milliseconds idle{75'000};    ///< between requests; then closed
-  std::chrono::milliseconds read{30'000};    ///< for one whole request; then 408
-  std::chrono::milliseconds write{30'000};   ///< for one answer, or one piece of a stream
+  /// The same of whoever has not shown yet who he is (ServerOptions::knows).
+  std::size_t unknown_body_bytes = 64 * 1024;  ///< NOLINT(bugprone-implicit-*)
+  std::size_t unknown_connections = 64;        ///< above: one that waits for a request is closed
+  std::chrono::milliseconds idle{75'000};      ///< between requests; then closed
+  std::chrono::milliseconds read{30'000};      ///< for one whole request; then 408
+  std::chrono::milliseconds write{30'000};     ///< for one answer, or one piece of a stream
   std::chrono::milliseconds tls_handshake{10'000};
   /// 0: a handler takes as long as it takes. Else the client gets `handler_late` after this time,
   /// while the handler goes on to its end (node-interface.md, 1.1).
@@ -40,6 +44,9 @@ struct ServerOptions {
   std::chrono::milliseconds (*more_time)(const Request&) = nullptr;
   /// Null: plain HTTP.
   std::shared_ptr<TlsContext> tls{};
+  /// Whether a request's head shows somebody who is known: from then on his connection is one of
+  /// the many, with the usual limits. Empty: everybody is.
+  std::function<bool(const Request& head)> knows{};
   /// The answer after ServerLimits::handler.
   Response handler_late{.status = 408, .reason = "Server was unable to handle request in time"};
 };
@@ -66,6 +73,8 @@ class Server {
   /// must therefore come to an end when cancelled.
   net::awaitable<void> stop(std::chrono::milliseconds grace);
   [[nodiscard]] std::size_t connection_count() const;
+  /// Those in the middle of a request, or of its answer.
+  [[nodiscard]] std::size_t busy_connection_count() const;
 
  private:
   struct Impl;

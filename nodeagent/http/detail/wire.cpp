@@ -66,16 +66,33 @@ std::string origin_form(std::string_view target) {
   return std::string(target);
 }
 
-Request take_request(RequestParser& parser) {
-  auto message = parser.release();
+/// Everything but the body.
+template <class Message>
+Request head_of(const Message& message) {
   Request request;
   request.method = message.method_string();
   request.target = origin_form(message.target());
   for (const auto& field : message) {
     request.headers.add(field.name_string(), std::string(field.value()));
   }
+  return request;
+}
+
+Request take_request(RequestParser& parser) {
+  auto message = parser.release();
+  auto request = head_of(message);
   request.body = std::move(message.body());
   return request;
+}
+
+/// Lowers the limit of a body that has begun to arrive. False: it is larger already.
+bool lower_body_limit(RequestParser& parser, std::size_t limit) {
+  const auto announced = parser.content_length();
+  if ((announced && *announced > limit) || parser.get().body().size() > limit) {
+    return false;
+  }
+  parser.body_limit(limit);  // of a chunked one
+  return true;
 }
 
 /// What the parser lets pass and a server must not.
@@ -130,7 +147,7 @@ std::string header_safe(std::string_view text) {
 
 net::awaitable<std::variant<ReadRequest, ReadFailure>> read_request(
     std::shared_ptr<Transport> transport, beast::flat_buffer& buffer, std::size_t header_limit,
-    std::size_t body_limit) {
+    std::size_t body_limit, BodyLimitOf body_limit_of) {
   RequestParser parser;
   set_limits(parser, header_limit, body_limit);
   bool any_byte = buffer.size() > 0;
@@ -145,6 +162,13 @@ net::awaitable<std::variant<ReadRequest, ReadFailure>> read_request(
       continued = true;
       if (auto wrong = check_request(parser)) {
         co_return std::move(*wrong);
+      }
+      if (body_limit_of) {
+        auto head = head_of(parser.get());
+        head.peer = transport->peer();
+        if (!lower_body_limit(parser, std::min(body_limit, body_limit_of(head)))) {
+          co_return failure_of(beast::http::error::body_limit);
+        }
       }
       const auto& message = parser.get();
       if (!whole && message.version() >= 11 &&

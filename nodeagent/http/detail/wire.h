@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,11 +30,14 @@ struct ReadRequest {
   bool keep_alive = false;
   bool http_1_0 = false;
 };
+/// How large the body of a request may be, by its head: method, target, headers and peer.
+using BodyLimitOf = std::function<std::size_t(const Request& head)>;
 /// Reads one request; bytes of the next one stay in `buffer`. Sends 100 Continue where it is waited
-/// for. The transport's deadline is the caller's.
+/// for. The transport's deadline is the caller's. `body_limit_of` lowers `body_limit` once the head
+/// is there, before more of the body is read; empty: it does not.
 net::awaitable<std::variant<ReadRequest, ReadFailure>> read_request(
     std::shared_ptr<Transport> transport, boost::beast::flat_buffer& buffer,
-    std::size_t header_limit, std::size_t body_limit);
+    std::size_t header_limit, std::size_t body_limit, BodyLimitOf body_limit_of = {});
 
 /// Status line and headers, with the blank line. `body_size`: for Content-Length; nullopt: as
 /// `chunked` says.

@@ -1,5 +1,6 @@
 #include "nodeagent/http/server.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -30,8 +31,10 @@ Handler echo() {
 
 class HttpServer : public testing::Test, public Loopback {
  public:
-  void serve(Handler handler, ServerLimits limits = {}) {
-    server = std::make_unique<Server>(context.get_executor(), ServerOptions{.limits = limits},
+  void serve(Handler handler, ServerLimits limits = {},
+             std::function<bool(const Request&)> knows = {}) {
+    server = std::make_unique<Server>(context.get_executor(),
+                                      ServerOptions{.limits = limits, .knows = std::move(knows)},
                                       std::move(handler), null_log());
     auto listening = server->listen();
     ASSERT_TRUE(listening.has_value()) << listening.error().message;
@@ -60,6 +63,62 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrderOnOneConnection) {
               "HTTP/1.1 200 OK\r\nX-Peer: 127.0.0.1\r\nContent-Length: 7\r\nConnection: close\r\n"
               "\r\nGET /d ");
     co_await t.server->stop(1s);
+  }(*this));
+}
+
+bool shows_a_token(const Request& head) { return head.headers.get("Authorization").has_value(); }
+
+TEST_F(HttpServer, WhoIsNotKnownSendsLittle) {
+  serve(echo(), ServerLimits{.unknown_body_bytes = 1000}, shows_a_token);
+  run([](HttpServer& t) -> net::awaitable<void> {
+    const std::string large(5000, 'x');
+    const auto sized = fmt::format("Content-Length: {}\r\n\r\n{}", large.size(), large);
+    const auto chunked = fmt::format("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{}\r\n0\r\n\r\n",
+                                     large.size(), large);
+    for (const auto& body : {sized, chunked}) {
+      const auto unknown = co_await RawPeer::connect(t.endpoint);
+      co_await unknown->write("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + body);
+      EXPECT_TRUE((co_await unknown->read_to_end()).starts_with("HTTP/1.1 413"));
+      const auto known = co_await RawPeer::connect(t.endpoint);
+      co_await known->write(
+          "POST / HTTP/1.1\r\nHost: x\r\nAuthorization: y\r\n"
+          "Connection: close\r\n" +
+          body);
+      EXPECT_TRUE((co_await known->read_to_end()).starts_with("HTTP/1.1 200"));
+    }
+    co_await t.server->stop(1s);
+  }(*this));
+}
+
+TEST_F(HttpServer, WhoIsNotKnownTakesFewConnectionsAndNobodyElses) {
+  serve(echo(), ServerLimits{.unknown_connections = 2}, shows_a_token);
+  run([](HttpServer& t) -> net::awaitable<void> {
+    const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n";
+    const auto known = co_await RawPeer::connect(t.endpoint);
+    co_await known->write(get + "Authorization: y\r\n\r\n");
+    co_await known->read_until("GET / ");
+    const auto first = co_await RawPeer::connect(t.endpoint);
+    co_await first->write(get + "\r\n");
+    co_await first->read_until("GET / ");
+    const auto second = co_await RawPeer::connect(t.endpoint);
+    co_await second->write(get + "\r\n");
+    co_await second->read_until("GET / ");
+    // The one that has waited longest makes room.
+    const auto third = co_await RawPeer::connect(t.endpoint);
+    co_await third->write(get + "\r\n");
+    EXPECT_FALSE((co_await third->read_until("GET / ")).empty());
+    EXPECT_EQ(co_await first->read_to_end(), "");
+    co_await known->write(get + "Authorization: y\r\n\r\n");
+    EXPECT_FALSE((co_await known->read_until("GET / ")).empty());
+    // Two that are in the middle of a request leave none.
+    co_await second->write(get);
+    co_await third->write(get);
+    while (t.server->busy_connection_count() < 2) {
+      co_await pause(1ms);
+    }
+    const auto fourth = co_await RawPeer::connect(t.endpoint);
+    EXPECT_TRUE((co_await fourth->read_to_end()).starts_with("HTTP/1.1 503"));
+    co_await t.server->stop(0s);
   }(*this));
 }
 
