@@ -72,7 +72,7 @@ Result<void> check_private_file(const Path& path) {
   if ((seen.st_mode & 077U) != 0) {
     return Error{Errc::kRefused,
                  fmt::format("{0}: others than its owner may read or write it (mode {1:04o}); it "
-                             "holds a private key: chmod 600 {0}",
+                             "holds a secret: chmod 600 {0}",
                              path.string(), seen.st_mode & 07777U)};
   }
   return {};

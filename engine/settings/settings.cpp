@@ -271,6 +271,9 @@ Result<void> Settings::read_file(const std::string& path) {
       const auto key = entry.first.as<std::string>();
       const auto where = fmt::format("{}:{}: {}", path, entry.first.Mark().line + 1, key);
       auto* option = find(key);
+      if (option == nullptr && other_keys_) {
+        continue;
+      }
       if (option == nullptr || option->name == "config") {
         return unknown(where, key, "");
       }

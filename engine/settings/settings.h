@@ -99,6 +99,8 @@ class Settings {
     declare(std::move(option));
   }
 
+  /// Another program's file may be given: keys that are not known here are passed over.
+  void pass_over_other_keys() { other_keys_ = true; }
   /// Lines below the help.
   void set_footer(std::string footer) { footer_ = std::move(footer); }
 
@@ -149,6 +151,7 @@ class Settings {
   std::string config_;
   std::vector<Option> options_;
   std::vector<std::string> warnings_;
+  bool other_keys_ = false;
 };
 
 }  // namespace verger::settings

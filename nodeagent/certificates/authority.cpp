@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::seconds;
 
+constexpr std::string_view kAgentIdentity = "urn:verger:agent:";
 constexpr seconds kRootLifetime = std::chrono::hours(24 * 3652);
 constexpr std::uint64_t kFileBytes = 64U << 10U;
 constexpr int kBitsEc = 256;
@@ -148,7 +149,12 @@ Authority& Authority::operator=(Authority&&) noexcept = default;
 Authority::~Authority() = default;
 
 std::string agent_identity(std::string_view cluster, std::string_view node) {
-  return fmt::format("urn:verger:agent:{}/{}", cluster, node);
+  return fmt::format("{}{}/{}", kAgentIdentity, cluster, node);
+}
+
+std::string agent_of_identity(std::string_view identity) {
+  return identity.starts_with(kAgentIdentity) ? std::string(identity.substr(kAgentIdentity.size()))
+                                              : std::string();
 }
 
 Result<std::string> fingerprint_of(std::string_view pem) {

@@ -23,6 +23,8 @@ inline constexpr std::chrono::minutes kClocksDiffer{5};
 
 /// The subject alternative name (URI) by which an agent is known: "urn:verger:agent:orders/n1".
 std::string agent_identity(std::string_view cluster, std::string_view node);
+/// "orders/n1" of the identity of that agent; empty where `identity` is no agent's.
+std::string agent_of_identity(std::string_view identity);
 
 /// SHA-256 of the first certificate of a text, lower-case hex. Error: kInvalidArgument.
 Result<std::string> fingerprint_of(std::string_view pem);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "nodeagent/certificates/authority.h"
 #include "nodeagent/daemon/detail/option_checks.h"
 #include "nodeagent/daemon/identity.h"
 #include "nodeagent/http/client.h"
@@ -97,6 +98,12 @@ void settle_agent_tls(ProgramOptions& options) {
     } else {
       options.agent_tls = identity.tls();
       options.agent_enrolled = true;
+      if (!options.controller_name.empty() || !options.controller_token_file.empty()) {
+        options.warnings.emplace_back(
+            "the agent has enrolled and obeys the controller it enrolled with: "
+            "--agent-controller-name and --controller-token-file are not used");
+      }
+      options.controller_name = certificates::kControllerCommonName;
     }
   }
   if (options.role == Role::kBoth && !options.agent_has_tls() &&
@@ -104,9 +111,6 @@ void settle_agent_tls(ProgramOptions& options) {
     options.agent_tls.certificate = options.node_tls.certificate;
     options.agent_tls.private_key = options.node_tls.private_key;
     options.agent_tls.private_key_password = options.node_tls.private_key_password;
-  }
-  if (options.agent_has_tls() && options.agent_tls.trusted_roots.empty()) {
-    options.agent_tls.trusted_roots = options.node_tls.trusted_roots;
   }
 }
 
@@ -314,7 +318,15 @@ void OptionParser::declare_agent() {
                 agent);
   settings_.add("agent-certificate-private-key-file", o.agent_tls.private_key, "Its key", agent);
   settings_.add("agent-trusted-roots", o.agent_tls.trusted_roots,
-                "Roots to which a controller's certificate must chain (default: the node's)",
+                "Roots to which the controller's certificate must chain; there is no default",
+                agent);
+  settings_.add("agent-controller-name", o.controller_name,
+                "Common name, or one of the alternative names, of the controller's certificate: "
+                "nobody else may act",
+                agent);
+  settings_.add("controller-token-file", o.controller_token_file,
+                "Without TLS: file of mode 0600 with the token that the controller signs with "
+                "(vergerd makes it: agents-token in its data directory)",
                 agent);
   settings_.add("agent-poll-interval-ms", o.agent_poll_interval_ms,
                 "Between two looks of the agent at its node",

@@ -35,11 +35,15 @@ struct ProgramOptions {
   std::string advertised_replication_host;
   /// Of the node: shown to clients and to other nodes. No certificate: no TLS.
   http::TlsFiles node_tls;
-  /// Of the agent interface; its roots say whose certificates controllers must have.
+  /// Of the agent interface; its roots say whose certificates controllers must have, and are never
+  /// the node's by default: whoever has a certificate of a node could act as the controller.
   http::TlsFiles agent_tls;
-  /// The agent has enrolled: `agent_tls` is its identity (identity.h), and nobody but its
-  /// controller gets through.
+  /// The agent has enrolled: `agent_tls` is its identity (identity.h).
   bool agent_enrolled = false;
+  /// Over https, of the controller's certificate: nobody else gets through.
+  std::string controller_name;
+  /// Without TLS: what the controller signs its requests with.
+  std::string controller_token_file;
   std::chrono::milliseconds connection_lifetime{std::chrono::minutes(10)};
 
   std::string state_directory;  ///< of the agent's journal

@@ -51,7 +51,9 @@ void declare(settings::Settings& all, Options& options) {
           {.prefix = "VERGER_AGENT_"});
   all.add("token", options.token, "The one-time token itself",
           {.prefix = "VERGER_AGENT_", .secret = true});
+  all.pass_over_other_keys();  // --config may name the agent's own file
   all.set_footer(
+      "--config FILE may be the agent's own file: State is read from it.\n"
       "Example: on vergerd's side    verger agent token orders/n1 > token\n"
       "         beside the node      verger-agent enrol --controller "
       "https://verger.example.com:2115 "

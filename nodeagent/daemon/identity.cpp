@@ -44,15 +44,8 @@ http::TlsFiles IdentityFiles::tls() const {
           .trusted_roots = authority.string()};
 }
 
-http::Handler Identity::guard(http::Handler inner) {
+http::Handler Identity::with_renewal(http::Handler inner) {
   return [this, inner = std::move(inner)](http::Request request) -> net::awaitable<http::Response> {
-    const auto& shown = request.peer.certificate_common_name;
-    if (shown != std::optional<std::string>(certificates::kControllerCommonName)) {
-      log_.warning("a request was refused: not the controller's certificate",
-                   {{"peer", request.peer.address}, {"common_name", shown.value_or("none")}});
-      return answer(problem(403, "wrong_peer",
-                            "this agent answers nobody but the controller it has enrolled with"));
-    }
     const auto path = std::string_view(request.target).substr(0, request.target.find('?'));
     if (path == "/agent/v1/certificate/request" && request.method == "POST") {
       return answer(make_request());

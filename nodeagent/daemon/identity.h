@@ -24,15 +24,15 @@ struct IdentityFiles {
   [[nodiscard]] http::TlsFiles tls() const;
 };
 
-/// Guards the interface of an enrolled agent: only who shows the controller's certificate of the
-/// pinned authority gets through. Answers POST /agent/v1/certificate/request and
-/// PUT /agent/v1/certificate itself. Used on the server's executor.
+/// Renews the certificate of an enrolled agent: answers POST /agent/v1/certificate/request and
+/// PUT /agent/v1/certificate itself. Used on the server's executor, behind a guard
+/// (controller_guard.h).
 class Identity {
  public:
   /// `reload`: makes new connections show what the files hold.
   Identity(IdentityFiles files, std::function<Result<void>()> reload, Log& log)
       : files_(std::move(files)), reload_(std::move(reload)), log_(log) {}
-  http::Handler guard(http::Handler inner);
+  http::Handler with_renewal(http::Handler inner);
 
  private:
   http::Response make_request();

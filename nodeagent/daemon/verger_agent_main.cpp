@@ -11,9 +11,11 @@
 #include "engine/base/exit_code.h"
 #include "engine/logging/spdlog_log.h"
 #include "nodeagent/daemon/agent_options.h"
+#include "nodeagent/daemon/controller_guard.h"
 #include "nodeagent/daemon/credentials_file.h"
 #include "nodeagent/daemon/embedded_node.h"
 #include "nodeagent/daemon/enrol.h"
+#include "nodeagent/daemon/epoch_command.h"
 #include "nodeagent/daemon/identity.h"
 #include "nodeagent/external/external_node.h"
 #include "nodeagent/external/offline_server.h"
@@ -213,6 +215,24 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
   }
 }
 
+/// What the agent answers, for its controller alone.
+Result<http::Handler> guarded(const ProgramOptions& options, http::Handler handler, Log& log) {
+  if (options.agent_has_tls()) {
+    VERGER_TRY(const auto own, http::read_certificates(options.agent_tls.certificate));
+    if (own.front().common_name == options.controller_name) {
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format("--agent-controller-name {}: the agent's own certificate {} has that "
+                      "name, so every agent could act as the controller; give vergerd "
+                      "a certificate with a name of its own",
+                      options.controller_name, options.agent_tls.certificate)};
+    }
+    return only_the_controller_named(options.controller_name, std::move(handler), log);
+  }
+  VERGER_TRY(auto token, read_controller_token(options.controller_token_file));
+  return only_with_the_token(std::move(token), std::move(handler), system_clock(), log);
+}
+
 Result<void> start_agent(Program& program, Log& log) {
   const auto& options = program.options;
   auto url = options.node_url;
@@ -275,8 +295,9 @@ Result<void> start_agent(Program& program, Log& log) {
     program.identity = std::make_unique<Identity>(
         IdentityFiles::in(options.state_directory),
         [&program] { return program.tls.agent->reload(); }, log);
-    handler = program.identity->guard(std::move(handler));
+    handler = program.identity->with_renewal(std::move(handler));
   }
+  VERGER_TRY(handler, guarded(options, std::move(handler), log));
   program.agent_server = std::make_unique<http::Server>(
       program.context.get_executor(),
       http::ServerOptions{
@@ -396,6 +417,9 @@ int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_o
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "enrol") {
     return run_enrol(argc - 1, argv + 1, std::cout, std::cerr);
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "epoch") {
+    return run_epoch(argc - 1, argv + 1, std::cout, std::cerr);
   }
   const auto read_options = [argc, argv]() -> Result<ProgramOptions> {
     OptionParser parser;

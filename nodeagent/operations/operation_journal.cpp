@@ -200,12 +200,7 @@ Result<std::vector<OperationRecord>> SqliteOperationJournal::newest_ended(int co
 }
 
 Result<void> SqliteOperationJournal::raise_epoch(std::int64_t epoch) {
-  if (epoch < highest_epoch_) {
-    return Error{Errc::kRefused,
-                 fmt::format("controller epoch {} is older than {}, which this agent has seen; "
-                             "another controller has taken over",
-                             epoch, highest_epoch_)};
-  }
+  VERGER_CHECK(check_epoch(highest_epoch_, epoch));
   if (epoch == highest_epoch_) {
     return {};
   }
@@ -214,6 +209,41 @@ Result<void> SqliteOperationJournal::raise_epoch(std::int64_t epoch) {
   VERGER_CHECK(update.run());
   highest_epoch_ = epoch;
   return {};
+}
+
+Result<void> check_epoch(std::int64_t highest, std::int64_t epoch) {
+  if (epoch < highest) {
+    return Error{Errc::kRefused,
+                 fmt::format("controller epoch {} is older than {}, which this agent has seen; "
+                             "another controller has taken over",
+                             epoch, highest)};
+  }
+  if (epoch - highest > kEpochJump) {
+    return Error{Errc::kRefused,
+                 fmt::format("controller epoch {} is more than {} above {}, the newest that this "
+                             "agent has seen: it is not accepted. If it is right, stop the agent "
+                             "and run: verger-agent epoch --state DIR --set {}",
+                             epoch, kEpochJump, highest, epoch)};
+  }
+  return {};
+}
+
+Result<std::int64_t> read_highest_epoch(FileSystem& files, const Path& journal) {
+  VERGER_TRY(const bool there, files.exists(journal));
+  if (!there) {
+    return Error{Errc::kNotFound, fmt::format("{}: there is no agent's journal", journal.string())};
+  }
+  VERGER_TRY(const auto opened, OperationJournal::open(files, journal, system_clock()));
+  return opened->highest_epoch();
+}
+
+Result<std::int64_t> set_highest_epoch(FileSystem& files, const Path& journal, std::int64_t epoch) {
+  VERGER_TRY(const auto before, read_highest_epoch(files, journal));
+  VERGER_TRY(auto database, sqlite::Database::open(files, journal));
+  VERGER_TRY(auto update, database.prepare("UPDATE controller SET highest_epoch = ?"));
+  update.bind(1, epoch);
+  VERGER_CHECK(update.run());
+  return before;
 }
 
 nlohmann::json memory_of(const OperationRecord& record) {

@@ -49,9 +49,23 @@ class OperationJournal {
   virtual Result<std::vector<OperationRecord>> newest_ended(int count) = 0;
 
   [[nodiscard]] virtual std::int64_t highest_epoch() const = 0;
-  /// kRefused when `epoch` is older than one already seen.
+  /// Errors: those of check_epoch, the journal's.
   virtual Result<void> raise_epoch(std::int64_t epoch) = 0;
 };
+
+/// How far above the newest epoch that an agent has seen the next one may be. A controller's grows
+/// by one at each of its starts, so a greater jump is a mistake, or somebody who would lock it out.
+inline constexpr std::int64_t kEpochJump = 100'000;
+
+/// kRefused where `epoch` is older than `highest`, or more than kEpochJump newer.
+Result<void> check_epoch(std::int64_t highest, std::int64_t epoch);
+
+/// The repair of an agent that knows a wrong epoch: `epoch`, whatever was there, in the journal of
+/// an agent that does not run. What was there before. Errors: kNotFound, the journal's (kRefused:
+/// an agent uses it).
+Result<std::int64_t> set_highest_epoch(FileSystem& files, const Path& journal, std::int64_t epoch);
+/// The same without a change.
+Result<std::int64_t> read_highest_epoch(FileSystem& files, const Path& journal);
 
 /// The same request again, or another one under a known id?
 bool same_request(const api::OperationRequest& a, const api::OperationRequest& b);

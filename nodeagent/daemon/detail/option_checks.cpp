@@ -15,6 +15,34 @@ constexpr std::uint32_t kLargestPageSize = 65'536;
 
 Error wrong(std::string text) { return {Errc::kInvalidArgument, std::move(text)}; }
 
+/// Who may act as the controller has to be said: no default would keep anybody out.
+Result<void> check_controller(const ProgramOptions& options) {
+  if (options.role == Role::kNode || options.agent_enrolled) {
+    return {};
+  }
+  if (options.agent_has_tls()) {
+    for (const auto& [name, value] :
+         {std::pair("--agent-trusted-roots", options.agent_tls.trusted_roots),
+          std::pair("--agent-controller-name", options.controller_name)}) {
+      if (value.empty()) {
+        return wrong(fmt::format(
+            "{} is missing: over https an agent obeys only a controller whose certificate chains "
+            "to roots of its own and has the expected name. The simple way is to enrol the agent "
+            "(verger-agent enrol --help)",
+            name));
+      }
+    }
+    return {};
+  }
+  if (options.controller_token_file.empty()) {
+    return wrong(
+        "--controller-token-file is missing: without TLS an agent obeys only a controller that "
+        "signs with its token. vergerd of this machine makes it: agents-token in its data "
+        "directory. Or enrol the agent (verger-agent enrol --help)");
+  }
+  return {};
+}
+
 /// Without TLS nobody can tell who talks to whom: then only this machine may.
 Result<void> check_reach(const ProgramOptions& options) {
   if (options.role != Role::kAgent && !options.node_has_tls()) {
@@ -92,11 +120,6 @@ Result<void> check_files(const http::TlsFiles& files, std::string_view prefix) {
                     "together: give both or none",
                     prefix));
   }
-  if (!files.certificate.empty() && files.trusted_roots.empty()) {
-    return wrong(
-        fmt::format("{}certificate-file needs {}: whom to trust", prefix,
-                    prefix == "--" ? "--trusted-root-certificates-path" : "--agent-trusted-roots"));
-  }
   return {};
 }
 
@@ -105,6 +128,9 @@ Result<void> check_files(const http::TlsFiles& files, std::string_view prefix) {
 Result<void> check(const ProgramOptions& options) {
   if (options.role != Role::kAgent) {  // else they are another process's
     VERGER_CHECK(check_files(options.node_tls, "--"));
+    if (options.node_has_tls() && options.node_tls.trusted_roots.empty()) {
+      return wrong("--certificate-file needs --trusted-root-certificates-path: whom to trust");
+    }
   }
   VERGER_CHECK(check_files(options.agent_tls, "--agent-"));
   VERGER_CHECK(check_reach(options));
@@ -114,6 +140,7 @@ Result<void> check(const ProgramOptions& options) {
   if (options.role != Role::kNode && options.state_directory.empty()) {
     return wrong("--state is missing: a directory for the agent's journal");
   }
+  VERGER_CHECK(check_controller(options));
   if (options.service.start_command.empty() != options.service.stop_command.empty()) {
     return wrong("--start-command and --stop-command belong together: give both or none");
   }

@@ -39,6 +39,12 @@ class Daemons : public ::testing::Test {
     std::ofstream(path(name)) << text;
     return path(name);
   }
+  /// For an agent that is started before its vergerd.
+  std::string agents_token() const {
+    auto name = file("agents-token", "a token of the tests, as long as one has to be\n");
+    std::filesystem::permissions(name, std::filesystem::perms(0600));
+    return name;
+  }
   std::string port(std::size_t index) const { return std::to_string(ports_[index]); }
   std::vector<std::string> node_command(const std::string& database, std::size_t first_port) const {
     return {"verger-agent",
@@ -165,7 +171,8 @@ TEST_F(Daemons, APortInUseIsNamed) {
 
   auto both = node_command("fourth", 2);
   both[2] = "both";
-  both.insert(both.end(), {"--state", path("agent"), "--agent-port", port(0)});
+  both.insert(both.end(), {"--state", path("agent"), "--agent-port", port(0),
+                           "--controller-token-file", agents_token()});
   const auto agent = start(both);
   EXPECT_EQ(agent.status, 2);
   EXPECT_THAT(sentence_of(agent, "verger-agent"), HasSubstr(port(0) + ": the port is in use"));
@@ -234,14 +241,16 @@ TEST_F(Daemons, ANodeThatIsNotTheOneRegisteredIsLeftAlone) {
   const auto command = [&](const std::string& database) {
     auto both = node_command(database, 0);
     both[2] = "both";
-    both.insert(both.end(), {"--state", path(database + "-agent"), "--agent-port", port(2)});
+    both.insert(both.end(), {"--state", path(database + "-agent"), "--agent-port", port(2),
+                             "--controller-token-file", agents_token()});
     return both;
   };
   auto registered = running(command("db"));
-  const Process controller({.command = {program("vergerd"), "--data", path("c"), "--port", port(4),
-                                        "--end-after-seconds", "300"},
-                            .environment = {},
-                            .output = path("controller-log")});
+  const Process controller(
+      {.command = {program("vergerd"), "--data", path("c"), "--port", port(4),
+                   "--agents-token-file", agents_token(), "--end-after-seconds", "300"},
+       .environment = {},
+       .output = path("controller-log")});
   ASSERT_TRUE(eventually(seconds(30), [&] { return verger({"cluster", "list"}, 4).status == 0; }));
   const auto added = verger({"cluster", "add", "orders", "--node", "http://127.0.0.1:" + port(0),
                              "--agent", "http://127.0.0.1:" + port(2)},

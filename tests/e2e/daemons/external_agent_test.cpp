@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/private_file.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/processes/https_caller.h"
 #include "tests/support/processes/openssl_authority.h"
@@ -29,9 +30,13 @@ class ExternalAgent : public ::testing::Test {
     unpack_fixture("scavenge/server-makes-point/before.tar.zst", directory_.path() / "db");
     serial_ = renew();
     std::ofstream(path("credentials")) << "admin\nchangeit\n";
+    const auto token =
+        write_private_file(path("agents-token"), std::string(kToken) + '\n', IfThere::kReplace);
+    EXPECT_TRUE(token.has_value());
     start_server();
     start_agent();
   }
+  static constexpr const char* kToken = "a-token-of-the-tests-long-enough";
   std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
   std::string renew() const {
     return authority_.issue(directory_.path() / "node", "verger-node", "IP:127.0.0.1");
@@ -79,6 +84,7 @@ class ExternalAgent : public ::testing::Test {
         {"--certificate-file", path("node.crt")},
         {"--trusted-root-certificates-path", authority_.root().string()},
         {"--credentials-file", path("credentials")},
+        {"--controller-token-file", path("agents-token")},
         {"--agent-poll-interval-ms", "50"},
         {"--end-after-seconds", "300"}};
     for (const auto& [name, value] : options) {
@@ -88,8 +94,11 @@ class ExternalAgent : public ::testing::Test {
     agent_.emplace(Process::Options{
         .command = std::move(command), .environment = {}, .output = path("agent.log")});
   }
+  static std::string bearer() { return std::string("Bearer ") + kToken; }
   json facts() {
-    const auto answer = caller_.ask(agent_url(), {.target = "/agent/v1/facts"}, false);
+    const auto answer =
+        caller_.ask(agent_url(),
+                    {.target = "/agent/v1/facts", .headers = {{"Authorization", bearer()}}}, false);
     return answer && answer->status == 200 ? json::parse(answer->body) : json::object();
   }
   template <class Condition>
@@ -108,12 +117,13 @@ class ExternalAgent : public ::testing::Test {
            facts.value("nodeState", "") == "Leader";
   }
   http::Response post(const std::string& target, const json& body) {
-    const auto answer = caller_.ask(agent_url(),
-                                    {.method = "POST",
-                                     .target = target,
-                                     .headers = {{"Content-Type", "application/json"}},
-                                     .body = body.dump()},
-                                    false);
+    const auto answer =
+        caller_.ask(agent_url(),
+                    {.method = "POST",
+                     .target = target,
+                     .headers = {{"Content-Type", "application/json"}, {"Authorization", bearer()}},
+                     .body = body.dump()},
+                    false);
     return answer ? *answer : http::Response{.status = 0, .body = answer.error().message};
   }
   /// The operation's end.
@@ -130,15 +140,17 @@ class ExternalAgent : public ::testing::Test {
                                                         {"parameters", parameters}});
     EXPECT_EQ(accepted.status, 202) << accepted.body;
     json status;
-    EXPECT_TRUE(eventually(seconds(40),
-                           [&] {
-                             const auto answer = caller_.ask(
-                                 agent_url(), {.target = "/agent/v1/operations/" + id}, false);
-                             status = answer && answer->status == 200 ? json::parse(answer->body)
-                                                                      : json::object();
-                             const auto state = status.value("state", std::string());
-                             return state == "done" || state == "failed";
-                           }))
+    EXPECT_TRUE(eventually(
+        seconds(40),
+        [&] {
+          const auto answer = caller_.ask(
+              agent_url(),
+              {.target = "/agent/v1/operations/" + id, .headers = {{"Authorization", bearer()}}},
+              false);
+          status = answer && answer->status == 200 ? json::parse(answer->body) : json::object();
+          const auto state = status.value("state", std::string());
+          return state == "done" || state == "failed";
+        }))
         << status.dump(1) << file_text(path("agent.log"));
     return status;
   }
@@ -151,6 +163,26 @@ class ExternalAgent : public ::testing::Test {
   std::optional<Process> server_;
   std::optional<Process> agent_;
 };
+
+TEST_F(ExternalAgent, WithoutTlsWhoeverHasNoTokenIsRefusedEverything) {
+  facts_when(complete);
+  for (const auto& [method, target] :
+       {std::pair("GET", "/agent/v1/facts"), std::pair("POST", "/agent/v1/permits"),
+        std::pair("POST", "/agent/v1/operations"), std::pair("GET", "/agent/v1/digest?point=0")}) {
+    const auto nobody =
+        caller_.ask(agent_url(), {.method = method, .target = target, .body = "{}"}, false);
+    ASSERT_TRUE(nobody.has_value());
+    EXPECT_EQ(nobody->status, 401) << method << ' ' << target;
+    const auto wrong = caller_.ask(agent_url(),
+                                   {.method = method,
+                                    .target = target,
+                                    .headers = {{"Authorization", "Bearer guessed"}},
+                                    .body = "{}"},
+                                   false);
+    ASSERT_TRUE(wrong.has_value());
+    EXPECT_EQ(wrong->status, 401);
+  }
+}
 
 TEST_F(ExternalAgent, TellsWhatRoutesAndFilesShow) {
   const auto seen = facts_when(complete);
@@ -182,8 +214,10 @@ TEST_F(ExternalAgent, ScavengesByIdAndSeesThePoint) {
   // The digest is computed from the files that the server has open.
   std::string digest;
   EXPECT_TRUE(eventually(seconds(20), [&] {
-    const auto answer = caller_.ask(
-        agent_url(), {.target = fmt::format("/agent/v1/digest?point={}", number)}, false);
+    const auto answer = caller_.ask(agent_url(),
+                                    {.target = fmt::format("/agent/v1/digest?point={}", number),
+                                     .headers = {{"Authorization", bearer()}}},
+                                    false);
     digest = answer && answer->status == 200 ? answer->body : "";
     return !digest.empty();
   }));

@@ -72,11 +72,7 @@ class MemoryOperations final : public OperationJournal {
   [[nodiscard]] std::int64_t highest_epoch() const override { return store_->highest_epoch; }
 
   Result<void> raise_epoch(std::int64_t epoch) override {
-    if (epoch < store_->highest_epoch) {
-      return Error{Errc::kRefused, fmt::format("controller epoch {} is older than {}, which this "
-                                               "agent has seen",
-                                               epoch, store_->highest_epoch)};
-    }
+    VERGER_CHECK(agent::check_epoch(store_->highest_epoch, epoch));
     if (epoch == store_->highest_epoch) {
       return {};
     }

@@ -48,7 +48,7 @@ TEST(AgentOptions, WithoutTlsOnlyThisMachineIsListenedAndTalkedTo) {
   EXPECT_THAT(refusal(node_with({"--cluster-size", "3", "--gossip-seed", "10.0.0.2:2113"})),
               HasSubstr("loopback only"));
   EXPECT_THAT(refusal({"--role", "agent", "--state", "/s", "--db", "/db", "--node",
-                       "http://10.0.0.1:2113"}),
+                       "http://10.0.0.1:2113", "--controller-token-file", "/t"}),
               HasSubstr("use https"));
   EXPECT_TRUE(options_of(secure_node_with(
       {"--node-ip", "10.0.0.1", "--cluster-size", "3", "--gossip-seed", "10.0.0.2:2113,n3:2113"})));
@@ -59,26 +59,41 @@ TEST(AgentOptions, CertificatesComeWholeOrNotAtAll) {
   EXPECT_THAT(refusal(node_with(
                   {"--certificate-file", "n.crt", "--certificate-private-key-file", "n.key"})),
               HasSubstr("--trusted-root-certificates-path"));
-  EXPECT_THAT(
-      refusal({"--role", "agent", "--state", "/s", "--db", "/db", "--node", "https://n1:2113"}),
-      HasSubstr("--trusted-root-certificates-path"));
+  EXPECT_THAT(refusal({"--role", "agent", "--state", "/s", "--db", "/db", "--node",
+                       "https://n1:2113", "--controller-token-file", "/t"}),
+              HasSubstr("--trusted-root-certificates-path"));
 }
 
 TEST(AgentOptions, TheAgentShowsTheNodesCertificateUnlessItHasItsOwn) {
-  auto arguments = secure_node_with({"--state", "/s"});
+  auto arguments = secure_node_with({"--state", "/s", "--agent-trusted-roots", "controllers",
+                                     "--agent-controller-name", "verger-1"});
   arguments[1] = "both";
   const auto shared = options_of(arguments);
   ASSERT_TRUE(shared.has_value()) << shared.error().message;
   EXPECT_EQ(shared->agent_tls.certificate, "n.crt");
-  EXPECT_EQ(shared->agent_tls.trusted_roots, "ca");
+  EXPECT_EQ(shared->agent_tls.trusted_roots, "controllers");
+  EXPECT_EQ(shared->controller_name, "verger-1");
   EXPECT_TRUE(shared->node.gossip_seeds.empty());
-  arguments.insert(arguments.end(),
-                   {"--agent-certificate-file", "a.crt", "--agent-certificate-private-key-file",
-                    "a.key", "--agent-trusted-roots", "controllers"});
+  arguments.insert(arguments.end(), {"--agent-certificate-file", "a.crt",
+                                     "--agent-certificate-private-key-file", "a.key"});
   const auto own = options_of(arguments);
   ASSERT_TRUE(own.has_value());
   EXPECT_EQ(own->agent_tls.certificate, "a.crt");
-  EXPECT_EQ(own->agent_tls.trusted_roots, "controllers");
+}
+
+TEST(AgentOptions, WhoMayActAsTheControllerHasToBeSaid) {
+  auto arguments = secure_node_with({"--state", "/s"});
+  arguments[1] = "both";
+  EXPECT_THAT(refusal(arguments), HasSubstr("--agent-trusted-roots is missing"))
+      << "the node's roots are no default: each node could act as the controller";
+  arguments.insert(arguments.end(), {"--agent-trusted-roots", "controllers"});
+  EXPECT_THAT(refusal(arguments), HasSubstr("--agent-controller-name is missing"));
+  const std::vector<std::string> plain{"--state", "/s",    "--db",   "/db",
+                                       "--role",  "agent", "--node", "http://127.0.0.1:2113"};
+  EXPECT_THAT(refusal(plain), HasSubstr("--controller-token-file is missing"));
+  auto with_token = plain;
+  with_token.insert(with_token.end(), {"--controller-token-file", "/token"});
+  EXPECT_TRUE(options_of(with_token).has_value());
 }
 
 TEST(AgentOptions, RoutesCanBeLeftOut) {
@@ -195,7 +210,8 @@ TEST(AgentOptions, HistoryIsKeptForADayOrLonger) {
 TEST(AgentOptions, SaysWhatIsMissing) {
   EXPECT_THAT(refusal({"--role", "node"}), HasSubstr("--db is missing"));
   EXPECT_THAT(refusal({"--db", "/db"}), HasSubstr("--state is missing"));
-  EXPECT_THAT(refusal({"--role", "agent", "--state", "/s"}), HasSubstr("--node is missing"));
+  EXPECT_THAT(refusal({"--role", "agent", "--state", "/s", "--controller-token-file", "/t"}),
+              HasSubstr("--node is missing"));
   EXPECT_THAT(refusal(node_with({"--cluster-size", "3"})), HasSubstr("--gossip-seed"));
   EXPECT_THAT(refusal(node_with({"--cluster-size", "0"})), HasSubstr("at least 1"));
   EXPECT_THAT(refusal(node_with({"--index", "/db"})), HasSubstr("different directories"));

@@ -81,6 +81,32 @@ TEST_F(OperationJournalTest, AnOlderControllerIsRefused) {
   EXPECT_EQ(older.error().code, Errc::kRefused);
 }
 
+TEST_F(OperationJournalTest, AJumpOfTheEpochLocksTheRealControllerOutOfNothing) {
+  auto journal = open();
+  ASSERT_TRUE(journal->raise_epoch(5).has_value());
+  const auto jump = journal->raise_epoch(std::int64_t{1} << 62U);
+  ASSERT_FALSE(jump.has_value());
+  EXPECT_EQ(jump.error().code, Errc::kRefused);
+  EXPECT_NE(jump.error().message.find("verger-agent epoch"), std::string::npos);
+  EXPECT_EQ(journal->highest_epoch(), 5);
+  EXPECT_TRUE(journal->raise_epoch(6).has_value());
+  EXPECT_TRUE(journal->raise_epoch(6 + kEpochJump).has_value());
+}
+
+TEST_F(OperationJournalTest, AWrongEpochCanBeRepairedWhileTheAgentIsStopped) {
+  {
+    auto journal = open();
+    ASSERT_TRUE(journal->raise_epoch(kEpochJump).has_value());
+    EXPECT_FALSE(set_highest_epoch(disk_, kPath, 7).has_value()) << "an agent uses it";
+  }
+  EXPECT_EQ(set_highest_epoch(disk_, kPath, 7).value_or(0), kEpochJump);
+  EXPECT_EQ(read_highest_epoch(disk_, kPath).value_or(0), 7);
+  auto journal = open();
+  EXPECT_EQ(journal->highest_epoch(), 7);
+  EXPECT_TRUE(journal->raise_epoch(8).has_value());
+  EXPECT_EQ(set_highest_epoch(disk_, "/nowhere.db", 7).error().code, Errc::kNotFound);
+}
+
 TEST_F(OperationJournalTest, EndedOnesAreNotUnfinishedAndComeNewestFirst) {
   auto journal = open();
   for (const auto* id : {"a", "b", "c"}) {

@@ -1,0 +1,81 @@
+#include "nodeagent/daemon/controller_guard.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "engine/base/private_file.h"
+#include "nodeagent/api/json_answer.h"
+#include "nodeagent/http/request_signature.h"
+
+namespace verger::agent {
+namespace {
+
+constexpr std::uint64_t kTokenFileBytes = 4096;
+constexpr std::size_t kLeastTokenLength = 20;
+
+net::awaitable<http::Response> refuse(http::Response response) { co_return response; }
+
+}  // namespace
+
+http::Handler only_the_controller_named(std::string name, http::Handler inner, Log& log) {
+  return [name = std::move(name), inner = std::move(inner),
+          &log](http::Request request) -> net::awaitable<http::Response> {
+    const auto& peer = request.peer;
+    if (peer.certificate_common_name != std::optional(name) &&
+        std::ranges::find(peer.certificate_names, name) == peer.certificate_names.end()) {
+      const auto shown = peer.certificate_common_name.value_or("none");
+      log.warning("a request was refused: not the controller's certificate",
+                  {{"peer", peer.address}, {"common_name", shown}, {"expected", name}});
+      return refuse(api::problem(
+          403, "wrong_peer",
+          fmt::format("this agent answers its controller alone: a certificate with the name {} is "
+                      "expected, the one shown has {}",
+                      name, shown)));
+    }
+    return inner(std::move(request));
+  };
+}
+
+http::Handler only_with_the_token(std::string token, http::Handler inner, Clock& clock, Log& log) {
+  return [token = std::move(token), inner = std::move(inner), &clock,
+          &log](http::Request request) -> net::awaitable<http::Response> {
+    if (const auto checked = http::check_signature(request, token, clock.now()); !checked) {
+      log.warning("a request was refused: not the controller's",
+                  {{"peer", request.peer.address}, {"why", checked.error().message}});
+      return refuse(api::problem(401, "unauthorized",
+                                 checked.error().message +
+                                     "; vergerd's --agents-token-file and the agent's "
+                                     "--controller-token-file have to hold the same token"));
+    }
+    return inner(std::move(request));
+  };
+}
+
+Result<std::string> read_controller_token(const Path& file) {
+  const auto named = [&](Error error, std::string_view advice) {
+    error = error.within("--controller-token-file");
+    error.message += advice;
+    return error;
+  };
+  if (auto checked = check_private_file(file); !checked) {
+    return named(checked.error(), checked.error().code == Errc::kNotFound
+                                      ? "; vergerd makes it at its first start, as agents-token in "
+                                        "its data directory: start that first, or copy the file"
+                                      : "");
+  }
+  const auto bytes = read_file(posix_file_system(), file, kTokenFileBytes);
+  if (!bytes) {
+    return named(bytes.error(), "");
+  }
+  const auto text = as_text(*bytes);
+  std::string token(text.substr(0, text.find_first_of("\r\n")));
+  if (token.size() < kLeastTokenLength) {
+    return named(Error{Errc::kInvalidArgument,
+                       fmt::format("{}: its first line has to be a token of {} characters or more",
+                                   file.string(), kLeastTokenLength)},
+                 "");
+  }
+  return token;
+}
+
+}  // namespace verger::agent
