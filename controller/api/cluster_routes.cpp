@@ -148,6 +148,10 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
       co_return problem(422, "no_fencing", fenced.error().message + "; nothing was registered");
     }
   }
+  if (const auto sent = parts_.observer.check_credentials(config); !sent) {
+    co_return problem(422, "credentials_refused",
+                      sent.error().message + "; nothing was registered");
+  }
   const auto seen = co_await parts_.observer.take(config);
   if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered) && !seen.nodes.empty()) {
     co_return problem(

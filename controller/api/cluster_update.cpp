@@ -95,6 +95,9 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
         co_return problem(422, "no_fencing", fenced.error().message + "; nothing was changed");
       }
     }
+    if (const auto sent = parts_.observer.check_credentials(*config); !sent) {
+      co_return problem(422, "credentials_refused", sent.error().message + "; nothing was changed");
+    }
     seen = co_await parts_.observer.take(*config);
     if (std::ranges::none_of(seen->nodes, &planner::NodeSnapshot::answered)) {
       co_return problem(

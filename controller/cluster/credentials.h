@@ -4,18 +4,28 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
 #include "engine/base/result.h"
+#include "nodeagent/http/client.h"
 
 namespace verger::controller {
 
 struct Credentials {
   std::string user;
   std::string password;
-  std::string warning{};  ///< what a person should mend where they are kept
+  /// The hosts they were made for; they go to no other. "n1.db.example.com" is port 2113 there,
+  /// "127.0.0.1:2111" another one, ":*" any; "*.db.example.com" any name with one label more.
+  std::vector<std::string> hosts{};
+  std::string warning{};  ///< what a person should correct where they are kept
+  [[nodiscard]] bool are_for(const http::Endpoint& endpoint) const;
 };
+
+/// kUnauthorized where `credentials`, of that name, are not for `endpoint`: what to do.
+Result<void> check_host(const Credentials& credentials, std::string_view name,
+                        const http::Endpoint& endpoint);
 
 /// Where passwords come from. They are read when needed and never journaled or logged.
 class CredentialStore {
@@ -25,7 +35,8 @@ class CredentialStore {
   virtual Result<Credentials> find(std::string_view name) = 0;
 };
 
-/// A directory of files: first line user, second line password.
+/// A directory of files: first line user, second line password, from the third on the hosts that
+/// they are for (blanks, commas or lines between, "#" begins a comment).
 class CredentialDirectory final : public CredentialStore {
  public:
   /// Of what is not well kept the log has a line, once for each file until it is mended.

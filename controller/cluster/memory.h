@@ -18,6 +18,8 @@ class Memory {
   /// Of a URL; nullptr: nobody has looked for a minute (after a failure: ten seconds).
   [[nodiscard]] const std::optional<planner::ServedCertificate>* certificate(const std::string& url,
                                                                              Monotonic now) const;
+  /// The next look is a fresh one.
+  void forget_certificate(const std::string& url) { certificates_.erase(url); }
   void keep_certificate(const std::string& url, std::optional<planner::ServedCertificate> seen,
                         Monotonic now);
   /// False: this process of the node at `url` has no metrics, which does not change while it lives.

@@ -380,6 +380,27 @@ net::awaitable<ClusterSnapshot> Observer::watch(ClusterConfig config, std::strin
   return look(state_, std::move(config), Depth::kQuick, std::nullopt, std::move(node));
 }
 
+void Observer::forget_certificates(const ClusterConfig& config) {
+  for (const auto& node : config.nodes) {
+    state_->memory->forget_certificate(node.url);
+    state_->memory->forget_certificate(node.agent_url);
+  }
+}
+
+Result<void> Observer::check_credentials(const ClusterConfig& config) const {
+  if (config.credentials.empty()) {
+    return {};
+  }
+  const auto found = state_->network.credentials.find(config.credentials);
+  for (const auto& node : config.nodes) {
+    const auto endpoint = http::parse_endpoint(node.url);
+    if (found && endpoint) {
+      VERGER_CHECK(check_host(*found, config.credentials, *endpoint));
+    }
+  }
+  return {};
+}
+
 net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, ClusterConfig config,
                                                Depth depth, Limit limit, std::string closely_at) {
   const auto began = state->network.clock.monotonic();

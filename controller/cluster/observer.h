@@ -78,6 +78,12 @@ class Observer {
   explicit Observer(Network network);
   ~Observer();
 
+  /// Before a cluster is registered: kUnauthorized where its credentials are not for one of its
+  /// nodes' hosts. Credentials that cannot be read are a look's to tell.
+  [[nodiscard]] Result<void> check_credentials(const ClusterConfig& config) const;
+  /// The next thorough look at `config` sees certificates as they are served then, and not as they
+  /// were within the last minute.
+  void forget_certificates(const ClusterConfig& config);
   /// Never fails: what did not answer is in the snapshot as such. With a `limit` it takes no longer
   /// than that: of whoever is late the snapshot holds what was told until then. Such a look leaves
   /// no trace in what is remembered of the leader.

@@ -71,7 +71,7 @@ Peers::Peers(Network network, ClusterConfig cluster)
   }
   auto found = network.credentials.find(cluster_.credentials);
   if (found) {
-    credentials_ = client::Credentials{std::move(found->user), std::move(found->password)};
+    credentials_ = *std::move(found);
   } else {
     credentials_problem_ = found.error().message;
   }
@@ -91,7 +91,12 @@ Result<client::NodeClient> Peers::node_client(std::string_view node) const {
     return *no_client_;
   }
   VERGER_TRY(auto endpoint, http::parse_endpoint(found->url));
-  return client::NodeClient(*clients_.nodes, std::move(endpoint), credentials_, {}, deadline_);
+  std::optional<client::Credentials> shown;
+  if (credentials_) {
+    VERGER_CHECK(check_host(*credentials_, cluster_.credentials, endpoint));
+    shown = client::Credentials{credentials_->user, credentials_->password};
+  }
+  return client::NodeClient(*clients_.nodes, std::move(endpoint), std::move(shown), {}, deadline_);
 }
 
 Result<client::AgentClient> Peers::agent_client(std::string_view node) const {

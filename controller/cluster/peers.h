@@ -93,7 +93,7 @@ class Peers {
   std::optional<Error> no_client_;
   std::chrono::milliseconds deadline_;
   ClusterConfig cluster_;
-  std::optional<client::Credentials> credentials_;
+  std::optional<Credentials> credentials_;
   std::string credentials_problem_;
 };
 

@@ -160,6 +160,7 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
               .hint = "a pair of vergerds looks after clusters with agents alone"}}}));
     }
   }
+  impl->core->observer.forget_certificates(config);
   auto snapshot = co_await impl->core->observer.take(config);
   if (auto newer = newer_controller(snapshot, impl->core->parts.epoch); !newer.empty()) {
     co_return std::expected<StoredPlan, PlanRefused>(std::unexpected(
@@ -255,6 +256,7 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
   if (auto first = may_start(); !first) {
     co_return refused(first.error());
   }
+  core.observer.forget_certificates(*config);
   const auto snapshot = co_await core.observer.take(*config);
   auto differences = planner::diff_basis(plan->basis, planner::basis_of(snapshot));
   if (!differences.empty()) {

@@ -54,14 +54,14 @@ TEST(TlsCluster, PasswordsAreReadAgainAndWatchedOver) {
   };
   EXPECT_FALSE(cluster.verger({"cluster", "show", "orders"}).out.contains("warning"));
   // The agents have the same file; vergerd reads it at each look.
-  std::ofstream(file) << "admin\nwrong\n";
+  std::ofstream(file) << "admin\nwrong\n127.0.0.1:*\n";
   fs::permissions(file, fs::perms(0644));
   EXPECT_TRUE(shows("warning: the agent of n3")) << cluster.logs();
   EXPECT_TRUE(shows("warning: " + file.string())) << cluster.logs();
   EXPECT_TRUE(eventually(std::chrono::seconds(30),
                          [&] { return cluster.logs().contains("the credentials have changed"); }));
   EXPECT_EQ(cluster.verger({"plan", "scavenge", "orders"}).status, 2);
-  std::ofstream(file) << "admin\nchangeit\n";
+  std::ofstream(file) << "admin\nchangeit\n127.0.0.1:*\n";
   fs::permissions(file, fs::perms(0600));
   EXPECT_FALSE(cluster.plan_scavenge().empty()) << cluster.logs();
 }

@@ -83,8 +83,10 @@ class ControllerHarness {
   }
   class NoCredentials final : public controller::CredentialStore {
    public:
+    std::vector<std::string> anywhere{"10.0.0.1:*", "10.0.0.2:*", "10.0.0.3:*", "10.0.0.4:*",
+                                      "10.0.0.5:*", "10.0.0.6:*", "10.0.0.7:*"};
     Result<controller::Credentials> find(std::string_view) override {
-      return controller::Credentials{"admin", "secret"};
+      return controller::Credentials{.user = "admin", .password = "secret", .hosts = anywhere};
     }
   };
   controller::Journal::Subscription subscription_;

@@ -7,7 +7,9 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "nodeagent/http/tls.h"
 #include "planner/gates.h"
+#include "planner/plan.h"
 #include "tests/support/controller/fake_cluster.h"
 
 namespace verger::controller {
@@ -20,7 +22,10 @@ using ::testing::IsEmpty;
 
 class OpsCredentials final : public CredentialStore {
  public:
-  Result<Credentials> find(std::string_view) override { return Credentials{"ops", "x"}; }
+  Result<Credentials> find(std::string_view) override {
+    return Credentials{
+        .user = "ops", .password = "x", .hosts = {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}};
+  }
 };
 
 class ObserverTest : public ::testing::Test {
@@ -52,6 +57,49 @@ class ObserverTest : public ::testing::Test {
                              .credentials = credentials_,
                              .log = null_log()}};
 };
+
+TEST_F(ObserverTest, APasswordIsSentToNoOtherHostThanItsOwn) {
+  config_.credentials = "ops";
+  EXPECT_TRUE(observer_.check_credentials(config_).has_value());
+  config_.nodes[2].url = "http://10.0.0.3:9999";
+  const auto refused = observer_.check_credentials(config_);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message, HasSubstr("not for http://10.0.0.3:9999"));
+  const auto snapshot = take();
+  EXPECT_THAT(snapshot.nodes[2].problem, HasSubstr("are not sent there"));
+  EXPECT_FALSE(snapshot.nodes[2].answered);
+  EXPECT_TRUE(snapshot.nodes[0].answered);
+}
+
+TEST_F(ObserverTest, SeesCertificatesAnewOnceTheyAreForgotten) {
+  int serial = 1;
+  Observer observer(Network{.client = cluster_,
+                            .timers = time_,
+                            .clock = time_,
+                            .credentials = credentials_,
+                            .log = null_log(),
+                            .served_certificate = [&serial](http::Endpoint)
+                                -> net::awaitable<Result<http::CertificateInfo>> {
+                              http::CertificateInfo shown;
+                              shown.serial = std::to_string(serial);
+                              shown.not_after = format_ticks(Ticks(650'000'000'000'000'000));
+                              co_return shown;
+                            }});
+  for (auto& node : config_.nodes) {
+    node.url.replace(0, 4, "https");
+    node.agent_url.clear();
+  }
+  const auto before = result_of(observer.take(config_));
+  ASSERT_EQ(before.nodes[1].certificates.size(), 1U);
+  EXPECT_EQ(before.nodes[1].certificates[0].serial, "1");
+  serial = 2;
+  EXPECT_EQ(result_of(observer.take(config_)).nodes[1].certificates[0].serial, "1") << "remembered";
+  observer.forget_certificates(config_);
+  const auto after = result_of(observer.take(config_));
+  EXPECT_EQ(after.nodes[1].certificates[0].serial, "2");
+  EXPECT_THAT(planner::diff_basis(planner::basis_of(before), planner::basis_of(after)),
+              ::testing::Contains("n2: the certificates were node:1, are node:2"));
+}
 
 TEST_F(ObserverTest, WatchesOneNodeAndHearsTheOthers) {
   const auto snapshot = result_of(observer_.watch(config_, "n2"));

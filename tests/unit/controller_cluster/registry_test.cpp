@@ -138,6 +138,42 @@ TEST(CredentialDirectoryTest, ReadsUserAndPassword) {
       << "where, and what to do";
 }
 
+TEST(CredentialDirectoryTest, KnowsTheHostsThatAPasswordIsFor) {
+  MemoryFileSystem disk;
+  ASSERT_TRUE(disk.make_directories("/c").has_value());
+  const auto keep = [&](const char* name, const char* hosts) {
+    const auto text = std::string("ops\nsecret\n") + hosts;
+    ASSERT_TRUE(write_file_durably(disk, Path("/c") / name, as_bytes(text)).has_value());
+  };
+  keep("orders",
+       "n1.db.example.com, *.orders.example.com\n# comment\n127.0.0.1:2111 [fd00::7]:*\n");
+  keep("none", "");
+  CredentialDirectory store(disk, "/c");
+  const auto orders = store.find("orders").value();
+  for (const auto* url :
+       {"https://n1.db.example.com:2113", "https://N1.DB.example.com",
+        "https://x.orders.example.com", "http://127.0.0.1:2111", "https://[fd00::7]:1"}) {
+    EXPECT_TRUE(orders.are_for(http::parse_endpoint(url).value())) << url;
+  }
+  for (const auto* url : {"http://127.0.0.1:9999", "https://n1.db.example.com:2114",
+                          "https://n2.db.example.com", "https://orders.example.com",
+                          "https://a.b.orders.example.com", "https://n1.db.example.com.evil.org"}) {
+    const auto endpoint = http::parse_endpoint(url).value();
+    EXPECT_FALSE(orders.are_for(endpoint)) << url;
+    EXPECT_EQ(check_host(orders, "orders", endpoint).error().code, Errc::kUnauthorized);
+  }
+  const auto unbound = check_host(store.find("none").value(), "none",
+                                  http::parse_endpoint("https://n1.db.example.com").value());
+  ASSERT_FALSE(unbound.has_value());
+  EXPECT_THAT(unbound.error().message,
+              ::testing::AllOf(HasSubstr("names no hosts"),
+                               HasSubstr("add the line n1.db.example.com:2113")));
+  for (const auto* wrong : {"*\n", "*:2113\n", "a.*.com\n", "https://n1\n", "n1:x\n", "n1:\n"}) {
+    keep("wrong", wrong);
+    EXPECT_THAT(store.find("wrong").error().message, HasSubstr("line 3")) << wrong;
+  }
+}
+
 TEST(CredentialDirectoryTest, WarnsOfAPasswordThatEverybodyMayRead) {
   const test::TempDirectory directory;
   const auto path = directory.path() / "ops";
