@@ -20,6 +20,7 @@ struct TokenOptions {
   std::vector<std::string> hosts;
   std::int64_t minutes = 60;
   std::int64_t seconds = 0;
+  std::string out;  ///< file; empty: stdout
 };
 
 /// "orders/n1"
@@ -43,6 +44,10 @@ int make_token(const CliContext& context, const TokenOptions& options) {
   if (!agent) {
     return not_an_agent(context, options.agent);
   }
+  if (const auto free = check_secret_file(options.out); !free) {
+    context.err << "verger: --out " << free.error().message << '\n';
+    return kUsage;
+  }
   const auto token = context.api.post(
       "/agents/tokens",
       {{"cluster", agent->first},
@@ -56,7 +61,7 @@ int make_token(const CliContext& context, const TokenOptions& options) {
       "a token for the agent of {}, good once, until {}; it is shown this once. Beside the node: "
       "verger-agent enrol --controller URL --state DIR --token-file FILE\n",
       options.agent, time_of(*token, "expires_at"));
-  return context.show_secret(*token, about);
+  return context.show_secret(*token, about, options.out);
 }
 
 int list_agents(const CliContext& context) {
@@ -127,10 +132,12 @@ void add_agent_commands(CLI::App& app, Command& chosen) {
   agent->require_subcommand(1);
   auto options = std::make_shared<TokenOptions>();
   auto* token = agent->add_subcommand("token", "A one-time token with which an agent enrols");
-  token->footer("Example: verger agent token orders/n1 > n1.token");
+  token->footer("Example: verger agent token orders/n1 --out n1.token");
   token->add_option("CLUSTER/NODE", options->agent)->required();
   token->add_option("--host", options->hosts,
                     "Name or address in the agent's URL, where the cluster is not registered yet");
+  token->add_option("--out", options->out,
+                    "A new file for it, which only you can read (mode 0600)");
   token->add_option("--valid-for-minutes", options->minutes)->check(CLI::Range(1, 7 * 24 * 60));
   token->add_option("--valid-for-seconds", options->seconds, "For tests")->group("");
   token->callback([options, &chosen] {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <fmt/format.h>
 #include <fstream>
+#include <map>
 #include <ostream>
 #include <set>
 
@@ -11,12 +12,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "controller/cli/bootstrap_token.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
+#include "engine/base/private_file.h"
 #include "engine/base/random.h"
 #include "nodeagent/http/beast_client.h"
+#include "nodeagent/http/loopback.h"
 #include "nodeagent/http/timers.h"
 #include "nodeagent/http/tls.h"
 
@@ -28,11 +32,12 @@ using nlohmann::json;
 /// Which exit code a problem's stable code means (docs/operations/command-line.md).
 int exit_code_of_problem(std::string_view code) {
   for (const std::string_view refused :
-       {"cluster_exists", "wrong_cluster",     "plan_refused",   "stale_plan",
-        "run_active",     "wrong_state",       "unauthorized",   "forbidden",
-        "policy_invalid", "changed_meanwhile", "last_admin",     "token_unknown",
-        "token_used",     "token_expired",     "cluster_paused", "other_controller",
-        "standby",        "no_fencing",        "in_progress",    "idempotency_mismatch"}) {
+       {"cluster_exists",      "wrong_cluster",       "plan_refused",   "stale_plan",
+        "run_active",          "wrong_state",         "unauthorized",   "forbidden",
+        "policy_invalid",      "changed_meanwhile",   "last_admin",     "token_unknown",
+        "token_used",          "token_expired",       "cluster_paused", "other_controller",
+        "credentials_refused", "token_exists",        "standby",        "no_fencing",
+        "in_progress",         "idempotency_mismatch"}) {
     if (code == refused) {
       return kRefused;
     }
@@ -117,6 +122,8 @@ struct ApiClient::State {
   std::optional<http::Endpoint> acting;  ///< whoever answered last
   std::set<std::string> said;            ///< each notice once
   bool answered = true;
+  /// Of controllers on this machine that have no token yet, by URL.
+  std::map<std::string, std::string> bootstrap_tokens;
 
   /// Runs one coroutine to its end on this thread.
   template <class T>
@@ -153,13 +160,13 @@ struct ApiClient::Call {
   /// Of the first time that it was sent without an answer.
   std::optional<CallFailure> unanswered{};
 
-  [[nodiscard]] http::Request request(const ApiAccess& access) const {
+  [[nodiscard]] http::Request request(const ApiAccess& access, const std::string& token) const {
     http::Request out;
     out.method = method;
     out.target = "/api/v1" + path;
     out.headers.set("Accept", "application/json");
-    if (!access.token.empty()) {
-      out.headers.set("Authorization", "Bearer " + access.token);
+    if (!token.empty()) {
+      out.headers.set("Authorization", "Bearer " + token);
     }
     if (!access.reason.empty() && method != "GET") {
       out.headers.set("Verger-Reason", http::percent_encode(access.reason));
@@ -225,7 +232,27 @@ Result<http::Response> ApiClient::send(const http::Endpoint& controller, const C
       return Error{Errc::kUnavailable, alive.error().message};
     }
   }
-  return state_->run(state_->client.send(controller, what.request(state_->access), what.deadline));
+  const auto ask = [&](const std::string& token, const std::string& nonce) {
+    auto request = what.request(state_->access, token);
+    if (!nonce.empty()) {
+      request.headers.set(kBootstrapNonceHeader, nonce);
+    }
+    return state_->run(state_->client.send(controller, std::move(request), what.deadline));
+  };
+  if (!state_->access.token.empty() || !http::is_loopback(controller.host)) {
+    return ask(state_->access.token, {});
+  }
+  // A controller of this machine may have no token yet; what it refuses it has not carried out.
+  auto& bootstrap = state_->bootstrap_tokens[controller.url()];
+  const auto nonce = system_random().uuid().to_string();
+  auto response = ask(bootstrap, nonce);
+  if (response) {
+    if (auto found = bootstrap_token_for(*response, nonce); found && *found != bootstrap) {
+      bootstrap = *std::move(found);
+      return ask(bootstrap, {});
+    }
+  }
+  return response;
 }
 
 ApiClient::Round ApiClient::ask_in_turn(Call& what) {
@@ -407,7 +434,40 @@ void ApiClient::wait(std::chrono::milliseconds duration) {
 
 void CliContext::print(const Table& table) const { table.print(out, width); }
 
-int CliContext::show_secret(const nlohmann::json& answer, std::string_view about) const {
+Result<void> check_secret_file(const std::string& path) {
+  std::error_code ignored;
+  const Path file(path);
+  if (path.empty()) {
+    return {};
+  }
+  if (std::filesystem::exists(std::filesystem::symlink_status(file, ignored))) {
+    return Error{Errc::kExists, path + ": it is there already; remove it, or name another file"};
+  }
+  if (file.has_parent_path() && !std::filesystem::is_directory(file.parent_path(), ignored)) {
+    return Error{Errc::kNotFound, path + ": there is no such directory"};
+  }
+  return {};
+}
+
+int CliContext::show_secret(const nlohmann::json& answer, std::string_view about,
+                            const std::string& file) const {
+  if (!file.empty()) {
+    const auto written =
+        write_private_file(file, text_of(answer, "token") + '\n', IfThere::kRefuse);
+    if (!written) {
+      err << "verger: the token was made, but not written: " << written.error().message
+          << "; revoke it and make another\n";
+      return kFailed;
+    }
+    if (json) {
+      auto shown = answer;
+      shown.erase("token");
+      out << shown.dump() << '\n';
+    } else {
+      err << about;
+    }
+    return kDone;
+  }
   if (json) {
     out << answer.dump() << '\n';
     return kDone;

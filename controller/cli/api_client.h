@@ -102,6 +102,10 @@ Result<std::string> token_of_environment(std::ostream& warnings);
 
 class Table;
 
+/// Whether a secret can be put into the new file `path`, before it is asked for; an empty path is
+/// good. Errors: kExists, kNotFound (no such directory).
+Result<void> check_secret_file(const std::string& path);
+
 /// What every command works with.
 struct CliContext {
   ApiClient& api;
@@ -117,7 +121,9 @@ struct CliContext {
   int fail(const CallFailure& failure) const;
   /// Prints an answer that has a token, which is shown this once: the secret alone goes to `out`,
   /// so that it can go straight into a file, and `about` to `err`. Gives the exit code.
-  int show_secret(const nlohmann::json& answer, std::string_view about) const;
+  /// With `file`, the secret goes to that new file instead, mode 0600.
+  int show_secret(const nlohmann::json& answer, std::string_view about,
+                  const std::string& file = {}) const;
 };
 
 }  // namespace verger::cli

@@ -22,8 +22,10 @@ void add_policy_commands(CLI::App& app, Command& chosen);
 void add_agent_commands(CLI::App& app, Command& chosen);
 /// admin: the journal's size and compaction.
 void add_journal_commands(CLI::App& app, Command& chosen);
-/// token, audit, completion; last, so that the completion knows all commands.
-void add_admin_commands(CLI::App& app, Command& chosen);
+void add_token_commands(CLI::App& app, Command& chosen);
+void add_audit_commands(CLI::App& app, Command& chosen);
+/// Last, so that it knows all commands.
+void add_completion_command(CLI::App& app, Command& chosen);
 /// pause and resume, below `verger cluster`.
 void add_cluster_intents(CLI::App& cluster, Command& chosen);
 

@@ -132,6 +132,18 @@ int diff_policy(const CliContext& context, const std::string& file) {
   return changes.empty() ? kDone : kFailed;
 }
 
+/// Why it waits or was dropped; of what awaits approval also how that is given.
+std::string why_of(const json& cluster) {
+  auto why = text_of(cluster, "waiting");
+  if (why.empty()) {
+    why = text_of(cluster, "reason");
+  }
+  const auto plan = text_of(cluster, "plan");
+  return text_of(cluster, "outcome") == "needs-approval" && !plan.empty()
+             ? fmt::format("{}{}verger apply {}", why, why.empty() ? "" : "; ", plan)
+             : why;
+}
+
 int list_policies(const CliContext& context) {
   const auto answer = context.api.get_all("/policies", "policies");
   if (!answer) {
@@ -160,10 +172,11 @@ int list_policies(const CliContext& context) {
       const auto outcome = text_of(cluster, "outcome");
       table.add({text_of(policy, "name"), operation, text_of(cluster, "cluster"),
                  cluster.value("open", false) ? "yes" : "no", time_of(cluster, "last_due"),
-                 !state.empty()     ? state
-                 : !waiting.empty() ? "waiting"
-                                    : outcome,
-                 waiting.empty() ? text_of(cluster, "reason") : waiting});
+                 !state.empty()                ? state
+                 : !waiting.empty()            ? "waiting"
+                 : outcome == "needs-approval" ? "awaits approval"
+                                               : outcome,
+                 why_of(cluster)});
     }
   }
   if (!context.json) {

@@ -194,7 +194,9 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_policy_commands(app, chosen);
   add_agent_commands(app, chosen);
   add_journal_commands(app, chosen);
-  add_admin_commands(app, chosen);
+  add_token_commands(app, chosen);
+  add_audit_commands(app, chosen);
+  add_completion_command(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -7,98 +7,53 @@
 
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
-#include "controller/cli/table.h"
-#include "controller/cli/times.h"
 
-// token, audit, completion.
+// completion, and the names that it asks for.
 namespace verger::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kVerifyDeadline{600};
+/// How long a person waits for a name to be completed.
+constexpr std::chrono::seconds kNamesDeadline{3};
 
-int create_token(const CliContext& context, const std::string& name, const std::string& role) {
-  const auto token = context.api.post("/tokens", {{"name", name}, {"role", role}});
-  if (!token) {
-    return context.fail(token.error());
-  }
-  const auto about = fmt::format(
-      "token {} of {} ({}); it is shown this once. Keep it in a file that only you can read, and "
-      "name the file in VERGER_TOKEN_FILE\n",
-      text_of(*token, "id"), text_of(*token, "name"), text_of(*token, "role"));
-  return context.show_secret(*token, about);
-}
+/// Names that only the server knows, by what the positional arguments of commands are called.
+struct Names {
+  std::string_view argument;
+  std::string_view kind;  ///< of `verger complete KIND`
+  const char* path;
+  const char* list;
+  const char* member;
+};
+constexpr Names kNames[] = {{"CLUSTER", "clusters", "/clusters", "clusters", "name"},
+                            {"RUN", "runs", "/runs", "runs", "id"},
+                            {"POLICY", "policies", "/policies", "policies", "name"},
+                            {"HASH", "plans", "", "plans", "hash"},
+                            {"TOKEN", "tokens", "/tokens", "tokens", "name"}};
 
-int list_tokens(const CliContext& context) {
-  const auto answer = context.api.get_all("/tokens", "tokens");
-  if (!answer) {
-    return context.fail(answer.error());
-  }
-  Table table({{"token"}, {"name"}, {"role"}, {"made"}, {"by"}, {"state"}});
-  for (const auto& token : list_of(*answer, "tokens")) {
-    if (context.json) {
-      context.out << token.dump() << '\n';
+/// One a line, for a shell; what cannot be had is nothing to complete.
+int print_names(const CliContext& context, const std::string& kind) {
+  const auto print = [&](const std::string& path, const Names& names) {
+    const auto answer = context.api.get(path, kNamesDeadline);
+    for (const auto& each : answer ? list_of(*answer, names.list) : json::array()) {
+      context.out << text_of(each, names.member) << '\n';
+    }
+  };
+  for (const auto& names : kNames) {
+    if (names.kind != kind) {
       continue;
     }
-    table.add({text_of(token, "id"), text_of(token, "name"), text_of(token, "role"),
-               time_of(token, "created_at"), text_of(token, "created_by"),
-               token.value("revoked", false) ? "revoked" : "active"});
-  }
-  if (!context.json) {
-    context.print(table);
+    if (*names.path != '\0') {
+      print(names.path, names);
+      continue;
+    }
+    const auto clusters = context.api.get("/clusters", kNamesDeadline);  // plans are a cluster's
+    for (const auto& cluster : clusters ? list_of(*clusters, "clusters") : json::array()) {
+      print(fmt::format("/clusters/{}/plans", http::percent_encode(text_of(cluster, "name"))),
+            names);
+    }
   }
   return kDone;
-}
-
-int revoke_token(const CliContext& context, const std::string& id) {
-  const auto answer = context.api.remove("/tokens/" + http::percent_encode(id));
-  if (!answer) {
-    return context.fail(answer.error());
-  }
-  if (context.json) {
-    context.out << json{{"id", id}, {"revoked", true}}.dump() << '\n';
-  } else {
-    context.out << fmt::format("token {} is revoked\n", id);
-  }
-  return kDone;
-}
-
-int verify_audit(const CliContext& context) {
-  const auto answer = context.api.get("/audit/verify", kVerifyDeadline);
-  if (!answer) {
-    return context.fail(answer.error());
-  }
-  if (context.json) {
-    context.out << answer->dump() << '\n';
-  } else {
-    context.out << fmt::format(
-        "{} events: each is what was written, in its order\nthe last one has the hash {}\n",
-        with_separators(number_of(*answer, "verified")), text_of(*answer, "last_hash"));
-  }
-  return kDone;
-}
-
-/// One JSON object a line, whatever -o says: an export is for machines. What is not what was
-/// written is exported, too, but not without saying so.
-int export_audit(const CliContext& context) {
-  std::int64_t after = 0;
-  for (;;) {
-    const auto answer = context.api.get(fmt::format("/audit?after={}", after));
-    if (!answer) {
-      return context.fail(answer.error());
-    }
-    for (const auto& entry : list_of(*answer, "entries")) {
-      context.out << entry.dump() << '\n';
-    }
-    const auto next = number_of(*answer, "next");
-    if (next <= after) {
-      break;
-    }
-    after = next;
-  }
-  const auto verified = context.api.get("/audit/verify", kVerifyDeadline);
-  return verified ? kDone : context.fail(verified.error());
 }
 
 /// What may follow "plan", "plan scavenge" ....
@@ -108,6 +63,7 @@ struct Follows {
   std::string options{};
   std::vector<std::pair<std::string, std::string>> choices{};  ///< of options that take few words
   bool files = false;
+  std::vector<std::string> arguments{};  ///< kinds of names, by position; empty: no such name
 };
 
 /// "TEXT:{rolling,concurrent}" -> "rolling concurrent"
@@ -120,6 +76,12 @@ std::string choices_of(const CLI::Option& option) {
                    : type.substr(begin + 1, end - begin - 1);
   std::ranges::replace(words, ',', ' ');
   return words;
+}
+
+/// "CLUSTER" -> "clusters"
+std::string kind_of(const std::string& argument) {
+  const auto found = std::ranges::find(kNames, argument, &Names::argument);
+  return found == std::end(kNames) ? std::string() : std::string(found->kind);
 }
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Follows>& out) {
@@ -145,6 +107,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Follows>&
     }
     if (option->get_positional() && names.empty()) {
       here.files = here.files || option->get_name().contains("FILE");
+      here.arguments.push_back(kind_of(option->get_name()));
       add(here.commands, choices);
     }
     for (const auto& name : names) {
@@ -175,17 +138,23 @@ std::vector<Follows> all_that_follow(const CLI::App& app) {
 
 std::string bash_completion(const CLI::App& app) {
   std::string out = R"sh(_verger() {
-  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" word words
+  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" word words kind
+  local -i given=0
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       -*) ;;
-      *) case " $(_verger_words "$path" commands) " in *" $word "*) path="${path:+$path }$word" ;; esac ;;
+      *) case " $(_verger_words "$path" commands) " in
+           *" $word "*) path="${path:+$path }$word" ;;
+           *) given+=1 ;;
+         esac ;;
     esac
   done
   words=$(_verger_words "$path" "$before")
   case $cur in
     -*) words=$(_verger_words "$path" options) ;;
-    *) [ -n "$words" ] || words=$(_verger_words "$path" commands) ;;
+    *) [ -n "$words" ] || words=$(_verger_words "$path" commands)
+       kind=$(_verger_words "$path" "argument$given")
+       [ -z "$kind" ] || words="$words $(verger complete "$kind" 2>/dev/null)" ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
@@ -195,6 +164,12 @@ _verger_words() {
   for (const auto& each : all_that_follow(app)) {
     out += fmt::format("    \"{}:commands\") echo \"{}\" ;;\n", each.path, each.commands);
     out += fmt::format("    \"{}:options\") echo \"{}\" ;;\n", each.path, each.options);
+    for (std::size_t i = 0; i < each.arguments.size(); ++i) {
+      if (!each.arguments[i].empty()) {
+        out +=
+            fmt::format("    \"{}:argument{}\") echo \"{}\" ;;\n", each.path, i, each.arguments[i]);
+      }
+    }
     for (const auto& [option, choices] : each.choices) {
       out += fmt::format("    \"{}:{}\") echo \"{}\" ;;\n", each.path, option, choices);
     }
@@ -216,6 +191,12 @@ std::string fish_completion(const CLI::App& app) {
     }
     out += fmt::format("complete -c verger -n '{}' {}-a '{} {}'\n", condition,
                        each.files ? "-F " : "", each.commands, each.options);
+    for (const auto& kind : each.arguments) {
+      if (!kind.empty()) {
+        out += fmt::format("complete -c verger -n '{}' -a '(verger complete {} 2>/dev/null)'\n",
+                           condition, kind);
+      }
+    }
     for (const auto& [option, choices] : each.choices) {
       const bool is_long = option.starts_with("--");
       out += fmt::format("complete -c verger -n '{}' -{} {} -xa '{}'\n", condition,
@@ -227,38 +208,13 @@ std::string fish_completion(const CLI::App& app) {
 
 }  // namespace
 
-void add_admin_commands(CLI::App& app, Command& chosen) {
-  auto* token = app.add_subcommand("token", "Who may ask the controller for what");
-  token->require_subcommand(1);
-  auto name = std::make_shared<std::string>();
-  auto role = std::make_shared<std::string>("viewer");
-  auto* create = token->add_subcommand("create", "A new token; its secret is shown once");
-  create->footer("Example: verger token create ann --role admin > ~/.verger-token");
-  create->add_option("NAME", *name, "Who uses it; shown in the audit trail")->required();
-  create->add_option("--role", *role)->check(CLI::IsMember({"viewer", "operator", "admin"}));
-  create->callback([name, role, &chosen] {
-    chosen = [name, role](const CliContext& context) {
-      return create_token(context, *name, *role);
-    };
+void add_completion_command(CLI::App& app, Command& chosen) {
+  auto kind = std::make_shared<std::string>();
+  auto* names = app.add_subcommand("complete", "Names for a shell's completion")->group("");
+  names->add_option("KIND", *kind)->required();
+  names->callback([kind, &chosen] {
+    chosen = [kind](const CliContext& context) { return print_names(context, *kind); };
   });
-  token->add_subcommand("list", "The tokens, without their secrets")->callback([&chosen] {
-    chosen = list_tokens;
-  });
-  auto id = std::make_shared<std::string>();
-  auto* revoke = token->add_subcommand("revoke", "Revoke a token: it is refused from then on");
-  revoke->add_option("TOKEN", *id, "Its id, from `verger token list`")->required();
-  revoke->callback([id, &chosen] {
-    chosen = [id](const CliContext& context) { return revoke_token(context, *id); };
-  });
-
-  auto* audit = app.add_subcommand("audit", "Who asked for what, from where, and why");
-  audit->require_subcommand(1);
-  audit->add_subcommand("verify", "Walk the hash chain of the journal")->callback([&chosen] {
-    chosen = verify_audit;
-  });
-  audit->add_subcommand("export", "Every entry with its hash, one JSON object a line")
-      ->callback([&chosen] { chosen = export_audit; });
-
   auto shell = std::make_shared<std::string>();
   auto* completion = app.add_subcommand("completion", "A shell's completion of these commands");
   completion->footer("Example: verger completion bash > /etc/bash_completion.d/verger");
