@@ -40,6 +40,14 @@ Result<void> Access::load() {
       VERGER_CHECK(fold(event));
     }
   }
+  if (bootstrap_ == nullptr) {
+    return {};
+  }
+  if (tokens_.empty()) {
+    VERGER_TRY(bootstrap_secret_, bootstrap_->take());
+  } else {
+    bootstrap_->drop();  // of a time before: a crash, or the other one of a pair
+  }
   return {};
 }
 
@@ -54,27 +62,47 @@ Result<void> Access::fold(const JournalEvent& event) {
   if (event.type != events::kTokenCreated || !role) {
     return Error{Errc::kCorruption, fmt::format("{}: unknown event {}", event.stream, event.type)};
   }
+  const auto expires = data.value("expires_at", std::string());
+  const auto expires_at = parse_ticks(expires);
+  if (!expires.empty() && !expires_at) {
+    return Error{Errc::kCorruption, fmt::format("{}: expires_at", event.stream)};
+  }
   tokens_[id] = Token{.id = id,
                       .name = data.value("name", std::string()),
                       .role = *role,
                       .created_by = data.value("by", std::string()),
                       .created_at = event.at,
+                      .expires_at = expires_at ? std::optional(*expires_at) : std::nullopt,
                       .revoked = false,
                       .kept = {.salt = data.value("salt", std::string()),
                                .hash = data.value("hash", std::string())}};
   return {};
 }
 
-Result<Principal> Access::who(const http::Request& request) const {
-  if (tokens_.empty()) {
-    if (http::is_loopback(request.peer.address)) {
-      return Principal{"local", ApiRole::kAdmin};
-    }
-    return Error{Errc::kUnauthorized,
-                 "nobody has a token yet, and until then only vergerd's own machine may ask, over "
-                 "a loopback address: make an admin's there with `verger token create`"};
+std::optional<Access::BootstrapHint> Access::bootstrap_hint(const http::Request& request) const {
+  if (bootstrap_secret_.empty() || !http::is_loopback(request.peer.address)) {
+    return std::nullopt;
   }
+  const auto nonce = request.headers.get(kBootstrapNonceHeader);
+  const bool proves = nonce && !nonce->empty() && nonce->size() <= kBootstrapNonceLimit;
+  return BootstrapHint{.file = bootstrap_->place(),
+                       .proof = proves ? hmac_sha256(bootstrap_secret_, *nonce) : std::string()};
+}
+
+Result<Principal> Access::who(const http::Request& request) const {
   const auto header = request.headers.get("Authorization");
+  if (tokens_.empty()) {
+    if (!bootstrap_secret_.empty() && header && header->starts_with(kBearer) &&
+        equal_in_constant_time(header->substr(kBearer.size()), bootstrap_secret_)) {
+      return Principal{"bootstrap", ApiRole::kAdmin};
+    }
+    const auto hint = bootstrap_hint(request);
+    return Error{Errc::kUnauthorized,
+                 fmt::format("no token has been created yet, and until then the bootstrap token "
+                             "alone is accepted: as vergerd's user or root on its machine, `verger "
+                             "token create NAME --role admin` finds it by itself, in {}",
+                             hint ? hint->file : "bootstrap-token of vergerd's data directory")};
+  }
   if (!header || !header->starts_with(kBearer)) {
     return Error{
         Errc::kUnauthorized,
@@ -88,13 +116,24 @@ Result<Principal> Access::who(const http::Request& request) const {
     const auto token = tokens_.find(text.substr(0, end));
     if (end != std::string_view::npos && token != tokens_.end() && !token->second.revoked &&
         token->second.kept.matches(text.substr(end + 1))) {
+      if (has_expired(token->second)) {
+        return Error{Errc::kUnauthorized,
+                     fmt::format("the token of {} expired at {}; an admin makes another with "
+                                 "`verger token create`",
+                                 token->second.name, format_ticks(*token->second.expires_at))};
+      }
       return Principal{token->second.name, token->second.role};
     }
   }
   return Error{Errc::kUnauthorized, "the token is not known, or was revoked"};
 }
 
-Result<Access::Created> Access::create(std::string name, std::string_view role, std::string by) {
+bool Access::has_expired(const Token& token) const {
+  return token.expires_at && *token.expires_at <= clock_.now();
+}
+
+Result<Access::Created> Access::create(std::string name, std::string_view role, std::string by,
+                                       std::optional<Ticks> expires_at) {
   const auto parsed = parse_role(role);
   if (!parsed) {
     return Error{Errc::kInvalidArgument,
@@ -107,17 +146,37 @@ Result<Access::Created> Access::create(std::string name, std::string_view role, 
     return Error{Errc::kInvalidArgument,
                  "a token's name takes 1 to 100 printable characters without spaces"};
   }
-  if (tokens_.empty() && *parsed != ApiRole::kAdmin) {
+  if (tokens_.empty() && (*parsed != ApiRole::kAdmin || expires_at)) {
     return Error{Errc::kInvalidArgument,
-                 "the first token must be an admin's: from then on nobody gets in without one"};
+                 "the first token must be an admin's that does not expire: from then on nobody "
+                 "gets in without one"};
+  }
+  if (expires_at && *expires_at <= clock_.now()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("expires_at {} is over", format_ticks(*expires_at))};
+  }
+  for (const auto& [id, token] : tokens_) {
+    if (token.name == name && !token.revoked && !has_expired(token)) {
+      return Error{Errc::kExists,
+                   fmt::format("there is a token {} already ({}); the audit would not tell them "
+                               "apart: take another name, or revoke it first",
+                               name, id)};
+    }
   }
   const auto made = make_secret(random_);
-  const json data{{"name", name},
-                  {"role", to_string(*parsed)},
-                  {"salt", made.kept.salt},
-                  {"hash", made.kept.hash},
-                  {"by", std::move(by)}};
+  json data{{"name", name},
+            {"role", to_string(*parsed)},
+            {"salt", made.kept.salt},
+            {"hash", made.kept.hash},
+            {"by", std::move(by)}};
+  if (expires_at) {
+    data["expires_at"] = format_ticks(*expires_at);
+  }
   VERGER_CHECK(append(made.id, Revision(0), events::kTokenCreated, data.dump()));
+  if (!bootstrap_secret_.empty()) {
+    bootstrap_secret_.clear();
+    bootstrap_->drop();
+  }
   return Created{tokens_.at(made.id), fmt::format("{}{}_{}", kMark, made.id, made.secret)};
 }
 
@@ -133,12 +192,15 @@ Result<void> Access::revoke(std::string_view id, std::string by) {
   if (found == tokens_.end() || found->second.revoked) {
     return Error{Errc::kNotFound, fmt::format("there is no token {}; see `verger token list`", id)};
   }
-  const auto admins = std::ranges::count_if(tokens_, [](const auto& each) {
-    return !each.second.revoked && each.second.role == ApiRole::kAdmin;
-  });
-  if (found->second.role == ApiRole::kAdmin && admins == 1) {
+  const auto keeps = [](const Token& token) {
+    return !token.revoked && token.role == ApiRole::kAdmin && !token.expires_at;
+  };
+  const auto admins =
+      std::ranges::count_if(tokens_, [&](const auto& each) { return keeps(each.second); });
+  if (keeps(found->second) && admins == 1) {
     return Error{Errc::kRefused,
-                 "it is the last admin's token: nobody could make another; create one first"};
+                 "it is the last admin's token that does not expire: nobody could make another; "
+                 "create one first"};
   }
   return append(found->first, Revision(1), events::kTokenRevoked,
                 json{{"by", std::move(by)}}.dump());

@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/api/bootstrap_token.h"
 #include "controller/api/routes.h"
 #include "controller/journal/journal.h"
+#include "engine/base/clock.h"
 #include "engine/base/random.h"
 #include "engine/base/secret.h"
 #include "nodeagent/http/message.h"
@@ -17,7 +19,7 @@ namespace verger::controller {
 /// Types of the events in the streams "token/<id>" and "audit".
 namespace events {
 inline constexpr std::string_view kTokenCreated =
-    "token-created";  ///< {name, role, salt, hash, by}
+    "token-created";  ///< {name, role, salt, hash, by, expires_at if it does}
 inline constexpr std::string_view kTokenRevoked = "token-revoked";  ///< {by}
 /// {by, role, from, method, target, route, reason, plan}: written before anything is done.
 inline constexpr std::string_view kAuditAsked = "audit-asked";
@@ -40,32 +42,53 @@ struct Token {
   ApiRole role = ApiRole::kNobody;
   std::string created_by;
   Ticks created_at;
+  std::optional<Ticks> expires_at{};  ///< from then on it is refused; nullopt: never
   bool revoked = false;
   SaltedHash kept;  ///< the secret itself is nowhere
 };
 
 /// Tokens, roles and the audit trail. One thread; the journal outlives it.
 ///
-/// There is no default secret. Until the first token is created, whoever asks from a loopback
-/// address is "local" and may do all, and nobody else anything; from then on nobody without a token
-/// may do anything but ask for health. The last admin's token cannot be revoked.
+/// There is no default secret. Until the first token is created, whoever has the bootstrap token is
+/// "bootstrap" and may do all, and nobody else anything, from wherever he asks; from then on nobody
+/// without a token may do anything but ask for health. The last admin's token cannot be revoked.
 class Access {
  public:
-  Access(Journal& journal, Random& random, ControllerEpoch epoch, Log& log)
-      : journal_(journal), random_(random), epoch_(epoch), log_(log) {}
-  /// Replays the journal. Call once.
+  /// `bootstrap`: null: without a token in the journal nobody gets in.
+  Access(Journal& journal, Random& random, ControllerEpoch epoch, Clock& clock, Log& log,
+         BootstrapToken* bootstrap = nullptr)
+      : journal_(journal),
+        random_(random),
+        epoch_(epoch),
+        clock_(clock),
+        log_(log),
+        bootstrap_(bootstrap) {}
+  /// Replays the journal, and takes the bootstrap token where that has no token. Call once. Errors:
+  /// the journal's, the bootstrap token's.
   Result<void> load();
 
   /// Errors: kUnauthorized (no token, an unknown or revoked one).
   [[nodiscard]] Result<Principal> who(const http::Request& request) const;
 
+  /// Where a client of this machine finds the bootstrap token, and that this controller knows it.
+  struct BootstrapHint {
+    std::string file;
+    std::string proof;  ///< see kBootstrapNonceHeader; empty where no nonce came
+  };
+  /// nullopt: there is none, or who asks is not on this machine.
+  [[nodiscard]] std::optional<BootstrapHint> bootstrap_hint(const http::Request& request) const;
+
   struct Created {
     Token token;
     std::string secret;  ///< "verger_<id>_<secret>"; shown once
   };
-  /// Errors: kInvalidArgument (name, role; the first one must be an admin's), the journal's.
-  Result<Created> create(std::string name, std::string_view role, std::string by);
-  /// Errors: kNotFound, kRefused (the last admin's), the journal's.
+  /// Names are unique among the tokens that are good. Errors: kInvalidArgument (name, role, a time
+  /// that is over; the first one must be an admin's that does not expire), kExists (the name), the
+  /// journal's.
+  Result<Created> create(std::string name, std::string_view role, std::string by,
+                         std::optional<Ticks> expires_at = std::nullopt);
+  [[nodiscard]] bool has_expired(const Token& token) const;
+  /// Errors: kNotFound, kRefused (the last admin's that does not expire), the journal's.
   Result<void> revoke(std::string_view id, std::string by);
   [[nodiscard]] std::vector<Token> tokens() const;
 
@@ -84,7 +107,10 @@ class Access {
   Journal& journal_;
   Random& random_;
   ControllerEpoch epoch_;
+  Clock& clock_;
   Log& log_;
+  BootstrapToken* bootstrap_;
+  std::string bootstrap_secret_;  ///< empty: there is a token, or no bootstrap token
   std::map<std::string, Token, std::less<>> tokens_;
 };
 

@@ -21,13 +21,30 @@ using nlohmann::json;
 constexpr std::size_t kVerifiedAtOnce = 200;
 constexpr std::string_view kAnswerKept = "answer-kept";  ///< {request, status, type, body}
 
-json view_of(const Token& token) {
+json view_of(const Token& token, bool expired) {
   return {{"id", token.id},
           {"name", token.name},
           {"role", to_string(token.role)},
           {"created_by", token.created_by},
           {"created_at", format_ticks(token.created_at)},
+          {"expires_at", token.expires_at ? json(format_ticks(*token.expires_at)) : json()},
+          {"expired", expired},
           {"revoked", token.revoked}};
+}
+
+/// What is nobody's to see, and, unless everything is wanted, what is large.
+void leave_out(json& data, std::string_view stream, bool all) {
+  if (stream.starts_with("token/") || stream.starts_with("agent/") || !all) {
+    data.erase("salt");
+    data.erase("hash");
+  }
+  if (stream.starts_with("idempotency/")) {
+    data.erase("body");
+  }
+  if (!all) {
+    data.erase("plan");
+    data.erase("yaml");
+  }
 }
 
 /// Two requests with one key must be the same.
@@ -47,8 +64,9 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
     for (const auto& token : list) {
       keys.push_back(token.id);
     }
-    return paged_answer("tokens", keys, target,
-                        [&list](std::size_t i) { return view_of(list[i]); });
+    return paged_answer("tokens", keys, target, [&](std::size_t i) {
+      return view_of(list[i], parts_.access.has_expired(list[i]));
+    });
   }
   if (request.method == "DELETE") {
     if (auto revoked = parts_.access.revoke(target.segments[3], by); !revoked) {
@@ -67,15 +85,26 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
   Members members(*body);
   const auto name = members.text("name");
   const auto role = members.text("role", "viewer");
+  const auto expires = members.text("expires_at");
   members.refuse_others();
   if (members.wrong()) {
     return problem_of(*members.wrong());
   }
-  const auto created = parts_.access.create(name, role, by);
-  if (!created) {
-    return problem_of(created.error());
+  std::optional<Ticks> expires_at;
+  if (!expires.empty()) {
+    const auto parsed = parse_ticks(expires);
+    if (!parsed) {
+      return problem_of(parsed.error().within("expires_at"));
+    }
+    expires_at = *parsed;
   }
-  auto out = view_of(created->token);
+  const auto created = parts_.access.create(name, role, by, expires_at);
+  if (!created) {
+    return created.error().code == Errc::kExists
+               ? problem(409, "token_exists", created.error().message)
+               : problem_of(created.error());
+  }
+  auto out = view_of(created->token, false);
   out["token"] = created->secret;
   auto answer = json_answer(201, out);
   answer.headers.set("Cache-Control", "no-store");
@@ -127,6 +156,11 @@ net::awaitable<http::Response> Api::audit(http::Target target) {
   if (!after || *after < 0) {
     co_return problem(400, "bad_request", "after must be a sequence number of the journal");
   }
+  const auto wanted = target.parameter("all").value_or("false");
+  if (wanted != "true" && wanted != "false") {
+    co_return problem(400, "bad_request", "all must be true or false");
+  }
+  const bool all = wanted == "true";
   auto entries = json::array();
   Sequence looked_at(*after);
   while (entries.size() < 500) {
@@ -139,20 +173,16 @@ net::awaitable<http::Response> Api::audit(http::Target target) {
     }
     looked_at = events->back().sequence;
     for (const auto& event : *events) {
-      if (event.stream != "audit" && !event.data.contains("\"by\"")) {
+      if (!all && event.stream != "audit" && !event.data.contains("\"by\"")) {
         continue;  // most are: a run's
       }
       auto data = json::parse(event.data, nullptr, false);
       const bool by_somebody = data.is_object() && data.contains("by");
-      if (event.stream != "audit" && !by_somebody) {
+      if (!all && event.stream != "audit" && !by_somebody) {
         continue;
       }
-      if (data.is_object()) {
-        for (const auto* large : {"plan", "yaml", "salt", "hash"}) {
-          if (event.stream != "audit") {
-            data.erase(large);
-          }
-        }
+      if (data.is_object() && event.stream != "audit") {
+        leave_out(data, event.stream, all);
       }
       entries.push_back({{"sequence", event.sequence.value()},
                          {"time", format_ticks(event.at)},

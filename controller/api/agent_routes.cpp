@@ -96,9 +96,12 @@ http::Response Api::create_agent_token(const std::string& text, const std::strin
 }
 
 http::Response Api::enrol_agent(const http::Request& request) {
-  const auto body = json::parse(request.body, nullptr, false);
-  if (!body.is_object() || !body.value("token", json()).is_string() ||
-      !body.value("request", json()).is_string()) {
+  const auto parsed = parse_body(request.body);
+  if (!parsed) {
+    return problem_of(parsed.error());
+  }
+  const auto& body = *parsed;
+  if (!body.value("token", json()).is_string() || !body.value("request", json()).is_string()) {
     return problem(400, "bad_request",
                    "the body must be {\"token\": ..., \"request\": a PEM certificate request}");
   }

@@ -30,6 +30,14 @@ std::expected<Principal, http::Response> Api::principal_of(const http::Request& 
   auto who = parts_.access.who(request);
   if (!who) {
     auto refused = problem_of(who.error());
+    if (const auto hint = parts_.access.bootstrap_hint(request)) {
+      auto body = nlohmann::json::parse(refused.body);
+      body["bootstrap_token_file"] = hint->file;
+      if (!hint->proof.empty()) {
+        body["bootstrap_token_proof"] = hint->proof;
+      }
+      refused.body = body.dump() + '\n';
+    }
     refused.headers.set("WWW-Authenticate", "Bearer");
     return std::unexpected(std::move(refused));
   }
@@ -75,7 +83,7 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
   if (request.method == "GET" || route->id == "validatePolicy" || route->id == "diffPolicy") {
     const http::Request asked{
         .method = request.method, .target = request.target, .headers = request.headers};
-    auto response = co_await dispatch(std::move(request), *target, principal->name);
+    auto response = co_await dispatch(std::move(request), *target, *principal);
     answer_conditionally(asked, response);
     co_return response;
   }
@@ -101,7 +109,7 @@ net::awaitable<http::Response> Api::answer_on_record(http::Request request, http
     co_return problem_of(asked.error());  // what cannot be put on record is not done
   }
   if (key_stream.empty()) {
-    auto response = co_await dispatch(std::move(request), std::move(target), principal.name);
+    auto response = co_await dispatch(std::move(request), std::move(target), principal);
     parts_.access.answered(*asked, response.status);
     co_return response;
   }
@@ -116,7 +124,7 @@ net::awaitable<http::Response> Api::answer_on_record(http::Request request, http
       }
       ~Entry() { keys.erase(key); }  // also where the handler throws: the key is to be used again
     } under_way(under_way_, key_stream);
-    response = co_await dispatch(std::move(request), std::move(target), principal.name);
+    response = co_await dispatch(std::move(request), std::move(target), principal);
   }
   parts_.access.answered(*asked, response.status);
   keep_answer(original, route, key_stream, response);
@@ -137,8 +145,9 @@ http::Response Api::refusal_of(const Error& error, const std::string& cluster) c
 }
 
 net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target target,
-                                             std::string by) {
+                                             Principal principal) {
   const auto& path = target.segments;
+  auto by = std::move(principal.name);
   if (path[2] == "clusters") {
     co_return co_await clusters(std::move(request), target, std::move(by));
   }
@@ -164,7 +173,7 @@ net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target
     co_return co_await journal(std::move(request), std::move(target), std::move(by));
   }
   if (path[2] == "events" && path.size() == 3) {
-    co_return co_await events(std::move(request), target);
+    co_return co_await events(std::move(request), target, principal.role);
   }
   if (path[2] == "openapi.json") {
     co_return json_answer(200, openapi_document(VERGER_VERSION));
@@ -177,11 +186,13 @@ net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target
   co_return no_route(request);
 }
 
-net::awaitable<http::Response> Api::events(http::Request request, http::Target target) {
+net::awaitable<http::Response> Api::events(http::Request request, http::Target target,
+                                           ApiRole role) {
   if (request.method != "GET") {
     co_return wrong_method(request, "GET");
   }
   EventQuery query;
+  query.role = role;
   std::string after(target.parameter("after").value_or("0"));
   if (const auto last = request.headers.get("Last-Event-ID")) {
     after = *last;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,6 +39,8 @@ struct ApiParts {
   Log& log;
   /// Null: agents cannot enrol here.
   AgentBook* agents = nullptr;
+  /// Whether a notification may run this program; empty: any.
+  std::function<Result<void>(const std::string& program)> admit_command = {};
   /// See ExecutorOptions::shared_journal.
   bool shared_journal = false;
   const CommitTimes* commits = nullptr;               ///< nullptr: not measured
@@ -63,7 +66,7 @@ class Api {
   net::awaitable<http::Response> answer_on_record(http::Request request, http::Target target,
                                                   Principal principal, std::string_view route);
   net::awaitable<http::Response> dispatch(http::Request request, http::Target target,
-                                          std::string by);
+                                          Principal principal);
   net::awaitable<http::Response> clusters(http::Request request, http::Target target,
                                           std::string by);
   net::awaitable<http::Response> add_cluster(std::string body);
@@ -87,6 +90,9 @@ class Api {
   http::Response policies(const http::Request& request, const http::Target& target,
                           const std::string& by);
   http::Response policy_text(const std::string& body, std::string_view what);
+  /// The notes of a policy that may be applied; else the refusal.
+  [[nodiscard]] std::expected<nlohmann::json, http::Response> admitted(
+      const SchedulePolicy& policy) const;
   http::Response policy_diff(const SchedulePolicy& policy);
   /// What binds a policy's runs on the clusters that it selects now.
   [[nodiscard]] std::vector<Binding> bindings_of(const SchedulePolicy& policy) const;
@@ -116,7 +122,7 @@ class Api {
   net::awaitable<http::Response> journal(http::Request request, http::Target target,
                                          std::string by);
 
-  net::awaitable<http::Response> events(http::Request request, http::Target target);
+  net::awaitable<http::Response> events(http::Request request, http::Target target, ApiRole role);
   /// The problem of what the executor refused for `cluster`: another controller has taken over, the
   /// cluster is paused, or a run is active.
   [[nodiscard]] http::Response refusal_of(const Error& error, const std::string& cluster) const;

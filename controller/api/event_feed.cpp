@@ -6,6 +6,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/experimental/channel.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
@@ -27,7 +28,18 @@ constexpr milliseconds kFallback{2'000};
 struct Page {
   std::vector<JournalEvent> events;
   Sequence looked_at;
+  bool more = false;  ///< there may be something behind it: it was cut, not the journal's end
 };
+
+struct Visible {
+  std::string_view prefix;
+  std::optional<ApiRole> from;  ///< the least role; nullopt: nobody's
+};
+constexpr Visible kVisible[] = {{"run/", ApiRole::kViewer},      {"plan/", ApiRole::kViewer},
+                                {"cluster/", ApiRole::kViewer},  {"policy/", ApiRole::kViewer},
+                                {"schedule/", ApiRole::kViewer}, {"agent/", ApiRole::kViewer},
+                                {"token/", ApiRole::kAdmin},     {"audit", ApiRole::kAdmin},
+                                {"idempotency/", std::nullopt},  {"snapshots", std::nullopt}};
 
 /// Events of one stream are read as such, the others are many; and none of them twice.
 Result<Page> read_stream(Journal& journal, EventQuery& query) {
@@ -53,7 +65,10 @@ Result<Page> read_page(Journal& journal, EventQuery& query) {
   }
   VERGER_TRY(auto events, journal.read_all(query.after, kPage));
   const auto looked_at = events.empty() ? query.after : events.back().sequence;
-  return Page{.events = std::move(events), .looked_at = looked_at};
+  const bool more = events.size() == kPage;
+  std::erase_if(events,
+                [&](const JournalEvent& event) { return !may_see(query.role, event.stream); });
+  return Page{.events = std::move(events), .looked_at = looked_at, .more = more};
 }
 
 /// Woken by each append. One executor, which is the journal's.
@@ -109,6 +124,10 @@ net::awaitable<Result<std::string>> next_piece(Journal& journal, http::Timers& t
     if (!text.empty()) {
       co_return text;
     }
+    if (page.more) {
+      co_await net::post(co_await net::this_coro::executor, net::use_awaitable);
+      continue;
+    }
     if (left <= milliseconds(0)) {
       co_return std::string(": nothing new\n\n");
     }
@@ -118,8 +137,21 @@ net::awaitable<Result<std::string>> next_piece(Journal& journal, http::Timers& t
 
 }  // namespace
 
+bool may_see(ApiRole role, std::string_view stream) {
+  for (const auto& [prefix, from] : kVisible) {
+    if (prefix.ends_with('/') ? stream.starts_with(prefix) : stream == prefix) {
+      return from && role >= *from;
+    }
+  }
+  return role >= ApiRole::kAdmin;
+}
+
 json to_json(const JournalEvent& event) {
   auto data = json::parse(event.data, nullptr, false);
+  if (data.is_object() && data.contains("salt")) {
+    data.erase("salt");
+    data.erase("hash");
+  }
   return {{"sequence", event.sequence.value()},
           {"time", format_ticks(event.at)},
           {"stream", event.stream},
@@ -135,6 +167,11 @@ net::awaitable<Result<json>> event_page(Journal& journal, http::Timers& timers, 
   while (true) {
     VERGER_CO_TRY(const auto page, read_page(journal, query));
     query.after = page.looked_at;
+    if (page.events.empty() && page.more) {
+      // A long journal is no reason to let others wait.
+      co_await net::post(co_await net::this_coro::executor, net::use_awaitable);
+      continue;
+    }
     if (!page.events.empty() || left <= milliseconds(0)) {
       auto events = json::array();
       for (const auto& event : page.events) {

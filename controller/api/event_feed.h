@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "controller/api/routes.h"
 #include "controller/journal/journal.h"
 #include "nodeagent/http/message.h"
 #include "nodeagent/http/timers.h"
@@ -18,8 +19,16 @@ struct EventQuery {
   std::string stream;    ///< empty: all
   Revision revision{0};  ///< up to which `stream` has been read
   std::chrono::seconds wait{0};
+  ApiRole role = ApiRole::kViewer;  ///< of who asks; see may_see()
 };
 
+/// Whether somebody with `role` may see the events of `stream`. What people and policies do is
+/// everybody's; the audit and tokens are an admin's; what is kept for the controller's own use
+/// (answers to idempotency keys, seals of snapshots) is nobody's. A stream that is not known here
+/// is an admin's.
+bool may_see(ApiRole role, std::string_view stream);
+
+/// Without what tokens are checked by (salt, hash).
 nlohmann::json to_json(const JournalEvent& event);
 
 /// One page of at most 500 events, waiting up to `query.wait` for the first. What waits is woken by

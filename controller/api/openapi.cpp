@@ -171,14 +171,14 @@ constexpr Schema kSchemas[] = {
      "events:integer! progress:integer! answers:integer! plans:integer! schedules:integer! "
      "run_details:integer! runs:integer! audit:integer! records:integer!"},
     {"JournalSize", "events:integer! bytes:integer! bytes_in_use:integer!"},
-    {"NewToken", "name:string! role:viewer|operator|admin", true},
+    {"NewToken", "name:string! role:viewer|operator|admin expires_at:time", true},
     {"TokenSecret",
      "id:string! name:string! role:viewer|operator|admin! created_by:string! created_at:time! "
-     "revoked:boolean! token:string!"},
+     "expires_at:time?! expired:boolean! revoked:boolean! token:string!"},
     {"Tokens", "tokens:Token[]! next_cursor:string?!"},
     {"Token",
      "id:string! name:string! role:viewer|operator|admin! created_by:string! created_at:time! "
-     "revoked:boolean!"},
+     "expires_at:time?! expired:boolean! revoked:boolean!"},
     {"Agents", "agents:Agent[]! tokens:OpenToken[]!"},
     {"Agent",
      "cluster:string! node:string! hosts:string[]! authority:string! serial:string! "

@@ -102,6 +102,22 @@ json Api::view(const StoredPolicy& stored) const {
   return out;
 }
 
+std::expected<json, http::Response> Api::admitted(const SchedulePolicy& policy) const {
+  const auto notes = admit(policy, to_instant(parts_.clock.now()), bindings_of(policy));
+  if (!notes) {
+    return std::unexpected(policy_refused(notes.error()));
+  }
+  for (const auto& each : policy.notifications) {
+    if (each.command.empty() || !parts_.admit_command) {
+      continue;
+    }
+    if (const auto runs = parts_.admit_command(each.command.front()); !runs) {
+      return std::unexpected(policy_refused({{0, "notifications: " + runs.error().message}}));
+    }
+  }
+  return json(*notes);
+}
+
 http::Response Api::policies(const http::Request& request, const http::Target& target,
                              const std::string& by) {
   const auto& path = target.segments;
@@ -165,16 +181,16 @@ http::Response Api::policies(const http::Request& request, const http::Target& t
     return problem(400, "bad_request",
                    fmt::format("the text is of the policy {}, not {}", policy->name, name));
   }
-  const auto admitted = admit(*policy, to_instant(parts_.clock.now()), bindings_of(*policy));
-  if (!admitted) {
-    return policy_refused(admitted.error());
+  const auto notes = admitted(*policy);
+  if (!notes) {
+    return notes.error();
   }
   const auto stored = parts_.book.apply(*std::move(policy), by, *expected);
   if (!stored) {
     return failed(stored.error());
   }
   auto out = view(*stored);
-  out["notes"] = *admitted;
+  out["notes"] = *notes;
   auto answer = json_answer(200, out);
   answer.headers.set("ETag", etag_of(*stored));
   return answer;
@@ -204,12 +220,12 @@ http::Response Api::policy_text(const std::string& body, std::string_view what) 
   if (what == "diff") {
     return policy_diff(*policy);
   }
-  const auto admitted = admit(*policy, to_instant(parts_.clock.now()), bindings_of(*policy));
-  if (!admitted) {
-    return policy_refused(admitted.error());
+  const auto notes = admitted(*policy);
+  if (!notes) {
+    return notes.error();
   }
   auto out = to_json(*policy);
-  out["notes"] = *admitted;
+  out["notes"] = *notes;
   auto clusters = json::array();
   for (const auto& cluster : parts_.registry.list()) {
     if (policy->selects(cluster)) {

@@ -14,6 +14,7 @@
 #include "controller/cluster/running_count.h"
 #include "controller/daemon/event_log.h"
 #include "controller/executor/step_kind.h"
+#include "controller/journal/sealed_snapshots.h"
 #include "controller/journal/timed_journal.h"
 #include "controller/scheduler/scheduler.h"
 #include "engine/base/directories.h"
@@ -87,7 +88,7 @@ struct Controller::Parts {
                    .epoch = epoch,
                    .tick = options.scheduler_tick,
                    .notifier = &notifier}),
-        access(*journal, from.random, epoch, network.log),
+        access(*journal, from.random, epoch, from.clock, network.log, from.bootstrap),
         agents({.journal = *journal,
                 .epoch = epoch,
                 .random = from.random,
@@ -115,6 +116,7 @@ struct Controller::Parts {
              .access = access,
              .log = network.log,
              .agents = &agents,
+             .admit_command = from.admit_command,
              .shared_journal = options.executor.shared_journal,
              .commits = &journal->times(),
              .notifications = &notifier.counts(),
@@ -134,7 +136,8 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
                  ? environment.open_journal()
                  : open_sqlite_journal(environment.files, options.data_directory / "journal.db",
                                        environment.clock));
-  auto journal = std::make_unique<TimedJournal>(std::move(opened), environment.clock);
+  auto journal = std::make_unique<TimedJournal>(
+      std::make_unique<SealedSnapshots>(std::move(opened), environment.log), environment.clock);
   const auto owner = environment.random.uuid().to_string();
   VERGER_TRY(auto epoch, journal->begin_epoch(owner));
   while (epoch.value() <= options.epoch_above) {
@@ -196,6 +199,9 @@ net::awaitable<void> Controller::stop() {
             parts_->compacting.wait_for_all());
 }
 
+bool Controller::knows(const http::Request& head) const {
+  return parts_->access.who(head).has_value();
+}
 http::Handler Controller::handler() { return parts_->api.handler(); }
 Executor& Controller::executor() { return parts_->executor; }
 Registry& Controller::registry() { return parts_->registry; }

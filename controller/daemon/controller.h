@@ -5,6 +5,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "controller/api/bootstrap_token.h"
 #include "controller/api/retention.h"
 #include "controller/cluster/agent_book.h"
 #include "controller/executor/executor.h"
@@ -49,6 +50,8 @@ struct ControllerEnvironment {
   /// See Network::roots_of.
   std::function<std::vector<http::CertificateInfo>(const std::string& trusted_roots)> roots_of{};
   RunCommand run_command = {};  ///< for notifications; empty: none is run
+  /// Whether such a program would be run; empty: any.
+  std::function<Result<void>(const std::string& program)> admit_command = {};
   /// Issues the certificates of agents that enrol; null: none can.
   const certificates::Authority* authority = nullptr;
   /// See Network::served_certificate.
@@ -57,6 +60,8 @@ struct ControllerEnvironment {
   std::function<Result<std::unique_ptr<Journal>>()> open_journal = {};
   /// `log` gets a line for what is journaled: see EventLog.
   bool log_events = false;
+  /// Null: without a token in the journal nobody may ask the API.
+  BootstrapToken* bootstrap = nullptr;
 };
 
 /// The controller: everything on one executor. Destroying the executor's context in the middle is
@@ -75,6 +80,8 @@ class Controller {
   net::awaitable<void> stop();
   /// The API. The handler must not be called after the controller is gone.
   http::Handler handler();
+  /// Whether a request's head shows a token that is good: others have smaller limits.
+  [[nodiscard]] bool knows(const http::Request& head) const;
   Executor& executor();
   Registry& registry();
   Journal& journal();

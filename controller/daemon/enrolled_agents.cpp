@@ -6,6 +6,8 @@
 namespace verger::controller {
 namespace {
 
+constexpr std::string_view kNotEnrolled = "this journal has no enrolment of ";
+
 Error not_the_agent(std::string_view of, std::string_view why, const http::CertificateInfo& shown) {
   return {Errc::kUnavailable,
           fmt::format("not the agent of {}: {} (it shows {}, serial {})", of, why,
@@ -28,7 +30,13 @@ class EnrolledAgents::Router final : public http::Client {
                                               std::chrono::milliseconds deadline) override {
     VERGER_CO_TRY(auto* own, agents_.client_for(to));
     auto& client = own == nullptr ? otherwise_ : *own;
-    co_return co_await client.send(std::move(to), std::move(request), deadline);
+    auto answer = co_await client.send(to, std::move(request), deadline);
+    if (own == nullptr && to.tls && !answer && answer.error().code == Errc::kUnavailable) {
+      if (auto why = co_await agents_.why_not_enrolled(std::move(to), deadline); !why.empty()) {
+        co_return Error{Errc::kUnavailable, std::move(why)};
+      }
+    }
+    co_return answer;
   }
 
  private:
@@ -53,6 +61,26 @@ std::unique_ptr<http::BeastClient> EnrolledAgents::make_client(
   http::BeastClientOptions options{.tls = tls_, .plain_to_loopback_only = true};
   options.accept_peer = std::move(accept);
   return std::make_unique<http::BeastClient>(executor_, std::move(options));
+}
+
+net::awaitable<std::string> EnrolledAgents::why_not_enrolled(http::Endpoint endpoint,
+                                                             std::chrono::milliseconds deadline) {
+  if (not_enrolled_ == nullptr) {
+    not_enrolled_ = make_client([](const http::CertificateInfo& shown) -> Result<void> {
+      const auto agent =
+          shown.uris.empty() ? std::string() : certificates::agent_of_identity(shown.uris.front());
+      return Error{
+          Errc::kUnavailable,
+          fmt::format("{}{} (its agent shows serial {} of vergerd's own authority): make a "
+                      "token and enrol it again: verger agent token {}",
+                      kNotEnrolled, agent.empty() ? shown.subject : agent, shown.serial, agent)};
+    });
+  }
+  // Nothing is sent: whatever the certificate, it is not accepted.
+  const auto met =
+      co_await not_enrolled_->send(std::move(endpoint), {.target = "/agent/v1/facts"}, deadline);
+  const auto at = met ? std::string::npos : met.error().message.find(kNotEnrolled);
+  co_return at == std::string::npos ? std::string() : met.error().message.substr(at);
 }
 
 http::Client& EnrolledAgents::client_of(const EnrolledAgent& agent) {

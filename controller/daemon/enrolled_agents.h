@@ -47,6 +47,10 @@ class EnrolledAgents {
   explicit EnrolledAgents(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
   /// nullptr: not an enrolled agent's. Error: kUnavailable: it is, but the URL is plain HTTP.
   Result<http::Client*> client_for(const http::Endpoint& endpoint);
+  /// Of an agent that nobody has enrolled here, and that shows a certificate of this very
+  /// authority: what has happened and what to do. Empty: it is not one of those.
+  net::awaitable<std::string> why_not_enrolled(http::Endpoint endpoint,
+                                               std::chrono::milliseconds deadline);
   const EnrolledAgent* registered_at(const http::Endpoint& endpoint);
   std::unique_ptr<http::BeastClient> make_client(
       std::function<Result<void>(const http::CertificateInfo&)> accept) const;
@@ -58,6 +62,7 @@ class EnrolledAgents {
   std::map<std::string, Place> places_;  ///< by the agent's URL, as last looked up
   std::map<std::string, One> clients_;   ///< by identity
   std::unique_ptr<http::BeastClient> newcomers_;
+  std::unique_ptr<http::BeastClient> not_enrolled_;  ///< accepts nobody, and says whom it met
   std::map<http::Client*, std::unique_ptr<http::Client>> routers_;
 };
 

@@ -47,6 +47,7 @@ class Pair {
   net::awaitable<void> stop();
   /// Answers the API, standing by or not. The handler must not be called after the pair is gone.
   http::Handler handler() { return front_.handler(); }
+  [[nodiscard]] bool knows(const http::Request& head) const { return front_.knows(head); }
 
   explicit Pair(PairParts parts);
 

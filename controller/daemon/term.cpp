@@ -5,8 +5,6 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 
-#include "controller/daemon/spawn.h"
-
 namespace verger::controller {
 
 using std::chrono::milliseconds;
@@ -52,14 +50,21 @@ Result<void> Term::make(OpenJournal open_journal) {
              return both;
            },
            .roots_of = [this](const std::string& roots) { return parts_.clients.roots_of(roots); },
-           .run_command = spawn_command,
+           .run_command = [this](const auto& command,
+                                 const auto& input) { return commands_.run(command, input); },
+           .admit_command = [this](const std::string& program) -> Result<void> {
+             VERGER_TRY(const auto file, commands_.admit(program));
+             static_cast<void>(file);
+             return {};
+           },
            .authority = &parts_.authority.authority,
            .served_certificate =
                [executor, deadline](http::Endpoint of) {
                  return http::served_certificate(executor, std::move(of), deadline);
                },
            .open_journal = std::move(open_journal),
-           .log_events = true}));
+           .log_events = true,
+           .bootstrap = &bootstrap_}));
   enrolled_->attach(controller_->registry(), controller_->agents());
   parts_.authority.warn_of_strangers(controller_->agents(), parts_.log);
   return {};
@@ -104,6 +109,10 @@ AgentRenewal Term::renewal() {
           // Short-lived certificates of tests are looked at more often.
           .look_every = std::min<milliseconds>(std::chrono::hours(1),
                                                milliseconds(parts_.authority.lifetime) / 20)};
+}
+
+bool Front::knows(const http::Request& head) const {
+  return term_ != nullptr && term_->controller().knows(head);
 }
 
 http::Handler Front::handler() {

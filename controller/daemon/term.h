@@ -9,6 +9,8 @@
 #include "controller/cluster/running_count.h"
 #include "controller/daemon/agent_renewal.h"
 #include "controller/daemon/agents_authority.h"
+#include "controller/daemon/bootstrap_token_file.h"
+#include "controller/daemon/command_runner.h"
 #include "controller/daemon/controller.h"
 #include "controller/daemon/enrolled_agents.h"
 #include "controller/daemon/trusted_clients.h"
@@ -44,7 +46,14 @@ class Term : public std::enable_shared_from_this<Term> {
   [[nodiscard]] bool has_ended() const { return ended_; }
   Controller& controller() { return *controller_; }
 
-  explicit Term(const TermParts& parts) : parts_(parts), running_(parts.executor) {}
+  explicit Term(const TermParts& parts)
+      : parts_(parts),
+        running_(parts.executor),
+        bootstrap_(Path(parts.options.data) / "bootstrap-token", system_random(), parts.log),
+        commands_(parts.executor,
+                  {.directory = parts.options.notification_commands,
+                   .limit = std::chrono::seconds(parts.options.notification_command_seconds)},
+                  http::system_timers(), parts.log) {}
 
  private:
   Result<void> make(OpenJournal open_journal);
@@ -52,6 +61,8 @@ class Term : public std::enable_shared_from_this<Term> {
 
   TermParts parts_;
   RunningCount running_;
+  BootstrapTokenFile bootstrap_;
+  CommandRunner commands_;
   std::unique_ptr<EnrolledAgents> enrolled_;
   std::unique_ptr<Controller> controller_;
   net::cancellation_signal stop_renewal_;
@@ -66,6 +77,8 @@ class Front {
       : otherwise_(std::move(otherwise)) {}
   void set(std::shared_ptr<Term> term) { term_ = std::move(term); }
   http::Handler handler();
+  /// See Controller::knows; false while there is no term.
+  [[nodiscard]] bool knows(const http::Request& head) const;
 
  private:
   net::awaitable<http::Response> answer(http::Request request);

@@ -50,9 +50,9 @@ Result<TrustedClients::Side> TrustedClients::make_side(const http::TlsFiles& fil
 
 Result<std::unique_ptr<TrustedClients>> TrustedClients::make(boost::asio::any_io_executor executor,
                                                              ClientTls tls, Path directory,
-                                                             Log& log) {
-  std::unique_ptr<TrustedClients> out(
-      new TrustedClients(std::move(executor), std::move(tls), std::move(directory), log));
+                                                             std::string agents_token, Log& log) {
+  std::unique_ptr<TrustedClients> out(new TrustedClients(
+      std::move(executor), std::move(tls), std::move(directory), std::move(agents_token), log));
   VERGER_CHECK(out->trusting({}));
   return out;
 }
@@ -70,11 +70,13 @@ Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
   const bool look = known == by_roots_.end() || now - known->second.looked_at >= kLookAgain;
   const auto seen = look ? state_of(where) : known->second.seen;
   if (known == by_roots_.end()) {
-    Entry entry{.nodes = {}, .agents = {}, .seen = seen};
+    Entry entry{.nodes = {}, .agents = {}, .signing = {}, .seen = seen};
     VERGER_TRY(entry.nodes, make_side({.trusted_roots = where.string()}));
     VERGER_TRY(entry.agents, make_side({.certificate = tls_.certificate,
                                         .private_key = tls_.private_key,
                                         .trusted_roots = where.string()}));
+    entry.signing =
+        std::make_unique<http::SigningClient>(*entry.agents.client, agents_token_, system_clock());
     known = by_roots_.emplace(roots, std::move(entry)).first;
   } else if (known->second.seen != seen) {
     known->second.seen = seen;  // also where it fails: it is tried again when it changes again
@@ -83,7 +85,7 @@ Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
   }
   known->second.looked_at = look ? now : known->second.looked_at;
   return ClusterClients{.nodes = known->second.nodes.client.get(),
-                        .agents = known->second.agents.client.get()};
+                        .agents = known->second.signing.get()};
 }
 
 std::vector<http::CertificateInfo> TrustedClients::roots_of(const std::string& roots) const {

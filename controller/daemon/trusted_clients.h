@@ -10,6 +10,7 @@
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
 #include "nodeagent/http/beast_client.h"
+#include "nodeagent/http/request_signature.h"
 #include "nodeagent/http/tls.h"
 
 namespace verger::controller {
@@ -29,8 +30,10 @@ struct ClientTls {
 class TrustedClients {
  public:
   /// `directory`: where relative names of trusted roots begin.
+  /// `agents_token`: what requests to agents without TLS are signed with.
   static Result<std::unique_ptr<TrustedClients>> make(boost::asio::any_io_executor executor,
-                                                      ClientTls tls, Path directory, Log& log);
+                                                      ClientTls tls, Path directory,
+                                                      std::string agents_token, Log& log);
 
   /// Empty: vergerd's own trusted roots. A file of roots that was changed is read again within
   /// a second, as in reload(): whoever corrects it need not know of signals. Errors: those of
@@ -50,13 +53,16 @@ class TrustedClients {
   struct Entry {
     Side nodes;
     Side agents;
+    std::unique_ptr<http::SigningClient> signing;  ///< over `agents`
     std::string seen;  ///< what its roots' files were like when they were read
     Monotonic looked_at{};
   };
-  TrustedClients(boost::asio::any_io_executor executor, ClientTls tls, Path directory, Log& log)
+  TrustedClients(boost::asio::any_io_executor executor, ClientTls tls, Path directory,
+                 std::string agents_token, Log& log)
       : executor_(std::move(executor)),
         tls_(std::move(tls)),
         directory_(std::move(directory)),
+        agents_token_(std::move(agents_token)),
         log_(log) {}
   Result<Side> make_side(const http::TlsFiles& files) const;
   [[nodiscard]] Path place_of(const std::string& roots) const;
@@ -65,6 +71,7 @@ class TrustedClients {
   boost::asio::any_io_executor executor_;
   ClientTls tls_;
   Path directory_;
+  std::string agents_token_;
   Log& log_;
   std::map<std::string, Entry> by_roots_;
 };

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "controller/daemon/agents_authority.h"
+#include "controller/daemon/agents_token.h"
 #include "controller/daemon/pair.h"
 #include "controller/daemon/term.h"
 #include "controller/daemon/trusted_clients.h"
@@ -96,10 +97,12 @@ class Vergerd {
   Result<void> open() {
     warn_of_exposed_keys(options_, log_);
     VERGER_TRY(api_tls_, load_api_certificate(options_, log_));
-    VERGER_TRY(clients_,
-               controller::TrustedClients::make(context_.get_executor(), options_.tls,
-                                                Path(options_.data) / "trusted-roots", log_));
     VERGER_TRY(auto authority, controller::AgentsAuthority::open(options_));
+    VERGER_TRY(auto agents_token,
+               controller::open_or_make_agents_token(options_.agents_token(), system_random()));
+    VERGER_TRY(clients_, controller::TrustedClients::make(context_.get_executor(), options_.tls,
+                                                          Path(options_.data) / "trusted-roots",
+                                                          std::move(agents_token), log_));
     authority_.emplace(std::move(authority));
     return options_.journal_etcd.empty() ? open_alone() : open_as_one_of_a_pair();
   }
@@ -182,10 +185,17 @@ class Vergerd {
   }
 
   Result<void> listen(http::Handler handler) {
-    server_.emplace(
-        context_.get_executor(),
-        http::ServerOptions{.host = options_.host, .port = options_.port, .tls = api_tls_},
-        std::move(handler), log_);
+    server_.emplace(context_.get_executor(),
+                    http::ServerOptions{.host = options_.host,
+                                        .port = options_.port,
+                                        .tls = api_tls_,
+                                        .knows =
+                                            [this](const http::Request& head) {
+                                              return term_ != nullptr
+                                                         ? term_->controller().knows(head)
+                                                         : pair_ != nullptr && pair_->knows(head);
+                                            }},
+                    std::move(handler), log_);
     VERGER_TRY(endpoint_, server_->listen());
     if (!options_.port_file.empty()) {
       const auto text = fmt::format("{}\n", endpoint_.port);

@@ -8,7 +8,8 @@
 namespace verger::controller {
 
 void add_options(settings::Settings& all, VergerdOptions& options) {
-  all.add("data", options.data, "Directory of the journal; made when missing");
+  all.add("data", options.data,
+          "Directory of the journal and of the bootstrap token; made when missing");
   all.add("credentials", options.credentials,
           "Directory of credential files (default: DATA/credentials)");
   all.add("host", options.host,
@@ -41,6 +42,10 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
       "Key and root, in one file of mode 0600, of the authority that issues the certificates of "
       "agents that enrol; made at the first start, never replaced (default: DATA/agents-ca.pem)",
       tls);
+  all.add("agents-token-file", options.agents_token_file,
+          "File of mode 0600 with the token that requests to agents without TLS, on this machine, "
+          "are signed with; made at the first start (default: DATA/agents-token)",
+          tls);
   all.add("agent-certificate-days", options.agent_certificate_days,
           "How long such a certificate is valid; renewed when two thirds are over",
           {.group = "Certificates", .unit = "d"});
@@ -51,6 +56,11 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
       "epoch-above", options.epoch_above,
       "Begin with a greater epoch than this: once, after the journal was lost or restored, where "
       "agents know a newer one and no other vergerd works on their clusters");
+  all.add("notification-commands", options.notification_commands,
+          "Directory of the programs that notifications may run; without it none is run",
+          {.group = "Notifications"});
+  all.add("notification-command-seconds", options.notification_command_seconds,
+          "A program that runs longer is killed", {.group = "Notifications", .unit = "s"});
   const settings::Traits pair{.group = "A pair over etcd"};
   all.add("journal-etcd", options.journal_etcd,
           "Keep the journal in etcd, at these URLs (commas between), and share it with another "
@@ -215,6 +225,9 @@ Result<void> check_options(const VergerdOptions& options) {
     if (value < least || value > most) {
       return wrong(fmt::format("{} takes {} to {}", name, least, most));
     }
+  }
+  if (options.notification_command_seconds < 1 || options.notification_command_seconds > 3600) {
+    return wrong("--notification-command-seconds takes 1 to 3600");
   }
   // Each epoch on the way is written down.
   if (options.epoch_above < 0 || options.epoch_above > 100'000) {

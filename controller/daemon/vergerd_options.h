@@ -30,8 +30,11 @@ struct VergerdOptions {
   std::string services_ca;  ///< roots of webhooks and Prometheus servers; empty: those of `tls`
   std::int64_t epoch_above = 0;  ///< after the loss of a journal
   std::string agents_ca_file;
+  std::string agents_token_file;
   std::int64_t agent_certificate_days = 90;
   std::int64_t agent_certificate_seconds = 0;
+  std::string notification_commands;  ///< directory; empty: no command is run
+  std::int64_t notification_command_seconds = 30;
   std::int64_t poll_interval_ms = 1000;
   std::int64_t request_deadline_ms = 15'000;
   std::int64_t permit_valid_ms = 60'000;
@@ -52,6 +55,9 @@ struct VergerdOptions {
 
   [[nodiscard]] Path agents_ca() const {
     return agents_ca_file.empty() ? Path(data) / "agents-ca.pem" : Path(agents_ca_file);
+  }
+  [[nodiscard]] Path agents_token() const {
+    return agents_token_file.empty() ? Path(data) / "agents-token" : Path(agents_token_file);
   }
   [[nodiscard]] Path credentials_directory() const {
     return credentials.empty() ? Path(data) / "credentials" : Path(credentials);

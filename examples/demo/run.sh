@@ -99,7 +99,7 @@ done
 make_certificate api vergerd serverAuth IP:127.0.0.1,DNS:localhost
 # The built-in user of a new database; on a real cluster, a user in $ops with a password of its own.
 mkdir -p "$dir/controller/credentials"
-(umask 077 && printf 'admin\nchangeit\n' >"$dir/controller/credentials/demo")
+(umask 077 && printf 'admin\nchangeit\n127.0.0.1:*\n' >"$dir/controller/credentials/demo")
 
 # until_true SECONDS WHAT COMMAND...
 until_true() {

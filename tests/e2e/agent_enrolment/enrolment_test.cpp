@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -105,7 +106,8 @@ class Enrolment : public ::testing::Test {
     agent.emplace(Process::Options{
         .command = {program("verger-agent"), "--role", "agent", "--node", url(kNode), "--db",
                     path("db"), "--state", path(state), "--agent-port", port(where),
-                    "--agent-poll-interval-ms", "50", "--end-after-seconds", "300"},
+                    "--controller-token-file", path("c/agents-token"), "--agent-poll-interval-ms",
+                    "50", "--end-after-seconds", "300"},
         .environment = {},
         .output = path(state + ".log")});
   }
@@ -272,6 +274,30 @@ TEST_F(Enrolment, AnotherControllersAgentIsRefusedByBothSides) {
   // Nor does that agent answer who is not its controller.
   EXPECT_THAT(facts_as(path("c/agents-client.pem")), Not(HasSubstr("nodeInstanceId")));
   EXPECT_THAT(facts_as(path("other/agents-client.pem")), HasSubstr("nodeInstanceId"));
+}
+
+TEST_F(Enrolment, AfterALostJournalTheAgentsToEnrolAgainAreNamed) {
+  ASSERT_TRUE(eventually(seconds(30), [&] { return add("orders", "n1").status == 0; })) << logs();
+  // With the agent's own file in place of --state.
+  const auto config = path("agent.yaml");
+  std::ofstream(config) << "Role: agent\nNode: " << url(kNode) << "\nState: " << path("agent")
+                        << '\n';
+  const auto enrolled = run({program("verger-agent"), "enrol", "--controller", url(kController),
+                             "--config", config, "--token-file", token("orders/n1")});
+  ASSERT_EQ(enrolled.status, 0) << enrolled.err;
+  start_agent(agent_, "agent", kAgent);
+  ASSERT_TRUE(heard_of("orders")) << agent_problem("orders") << logs();
+  controller_->signal(SIGTERM);
+  ASSERT_EQ(controller_->wait(seconds(10)), 0) << logs();
+  for (const auto* file : {"c/journal.db", "c/journal.db-wal", "c/journal.db-shm"}) {
+    std::filesystem::remove(path(file));
+  }
+  start_controller();
+  ASSERT_EQ(add("orders", "n1").status, 0) << logs();
+  EXPECT_TRUE(eventually(seconds(20), [&] {
+    return agent_problem("orders").contains("this journal has no enrolment of orders/n1");
+  })) << agent_problem("orders");
+  EXPECT_THAT(agent_problem("orders"), HasSubstr("verger agent token orders/n1"));
 }
 
 TEST_F(Enrolment, CertificatesAreRenewedBeforeTheyExpireAndOutliveRestarts) {

@@ -104,9 +104,30 @@ TEST_F(TlsApi, PlainHttpListensOnLoopbackOnly) {
                                     "--api-certificate-private-key-file", path("no.key")}));
   EXPECT_EQ(missing.status, 1);
   EXPECT_THAT(missing.err, HasSubstr("no.crt: cannot open"));
-  // With TLS every address will do; without a token only this machine may ask.
+  // With TLS every address will do; before the first token the bootstrap token opens it.
   start({"--host", "0.0.0.0"});
+  const auto file = path("c/bootstrap-token");
+  EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms(0600));
+  HttpsCaller caller(authority_.root());
+  const auto unknown = caller.ask(url(), {.target = "/api/v1/clusters"}, false);
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_EQ(unknown->status, 401) << "being on this machine is not enough";
+  const auto known =
+      caller.ask(url(),
+                 {.target = "/api/v1/clusters",
+                  .headers = {{"Authorization",
+                               "Bearer " + file_text(file).substr(0, file_text(file).find('\n'))}}},
+                 false);
+  ASSERT_TRUE(known.has_value());
+  EXPECT_EQ(known->status, 200);
+  // Who may not read the file gets no further than what it says.
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  const auto exposed = verger({"cluster", "list"});
+  EXPECT_EQ(exposed.status, 2);
+  EXPECT_THAT(exposed.err, AllOf(HasSubstr("bootstrap token"), HasSubstr(file)));
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
   EXPECT_EQ(verger({"token", "create", "ann", "--role", "admin"}).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(file));
   const auto nobody = verger({"cluster", "list"});
   EXPECT_EQ(nobody.status, 2);
   EXPECT_THAT(nobody.err, HasSubstr("asks for a token"));

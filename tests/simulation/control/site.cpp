@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "nodeagent/node/job_runner.h"
+#include "tests/support/controller/fixed_bootstrap_token.h"
 
 namespace verger::sim {
 
@@ -220,7 +221,8 @@ Result<void> Site::boot_controller(Machine& machine) {
                                                 .random = machine.program->random,
                                                 .timers = host.timers(),
                                                 .client = host.client(),
-                                                .log = machine.program->log};
+                                                .log = machine.program->log,
+                                                .bootstrap = &test::FixedBootstrapToken::shared()};
   if (!options_.sqlite) {
     environment.open_journal = [this, &machine]() -> Result<std::unique_ptr<controller::Journal>> {
       return open_memory_journal(store_, machine.host.clock(), fates_of(machine.host.name()));
@@ -234,9 +236,9 @@ Result<void> Site::boot_controller(Machine& machine) {
     machine.subscription = controller->journal().subscribe(
         [this, &machine](controller::Sequence /*last*/) { tell_journal(machine); });
   }
-  // The person sits at the controller's machine: nobody has a token.
+  // The person sits at the controller's machine: nobody has created a token.
   host.serve_http(kModelControllerPort, [handler = controller->handler()](http::Request request) {
-    request.peer.address = "127.0.0.1";
+    test::FixedBootstrapToken::sign(request);
     return handler(std::move(request));
   });
   return controller->start();

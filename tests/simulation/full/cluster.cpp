@@ -6,6 +6,7 @@
 #include "engine/base/slow_file_system.h"
 #include "nodeagent/node/node.h"
 #include "nodeagent/operations/agent.h"
+#include "tests/support/controller/fixed_bootstrap_token.h"
 
 namespace verger::sim {
 
@@ -325,22 +326,24 @@ Result<void> Cluster::boot_controller(Machine& machine) {
   options.executor = options_.executor;
   options.policy = options_.policy;
   VERGER_TRY(auto opened,
-             controller::Controller::open(std::move(options), {.executor = host.executor(),
-                                                               .files = host.disk(),
-                                                               .clock = host.clock(),
-                                                               .random = program.random,
-                                                               .timers = host.timers(),
-                                                               .client = host.client(),
-                                                               .log = program.log}));
+             controller::Controller::open(std::move(options),
+                                          {.executor = host.executor(),
+                                           .files = host.disk(),
+                                           .clock = host.clock(),
+                                           .random = program.random,
+                                           .timers = host.timers(),
+                                           .client = host.client(),
+                                           .log = program.log,
+                                           .bootstrap = &test::FixedBootstrapToken::shared()}));
   std::shared_ptr<controller::Controller> controller = std::move(opened);
   program.controller = controller;
   host.keep(controller);
   if (on_controller) {
     on_controller(*controller);
   }
-  // The person sits at the controller's machine: nobody has a token.
+  // The person sits at the controller's machine: nobody has created a token.
   host.serve_http(kControllerPort, [handler = controller->handler()](http::Request request) {
-    request.peer.address = "127.0.0.1";
+    test::FixedBootstrapToken::sign(request);
     return handler(std::move(request));
   });
   return controller->start();

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "engine/base/private_file.h"
 #include "tests/support/fixtures.h"
 
 namespace verger::test {
@@ -53,6 +54,12 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
     links_.emplace(std::move(ports));
   }
   if (!options_.tls) {
+    // Nodes and agents are started before the vergerd that would make it.
+    if (const auto made = write_private_file(
+            agents_token(), "a token of the tests, as long as one has to be\n", IfThere::kReplace);
+        !made) {
+      throw std::runtime_error(made.error().message);
+    }
     return;
   }
   authority_.emplace(directory_.path() / "authority", "Verger test root");
@@ -64,7 +71,8 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
   authority_->issue(directory_.path() / "vergerd", "vergerd", "", "clientAuth");
   authority_->issue(directory_.path() / "api", "vergerd", "IP:127.0.0.1", "serverAuth");
   std::filesystem::create_directories(controller_directory() / "credentials");
-  std::ofstream(controller_directory() / "credentials" / "orders") << "admin\nchangeit\n";
+  std::ofstream(controller_directory() / "credentials" / "orders")
+      << "admin\nchangeit\n127.0.0.1:* localhost:*\n";
 }
 
 RealCluster::~RealCluster() {
@@ -96,6 +104,18 @@ void RealCluster::write_scripts(std::size_t index) const {
 
 std::filesystem::path RealCluster::node_directory(std::size_t index) const {
   return directory_.path() / fmt::format("n{}", index + 1) / "db";
+}
+
+std::filesystem::path RealCluster::agents_token() const {
+  return directory_.path() / "agents-token";
+}
+
+std::vector<std::string> RealCluster::controller_of_agent(std::size_t index) const {
+  if (!options_.tls) {
+    return {"--controller-token-file", agents_token().string()};
+  }
+  return {"--agent-trusted-roots", (certificates_of(index) / "roots").string(),
+          "--agent-controller-name", "vergerd"};
 }
 
 std::filesystem::path RealCluster::certificates_of(std::size_t index) const {
@@ -168,6 +188,10 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
       seeds,
       "--end-after-seconds",
       std::to_string(options_.life.count())};
+  if (options_.role != "node") {
+    const auto controller = controller_of_agent(index);
+    command.insert(command.end(), controller.begin(), controller.end());
+  }
   if (options_.fast) {
     command.insert(command.end(), {"--max-mem-table-size", "200", "--stream-existence-filter-size",
                                    "10000", "--agent-poll-interval-ms", "50", "--fast-timings"});
@@ -207,6 +231,8 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
       std::to_string(ports_[2 * kNodes + index]),
       "--end-after-seconds",
       std::to_string(options_.life.count())};
+  const auto controller = controller_of_agent(index);
+  command.insert(command.end(), controller.begin(), controller.end());
   if (options_.fast) {
     command.insert(command.end(), {"--agent-poll-interval-ms", "50"});
   }
@@ -217,12 +243,12 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
   if (options_.tls) {
     const auto files = certificates_of(index);
     const auto roots = (files / "roots").string();
-    command.insert(command.end(), {"--certificate-file", (files / "node.crt").string(),
-                                   "--trusted-root-certificates-path", roots, "--credentials-file",
-                                   (controller_directory() / "credentials" / "orders").string(),
-                                   "--agent-certificate-file", (files / "node.crt").string(),
-                                   "--agent-certificate-private-key-file",
-                                   (files / "node.key").string(), "--agent-trusted-roots", roots});
+    command.insert(
+        command.end(),
+        {"--certificate-file", (files / "node.crt").string(), "--trusted-root-certificates-path",
+         roots, "--credentials-file", (controller_directory() / "credentials" / "orders").string(),
+         "--agent-certificate-file", (files / "node.crt").string(),
+         "--agent-certificate-private-key-file", (files / "node.key").string()});
   }
   return command;
 }
@@ -240,6 +266,9 @@ std::vector<std::string> RealCluster::controller_command(Which which) const {
     command.insert(command.end(), {"--poll-interval-ms", "50", "--request-deadline-ms", "3000",
                                    "--permit-valid-ms", "3000", "--leader-hold-ms", "300",
                                    "--election-settle-ms", "300"});
+  }
+  if (!options_.tls) {
+    command.insert(command.end(), {"--agents-token-file", agents_token().string()});
   }
   if (!options_.journal_etcd.empty()) {
     command.insert(command.end(),

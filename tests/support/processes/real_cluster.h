@@ -112,6 +112,9 @@ class RealCluster {
  private:
   std::vector<std::string> node_command(std::size_t index) const;
   std::vector<std::string> agent_command(std::size_t index) const;
+  std::filesystem::path agents_token() const;
+  /// The options by which an agent knows its controller.
+  std::vector<std::string> controller_of_agent(std::size_t index) const;
   void start_agent(std::size_t index);
   /// start.sh and stop.sh of a node that is a service.
   std::filesystem::path script(std::size_t index, const std::string& verb) const;

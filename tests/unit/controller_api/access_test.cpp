@@ -25,14 +25,17 @@ class AccessTest : public ::testing::Test {
   ApiHarness a_;
 };
 
-TEST_F(AccessTest, WithoutATokenWhoeverIsLocalMayAllAndThenNobody) {
+TEST_F(AccessTest, BeforeTheFirstTokenTheBootstrapTokenMayAllAndThenNothing) {
   EXPECT_EQ(a_.call("GET", "/runs").status, 200);
   const auto first = a_.call("POST", "/tokens", {{"name", "eve"}, {"role", "viewer"}});
   EXPECT_EQ(first.status, 400) << "a viewer's first token would lock everybody out";
+  EXPECT_FALSE(a_.bootstrap.dropped);
   const auto admin = create("ann", "admin");
-  const auto refused = a_.call("GET", "/runs");
+  EXPECT_TRUE(a_.bootstrap.dropped);
+  const auto refused = a_.call("GET", "/runs");  // still with the bootstrap token
   EXPECT_EQ(refused.status, 401);
   EXPECT_EQ(refused.headers.get("WWW-Authenticate"), "Bearer");
+  EXPECT_FALSE(ApiHarness::json_of(refused).contains("bootstrap_token_file"));
   EXPECT_EQ(a_.call("GET", "/metrics").status, 401);
   EXPECT_EQ(a_.call("GET", "/health").status, 200);
   EXPECT_EQ(a_.call("GET", "/openapi.json").status, 200);
@@ -40,6 +43,26 @@ TEST_F(AccessTest, WithoutATokenWhoeverIsLocalMayAllAndThenNobody) {
   EXPECT_EQ(a_.call("GET", "/runs").status, 200);
   a_.token = admin.substr(0, admin.size() - 1) + (admin.back() == '0' ? "1" : "0");
   EXPECT_EQ(a_.call("GET", "/runs").status, 401);
+}
+
+TEST_F(AccessTest, BeforeTheFirstTokenBeingOnThisMachineIsNotEnough) {
+  a_.token.clear();
+  const http::Headers nonce{{std::string(kBootstrapNonceHeader), "17"}};
+  for (const auto* wrong : {"", "verger_bootstrap_", "verger_bootstrap_guessed"}) {
+    a_.token = wrong;
+    EXPECT_EQ(a_.call("GET", "/runs").status, 401) << wrong;
+    EXPECT_EQ(a_.call("POST", "/tokens", {{"name", "eve"}, {"role", "admin"}}).status, 401);
+  }
+  const auto here = a_.call("GET", "/runs", nullptr, nonce);
+  EXPECT_EQ(ApiHarness::json_of(here)["bootstrap_token_file"], a_.bootstrap.place());
+  EXPECT_EQ(ApiHarness::json_of(here)["bootstrap_token_proof"],
+            hmac_sha256(test::FixedBootstrapToken::kText, "17"));
+  EXPECT_THAT(here.body, Not(HasSubstr(test::FixedBootstrapToken::kText)));
+  a_.from = "10.0.0.7";
+  const auto there = a_.call("GET", "/runs", nullptr, nonce);
+  EXPECT_EQ(there.status, 401);
+  EXPECT_FALSE(ApiHarness::json_of(there).contains("bootstrap_token_file"));
+  EXPECT_THAT(there.body, HasSubstr("verger token create"));
 }
 
 TEST_F(AccessTest, ARoleMayWhatTheRolesBeforeItMay) {
@@ -65,19 +88,6 @@ TEST_F(AccessTest, ARoleMayWhatTheRolesBeforeItMay) {
   EXPECT_EQ(a_.call("GET", "/audit").status, 403);
   a_.token = admin;
   EXPECT_EQ(a_.call("GET", "/audit").status, 200);
-}
-
-TEST_F(AccessTest, BeforeTheFirstTokenOnlyTheControllersOwnMachineMayAsk) {
-  a_.from = "10.0.0.7";
-  const auto refused = a_.call("GET", "/clusters");
-  EXPECT_EQ(refused.status, 401);
-  EXPECT_THAT(refused.body, HasSubstr("verger token create"));
-  EXPECT_EQ(a_.call("POST", "/tokens", {{"name", "eve"}, {"role", "admin"}}).status, 401);
-  EXPECT_EQ(a_.call("GET", "/health").status, 200);
-  a_.from = "127.0.0.1";
-  a_.token = create("ann", "admin");
-  a_.from = "10.0.0.7";
-  EXPECT_EQ(a_.call("GET", "/clusters").status, 200);
 }
 
 TEST_F(AccessTest, ARevokedTokenOpensNothingAndTheLastAdminsStays) {
@@ -113,6 +123,141 @@ TEST_F(AccessTest, TokensOutliveARestartAndTheirSecretsAreNowhere) {
   EXPECT_EQ(a_.call("GET", "/runs").status, 401);
   a_.token = secret;
   EXPECT_EQ(a_.call("GET", "/runs").status, 200);
+}
+
+TEST_F(AccessTest, EventsAreThoseThatTheRoleMaySee) {
+  a_.token = create("ann", "admin");
+  const auto admin = a_.token;
+  const auto viewer = create("vic", "viewer");
+  const auto worker = create("olga", "operator");
+  a_.call("POST", "/clusters/prod/pause", {{"reason", "secret-reason"}},
+          {{"Idempotency-Key", "k"}});
+  const auto streams_of = [&](const std::string& token) {
+    a_.token = token;
+    std::set<std::string> out;
+    const auto answer = a_.call("GET", "/events");
+    EXPECT_THAT(answer.body, Not(HasSubstr("\"salt\"")));
+    EXPECT_THAT(answer.body, Not(HasSubstr("answer-kept")));
+    const auto page = ApiHarness::json_of(answer);
+    EXPECT_EQ(page["next"], a_.h.journal->last_sequence()->value()) << "what is hidden is behind";
+    for (const auto& event : page["events"]) {
+      const std::string stream = event["stream"];
+      out.insert(stream.substr(0, stream.find('/')));
+    }
+    return out;
+  };
+  EXPECT_EQ(streams_of(viewer), (std::set<std::string>{"cluster"}));
+  EXPECT_EQ(streams_of(worker), (std::set<std::string>{"cluster"}));
+  EXPECT_EQ(streams_of(admin), (std::set<std::string>{"audit", "cluster", "token"}));
+}
+
+TEST_F(AccessTest, ALongRunOfHiddenEventsIsNoEnd) {
+  for (int i = 0; i < 1'100; ++i) {
+    ASSERT_TRUE(
+        a_.h.journal->append("audit", kAnyRevision, {NewEvent{"e"}}, a_.h.epoch).has_value());
+  }
+  ASSERT_TRUE(a_.h.journal->append("run/x", kAnyRevision, {NewEvent{"e"}}, a_.h.epoch).has_value());
+  a_.token = create("ann", "admin");
+  a_.token = create("vic", "viewer");
+  const auto page = a_.get("/events?after=100");
+  ASSERT_EQ(page["events"].size(), 1U);
+  EXPECT_EQ(page["events"][0]["stream"], "run/x");
+}
+
+TEST_F(AccessTest, NamesOfTokensThatAreGoodAreUnique) {
+  a_.token = create("ann", "admin");
+  create("bob", "viewer");
+  const auto twice = a_.call("POST", "/tokens", {{"name", "bob"}, {"role", "operator"}});
+  EXPECT_EQ(twice.status, 409);
+  EXPECT_EQ(ApiHarness::code_of(twice), "token_exists");
+  for (const auto& token : a_.get("/tokens")["tokens"]) {
+    if (token["name"] == "bob") {
+      EXPECT_EQ(a_.call("DELETE", "/tokens/" + token["id"].get<std::string>()).status, 204);
+    }
+  }
+  create("bob", "operator");
+}
+
+TEST_F(AccessTest, ATokenIsRefusedOnceItHasExpired) {
+  const auto soon = format_ticks(Ticks(a_.h.time.now().value() + 600 * kTicksPerSecond));
+  const auto first =
+      a_.call("POST", "/tokens", {{"name", "ann"}, {"role", "admin"}, {"expires_at", soon}});
+  EXPECT_EQ(first.status, 400) << "then nobody could make another";
+  a_.token = create("ann", "admin");
+  const auto admin = a_.token;
+  const auto made =
+      a_.call("POST", "/tokens", {{"name", "bob"}, {"role", "admin"}, {"expires_at", soon}});
+  ASSERT_EQ(made.status, 201) << made.body;
+  for (const auto& token : a_.get("/tokens")["tokens"]) {
+    if (token["name"] == "ann") {
+      EXPECT_EQ(ApiHarness::code_of(a_.call("DELETE", "/tokens/" + token["id"].get<std::string>())),
+                "last_admin")
+          << "bob's does not last";
+    }
+  }
+  a_.token = ApiHarness::json_of(made)["token"];
+  EXPECT_EQ(a_.call("GET", "/runs").status, 200);
+  a_.crash();
+  a_.boot();
+  EXPECT_EQ(a_.call("GET", "/runs").status, 200);
+  const auto wait = [](test::VirtualTime& time) -> net::awaitable<bool> {
+    co_await time.sleep_for(std::chrono::minutes(11));
+    co_return true;
+  };
+  a_.h.wait_for(wait(a_.h.time));
+  const auto late = a_.call("GET", "/runs");
+  EXPECT_EQ(late.status, 401);
+  EXPECT_THAT(late.body, HasSubstr("expired at " + soon));
+  a_.token = admin;
+  EXPECT_EQ(a_.call("POST", "/tokens", {{"name", "eve"}, {"role", "viewer"}, {"expires_at", soon}})
+                .status,
+            400);
+  EXPECT_EQ(a_.call("POST", "/tokens", {{"name", "bob"}, {"role", "viewer"}}).status, 201);
+}
+
+TEST_F(AccessTest, TheWholeAuditHasEveryEventAndNoSecret) {
+  a_.token = create("ann", "admin");
+  a_.call("POST", "/clusters/prod/pause", {{"reason", "noon"}}, {{"Idempotency-Key", "k"}});
+  const auto some = a_.get("/audit")["entries"];
+  const auto all = a_.call("GET", "/audit?all=true");
+  const auto entries = ApiHarness::json_of(all)["entries"];
+  EXPECT_EQ(static_cast<std::int64_t>(entries.size()), a_.h.journal->last_sequence()->value());
+  EXPECT_LT(some.size(), entries.size());
+  EXPECT_THAT(all.body, Not(HasSubstr("\"salt\"")));
+  for (const auto& entry : entries) {
+    EXPECT_FALSE(entry["stream"].get<std::string>().starts_with("idempotency/") &&
+                 entry["data"].contains("body"));
+  }
+  EXPECT_EQ(a_.call("GET", "/audit?all=maybe").status, 400);
+}
+
+TEST_F(AccessTest, AnEnrolmentThatIsNestedTooDeeplyIsRefusedBeforeItIsParsed) {
+  a_.token.clear();
+  std::string deep = "{\"token\":";
+  deep.append(100, '[');
+  const auto refused = a_.call("POST", "/agents/enrol", deep);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("nested deeper"));
+}
+
+TEST_F(AccessTest, APolicyWhoseCommandWouldNotBeRunIsRefused) {
+  a_.crash();
+  a_.admit_command = [](const std::string& program) -> Result<void> {
+    return program == "tell" ? Result<void>{} : Result<void>(Error{Errc::kRefused, "not there"});
+  };
+  a_.boot();
+  const auto with = [&](const std::string& program) {
+    const auto yaml =
+        "name: p\nclusters: [prod]\nnotifications: [{on: [done], command: [" + program + "]}]\n";
+    EXPECT_EQ(a_.call("POST", "/policies/validate", {{"yaml", yaml}}).status,
+              program == "tell" ? 200 : 422);
+    return a_.call("PUT", "/policies/p", {{"yaml", yaml}});
+  };
+  const auto refused = with("/bin/sh");
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_EQ(ApiHarness::code_of(refused), "policy_invalid");
+  EXPECT_THAT(refused.body, HasSubstr("not there"));
+  EXPECT_EQ(with("tell").status, 200);
 }
 
 TEST_F(AccessTest, EachChangeIsOnRecordWithWhoFromWhereWhyAndThePlan) {
@@ -170,7 +315,7 @@ TEST_F(AccessTest, VerifyingALongAuditLetsOthersWorkInBetween) {
   const auto ask = [](http::Handler handler,
                       std::optional<http::Response>& into) -> net::awaitable<void> {
     http::Request request{.method = "GET", .target = "/api/v1/audit/verify"};
-    request.peer.address = "127.0.0.1";
+    test::FixedBootstrapToken::sign(request);
     into = co_await handler(std::move(request));
   };
   net::co_spawn(*a_.h.context, ask(a_.api->handler(), verified), [](std::exception_ptr) {});

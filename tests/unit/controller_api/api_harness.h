@@ -7,6 +7,7 @@
 
 #include "controller/api/api.h"
 #include "tests/support/controller/controller_harness.h"
+#include "tests/support/controller/fixed_bootstrap_token.h"
 
 namespace verger::controller::testing {
 
@@ -44,7 +45,7 @@ class ApiHarness {
                                                            .files = h.disk,
                                                            .archive = "/state/archive",
                                                            .rules = {}});
-    access = std::make_unique<Access>(*h.journal, random, h.epoch, null_log());
+    access = std::make_unique<Access>(*h.journal, random, h.epoch, h.time, null_log(), &bootstrap);
     EXPECT_TRUE(access->load().has_value());
     api = std::make_unique<Api>(ApiParts{.executor = *h.executor,
                                          .registry = *h.registry,
@@ -58,6 +59,7 @@ class ApiHarness {
                                          .clock = h.time,
                                          .access = *access,
                                          .log = null_log(),
+                                         .admit_command = admit_command,
                                          .retention = retention.get()});
   }
   void crash() {
@@ -98,6 +100,9 @@ class ApiHarness {
 
   test::ControllerHarness h;
   SeededRandom random{3};
+  test::FixedBootstrapToken bootstrap;
+  /// Set before boot().
+  std::function<Result<void>(const std::string&)> admit_command;
   std::unique_ptr<PolicyBook> book;
   std::unique_ptr<Observer> observer;
   std::unique_ptr<Scheduler> scheduler;
@@ -105,7 +110,7 @@ class ApiHarness {
   std::unique_ptr<Access> access;
   std::unique_ptr<Api> api;
   std::string from = "127.0.0.1";  ///< the address that asks
-  std::string token;
+  std::string token = test::FixedBootstrapToken::kText;
 };
 
 }  // namespace verger::controller::testing

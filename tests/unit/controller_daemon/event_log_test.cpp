@@ -86,7 +86,7 @@ TEST_F(LogOfEvents, KnowsTheClusterOfARunThatBeganBefore) {
 
 TEST_F(LogOfEvents, HasPeoplesActionsAndPoliciesWithoutSecrets) {
   SeededRandom random(5);
-  Access access(*h_.journal, random, h_.epoch, null_log());
+  Access access(*h_.journal, random, h_.epoch, h_.time, null_log());
   const auto token = access.create("ann", "admin", "local");
   ASSERT_TRUE(token.has_value());
   PolicyBook book(*h_.journal, h_.epoch, ControllerHarness::quick_policy());

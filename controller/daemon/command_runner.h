@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "engine/base/file_system.h"
+#include "engine/base/log.h"
+#include "nodeagent/http/timers.h"
+
+namespace verger::controller {
+
+/// The programs that notifications may run. A policy comes by the API, so whoever may apply one
+/// must not thereby run what he likes as vergerd's user: only programs of one directory are run,
+/// which its owner, root or vergerd's user, alone can change; with an environment that holds no
+/// secret of vergerd's; and not for ever.
+class CommandRunner {
+ public:
+  struct Options {
+    Path directory;  ///< empty: no command is run
+    std::chrono::milliseconds limit{30'000};
+  };
+  /// `executor` of one thread; `timers` and `log` outlive it.
+  CommandRunner(boost::asio::any_io_executor executor, Options options, http::Timers& timers,
+                Log& log);
+  /// Ends what still runs.
+  ~CommandRunner();
+  CommandRunner(const CommandRunner&) = delete;
+  CommandRunner& operator=(const CommandRunner&) = delete;
+
+  /// The file that `program` names: one of the directory, by its name alone or by its whole path.
+  /// Errors: kRefused (no directory, outside of it, others can change it), kNotFound.
+  [[nodiscard]] Result<Path> admit(const std::string& program) const;
+
+  /// Starts it with `input`, at most 64 KiB, on its standard input, and does not wait for it. What
+  /// runs longer than the limit is killed, with all it has started in its session. Errors: those of
+  /// admit(), kInvalidArgument (too much input), kUnavailable (too many run), kIo.
+  Result<void> run(const std::vector<std::string>& command, const std::string& input);
+  /// Programs that have not ended.
+  [[nodiscard]] std::size_t running() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace verger::controller

@@ -1,0 +1,114 @@
+#include "controller/daemon/command_runner.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include "tests/support/temp_directory.h"
+
+namespace verger::controller {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CommandRunnerTest : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  /// A shell script in the directory of commands.
+  std::string script(const std::string& name, const std::string& text, unsigned mode = 0755) const {
+    const auto file = path("commands/" + name);
+    std::ofstream(file, std::ios::trunc) << "#!/bin/sh\n" << text << '\n';
+    std::filesystem::permissions(file, std::filesystem::perms(mode));
+    return file;
+  }
+  CommandRunner runner(milliseconds limit = std::chrono::seconds(30)) {
+    return {context_.get_executor(),
+            {.directory = path("commands"), .limit = limit},
+            http::system_timers(),
+            null_log()};
+  }
+  /// Until all have ended: run() returns when nobody watches any more.
+  void finish() {
+    context_.restart();
+    context_.run_for(std::chrono::seconds(20));
+  }
+  static std::string text_of(const std::string& file) {
+    std::ifstream in(file);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  CommandRunnerTest() {
+    std::filesystem::create_directory(path("commands"));
+    std::filesystem::permissions(path("commands"), std::filesystem::perms(0755));
+  }
+  test::TempDirectory directory_;
+  boost::asio::io_context context_{1};
+};
+
+TEST_F(CommandRunnerTest, RunsAProgramOfItsDirectoryWithACleanEnvironment) {
+  ASSERT_EQ(::setenv("VERGER_TOKEN", "a-secret-of-vergerd", 1), 0);
+  script("tell", "{ pwd; cat; echo; env; echo \"$1\"; } > " + path("out"));
+  auto commands = runner();
+  ASSERT_TRUE(commands.run({"tell", "now"}, "{\"moment\":\"done\"}").has_value());
+  EXPECT_EQ(commands.running(), 1U);
+  finish();
+  ::unsetenv("VERGER_TOKEN");
+  EXPECT_EQ(commands.running(), 0U);
+  EXPECT_THAT(text_of(path("out")),
+              AllOf(HasSubstr("/\n{\"moment\":\"done\"}\n"), HasSubstr("PATH=/usr/local/bin"),
+                    HasSubstr("now\n"), Not(HasSubstr("a-secret")), Not(HasSubstr("HOME="))));
+}
+
+TEST_F(CommandRunnerTest, RunsNothingFromAnywhereElse) {
+  std::ofstream(path("outside")) << "#!/bin/sh\n";
+  std::filesystem::permissions(path("outside"), std::filesystem::perms(0755));
+  std::filesystem::create_symlink(path("outside"), path("commands/link"));
+  std::filesystem::create_directory(path("commands/below"));
+  const auto commands = runner();
+  for (const auto& program :
+       {std::string("/bin/sh"), path("outside"), std::string("../outside"), std::string("link"),
+        std::string("below"), path("commands/../outside"), std::string()}) {
+    EXPECT_FALSE(commands.admit(program).has_value()) << program;
+  }
+  EXPECT_FALSE(runner().run({"/bin/sh", "-c", "touch " + path("made")}, "").has_value());
+  EXPECT_FALSE(std::filesystem::exists(path("made")));
+  const auto whole = script("tell", "");
+  EXPECT_TRUE(commands.admit(whole).has_value());
+  const CommandRunner none(context_.get_executor(), {}, http::system_timers(), null_log());
+  EXPECT_THAT(none.admit("tell").error().message, HasSubstr("--notification-commands"));
+}
+
+TEST_F(CommandRunnerTest, RunsNothingThatOthersCanChange) {
+  const auto commands = runner();
+  script("tell", "", 0775);
+  EXPECT_THAT(commands.admit("tell").error().message, HasSubstr("chmod go-w"));
+  script("tell", "", 0755);
+  std::filesystem::permissions(path("commands"), std::filesystem::perms(0777));
+  EXPECT_THAT(commands.admit("tell").error().message, HasSubstr("chmod go-w"));
+}
+
+TEST_F(CommandRunnerTest, WhatRunsTooLongIsKilledWithWhatItStarted) {
+  script("hang", "sleep 600 & echo $! > " + path("child") + "; wait");
+  auto commands = runner(milliseconds(300));
+  ASSERT_TRUE(commands.run({"hang"}, "").has_value());
+  const auto begin = std::chrono::steady_clock::now();
+  finish();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_EQ(commands.running(), 0U);
+  const auto child = std::stoi(text_of(path("child")));
+  // An orphan that was killed is gone, or waits for init to notice.
+  std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+  std::string number;
+  std::string name;
+  std::string state = "gone";
+  stat >> number >> name >> state;
+  EXPECT_THAT(state, ::testing::AnyOf("gone", "Z", "X"));
+}
+
+}  // namespace
+}  // namespace verger::controller
