@@ -27,7 +27,7 @@ struct OfflineServer::Parts {
   node::JobRunner& jobs;
   node::JobRunner& looks;
   Log& log;
-  std::optional<ServerProcess> server;  ///< that had the files open at the last look that saw one
+  std::optional<ServerProcess> server{};  ///< that had the files open at the last look that saw one
   std::shared_ptr<node::StopFlag> stop_scavenge = std::make_shared<node::StopFlag>();
   OfflineScavenged scavenged{};
 

@@ -57,62 +57,63 @@ TEST(PlanOffline, ExpectsTheStopAndStartOfTheServerToo) {
   const auto later = make_plan(stoppable(), offline(), seen);
   ASSERT_TRUE(later.has_value());
   EXPECT_EQ(later->find_step("offline-n2")->expected.high_ms, 50'000) << "it has them already";
-  TEST(PlanOffline, CarriesThePolicysDeadlineForTheServer) {
-    auto policy = offline();
-    policy.scavenge.service_deadline_ms = 600'000;
-    const auto plan = make_plan(stoppable(), policy);
-    ASSERT_TRUE(plan.has_value());
-    const auto& parameters = plan->find_step("offline-n2")->parameters;
-    ASSERT_TRUE(parameters.contains("serviceDeadlineMs"));
-    EXPECT_EQ(*parameters.find("serviceDeadlineMs")->second.as_int(), 600'000);
-    policy.scavenge.service_deadline_ms = 0;
-    EXPECT_FALSE(make_plan(stoppable(), policy).has_value());
-  }
+}
 
-  TEST(PlanOffline, TakesAPointThatNobodyHasReached) {
-    auto snapshot = stoppable();
-    with_points(snapshot, 2, {1, 1, -1});
-    const auto plan = make_plan(snapshot, offline());
-    ASSERT_TRUE(plan.has_value());
-    EXPECT_EQ(*plan->find_step("point-n2")->parameters.at("point").as_int(), 2);
-  }
+TEST(PlanOffline, CarriesThePolicysDeadlineForTheServer) {
+  auto policy = offline();
+  policy.scavenge.service_deadline_ms = 600'000;
+  const auto plan = make_plan(stoppable(), policy);
+  ASSERT_TRUE(plan.has_value());
+  const auto& parameters = plan->find_step("offline-n2")->parameters;
+  ASSERT_TRUE(parameters.contains("serviceDeadlineMs"));
+  EXPECT_EQ(*parameters.find("serviceDeadlineMs")->second.as_int(), 600'000);
+  policy.scavenge.service_deadline_ms = 0;
+  EXPECT_FALSE(make_plan(stoppable(), policy).has_value());
+}
 
-  TEST(PlanOffline, LetsSomebodyWhoIsDoneWithTheLatestPointMakeTheNext) {
-    auto snapshot = stoppable();
-    with_points(snapshot, 2, {2, 1, 1});
-    const auto plan = make_plan(snapshot, offline());
-    ASSERT_TRUE(plan.has_value());
-    EXPECT_EQ(outline(*plan).substr(0, 8), "point-n1")
-        << "the leader, for nobody is stopped for it";
-    EXPECT_EQ(*plan->find_step("point-n1")->parameters.at("point").as_int(), -1);
-  }
+TEST(PlanOffline, TakesAPointThatNobodyHasReached) {
+  auto snapshot = stoppable();
+  with_points(snapshot, 2, {1, 1, -1});
+  const auto plan = make_plan(snapshot, offline());
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(*plan->find_step("point-n2")->parameters.at("point").as_int(), 2);
+}
 
-  TEST(PlanOffline, RefusesWhatAnAgentWouldBeNeededFor) {
-    auto snapshot = stoppable();
-    snapshot.nodes[1].agent->service_control = false;
-    snapshot.nodes[0].agent->offline_problem = "/db is the user eventstore's";
-    snapshot.nodes[2].agent_url.clear();
-    snapshot.nodes[2].agent.reset();
-    snapshot.nodes[2].agent_answered = false;
-    const auto plan = make_plan(snapshot, offline());
-    ASSERT_FALSE(plan.has_value());
-    EXPECT_THAT(codes(plan.error()),
-                ElementsAre("n1:offline-wrong-user", "n2:offline-needs-service-control",
-                            "n3:offline-needs-agent"));
-  }
+TEST(PlanOffline, LetsSomebodyWhoIsDoneWithTheLatestPointMakeTheNext) {
+  auto snapshot = stoppable();
+  with_points(snapshot, 2, {2, 1, 1});
+  const auto plan = make_plan(snapshot, offline());
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(outline(*plan).substr(0, 8), "point-n1") << "the leader, for nobody is stopped for it";
+  EXPECT_EQ(*plan->find_step("point-n1")->parameters.at("point").as_int(), -1);
+}
 
-  TEST(PlanOffline, RefusesToTakeAClusterDown) {
-    for (const int voters : {1, 2}) {
-      const auto plan = make_plan(stoppable(voters), offline());
-      ASSERT_FALSE(plan.has_value()) << voters;
-      EXPECT_THAT(codes(plan.error()), Contains(HasSubstr("quorum-margin"))) << voters;
-    }
-    auto policy = offline();
-    policy.scavenge.leader = LeaderRule::kInPlace;
-    const auto plan = make_plan(stoppable(), policy);
-    ASSERT_FALSE(plan.has_value());
-    EXPECT_THAT(codes(plan.error()), Contains("policy-invalid"));
+TEST(PlanOffline, RefusesWhatAnAgentWouldBeNeededFor) {
+  auto snapshot = stoppable();
+  snapshot.nodes[1].agent->service_control = false;
+  snapshot.nodes[0].agent->offline_problem = "/db is the user eventstore's";
+  snapshot.nodes[2].agent_url.clear();
+  snapshot.nodes[2].agent.reset();
+  snapshot.nodes[2].agent_answered = false;
+  const auto plan = make_plan(snapshot, offline());
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_THAT(codes(plan.error()),
+              ElementsAre("n1:offline-wrong-user", "n2:offline-needs-service-control",
+                          "n3:offline-needs-agent"));
+}
+
+TEST(PlanOffline, RefusesToTakeAClusterDown) {
+  for (const int voters : {1, 2}) {
+    const auto plan = make_plan(stoppable(voters), offline());
+    ASSERT_FALSE(plan.has_value()) << voters;
+    EXPECT_THAT(codes(plan.error()), Contains(HasSubstr("quorum-margin"))) << voters;
   }
+  auto policy = offline();
+  policy.scavenge.leader = LeaderRule::kInPlace;
+  const auto plan = make_plan(stoppable(), policy);
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_THAT(codes(plan.error()), Contains("policy-invalid"));
+}
 
 }  // namespace
 }  // namespace verger::planner
