@@ -16,7 +16,7 @@ using std::chrono::seconds;
 /// How long the server may be without a process in all.
 constexpr std::chrono::minutes kPatience{15};
 /// A start command returns before the server has its files open.
-constexpr seconds kUntilSeen{30};
+constexpr seconds kUntilSeen{15};
 constexpr seconds kShortestPause{1};
 constexpr seconds kLongestPause{60};
 /// While all is well the process is looked for so seldom: it is the same until the server is gone.
