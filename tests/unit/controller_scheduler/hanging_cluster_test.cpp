@@ -93,7 +93,7 @@ class OneHangs : public ::testing::Test {
     ASSERT_TRUE(book_->apply(*std::move(policy), "me").has_value());
   }
   void until(const std::string& time) {
-    const auto target = to_ticks(at(time));
+    const auto target = to_ticks(testing::at(time));
     h_.run_until([&] { return h_.time.now() >= target; }, std::chrono::hours(24));
   }
   [[nodiscard]] std::vector<std::string> starts() const {

@@ -143,7 +143,7 @@ TEST_F(Notifications, SayOnceThatARunStoppedAtItsWindowsEnd) {
   ASSERT_TRUE(book_->apply(*std::move(policy), "me").has_value());
   ASSERT_TRUE(notifier_->load().has_value());
   const auto run = h_.start_scavenge(book_->find("nightly").value().policy.plan);
-  h_.run_until([&] { return h_.time.now() >= to_ticks(at("2024-06-02 03:00")); },
+  h_.run_until([&] { return h_.time.now() >= to_ticks(testing::at("2024-06-02 03:00")); },
                std::chrono::hours(9));
   notifier_->look();
   h_.run_until([this] { return notifier_->active() == 0; }, std::chrono::minutes(2));
