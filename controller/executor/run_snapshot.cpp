@@ -316,8 +316,7 @@ RunSummary summary_of(const RunState& run) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
         const auto& state = run.steps.at(step.id);
-        if (state.status == StepStatus::kDone && state.attempt > 0 && state.active_ms > 0 &&
-            did_all_of_it(state)) {
+        if (state.status == StepStatus::kDone && state.attempt > 0 && did_all_of_it(state)) {
           out.durations.push_back({step.node, step.kind, state.active_ms,
                                    detail::int_parameter(step, "throttlePercent", 100)});
         }

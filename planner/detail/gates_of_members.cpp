@@ -240,8 +240,8 @@ void leader_settled(const Look& look, States& out) {
     const auto stable = std::max<std::int64_t>(look.snapshot.leader_stable_ms, 0);
     out.push_back(
         measured(closed(look.gate.name, "election-recent", "",
-                        fmt::format("the leader has been the same for {} ms, {} are asked for",
-                                    stable, look.gate.limit),
+                        fmt::format("no leader has been seen leading for {} ms without an election",
+                                    look.gate.limit),
                         "wait"),
                  fmt::format("{} ms", stable), fmt::format("{} ms", look.gate.limit)));
   }

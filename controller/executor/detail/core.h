@@ -61,8 +61,8 @@ struct Run {
     Monotonic until{};
   };
   std::map<std::string, BackOff> back_off;  ///< by step
-  /// Of the gates that a step waits for, since when each has been closed; by step, then by the key
-  /// of its alert.
+  /// Of the gates that a step waits for, since when each has been closed; by step, then
+  /// "gate:node".
   std::map<std::string, std::map<std::string, Monotonic>> closed_since;
   std::set<std::string> watched;                  ///< steps that this process began or looked at
   std::map<std::string, std::string> logged;      ///< by what it is about: what was logged last

@@ -103,8 +103,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<void> wait_for_hours(const planner::Step& step,
                                       std::optional<planner::Hours> seen);
   void tell_waiting(const planner::Step& step, const std::string& reason, nlohmann::json gates);
-  /// Raises an alert for each gate that has been closed for too long, and clears those of gates
-  /// that are open.
+  /// Raises one alert for the gates that have been closed for too long, and clears it once none is.
   void track_closed_gates(const planner::Step& step, const std::string& reason,
                           const nlohmann::json& gates);
   /// The same of a step that does not fit into its hours.

@@ -134,18 +134,19 @@ void RunDriver::track_closed_gates(const planner::Step& step, const std::string&
   const auto& policy = run_->state.plan->policy.scavenge;
   auto known = std::exchange(run_->closed_since[step.id], {});
   auto& closed = run_->closed_since[step.id];
+  std::vector<std::string> late;  // what has been closed for too long
+  std::chrono::milliseconds shortest{};
   const auto track = [&](const std::string& gate, const std::string& node, const std::string& why,
                          std::chrono::milliseconds age) {
-    auto what = fmt::format("gate:{}:{}", gate, node);
+    const auto what = fmt::format("{}:{}", gate, node);
     const auto before = known.find(what);
     // Before this controller's start there may have been another.
     const auto since = before == known.end() ? monotonic() - age : before->second;
     closed[what] = since;
     const std::chrono::milliseconds limit(planner::alert_after_ms(gate, policy));
     if (monotonic() - since >= limit) {
-      alert_once(step.id, what,
-                 fmt::format("{} has waited for {}: {}{}{}; `verger run skip` leaves the node out",
-                             step.id, length_text(limit), node, node.empty() ? "" : ": ", why));
+      shortest = late.empty() ? limit : std::min(shortest, limit);
+      late.push_back(fmt::format("{}{}{}", node, node.empty() ? "" : ": ", why));
     }
   };
   for (const auto& gate : gates) {
@@ -158,13 +159,12 @@ void RunDriver::track_closed_gates(const planner::Step& step, const std::string&
   if (gates.empty()) {
     track("", "", reason, in_state(step, now));
   }
-  const auto prefix = step.id + "/gate";
-  const auto alerts = run_->state.alerts;
-  for (const auto& alert : alerts) {
-    if (!alert.cleared_at && alert.key.starts_with(prefix) &&
-        !closed.contains(alert.key.substr(step.id.size() + 1))) {
-      clear_alert(alert.key);
-    }
+  if (late.empty()) {
+    clear_alert(step.id + "/gate");
+  } else {
+    alert_once(step.id, "gate",
+               fmt::format("{} has waited for {}: {}; `verger run skip` leaves the node out",
+                           step.id, length_text(shortest), fmt::join(late, "; ")));
   }
 }
 

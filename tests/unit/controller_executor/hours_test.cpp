@@ -312,7 +312,7 @@ TEST_F(PeakHours, AClosedGateTellsValueLimitAndSinceWhen) {
   const auto gates = json::parse(h_.state(run).steps.at("scavenge-n3").gates);
   ASSERT_GE(gates.size(), 1U);
   EXPECT_EQ(gates[0]["gate"], "lag-below");
-  EXPECT_EQ(gates[0]["limit"], "16777216 bytes");
+  EXPECT_EQ(gates[0]["limit"], "16 MiB");
   const auto since = gates[0]["since"];
   pass(std::chrono::minutes(1));
   h_.cluster.node("n1").writer = std::int64_t{1} << 41U;

@@ -192,7 +192,7 @@ TEST_F(Intents, AnAlertIsClearedOnceWhatItToldOfIsOver) {
   away(true);
   h_.run_until([] { return false; }, std::chrono::minutes(20));
   ASSERT_THAT(h_.alerts(run), Contains(HasSubstr("n3 has not answered")));
-  ASSERT_THAT(h_.alerts(run), Contains(HasSubstr("scavenge-n3 has waited")));
+  ASSERT_THAT(h_.alerts(run), Contains(HasSubstr("has waited for 5 min: n3")));
   EXPECT_GE(h_.state(run).open_alerts(), 2U);
   const auto told = h_.alerts(run).size();
   away(false);

@@ -31,6 +31,7 @@ inline NodeSnapshot node(int index, Role role = Role::kFollower) {
   out.writer_checkpoint = 1'000'000;
   out.sees_leader = "instance-1";
   out.scavenge_running = false;
+  out.index_merging = false;
   out.auto_scavenge = AutoScavenge::kAbsent;
   out.agent_answered = true;
   out.agent = AgentFacts{};
