@@ -88,7 +88,7 @@ TEST_F(ServerWorkCase, WhatDoesNotComeBackIsWaitedForWithTheCommandThatStartsIt)
   start();
   ASSERT_TRUE(waits_with("not running again yet"));
   EXPECT_TRUE(h_.state(run_).alerts.empty()) << "it may still come";
-  ASSERT_TRUE(waits_with("projection p1: Faulted: out of cheese"));
+  ASSERT_TRUE(waits_with("does not run since the leader moved: projection p1: Faulted"));
   EXPECT_THAT(step("check-n1").reason,
               AnyOf(HasSubstr("curl -X POST -d '' -u USER "
                               "'http://10.0.0.2:2113/projection/p1/command/enable'"),
