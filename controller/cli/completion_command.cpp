@@ -84,12 +84,15 @@ std::string kind_of(const std::string& argument) {
   return found == std::end(kNames) ? std::string() : std::string(found->kind);
 }
 
+/// Not one that is there for the completion alone.
+bool is_shown(const CLI::App* app) { return !app->get_group().empty(); }
+
 void collect(const CLI::App& app, const std::string& path, std::vector<Follows>& out) {
   Follows here{.path = path};
   const auto add = [](std::string& words, const std::string& word) {
     words += (words.empty() ? "" : " ") + word;
   };
-  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const auto* sub : app.get_subcommands(is_shown)) {
     add(here.commands, sub->get_name());
   }
   for (const auto* option : app.get_options()) {
@@ -117,7 +120,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Follows>&
     }
   }
   out.push_back(std::move(here));
-  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const auto* sub : app.get_subcommands(is_shown)) {
     collect(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(), out);
   }
 }

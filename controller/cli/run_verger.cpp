@@ -142,7 +142,8 @@ int wrong_usage(const CLI::App& app, const CLI::ParseError& error, std::ostream&
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
       !understood->get_subcommands([](const CLI::App*) { return true; }).empty()) {
     std::vector<std::string> known;
-    for (const auto* sub : understood->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const auto* sub : understood->get_subcommands(
+             [](const CLI::App* each) { return !each->get_group().empty(); })) {
       known.push_back(sub->get_name());
     }
     message = fmt::format("{} takes {}", path, fmt::join(known, ", "));
