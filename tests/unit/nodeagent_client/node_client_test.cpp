@@ -184,7 +184,7 @@ TEST_F(NodeClientTest, TalksToAnAgent) {
   EXPECT_EQ(run(agent.cancel("r:1")).code, "no_answer");
   EXPECT_EQ(last_asked(), "POST /agent/v1/operations/r%3A1/cancel");
   EXPECT_EQ(run(agent.digest({.point = 3})).code, "unreachable");
-  EXPECT_EQ(last_asked(), "GET /agent/v1/digest?point=3");
+  EXPECT_EQ(last_asked(), "GET /agent/v1/digest?point=3&readable=true&throttlePercent=100");
 }
 
 TEST_F(NodeClientTest, TurnsAnOutcomeIntoAResult) {

@@ -117,7 +117,7 @@ TEST_F(ServerReturn, StartsAgainWhereNothingAnswersAndTheFilesStayFree) {
   const auto late = look();
   EXPECT_EQ(late.kind, Observation::Kind::kFailed);
   EXPECT_EQ(late.code, "no_answer");
-  EXPECT_THAT(late.text, HasSubstr("start it by hand"));
+  EXPECT_THAT(late.text, HasSubstr("Start it by hand"));
 }
 
 TEST_F(ServerReturn, KeepsTheReasonWhyTheServerDoesNotStart) {
