@@ -46,7 +46,7 @@ Json json_of(const Stage& stage, bool with_estimates) {
     }
     groups.emplace_back(std::move(steps));
   }
-  return Json::Object{
+  Json::Object out{
       {"deadlineMs", stage.deadline_ms},
       {"groups", std::move(groups)},
       {"id", stage.id},
@@ -55,6 +55,10 @@ Json json_of(const Stage& stage, bool with_estimates) {
       {"title", stage.title},
       {"undoDeadlineMs", stage.undo_deadline_ms},
   };
+  if (stage.closing) {
+    out["closing"] = true;
+  }
+  return out;
 }
 
 Json::Object common_json(const Plan& plan, bool with_estimates) {

@@ -73,6 +73,8 @@ struct Stage {
   /// Not empty: a contingency. It runs only if the stage of that id had to be put off, right before
   /// its second turn.
   std::string if_put_off;
+  /// It comes after every node's turn, also after one that was put off.
+  bool closing = false;
 };
 
 /// What the plan was made on. When it differs, the plan is stale.

@@ -21,7 +21,7 @@ const planner::Stage* find_stage(const RunState& state, std::string_view id) {
 }
 
 bool works_on_nodes(const planner::Stage& stage) {
-  return std::ranges::any_of(stage.groups, [](const auto& group) {
+  return !stage.closing && std::ranges::any_of(stage.groups, [](const auto& group) {
     return std::ranges::any_of(group, [](const auto& step) { return !step.node.empty(); });
   });
 }

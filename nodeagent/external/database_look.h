@@ -65,9 +65,9 @@ std::optional<ProgressStamp> stamp_of_progress(const Path& index_directory);
 Result<node::IndexInventory> list_tables(FileSystem& files, const Path& index_directory);
 
 /// Reads chunk files, index tables and scavenge progress, as of one moment; one step, which does
-/// not fail: each says for itself why it could not be read. Tables that could not be are not known. With `known`, the stamp
-/// at which the progress was read before, it is not read again while nothing was written:
-/// progress_is_known() then, and progress() says nothing.
+/// not fail: each says for itself why it could not be read. Tables that could not be are not known.
+/// With `known`, the stamp at which the progress was read before, it is not read again while
+/// nothing was written: progress_is_known() then, and progress() says nothing.
 class FilesLook final : public Job {
  public:
   FilesLook(FileSystem& files, DatabasePlace place, std::uint64_t size_limit,

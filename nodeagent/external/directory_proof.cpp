@@ -59,8 +59,8 @@ std::set<DirectoryKey> log_directories_of(const Path& process) {
        at.increment(error)) {
     std::error_code gone;
     const auto target = fs::read_symlink(at->path(), gone);
-    if (gone || !target.is_absolute() || (!log::parse_chunk_file_name(target.filename().string()) &&
-                                          target.extension() != ".chk")) {
+    if (gone || !target.is_absolute() ||
+        (!log::parse_chunk_file_name(target.filename().string()) && target.extension() != ".chk")) {
       continue;
     }
     if (const auto key = key_of(below(process / "root", target.parent_path()))) {
@@ -116,10 +116,9 @@ Error another_directory(const Compared& each) {
 }
 
 Error no_proof(const Compared& each, const std::string& not_told) {
-  const auto told = each.told.empty()
-                        ? fmt::format("the node does not tell its own ({})", not_told)
-                        : fmt::format("its node tells {}, which is no directory here",
-                                      each.told.string());
+  const auto told = each.told.empty() ? fmt::format("the node does not tell its own ({})", not_told)
+                                      : fmt::format("its node tells {}, which is no directory here",
+                                                    each.told.string());
   return {Errc::kUnavailable,
           fmt::format("{0} of this agent is {1}, and nothing proves that it is its node's: {2}; "
                       "say Server{0} in the agent's file where the server sees another path, or "
@@ -215,13 +214,13 @@ Result<void> PositionWatch::compare(const Path& directory, std::int64_t told, st
     return {};
   }
   if (noted_ && told < noted_->found) {
-    return Error{Errc::kConflict,
-                 fmt::format("the log in {} was written to position {} {} s ago, and its node's is "
-                             "only at {} now: it is not the directory that the node writes to",
-                             directory.string(), noted_->found,
-                             std::chrono::duration_cast<std::chrono::seconds>(now - noted_->at)
-                                 .count(),
-                             told)};
+    return Error{
+        Errc::kConflict,
+        fmt::format("the log in {} was written to position {} {} s ago, and its node's is "
+                    "only at {} now: it is not the directory that the node writes to",
+                    directory.string(), noted_->found,
+                    std::chrono::duration_cast<std::chrono::seconds>(now - noted_->at).count(),
+                    told)};
   }
   noted_ = Noted{.found = found, .at = now};
   return {};

@@ -9,12 +9,12 @@
 #include "nodeagent/external/database_look.h"
 
 /// Whether an agent's directories are those of the node it looks after. An agent with another
-/// node's directory would report that node's scavenges as its own node's, and the database id, which
-/// is the same on all nodes of a cluster, does not show it.
+/// node's directory would report that node's scavenges as its own node's, and the database id,
+/// which is the same on all nodes of a cluster, does not show it.
 namespace verger::external {
 
-/// The same for all paths that lead to a directory, also through links and mounts, and different for
-/// all other directories of the machine: running kernel, device, inode. Empty: there is no such
+/// The same for all paths that lead to a directory, also through links and mounts, and different
+/// for all other directories of the machine: running kernel, device, inode. Empty: there is no such
 /// directory, or it cannot be seen.
 std::string directory_identity(const Path& directory);
 

@@ -48,6 +48,7 @@ std::optional<AutoScavengeStages> auto_scavenge_stages(const ScavengeOrder& orde
   resume.reason = "the run leaves the cluster as it was, however it ends";
   AutoScavengeStages out{stage_of(order, std::move(pause), "pause auto-scavenge"),
                          stage_of(order, std::move(resume), "resume auto-scavenge")};
+  out.resume.closing = true;
   // A cluster that cannot be reached must not keep the run from ending.
   out.resume.on_failure = FailureRule::kUndoAll;
   return out;

@@ -59,6 +59,7 @@ std::optional<Stage> record_stage(const ScavengeOrder& order) {
 std::optional<Stage> comparison_stage(const ScavengeOrder& order) {
   Json::Array names;
   auto stage = stage_of(order, "compare", "compare the nodes");
+  stage.closing = true;
   const auto* witness = witness_of(order);
   for (const auto* node : order.included()) {
     if (!node->has_agent()) {

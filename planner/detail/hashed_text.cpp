@@ -114,7 +114,8 @@ void HashedText::write(const BasisNode& node) {
 }
 
 void HashedText::write(const Stage& stage) {
-  number("{\"deadlineMs\":", stage.deadline_ms);
+  plain(stage.closing ? "{\"closing\":true," : "{");
+  number("\"deadlineMs\":", stage.deadline_ms);
   plain(",\"groups\":");
   list(stage.groups,
        [this](const Group& group) { list(group, [this](const Step& step) { write(step); }); });

@@ -114,7 +114,7 @@ TEST_F(OverviewTest, AClusterIsChangedInPlace) {
   EXPECT_EQ(a_.call("PATCH", "/clusters/nowhere", {{"labels", {{"a", "b"}}}}).status, 404);
   EXPECT_EQ(a_.call("PATCH", "/clusters/prod", {{"lables", {{"a", "b"}}}}).status, 400);
   const auto elsewhere =
-      a_.call("PATCH", "/clusters/prod", {{"nodes", {{{"node", "http://127.0.0.1:9"}}}}});
+      a_.call("PATCH", "/clusters/prod", {{"nodes", {{{"node", "http://10.0.0.7:9"}}}}});
   EXPECT_EQ(ApiHarness::code_of(elsewhere), "cluster_unreachable") << elsewhere.body;
   EXPECT_EQ(a_.get("/clusters/prod")["nodes"].size(), 3U);
   // What is journaled is there after a restart, with the pause it had.

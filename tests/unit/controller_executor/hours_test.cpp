@@ -308,8 +308,8 @@ TEST_F(PeakHours, AClosedGateTellsValueLimitAndSinceWhen) {
   ASSERT_TRUE(scavenges("n2"));
   h_.cluster.node("n1").writer = std::int64_t{1} << 40U;
   ASSERT_TRUE(h_.run_until(
-      [&] { return h_.state(run).steps.at("scavenge-n3").status == StepStatus::kWaiting; }));
-  const auto gates = json::parse(h_.state(run).steps.at("scavenge-n3").gates);
+      [&] { return h_.state(run).steps.at("record-n1").status == StepStatus::kWaiting; }));
+  const auto gates = json::parse(h_.state(run).steps.at("record-n1").gates);
   ASSERT_GE(gates.size(), 1U);
   EXPECT_EQ(gates[0]["gate"], "lag-below");
   EXPECT_EQ(gates[0]["limit"], "16 MiB");
@@ -317,14 +317,14 @@ TEST_F(PeakHours, AClosedGateTellsValueLimitAndSinceWhen) {
   pass(std::chrono::minutes(1));
   h_.cluster.node("n1").writer = std::int64_t{1} << 41U;
   pass(std::chrono::seconds(5));
-  const auto later = json::parse(h_.state(run).steps.at("scavenge-n3").gates);
+  const auto later = json::parse(h_.state(run).steps.at("record-n1").gates);
   EXPECT_EQ(later[0]["since"], since) << "a new value is no new closing";
   EXPECT_NE(later[0]["value"], gates[0]["value"]);
   for (auto& node : h_.cluster.nodes) {
     node.writer = h_.cluster.node("n1").writer;
   }
   ASSERT_TRUE(h_.run_to_end(run));
-  EXPECT_EQ(h_.state(run).steps.at("scavenge-n3").gates, "[]");
+  EXPECT_EQ(h_.state(run).steps.at("record-n1").gates, "[]");
   expect_done_once(run);
 }
 

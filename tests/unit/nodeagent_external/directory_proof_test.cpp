@@ -12,9 +12,9 @@ namespace verger::external {
 namespace {
 
 namespace fs = std::filesystem;
+using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using std::chrono::seconds;
 
 class DirectoryProof : public ::testing::Test {
  protected:

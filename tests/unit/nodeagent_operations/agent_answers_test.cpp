@@ -21,9 +21,8 @@ class AgentAnswers : public ::testing::Test {
       posts_ += request.method == "POST" ? 1 : 0;
       http::Response out{.status = request.target.starts_with("/streams/") ? history_status_ : 200};
       out.headers.set("Content-Type", "application/json");
-      out.body = request.target.starts_with("/streams/")
-                     ? R"({"entries":[]})"
-                     : R"({"scavengeId":"","scavengeLink":""})";
+      out.body = request.target.starts_with("/streams/") ? R"({"entries":[]})"
+                                                         : R"({"scavengeId":"","scavengeLink":""})";
       if (request.method == "GET" && look_takes_ > milliseconds(0)) {
         co_await host_.timers().sleep_for(look_takes_);
       }
@@ -62,11 +61,9 @@ class AgentAnswers : public ::testing::Test {
     return std::to_string(got->status) + (code.empty() ? "" : " " + code);
   }
   std::string permit(std::int64_t epoch, std::int64_t valid_for_ms = 60'000) {
-    return ask("POST", "/agent/v1/permits",
-               {{"controllerEpoch", epoch},
-                {"run", "r"},
-                {"step", "s"},
-                {"validForMs", valid_for_ms}});
+    return ask(
+        "POST", "/agent/v1/permits",
+        {{"controllerEpoch", epoch}, {"run", "r"}, {"step", "s"}, {"validForMs", valid_for_ms}});
   }
   std::string operate(const std::string& id, const std::string& kind, const json& parameters,
                       std::int64_t epoch = 4) {
