@@ -21,7 +21,7 @@ std::string take_line(std::string_view& text) {
   return std::string(line);
 }
 
-constexpr std::uint64_t kFileBytes = 64U << 10U;
+constexpr std::uint64_t kCredentialsFileBytes = 64U << 10U;
 
 struct HostAndPort {
   std::string_view host;
@@ -131,7 +131,7 @@ Result<Credentials> CredentialDirectory::find(std::string_view name) {
                              directory_.string())};
   }
   const auto path = directory_ / name;
-  auto content = read_file(files_, path, kFileBytes);
+  auto content = read_file(files_, path, kCredentialsFileBytes);
   if (!content) {
     auto error = content.error().within(fmt::format("credentials \"{}\"", name));
     error.message +=

@@ -160,7 +160,7 @@ Result<Path> CommandRunner::admit(const std::string& program) const {
                                               error.message())};
   }
   const bool is_path = program.find('/') != std::string::npos;
-  const auto file = fs::canonical(is_path ? Path(program) : room / program, error);
+  auto file = fs::canonical(is_path ? Path(program) : room / program, error);
   if (program.empty() || error) {
     return Error{Errc::kNotFound,
                  fmt::format("the command \"{}\" is not there; it is looked for in "

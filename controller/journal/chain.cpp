@@ -135,11 +135,11 @@ Result<void> ChainCheck::end() const {
 }
 
 Result<ChainCheck> check_chain(Journal& journal) {
-  constexpr std::size_t kEventsAtOnce = 1'000;
+  constexpr std::size_t kEventsOfOneRead = 1'000;
   VERGER_TRY(auto removed, journal.removed());
   ChainCheck check(std::move(removed));
   for (;;) {
-    VERGER_TRY(const auto events, journal.read_all(check.at(), kEventsAtOnce));
+    VERGER_TRY(const auto events, journal.read_all(check.at(), kEventsOfOneRead));
     if (events.empty()) {
       break;
     }

@@ -185,7 +185,7 @@ class Agent::Impl {
   static std::optional<std::int64_t> point_of(const http::RoutedRequest& request) {
     const auto point =
         number_from_text<std::int64_t>(request.target.parameter("point").value_or(""));
-    return point && *point >= 0 ? std::optional(*point) : std::nullopt;
+    return point && *point >= 0 ? point : std::nullopt;
   }
 
   net::awaitable<http::Response> get_digest(http::RoutedRequest request) {

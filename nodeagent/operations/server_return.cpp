@@ -14,7 +14,7 @@ using nlohmann::json;
 
 /// A start command returns some time before the server has its files open.
 constexpr std::chrono::seconds kShortestPause{30};
-constexpr std::chrono::seconds kLongestPause{300};
+constexpr std::chrono::seconds kLongestStartPause{300};
 
 /// What the memory says of a server that does not answer. Times are wall-clock ticks: they outlive
 /// the agent.
@@ -42,7 +42,7 @@ struct Down {
   }
   void count_start(std::int64_t now) {
     const auto pause =
-        std::min(kShortestPause * (1 << std::min<std::int64_t>(starts, 8)), kLongestPause);
+        std::min(kShortestPause * (1 << std::min<std::int64_t>(starts, 8)), kLongestStartPause);
     ++starts;
     next_start = now + std::chrono::seconds(pause).count() * kTicksPerSecond;
   }

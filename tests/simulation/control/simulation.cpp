@@ -179,9 +179,26 @@ class ControlSimulation {
         person_.send({.path = "", .what = "resume"});
       } else if (judge_.paused()) {
         person_.send({.path = "run", .what = "resume"});
+      } else if (waits_for_lack_of_history()) {
+        judge_.ignore_hours();
+        person_.send({.path = "run",
+                      .what = "resume",
+                      .body = R"({"ignore_hours":true,"reason":"the first run tells how long"})"});
       }
     }
     return waits_for_a_person();
+  }
+
+  /// What cannot be stopped does not begin before a window's end while nothing tells how long it
+  /// takes: that ends by a person's decision alone.
+  [[nodiscard]] bool waits_for_lack_of_history() const {
+    auto* controller = site_.acting_controller();
+    if (controller == nullptr) {
+      return false;
+    }
+    const auto run = controller->executor().find_run(person_.run());
+    return run && (*run)->status == controller::RunStatus::kWaiting &&
+           (*run)->reason.find("how long it takes is not known") != std::string::npos;
   }
 
   bool waits_for_a_person() {
