@@ -403,6 +403,7 @@ struct Retention::Impl {
     }
     std::ranges::sort(work.removal.events, {}, &Removal::Event::sequence);
     std::vector<std::pair<Sequence, Sequence>> ranges;
+    ranges.reserve(work.removal.events.size());
     for (const auto& event : work.removal.events) {
       ranges.emplace_back(event.sequence, event.sequence);
     }

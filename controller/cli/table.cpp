@@ -194,6 +194,7 @@ void Table::print(std::ostream& out, std::optional<std::size_t> width) const {
   }
   const Layout layout(columns_, rows_, width);
   std::vector<std::string> titles;
+  titles.reserve(columns_.size());
   for (const auto& column : columns_) {
     titles.push_back(column.align == Align::kWrap && layout.below > 0 ? "" : column.title);
   }
