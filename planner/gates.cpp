@@ -79,7 +79,7 @@ constexpr std::pair<std::string_view, Check> kChecks[] = {
     {"not-leader", detail::not_leader},
 };
 
-/// What is wrong by itself is told within minutes; what ends by itself in the course of things,
+/// What is wrong by itself is alerted within minutes; what usually ends by itself,
 /// once it has lasted unusually long.
 constexpr std::pair<std::string_view, std::int64_t> kAlertMinutes[] = {
     {"right-cluster", 5},

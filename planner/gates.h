@@ -53,7 +53,7 @@ struct GateState {
   std::string limit;
 };
 
-/// How long the gate may be closed before a person is told: the policy's time for all gates, or,
+/// How long the gate may be closed before an alert fires: the policy's time for all gates, or,
 /// where that is 0, the gate's own. "does-not-fit": a step that does not fit into its hours.
 std::int64_t alert_after_ms(std::string_view gate, const ScavengePolicy& policy);
 

@@ -21,7 +21,7 @@ struct History {
 };
 
 /// The plan, or every reason at once why there is none. The same arguments give the same plan,
-/// whatever the order of nodes; `snapshot.taken_at` is its only now.
+/// in any order of nodes; `snapshot.taken_at` is its only now.
 std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snapshot,
                                                     const Policy& policy,
                                                     const History& history = {});

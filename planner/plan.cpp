@@ -296,7 +296,7 @@ std::vector<std::string> diff_basis(const Basis& planned, const Basis& now) {
     changed(old.name, "role", old.role, found->role);
     changed(old.name, "version", old.version, found->version);
     changed(old.name, "instance (it restarted)", old.instance_id, found->instance_id);
-    // A certificate that nobody looked at, or could see, is no other one.
+    // A certificate that was not looked at, or not visible, has not changed.
     if (!old.certificates.empty() && !found->certificates.empty() &&
         old.certificates != found->certificates) {
       out.push_back(fmt::format("{}: the certificates were {}, are {}", old.name,

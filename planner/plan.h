@@ -23,7 +23,7 @@ struct Gate {
 struct DurationRange {
   std::int64_t low_ms = 0;
   std::int64_t high_ms = 0;
-  /// False: nothing tells how long it takes; it is not short for that.
+  /// False: how long it takes is not known; that does not make it short.
   [[nodiscard]] bool is_known() const { return high_ms > 0; }
 };
 
@@ -44,7 +44,7 @@ struct Step {
   std::vector<Gate> gates;
   std::string act;      ///< for people: what is done,
   std::string observe;  ///< what must be seen before it counts as done,
-  std::string undo;     ///< how it is taken back; empty: it cannot be, or needs no undoing
+  std::string undo;     ///< how it is undone; empty: it cannot be, or needs no undoing
   std::string reason;
   std::int32_t attempts = 1;
   DurationRange expected;  ///< not part of the hash
@@ -57,7 +57,7 @@ using Group = std::vector<Step>;
 /// What a step that fails for good means for its stage.
 enum class FailureRule : std::uint8_t {
   kStop,      ///< the run ends as failed
-  kSkipNode,  ///< the rest of the node's steps are skipped, the run goes on
+  kSkipNode,  ///< the rest of the node's steps are skipped, the run continues
   kUndoAll,   ///< what this stage did is undone, then the run ends as failed
 };
 std::string_view to_string(FailureRule rule);
@@ -94,11 +94,11 @@ struct Basis {
   friend bool operator==(const Basis&, const Basis&) = default;
 };
 
-/// What a node will meet when it is asked (docs/formats/scavenge.md, "Start"); for people.
+/// What a node will meet when it is started (docs/formats/scavenge.md, "Start"); for people.
 struct NodeForecast {
   std::string node;
   std::string row;  ///< "row 5: takes the new point"; says so where it cannot be known
-  // As its agent told it when the plan was made; -1: not known.
+  // As its agent reported when the plan was made; -1: not known.
   std::int64_t database_bytes = -1;
   std::int64_t disk_free = -1;
   std::int64_t disk_needed = -1;  ///< less than this closes the gate disk

@@ -33,7 +33,7 @@ enum class LeaderRule : std::uint8_t {
 };
 std::string_view to_string(LeaderRule rule);
 
-/// A scavenge that somebody else started on a node.
+/// A scavenge that another party started on a node.
 enum class ForeignRule : std::uint8_t {
   kWait,   ///< for its end
   kAdopt,  ///< it is taken for the step's own, and recorded as adopted
@@ -42,7 +42,7 @@ std::string_view to_string(ForeignRule rule);
 
 /// Where the server's own auto-scavenge (24.10 and later) is scheduled.
 enum class AutoScavengeRule : std::uint8_t {
-  kRefuse,  ///< there is no plan until somebody pauses it
+  kRefuse,  ///< there is no plan until an operator pauses it
   kPause,   ///< it is paused for the run, and resumed however the run ends
 };
 std::string_view to_string(AutoScavengeRule rule);
@@ -107,7 +107,7 @@ struct ScavengePolicy {
   std::int64_t undo_deadline_ms = 300'000;
   /// Offline: for the server's stop, and again until it answers after its start.
   std::int64_t service_deadline_ms = 3'600'000;
-  /// A gate closed for longer is told; 0: each gate has its own time (planner/gates.h).
+  /// A gate closed for longer raises an alert; 0: each gate has its own time (planner/gates.h).
   std::int64_t gate_deadline_ms = 0;
 };
 

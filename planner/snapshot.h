@@ -13,7 +13,7 @@
 /// planner. Sizes and positions are bytes; -1 means "not known".
 namespace verger::planner {
 
-/// Gossip's states, as far as planning tells them apart.
+/// Gossip's states, as far as planning distinguishes them.
 enum class Role : std::uint8_t { kLeader, kFollower, kReadOnlyReplica, kOther };
 std::string_view to_string(Role role);
 
@@ -88,7 +88,7 @@ enum class AutoScavenge : std::uint8_t {
 };
 std::string_view to_string(AutoScavenge state);
 
-/// A scavenge that runs, as far as its node tells.
+/// A scavenge that runs, as far as its node reports.
 struct Running {
   std::string scavenge_id;  ///< may be empty where only a phase is known
   std::string phase;
@@ -97,7 +97,7 @@ struct Running {
   std::int64_t bytes_saved = -1;
 };
 
-/// A clock, as its owner told it. Ahead is positive.
+/// A clock, as its owner reported it. Ahead is positive.
 struct ClockSkew {
   std::int64_t ahead_ms = 0;  ///< of the controller's clock
   std::int64_t error_ms = 0;  ///< how far off that may be: the question takes time
@@ -150,8 +150,8 @@ struct NodeSnapshot {
   std::optional<bool> scavenge_running;
   Running running;  ///< meaningful while scavenge_running is true
   AutoScavenge auto_scavenge = AutoScavenge::kUnknown;
-  std::optional<bool> index_merging;            ///< nullopt: not asked, or it does not tell
-  std::optional<ClockSkew> clock;               ///< nullopt: it tells no time
+  std::optional<bool> index_merging;            ///< nullopt: not queried, or not reported
+  std::optional<ClockSkew> clock;               ///< nullopt: it reports no time
   std::vector<ServedCertificate> certificates;  ///< without TLS, or not seen: none
   /// The lag some seconds ago, where it was seen then; -1: not known.
   std::int64_t lag_before = -1;
@@ -161,7 +161,7 @@ struct NodeSnapshot {
   bool agent_answered = false;  ///< false also where there is no agent
   std::string agent_problem;
   std::optional<AgentFacts> agent;    ///< nullopt also while its server is stopped
-  std::vector<AgentWork> agent_work;  ///< not ended; told also while the server is stopped
+  std::vector<AgentWork> agent_work;  ///< not ended; reported also while the server is stopped
   bool stopped = false;               ///< its agent says that the server is stopped
 
   [[nodiscard]] bool has_agent() const { return !agent_url.empty(); }
@@ -192,9 +192,9 @@ struct ClusterSnapshot {
   std::string cluster;
   Ticks taken_at;
   std::vector<NodeSnapshot> nodes;
-  /// Endpoints in gossip that nobody registered, and that are alive.
+  /// Endpoints in gossip that are not registered, and that are alive.
   std::vector<std::string> strangers;
-  /// Members in gossip that nobody registered, that vote and do not answer: left by a replaced
+  /// Members in gossip that are not registered, that vote and do not answer: left by a replaced
   /// node, or a voter that was never registered.
   std::size_t silent_strangers = 0;
   /// Of the controller's own, for people; nothing is decided by them.
@@ -206,7 +206,7 @@ struct ClusterSnapshot {
   std::int64_t leader_stable_ms = -1;
   /// nullopt: no window limits the work.
   std::optional<Hours> hours;
-  /// Of the policy's queries, as far as they were asked.
+  /// Of the policy's queries, as far as they were run.
   std::vector<QueryResult> queries;
 
   [[nodiscard]] const NodeSnapshot* find(std::string_view name) const;
@@ -221,7 +221,7 @@ struct ClusterSnapshot {
     return (voters() + (one_missing ? 1 : 0)) / 2 + 1;
   }
   /// Bytes of the log that `node` has not received, not processed or not indexed of what the leader
-  /// has, whichever is most (node-interface.md §3.7); -1 when it cannot be told.
+  /// has, whichever is most (node-interface.md §3.7); -1 when it is not known.
   [[nodiscard]] std::int64_t lag(const NodeSnapshot& node) const;
   /// The newest point that any node has in its log.
   [[nodiscard]] std::optional<Point> latest_point() const;

@@ -7,7 +7,7 @@
 namespace verger {
 
 /// The machine's disk, for the files of a server that may be another user's. What is made gets
-/// owner, group and permissions of the directory it is made in, whatever the caller's umask; not in
+/// owner, group and permissions of the directory it is made in, despite the caller's umask; not in
 /// a directory that users share (one with the sticky bit, such as /tmp). A file that cannot get
 /// them is not made: kRefused. A directory is made all the same, and what is made in it follows it.
 FileSystem& database_file_system();

@@ -12,7 +12,7 @@ inline constexpr int kExitStopped = 3;
 inline constexpr int kExitWaiting = 4;  ///< still waiting, or the outcome is not known
 inline constexpr int kExitUsage = 64;
 
-/// Of a daemon that does not start: it was told something wrong, somebody else has what it needs,
+/// Of a daemon that does not start: its input is wrong, another process has what it needs,
 /// or anything else.
 inline int exit_code_of_start(const Error& error) {
   switch (error.code) {

@@ -44,7 +44,7 @@ class MemoryFileSystem final : public FileSystem {
   Result<DiskSpace> space(const Path& path) override;
   Result<std::unique_ptr<FileLock>> lock(const Path& path) override;
 
-  /// Asked before each mutating operation; an error fails it, nothing is changed. It may call this
+  /// Called before each mutating operation; an error fails it, nothing is changed. It may call this
   /// file system, for example cut_power(): then the operation fails, too.
   using FaultHook = std::function<std::optional<Error>(const DiskOperation&)>;
   void set_fault_hook(FaultHook hook);

@@ -256,7 +256,7 @@ class PosixFileSystem final : public FileSystem {
     if (!parent.empty() && parent != path) {
       VERGER_CHECK(make_directories(parent));
     }
-    // Somebody else may have made it since.
+    // Another process may have created it since.
     if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
       return errno_error(errno, "cannot make the directory", path);
     }
@@ -311,7 +311,7 @@ class PosixFileSystem final : public FileSystem {
     }
     struct flock wanted{};
     wanted.l_type = F_WRLCK;
-    wanted.l_whence = SEEK_SET;  // from 0 to the end, whatever its length
+    wanted.l_whence = SEEK_SET;  // from 0 to the end of the file
     if (retried([&] { return ::fcntl(fd.get(), F_OFD_SETLK, &wanted); }) != 0) {
       if (errno == EAGAIN || errno == EACCES) {
         return Error{

@@ -8,7 +8,7 @@ namespace verger {
 
 enum class IfThere : std::uint8_t {
   kReplace,
-  kRefuse,  ///< kExists; what is there stays as it is, whoever makes it at the same time
+  kRefuse,  ///< kExists; an existing file stays as it is, even one made at this moment
 };
 
 /// Writes a file that only its owner can read or write (mode 0600 from its first byte on), durably

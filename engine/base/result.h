@@ -12,9 +12,9 @@ namespace verger {
 /// it; everything else is in the message.
 enum class Errc : std::uint8_t {
   kInvalidArgument,  ///< the caller's input is wrong; repeating it is useless
-  kNotFound,         ///< the thing asked for is not there
+  kNotFound,         ///< the requested thing is not there
   kExists,           ///< the thing to be made is already there
-  kConflict,         ///< somebody was faster, or an expectation (version, hash) does not hold
+  kConflict,         ///< another was faster, or an expectation (version, hash) does not hold
   kCorruption,       ///< bytes on disk or wire are not what their format promises
   kUnsupported,      ///< a newer or foreign format, or something Verger refuses to handle
   kNoSpace,          ///< the disk is full

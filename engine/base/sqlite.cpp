@@ -392,7 +392,7 @@ Transaction::Transaction(Transaction&& other) noexcept
 Transaction::~Transaction() {
   // Some errors have rolled back already.
   if (database_ != nullptr && database_->in_transaction()) {
-    static_cast<void>(database_->execute("ROLLBACK"));  // nobody could act on its failure
+    static_cast<void>(database_->execute("ROLLBACK"));  // its failure needs no action
   }
 }
 Result<void> Transaction::commit() {

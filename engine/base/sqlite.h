@@ -99,8 +99,8 @@ class Database {
   /// One or more statements without results.
   Result<void> execute(std::string_view sql);
   Result<Statement> prepare(std::string_view sql);
-  /// For what is asked often: once it is let go, the statement waits here, reset, for the next who
-  /// wants the same text.
+  /// For frequent queries: a released statement waits here, reset, for the next caller that
+  /// prepares the same text.
   Result<Statement> prepare_to_keep(std::string_view sql);
   /// First column of the first row, for pragmas and counts; nullopt without a row.
   Result<std::optional<std::string>> query_text(std::string_view sql);

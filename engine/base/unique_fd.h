@@ -5,8 +5,8 @@
 
 namespace verger {
 
-/// Owns a file descriptor and closes it. Whoever needs the result of closing calls release() and
-/// closes by hand.
+/// Owns a file descriptor and closes it. A caller that needs the result of closing calls release()
+/// and closes by hand.
 class UniqueFd {
  public:
   UniqueFd() = default;

@@ -38,7 +38,7 @@ class EntrySweep {
   /// the stream is to be looked up in the Index. Errors: kCorruption (order), kIo.
   Result<bool> find(StreamHash hash, std::size_t limit, Found& found);
   /// As Index::latest_before, of what was found. `is_of_stream` has to accept every entry below
-  /// `limit`; it is only asked where the order of positions leaves a doubt.
+  /// `limit`; it is only called where the order of positions leaves a doubt.
   static Result<std::optional<IndexEntry>> latest_before(const Found& found, LogPosition limit,
                                                          const EntryFilter& is_of_stream);
 

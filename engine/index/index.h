@@ -88,7 +88,7 @@ class Index {
   /// As the server looks up the last entry below a position: newest table first, and within a table
   /// a binary search that takes positions to ascend with numbers. Where they do, that is the
   /// greatest number below `limit`; otherwise it depends on the entries the search meets.
-  /// `is_of_stream` is asked about each of these; one it refuses (a colliding stream's) ends the
+  /// `is_of_stream` is called for each of these; one it refuses (a colliding stream's) ends the
   /// search, and all of the hash's entries are compared. nullptr refuses none.
   /// docs/formats/index.md, "Lookups".
   using EntryFilter = index::EntryFilter;

@@ -214,7 +214,7 @@ Result<void> Index::State::truncate(LogPosition position) {
   }
   if (now->set->commit_checkpoint >= position) {
     if (!options.read_only) {
-      // Without a map nobody takes these tables for those of the log that is written from here on.
+      // Without a map these tables are not mistaken for those of the log written from here on.
       const auto removed = files.remove(directory / kIndexMapName);
       if (!removed && removed.error().code != Errc::kNotFound) {
         return removed.error();

@@ -17,8 +17,8 @@ namespace verger::index {
 inline constexpr int kNewestTableVersion = 4;
 
 /// One immutable, sorted index file, versions 1 to 4, with its bloom filter where there is one.
-/// Version 1 holds the upper 32 bits of the hash only: lookups find by them and answer with the
-/// hash asked for; entry() and PTableScanner give those bits, right-aligned. Safe from any thread.
+/// Version 1 holds the upper 32 bits of the hash only: lookups find by them and return the
+/// requested hash; entry() and PTableScanner give those bits, right-aligned. Safe from any thread.
 /// Format: docs/formats/index.md.
 class PTable {
  public:

@@ -15,7 +15,7 @@ namespace verger::index {
 int table_level(std::uint64_t entries, std::uint64_t max_mem_table_size);
 
 /// Indexes a log from its start: reads its records once, sorts their entries in batches of
-/// max_mem_table_size (a step that fills one sorts it, whatever its budget), merges them into one
+/// max_mem_table_size (a step that fills one sorts it at any budget), merges them into one
 /// PTable and puts that in place of all others. Until then the old tables are live and untouched;
 /// abandoning the job leaves them so.
 ///

@@ -77,7 +77,7 @@ struct LogRecord {
   Record record;
   /// Length prefix, record, length suffix.
   ByteView framed;
-  /// Where reading goes on: the next record's position is at or after it.
+  /// Where reading continues: the next record's position is at or after it.
   LogPosition next;
   /// Offset of the length prefix in the chunk file.
   std::uint64_t file_offset = 0;
@@ -87,7 +87,7 @@ struct LogRecord {
 };
 
 /// One live chunk file, open for reading. Safe from any thread. A file replaced by a newer version
-/// stays readable while somebody holds the Chunk (whose file system must live longer). The active
+/// stays readable while the Chunk is held (whose file system must live longer). The active
 /// chunk grows: its `data_size()` is what the writer has published (flushed).
 class Chunk {
  public:

@@ -27,7 +27,7 @@ struct ChunkScanner::State {
     std::memmove(buffer.data(), buffer.data() + begin, filled - begin);
     filled -= begin;
     begin = 0;
-    // A short look costs a short read; whoever reads on gets larger ones.
+    // A short look costs a short read; a caller that reads on gets larger ones.
     buffer.resize(
         std::max({buffer.size(), wanted, std::min(4 * buffer.size(), detail::kBufferSize)}));
     const auto in_file = static_cast<std::uint64_t>(actual) + filled;

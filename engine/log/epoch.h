@@ -11,7 +11,7 @@
 
 namespace verger::log {
 
-/// The term of one leader, as its record in the log tells it (docs/formats/log.md).
+/// The term of one leader, as its record in the log gives it (docs/formats/log.md).
 struct Epoch {
   LogPosition position{-1};
   EpochNumber number{-1};

@@ -27,8 +27,8 @@ struct Opened {
   bool truncated = false;
 };
 
-/// Chunks may be switched and writer.chk may move between the looks at both: whatever is wrong then
-/// counts only when nothing has changed meanwhile.
+/// Chunks may be switched and writer.chk may move between the looks at both: an inconsistency
+/// counts only when nothing has changed in between.
 Result<Opened> open_beside_a_writer(FileSystem& files, const Path& directory,
                                     const LogOptions& options) {
   for (int attempt = 1;; ++attempt) {
@@ -61,8 +61,8 @@ Result<void> make_durable_directory(FileSystem& files, const Path& directory) {
   return {};
 }
 
-/// Everything is judged before the lock file, the first change, is made; and again if somebody else
-/// changed the directory before we held the lock.
+/// All is judged before the lock file, the first change, is made; and again if another process
+/// changed the directory before this one held the lock.
 Result<Opened> open_alone(FileSystem& files, const Path& directory, const LogOptions& options) {
   if (options.create) {
     VERGER_CHECK(make_durable_directory(files, directory));

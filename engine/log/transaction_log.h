@@ -51,7 +51,7 @@ struct Checkpoints {
 ///
 /// Reading is safe from any thread, beside one appending thread. Appending, truncating and
 /// checkpoints belong to one thread. switch_in_chunk may be called from a job's thread.
-/// Stops by destruction: nothing runs in the background, but the hashing that was asked for.
+/// Stops by destruction: nothing runs in the background, but the requested hashing.
 class TransactionLog {
  public:
   struct State;
@@ -112,7 +112,7 @@ class TransactionLog {
   Result<void> start_replicated_chunk(const ChunkHeader& header);
   /// Installs a completed (scavenged) chunk file received whole as `temporary` (in the directory,
   /// ends in ".tmp") at append_position(), or in place of the log's last part when it starts before
-  /// that and does not end before it; MD5 is verified. Whatever the moment of a crash, either what
+  /// that and does not end before it; MD5 is verified. After a crash at any moment, either what
   /// was here or what was received is there afterwards. Errors: kConflict (it lies elsewhere),
   /// kCorruption.
   Result<void> receive_chunk(const Path& temporary);

@@ -140,7 +140,7 @@ Result<void> TransactionLog::State::roll(RollOrder order, bool start_next) {
   append_position = completed->end_position().value();
   active.reset();
   if (start_next && order == RollOrder::kNewChunkFirst) {
-    // A crash now leaves an empty chunk behind writer.chk; opening removes it and goes on in the
+    // A crash now leaves an empty chunk behind writer.chk; opening removes it and continues the
     // completed one.
     VERGER_TRY(active, detail::ActiveChunk::create(files, directory, next_header(), random,
                                                    options.hash_in_background));

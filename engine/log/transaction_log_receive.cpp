@@ -54,7 +54,7 @@ struct SplitChunk {
 };
 
 /// What was received gets its name, `path`, and takes the place of what it replaces, together with
-/// the front part before it. After an error the log is not to be used any more.
+/// the front part before it. After an error the log must no longer be used.
 Result<void> install(TransactionLog::State& s, const Path& temporary, const Path& path,
                      const std::optional<SplitChunk>& split) {
   // Whole and synced before it gets its name, from which on it counts; unless a chunk of ours

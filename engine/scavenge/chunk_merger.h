@@ -11,7 +11,7 @@ namespace verger::scavenge {
 
 /// Merges neighbouring completed chunks whose records are committed and fit into one chunk, from
 /// the first chunk of the log on, until a whole pass merges nothing. A group that cannot be written
-/// is reported and left as it is; the run goes on.
+/// is reported and left as it is; the run continues.
 class ChunkMerger final : public StageTask {
  public:
   explicit ChunkMerger(RunContext& context);
@@ -25,7 +25,7 @@ class ChunkMerger final : public StageTask {
   void close_group();
   /// Starts the merge of the group that close_group() chose.
   void start_merge();
-  /// Goes on copying; true once the merged file is complete.
+  /// Continues copying; true once the merged file is complete.
   Result<bool> copy(std::uint32_t records);
   Result<void> finish_merge();
   void report_failure(const Error& error);

@@ -66,7 +66,7 @@ class ChunkRewrite {
   /// The source is compared with its checksum before the new file is complete.
   void compare_checksum(bool in_background) { checksum_.emplace(source_, in_background); }
 
-  /// Goes on for about `records` records, or some megabytes; true once the new file is complete.
+  /// Continues for about `records` records, or some megabytes; true once the new file is complete.
   /// Errors: kUnsupported (a record that the server fails on), kCorruption, kIo, kNoSpace.
   Result<bool> step(std::uint32_t records, LimitsReader& limits);
 

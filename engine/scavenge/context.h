@@ -101,7 +101,7 @@ struct RunContext {
   }
 };
 
-/// One stage of a run. step() goes on for about `budget` units and says kMore, kRest or kDone. A
+/// One stage of a run. step() works for about `budget` units and says kMore, kRest or kDone. A
 /// stage that fails or is stopped leaves an open transaction to be rolled back.
 class StageTask {
  public:

@@ -59,7 +59,7 @@ struct ScavengeProgress {
   std::int32_t max_chunk_executed = 0;  ///< 0 when none
 };
 
-/// Told what a run does, in the thread that steps the job. Default: nothing.
+/// Receives what a run does, in the thread that steps the job. Default: nothing.
 class ScavengeEvents {
  public:
   virtual ~ScavengeEvents() = default;

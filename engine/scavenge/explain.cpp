@@ -85,7 +85,7 @@ StayRule stay_rule(const log::Prepare& prepare, const StreamStory& story, const 
 
 struct Explainer::State {
   Preview& preview;
-  std::optional<StreamStory> story;  ///< of the stream asked for last
+  std::optional<StreamStory> story;  ///< of the stream requested last
 
   Result<const StreamStory*> story_of(std::string_view name) {
     if (!story || story->name != name) {
@@ -126,7 +126,7 @@ Result<void> Explainer::State::explain_index(const StreamStory& stream,
                                              Explanation& explanation) {
   if (preview.state().is_collision_hash(entry.hash) && entry.position < preview.point().position &&
       (!explanation.in_log || !explanation.stays)) {
-    explanation.entry_stays = false;  // without a record it is nobody's
+    explanation.entry_stays = false;  // without a record it has no owner
     return {};
   }
   explanation.entry_stays = keeps_entry(entry, stream.limits, preview.rules());

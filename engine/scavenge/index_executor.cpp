@@ -196,7 +196,7 @@ Result<bool> IndexExecutor::keeps(const index::IndexEntry& entry) {
   }
   const auto* prepare = record->prepare();
   if (prepare == nullptr) {
-    return false;  // the entry is nobody's
+    return false;  // the entry belongs to no stream
   }
   VERGER_TRY(const auto limits, context_.state.limits_by_name(prepare->stream));
   return !limits || keeps_entry(entry, *limits, context_.rules());

@@ -16,7 +16,7 @@ namespace verger::scavenge {
 /// The index as accumulator and calculator see it: only entries below the scavenge point. For a
 /// stream kept by hash the log is not looked at below the point. For one kept by name only entries
 /// whose record is there and belongs to it count (where the record is missing the server fails
-/// instead). Streams that are asked for in ascending order of their hashes are found fastest.
+/// instead). Streams that are looked up in ascending order of their hashes are found fastest.
 class IndexView {
  public:
   IndexView(const index::Index& index, const log::TransactionLog& log, LogPosition point);
@@ -27,7 +27,7 @@ class IndexView {
                        std::vector<index::IndexEntry>& out);
   /// A number above `number` that the hash has an entry for, in the first table that has one.
   Result<std::optional<EventNumber>> next(const StreamHandle& stream, EventNumber number);
-  /// Tells the name of a stream kept by hash; empty when it is not known.
+  /// Gives the name of a stream kept by hash; empty when it is not known.
   using NameOf = std::function<Result<std::string>()>;
   /// -1 when there is none. Behind the point other streams may have the hash of a stream that is
   /// kept by it: for entries there `name_of` and the log decide whose they are.

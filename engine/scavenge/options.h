@@ -9,7 +9,7 @@
 namespace verger::scavenge {
 
 /// For tests: ends the run with kCancelled after the nth chunk (accumulate, execute), stream
-/// (calculate), group (merge), table (index), as a stop asked for at that moment; nth = 0: after
+/// (calculate), group (merge), table (index), as a stop requested at that moment; nth = 0: after
 /// the whole stage.
 struct StopAfter {
   Stage stage = Stage::kDone;

@@ -31,7 +31,7 @@ inline constexpr std::size_t kRemovalRuleCount = 9;
 std::string_view to_string(RemovalRule rule);
 
 /// Names the rule by which keeps_prepare() said no. `original` is the row of the record's stream,
-/// `last` its last event number before the point (only asked for with $maxCount).
+/// `last` its last event number before the point (only looked up with $maxCount).
 RemovalRule removal_rule(const log::Prepare& prepare, bool is_metastream,
                          const StreamLimits& limits, const std::optional<OriginalData>& original,
                          EventNumber last);

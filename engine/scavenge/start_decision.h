@@ -8,7 +8,7 @@
 namespace verger::scavenge {
 
 enum class StartKind : std::uint8_t {
-  kResume,       ///< go on with `checkpoint`, whatever was asked for
+  kResume,       ///< continue with `checkpoint`, whichever point was requested
   kUsePoint,     ///< scavenge `point`, which is in the log
   kCreatePoint,  ///< write a point with `expected_version`, then scavenge it
   kNothing,      ///< all points are reached and none may be made
@@ -26,8 +26,8 @@ struct StartDecision {
 /// `latest` is the last point in the log.
 StartDecision decide_start(const std::optional<Checkpoint>& checkpoint,
                            const std::optional<ScavengePoint>& latest, bool sync_only);
-/// Looks for the last point where it is needed: an unfinished scavenge goes on whatever became of
-/// $scavengePoints meanwhile. Errors: as streams::latest_scavenge_point.
+/// Looks for the last point where it is needed: an unfinished scavenge continues even without the
+/// stream $scavengePoints. Errors: as streams::latest_scavenge_point.
 Result<StartDecision> find_start(const std::optional<Checkpoint>& checkpoint,
                                  const streams::Database& database, bool sync_only);
 

@@ -122,7 +122,7 @@ Result<std::vector<OriginalRow>> ScavengeState::active_streams(const StreamHandl
     VERGER_CHECK(collect(get, true));
   }
   if (rows.size() < limit) {
-    // The smallest hash of all could not be found by "greater than": it is asked for by a double
+    // The smallest hash of all could not be found by "greater than": it is queried by a double
     // below it, which SQLite compares exactly.
     auto& get = *impl_->get_active.by_hash;
     if (from == nullptr || from->by_name()) {

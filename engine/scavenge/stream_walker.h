@@ -45,7 +45,7 @@ class StreamWalker {
 
   /// Begins with another stream.
   Result<void> start(const OriginalRow& row);
-  /// Goes on for at most 8192 event numbers; true once the stream is finished. Error: kCorruption
+  /// Continues for at most 8192 event numbers; true once the stream is finished. Error: kCorruption
   /// (the index lacks the last event).
   Result<bool> step(const Visitor& visit);
   /// Entries looked at in the last step.

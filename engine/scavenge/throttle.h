@@ -7,7 +7,7 @@
 namespace verger::scavenge {
 
 /// Keeps the share of time spent working at `percent`. At a rest point the owner asks how long to
-/// rest, and rests that long before it goes on.
+/// rest, and rests that long before it continues.
 class Throttle {
  public:
   /// `percent` from 1 to 100; time counts from now on.

@@ -213,7 +213,7 @@ WriteResult Database::append(std::string_view stream, std::int64_t expected_vers
                : Result<LogPosition>(last.error());
   }
   if (!end) {
-    // Half of it lies in the log, not flushed: only opening again tells what remains.
+    // Half of it lies in the log, not flushed: only opening again shows what remains.
     state.broken = end.error();
     return failure(end.error(), current);
   }

@@ -115,7 +115,7 @@ Result<void> Database::State::commit_up_to(LogPosition position) {
     detail::RecordFeed feed(*log, [&](detail::Write write) { writes.push_back(std::move(write)); });
     const auto end = std::min(range.end, position);
     VERGER_CHECK(feed_range(*log, range.begin, end, feed));
-    // A write that goes on behind `end` waits for the next commit.
+    // A write that continues behind `end` waits for the next commit.
     const auto rest = end < range.end ? feed.open_since().value_or(end) : end;
     if (end == range.end) {
       feed.finish();
@@ -185,7 +185,7 @@ Result<void> Database::receive_chunk(const Path& temporary) {
   VERGER_CHECK(state.log->receive_chunk(temporary));
   if (const auto chunk = state.log->chunk_at(LogPosition(state.log->end().value() - 1));
       chunk != nullptr && chunk->start_position() < end) {
-    // What is not committed is not known by heart any more: records of it may have gone, or others
+    // What is not committed is no longer known by heart: records of it may have gone, or others
     // have come. What is committed stays so, with fewer records, as after a scavenge.
     state.forget_pending();
   }

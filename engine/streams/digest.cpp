@@ -8,7 +8,7 @@
 namespace verger::streams {
 namespace {
 
-/// So that a step ends soon where records are large: whoever stops the job waits for it.
+/// So that a step ends soon where records are large: stopping the job waits for it.
 constexpr std::uint64_t kBytesOfStep = 4U << 20U;
 
 }  // namespace

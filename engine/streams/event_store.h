@@ -60,7 +60,7 @@ struct Event {
   Bytes data;
   Bytes metadata;
   Ticks timestamp;
-  /// kNoPosition when a stream was read and a commit record made it an event: only $all tells
+  /// kNoPosition when a stream was read and a commit record made it an event: only $all shows
   /// where.
   LogPosition commit_position;
   LogPosition prepare_position;

@@ -156,7 +156,7 @@ Result<bool> take_outside_point(ToolContext& tool, streams::Database& database,
 }
 
 /// A point ends its chunk. A server that died right behind the point's record has left the chunk
-/// open, and goes on in it; where nothing has followed yet, it is completed here. Error: kRefused.
+/// open, and resumes in it; where nothing has followed yet, it is completed here. Error: kRefused.
 Result<void> end_chunk_of(log::TransactionLog& log, const streams::ScavengePoint& point) {
   const auto chunk = log.chunk_at(point.position);
   if (chunk == nullptr || chunk->completed()) {
@@ -301,7 +301,7 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
       (!checkpoint || checkpoint->point.position != point->position)) {
     VERGER_TRY(options.assumed_point, take_outside_point(tool, *database, *point, arguments.force));
   } else if (checkpoint && checkpoint->point.position == point->position) {
-    // It goes on with a point that may have come from a file.
+    // It continues with a point that may have come from a file.
     options.assumed_point = !arguments.point_file.empty();
   }
   if (!options.assumed_point) {

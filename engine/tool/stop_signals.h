@@ -17,7 +17,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   static bool requested();
-  /// kCancelled once a stop was asked for, from a command that changes nothing.
+  /// kCancelled once a stop was requested, from a command that changes nothing.
   static Result<void> check();
 
   /// While it lives, the signal sets `flag`, too, at once.

@@ -98,7 +98,7 @@ Result<void> check_directory(ToolContext& tool, const Path& directory) {
 
 namespace {
 
-/// A truncation is a node's business: it is told to by its leader, or by whoever restores a backup.
+/// A truncation is a node's business: its leader orders it, or the one who restores a backup.
 /// A checkpoint file that lost its content (eight zeros) would take the whole log away.
 Result<void> refuse_truncation(ToolContext& tool, const Path& directory) {
   VERGER_TRY(const auto pending, log::pending_truncation(tool.files, directory));

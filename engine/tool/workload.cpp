@@ -97,7 +97,7 @@ class Generator {
     log::LogOptions options;
     options.access = log::Access::kWrite;
     options.chunk_size = workload_.chunk_size;
-    options.assume_stopped = true;  // nobody has open what is not there
+    options.assume_stopped = true;  // the new directory is not open elsewhere
     options.create = true;
     options.hash_in_background = true;
     VERGER_TRY(log_, log::TransactionLog::open(files_, directory_, options, clock_, random_, out_));

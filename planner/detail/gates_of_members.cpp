@@ -163,7 +163,7 @@ void lag_falling(const Look& look, States& out) {
   const auto* leader = look.snapshot.leader();
   for (const auto& node : look.snapshot.nodes) {
     const auto lag = lag_behind(leader, node);
-    // Positions are asked for one after the other: a busy leader is always a little ahead.
+    // Positions are queried one after the other: a busy leader is always a little ahead.
     if (!is_up(node) || lag <= kLagNoise || node.lag_before < 0 || lag < node.lag_before) {
       continue;
     }

@@ -7,7 +7,7 @@
 namespace verger::planner::detail {
 namespace {
 
-/// Kinds that are gated by what the node itself shows, or harm nobody.
+/// Kinds that are gated by what the node itself shows, or are harmless.
 bool is_other_work(const AgentWork& work) {
   constexpr std::string_view kOurs[] = {"scavenge",     "scavenge_point", "offline_scavenge",
                                         "resign",       "set_priority",   "reload",

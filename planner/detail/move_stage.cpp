@@ -7,13 +7,13 @@ namespace verger::planner::detail {
 namespace {
 
 struct Priorities {
-  std::int32_t lowest = 0;    ///< nobody with another one loses against it
+  std::int32_t lowest = 0;    ///< no node with another one loses against it
   std::int32_t original = 0;  ///< to be set again
 };
 
 Priorities priorities_of(const ScavengeOrder& order, const NodeSnapshot& node) {
   const auto lowest = order.losing_priority(node);
-  // What an earlier run may have left behind, nobody wants back.
+  // A value that an earlier run may have left behind is not restored.
   const bool left_behind = node.priority == lowest || node.priority == -1;
   return {lowest, left_behind ? 0 : node.priority};
 }

@@ -39,7 +39,7 @@ Stage point_stage(const ScavengeOrder& order) {
   step.parameters.emplace("threshold", policy.threshold);
   step.gates = order.scavenge_gates(maker);
   std::erase_if(step.gates, [](const Gate& gate) { return gate.name == "not-leader"; });
-  std::ranges::find(step.gates, "quorum-margin", &Gate::name)->limit = 0;  // nobody stops here
+  std::ranges::find(step.gates, "quorum-margin", &Gate::name)->limit = 0;  // no node stops here
   if (existing >= 0) {
     step.act = fmt::format("nothing: point {} is in the log, and nobody has reached it", existing);
     step.observe = "the point is seen";

@@ -5,11 +5,11 @@
 
 namespace verger::planner::detail {
 
-/// The point that all nodes share, before the first of them stops: the log's latest where nobody
+/// The point that all nodes share, before the first of them stops: the log's latest where no node
 /// has reached it yet, else a new one, by a start on the order's creator that is stopped at once.
 Stage point_stage(const ScavengeOrder& order);
 /// Stops the node, scavenges its files up to the shared point, starts it and sees it catch up.
-/// Taken back by starting it.
+/// Undone by starting it.
 NodeStage offline_stage(const ScavengeOrder& order, const History& history,
                         const NodeSnapshot& node);
 

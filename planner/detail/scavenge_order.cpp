@@ -131,7 +131,7 @@ void ScavengeOrder::choose_creator() {
   auto best =
       std::ranges::find_if(candidates, [this](const auto* n) { return done_with_latest(*n); });
   if (policy.strategy == Strategy::kOffline) {
-    // The point is made before anybody's turn, by whoever can; then the order is as it was.
+    // The point is made before any node's turn, by a node that can; then the order is as it was.
     if (best != candidates.end()) {
       creator = *best;
     } else {

@@ -34,7 +34,7 @@ struct ScavengeOrder {
   /// ... and before a node's log is read for a digest.
   [[nodiscard]] const std::vector<Gate>& digest_gates() const { return digest_gates_; }
 
-  /// Of those in whose turn it makes sense, somebody who may make the new point at once; he goes
+  /// Of those in whose turn it makes sense, one that may make the new point at once; it goes
   /// first.
   void choose_creator();
   [[nodiscard]] bool includes_leader() const;

@@ -178,7 +178,7 @@ class Refusing {
       for (const auto& gate : order_.scavenge_gates(*node)) {
         if (gate.name == "not-leader" ||      // the order takes care of it
             gate.name == "hours" ||           // a plan may be made at any time
-            gate.name == "leader-settled" ||  // so long has nobody looked, perhaps
+            gate.name == "leader-settled" ||  // it may not have been watched that long
             gate.name == "others-idle" ||     // what runs now is adopted at its turn
             (is_cluster_wide(gate) && node != nodes.front()) ||
             (gate.name == "quorum-margin" && margin_everywhere) ||

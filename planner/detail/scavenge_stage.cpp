@@ -10,7 +10,7 @@ namespace verger::planner::detail {
 
 DurationRange expected_scavenge(const History& history, const NodeSnapshot& node,
                                 const ScavengePace& pace) {
-  // A percentage that is refused is asked for, too.
+  // A percentage that is refused is requested, too.
   const auto percent = std::clamp<std::int64_t>(pace.throttle_percent, 1, 100);
   const auto throttled = [&](std::int64_t working_ms) { return working_ms * 100 / percent; };
   DurationRange range;

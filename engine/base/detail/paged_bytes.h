@@ -12,7 +12,7 @@ namespace verger::detail {
 
 inline constexpr std::uint64_t kPageSize = 4096;
 
-/// A counted reference to 4 KiB, or to nothing: a hole that reads as zeros. Whoever holds the only
+/// A counted reference to 4 KiB, or to nothing: a hole that reads as zeros. The holder of the only
 /// reference may change the page; references may be copied and dropped in several threads.
 class PageRef {
  public:

@@ -26,7 +26,7 @@ Result<Bytes> head_of(FileSystem& files, const Path& path, std::size_t length) {
   return head;
 }
 
-/// Tells whether what was copied belongs together.
+/// Shows whether the copied files belong together.
 struct Stamp {
   Bytes wal;      ///< the header, with the salts that change when the log starts anew
   Bytes journal;  ///< the header of a rollback journal

@@ -16,7 +16,7 @@ namespace verger::sqlite::detail {
 /// connections, those of a running server too, keep us out and are kept out.
 class Vfs {
  public:
-  /// The registered VFS of `files`; registered while somebody holds it. Safe from any thread.
+  /// The registered VFS of `files`; registered while the pointer is held. Safe from any thread.
   static std::shared_ptr<Vfs> of(FileSystem& files);
 
   explicit Vfs(FileSystem& files);

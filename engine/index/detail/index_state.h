@@ -53,7 +53,7 @@ struct Index::State {
   Result<void> flush();
   Result<void> merge_level(int level);
   Result<void> replace(const std::shared_ptr<const PTable>& old, const Path& replacement);
-  /// Publishes `set`, which is saved already, and removes the files it does not hold any more.
+  /// Publishes `set`, which is saved already, and removes the files it no longer holds.
   void adopt(std::shared_ptr<const detail::Memtable> memory,
              std::shared_ptr<const detail::TableSet> set);
   void remove_table(const PTable& table);

@@ -10,7 +10,7 @@
 namespace verger::index::detail {
 namespace {
 
-/// A run below this size takes in whatever comes.
+/// A run below this size accepts every entry.
 constexpr std::size_t kSmallRun = 256;
 
 Memtable::Run merge(const Memtable::Run& a, const Memtable::Run& b) {

@@ -12,7 +12,7 @@
 namespace verger::index::detail {
 
 /// The entries that are not in PTables yet. A value: adding gives a new one that shares most of its
-/// memory with the old, so that readers keep what they have while the adding thread goes on.
+/// memory with the old, so that readers keep what they have while the adding thread continues.
 ///
 /// It is a few sorted runs, the newest and smallest last; adding merges runs of like size, so an
 /// entry is copied some log2(count) times.

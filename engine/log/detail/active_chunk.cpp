@@ -57,7 +57,7 @@ Result<ActiveChunk> ActiveChunk::create(FileSystem& files, const Path& directory
     VERGER_CHECK(file->sync());
   }
   // A chunk file is never seen without its header. A crash before the directory is synced leaves
-  // the temporary file or nothing; after it, an empty chunk that opening removes or goes on with.
+  // the temporary file or nothing; after it, an empty chunk that opening removes or continues.
   VERGER_CHECK(files.rename(temporary, directory / name));
   VERGER_CHECK(files.sync_directory(directory));
   VERGER_FAILPOINT("log.new-chunk.after-create");
@@ -95,7 +95,7 @@ Result<std::shared_ptr<Chunk>> ActiveChunk::complete() {
   VERGER_CHECK(hash_what_is_there());
   VERGER_CHECK(output_.flush());
   // Until writer.chk lies behind the chunk its footer is not looked at: a crash anywhere in here
-  // leaves an active chunk, whatever follows its records.
+  // leaves an active chunk; bytes behind its records do not matter.
   VERGER_CHECK(file_->resize(output_.offset()));
   VERGER_FAILPOINT("log.complete-chunk.before-footer");
   ChunkFooter footer;

@@ -43,7 +43,7 @@ struct LiveFiles {
 Result<LiveFiles> find_live_files(FileSystem& files, const Path& directory,
                                   const std::vector<ChunkFile>& chunks);
 
-/// The header of a chunk file, whatever the rest of it is like.
+/// The header of a chunk file; the rest of it is not checked.
 Result<ChunkHeader> read_chunk_header(FileSystem& files, const Path& path);
 
 /// The version a new file gets that replaces one that starts with `start`: above all there are.

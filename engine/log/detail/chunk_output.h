@@ -15,12 +15,12 @@ namespace verger::log::detail {
 /// footer. Syncing is the caller's. One thread.
 class ChunkOutput {
  public:
-  /// Goes on at `offset`; what lies before is hashed by `rehash`, unless offset is 0.
+  /// Continues at `offset`; what lies before is hashed by `rehash`, unless offset is 0.
   /// With `hash_in_background` a thread of its own hashes, from the first append to complete().
   ChunkOutput(File& file, std::uint64_t offset, bool hash_in_background = false)
       : file_(&file), written_(offset), hash_in_background_(hash_in_background) {}
 
-  /// Reads the file from 0 to where writing goes on.
+  /// Reads the file from 0 to where writing continues.
   Result<void> rehash();
   Result<void> append(ByteView bytes);
   /// Hands the buffer to the file; nothing is synced.

@@ -19,7 +19,7 @@ struct Chunk::State {
   std::uint64_t file_size = 0;
   /// Grows in the active chunk; what lies below never changes.
   std::atomic<std::int64_t> data_size{0};
-  /// The log was truncated below this chunk: nothing in it may be read any more.
+  /// The log was truncated below this chunk: it must no longer be read.
   std::atomic<bool> gone{false};
   /// Replaced by a newer file: the last one who lets go of it removes the file.
   std::atomic<bool> remove_when_unused{false};

@@ -71,7 +71,7 @@ struct TransactionLog::State {
 
   // transaction_log_append.cpp
   Result<void> check_writable() const;
-  /// Keeps the first error: after it nothing may be written any more.
+  /// Keeps the first error: after it nothing may be written.
   Result<void> guarded(Result<void> outcome);
   Result<void> ensure_active();
   Result<void> start_chunk(const ChunkHeader& header);
@@ -80,8 +80,8 @@ struct TransactionLog::State {
   Result<void> flush();
   /// Completes the active chunk; writer.chk is at its end when this returns.
   Result<void> roll(RollOrder order, bool start_next);
-  /// A record may fill a chunk to its last byte. That the leader has a next chunk says that this
-  /// one was completed; nobody says so again after a link broke.
+  /// A record may fill a chunk to its last byte. That the leader has a next chunk shows that this
+  /// one was completed; no message repeats it after a link broke.
   Result<void> complete_filled_chunk();
   Result<LogPosition> append_single(Record record);
 };

@@ -276,7 +276,7 @@ class Judge {
     return {};
   }
 
-  /// A chunk file is made before writer.chk says that the log goes on in it; it is empty then.
+  /// A chunk file is made before writer.chk says that the log continues there; it is empty then.
   Result<void> take_excess(const LiveFiles::Live& live) {
     const auto next = writer_moved_ ? last_.value() : last_.value() + 1;
     if (live.file.start.value() != next || live.file.version != 0) {

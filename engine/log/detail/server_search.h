@@ -20,7 +20,7 @@ struct WritingProcess {
 /// server leaves no lock file. Our own process is left out, our lock covers it.
 ///
 /// A process of another user that cannot be looked into counts only when its name or command line
-/// is that of a server; else nobody but root could ever write. nullopt: there is none. Errors:
+/// is that of a server; else only root could ever write. nullopt: there is none. Errors:
 /// kRefused (such a process, or `proc` cannot be read), each saying what to do.
 Result<std::optional<WritingProcess>> find_writing_process(const Path& directory,
                                                            const Path& proc = "/proc");

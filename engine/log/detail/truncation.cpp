@@ -75,7 +75,7 @@ Result<void> check_value(const Path& directory, const Snapshot& snapshot, LogPos
   return {};
 }
 
-/// That it lies in the log whose end writer.chk tells.
+/// That it lies in the log whose end writer.chk gives.
 Result<void> check_against_log(const Asked& asked, const Snapshot& snapshot) {
   const auto writer = snapshot.checkpoints.values().writer;
   const auto writer_chunk = writer.value() / asked.chunk_size;
@@ -175,7 +175,7 @@ Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
   if (covering != nullptr) {
     VERGER_TRY(first_removed, plan_cut(files, asked, *covering, plan));
     // Once the covering chunk is gone nothing more can be lost: a truncation that was interrupted
-    // there goes on whatever the limit.
+    // there continues regardless of the limit.
     if (options.max_truncation >= 0 && values.writer - position > options.max_truncation) {
       return Error{
           Errc::kRefused,
@@ -200,7 +200,7 @@ Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
 Result<void> carry_out(FileSystem& files, const Path& directory, CheckpointFiles& checkpoints,
                        const TruncationPlan& plan) {
   // From here until truncate.chk is -1 again every opening for writing starts this over. It holds
-  // the target itself: after the removal of a scavenged chunk the position asked for would mean
+  // the target itself: after the removal of a scavenged chunk the requested position would mean
   // something else.
   VERGER_CHECK(checkpoints.store(Checkpoint::kTruncate, plan.target.value()));
   // From the highest down: what a crash leaves has no gap.

@@ -76,7 +76,7 @@ class RemovalText {
     }
   }
 
-  /// Not by what is asked for now.
+  /// Removed earlier, not by the scavenge in question.
   void earlier() {
     if (!story_.verdicts.empty() && out_.number < story_.verdicts.front().entry.number) {
       out_.reason = fmt::format(

@@ -18,7 +18,7 @@ void append_varint(Bytes& out, std::uint64_t value) {
   out.push_back(static_cast<std::byte>(value));
 }
 
-/// Small where the value is near zero, whatever its sign.
+/// Small where the value is near zero, of either sign.
 void append_signed(Bytes& out, std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
   append_varint(out, (bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));

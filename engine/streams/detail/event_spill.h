@@ -64,7 +64,7 @@ class EventSpill {
   struct Partition {
     std::vector<Segment> sealed;
     Bytes open;
-    // Of the newest event in `open`: the next one is told by what differs.
+    // Of the newest event in `open`: the next one is stored as the difference.
     SpilledEvent last;
   };
 

@@ -391,7 +391,7 @@ bool LenientJsonReader::parse_comment() {
       ++at_;
     }
   }
-  token_ = JsonToken::kComment;  // the state stays: the next call goes on where this one began
+  token_ = JsonToken::kComment;  // the state stays: the next call continues where this one began
   return true;
 }
 

@@ -14,7 +14,7 @@ namespace verger::streams::detail {
 /// it is. Used by the writing thread only.
 class PendingWrites {
  public:
-  /// A stretch of the log that nobody has looked at yet.
+  /// A stretch of the log that has not been read yet.
   struct Range {
     LogPosition begin;
     LogPosition end;
@@ -48,7 +48,7 @@ class PendingWrites {
   int ranges_ = 0;
 };
 
-/// The newest event ids, so that a repeated write is known again whatever version it expects.
+/// The newest event ids, so that a repeated write is recognised at any expected version.
 class RecentEvents {
  public:
   struct Entry {

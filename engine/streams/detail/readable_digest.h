@@ -19,10 +19,10 @@ namespace verger::streams::detail {
 /// First add() every event, in the order of the log; then settle() until it is done. What decides
 /// whether an event is visible may come after it, so of each event a few bytes are kept, apart by
 /// streams (EventSpill); settling takes one part of the streams after the other. Memory is bounded
-/// whatever the numbers of streams and events (docs/decisions/0015-digests-in-one-pass.md).
+/// for any number of streams and events (docs/decisions/0015-digests-in-one-pass.md).
 class ReadableDigest {
  public:
-  /// Asked where the readable event of a number lies, when numbers repeat in a stream; by the
+  /// Says where the readable event of a number lies, when numbers repeat in a stream; by the
   /// position of an event of that stream.
   using Locator =
       std::function<Result<std::optional<LogPosition>>(LogPosition of_stream, EventNumber)>;

@@ -40,7 +40,7 @@ class StreamReader {
   Result<StreamMetadata> metadata(std::string_view stream) const;
   /// nullopt when there is no metadata event.
   Result<std::optional<RawMetadata>> raw_metadata(std::string_view stream) const;
-  /// The event with that number, whatever the limits say; nullopt when there is none.
+  /// The event with that number, even beyond the limits; nullopt when there is none.
   Result<std::optional<Event>> find(std::string_view stream, EventNumber number) const;
 
  private:

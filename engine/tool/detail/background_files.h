@@ -14,7 +14,7 @@
 namespace verger::tool {
 
 /// A file system whose writes and syncs happen in threads of their own, while the caller prepares
-/// the next ones. Only for files that nobody relies on before finish(): sync() returns before
+/// the next ones. Only for files not relied on before finish(): sync() returns before
 /// anything is durable. What was written can be read back at once. An error of a background
 /// operation is the answer to some later one, and to finish(). One thread uses it.
 class BackgroundFiles final : public FileSystem {

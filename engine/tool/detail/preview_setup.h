@@ -11,7 +11,7 @@
 
 namespace verger::tool {
 
-/// What `estimate` and `explain` are asked about: as `scavenge`, but nothing is written.
+/// The arguments of `estimate` and `explain`: as `scavenge`, but nothing is written.
 struct PreviewArguments {
   DatabaseArguments database;
   std::optional<std::int64_t> point;
@@ -29,7 +29,7 @@ void add_preview_arguments(CLI::App& command, PreviewArguments& arguments);
 struct OpenedPreview {
   std::unique_ptr<streams::Database> database;
   std::unique_ptr<scavenge::Preview> preview;
-  /// Why a point had to be assumed although none was asked for; empty otherwise.
+  /// Why a point had to be assumed although none was requested; empty otherwise.
   std::string assumed_because;
 };
 

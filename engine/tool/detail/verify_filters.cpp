@@ -43,7 +43,7 @@ Result<ExistenceCheck> ExistenceCheck::open(FileSystem& files, const Path& index
   VERGER_CHECK(existence.load());
   check.checkpoint_ = existence.checkpoint();
   if (check.checkpoint_ == kNoPosition) {
-    return check;  // a server begins anew, whatever the filter holds
+    return check;  // a server begins anew, regardless of the filter
   }
   check.path_ = index_directory / "stream-existence" / "streamExistenceFilter.dat";
   auto filter = index::BloomFilter::open(files, check.path_);
