@@ -47,7 +47,7 @@ void write(JsonWriter& out, const OperationStatus& status) {
   out.end_object();
 }
 
-/// As nlohmann's JSON writes it, whoever wrote it.
+/// As nlohmann's JSON writes it, from any writer.
 /// Writes a value as to_text() would, where nothing in it has several ways of being written. False:
 /// something has.
 bool write_canonical(JsonView value, JsonWriter& out) {  // NOLINT(misc-no-recursion)

@@ -15,7 +15,7 @@
 ///   GET  /agent/v1/operations/{id}           OperationStatus, 404 where the id never arrived
 ///   POST /agent/v1/operations/{id}/cancel    stops what it does, where that can be stopped
 ///   GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest; begins it, or
-///                                            goes on with it (also: readable, throttlePercent)
+///                                            resumes it (also: readable, throttlePercent)
 ///   POST /agent/v1/digest/stop?point=N       stops computing it (also: keep)
 /// Errors are RFC 9457 problem details with a stable "code".
 namespace verger::api {
@@ -44,7 +44,7 @@ struct RunningScavenge {
   std::int64_t bytes_saved = 0;
 };
 
-/// accepted -> acting -> done or failed; unknown while nobody has seen which of the two it was.
+/// accepted -> acting -> done or failed; unknown while it is not clear which of the two it was.
 enum class OperationState : std::uint8_t { kAccepted, kActing, kUnknown, kDone, kFailed };
 std::string_view to_string(OperationState state);
 Result<OperationState> parse_operation_state(std::string_view text);
@@ -88,8 +88,8 @@ struct NodeFacts {
   std::int64_t newest_chunk = -1;
   /// Of the chunk files below the newest chunk: what a scavenge can make smaller. -1: not known.
   std::int64_t complete_chunk_bytes = -1;
-  /// Of the chunk files below the chunk that was asked for (facts?chunksBelow=N); -1: not asked
-  /// for, or not known.
+  /// Of the chunk files below the requested chunk (facts?chunksBelow=N); -1: not requested,
+  /// or not known.
   std::int64_t bytes_below = -1;
   /// Of the file system that holds the index, which may be another than the database's; 0: not
   /// known.
@@ -108,7 +108,7 @@ struct NodeFacts {
 };
 
 /// From now on the agent refuses older controllers. It runs out `valid_for_ms` after arrival, on
-/// the agent's own monotonic clock; with 0 the permit of this step is taken back at once.
+/// the agent's own monotonic clock; with 0 the permit of this step is revoked at once.
 struct Permit {
   std::int64_t controller_epoch = 0;
   std::string run{};
@@ -134,13 +134,13 @@ struct Digest {
   std::int64_t point_number = 0;
   std::int64_t point_position = 0;
   std::string logical{};              ///< hex SHA-256
-  std::string readable{};             ///< hex SHA-256; empty: it was not asked for
+  std::string readable{};             ///< hex SHA-256; empty: it was not requested
   std::vector<std::string> chunks{};  ///< hex SHA-256 of each logical chunk's live records
   std::int64_t records = 0;
-  std::int64_t readable_events = 0;  ///< -1: not asked for
+  std::int64_t readable_events = 0;  ///< -1: not requested
 };
 
-/// What an agent says when it is asked for a digest.
+/// What an agent answers to a request for a digest.
 struct DigestAnswer {
   std::optional<Digest> digest{};  ///< nullopt: it is being computed
   std::int64_t bytes_done = 0;     ///< of the log's, while it is being computed

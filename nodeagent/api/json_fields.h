@@ -42,7 +42,7 @@ class Fields {
       wrong(name, "is missing");
     }
   }
-  /// The member, whatever it is; nullopt where it is missing or null.
+  /// The member, of any type; nullopt where it is missing or null.
   [[nodiscard]] std::optional<JsonView> find(std::string_view name) const {
     const auto found = members_.find(name);
     return found && found->is_null() ? std::nullopt : found;

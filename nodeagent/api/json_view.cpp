@@ -278,7 +278,7 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view
   }
   Parser parser(text);
   if (!parser.read()) {
-    // Rare, and the other reader tells where.
+    // Rare, and the other reader says where.
     auto told = parse_json(text, what, kMaxJsonDepth);
     return told ? Error{Errc::kCorruption, fmt::format("{}: not JSON", what)} : told.error();
   }
@@ -383,7 +383,7 @@ std::optional<JsonView> JsonView::find(std::string_view name) const {
   if (!is_object()) {
     return found;
   }
-  // Asked for each member of each type: nothing but the sizes is compared of most.
+  // Called for each member of each type: most differ in size, which is compared first.
   const auto* const elements = document_->elements_.data();
   const auto* const text = document_->text_.data();
   const auto end = elements[index_].next;

@@ -15,7 +15,7 @@ class JsonMembers;
 class JsonView;
 
 /// JSON from outside that is read once and not changed. Its values stay in the text, which must
-/// outlive it: a tenth of the work of a tree of nlohmann's values. What a controller is told by
+/// outlive it: a tenth of the work of a tree of nlohmann's values. What a controller receives from
 /// each node and agent several times a second is read so. It takes and refuses the same texts as
 /// parse_json(), with the same errors; only a NUL ends no document.
 class JsonDocument {
@@ -96,7 +96,7 @@ class JsonView {
   std::size_t index_;
 };
 
-/// An object of which many members are asked for: as JsonView::find(), without a look at all the
+/// An object of which many members are looked up: as JsonView::find(), without a look at all the
 /// others each time. The document must outlive it.
 class JsonMembers {
  public:

@@ -48,9 +48,9 @@ class JsonWriter {
     text_.append(digits.data(), digits.size());
     return *this;
   }
-  /// JSON that somebody holds as text; what is none goes out as a string.
+  /// JSON that the caller holds as text; what is not JSON goes out as a string.
   JsonWriter& embedded(std::string_view json);
-  /// The members of an object that somebody holds as text; none where it is none.
+  /// The members of an object that the caller holds as text; none where it is no object.
   JsonWriter& members_of(std::string_view object);
 
   template <class T>

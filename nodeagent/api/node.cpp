@@ -216,7 +216,7 @@ Result<NodeInfo> parse_info(std::string_view body) {
   }
   fields.require("state");
   fields.read("state", info.state);
-  // Before 20.6 Atom was always on and nobody said so.
+  // Before 20.6 Atom was always on and no node reported it.
   info.atom_pub = !fields.has("features") && fields.has("projectionsMode");
   if (const auto features = fields.find("features")) {
     Fields inner(*features, "info.features");
@@ -251,7 +251,7 @@ Result<std::vector<ScavengeEvent>> parse_scavenge_feed(std::string_view body) {
   Fields fields(document.root(), "feed");
   fields.require("entries");
   fields.each("entries", [&](JsonView element, const std::string& where) -> Result<void> {
-    // The stream is an ordinary one: what somebody else wrote to it, or the link to an event that
+    // The stream is an ordinary one: what another client wrote to it, or the link to an event that
     // is gone, does not make the page unreadable.
     if (auto event = parse_entry(element, where)) {
       events.push_back(*std::move(event));

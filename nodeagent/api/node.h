@@ -37,11 +37,11 @@ std::string_view to_string(NodeState state);
 /// Accepts PascalCase, lower case, and the names of 5.0 (Master, Slave, PreMaster).
 Result<NodeState> parse_node_state(std::string_view text);
 
-/// A member as gossip shows it. Positions and checkpoints are positions in the log, -1: not told; a
+/// A member as gossip shows it. Positions and checkpoints are positions in the log, -1: absent; a
 /// port of 0: there is none.
 struct GossipMember {
   std::string instance_id{};
-  std::string time_stamp{};  ///< ISO-8601 UTC, of the clock of whoever told it
+  std::string time_stamp{};  ///< ISO-8601 UTC, of the clock of the reporting node
   NodeState state = NodeState::kUnknown;
   bool is_alive = false;
   std::string internal_tcp_ip{};

@@ -165,7 +165,7 @@ Result<std::string> fingerprint_of(std::string_view pem) {
 Result<KeyAndRequest> make_key_and_request() {
   VERGER_TRY(const auto key, new_key());
   const CertificateRequest request(X509_REQ_new());
-  // The issuer decides what the certificate says; this name only tells people what the request is.
+  // The issuer decides what the certificate says; this name only shows people what the request is.
   VERGER_CHECK(
       set_common_name(X509_REQ_get_subject_name(request.get()), std::string(kAgentCommonName)));
   if (X509_REQ_set_version(request.get(), X509_REQ_VERSION_1) != 1 ||

@@ -82,7 +82,7 @@ class Authority {
 };
 
 /// What a certificate says of its owner, after it was found to fit `key` and to be signed by
-/// `root`. The dates are told, not checked. Error: kInvalidArgument: it does not fit.
+/// `root`. The dates are reported, not checked. Error: kInvalidArgument: it does not fit.
 struct Checked {
   std::string identity{};
   std::string serial{};

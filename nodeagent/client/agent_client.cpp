@@ -12,7 +12,7 @@
 namespace verger::client {
 namespace {
 
-/// 4xx and 503 are certain; after any other failure nobody knows how far the agent came.
+/// 4xx and 503 are certain; after any other failure it is not known how far the agent got.
 template <class T>
 Outcome<T> agent_failure(const http::Response& response) {
   const bool certain =

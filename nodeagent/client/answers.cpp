@@ -78,7 +78,7 @@ Outcome<api::NodeInfo> parse_answer_info(const http::Response& response) {
   if (response.status != 200) {
     return fail_open_read<api::NodeInfo>(response);
   }
-  // It is JSON whatever the Content-Type says.
+  // It is JSON with any Content-Type.
   auto info = api::parse_info(response.body);
   return info.has_value() ? done(std::move(*info)) : unread<api::NodeInfo>(response, info.error());
 }

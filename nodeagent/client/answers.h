@@ -108,7 +108,7 @@ Outcome<LastScavenge> parse_answer_last(const http::Response& response);
 /// 404 is `unknown` (nothing_to_stop): the node says so also while it is still ending one.
 Outcome<StoppedScavenge> parse_answer_stop(const http::Response& response,
                                            const NodeDialect& dialect);
-/// resign, priority, reloadconfig, shutdown: 200 is `unknown` (queued), whatever then happens.
+/// resign, priority, reloadconfig, shutdown: 200 is always `unknown` (queued).
 Outcome<Nothing> parse_answer_queued(const http::Response& response);
 /// 200 is `unknown` (accepted): there is no way to ask for that id.
 Outcome<MergeIndexes> parse_answer_merge_indexes(const http::Response& response);

@@ -13,18 +13,18 @@
 /// What a read means where the answer is true and still misleads (node-interface.md, 8.2).
 namespace verger::client {
 
-/// The entry of the node that answered, whatever its state; nullptr where it cannot be told. A node
+/// The entry of the node that answered, in any state; nullptr where it cannot be determined. A node
 /// may show clients other addresses than its own (AdvertiseHostToClientAs; host names beside IPs),
 /// so it is looked for by, in this order: its endpoint as it calls itself; the only member; the
-/// endpoint that was asked; the only member with its address between nodes; the only one with the
-/// port that was asked. `asked` may be empty.
+/// requested endpoint; the only member with its address between nodes; the only one with the
+/// requested port. `asked` may be empty.
 const api::GossipMember* answering_member(const api::Gossip& gossip,
                                           const http::Endpoint& asked = {});
 
 /// "host:port" in lower case, for comparing.
 std::string endpoint_name(std::string_view host, std::int32_t port);
 /// Under which names ("host:port") the answering node may sign its entries in $scavenges: bound
-/// address up to 24.2, advertised since, and the one it was asked by. Sorted, in lower case.
+/// address up to 24.2, advertised since, and the one it was reached by. Sorted, in lower case.
 std::vector<std::string> own_names(const api::Gossip& gossip, const http::Endpoint& asked);
 /// Whether `node_endpoint` of an entry is one of `names`.
 bool is_named(const std::vector<std::string>& names, std::string_view node_endpoint);
@@ -54,11 +54,11 @@ struct ScavengeEnd {
 };
 /// Entries of one scavenge's stream, in any order, or of $scavenges for `scavenge_id`.
 ///   done      Success, and something was worked on
-///   refused   stopped: it keeps its checkpoint and goes on with the next start
+///   refused   stopped: it keeps its checkpoint and resumes with the next start
 ///   unknown   still_open (no end in the log: it may run, or the entry was lost), untouched
 ///   (Success
-///             without any entry: compare the point), restarted, errored (how far it came is not
-///             told; the next start goes on there)
+///             without any entry: compare the point), restarted, errored (how far it got is not
+///             reported; the next start resumes there)
 Outcome<ScavengeEnd> end_of_scavenge(const std::vector<api::ScavengeEvent>& events,
                                      std::string_view scavenge_id);
 

@@ -47,8 +47,8 @@ inline constexpr std::int64_t kStreamExists = -4;
 /// Calls the node interface of one node. A value: copy it freely; `client` outlives every call.
 ///
 /// Each call has `deadline` in all (the server's own is 10 s, and it does not always keep it). What
-/// a version does not have is refused (unsupported_version) without asking. Nothing is repeated,
-/// but for one case: gossip, info and ping, which anybody may read, are asked again without
+/// a version does not have is refused (unsupported_version) without a request. Nothing is repeated,
+/// but for one case: gossip, info and ping, which any client may read, are sent again without
 /// credentials when these were refused (Outcome::credentials_refused says so).
 class NodeClient {
  public:

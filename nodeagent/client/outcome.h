@@ -31,7 +31,7 @@ struct Outcome {
   std::string code{};
   /// For a person: what, where, what it means.
   std::string why{};
-  /// The node asked to wait; 0: it did not.
+  /// The node requested this wait; 0: it did not.
   std::chrono::seconds retry_after{0};
   /// A read that was answered only without our credentials: they are wrong.
   bool credentials_refused = false;
@@ -81,13 +81,13 @@ Result<T> to_result(Outcome<T> outcome) {
 ///   not_acceptable          406, 415
 ///   unsupported_version     not sent: the node's version does not have it
 ///   invalid                 400 with a text
-///   already_running         a scavenge runs; its id is in `value` where the version tells
+///   already_running         a scavenge runs; its id is in `value` where the version reports it
 ///   chunk_lock_held         redaction, or a scavenge that is just ending
 ///   wrong_expected_version, stream_deleted, not_found
 ///   not_installed, not_enabled, rejected        auto-scavenge
 /// Unknown:
 ///   no_answer               sent, no whole answer
-///   late                    408: the command goes on
+///   late                    408: the command continues
 ///   accepted, queued        200, but it says no more than that
 ///   stopping                old versions answer before the scavenge has stopped
 ///   nothing_to_stop         404 of a stop: nothing runs, or it is just ending

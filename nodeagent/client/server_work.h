@@ -31,7 +31,7 @@ struct ServerWork {
 Outcome<std::vector<ServerWork>> parse_answer_projections(const http::Response& response);
 /// Of GET /subscriptions.
 Outcome<std::vector<ServerWork>> parse_answer_subscriptions(const http::Response& response);
-/// Of the requests that start them again: 200 is `unknown` (queued), whatever then happens.
+/// Of the requests that start them again: 200 is always `unknown` (queued).
 Outcome<Nothing> parse_answer_work_started(const http::Response& response);
 
 }  // namespace verger::client

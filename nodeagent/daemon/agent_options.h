@@ -19,7 +19,7 @@ enum class Role : std::uint8_t {
   kBoth,
 };
 
-/// Everything verger-agent can be told. Environment: the node's options begin with VERGER_NODE_,
+/// All options of verger-agent. Environment: the node's options begin with VERGER_NODE_,
 /// the agent's with VERGER_AGENT_, common ones with VERGER_.
 struct ProgramOptions {
   Role role = Role::kBoth;
@@ -36,11 +36,11 @@ struct ProgramOptions {
   /// Of the node: shown to clients and to other nodes. No certificate: no TLS.
   http::TlsFiles node_tls;
   /// Of the agent interface; its roots say whose certificates controllers must have, and are never
-  /// the node's by default: whoever has a certificate of a node could act as the controller.
+  /// the node's by default: the holder of a node's certificate could act as the controller.
   http::TlsFiles agent_tls;
   /// The agent has enrolled: `agent_tls` is its identity (identity.h).
   bool agent_enrolled = false;
-  /// Over https, of the controller's certificate: nobody else gets through.
+  /// Over https, of the controller's certificate: all others are refused.
   std::string controller_name;
   /// Without TLS: what the controller signs its requests with.
   std::string controller_token_file;

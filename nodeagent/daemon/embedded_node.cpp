@@ -16,7 +16,7 @@ namespace verger::agent {
 
 using std::chrono::milliseconds;
 
-/// As the server's own: then 408, while the handler goes on (node-interface.md, 1.1).
+/// As the server's own: then 408, while the handler continues (node-interface.md, 1.1).
 constexpr milliseconds kHandlerTime{10'000};
 
 /// The servers refer to the node's handlers, so they are declared, and end, after it.
@@ -52,7 +52,7 @@ milliseconds long_poll(const http::Request& request) {
   return std::chrono::seconds(std::clamp(seconds, 0, 3600));
 }
 
-/// The routes between nodes are for nodes alone: whoever connects there shows a node's certificate.
+/// The routes between nodes are for nodes alone: a client there has to show a node's certificate.
 http::Handler only_nodes_between_nodes(http::Handler handler, Log& log) {
   return [handler = std::move(handler),
           &log](http::Request request) -> net::awaitable<http::Response> {

@@ -15,7 +15,7 @@
 namespace verger::agent {
 
 /// An embedded node with its two listeners, on the real disk and network. The process that holds it
-/// outlives it: after POST /admin/shutdown the node is gone, an agent beside it goes on answering.
+/// outlives it: after POST /admin/shutdown the node is gone, an agent beside it still answers.
 class EmbeddedNode {
  public:
   /// Opens the database and listens; then the node joins its cluster. Errors: those of the
@@ -31,7 +31,7 @@ class EmbeddedNode {
 
   /// nullptr once the node has stopped.
   node::NodeInspection* inspection();
-  /// True when the node was told to shut down, or its disk failed: call stop().
+  /// True when the node was ordered to shut down, or its disk failed: call stop().
   [[nodiscard]] bool wants_to_stop() const;
   /// Whether it was the disk.
   [[nodiscard]] bool failed() const;

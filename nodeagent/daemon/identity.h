@@ -41,7 +41,7 @@ class Identity {
   IdentityFiles files_;
   std::function<Result<void>()> reload_;
   Log& log_;
-  std::string pending_key_;  ///< of the newest request; a restart forgets it, and is asked again
+  std::string pending_key_;  ///< of the newest request; lost at a restart, then requested again
 };
 
 }  // namespace verger::agent

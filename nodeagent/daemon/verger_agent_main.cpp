@@ -309,7 +309,7 @@ Result<void> start_agent(Program& program, Log& log) {
   return {};
 }
 
-/// Ends the node when it was told to shut down; the process too, unless an agent outlives it.
+/// Ends the node when it was ordered to shut down; the process too, unless an agent outlives it.
 net::awaitable<void> look_after(Program& program, Log& log) {
   auto credentials_looked_at = std::chrono::steady_clock::now() + kCredentialsInterval;
   while (!program.told_to_end) {

@@ -57,7 +57,7 @@ struct ProgressStamp {
     return a.text == b.text;
   }
 };
-/// nullopt: it cannot be told.
+/// nullopt: it cannot be determined.
 std::optional<ProgressStamp> stamp_of_progress(const Path& index_directory);
 
 /// The tables that the index map names. Errors: those of reading it, kNotFound (a table that was
@@ -136,7 +136,7 @@ class LogLook final : public Job {
 
  private:
   Result<StepOutcome> read_all();
-  /// Begins to read on; false: what is known is of no use any more.
+  /// Begins to read on; false: what is known is out of date.
   Result<bool> begin_reading_on();
   Result<StepOutcome> read_on(Budget budget);
 

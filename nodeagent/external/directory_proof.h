@@ -18,7 +18,7 @@ namespace verger::external {
 /// directory, or it cannot be seen.
 std::string directory_identity(const Path& directory);
 
-/// What the node tells of its directories (GET /info/options) and of its process (GET /stats).
+/// What the node reports of its directories (GET /info/options) and of its process (GET /stats).
 struct NodeDirectories {
   std::string database{};    ///< empty: it did not tell
   std::string index{};       ///< empty: "index" in `database`
@@ -35,19 +35,19 @@ struct ConfiguredDirectories {
   std::string server_index{};
 };
 
-/// Compares what the node tells with what lies at the agent's paths, and with the files that
+/// Compares what the node reports with what lies at the agent's paths, and with the files that
 /// processes have open. Reads `proc` (/proc) and changes nothing; may block for some milliseconds.
 /// Errors: kConflict: a directory is another one than the node's, both paths are in the message;
 /// kUnavailable: there is no proof in either direction, the message says what to do.
 Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDirectories& told,
                                const Path& proc = "/proc");
 
-/// Follows whether the log in a directory moves as the node's does: never behind what the node told
+/// Follows whether the log in a directory moves as the node's does: never behind the node's
 /// before (writer.chk is written before gossip shows it), and never where the node has not got ten
 /// seconds later. Only for one process of the node: reset() when it is another one. One thread.
 class PositionWatch {
  public:
-  /// `told`: the node's own writer checkpoint, of before `found` was read from writer.chk.
+  /// `told`: the node's own writer checkpoint, from before `found` was read from writer.chk.
   /// Error: kConflict.
   Result<void> compare(const Path& directory, std::int64_t told, std::int64_t found,
                        std::chrono::nanoseconds now);

@@ -159,12 +159,12 @@ class ExternalNode::Impl final : public node::NodeInspection,
   std::string version;
   std::string problem = "not asked yet";
   std::string powerless;  ///< why it answers, but does not let the agent operate it
-  /// That the directories are the node's; an error: why nothing of them is told.
+  /// That the directories are the node's; an error: why nothing of them is reported.
   Result<void> proof = Error{Errc::kUnavailable, "not proved yet"};
   Monotonic next_proof{};
   PositionWatch position_watch;
   std::optional<api::RunningScavenge> running;
-  /// When the server is asked next whether a scavenge runs: each question is a line in its log.
+  /// When the server is queried next whether a scavenge runs: each query is a line in its log.
   Monotonic next_current{};
   ScavengeCount count;
   node::ChunkInventory inventory;
@@ -215,7 +215,7 @@ net::awaitable<void> ExternalNode::Impl::look_at_routes() {
   }
   const bool is_new = !self || self->instance_id != own->instance_id;
   if (is_new) {
-    // What its files told while another process had them is of no use any more.
+    // What was read from its files while another process had them is out of date.
     static_cast<void>(co_await look_at_files(shared_from_this()));
     env.log.info("the server answers", {{"node", options.node.url()},
                                         {"instance", own->instance_id},
@@ -365,7 +365,7 @@ net::awaitable<Result<void>> ExternalNode::Impl::look_at_files(std::shared_ptr<I
     co_return look->chunks() ? Result<void>() : Result<void>(look->chunks().error());
   }
   if (look->stamp() && look->stamp() != self->newest_stamp) {
-    // What is written there is written by a scavenge: it is asked for at once.
+    // What is written there is written by a scavenge: query it at once.
     self->next_current = Monotonic{};
     self->newest_stamp = look->stamp();
   }

@@ -52,12 +52,12 @@ struct ExternalEnvironment {
 std::string not_reloaded(const http::CertificateInfo& served, const http::CertificateInfo& on_disk,
                          const std::string& file);
 
-/// A server in another process: asked by its routes at intervals, and read from its files, by jobs.
+/// A server in another process: its routes are queried at intervals, its files read by jobs.
 /// The questions of NodeInspection are answered from what was last seen; refresh() looks at the
 /// files at once. Changes nothing of the server.
 ///
 /// Each time another process answers, it is proved that the directories are its own; until that is
-/// done, nothing of them is told. It is proved again before each operation (prove_directories()).
+/// done, nothing of them is shown. It is proved again before each operation (prove_directories()).
 class ExternalNode {
  public:
   ExternalNode(ExternalOptions options, ExternalEnvironment environment);

@@ -38,14 +38,14 @@ class OfflineServer {
   /// interrupt().
   net::awaitable<Result<void>> stop(std::chrono::milliseconds limit);
   net::awaitable<Result<void>> start();
-  /// Scavenges up to the point with this number, which is in the log, or goes on with an unfinished
+  /// Scavenges up to the point with this number, which is in the log, or resumes an unfinished
   /// one; nothing where it is reached. The server must be stopped: kRefused while a process has the
   /// files open. Other errors: the engine's.
   /// kCancelled after interrupt().
   net::awaitable<Result<void>> scavenge(std::int64_t point, std::int32_t threads);
   /// Of the last scavenge() that ended without an error, since this object was made.
   [[nodiscard]] OfflineScavenged last_scavenged() const;
-  /// Stops a scavenge between two steps; it goes on there the next time. One that has not begun
+  /// Stops a scavenge between two steps; it resumes there the next time. One that has not begun
   /// since the last stop() does not begin.
   void interrupt();
   /// False while a process has the database open for writing, and until the last one that was seen

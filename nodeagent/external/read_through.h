@@ -6,7 +6,7 @@ namespace verger::external {
 
 /// One file of a disk that is read where it lies, in a directory whose other files exist in memory
 /// only: what SQLite needs to read a large database that it must not touch. Writing to the file is
-/// refused; whatever is created beside it is not on the disk.
+/// refused; files created beside it are not on the disk.
 class ReadThrough final : public FileSystem {
  public:
   ReadThrough(FileSystem& base, Path file);

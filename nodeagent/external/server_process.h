@@ -8,7 +8,7 @@
 
 namespace verger::external {
 
-/// One process, told apart from a later one with the same number.
+/// One process, distinguished from a later one with the same number.
 struct ServerProcess {
   std::int64_t id = 0;
   std::uint64_t started = 0;  ///< in the kernel's ticks since its start

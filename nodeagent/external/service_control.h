@@ -31,7 +31,7 @@ class ServiceControl {
       : options_(std::move(options)), timers_(timers) {}
   [[nodiscard]] bool configured() const { return options_.configured(); }
   /// Errors: kUnsupported (not configured), kIo (it cannot be run, or ended with a status other
-  /// than 0), kTimeout (it goes on by itself).
+  /// than 0), kTimeout (it continues by itself).
   net::awaitable<Result<void>> start() const;
   net::awaitable<Result<void>> stop() const;
   /// Waits for commands that ended after their limit, so that no zombie stays; at once. Each

@@ -18,12 +18,12 @@
 namespace verger::external {
 
 /// Starts a server again that ended by itself in order to cut its log: a former leader with records
-/// that nobody else has notes the position in truncate.chk and ends with status 0; the next start
+/// that no other node has notes the position in truncate.chk and ends with status 0; the next start
 /// cuts, and from 24.6 ends once more (node-interface.md §3.8).
 ///
 /// It acts only where all of this was seen: the server answered; at the first look after that it
 /// did not, truncate.chk named a position, and no process had the database open for writing. So a
-/// server that somebody stopped, or whose files are being restored, is left alone.
+/// server that an operator stopped, or whose files are being restored, is left alone.
 ///
 /// Then it starts the server, with growing pauses, until it answers: not while the process that had
 /// the files open, or one that a start brought up, is still there (a start beside it does nothing).

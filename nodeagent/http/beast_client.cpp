@@ -111,7 +111,7 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
       ++self->made;
       pooled = Pooled{.transport = std::move(fresh), .made = self->clock.monotonic()};
     }
-    // Whatever way this coroutine ends, a connection that is not given back is closed.
+    // However this coroutine ends, a connection that is not given back is closed.
     struct Closer {
       std::shared_ptr<Transport> transport;
       ~Closer() {

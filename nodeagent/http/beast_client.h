@@ -28,7 +28,7 @@ struct BeastClientOptions {
   std::shared_ptr<TlsContext> tls{};
   /// What to do where `tls` is missing, for the error.
   std::string roots_advice{};
-  /// Asked about the certificate of each new connection, after TLS has accepted it: whether it is
+  /// Checks the certificate of each new connection, after TLS has accepted it: whether it is
   /// that of the one who is meant. An error ends the connection before anything is sent, and the
   /// request with kUnavailable.
   std::function<Result<void>(const CertificateInfo&)> accept_peer{};

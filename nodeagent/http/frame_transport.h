@@ -33,8 +33,8 @@ Result<FrameHello> decode_hello(ByteView bytes);
 /// Connections live on `executor` (a strand or a single thread's), and connect(), send(), receive()
 /// and close() are called there.
 ///
-/// Errors of connect: kUnavailable: nobody listens, or no hello in time; kUnsupported: somebody
-/// else's protocol or another version of ours.
+/// Errors of connect: kUnavailable: no process listens, or no hello in time; kUnsupported:
+/// another protocol, or another version of ours.
 class TcpFrameTransport final : public FrameTransport {
  public:
   /// `tls`: for endpoints with TLS; null: they are unavailable.

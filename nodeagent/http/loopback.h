@@ -5,7 +5,7 @@
 namespace verger::http {
 
 /// "localhost", 127.0.0.0/8, ::1 (also in brackets). A name that merely resolves to one of them is
-/// not: nobody promises that it still will. A program without TLS and authentication neither
+/// not: nothing guarantees that it still will. A program without TLS and authentication neither
 /// listens on nor talks to anything else.
 bool is_loopback(std::string_view host);
 

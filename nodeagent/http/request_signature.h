@@ -16,7 +16,7 @@ namespace verger::http {
 inline constexpr std::chrono::seconds kSignatureValidity{60};
 
 /// Signs a request with a secret that both ends have, for plain HTTP between processes of one
-/// machine: whoever listens in place of the receiver learns nothing that another receiver accepts.
+/// machine: a process in the receiver's place learns nothing that another receiver accepts.
 /// Sets `Authorization: Verger-Signature TIME MAC`, where TIME is in seconds since 1970 and MAC is
 /// hmac_sha256(secret, TIME, host and port of `to`, method, target, SHA-256 of the body, a line
 /// each).

@@ -64,7 +64,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
         acceptor(executor),
         tasks(executor, log, "http server") {}
 
-  /// False where too many are open of whom nobody knows yet who they are, and all of them are busy.
+  /// False where too many connections of unidentified clients are open, and all of them are busy.
   bool has_room_for_unknown() {
     if (!options.knows) {
       return true;
@@ -86,7 +86,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     return true;
   }
 
-  /// Connections whose end nobody needs to wait for.
+  /// Connections whose end needs no waiting.
   void end_idle() {
     for (auto& connection : connections) {
       if (connection.doing != Doing::kRequest) {
@@ -144,7 +144,7 @@ net::awaitable<void> Server::Impl::accept(std::shared_ptr<Impl> self) {
 
 net::awaitable<void> Server::Impl::refuse(tcp::socket socket) {
   const auto transport = make_tcp_transport(std::move(socket));
-  // A fresh socket takes this many bytes at once, whatever the peer does.
+  // A fresh socket takes this many bytes at once, regardless of the peer.
   transport->expires_after(std::chrono::milliseconds(100));
   Response busy{.status = 503, .reason = "Server Is Too Busy"};
   const auto head = response_head(busy, 0, false, false);
@@ -325,7 +325,7 @@ net::awaitable<bool> Server::Impl::write_stream(std::shared_ptr<Impl> self,
   if (const auto sent = co_await transport->write(net::buffer(head)); sent.error) {
     co_return false;
   }
-  // The stream may wait long for its next piece, so somebody has to notice that the client left.
+  // The stream may wait long for its next piece, so this has to notice that the client left.
   // What a client sends meanwhile is dropped, and the connection ends with the stream.
   const auto watch = [](std::shared_ptr<Transport> peer) -> net::awaitable<void> {
     char dropped[512];

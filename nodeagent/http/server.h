@@ -21,7 +21,7 @@ struct ServerLimits {
   std::size_t header_bytes = 16 * 1024;      ///< above: 431; NOLINT(bugprone-implicit-*)
   std::size_t body_bytes = 8 * 1024 * 1024;  ///< above: 413; NOLINT(bugprone-implicit-*)
   std::size_t connections = 512;             ///< above: 503 and closed
-  /// The same of whoever has not shown yet who he is (ServerOptions::knows).
+  /// The same for clients that are not identified yet (ServerOptions::knows).
   std::size_t unknown_body_bytes = 64 * 1024;  ///< NOLINT(bugprone-implicit-*)
   std::size_t unknown_connections = 64;        ///< above: one that waits for a request is closed
   std::chrono::milliseconds idle{75'000};      ///< between requests; then closed
@@ -29,7 +29,7 @@ struct ServerLimits {
   std::chrono::milliseconds write{30'000};     ///< for one answer, or one piece of a stream
   std::chrono::milliseconds tls_handshake{10'000};
   /// 0: a handler takes as long as it takes. Else the client gets `handler_late` after this time,
-  /// while the handler goes on to its end (node-interface.md, 1.1).
+  /// while the handler continues to its end (node-interface.md, 1.1).
   std::chrono::milliseconds handler{0};
   /// What a peer sends beyond an answer that ends the connection is read and dropped for this long,
   /// so that it gets to see the answer.
@@ -44,8 +44,8 @@ struct ServerOptions {
   std::chrono::milliseconds (*more_time)(const Request&) = nullptr;
   /// Null: plain HTTP.
   std::shared_ptr<TlsContext> tls{};
-  /// Whether a request's head shows somebody who is known: from then on his connection is one of
-  /// the many, with the usual limits. Empty: everybody is.
+  /// Whether a request's head identifies a known client: from then on its connection is one of
+  /// the many, with the usual limits. Empty: every client is known.
   std::function<bool(const Request& head)> knows{};
   /// The answer after ServerLimits::handler.
   Response handler_late{.status = 408, .reason = "Server was unable to handle request in time"};

@@ -62,11 +62,11 @@ enum class Need : std::uint8_t { kNobody, kUser, kOperator, kAdmin };
 bool satisfies(const Identity& identity, Need need);
 
 enum class StreamAction : std::uint8_t { kRead, kWrite, kDelete, kReadMetadata, kWriteMetadata };
-/// By the stream's ACL; where that says nothing: everybody who is somebody, on `$` streams admins.
+/// By the stream's ACL; where that says nothing: every known user, on `$` streams admins.
 bool may(const NodeContext& context, const Identity& identity, std::string_view stream,
          StreamAction action);
 
-/// 401 without challenge: known, but not allowed; or nobody.
+/// 401 without challenge: known, but not allowed; or anonymous.
 http::Response not_allowed();
 
 }  // namespace verger::node

@@ -309,7 +309,7 @@ Effects Election::tick(Monotonic now) {
     return out;
   }
   judge_round(out, now);
-  // Whoever was nominated and did not win in time is passed over in the next round.
+  // A nominated node that did not win in time is passed over in the next round.
   if (leaderless() && !campaigning_ && round_.id != 0 &&
       now - round_.started >= (state_ == NodeState::kDiscoverLeader ? config_.election_timeout / 2
                                                                     : config_.election_timeout)) {

@@ -110,7 +110,7 @@ struct ElectionMessage {
 };
 
 namespace effect {
-/// Write proposal.chk durably. Whatever follows in the list must not happen before it is done; if
+/// Write proposal.chk durably. What follows in the list must not happen before it is done; if
 /// it fails, nothing of it may happen at all.
 struct PersistTerm {
   EpochNumber term;
@@ -159,7 +159,7 @@ struct ElectionConfig {
 /// How a link to the leader stands.
 enum class LinkState : std::uint8_t { kSubscribed, kCaughtUp, kInQuorum, kLost };
 
-/// Not for several threads. Whoever drives it carries out the effects in their order and reports
+/// Not for several threads. The caller carries out the effects in their order and reports
 /// back what came of them.
 class Election {
  public:
@@ -182,7 +182,7 @@ class Election {
   Effects link(Monotonic now, EpochNumber term, LinkState state);
   /// Voters with a living subscription, without this node (leader only).
   Effects subscribers(Monotonic now, int count);
-  /// No write is in flight any more (after effect::Drain).
+  /// No write is in flight any longer (after effect::Drain).
   Effects drained(Monotonic now);
   /// A person asks this node to resign. Nothing happens unless it leads.
   Effects resign(Monotonic now);
@@ -240,7 +240,7 @@ class Election {
   SeededRandom random_;
   api::NodeState state_ = api::NodeState::kInitializing;
   EpochNumber term_;  ///< highest term voted in, led, or followed
-  /// Whom this process voted for in term_; empty after a restart: then nobody gets a vote in it.
+  /// Whom this process voted for in term_; empty after a restart: then no node gets a vote in it.
   NodeId voted_for_;
   LogState log_;
   Uuid last_epoch_leader_;

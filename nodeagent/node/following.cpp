@@ -163,7 +163,7 @@ Result<void> Following::Link::truncate(LogPosition position) {
   return {};
 }
 
-/// Until the leader accepts; the log is truncated as it tells.
+/// Until the leader accepts; the log is truncated as it orders.
 net::awaitable<Result<void>> Following::Link::subscribe(std::shared_ptr<Link> link) {
   for (;;) {
     VERGER_CO_CHECK(co_await link->connection_->send(encode(link->subscription())));

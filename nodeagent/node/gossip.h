@@ -18,7 +18,7 @@
 
 namespace verger::node {
 
-/// What a node tells of itself.
+/// What a node reports of itself.
 struct Member {
   Uuid instance;       ///< zero: a configured seed that never answered
   Ticks timestamp{0};  ///< of its own clock, so that of two of its entries the newer is known
@@ -42,7 +42,7 @@ Result<Member> parse_member(api::JsonView value);
 /// Who is in the cluster. What a member says of itself comes by gossip and the newest wins;
 /// whether it is alive, every node judges by itself. No I/O.
 ///
-/// A member's time stamps only grow, whatever its wall clock does: others would not believe an
+/// A member's time stamps only grow, even when its wall clock jumps: others would not believe an
 /// older one, and a node that was restarted after its clock had been set back would be a stranger
 /// to them, as their leader too, until that time had come again.
 class MemberTable {

@@ -84,12 +84,12 @@ class DigestWork : public Job {
 class NodeInspection {
  public:
   virtual ~NodeInspection() = default;
-  /// Reads again what is told of files that another process writes: chunks() and how far scavenges
-  /// came. Until the next time they tell what was read then, all of one moment. Whoever judges by
-  /// them what became of an operation asks for this first. A node in the same process is always up
+  /// Reads the files again that another process writes: for chunks() and how far scavenges
+  /// came. Until the next call they show what was read then, all of one moment. Call it before you
+  /// judge by them what became of an operation. A node in the same process is always up
   /// to date. Errors: those of reading; then the former answers stay.
   virtual net::awaitable<Result<void>> refresh() { co_return Result<void>(); }
-  /// Proves that what is told here of files is this node's and not another one's; asked before
+  /// Proves that the files described here are this node's and not another one's; called before
   /// anything is done. Errors: kConflict (it is another node's directory), kUnavailable (no proof).
   virtual net::awaitable<Result<void>> prove_directories() { co_return Result<void>(); }
   /// A scavenge has been started: running_scavenge() is to show it soon.

@@ -9,7 +9,7 @@
 namespace verger::node {
 namespace {
 
-/// One step on whatever executor this runs on.
+/// One step on the executor that this runs on.
 net::awaitable<Result<StepOutcome>> step_once(std::shared_ptr<Job> job, Budget budget) {
   co_return job->step(budget);
 }

@@ -10,7 +10,7 @@
 namespace verger::node {
 namespace {
 
-/// A scavenge point ends its chunk, else nobody can scavenge up to it. Whoever wrote it may have
+/// A scavenge point ends its chunk, else no node can scavenge up to it. Its writer may have
 /// gone, as leader or process, before it did so.
 Result<void> end_chunk_of_a_last_point(log::TransactionLog& log) {
   if (log.end().value() % log.chunk_size() == 0) {

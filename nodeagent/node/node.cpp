@@ -45,7 +45,7 @@ net::awaitable<http::Response> answer(std::weak_ptr<Core> weak,
     co_return http::Response{.status = 503, .reason = "Server Is Not Ready"};
   }
   const InFlight in_flight(core);
-  // Whoever gives wrong credentials gets nothing, but a sign of life.
+  // A client with wrong credentials gets nothing, but a sign of life.
   const auto path = std::string_view(request.target).substr(0, request.target.find('?'));
   if (path != "/health/live") {
     if (auto identity = core->authenticator->identify(request); !identity) {

@@ -43,7 +43,7 @@ std::expected<Negotiated, http::Response> choose_format(const http::RoutedReques
 std::string indented(const nlohmann::ordered_json& value);
 /// "https://host:port" by which the caller knows this node.
 std::string base_url(const Core& core, const http::Request& request);
-/// Who asks; only where the request got through to a handler, so it is somebody or nobody.
+/// The caller; only for a request that reached a handler: a known user, or anonymous.
 Identity identity_of(Core& core, const http::Request& request);
 
 /// /stats, /stats/replication, /stats/tcp; like /metrics behind DisableStatsOnHttp.

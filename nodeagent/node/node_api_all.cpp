@@ -14,7 +14,7 @@ using http::Response;
 using http::RoutedRequest;
 
 /// As many events a filtered read forward looks at before it answers with what it has; a read
-/// backward looks at as many as are asked for.
+/// backward looks at as many as are requested.
 constexpr std::size_t kForwardWindow = 1000;
 constexpr std::size_t kMostName = 1024;
 

@@ -117,8 +117,8 @@ std::string scrape(Core& core, Scraped& scraped) {
   return scraped.text;
 }
 
-/// Its own kind of negotiation: openmetrics is taken for text, JSON is refused before anybody is
-/// asked who he is.
+/// Its own kind of negotiation: openmetrics is taken for text, JSON is refused before the
+/// credentials are checked.
 net::awaitable<Response> metrics(std::shared_ptr<Core> core, RoutedRequest routed,
                                  std::shared_ptr<Scraped> scraped, Need need) {
   constexpr std::array kText = {Format::kText};

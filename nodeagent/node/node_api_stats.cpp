@@ -161,7 +161,7 @@ void flatten(const ordered_json& value, const std::string& name, ordered_json& o
   }
 }
 
-/// What `metadata=true` tells more of: the server describes these and no others. A value with its
+/// What `metadata=true` describes: the server describes these and no others. A value with its
 /// description is no group, so a path cannot name it.
 struct Described {
   std::string_view name;      ///< ungrouped; the parts have no "-" in them

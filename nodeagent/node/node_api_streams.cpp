@@ -33,7 +33,7 @@ std::optional<Response> no_stream(streams::StreamStatus status, std::string_view
   return std::nullopt;
 }
 
-/// Data asked for as application/json: JSON as the server writes it, anything else, and what was
+/// Data requested as application/json: JSON as the server writes it, anything else, and what was
 /// redacted, as a JSON string.
 std::string data_as_json(const streams::Event& event) {
   return written(atom::event_json(event)["data"]);
@@ -130,7 +130,7 @@ net::awaitable<Response> forward(std::shared_ptr<Core> core, const RoutedRequest
                    format.media_type, cache_seconds_of(*core, stream));
 }
 
-/// A feed asked for in no form, or in any, gets a description of what there is, and no success.
+/// A feed requested in no form, or in any, gets a description of what there is, and no success.
 Response description(const http::Request& request, const std::string& stream,
                      std::string_view methods) {
   const auto path = "/streams/" + http::percent_encode(stream);
@@ -239,7 +239,7 @@ net::awaitable<Response> read_one(std::shared_ptr<Core> core, RoutedRequest rout
   if (!slice) {
     co_return read_failure(*core, slice.error(), methods);
   }
-  // An empty result in the format that was asked for; in XML that is nothing.
+  // An empty result in the requested format; in XML that is nothing.
   const bool xml = format->format == Format::kAtomXml || format->format == Format::kXml ||
                    format->format == Format::kEventXml;
   const std::string nothing = xml ? "" : "{}";

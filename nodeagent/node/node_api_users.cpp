@@ -18,10 +18,10 @@ constexpr std::string_view kAll = "GET, POST, OPTIONS";
 constexpr std::string_view kOne = "GET, PUT, DELETE, OPTIONS";
 constexpr std::string_view kCurrentUser = "GET, PUT, DELETE, GET, OPTIONS";
 const std::vector<Format> kJson = {Format::kJson};
-/// Of /admin/login, which answers in JSON whatever of these is asked for.
+/// Of /admin/login, which answers in JSON whichever of these is requested.
 const std::vector<Format> kLogin = {Format::kText, Format::kJson, Format::kXml};
 
-// What the server's message numbers are in 24.6; they tell a client nothing, but are there.
+// What the server's message numbers are in 24.6; they mean nothing to a client, but are there.
 constexpr int kUpdateResult = 260;
 constexpr int kDetails = 261;
 constexpr int kAllDetails = 262;

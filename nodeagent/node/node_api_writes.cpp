@@ -108,7 +108,7 @@ std::expected<std::vector<streams::NewEvent>, Response> events_of(const http::Re
     }
     events = *std::move(parsed);
   } else {
-    // Kept as it came: whether it is the JSON that it is said to be, nobody looks.
+    // Kept as it came: whether it is the JSON that it claims to be is not checked.
     streams::NewEvent event;
     event.id = headers.id;
     event.type = metadata ? "$metadata" : std::move(headers.type);

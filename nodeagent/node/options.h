@@ -66,7 +66,7 @@ struct NodeMisbehaviour {
   std::chrono::milliseconds stop_lingers{0};
   /// The chunk lock is held, as by a redaction: no scavenge starts (1.4).
   bool chunk_lock_held = false;
-  /// GET /gossip tells what was so long ago.
+  /// GET /gossip shows what was so long ago.
   std::chrono::milliseconds gossip_lag{0};
   /// A shutdown leaves the node answering, and alive to the others, for so long.
   std::chrono::milliseconds shutdown_delay{0};
@@ -119,7 +119,7 @@ struct NodeOptions {
   std::string default_ops_password = "changeit";
   /// Facts of the node and metrics without credentials.
   bool allow_anonymous_endpoint_access = false;
-  /// GET /gossip without credentials, whatever the one before says.
+  /// GET /gossip without credentials, regardless of the option before.
   bool override_anonymous_endpoint_access_for_gossip = true;
   /// Streams whose rights allow it, without credentials.
   bool allow_anonymous_stream_access = false;

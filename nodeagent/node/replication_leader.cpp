@@ -163,7 +163,7 @@ net::awaitable<void> send_log(Leader leader, Follower follower, LogPosition posi
       }
       position = chunk->end_position();
     } else {
-      // The log goes on in the next chunk, so this one was completed, and maybe scavenged since.
+      // The log continues in the next chunk, so this one was completed, and maybe scavenged since.
       chunk = log.chunk_at(chunk->start_position());
       if (chunk == nullptr || !chunk->completed()) {
         chunk = nullptr;

@@ -79,7 +79,7 @@ struct CompleteChunk {
 struct NewChunk {
   log::ChunkHeader header;
 };
-/// A scavenged chunk's file as it is, in pieces; replaces whatever the follower has from `start`
+/// A scavenged chunk's file as it is, in pieces; replaces all that the follower has from `start`
 /// on.
 struct RawChunk {
   ChunkNumber start;

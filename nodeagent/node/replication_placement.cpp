@@ -40,7 +40,7 @@ Placement refuse(std::string reason) {
 /// are where that epoch ends in each log (at the next epoch's record, or at the log's end).
 struct Parting {
   LogPosition keep;     ///< the follower keeps what lies below
-  bool unsure = false;  ///< whether its last chunk below `keep` is right cannot be told
+  bool unsure = false;  ///< whether its last chunk below `keep` is right is not known
 };
 
 Parting part(const log::TransactionLog& leader, const RecordEnd& ours, const RecordEnd& theirs,

@@ -5,7 +5,7 @@
 
 namespace verger::node::replication {
 
-/// Where a follower goes on, as its leader decides from both logs' epochs.
+/// Where a follower continues, as its leader decides from both logs' epochs.
 struct Placement {
   enum class Kind : std::uint8_t {
     kStart,     ///< stream from `position`; below its writer only where a chunk is sent again whole

@@ -27,7 +27,7 @@ Bytes bytes_of(std::string_view text) {
   return {view.begin(), view.end()};
 }
 
-// Somebody else may have written to these streams: what is not as it should be counts as missing.
+// Another client may have written to these streams: what is not as expected counts as missing.
 std::string text_of(const nlohmann::json& data, const char* key) {
   const auto found = data.find(key);
   return found != data.end() && found->is_string() ? found->get<std::string>() : std::string();

@@ -20,7 +20,7 @@ api::ScavengePoint api_point(const scavenge::ScavengePoint& point) {
           point.threshold};
 }
 
-/// A server that died behind a point's record goes on in its chunk: nobody scavenges to that point
+/// A server that died behind a point's record resumes in its chunk: no node scavenges to that point
 /// until the chunk is full, and the job says so.
 bool records_follow_in_its_chunk(const log::TransactionLog& log, LogPosition point) {
   const auto chunk = log.chunk_at(point);
@@ -70,7 +70,7 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
   std::int64_t space_saved = 0;
   std::int32_t max_chunk = 0;
 
-  /// Events that come after the run's end belong to nobody.
+  /// Events that come after the run's end are dropped.
   template <class Action>
   void post(Action action) {
     net::post(executor, [weak = self, action = std::move(action)] {

@@ -23,7 +23,7 @@ struct ScavengeRequest {
   bool sync_only = false;      ///< makes no new point
 };
 
-/// Runs scavenges on this node's files, one at a time, and tells of them in `$scavenges` and
+/// Runs scavenges on this node's files, one at a time, and reports them in `$scavenges` and
 /// `$scavenges-<id>` (node-interface.md §6.1).
 class Scavenger {
  public:

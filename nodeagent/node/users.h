@@ -28,7 +28,7 @@ struct StoredPassword {
   std::string salt{};
 };
 StoredPassword hash_password(std::string_view password, Random& random);
-/// Takes the same time whatever the password, also for a record without hash.
+/// Takes the same time for any password, also for a record without hash.
 bool password_matches(const StoredPassword& stored, std::string_view password);
 
 struct User {

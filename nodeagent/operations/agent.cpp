@@ -43,7 +43,7 @@ class Agent::Impl {
     co_await tasks_.stop(std::chrono::milliseconds(0));
   }
 
-  /// As a crash: whatever resumes after this ends at its next step.
+  /// As a crash: a coroutine that resumes after this ends at its next step.
   void abandon() {
     digests_.stop();
     tasks_.cancel();
@@ -144,7 +144,7 @@ class Agent::Impl {
 
   http::Response stored_operation(const http::RoutedRequest& request) {
     const std::string id(request.parameter("id"));
-    // Of one that goes on the newest reason is at hand only; an outcome counts once it is stored.
+    // A running one's newest reason is in memory only; an outcome counts once it is stored.
     if (const auto running = runner_->find_running(id);
         running != nullptr && (running->status.state == api::OperationState::kActing ||
                                running->status.state == api::OperationState::kUnknown)) {

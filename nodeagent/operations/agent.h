@@ -22,7 +22,7 @@ struct AgentOptions {
   client::SharedCredentials credentials{};  ///< of the node; null: none are sent
   std::chrono::milliseconds request_deadline{15'000};
   std::chrono::milliseconds poll_interval{500};
-  /// Broken on purpose, so that the simulation can show that it would notice: whoever asks may act.
+  /// Broken on purpose, so that the simulation can show that it would notice: any client may act.
   /// Without failpoints compiled in (releases) it has no effect.
   bool ignore_permits = false;
   /// How long stop() waits for an operation that has its server stopped.
@@ -30,7 +30,7 @@ struct AgentOptions {
 };
 
 /// What comes from outside: real in verger-agent, virtual in the simulation. The references and
-/// `offline` go only when `executor` runs no more; the functions are not called any more once the
+/// `offline` go only when `executor` runs no more; the functions are no longer called once the
 /// agent is destroyed.
 struct AgentEnvironment {
   net::any_io_executor executor;  ///< single-threaded
@@ -42,7 +42,7 @@ struct AgentEnvironment {
   Log& log;
   /// The embedded node of this process; nullptr while it is stopped.
   std::function<node::NodeInspection*()> inspection;
-  /// Of a node in another process: adds to the facts before they are sent, and tells the serials of
+  /// Of a node in another process: adds to the facts before they are sent, and shows the serials of
   /// its certificate (LocalNode).
   std::function<void(api::AgentFacts& facts)> complete_facts{};
   std::function<net::awaitable<Result<std::string>>()> served_serial{};
@@ -61,9 +61,9 @@ class Agent {
   static Result<std::unique_ptr<Agent>> open(AgentOptions options, AgentEnvironment environment);
   ~Agent();
 
-  /// Goes on observing the operations that have not ended.
+  /// Resumes observing the operations that have not ended.
   void start();
-  /// Stops observing; nothing is acted on any more. Operations go on at the next start. An offline
+  /// Stops observing; nothing more is acted on. Operations continue at the next start. An offline
   /// scavenge is interrupted first, and its server started: that is waited for, at most
   /// AgentOptions::stop_limit.
   net::awaitable<void> stop();

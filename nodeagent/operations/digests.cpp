@@ -38,7 +38,7 @@ std::string basis_of(const node::NodeInspection& node, std::int64_t position) {
 
 }  // namespace
 
-/// One digest, asked for, under way, stopped or finished. `basis` tells when it is out of date.
+/// One digest, requested, under way, stopped or finished. `basis` shows when it is out of date.
 struct Digests::Work {
   DigestQuery query;
   std::int64_t position = 0;

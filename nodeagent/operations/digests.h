@@ -12,7 +12,7 @@
 
 namespace verger::agent {
 
-/// What somebody wants to know, and how gently.
+/// What a controller wants to know, and how gently.
 struct DigestQuery {
   std::int64_t point = 0;
   bool readable = true;        ///< false: the logical digest alone, without temporary files
@@ -20,8 +20,8 @@ struct DigestQuery {
 };
 
 /// Digests of the node's log up to a scavenge point, computed one at a time. A finished one is kept
-/// until the node or the chunks below the point change, one that was stopped until it is asked for
-/// again: then it goes on where it stopped. What nobody asks about for a minute stops by itself.
+/// until the node or the chunks below the point change, one that was stopped until it is requested
+/// again: then it resumes where it stopped. Work without a request for a minute stops by itself.
 /// One executor.
 class Digests {
  public:
@@ -41,9 +41,9 @@ class Digests {
   /// Ends the work on this point between two of its steps: within a second, however large the log.
   /// It is forgotten unless it is to be kept. Nothing happens where there is none.
   void stop(std::int64_t point, bool keep);
-  /// Ends whatever is being computed.
+  /// Ends all computation.
   void stop();
-  /// Frees what was stopped and not asked for again for more than a day.
+  /// Frees what was stopped and not requested again for more than a day.
   void forget_old();
 
  private:

@@ -8,7 +8,7 @@
 namespace verger::agent {
 
 /// What is true of the node beside the agent, now. `node` is nullptr while it is stopped: then only
-/// what the disk tells is filled in. Reads; changes nothing. `chunks_below`: what bytes_below is to
+/// what the disk shows is filled in. Reads; changes nothing. `chunks_below`: what bytes_below is to
 /// be about; -1: nothing.
 api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files,
                              const Path& agent_directory, Clock& clock,

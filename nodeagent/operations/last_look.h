@@ -10,11 +10,11 @@ namespace verger::agent {
 
 /// The agent's own look at the gates in an operation's parameters, right before it acts: with its
 /// node's gossip and its own disk. The controller looked as well, but some time ago and from
-/// elsewhere. Empty: all that can be told from here is open; else what is closed. Known are
+/// elsewhere. Empty: all that can be seen from here is open; else what is closed. Known are
 ///   voters-alive   limit: voters that must be up and settled, this one included
 ///   quorum-margin  limit: voters that must be up without this one
 ///   one-leader, not-leader, nobody-scavenges and idle (of this node)
-///   lag-below      limit: bytes that any live member may lack; where gossip is too old to tell, of
+///   lag-below      limit: bytes that any live member may lack; where gossip is too old for it, of
 ///                  what the leader had at the first look, some seconds later
 ///   disk           limit: bytes to keep free beyond the largest rewrite
 /// Other names are the controller's business alone.

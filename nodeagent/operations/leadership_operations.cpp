@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A resignation to which no majority agrees has no effect, and nobody says so.
+/// A resignation to which no majority agrees has no effect, and no node reports it.
 constexpr std::chrono::seconds kLeadershipPatience{10};
 
 /// The node's own entry in its own gossip.
@@ -23,7 +23,7 @@ net::awaitable<Result<api::GossipMember>> own_entry(LocalNode node) {
   co_return Error{Errc::kCorruption, "the node does not name itself in its gossip"};
 }
 
-/// The 200 of these routes says "queued" and no more; only observing tells what became of it.
+/// The 200 of these routes says "queued" and no more; only observing shows what became of it.
 Result<void> queued(const client::Outcome<client::Nothing>& answer) {
   if (answer.done() || (answer.unknown() && answer.code == "queued")) {
     return {};

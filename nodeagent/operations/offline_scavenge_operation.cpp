@@ -42,10 +42,10 @@ Result<Parameters> parse(const OperationRecord& record) {
   return out;
 }
 
-/// act() stops the server, scavenges and starts it again, whatever became of the scavenge. A server
+/// act() stops the server, scavenges and starts it again, even when the scavenge failed. A server
 /// that is still on its way down is not started: that would do nothing. observe() goes by the
 /// files: as long as nothing answers and no process has them open it starts the server, also after
-/// an agent that died in the middle; the state database tells how far the scavenge came.
+/// an agent that died in the middle; the state database shows how far the scavenge got.
 class OfflineScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "offline_scavenge"; }

@@ -40,7 +40,7 @@ struct LocalNode {
 /// The parameter that every kind may have: the gates of the last look.
 inline constexpr std::string_view kGatesParameter = "gates";
 
-/// What looking at the node tells about an operation that may have acted.
+/// What looking at the node shows about an operation that may have acted.
 struct Observation {
   enum class Kind : std::uint8_t {
     kRunning,      ///< at it
@@ -68,16 +68,16 @@ class Operation {
   /// Sends the one request. An error other than kUnknownOutcome means that the node said no, or
   /// was not reached: nothing was done.
   virtual net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) = 0;
-  /// Looks at the node, as often as is liked. It begins nothing: all it may do is to take back what
+  /// Looks at the node, as often as is liked. It begins nothing: all it may do is to undo what
   /// act() left behind, where that is safe at any time and any number of times (to start the server
-  /// that act() stopped, to stop the run that act() began), whoever controls the cluster by then.
+  /// that act() stopped, to stop the run that act() began), whichever controller is in charge then.
   virtual net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) = 0;
   /// True for work on the node's files: an agent is at one such operation at a time.
   [[nodiscard]] virtual bool works_on_files() const { return false; }
   /// True where act() leaves the node, until it returns, in a state that must not last (a stopped
   /// server). An agent that ends cancels such an operation and waits for act().
   [[nodiscard]] virtual bool torn_by_a_stop() const { return false; }
-  /// Asks the node to stop what was begun; observe() then tells. False: it cannot be stopped.
+  /// Asks the node to stop what was begun; observe() then shows it. False: it cannot be stopped.
   virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
 };
 

@@ -54,14 +54,14 @@ class OperationJournal {
 };
 
 /// How far above the newest epoch that an agent has seen the next one may be. A controller's grows
-/// by one at each of its starts, so a greater jump is a mistake, or somebody who would lock it out.
+/// by one at each of its starts, so a greater jump is a mistake, or an attempt to lock it out.
 inline constexpr std::int64_t kEpochJump = 100'000;
 
 /// kRefused where `epoch` is older than `highest`, or more than kEpochJump newer.
 Result<void> check_epoch(std::int64_t highest, std::int64_t epoch);
 
-/// The repair of an agent that knows a wrong epoch: `epoch`, whatever was there, in the journal of
-/// an agent that does not run. What was there before. Errors: kNotFound, the journal's (kRefused:
+/// The repair of an agent that knows a wrong epoch: sets `epoch`, lower or higher, in the journal
+/// of a stopped agent. Returns the former one. Errors: kNotFound, the journal's (kRefused:
 /// an agent uses it).
 Result<std::int64_t> set_highest_epoch(FileSystem& files, const Path& journal, std::int64_t epoch);
 /// The same without a change.

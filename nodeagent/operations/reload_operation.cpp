@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A reload that fails tells nobody but the log. The new certificate was served after half a second
+/// Only the log reports a reload that fails. The new certificate was served after half a second
 /// at most where it succeeded (node-interface.md, 4.5).
 constexpr std::chrono::seconds kReloadPatience{15};
 

@@ -37,7 +37,7 @@ json point_json(const api::ScavengePoint& point) {
 /// What must survive a restart between acting and observing.
 struct Memory {
   std::string scavenge_id;          ///< empty: the answer was lost, or has not come
-  std::vector<std::string> before;  ///< ids the node had told of before this operation
+  std::vector<std::string> before;  ///< ids the node had reported before this operation
   /// Number of the point that was finished before; -1: none; kNotKnown: it could not be read.
   std::int64_t finished_before = -1;
   std::int64_t bytes_before = -1;
@@ -179,7 +179,7 @@ class ScavengeOperation final : public Operation {
         for (const auto& event : *log) {
           if (event.type == "$scavengeCompleted") {
             const auto inspection = co_await fresh_look(node);
-            // The server may still be at its files; afterwards the point is told without waiting.
+            // The server may still be at its files; afterwards the point is given without waiting.
             if (!inspection && node.inspection() != nullptr && is_patient(node, memory)) {
               memory.write(record);
               co_return Observation{Observation::Kind::kUnknown, {}, inspection.error().message};
@@ -189,8 +189,8 @@ class ScavengeOperation final : public Operation {
         }
       }
     }
-    // Neither running nor told to have ended. Events come late or never, so wait a while, then let
-    // the state database tell.
+    // Neither running nor reported as ended. Events come late or never, so wait a while, then let
+    // the state database decide.
     const bool patient = is_patient(node, memory);
     memory.write(record);
     if (patient) {
@@ -205,7 +205,7 @@ class ScavengeOperation final : public Operation {
 
   net::awaitable<bool> cancel(LocalNode node, OperationRecord& record) override {
     const auto id = Memory::read(record).scavenge_id;
-    // The answer may be lost although the run stopped; observe() tells.
+    // The answer may be lost although the run stopped; observe() finds out.
     if (id.empty()) {
       static_cast<void>(co_await node.client.stop_current_scavenge());
     } else {
@@ -265,7 +265,7 @@ class ScavengeOperation final : public Operation {
       }
       return {.kind = Observation::Kind::kDone, .code = {}, .text = result.dump()};
     }
-    // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text tells.
+    // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text shows which.
     const bool restarted = event.error == "The node was restarted.";
     return {.kind = Observation::Kind::kFailed,
             .code = event.result == "Stopped"          ? "stopped"

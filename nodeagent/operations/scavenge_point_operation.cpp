@@ -15,7 +15,7 @@ using nlohmann::json;
 /// A server gives up writing the point after seconds, or hangs without a leader.
 constexpr std::chrono::seconds kPointPatience{60};
 
-/// The newest point that the node's scavenge state knows; a run that goes on has its point there
+/// The newest point that the node's scavenge state knows; a run that resumes has its point there
 /// from its first moments on.
 std::optional<api::ScavengePoint> newest_of_state(const node::NodeInspection& inspection) {
   if (auto unfinished = inspection.unfinished_scavenge()) {

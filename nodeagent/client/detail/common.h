@@ -26,7 +26,7 @@ struct CommonFailure {
 
 /// "400 Bad Request: threads must be a 1 or above"; a long body is cut.
 std::string describe(const http::Response& response);
-/// What the status alone says, whatever the route; for a status that is a success: another body
+/// What the status alone says, on any route; for a status that is a success: another body
 /// than was promised.
 CommonFailure common_failure(const http::Response& response);
 /// A route of the server gave the answer, and not the lack of one.

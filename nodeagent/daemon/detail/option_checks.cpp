@@ -43,7 +43,7 @@ Result<void> check_controller(const ProgramOptions& options) {
   return {};
 }
 
-/// Without TLS nobody can tell who talks to whom: then only this machine may.
+/// Without TLS no peer can be identified: then only this machine may connect.
 Result<void> check_reach(const ProgramOptions& options) {
   if (options.role != Role::kAgent && !options.node_has_tls()) {
     for (const auto& host : {options.node_ip, options.replication_ip}) {

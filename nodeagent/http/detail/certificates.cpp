@@ -52,7 +52,7 @@ Result<std::vector<X509Owner>> parse_certificates(const std::string& path) {
     out.push_back(std::move(next));
   }
   const auto last = ERR_peek_last_error();
-  // The end of the file is told as "no start line".
+  // The end of the file is reported as "no start line".
   const bool ended =
       ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
   if (!out.empty() && !ended) {

@@ -93,7 +93,7 @@ struct Attempt {
   bool ended = false;
   Attempt(const net::any_io_executor& executor, std::chrono::steady_clock::time_point limit)
       : socket(executor), timer(executor, limit) {}
-  /// The kernel may choose, as the local port, the very port that nobody listens on.
+  /// The kernel may choose, as the local port, the very port on which no process listens.
   [[nodiscard]] bool reached_itself() const {
     boost::system::error_code local_error;
     boost::system::error_code remote_error;

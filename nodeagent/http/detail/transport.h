@@ -21,7 +21,7 @@ namespace verger::http {
 /// Waits for an operation and gives what its handler would get, the error first.
 inline constexpr auto kTuple = net::as_tuple(net::use_awaitable);
 
-/// What a read or write came to. `timed_out` tells the deadline from other ends.
+/// The outcome of a read or write. `timed_out` distinguishes the deadline from other ends.
 struct IoResult {
   boost::system::error_code error;
   std::size_t bytes = 0;

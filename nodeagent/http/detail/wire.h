@@ -21,7 +21,7 @@ std::string header_safe(std::string_view text);
 
 /// Why a request could not be read.
 struct ReadFailure {
-  /// What to answer; 0: nobody is there to read an answer.
+  /// What to answer; 0: no client is left to read an answer.
   int status = 0;
   std::string text;
 };

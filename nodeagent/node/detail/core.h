@@ -30,7 +30,7 @@ class Core final : public NodeContext, private ElectionConsequences {
   void start(NodeAddresses node_addresses);
   /// No new work is taken; what runs may end.
   void begin_stop();
-  /// After it nothing of this node happens any more.
+  /// After it nothing more of this node happens.
   void abandon();
   void fail(const Error& error) override;
   std::shared_ptr<Core> shared_from_this() { return keep(*this); }

@@ -12,7 +12,7 @@
 
 namespace verger::node {
 
-/// What an election has the rest of the node do (election.h tells of each effect).
+/// What an election has the rest of the node do (election.h describes each effect).
 class ElectionConsequences {
  public:
   virtual ~ElectionConsequences() = default;
@@ -40,9 +40,9 @@ class ElectionDriver {
   [[nodiscard]] bool leads(EpochNumber term) const { return election_->leads(term); }
   /// This node, or the leader it has a living link to or is connecting to.
   [[nodiscard]] std::optional<NodeId> leader() const;
-  /// Whom this node followed, or itself: kept when there is no leader any more.
+  /// Whom this node followed, or itself: kept when there is no leader any longer.
   [[nodiscard]] const std::optional<NodeId>& last_leader() const { return last_leader_; }
-  /// What this node tells of itself.
+  /// What this node reports of itself.
   [[nodiscard]] Member describe_self() const;
 
   // --- Reports of the other parts ---
@@ -54,7 +54,7 @@ class ElectionDriver {
   void link_changed(EpochNumber term, LinkState link);
   /// While leading: other voters with a living subscription.
   void subscribed_voters(int count);
-  /// No write is in flight any more, after drain().
+  /// No write is in flight any longer, after drain().
   void drained();
 
   // --- Wishes of a person ---

@@ -17,12 +17,12 @@ namespace verger::node {
 /// (docs/formats/replication.md).
 class GossipService {
  public:
-  /// `describe_self`: what this node tells of itself now.
+  /// `describe_self`: what this node reports of itself now.
   GossipService(NodeContext& context, std::function<Member()> describe_self);
 
   /// The configured nodes become members.
   void add_seeds();
-  /// Gossips with everybody until the node ends, if there is or may be somebody.
+  /// Gossips with all members until the node ends, if there are or may be others.
   void start();
   /// Call it with the node's ticks; `leader` is whom this node takes for the leader.
   void tick(const std::optional<NodeId>& leader);
@@ -40,7 +40,7 @@ class GossipService {
   void mark_alive(const NodeId& id) { members_.mark_alive(id); }
   /// The link to this member broke: is it dead, or only the link?
   void look_after(const NodeId& id);
-  /// Tells `peer` what is known here and takes what it answers; no answer marks it dead.
+  /// Sends `peer` what is known here and takes what it answers; no answer marks it dead.
   static net::awaitable<void> exchange(std::shared_ptr<GossipService> service, http::Endpoint peer);
   /// The answer to POST /verger/v1/gossip.
   http::Response answer(const std::string& body);

@@ -55,7 +55,7 @@ class Leadership {
   /// No new writes; the election hears once none is in flight.
   void drain() { draining_ = true; }
   void stop();
-  /// Whoever waits for a commit learns that its outcome is unknown; subscribers are dropped. Also
+  /// Those that wait for a commit learn that its outcome is unknown; subscribers are dropped. Also
   /// for a node that ends without its election.
   void drop();
   /// Call it with the node's ticks: drops the silent, wakes for heartbeats, reports to the
@@ -65,7 +65,7 @@ class Leadership {
   // --- Writes ---
   [[nodiscard]] bool accepts_writes() const;
   [[nodiscard]] bool writes_in_flight() const { return !waiters_.empty(); }
-  /// Somebody has a deadline and looks at it when `changed` says so.
+  /// A waiting request has a deadline and checks it when `changed` fires.
   [[nodiscard]] bool anybody_waits() const { return !waiters_.empty() || confirming_ > 0; }
   /// Our log or an acknowledgement moved.
   void advance_commit();
@@ -83,11 +83,11 @@ class Leadership {
   [[nodiscard]] const std::vector<std::shared_ptr<Subscriber>>& subscribers() const {
     return subscribers_;
   }
-  /// A node has connected; it is nobody yet.
+  /// A node has connected; it is not identified yet.
   void enter(std::shared_ptr<Subscriber> subscriber);
   /// Its log is a prefix of ours: from now on it counts. Its older connections are closed.
   void accept(Subscriber& subscriber);
-  /// Its connection is over; it must not count for a majority any more.
+  /// Its connection is over; it must no longer count for a majority.
   void leave(const std::shared_ptr<Subscriber>& subscriber);
 
   /// Number of the newest question of confirm(); followers repeat it.

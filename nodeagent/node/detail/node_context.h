@@ -25,7 +25,7 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
   /// Serving, and not about to stop: only then is new work taken.
   [[nodiscard]] bool takes_work() const { return serving() && !stopping_; }
   [[nodiscard]] bool started() const { return started_; }
-  /// Nothing of this node happens any more.
+  /// Nothing more of this node happens.
   [[nodiscard]] bool stopped() const { return stopped_; }
   [[nodiscard]] bool failed() const { return failed_; }
   /// The disk has failed: no more votes, acknowledgements or writes.
@@ -49,7 +49,7 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
   NodeId self;              ///< likewise
   Uuid instance;            ///< of this process, and new in the next one
   Ticks born;
-  /// The commit position, the state, or something that somebody waits for has changed.
+  /// The commit position, the state, or something else with waiters has changed.
   Notifier changed;
 
  protected:
@@ -59,7 +59,7 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
   void set_stopping() { stopping_ = true; }
   void set_stopped() { stopped_ = true; }
   void set_failed() { failed_ = true; }
-  /// No coroutine is started from here on; those that run are asked to end.
+  /// No coroutine is started from here on; those that run are requested to end.
   void drop_tasks() { tasks_.reset(); }
 
  private:

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kStopLook{20};
 constexpr std::chrono::milliseconds kLongestPause{5'000};
 
 /// Says of parameters that the kind does not have that they are not known: an agent that passed
-/// over a misspelt one would do something else than was asked.
+/// over a misspelt one would do something else than was requested.
 Result<void> check_parameters(const Operation& kind, const std::string& text) {
   const auto parameters = api::JsonDocument::parse(text, "parameters");
   if (!parameters || !parameters->root().is_object()) {
@@ -76,7 +76,7 @@ void OperationRunner::start() {
 
 net::awaitable<void> OperationRunner::stop() {
   stopping_ = true;
-  // A copy: act() may return while another one is asked to.
+  // A copy: act() may return while another one is requested to.
   for (const auto& record : std::set<RunningOperation>(torn_by_a_stop_)) {
     environment_.log.info("waiting for an operation before the agent ends",
                           {{"operation", record->request.id}, {"kind", record->request.kind}});
@@ -379,8 +379,8 @@ bool OperationRunner::store_outcome(const OperationRecord& record) {
   return true;
 }
 
-/// An outcome that is known but not stored (a full disk) is one that nobody may be told: whoever
-/// asks would wait for ever if it were dropped.
+/// An outcome that is known but not stored (a full disk) must not be reported: a client that
+/// waits for it would wait for ever if it were dropped.
 net::awaitable<void> OperationRunner::store_later(Self self, RunningOperation record) {
   do {
     co_await self->environment_.timers.sleep_for(self->options_.poll_interval);

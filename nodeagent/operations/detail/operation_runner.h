@@ -25,7 +25,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   OperationRunner(AgentOptions options, AgentEnvironment environment,
                   std::unique_ptr<OperationJournal> journal);
 
-  /// Goes on with what has not ended. What was only accepted was certainly not sent; the rest is
+  /// Resumes what has not ended. What was only accepted was certainly not sent; the rest is
   /// looked at.
   void start();
   /// Agent::stop().
@@ -34,11 +34,11 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   void abandon();
   [[nodiscard]] bool gone() const { return gone_; }
 
-  /// A known id is answered whoever asks: it is a question, nothing is begun by it. Errors:
+  /// A known id is answered to any caller: it is a query, nothing is begun by it. Errors:
   /// kInvalidArgument (kind, parameters), kRefused (no permit, an older controller), kConflict (the
   /// id with other content), kUnavailable (stopping), the journal's.
   Result<OperationJournal::Accepted> submit(const api::OperationRequest& asked);
-  /// A controller with this epoch has registered: what older ones asked for and what has not acted
+  /// A controller with this epoch has registered: what older ones requested and what has not acted
   /// yet ends as failed.
   void superseded_by(std::int64_t epoch);
   /// nullptr: it is not known or has ended.
