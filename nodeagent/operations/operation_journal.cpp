@@ -79,8 +79,14 @@ Result<std::vector<OperationRecord>> read_rows(sqlite::Statement statement) {
 
 class SqliteOperationJournal final : public OperationJournal {
  public:
-  SqliteOperationJournal(sqlite::Database database, Clock& clock, std::int64_t highest_epoch)
-      : database_(std::move(database)), clock_(clock), highest_epoch_(highest_epoch) {}
+  SqliteOperationJournal(sqlite::Database database, Clock& clock, std::int64_t highest_epoch,
+                         const OperationRetention& retention)
+      : database_(std::move(database)),
+        clock_(clock),
+        highest_epoch_(highest_epoch),
+        retention_(retention) {}
+  /// Removes what `retention` does not keep.
+  Result<void> prune();
   Result<Accepted> accept(const api::OperationRequest& request) override;
   Result<std::optional<OperationRecord>> find(const std::string& id) override;
   Result<void> update(const OperationRecord& record) override;
@@ -93,6 +99,7 @@ class SqliteOperationJournal final : public OperationJournal {
   sqlite::Database database_;
   Clock& clock_;
   std::int64_t highest_epoch_ = 0;
+  OperationRetention retention_;
 };
 
 }  // namespace
@@ -102,8 +109,8 @@ bool same_request(const api::OperationRequest& a, const api::OperationRequest& b
          a.parameters_json == b.parameters_json;
 }
 
-Result<std::unique_ptr<OperationJournal>> OperationJournal::open(FileSystem& files,
-                                                                 const Path& path, Clock& clock) {
+Result<std::unique_ptr<OperationJournal>> OperationJournal::open(
+    FileSystem& files, const Path& path, Clock& clock, const OperationRetention& retention) {
   VERGER_TRY(auto database, sqlite::Database::open(files, path));
   VERGER_TRY(const auto version, database.query_int("PRAGMA user_version"));
   if (version > kSchemaVersion) {
@@ -118,7 +125,30 @@ Result<std::unique_ptr<OperationJournal>> OperationJournal::open(FileSystem& fil
     VERGER_CHECK(transaction.commit());
   }
   VERGER_TRY(const auto epoch, database.query_int("SELECT highest_epoch FROM controller"));
-  return std::make_unique<SqliteOperationJournal>(std::move(database), clock, epoch);
+  auto journal =
+      std::make_unique<SqliteOperationJournal>(std::move(database), clock, epoch, retention);
+  static_cast<void>(journal->prune());  // a full disk must not keep the agent from its work
+  return journal;
+}
+
+Result<void> SqliteOperationJournal::prune() {
+  const auto before = [this](std::chrono::days age) {
+    return format_ticks(
+        Ticks(clock_.now().value() -
+              std::chrono::duration_cast<std::chrono::seconds>(age).count() * kTicksPerSecond));
+  };
+  VERGER_TRY(auto remove, database_.prepare_to_keep(R"(
+    WITH ended AS (
+      SELECT sequence, max(accepted_at, finished_at) AS at,
+             row_number() OVER (ORDER BY sequence DESC) AS place
+      FROM operation WHERE state IN ('done', 'failed'))
+    DELETE FROM operation WHERE sequence IN (
+      SELECT sequence FROM ended WHERE (place > ? AND at < ?) OR (place > ? AND at < ?)))"));
+  remove.bind(1, retention_.kept)
+      .bind(2, std::string_view(before(retention_.age)))
+      .bind(3, retention_.count)
+      .bind(4, std::string_view(before(retention_.settled)));
+  return remove.run();
 }
 
 Result<OperationJournal::Accepted> SqliteOperationJournal::accept(
@@ -133,6 +163,7 @@ Result<OperationJournal::Accepted> SqliteOperationJournal::accept(
     }
     return Accepted{.record = std::move(*known), .is_new = false};
   }
+  static_cast<void>(prune());  // again at the next one
   OperationRecord record;
   record.request = request;
   record.status.id = request.id;

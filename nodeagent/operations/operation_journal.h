@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,14 +24,26 @@ struct OperationRecord {
   std::string memory_json = "{}";
 };
 
+/// How long ended operations are remembered, counted from their end. What has not ended stays.
+struct OperationRetention {
+  std::chrono::days age{400};
+  std::int64_t kept = 100;  ///< the newest ones stay whatever their age
+  /// Where there are more than `count`, the older ones go once they are as old as `settled`:
+  /// earlier a controller may still ask for them.
+  std::int64_t count = 1'000;
+  std::chrono::days settled{30};
+};
+
 /// The agent's own journal: operations by id and the highest controller epoch seen. Every call is
 /// durable when it returns. One thread. Schema: docs/formats/agent-journal.md.
 class OperationJournal {
  public:
-  /// In SQLite. Creates the file when missing. Errors: kCorruption, kUnsupported (newer schema),
-  /// kIo, kNoSpace.
+  /// In SQLite. Creates the file when missing. What `retention` does not keep goes now, and each
+  /// time an operation is accepted. Errors: kCorruption, kUnsupported (newer schema), kIo,
+  /// kNoSpace.
   static Result<std::unique_ptr<OperationJournal>> open(FileSystem& files, const Path& path,
-                                                        Clock& clock);
+                                                        Clock& clock,
+                                                        const OperationRetention& retention = {});
   virtual ~OperationJournal() = default;
 
   /// Stores a new operation as accepted. When the id is known already, gives the stored record and

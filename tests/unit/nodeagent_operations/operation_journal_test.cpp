@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/memory_file_system.h"
+#include "tests/support/manual_clock.h"
 
 namespace verger::agent {
 namespace {
@@ -125,6 +126,41 @@ TEST_F(OperationJournalTest, EndedOnesAreNotUnfinishedAndComeNewestFirst) {
   ASSERT_TRUE(ended.has_value());
   ASSERT_EQ(ended->size(), 1U);
   EXPECT_EQ(ended->front().request.id, "c");
+}
+
+TEST_F(OperationJournalTest, EndedOnesGoByAgeAndCountAndUnfinishedOnesStay) {
+  test::ManualClock clock;
+  const OperationRetention rules{
+      .age = std::chrono::days(100), .kept = 2, .count = 5, .settled = std::chrono::days(10)};
+  auto journal = OperationJournal::open(disk_, kPath, clock, rules).value();
+  const auto end = [&](const std::string& id, api::OperationState state) {
+    auto accepted = journal->accept(request(id));
+    ASSERT_TRUE(accepted.has_value());
+    accepted->record.status.state = state;
+    accepted->record.status.finished_at = format_ticks(clock.now());
+    ASSERT_TRUE(journal->update(accepted->record).has_value());
+  };
+  const auto known = [&](const std::string& id) { return journal->find(id).value().has_value(); };
+  ASSERT_TRUE(journal->accept(request("under way")).has_value());
+  for (int i = 0; i < 8; ++i) {
+    end("old " + std::to_string(i),
+        i % 2 == 0 ? api::OperationState::kDone : api::OperationState::kFailed);
+  }
+  end("newer 0", api::OperationState::kDone);
+  EXPECT_TRUE(known("old 0")) << "more than five, but a controller may still ask";
+
+  clock.advance_seconds(11 * 86'400);
+  end("newer 1", api::OperationState::kDone);
+  EXPECT_FALSE(known("old 3"));
+  EXPECT_TRUE(known("old 4")) << "the newest five as it came";
+
+  clock.advance_seconds(101 * 86'400);
+  journal.reset();
+  journal = OperationJournal::open(disk_, kPath, clock, rules).value();
+  EXPECT_FALSE(known("old 7"));
+  EXPECT_TRUE(known("newer 0"));
+  EXPECT_TRUE(known("newer 1"));
+  EXPECT_TRUE(known("under way")) << "whatever its age";
 }
 
 }  // namespace
