@@ -49,12 +49,12 @@ struct Token {
 
 /// Tokens, roles and the audit trail. One thread; the journal outlives it.
 ///
-/// There is no default secret. Until the first token is created, whoever has the bootstrap token is
-/// "bootstrap" and may do all, and nobody else anything, from wherever he asks; from then on nobody
-/// without a token may do anything but ask for health. The last admin's token cannot be revoked.
+/// There is no default secret. Until the first token exists, the holder of the bootstrap token is
+/// "bootstrap" and may do all, from any address, and no other caller anything; then on a caller
+/// without a token may only ask for health. The last admin's token cannot be revoked.
 class Access {
  public:
-  /// `bootstrap`: null: without a token in the journal nobody gets in.
+  /// `bootstrap`: null: without a token in the journal all are refused.
   Access(Journal& journal, Random& random, ControllerEpoch epoch, Clock& clock, Log& log,
          BootstrapToken* bootstrap = nullptr)
       : journal_(journal),
@@ -96,7 +96,7 @@ class Access {
   /// not be.
   Result<Sequence> asked(const Principal& principal, const http::Request& request,
                          std::string_view route);
-  /// Afterwards. A failure changes nothing: what was asked is on record.
+  /// Afterwards. A failure changes nothing: the request is on record.
   void answered(Sequence asked, int status);
 
  private:

@@ -32,7 +32,7 @@ json view_of(const Token& token, bool expired) {
           {"revoked", token.revoked}};
 }
 
-/// What is nobody's to see, and, unless everything is wanted, what is large.
+/// Removes secrets and, unless everything is wanted, what is large.
 void leave_out(json& data, std::string_view stream, bool all) {
   if (stream.starts_with("token/") || stream.starts_with("agent/") || !all) {
     data.erase("salt");

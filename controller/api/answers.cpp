@@ -24,7 +24,7 @@ http::Response problem_of(const Error& error) {
       return problem(409, "cluster_exists", error.message);
     case Errc::kConflict:
       return problem(409, "wrong_state", error.message);
-    case Errc::kRefused:  // of the journal; Api::refusal_of tells the others apart
+    case Errc::kRefused:  // of the journal; Api::refusal_of distinguishes the others
       return problem(409, "other_controller", error.message);
     case Errc::kUnauthorized:
       return problem(401, "unauthorized", error.message);

@@ -12,7 +12,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/number_from_text.h"
 
-// From a request to whoever answers it: route, token, role, audit, idempotency. And /events, which
+// From a request to its handler: route, token, role, audit, idempotency. And /events, which
 // any part may have news for. The other routes are in *_routes.cpp.
 namespace verger::controller {
 namespace {}  // namespace
@@ -77,7 +77,7 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
     co_return std::move(principal).error();
   }
   if (route->id == "enrolAgent") {
-    // Whoever has no token must not be able to fill the journal: what succeeds records itself.
+    // A caller without a token must not be able to fill the journal: what succeeds records itself.
     co_return enrol_agent(request);
   }
   if (request.method == "GET" || route->id == "validatePolicy" || route->id == "diffPolicy") {

@@ -44,7 +44,7 @@ struct ApiParts {
   /// See ExecutorOptions::shared_journal.
   bool shared_journal = false;
   const CommitTimes* commits = nullptr;               ///< nullptr: not measured
-  const NotificationCounts* notifications = nullptr;  ///< nullptr: nobody is told
+  const NotificationCounts* notifications = nullptr;  ///< nullptr: none are sent
   Retention* retention = nullptr;                     ///< nullptr: the journal keeps everything
 };
 
@@ -58,7 +58,7 @@ class Api {
  private:
   /// Route, token, role; then dispatch(), on record where something may change.
   net::awaitable<http::Response> answer(http::Request request);
-  /// Who asks, if he may; nobody where nobody needs to be known. The error is the answer.
+  /// The caller, if allowed; anonymous where no identity is needed. The error is the answer.
   [[nodiscard]] std::expected<Principal, http::Response> principal_of(const http::Request& request,
                                                                       const std::string& path,
                                                                       ApiRole needed) const;
@@ -71,7 +71,7 @@ class Api {
                                           std::string by);
   net::awaitable<http::Response> add_cluster(std::string body);
   // cluster_overviews.cpp
-  /// With `look=true` also what the nodes tell now.
+  /// With `look=true` also what the nodes report now.
   net::awaitable<http::Response> list_clusters(http::Target target);
   // cluster_update.cpp
   net::awaitable<http::Response> update_cluster(std::string name, std::string body);
@@ -79,7 +79,7 @@ class Api {
   /// With what is known beside the plan: where its estimates are from, the cluster's last run, and
   /// what stands between the plan and its run.
   nlohmann::json plan_view(const StoredPlan& stored);
-  /// The policy that waits for somebody to apply this plan; null: none does.
+  /// The policy that waits for an operator to apply this plan; null: none does.
   [[nodiscard]] nlohmann::json awaiting_policy(const std::string& cluster,
                                                const std::string& plan) const;
   net::awaitable<http::Response> plans(http::Request request, http::Target target, std::string by);

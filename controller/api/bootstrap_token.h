@@ -22,7 +22,7 @@ class BootstrapToken {
   virtual ~BootstrapToken() = default;
   /// The whole text; made unless it is there. Errors: those of where it is kept.
   virtual Result<std::string> take() = 0;
-  /// The first token exists: it opens nothing now, and nobody needs to find it.
+  /// The first token exists: this one is no longer valid, and need not be kept.
   virtual void drop() = 0;
   /// The file's path, for people and programs of this machine.
   [[nodiscard]] virtual std::string place() const = 0;

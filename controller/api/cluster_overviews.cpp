@@ -12,14 +12,14 @@
 #include "controller/cluster/gather.h"
 #include "engine/base/clock.h"
 
-// GET /clusters: one line each, with the cluster's runs and, where asked for, its nodes.
+// GET /clusters: one line each, with the cluster's runs and, where requested, its nodes.
 namespace verger::controller {
 
 using nlohmann::json;
 
 namespace {
 
-/// Whoever lists all clusters does not wait for the slowest node of the slowest one.
+/// A list of all clusters does not wait for the slowest node of the slowest one.
 constexpr std::chrono::milliseconds kLookLimit{3'000};
 /// Clusters that are looked at for one page.
 constexpr std::size_t kMostLooks = 100;

@@ -33,7 +33,7 @@ struct Page {
 
 struct Visible {
   std::string_view prefix;
-  std::optional<ApiRole> from;  ///< the least role; nullopt: nobody's
+  std::optional<ApiRole> from;  ///< the least role; nullopt: no role may
 };
 constexpr Visible kVisible[] = {{"run/", ApiRole::kViewer},      {"plan/", ApiRole::kViewer},
                                 {"cluster/", ApiRole::kViewer},  {"policy/", ApiRole::kViewer},
@@ -106,7 +106,7 @@ struct Feed {
   std::shared_ptr<Waiter> waiter;
 };
 
-/// What a stream of events sends next. `feed` goes on where the piece before ended.
+/// What a stream of events sends next. `feed` continues where the piece before ended.
 net::awaitable<Result<std::string>> next_piece(Journal& journal, http::Timers& timers, Clock& clock,
                                                std::shared_ptr<Feed> feed) {
   if (feed->waiter == nullptr) {

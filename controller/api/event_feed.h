@@ -22,9 +22,9 @@ struct EventQuery {
   ApiRole role = ApiRole::kViewer;  ///< of who asks; see may_see()
 };
 
-/// Whether somebody with `role` may see the events of `stream`. What people and policies do is
-/// everybody's; the audit and tokens are an admin's; what is kept for the controller's own use
-/// (answers to idempotency keys, seals of snapshots) is nobody's. A stream that is not known here
+/// Whether a caller with `role` may see the events of `stream`. What people and policies do is
+/// for everybody; the audit and tokens are an admin's; what is kept for the controller's own use
+/// (answers to idempotency keys, seals of snapshots) for no caller. A stream that is not known here
 /// is an admin's.
 bool may_see(ApiRole role, std::string_view stream);
 

@@ -19,7 +19,7 @@ using nlohmann::json;
 using prometheus::BuildGauge;
 using prometheus::Labels;
 
-/// Prometheus gives a scrape ten seconds unless told otherwise; a host that drops packets must not
+/// Prometheus gives a scrape ten seconds by default; a host that drops packets must not
 /// use them up.
 constexpr std::chrono::milliseconds kScrapeLimit{3'000};
 

@@ -211,7 +211,7 @@ struct Retention::Impl {
                           {{"run", run->id}, {"reason", state.error().message}});
         continue;
       }
-      // Of the present format, whoever kept the last one.
+      // In the present format, even if the last one is in an older one.
       VERGER_CO_CHECK(parts.journal.save_snapshot(snapshot_of(**state), parts.epoch));
       const auto last = (*state)->revision;
       Revision at(1);

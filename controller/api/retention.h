@@ -25,7 +25,7 @@ struct RetentionRules {
   std::chrono::days runs{400};
   /// Of a cluster: older ones go sooner.
   std::size_t runs_of_cluster = 500;
-  /// Of a cluster: these stay whatever their age, since planning reckons with their durations.
+  /// Of a cluster: these stay at any age, since planning reckons with their durations.
   std::size_t runs_kept = 10;
   std::chrono::days audit{400};
 };
@@ -77,7 +77,7 @@ class Retention {
     std::optional<Ticks> ended;  ///< the last compaction that ended well
   };
   [[nodiscard]] Status status() const;
-  /// Asked of the store once a minute at most. Errors: the journal's.
+  /// Read from the store once a minute at most. Errors: the journal's.
   Result<JournalSize> size();
 
  private:

@@ -32,7 +32,7 @@ std::vector<std::string_view> path_parts(std::string_view path);
 bool is_variable(std::string_view part);
 
 /// The route for decoded segments below /api/v1; nullptr: none. `methods` gets those of the path,
-/// so that a wrong method can be told from an unknown path.
+/// so that a wrong method differs from an unknown path.
 const Route* find_route(std::string_view method, std::span<const std::string> segments,
                         std::vector<std::string_view>& methods);
 

@@ -73,7 +73,7 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
     if (request.method != "POST") {
       co_return wrong_method(request, "POST");
     }
-    // With If-Match an intent is for the run as somebody saw it, and for no later state.
+    // With If-Match an intent is for the run as the caller saw it, and for no later state.
     if (const auto expected = request.headers.get("If-Match"); expected && *expected != "*") {
       const auto run = parts_.executor.find_run(path[3]);
       if (run && etag_of(**run) != *expected) {

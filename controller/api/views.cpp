@@ -166,7 +166,7 @@ json parameters_of(const planner::Policy& policy) {
   return out;
 }
 
-/// With the time at which a person is told; of closed hours nobody is.
+/// With the time at which an alert fires; closed hours raise none.
 json waiting_for(const StepState& state, const planner::Policy& policy) {
   auto gates = json::parse(state.gates, nullptr, false);
   for (auto& gate : gates) {

@@ -105,7 +105,7 @@ std::optional<http::Endpoint> acting_of(const CallFailure& standby) {
 
 /// Between two looks whether one of a pair acts.
 constexpr std::chrono::milliseconds kBetweenRounds{500};
-/// Where another one can be asked.
+/// Where another one can be queried.
 constexpr std::chrono::milliseconds kProbeDeadline{3'000};
 
 }  // namespace
@@ -119,7 +119,7 @@ struct ApiClient::State {
   std::ostream& notices;
   boost::asio::io_context context{1};
   http::BeastClient client;
-  std::optional<http::Endpoint> acting;  ///< whoever answered last
+  std::optional<http::Endpoint> acting;  ///< the one that answered last
   std::set<std::string> said;            ///< each notice once
   bool answered = true;
   /// Of controllers on this machine that have no token yet, by URL.
@@ -133,7 +133,7 @@ struct ApiClient::State {
     context.run();
     return result.get();
   }
-  /// Whoever answered last, then the others.
+  /// The one that answered last, then the others.
   [[nodiscard]] std::deque<http::Endpoint> in_turn() const {
     std::deque<http::Endpoint> out(access.controllers.begin(), access.controllers.end());
     if (acting) {
@@ -192,7 +192,7 @@ struct ApiClient::Round {
 };
 
 Result<std::string> token_of_environment(std::ostream& warnings) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is not changed
   if (const char* token = std::getenv("VERGER_TOKEN"); token != nullptr && *token != '\0') {
     return std::string(token);
   }

@@ -50,8 +50,8 @@ struct ApiAccess {
 
 /// The controller's API, one call after the other; blocks.
 ///
-/// Of a pair whoever acts is asked: the addresses in turn, and the one that a controller which
-/// stands by names, where that is no way around TLS. Later calls begin with whoever answered. A
+/// Of a pair the acting one gets the requests: tries the addresses in turn, and the one that a
+/// standby names, where that is no way around TLS. Later calls begin with the one that answered. A
 /// request that was sent and not answered goes out once more only where it does no more then: what
 /// reads, and what changes under the same idempotency key.
 class ApiClient {
@@ -102,7 +102,7 @@ Result<std::string> token_of_environment(std::ostream& warnings);
 
 class Table;
 
-/// Whether a secret can be put into the new file `path`, before it is asked for; an empty path is
+/// Whether a secret can be put into the new file `path`, before it is requested; an empty path is
 /// good. Errors: kExists, kNotFound (no such directory).
 Result<void> check_secret_file(const std::string& path);
 

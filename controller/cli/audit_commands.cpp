@@ -41,7 +41,7 @@ std::optional<CallFailure> for_each_entry(const CliContext& context, bool all,
   }
 }
 
-/// A request of somebody, and how it was answered.
+/// A caller's request, and how it was answered.
 struct Asked {
   json entry{};
   std::int64_t status = 0;  ///< 0: not known
@@ -121,7 +121,7 @@ int verify_audit(const CliContext& context) {
   return kDone;
 }
 
-/// One JSON object a line, whatever -o says: an export is for machines. What is not what was
+/// One JSON object a line, regardless of -o: an export is for machines. What is not what was
 /// written is exported, too, but not without saying so; nor is anything left out without that.
 int export_audit(const CliContext& context, bool all) {
   std::int64_t exported = 0;

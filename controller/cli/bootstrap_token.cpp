@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMark = "verger_bootstrap_";
 
-/// The first line of a regular file that nobody but its owner may read; else empty.
+/// The first line of a regular file that only its owner may read; else empty.
 std::string first_line_of_private_file(const std::string& path) {
   // Neither a link nor a pipe: the name comes from the other end.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

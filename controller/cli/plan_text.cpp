@@ -65,7 +65,7 @@ void print_plan_steps(const CliContext& context, const json& plan) {
   }
 }
 
-/// Free disk and what the run may need of it, for each node that an agent tells it of.
+/// Free disk and what the run may need of it, for each node whose agent reports it.
 void print_plan_disk(const CliContext& context, const json& plan) {
   Table table({{"node"},
                {"database", Table::Align::kRight},

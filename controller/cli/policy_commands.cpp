@@ -222,7 +222,7 @@ int delete_policy(const CliContext& context, const std::string& name) {
 
 /// The person's zone: TZ, or what /etc/localtime points to.
 std::string zone_here() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is not changed
   if (const char* zone = std::getenv("TZ"); zone != nullptr && *zone != '\0') {
     return *zone == ':' ? zone + 1 : zone;
   }

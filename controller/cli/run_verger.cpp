@@ -20,8 +20,8 @@ namespace {
 
 constexpr const char* kDefaultController = "http://127.0.0.1:2115";
 
-/// Shows the same again and again, each time from the top of the screen, until it fails or somebody
-/// has seen enough. A controller that was there and is silent may come back.
+/// Shows the same again and again, each time from the top of the screen, until it fails or the user
+/// ends it. A controller that was there and is silent may come back.
 int watch(const Command& chosen, const CliContext& context, std::chrono::milliseconds interval,
           int times) {
   for (int shown = 1;; ++shown) {

@@ -31,7 +31,7 @@ Result<Ticks> time_in(const json& data, const char* name) {
   return parse_ticks(data.value(name, std::string()));
 }
 
-/// As the event kAgentEnrolled tells it.
+/// As in the event kAgentEnrolled.
 Result<EnrolledAgent> enrolled_agent(std::string cluster, std::string node, const json& data,
                                      Ticks at) {
   EnrolledAgent agent;

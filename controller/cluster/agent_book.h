@@ -24,7 +24,7 @@ inline constexpr std::string_view kAgentTokenCreated = "agent-token-created";
 inline constexpr std::string_view kAgentEnrolled = "agent-enrolled";
 /// {serial, not_before, not_after, authority, by}: issued, and on its way to the agent
 inline constexpr std::string_view kAgentRenewed = "agent-renewed";
-/// {serial, by}: the agent shows it, and no former one any more
+/// {serial, by}: the agent shows it, and no longer a former one
 inline constexpr std::string_view kAgentCertificateArrived = "agent-certificate-arrived";
 inline constexpr std::string_view kAgentForgotten = "agent-forgotten";  ///< {by}
 }  // namespace events
@@ -44,7 +44,7 @@ struct EnrolledAgent {
   Ticks enrolled_at{};
 };
 
-/// A token that nobody has used yet.
+/// A token that is not used yet.
 struct OpenAgentToken {
   std::string cluster;
   std::string node;
@@ -63,7 +63,7 @@ class AgentBook {
     ControllerEpoch epoch;
     Random& random;
     Clock& clock;
-    const certificates::Authority* authority = nullptr;  ///< null: nobody can enrol
+    const certificates::Authority* authority = nullptr;  ///< null: no agent can enrol
     std::chrono::seconds certificate_lifetime = std::chrono::hours(24 * 90);
   };
   explicit AgentBook(Parts parts) : parts_(parts) {}
@@ -96,11 +96,11 @@ class AgentBook {
   /// kInvalidArgument, the journal's.
   Result<certificates::Issued> renew(const std::string& cluster, const std::string& node,
                                      std::string_view request);
-  /// The agent has the newest certificate, which is this one: those before are not accepted any
-  /// more. Errors: kNotFound (another one was issued since), the journal's.
+  /// The agent has the newest certificate, which is this one: those before are no longer
+  /// accepted. Errors: kNotFound (another one was issued since), the journal's.
   Result<void> has_arrived(const std::string& cluster, const std::string& node,
                            const std::string& serial);
-  /// Its certificate is not accepted any more, and an open token neither. Errors: kNotFound.
+  /// Neither its certificate nor an open token is accepted any longer. Errors: kNotFound.
   Result<void> forget(const std::string& cluster, const std::string& node, const std::string& by);
 
   [[nodiscard]] std::vector<EnrolledAgent> agents() const;

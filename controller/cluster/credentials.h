@@ -39,7 +39,7 @@ class CredentialStore {
 /// they are for (blanks, commas or lines between, "#" begins a comment).
 class CredentialDirectory final : public CredentialStore {
  public:
-  /// Of what is not well kept the log has a line, once for each file until it is mended.
+  /// The log has a line for each file that others can read, once until that is corrected.
   CredentialDirectory(FileSystem& files, Path directory, Log& log = null_log())
       : files_(files), directory_(std::move(directory)), log_(log) {}
   Result<Credentials> find(std::string_view name) override;

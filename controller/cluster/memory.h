@@ -15,7 +15,7 @@ class Memory {
  public:
   /// How long the leader has been the same, and the lags of some seconds ago.
   void compare(planner::ClusterSnapshot& snapshot, Monotonic now);
-  /// Of a URL; nullptr: nobody has looked for a minute (after a failure: ten seconds).
+  /// Of a URL; nullptr: not looked at for a minute (after a failure: ten seconds).
   [[nodiscard]] const std::optional<planner::ServedCertificate>* certificate(const std::string& url,
                                                                              Monotonic now) const;
   /// The next look is a fresh one.

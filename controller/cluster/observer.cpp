@@ -19,8 +19,8 @@ namespace {
 using detail::Raw;
 using planner::ClusterSnapshot;
 
-/// What a clock was behind or ahead when it was asked between two looks at ours; nullopt where it
-/// told no time. `grain`: the answer may be older by as much.
+/// How far a clock was behind or ahead, read between two looks at ours; nullopt where it
+/// gave no time. `grain`: the answer may be older by as much.
 std::optional<planner::ClockSkew> skew_of(std::string_view told, Ticks before, Ticks after,
                                           std::chrono::milliseconds grain) {
   const auto theirs = parse_ticks(std::string(told));
@@ -86,7 +86,7 @@ net::awaitable<SharedRaw> fill(http::Timers* timers, Limit limit, SharedRaw raw,
   } else if ((co_await (std::move(work) || timers->sleep_for(*limit))).index() == 1) {
     late(*raw);
   }
-  co_return raw;  // whoever was late has been cancelled and has ended
+  co_return raw;  // late work has been cancelled and has ended
 }
 
 void node_is_late(Raw& raw) {
@@ -221,7 +221,7 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
     raw.database_directory = std::move(agent.database_directory);
     raw.index_directory = std::move(agent.index_directory);
     if (agent.node.clock) {
-      raw.node.clock = agent.node.clock;  // told at once, where gossip's may be older
+      raw.node.clock = agent.node.clock;  // of this moment; gossip's may be older
     }
     if (agent.node.scavenge_running.value_or(false) && raw.node.answered) {
       raw.node.scavenge_running = true;
@@ -250,7 +250,7 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
   co_return answers[0];
 }
 
-/// Without the credentials that were registered nothing can be done there: nobody is asked.
+/// Without the credentials that were registered nothing can be done there: no node is queried.
 std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks now) {
   std::vector<Raw> raws;
   for (const auto& node : config.nodes) {
@@ -266,7 +266,7 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
   return raws;
 }
 
-/// With `closely_at`, all the others are only asked for their gossip.
+/// With `closely_at`, all the others are only queried for their gossip.
 net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Memory> memory,
                                          ClusterConfig config, Depth depth, Limit limit,
                                          std::string closely_at) {

@@ -42,10 +42,10 @@ struct Network {
   http::Client* services = nullptr;
   /// Each request to a peer; an answer that comes later counts as unknown.
   std::chrono::milliseconds request_deadline{15'000};
-  /// The certificate that a server shows to new connections; empty: nobody looks.
+  /// The certificate that a server shows to new connections; empty: not looked at.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
-  /// The certificates of a cluster's trusted roots, by ClusterConfig::trusted_roots; empty: nobody
-  /// knows them.
+  /// The certificates of a cluster's trusted roots, by ClusterConfig::trusted_roots; empty: they
+  /// are not known.
   std::function<std::vector<http::CertificateInfo>(const std::string& trusted_roots)> roots_of{};
   /// The clients of one cluster by its trusted roots (ClusterConfig::trusted_roots). Errors: those
   /// of http::TlsContext. Empty: `client` is for all clusters and everybody.
@@ -65,8 +65,8 @@ inline constexpr std::string_view kNewerControllerHint =
 
 /// How much a look asks the nodes for.
 enum class Depth : std::uint8_t {
-  kGossip,    ///< what the nodes tell of themselves and of each other: who is there, who leads
-  kQuick,     ///< and what tells how far things are
+  kGossip,    ///< what the nodes say of themselves and of each other: who is there, who leads
+  kQuick,     ///< and what shows how far things are
   kThorough,  ///< all that gates look at: before something is planned or done
 };
 
@@ -79,13 +79,13 @@ class Observer {
   ~Observer();
 
   /// Before a cluster is registered: kUnauthorized where its credentials are not for one of its
-  /// nodes' hosts. Credentials that cannot be read are a look's to tell.
+  /// nodes' hosts. Credentials that cannot be read are reported by a look.
   [[nodiscard]] Result<void> check_credentials(const ClusterConfig& config) const;
   /// The next thorough look at `config` sees certificates as they are served then, and not as they
   /// were within the last minute.
   void forget_certificates(const ClusterConfig& config);
   /// Never fails: what did not answer is in the snapshot as such. With a `limit` it takes no longer
-  /// than that: of whoever is late the snapshot holds what was told until then. Such a look leaves
+  /// than that: of a late node the snapshot holds what it reported until then. Such a look leaves
   /// no trace in what is remembered of the leader.
   net::awaitable<planner::ClusterSnapshot> take(
       ClusterConfig config, Depth depth = Depth::kThorough,

@@ -195,7 +195,7 @@ net::awaitable<Result<void>> Peers::set_priority(std::string node, std::int32_t 
 Result<client::NodeClient> Peers::auto_scavenge_client(const std::string& node) const {
   VERGER_TRY(auto client, node_client(node));
   auto dialect = client.dialect();
-  dialect.may_auto_scavenge = true;  // asked only where the version may have it
+  dialect.may_auto_scavenge = true;  // queried only where the version may have it
   client.set_dialect(dialect);
   return client;
 }

@@ -74,10 +74,10 @@ class Peers {
                                                                api::OperationRequest request);
   net::awaitable<Result<api::OperationStatus>> operation(std::string node, std::string id);
   net::awaitable<Result<void>> cancel_operation(std::string node, std::string id);
-  /// Begins it, or goes on with it; ask again until it is there.
+  /// Begins or resumes it; ask again until it is there.
   net::awaitable<Result<api::DigestAnswer>> digest(std::string node, client::DigestRequest request);
-  /// Computing it has stopped, or there is nothing that could be stopped. Kept, it goes on where it
-  /// was when it is asked for again.
+  /// Computing it has stopped, or there is nothing that could be stopped. Kept, it resumes where it
+  /// was at the next request.
   net::awaitable<Result<void>> stop_digest(std::string node, std::int64_t point, bool keep);
 
   [[nodiscard]] const ClusterConfig& cluster() const { return cluster_; }

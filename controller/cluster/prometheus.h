@@ -10,7 +10,7 @@
 namespace verger::controller {
 
 /// The values of an instant query's answer (GET /api/v1/query): a vector's or a scalar's. Errors:
-/// kInvalidArgument (the URL; without TLS only loopback is asked; the query, with Prometheus' own
+/// kInvalidArgument (the URL; without TLS only loopback is allowed; the query, with Prometheus' own
 /// words), kUnavailable, kTimeout, kCorruption (not an answer of Prometheus).
 net::awaitable<Result<std::vector<double>>> instant_query(Network network, std::string url,
                                                           std::string query);

@@ -26,7 +26,7 @@ struct EpochMark {
 };
 
 /// What `cluster add` registers. Instance ids change at every restart, so a node is recognised by
-/// what is stable: its database's first epoch (where an agent tells it), its endpoint in the other
+/// what is stable: its database's first epoch (where an agent sends it), its endpoint in the other
 /// members' gossip, and the size of the cluster.
 struct ClusterConfig {
   std::string name;
@@ -46,7 +46,7 @@ struct ClusterConfig {
   /// While paused (`cluster pause`) nothing new starts.
   bool paused = false;
   std::string pause_reason = {};
-  std::optional<Ticks> pause_until = {};  ///< nullopt: until somebody resumes it
+  std::optional<Ticks> pause_until = {};  ///< nullopt: until an operator resumes it
   friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
 
   [[nodiscard]] const ClusterNode* find(std::string_view node) const;

@@ -13,7 +13,7 @@
 namespace verger::controller {
 
 /// Counts the coroutines that its owner has started, and lets one other wait until all have ended.
-/// Everything on the owner's one executor; whoever waits keeps the owner alive.
+/// Everything on the owner's one executor; a waiting coroutine keeps the owner alive.
 class RunningCount {
  public:
   explicit RunningCount(const net::any_io_executor& executor) : ended_(executor, 1) {}

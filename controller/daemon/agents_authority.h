@@ -23,7 +23,7 @@ struct AgentsAuthority {
   [[nodiscard]] Result<bool> renew() const;
   /// For connections to agents that have enrolled.
   [[nodiscard]] http::TlsFiles tls() const;
-  /// An authority that is not the one agents enrolled with helps nobody, and nobody would notice.
+  /// Warns of an authority that agents did not enrol with: it would fail without a sign.
   void warn_of_strangers(const AgentBook& book, Log& log) const;
 };
 

@@ -8,7 +8,7 @@
 namespace verger::controller {
 
 /// The bootstrap token in a file of the data directory, mode 0600 from its first byte on: who can
-/// read vergerd's files may begin to use its API, and nobody else of the machine. One that others
+/// read vergerd's files may begin to use its API, and no other user of the machine. One that others
 /// could have read is replaced.
 class BootstrapTokenFile final : public BootstrapToken {
  public:

@@ -29,7 +29,7 @@ constexpr milliseconds kLookInterval{100};
 
 Error refused(std::string why) { return {Errc::kRefused, std::move(why)}; }
 
-/// Nobody but root and this user may have put it there.
+/// Only root and this user may have put it there.
 Result<void> check_owner(const fs::path& path) {
   struct stat seen{};
   if (::stat(path.c_str(), &seen) != 0) {

@@ -13,8 +13,8 @@
 
 namespace verger::controller {
 
-/// The programs that notifications may run. A policy comes by the API, so whoever may apply one
-/// must not thereby run what he likes as vergerd's user: only programs of one directory are run,
+/// The programs that notifications may run. A policy comes by the API, so its author
+/// must not thereby run any command as vergerd's user: only programs of one directory are run,
 /// which its owner, root or vergerd's user, alone can change; with an environment that holds no
 /// secret of vergerd's; and not for ever.
 class CommandRunner {

@@ -30,7 +30,7 @@ struct ControllerOptions {
   planner::Policy policy;  ///< for plans whose request does not say otherwise
   std::chrono::seconds agent_certificate_lifetime = std::chrono::hours(24 * 90);
   RetentionRules retention;
-  /// Between two compactions of the journal; zero: none but those that are asked for.
+  /// Between two compactions of the journal; zero: none but those that are requested.
   std::chrono::minutes compact_every{0};
 };
 
@@ -60,7 +60,7 @@ struct ControllerEnvironment {
   std::function<Result<std::unique_ptr<Journal>>()> open_journal = {};
   /// `log` gets a line for what is journaled: see EventLog.
   bool log_events = false;
-  /// Null: without a token in the journal nobody may ask the API.
+  /// Null: without a token in the journal the API refuses all callers.
   BootstrapToken* bootstrap = nullptr;
 };
 
@@ -74,7 +74,7 @@ class Controller {
                                                   ControllerEnvironment environment);
   ~Controller();
 
-  /// Replays the journal and goes on with the runs that have not ended.
+  /// Replays the journal and resumes the runs that have not ended.
   Result<void> start();
   /// Ends the coroutines of all runs at their next look around; the runs go on at the next start.
   net::awaitable<void> stop();

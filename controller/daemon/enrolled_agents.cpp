@@ -76,7 +76,7 @@ net::awaitable<std::string> EnrolledAgents::why_not_enrolled(http::Endpoint endp
                       kNotEnrolled, agent.empty() ? shown.subject : agent, shown.serial, agent)};
     });
   }
-  // Nothing is sent: whatever the certificate, it is not accepted.
+  // Nothing is sent: no certificate is accepted here.
   const auto met =
       co_await not_enrolled_->send(std::move(endpoint), {.target = "/agent/v1/facts"}, deadline);
   const auto at = met ? std::string::npos : met.error().message.find(kNotEnrolled);
@@ -103,7 +103,7 @@ http::Client& EnrolledAgents::client_of(const EnrolledAgent& agent) {
       return {};
     });
   } else if (one.serials != agent.serials) {
-    one.client->drop_connections();  // they may be of a certificate that is not accepted any more
+    one.client->drop_connections();  // they may be of a certificate that is no longer accepted
   }
   one.serials = agent.serials;
   return *one.client;
@@ -133,7 +133,7 @@ const EnrolledAgent* EnrolledAgents::registered_at(const http::Endpoint& endpoin
   if (const auto* agent = look()) {
     return agent;
   }
-  // The registry or the book has changed, or it is nobody's.
+  // The registry or the book has changed, or it belongs to no agent.
   places_.clear();
   for (const auto& agent : book_->agents()) {
     const auto config = registry_->find(agent.cluster);

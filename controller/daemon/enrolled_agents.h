@@ -14,7 +14,7 @@
 
 namespace verger::controller {
 
-/// The HTTP clients for agents that have enrolled, one for each: it sends nothing to whoever shows
+/// The HTTP clients for agents that have enrolled, one for each: it sends nothing to a peer with
 /// another certificate than that agent's own. One executor; everything handed out lives as long as
 /// this object.
 class EnrolledAgents {
@@ -23,7 +23,7 @@ class EnrolledAgents {
   /// Errors: those of http::TlsContext.
   static Result<std::unique_ptr<EnrolledAgents>> make(boost::asio::any_io_executor executor,
                                                       const http::TlsFiles& tls);
-  /// Who has enrolled, and where; they outlive every request. Until then nobody has.
+  /// Who has enrolled, and where; they outlive every request. Until then no agent has.
   void attach(const Registry& registry, const AgentBook& book);
   /// After vergerd's own certificate was made anew.
   Result<void> reload() { return tls_->reload(); }
@@ -47,7 +47,7 @@ class EnrolledAgents {
   explicit EnrolledAgents(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
   /// nullptr: not an enrolled agent's. Error: kUnavailable: it is, but the URL is plain HTTP.
   Result<http::Client*> client_for(const http::Endpoint& endpoint);
-  /// Of an agent that nobody has enrolled here, and that shows a certificate of this very
+  /// Of an agent that is not enrolled here, and that shows a certificate of this very
   /// authority: what has happened and what to do. Empty: it is not one of those.
   net::awaitable<std::string> why_not_enrolled(http::Endpoint endpoint,
                                                std::chrono::milliseconds deadline);
@@ -62,7 +62,7 @@ class EnrolledAgents {
   std::map<std::string, Place> places_;  ///< by the agent's URL, as last looked up
   std::map<std::string, One> clients_;   ///< by identity
   std::unique_ptr<http::BeastClient> newcomers_;
-  std::unique_ptr<http::BeastClient> not_enrolled_;  ///< accepts nobody, and says whom it met
+  std::unique_ptr<http::BeastClient> not_enrolled_;  ///< accepts no peer, and says whom it met
   std::map<http::Client*, std::unique_ptr<http::Client>> routers_;
 };
 

@@ -29,12 +29,12 @@ struct PairParts {
   std::function<Result<std::shared_ptr<Term>>(EtcdTerm)> open_term;
 };
 
-/// One of two controllers that share a journal in etcd. It stands by until nobody acts, then takes
+/// One of two controllers that share a journal in etcd. It stands by until none acts, then takes
 /// the lease and the next epoch in one transaction, and acts until it loses the lease:
 ///
-///     standing by --(nobody acts)--> acting --(lease over, or a newer epoch seen)--> standing by
+///     standing by --(none acts)----> acting --(lease over, or a newer epoch seen)--> standing by
 ///
-/// Whoever has no lease journals nothing, so it begins nothing; what is still under way from before
+/// Without the lease it journals nothing, so it begins nothing; what is still under way from before
 /// the agents refuse once they know the newer epoch.
 class Pair {
  public:
@@ -78,7 +78,7 @@ class Pair {
   RunningCount running_;
   bool stopping_ = false;
   bool nobody_acts_ = false;
-  std::string acting_url_;  ///< empty: nobody acts, or it is not known
+  std::string acting_url_;  ///< empty: none acts, or it is not known
   std::string acting_since_;
   std::string why_;  ///< this one does not act
   About about_ = About::kStart;

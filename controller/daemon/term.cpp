@@ -128,7 +128,7 @@ net::awaitable<http::Response> Front::answer(http::Request request) {
   if (response.stream) {
     response.stream = [term, next = std::move(response.stream)]() {
       struct Piece {
-        // A stream would otherwise outlast the term that it tells of.
+        // A stream would otherwise outlast the term that it shows.
         static net::awaitable<Result<std::string>> of(std::shared_ptr<Term> term,
                                                       net::awaitable<Result<std::string>> piece) {
           auto text = co_await std::move(piece);

@@ -33,13 +33,13 @@ using OpenJournal = std::function<Result<std::unique_ptr<Journal>>()>;
 /// it, and the renewal of their certificates. A process that is one of a pair may have several, one
 /// after the other.
 ///
-/// It ends by end(). Whoever answers a request by the controller keeps the term until it is
+/// It ends by end(). A handler of a request to the controller keeps the term until it is
 /// answered.
 class Term : public std::enable_shared_from_this<Term> {
  public:
   /// Takes the next epoch and replays the journal. Errors: those of Controller::open.
   static Result<std::shared_ptr<Term>> open(const TermParts& parts, OpenJournal open_journal);
-  /// Goes on with the runs that have not ended.
+  /// Resumes the runs that have not ended.
   Result<void> start();
   /// At once nothing new begins; returns when all that was under way has ended.
   net::awaitable<void> end();

@@ -66,7 +66,7 @@ Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
   const auto where = place_of(roots);
   const auto now = system_clock().monotonic();
   auto known = by_roots_.find(roots);
-  // A thousand nodes are asked each second: their roots' files are not looked at as often.
+  // A thousand nodes are queried each second: their roots' files are not looked at as often.
   const bool look = known == by_roots_.end() || now - known->second.looked_at >= kLookAgain;
   const auto seen = look ? state_of(where) : known->second.seen;
   if (known == by_roots_.end()) {

@@ -36,7 +36,7 @@ class TrustedClients {
                                                       std::string agents_token, Log& log);
 
   /// Empty: vergerd's own trusted roots. A file of roots that was changed is read again within
-  /// a second, as in reload(): whoever corrects it need not know of signals. Errors: those of
+  /// a second, as in reload(): correcting it needs no signal. Errors: those of
   /// http::TlsContext; a failure is not remembered, since the file may come.
   Result<ClusterClients> trusting(const std::string& roots);
   /// The certificates of these roots as they are now; those of a file that cannot be read are

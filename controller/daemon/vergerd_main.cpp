@@ -107,7 +107,7 @@ class Vergerd {
     return options_.journal_etcd.empty() ? open_alone() : open_as_one_of_a_pair();
   }
 
-  /// Until it is told to end. The exit code.
+  /// Until it is ordered to end. The exit code.
   int run() {
     int status = 0;
     net::co_spawn(context_, end_when_told(*this), [&](const std::exception_ptr& error) {
@@ -233,7 +233,7 @@ int serve(const VergerdOptions& options, Log& log) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // The journal and all else is nobody else's to read.
+  // The journal and all else is not for others to read.
   ::umask(S_IRWXG | S_IRWXO);
   settings::Settings all("vergerd",
                          "the controller of Verger: observes clusters, plans, executes, journals");

@@ -13,7 +13,7 @@
 
 namespace verger::controller {
 
-/// What vergerd is told by flags, environment and file.
+/// The options of vergerd from flags, environment and file.
 struct VergerdOptions {
   std::string data;
   std::string credentials;

@@ -20,14 +20,14 @@ inline constexpr std::string_view kRunCancelling = "run-cancelling";  ///< {by, 
 inline constexpr std::string_view kRunEnded =
     "run-ended";  ///< {state: done|done-with-differences|failed|cancelled, reason}
 inline constexpr std::string_view kRunValue =
-    "run-value";  ///< {name, value}: what steps tell later ones
+    "run-value";  ///< {name, value}: what steps leave for later ones
 inline constexpr std::string_view kNodeSkipped = "node-skipped";  ///< {node, by, reason, force}
-/// {node}: what the run had begun there was not seen to end, and nothing of it runs any more
+/// {node}: what the run had begun there was not seen to end, and nothing of it runs any longer
 inline constexpr std::string_view kSkippedNodeIdle = "skipped-node-idle";
 inline constexpr std::string_view kLeaderMoved = "leader-moved";  ///< {from, to, planned}
 inline constexpr std::string_view kLeaderSeen = "leader-seen";    ///< {node}: the first settled one
 inline constexpr std::string_view kAlert = "alert";               ///< {step, key, reason}
-/// {key}: what it told of is over. Most alerts of a step are cleared by how the step continues.
+/// {key}: what it reported is over. Most alerts of a step are cleared by how the step continues.
 inline constexpr std::string_view kAlertCleared = "alert-cleared";
 
 inline constexpr std::string_view kStageStarted = "stage-started";  ///< {stage}
@@ -42,7 +42,7 @@ inline constexpr std::string_view kStepActed =
     "step-acted";  ///< {step, operation, answer, reason, memo}
 inline constexpr std::string_view kStepUnknown = "step-unknown";  ///< {step, reason}
 inline constexpr std::string_view kStepProgress =
-    "step-progress";  ///< {step, progress, memo, unwatched_ms: nobody looked for so long}
+    "step-progress";  ///< {step, progress, memo, unwatched_ms: so long it was not watched}
 inline constexpr std::string_view kStepRetry = "step-retry";  ///< {step, reason, outcome, counts}
 inline constexpr std::string_view kStepInterrupting = "step-interrupting";  ///< {step, why}
 inline constexpr std::string_view kStepInterrupted =

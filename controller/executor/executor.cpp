@@ -265,7 +265,7 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
                                            plan->hash.substr(0, 12), fmt::join(differences, "; "))},
         differences);
   }
-  // Somebody may have started another run meanwhile.
+  // Another caller may have started a run meanwhile.
   if (auto second = may_start(); !second) {
     co_return refused(second.error());
   }

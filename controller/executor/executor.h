@@ -78,7 +78,7 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Replays plans and runs from the journal and goes on with those not ended: each intent without
+  /// Replays plans and runs from the journal and resumes those not ended: each intent without
   /// outcome is looked for at its node before anything else.
   Result<void> start();
   net::awaitable<void> stop();
@@ -115,8 +115,8 @@ class Executor {
   Result<void> pause(std::string_view run, std::string by, std::string reason,
                      PauseMode mode = PauseMode::kPolicy);
   Result<void> cancel(std::string_view run, std::string by, std::string reason);
-  /// The run continues without the node, once nothing of it runs there; with `force` whatever runs
-  /// there. Returns what the other nodes still wait for; empty: nothing.
+  /// The run continues without the node, once nothing of it runs there; with `force` even if it
+  /// does. Returns what the other nodes still wait for; empty: nothing.
   net::awaitable<Result<std::string>> skip_node(std::string run, std::string node, std::string by,
                                                 std::string reason, bool force = false);
   /// Takes a fresh snapshot first; kConflict with what no longer holds.
@@ -126,12 +126,12 @@ class Executor {
                                                      std::string reason);
 
   // --- whole clusters
-  /// Nothing new starts on it, and its run pauses with it; until somebody resumes it, or `until`.
+  /// Nothing new starts on it, and its run pauses with it; until a person resumes it, or `until`.
   /// Errors: kNotFound, the journal's.
   Result<void> pause_cluster(std::string_view cluster, std::string by, std::string reason,
                              PauseMode mode, std::optional<Ticks> until);
-  /// Runs that paused with it go on. Errors: kNotFound; kConflict: the cluster goes on, a run of it
-  /// does not.
+  /// Runs paused with it resume. Errors: kNotFound; kConflict: the cluster resumed, a run of it
+  /// did not.
   net::awaitable<Result<void>> resume_cluster(std::string cluster, std::string by);
   /// True: the cluster is not paused, and a run that was paused with it is; resume_cluster() tries
   /// again.

@@ -294,7 +294,7 @@ Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::strin
   return std::optional(std::move(state));
 }
 
-/// What somebody else had begun took longer than this run saw.
+/// What another party had begun took longer than this run saw.
 bool did_all_of_it(const StepState& step) {
   const auto memo = detail::parsed_or_empty(step.memo);
   return !memo.contains("adopted") && !memo.value("resumed", false);

@@ -59,7 +59,7 @@ Ticks last_news(const StepState& step) {
 
 void set_status(StepState& step, StepStatus status, Ticks at) {
   if (step.status == StepStatus::kActing && status != StepStatus::kActing && step.since) {
-    // Of a time in which it could not be seen nobody can say that it worked.
+    // Time in which it could not be seen does not count as work.
     const auto until = status == StepStatus::kUnknown ? last_news(step) : at;
     step.active_ms += (until.value() - step.since->value()) / kTicksPerMillisecond;
   }

@@ -55,15 +55,15 @@ std::string_view to_string(StepStatus status);
 /// What a pause does to what runs.
 enum class PauseMode : std::uint8_t {
   kPolicy,  ///< as the plan's policy says
-  kDrain,   ///< it goes on to its end
-  kNow,     ///< it is stopped, whatever can be stopped
+  kDrain,   ///< it continues to its end
+  kNow,     ///< all that can be stopped is stopped
 };
 std::string_view to_string(PauseMode mode);
 std::optional<PauseMode> parse_pause_mode(std::string_view text);
 
 /// What the events of one step add up to. JSON members are texts, as the journal has them.
 /// What an acting step's rate is worked out from: since when, and from which chunk, it has been in
-/// its present phase, and when it last told.
+/// its present phase, and when it last reported.
 struct PhaseSeen {
   std::string phase;
   std::int64_t first_chunk = -1;
@@ -90,7 +90,7 @@ struct StepState {
   /// JSON: gates that were open at the newest intent since they could not be looked at.
   std::string not_seen = "[]";
   bool acted = false;         ///< the newest intent was answered
-  bool interrupting = false;  ///< we asked it to stop
+  bool interrupting = false;  ///< it was requested to stop
   bool undoing = false;       ///< its undo is intended and not yet seen done
   bool end_unseen = false;    ///< its node was skipped before what it began was seen to end
   std::string undo_operation;
@@ -134,7 +134,7 @@ struct RunAlert {
   std::string step;  ///< empty: the run
   std::string reason;
   Ticks at;
-  std::optional<Ticks> cleared_at;  ///< what it told of is over; nullopt: it is not
+  std::optional<Ticks> cleared_at;  ///< what it reported is over; nullopt: it is not
 };
 
 /// What the events of one run add up to.
@@ -146,8 +146,8 @@ struct RunState {
   RunStatus status = RunStatus::kPlanned;
   std::string reason;  ///< why it waits, paused, failed
   PauseMode pause_mode = PauseMode::kPolicy;
-  bool paused_with_cluster = false;  ///< it goes on when the cluster does
-  bool ignores_hours = false;        ///< somebody asked for that: no window holds it back
+  bool paused_with_cluster = false;  ///< it resumes with the cluster
+  bool ignores_hours = false;        ///< an operator requested that: no window holds it back
   std::int64_t paused_ms = 0;        ///< of pauses that are over
   std::optional<Ticks> paused_since;
   std::optional<Ticks> last_step_end;  ///< or the run's start: since when the next one is prepared
@@ -157,7 +157,7 @@ struct RunState {
   std::vector<std::string> order;
   std::map<std::string, std::string> values;  ///< JSON texts that steps left for later ones
   std::set<std::string> skipped_nodes;
-  /// Of these, the ones beside which the run continues whatever may still run there: a person
+  /// Of these, the ones beside which the run continues even if something runs there: an operator
   /// decided so.
   std::set<std::string> disregarded_nodes;
   std::vector<LeaderMove> moves;
@@ -177,9 +177,9 @@ StepPart part_of(const StepState& step);
 
 /// Folds one event in. Errors: kCorruption (an event that no run of ours writes).
 Result<void> apply(RunState& state, const JournalEvent& event);
-/// The same for whoever wrote the event: `data` is what its text says.
+/// The same for the writer of the event: `data` is what its text says.
 Result<void> apply(RunState& state, const JournalEvent& event, const nlohmann::json& data);
-/// Folds in the first event, which holds `plan`, for whoever wrote it.
+/// Folds in the first event, which holds `plan`, for its writer.
 void begin(RunState& state, const JournalEvent& event, std::shared_ptr<const planner::Plan> plan,
            std::string by);
 

@@ -7,7 +7,7 @@
 #include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
 
-// The server's own scavenging by schedule (24.10 and later). Any node may be asked: it passes the
+// The server's own scavenging by schedule (24.10 and later). Any node takes it: it passes the
 // request to the leader, and its state is the cluster's.
 namespace verger::controller {
 namespace {
@@ -49,7 +49,7 @@ AutoScavengeSeen look_at(const planner::ClusterSnapshot& snapshot) {
              : AutoScavengeSeen::kUnknown;
 }
 
-/// Whom to ask: the leader, or whoever answers and has it; empty: nobody.
+/// The node to query: the leader, or one that answers and has it; empty: none.
 std::string node_to_ask(const planner::ClusterSnapshot& snapshot) {
   const auto has_it = [](const planner::NodeSnapshot& node) {
     return node.answered && node.auto_scavenge != AutoScavenge::kAbsent &&

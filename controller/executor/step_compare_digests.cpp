@@ -27,7 +27,7 @@ using detail::shared_point;
 using nlohmann::json;
 
 /// Only looks; there is nothing to undo. Where the nodes' records are the same, what earlier steps
-/// left is all that is needed. Else what can be read is asked of each agent, one after the other.
+/// left is all that is needed. Else the readable digest is requested of each agent, one by one.
 class CompareDigestsStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "compare_digests"; }
@@ -55,7 +55,7 @@ class CompareDigestsStep final : public StepKind {
     if (const auto known = known_and_same(context, point)) {
       co_return done(compare(context, point, *known));
     }
-    // Agents keep what they have finished; so the earlier ones are asked again only at the end.
+    // Agents keep what they have finished; so the earlier ones are queried again only at the end.
     auto have = memo.value("ready", std::set<std::string>());
     std::map<std::string, api::Digest> digests;
     const auto names = nodes_of(context);

@@ -76,10 +76,10 @@ struct Verdict {
     kRunning,      ///< at it; `note` is progress (JSON)
     kDone,         ///< seen done; `note` is the result (JSON)
     kNotArrived,   ///< the agent never got the operation: send it again under the same id
-    kNotHappened,  ///< certainly not done, nor at it: may be asked again, as a new attempt
-    kStopped,      ///< seen stopped, half done: may go on, as a new attempt that costs nothing
-    kFailed,       ///< asking again will not help; `note` is the reason
-    kUnknown,      ///< nobody can tell yet; `note` is the reason
+    kNotHappened,  ///< certainly not done, nor at it: may be sent again, as a new attempt
+    kStopped,      ///< seen stopped, half done: may resume, as a new attempt that costs nothing
+    kFailed,       ///< repeating it will not help; `note` is the reason
+    kUnknown,      ///< not known yet; `note` is the reason
   };
   Kind kind = Kind::kUnknown;
   /// A result with a list of texts as `differences` (see kDifferences) is done, and the run that
@@ -118,7 +118,7 @@ class StepKind {
   [[nodiscard]] virtual bool looks_at_all_nodes() const { return false; }
   /// False: it cannot be stopped, or the policy leaves it to end.
   [[nodiscard]] virtual bool can_interrupt(const StepContext& context, Interrupt why) const;
-  /// Asks the node to stop what the step began; observe() then says kStopped. Asked again until the
+  /// Has the node stop what the step began; observe() then says kStopped. Repeated until the
   /// step has stopped.
   virtual net::awaitable<void> interrupt(StepContext context);
   /// Takes back what the step did or may have done; called again until observe_undo() says kDone.

@@ -9,7 +9,7 @@ namespace verger::controller {
 
 /// Starts a scavenge on a node and sees it reach its point.
 /// Parameters: target ("new": creates a point; "shared": to the run's point; "number": to `point`;
-/// "open": whatever is open, where no agent can tell), syncOnly, threads, threshold,
+/// "open": what is open, where no agent can report it), syncOnly, threads, threshold,
 /// throttlePercent, onPause ("stop", "leave"), agent.
 /// Leaves the value "shared_point" {"number", "position"} (number -1: not seen).
 /// Result: {"point", "scavengeId", "spaceSaved", "recordsRemoved", "bytesBefore", "bytesAfter",
@@ -53,7 +53,7 @@ std::unique_ptr<StepKind> make_scavenge_point_step();
 /// it. Parameters: threads, onPause, onClose. Result as of a scavenge.
 std::unique_ptr<StepKind> make_offline_scavenge_step();
 /// Has a node's agent compute its digest up to the shared point; stopped by a pause or closed
-/// hours, it goes on later where it was. Parameters: throttlePercent, readable ("always", "never",
+/// hours, it resumes later where it was. Parameters: throttlePercent, readable ("always", "never",
 /// "if-recorded": where a digest was recorded before). Result, and the value "digest/NODE" that it
 /// leaves: as detail/digest_comparison.h says; {"computed": false, "reason"}: there is no point.
 std::unique_ptr<StepKind> make_digest_step();

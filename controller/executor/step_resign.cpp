@@ -44,7 +44,7 @@ class ResignStep final : public StepKind {
     if (std::ranges::any_of(context.moves, &LeaderMove::planned)) {
       co_return impossible("the run's one planned move of the leader is used up");
     }
-    // Between equals the node that resigns may win again; below it nobody else does.
+    // Between equals the node that resigns may win again; below it no other node does.
     for (const auto& node : context.snapshot.nodes) {
       if (!node.read_only_replica && node.answered && node.priority < leader->priority) {
         co_return wait(fmt::format("{} has the priority {}, the leader {}: it would win again",
@@ -102,7 +102,7 @@ class ResignStep final : public StepKind {
           break;
       }
     }
-    // A resignation that no quorum agrees to leaves no trace. What was asked may still take
+    // A resignation that no quorum agrees to leaves no trace. The request may still take
     // effect for as long as an election needs.
     const auto patience = hold + int_parameter(context.step, "settleMs", 10'000);
     if (context.in_state.count() < patience) {

@@ -84,7 +84,7 @@ class ScavengeStep final : public StepKind {
                          ? prepare_with_agent(context)
                          : co_await prepare_without_agent(context);
     if (readiness.kind == Readiness::Kind::kReady) {
-      // A scavenge that somebody else started is taken for this step's, where the policy says so.
+      // A scavenge that another party started is taken for this step's, where the policy says so.
       auto memo = parsed_or_empty(readiness.note);
       memo.erase("adopted");
       const auto* node = context.node();
@@ -132,7 +132,7 @@ class ScavengeStep final : public StepKind {
         target == "number" ? int_parameter(context.step, "point", -1) : shared_point(context);
     if (point < 0) {
       if (target != "number" && context.values.contains(kSharedPoint)) {
-        // The point was made by a node without an agent: it is there, but nobody saw its number.
+        // The point was made by a node without an agent: it is there, but its number was not seen.
         const auto latest = context.snapshot.latest_point();
         if (latest) {
           memo["point"] = latest->number;
@@ -185,11 +185,11 @@ class ScavengeStep final : public StepKind {
     if (!is_adopted) {
       news = co_await ask_agent(context, operation);
       if (news.kind == OperationNews::Kind::kFailed && news.code == "gate_closed") {
-        co_return judge_failed(news);  // whatever became of the node: nothing was done to it
+        co_return judge_failed(news);  // regardless of the node's fate: nothing was done to it
       }
       if (const auto* node = context.node();
           news.kind == OperationNews::Kind::kUnderWay && node != nullptr && node->agent) {
-        co_return judge_under_way(context, *node, memo);  // what the look told is new enough
+        co_return judge_under_way(context, *node, memo);  // what the look showed is new enough
       }
     }
     const auto node_name = context.step.node;
@@ -238,7 +238,7 @@ class ScavengeStep final : public StepKind {
   }
   static std::string adopted(const json& memo) { return memo.value("adopted", std::string()); }
 
-  /// By the node's state alone: whoever started it, the point is reached or it is not.
+  /// By the node's state alone: no matter who started it, the point is reached or it is not.
   static Verdict judge_adopted(const StepContext& context, const api::NodeFacts& facts,
                                const json& memo) {
     const auto id = adopted(memo);
@@ -271,7 +271,7 @@ class ScavengeStep final : public StepKind {
   static Readiness prepare_new(const StepContext& context, const planner::AgentFacts& facts,
                                json memo) {
     const auto before = memo.value("latestBefore", -1LL);
-    // The point may have been written although nobody said so: then it is used, not made again.
+    // The point may have been written although no node said so: then it is used, not made again.
     for (const auto& node : context.snapshot.nodes) {
       if (!node.agent) {
         continue;

@@ -28,7 +28,7 @@ JournalEvent chain_event(ChainHead& head, std::string_view stream, Revision revi
                          NewEvent event, Ticks at, ControllerEpoch epoch);
 
 /// Walks the hash chain event by event, so that a long one can be walked in pieces:
-/// Journal::read_all(check.at()) gives the next. Across what was removed it goes on by the hash
+/// Journal::read_all(check.at()) gives the next. Across what was removed it continues by the hash
 /// that was kept, and end() demands that each such gap is on record in the chain itself.
 class ChainCheck {
  public:
@@ -38,7 +38,7 @@ class ChainCheck {
   void know(std::vector<RemovedRange> removed);
   /// kCorruption names the event that is not what was written. The check is then as it was before.
   Result<void> next(const JournalEvent& event);
-  /// kCorruption names events that are missing though no event of the chain tells of their removal.
+  /// kCorruption names events that are missing though no event of the chain records their removal.
   [[nodiscard]] Result<void> end() const;
   /// Of the last event that held.
   [[nodiscard]] Sequence at() const { return at_; }

@@ -216,7 +216,7 @@ net::awaitable<Result<std::int64_t>> EtcdClient::grant_lease(std::chrono::second
 
 net::awaitable<Result<void>> EtcdClient::keep_lease(std::int64_t lease) {
   const json request{{"ID", std::to_string(lease)}};
-  // Repeating it does no harm: it is asked as if it only read.
+  // Repeating it does no harm: it is sent as if it only read.
   VERGER_CO_TRY(const auto answer, co_await ask("/v3/lease/keepalive", request.dump(), false));
   try {
     if (etcd_number(answer.at("result"), "TTL") > 0) {
@@ -248,7 +248,7 @@ net::awaitable<Result<EtcdSize>> EtcdClient::size() {
 
 net::awaitable<Result<void>> EtcdClient::compact(std::int64_t revision) {
   const json request{{"revision", std::to_string(revision)}};
-  // Repeating it does no harm: it is asked as if it only read.
+  // Repeating it does no harm: it is sent as if it only read.
   const auto answer = co_await ask("/v3/kv/compaction", request.dump(), false);
   if (answer) {
     co_return Result<void>{};

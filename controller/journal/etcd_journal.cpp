@@ -15,7 +15,7 @@
 #include "nodeagent/http/beast_client.h"
 
 // Keys and values: controller/journal/README.md. What makes an append safe: every one writes the
-// key "head" and demands that nobody has since this process read or wrote it last. So of two
+// key "head" and demands that none has since this process read or wrote it last. So of two
 // writers that saw the same journal one fails; and after a lost reply, writing "head" anew shuts
 // out a request that may still be under way, before anybody looks whether it arrived.
 namespace verger::controller {
@@ -475,7 +475,7 @@ class EtcdJournal final : public Journal {
     return {Errc::kConflict, fmt::format("{}: somebody else wrote to the journal", stream)};
   }
 
-  /// Nothing is appended any more, and whoever looks at the lease knows.
+  /// Nothing more is appended, and every reader of the lease knows.
   void end_term() {
     over_ = true;
     memory_.forget();
@@ -484,7 +484,7 @@ class EtcdJournal final : public Journal {
     }
   }
 
-  /// Under its own epoch nobody but this process writes: what it has read or written stays so.
+  /// Under its own epoch only this process writes: what it has read or written stays so.
   [[nodiscard]] bool may_remember() const {
     return own_epoch_ && !over_ && doubt_ == Doubt::kNone && (!term_ || term_->lease->held());
   }

@@ -38,7 +38,7 @@ Result<std::unique_ptr<http::Client>> make_etcd_http_client(const net::any_io_ex
 /// controller/journal/README.md. Calls block until etcd has answered or the deadline is over.
 ///
 /// Beyond what Journal says: append answers kUnavailable where nothing was sent; with a `term`,
-/// begin_epoch answers kRefused while somebody else holds it, and append once its lease is over.
+/// begin_epoch answers kRefused while another holds it, and append once its lease is over.
 /// Errors: those of the certificate files; kUnavailable: no endpoint answers.
 Result<std::unique_ptr<Journal>> open_etcd_journal(const EtcdOptions& options, Clock& clock,
                                                    std::optional<EtcdTerm> term = std::nullopt);

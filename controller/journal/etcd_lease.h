@@ -9,8 +9,8 @@
 
 namespace verger::controller {
 
-/// The word of etcd that nobody else acts until it has run out. It is counted from before each
-/// renewal was asked for, so the owner stops believing in it before etcd does.
+/// The guarantee of etcd that no other acts until it has run out. It is counted from before each
+/// renewal was requested, so the owner stops believing in it before etcd does.
 class EtcdLease {
  public:
   static net::awaitable<Result<std::shared_ptr<EtcdLease>>> grant(EtcdClient& client,

@@ -67,7 +67,7 @@ struct Removal {
 };
 
 /// Events beside each other that are gone. The event behind them was hashed with the hash of
-/// `last`: the chain goes on there.
+/// `last`: the chain continues there.
 struct RemovedRange {
   Sequence first;
   Sequence last;

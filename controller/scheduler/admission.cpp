@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// A cluster grows: what its runs took years ago tells little.
+/// A cluster grows: what its runs took years ago says little.
 constexpr int kRunsCounted = 10;
 
 std::vector<PolicyProblem> unreachable_addresses(const SchedulePolicy& policy) {

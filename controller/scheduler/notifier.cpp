@@ -48,7 +48,7 @@ struct Notifier::Impl {
   bool stopping = false;
   std::set<std::string> stopped;  ///< runs that wait for their hours
 
-  /// Of most events nobody is ever told; they are many.
+  /// Most events are never notified; they are many.
   static bool may_be_told(const JournalEvent& event) {
     return event.stream.starts_with("run/")
                ? event.type == events::kRunStarted || event.type == events::kRunEnded ||
@@ -72,7 +72,7 @@ struct Notifier::Impl {
     return for_hours && stopped.insert(run).second;
   }
 
-  /// Of all its scavenges; null where none tells.
+  /// Of all its scavenges; null where none reports it.
   static json bytes_freed(const RunState& run) {
     json sum;
     for (const auto& [id, step] : run.steps) {
@@ -94,7 +94,7 @@ struct Notifier::Impl {
         is_of_step && !stops(event)) {
       return std::nullopt;
     }
-    // A run's first event is its whole plan, and says nothing that is asked for here.
+    // A run's first event is its whole plan, and says nothing that is needed here.
     const std::string_view data =
         event.type == events::kRunStarted ? std::string_view("{}") : event.data;
     const auto document = api::JsonDocument::parse(data, "event");

@@ -24,7 +24,7 @@ struct NotifierParts {
   RunCommand run_command;  ///< empty: commands are not run, and that is logged
 };
 
-/// Since the start of this controller. A command counts as told once it runs.
+/// Since the start of this controller. A command counts as notified once it runs.
 struct NotificationCounts {
   struct Of {
     std::uint64_t told = 0;
@@ -34,10 +34,10 @@ struct NotificationCounts {
   Of commands;
 };
 
-/// Tells webhooks and commands what policies want told: {"moment", "policy", "cluster", "run",
-/// "reason", "at"} as JSON, of a run that was done "duration_seconds" and, where its nodes told,
+/// Notifies webhooks and commands as policies order it: {"moment", "policy", "cluster", "run",
+/// "reason", "at"} as JSON, of a run that was done "duration_seconds" and, where nodes report it,
 /// "bytes_freed" too. At most once: what happened while the controller was down, or could not
-/// be delivered in three attempts, is not told again; the journal and the metrics still have it.
+/// be delivered in three attempts, is not sent again; the journal and the metrics still have it.
 /// One executor.
 class Notifier {
  public:

@@ -45,8 +45,8 @@ class PolicyBook final : public WorkingHours {
       std::string_view yaml) const {
     return parse_schedule_policy(yaml, defaults_);
   }
-  /// Of an admitted policy; `expected` is the revision the caller saw. Errors: kConflict (somebody
-  /// else changed it), the journal's.
+  /// Of an admitted policy; `expected` is the revision the caller saw. Errors: kConflict (another
+  /// caller changed it), the journal's.
   Result<StoredPolicy> apply(SchedulePolicy policy, std::string by,
                              std::optional<Revision> expected = std::nullopt);
   /// Errors: kNotFound, kConflict, the journal's.

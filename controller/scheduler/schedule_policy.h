@@ -44,7 +44,7 @@ struct WebhookAddress {
   http::Endpoint endpoint;
   std::string target;  ///< path and query; it may hold a secret
 };
-/// Errors: kInvalidArgument: no URL, or one that would be told without TLS beyond this machine.
+/// Errors: kInvalidArgument: no URL, or one that would be called without TLS beyond this machine.
 Result<WebhookAddress> webhook_address(std::string_view url);
 
 /// A policy as it is written: YAML, one per file (policies/policy.schema.json).

@@ -52,7 +52,7 @@ struct Scheduler::Impl {
     std::optional<StoredPolicy> policy;
     Instant due;
     Monotonic began{};
-    bool overdue = false;  ///< its deadline has passed; it has no place any more
+    bool overdue = false;  ///< its deadline has passed; it has no place any longer
   };
 
   SchedulerParts parts;

@@ -42,8 +42,8 @@ struct ConfiguredDirectories {
 Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDirectories& told,
                                const Path& proc = "/proc");
 
-/// Follows whether the log in a directory moves as the node's does: never behind the node's
-/// before (writer.chk is written before gossip shows it), and never where the node has not got ten
+/// Follows whether the log in a directory moves as the node's does: never below its earlier reports
+/// (writer.chk is written before gossip shows it), and never where the node has not got ten
 /// seconds later. Only for one process of the node: reset() when it is another one. One thread.
 class PositionWatch {
  public:

@@ -71,10 +71,10 @@ void tell_what_it_sees(Raw& raw, const Names& names) {
   raw.node.sees_leader = leaders == 1 ? leader : "";
 }
 
-/// Members that nobody registered. `silent`: how many registered nodes do not answer.
+/// Members that are not registered. `silent`: how many registered nodes do not answer.
 void tell_strangers(const std::vector<Raw>& raws, const Names& names, std::size_t silent,
                     planner::ClusterSnapshot& snapshot) {
-  // Endpoints of nodes that answer are known by their own gossip, whatever instance others
+  // Endpoints of nodes that answer are known by their own gossip, whichever instance others
   // remember of them; a registered node that is silent may be any of the rest.
   std::set<std::string> registered;
   for (const auto& raw : raws) {

@@ -14,7 +14,7 @@
 namespace verger::controller::detail {
 
 /// Thrown in run coroutines: the executor stops, or a newer controller has taken over. Nothing is
-/// recorded any more.
+/// recorded after it.
 struct Stopped {};
 
 /// Thrown when an event could not be journaled. The run starts over from what the journal holds,
@@ -24,7 +24,7 @@ struct JournalTrouble {
 };
 
 /// Wakes one sleeping coroutine of a run. Owned by the coroutine alone: it must go with its
-/// executor, whatever else still lives.
+/// executor, even while other objects live on.
 struct Waker;
 
 /// An event of a run that is to be journaled.
@@ -46,7 +46,7 @@ struct Run {
   std::map<std::string, Monotonic> progress_told;           ///< by step
   /// When each step took its present state, on the clock that does not jump.
   struct StateBegin {
-    std::optional<Ticks> since;  ///< as journaled: tells whether this is still that state
+    std::optional<Ticks> since;  ///< as journaled: shows whether this is still that state
     Monotonic at{};
   };
   std::map<std::string, StateBegin> state_began;

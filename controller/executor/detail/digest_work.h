@@ -13,10 +13,10 @@ namespace verger::controller::detail {
 
 struct DigestLook {
   std::optional<api::Digest> digest{};
-  Verdict verdict{};  ///< where there is no digest: running, stopped as asked, or not known
+  Verdict verdict{};  ///< where there is no digest: running, stopped as requested, or not known
 };
 
-/// Asks the node's agent for its digest up to the point: that begins it, and goes on with it where
+/// Asks the node's agent for its digest up to the point: that begins it, and resumes it where
 /// it was stopped. While the step is being interrupted it is stopped instead.
 net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node, std::int64_t point,
                                           bool readable);

@@ -12,7 +12,7 @@
 namespace verger::controller {
 
 namespace detail {
-/// Nothing of this cluster starts or goes on.
+/// Nothing of this cluster starts or continues.
 Error cluster_paused(const ClusterConfig& cluster);
 }  // namespace detail
 
@@ -26,7 +26,7 @@ struct Executor::Impl {
   /// Of a run that has ended, memory keeps the summary.
   static void retire(detail::Core& core, const detail::Run& run);
   [[nodiscard]] std::shared_ptr<detail::Run> active_run(std::string_view cluster) const;
-  /// A run that can be told something. Errors: kNotFound, kConflict (it has ended).
+  /// A run that can take an intent. Errors: kNotFound, kConflict (it has ended).
   [[nodiscard]] Result<std::shared_ptr<detail::Run>> find(std::string_view id) const;
   [[nodiscard]] Result<RunStatus> status_of(std::string_view id) const;
   Result<void> record(detail::Run& run, std::string_view type, const nlohmann::json& data);

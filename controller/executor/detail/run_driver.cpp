@@ -10,7 +10,7 @@
 #include "controller/executor/events.h"
 
 // Forwards: stage after stage, group after group, and what a failed step means for them. How things
-// are taken back is in run_undo.cpp, one step in step_*.cpp.
+// are undone is in run_undo.cpp, one step in step_*.cpp.
 namespace verger::controller::detail {
 
 namespace {

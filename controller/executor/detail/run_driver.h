@@ -35,7 +35,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   void end_done();
   net::awaitable<void> fail_stage(const planner::Stage& stage, std::string reason);
   [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
-  /// Stages whose work is done before the run ends, whatever it ends by.
+  /// Stages whose work is done before the run ends, with any outcome.
   [[nodiscard]] bool closes_run(const planner::Stage& stage) const;
   /// Drives them. False: the run has ended by one of them.
   net::awaitable<bool> close_run();
@@ -46,7 +46,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// After a restart in the middle of the undo: the step that failed still knows.
   [[nodiscard]] std::string why_undone(const planner::Stage& stage) const;
   net::awaitable<void> undo_stage(const planner::Stage& stage, std::string_view why);
-  /// Half of a stage that undoes all must not stay through a pause: it is taken back, to be done
+  /// Half of a stage that undoes all must not stay through a pause: it is undone, to be done
   /// again as a whole.
   net::awaitable<void> roll_back(const planner::Stage& stage, std::string_view why);
   /// The stage is rolled back because of its hours, and they are closed still.
@@ -87,12 +87,12 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// Keeps a step that scavenges or moves the leader back while something may run on a node that
   /// was skipped; journals where that is over.
   void add_left_behind(const planner::Step& step, const StepContext& context, ClosedGates& closed);
-  /// What was asked of a skipped node and never answered: its agent may still accept it.
+  /// A request to a skipped node that was never answered: its agent may still accept it.
   [[nodiscard]] bool may_still_arrive(std::string_view node, const StepContext& context) const;
   /// What holds the step back now, its hours if they are too short for it among that.
   ClosedGates closed_gates(const planner::Stage& stage, const planner::Step& step,
                            const StepContext& context);
-  /// From gates to the answer of the act; nullopt: go on with what the step's state says.
+  /// From gates to the answer of the act; nullopt: continue with what the step's state says.
   net::awaitable<std::optional<StepEnd>> start_step(const planner::Stage& stage,
                                                     const planner::Step& step);
   net::awaitable<std::optional<StepEnd>> act(const planner::Stage& stage, const planner::Step& step,
@@ -114,10 +114,10 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// For the attempt in the context's state, at all agents; of a step that only brings its node
   /// back to how it was, at its own node's agent alone. With a time of 0 it is revoked.
   net::awaitable<Result<void>> permit(StepContext context, std::chrono::milliseconds valid_for);
-  /// What was asked and never answered may still arrive: true once the node's agent would not let
-  /// it in any more. A node without agent cannot be asked; there it is true.
+  /// A request that was never answered may still arrive: true once the node's agent would no longer
+  /// accept it. Always true of a node without agent, which cannot be queried.
   net::awaitable<bool> shut_out_late_request(StepContext context);
-  /// The intent was never heard of; once no agent would let it in any more, it is given up.
+  /// The intent was never heard of; once no agent would accept it any longer, it is given up.
   net::awaitable<bool> give_up_intent(const planner::Step& step, StepContext context,
                                       std::string reason, bool counts);
 
@@ -129,7 +129,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// Each journals `news` too.
   void tell_progress(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
   void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
-  /// What has not arrived is asked for again. False: it is given up, and the step begins anew.
+  /// What has not arrived is sent again. False: it is given up, and the step begins anew.
   net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
                                  StepContext context);
 
@@ -144,14 +144,14 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   void take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config);
   [[nodiscard]] std::optional<planner::Hours> hours(const ClusterConfig& config) const;
   net::awaitable<void> nap(std::chrono::milliseconds duration);
-  /// How long the step has been in its present state, whatever was done to the wall clock.
+  /// How long the step has been in its present state, even when the wall clock was set.
   std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;
   std::chrono::milliseconds in_reason(const planner::Step& step) const;
   /// Events for those that the run does not have yet.
   [[nodiscard]] std::vector<RunEvent> new_values(
       const std::map<std::string, std::string>& values) const;
-  /// An attempt came to nothing: the next one begins later, twice as late each time, up to half a
-  /// minute. A person is told when that goes on.
+  /// An attempt failed: the next one begins later, twice as late each time, up to half a
+  /// minute. An alert fires when that continues.
   void back_off(const planner::Step& step, const std::string& reason);
   StepContext context_of(const planner::Step& step, planner::ClusterSnapshot snapshot) const;
   StepState& state_of(const planner::Step& step) { return run_->state.steps.at(step.id); }
@@ -159,11 +159,11 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   void record(std::string_view type, nlohmann::json data);
   void record_all(std::vector<RunEvent> events);
   void alert_once(std::string_view step, std::string_view what, std::string reason);
-  /// What the alert told of is over.
+  /// What the alert reported is over.
   void clear_alert(const std::string& key);
   /// False: the same was logged of it the last time.
   bool is_news(const std::string& what, const std::string& text);
-  /// Tells a person of a node that has been silent for minutes, such as one that crashed in
+  /// Raises an alert of a node that has been silent for minutes, such as one that crashed in
   /// resigning and that nothing starts again.
   void track_silence(const planner::ClusterSnapshot& snapshot);
   void track_leader(const planner::ClusterSnapshot& snapshot);

@@ -140,7 +140,7 @@ void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
     record(events::kLeaderSeen, {{"node", leader->name}});
     return;
   }
-  // Planned is a move away from a node that a step of ours asked to give up the leadership.
+  // Planned is a move away from a node that a step of ours ordered to give up the leadership.
   bool planned = false;
   for (const auto& stage : state.plan->stages) {
     for (const auto& group : stage.groups) {
@@ -274,7 +274,7 @@ void RunDriver::begin_deadline(const planner::Stage& stage, std::int64_t deadlin
   // After a restart only the wall clock knows how long the stage has been under way.
   const auto started = run_->state.stages.at(stage.id).started;
   if (run_->deadlines.contains(stage.id) && run_->deadline_of[stage.id] == started) {
-    return;  // the run starts over in this process: nothing is asked of the wall clock
+    return;  // the run starts over in this process: the wall clock is not needed
   }
   run_->deadline_of[stage.id] = started;
   const auto now = core_->parts.network.clock.now();

@@ -124,7 +124,7 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
 }
 
 net::awaitable<void> RunDriver::finish_cancelled() {
-  // What acts was asked to stop and has been seen to end before this is reached.
+  // What acts was ordered to stop and has been seen to end before this is reached.
   bool gave_up = false;
   const auto& stages = run_->state.plan->stages;
   for (const auto& stage : stages) {

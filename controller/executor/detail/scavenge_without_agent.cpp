@@ -96,7 +96,7 @@ std::string last_outcome(const StepContext& context) {
                                                   : std::string();
 }
 
-/// A run that reached a point told of chunks, merges or index tables; one that found no point at
+/// A run that reached a point reported chunks, merges or index tables; one that found no point at
 /// all only of its start and its end.
 bool did_work(const std::vector<api::ScavengeEvent>& log) {
   return std::ranges::any_of(log, [](const api::ScavengeEvent& event) {
@@ -145,7 +145,7 @@ std::string why_point_may_be_missing(const StepContext& context) {
     writer = position + 1;
     commit = position;
   } else {
-    // Nothing tells where the point is: the node needs what its leader has, or had a moment ago.
+    // It is not known where the point is: the node needs what its leader has, or had a moment ago.
     const auto* leader = context.snapshot.leader();
     if (leader == nullptr) {
       return "there is no leader to compare its log with";
@@ -158,7 +158,7 @@ std::string why_point_may_be_missing(const StepContext& context) {
     commit = leader->last_commit_position;
   }
   const auto has = [](std::int64_t own, std::int64_t wanted) {
-    return own < 0 || wanted < 0 || own >= wanted;  // below 0: not told
+    return own < 0 || wanted < 0 || own >= wanted;  // below 0: not reported
   };
   if (node->writer_checkpoint >= writer && has(node->chaser_checkpoint, writer) &&
       has(node->last_commit_position, commit)) {
@@ -197,7 +197,7 @@ Verdict claim_done(const StepContext& context, const std::string& id, const json
   return out;
 }
 
-/// A run was found that nobody told us the id of.
+/// A run was found whose id was never reported.
 Verdict adopted(const std::string& id) {
   auto out = running({{"scavengeId", id}});
   out.memo = json{{"scavengeId", id}}.dump();
@@ -208,7 +208,7 @@ Verdict stopped_by_someone() {
   return verdict(Verdict::Kind::kNotHappened, "stopped-by-someone", "somebody else stopped it");
 }
 
-/// Nobody told us an id: a run that is new here since the start was asked for is ours.
+/// No id was reported: a run that is new here since the start was requested is ours.
 net::awaitable<Verdict> look_for_start(StepContext context, std::set<std::string> known) {
   auto recent = co_await recent_scavenges_of(context);
   if (!recent) {
@@ -258,7 +258,7 @@ net::awaitable<Verdict> judge_end(StepContext context, std::string id,
         ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
         : stopped_by_someone();
   }
-  // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text tells.
+  // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text shows which.
   const bool restarted = end.error.empty() || end.error == "The node was restarted.";
   co_return verdict(Verdict::Kind::kNotHappened, restarted ? "interrupted" : "errored",
                     fmt::format("it ended {}: {}", end.result, end.error));
@@ -415,7 +415,7 @@ net::awaitable<void> stop_without_agent(StepContext context) {
   }
   const auto peers = context.peers;
   const auto node = context.step.node;
-  // 404 and no answer alike: whether it has stopped is seen, not told.
+  // 404 and no answer alike: whether it has stopped is observed.
   static_cast<void>(co_await peers->stop_scavenge(node, id));
 }
 

@@ -30,7 +30,7 @@ bool waits_for_others(const planner::Step& step);
 /// none.
 const planner::Step* next_waiting(const RunState& run);
 
-/// The command that lets the run continue whatever runs on the node.
+/// The command that lets the run continue despite what runs on the node.
 std::string how_to_disregard(const RunState& run, std::string_view node);
 
 }  // namespace verger::controller::detail

@@ -11,8 +11,8 @@
 #include "planner/gates.h"
 
 // The beginning of a step: gates -> permits -> intent -> act. What a crash leaves behind:
-//   before the intent       nothing was asked; the step starts over with its gates
-//   after the intent        it may have been asked: its node is looked at before anything else
+//   before the intent       nothing was sent; the step starts over with its gates
+//   after the intent        it may have been sent: its node is looked at before anything else
 //   after the act           the same; the reply is not needed
 //   before the outcome      the node still shows it, and is looked at again
 namespace verger::controller::detail {
@@ -51,7 +51,7 @@ std::string length_text(std::chrono::milliseconds time) {
 }
 
 /// While nothing but its hours holds a step back, the cluster is looked at only now and then: for
-/// those who watch the run, and for whatever a person should be told of.
+/// those who watch the run, and for what should raise an alert.
 constexpr std::chrono::seconds kLookWhileClosed{30};
 /// A policy that is changed or deleted opens them at any time.
 constexpr std::chrono::seconds kAskForHours{5};
@@ -254,7 +254,7 @@ void RunDriver::ClosedGates::add(const planner::GateState& state) {
 }
 
 bool RunDriver::may_still_arrive(std::string_view node, const StepContext& context) const {
-  // Until then its agent may still have the permit, and begin what it was asked for.
+  // Until then its agent may still have the permit, and begin the requested operation.
   const auto limit = core_->parts.options.permit_valid_for;
   for (const auto& stage : run_->state.plan->stages) {
     for (const auto& group : stage.groups) {

@@ -123,7 +123,7 @@ bool RunDriver::past_deadline(const planner::Stage& stage, const planner::Step& 
   auto reason = fmt::format("{} is {} past the deadline of its stage ({} ms)", step.id, doing,
                             stage.deadline_ms);
   if (stage.on_failure == planner::FailureRule::kStop) {
-    // Stopping the run would undo nothing and help nobody: it waits for a person, loudly.
+    // Stopping the run would undo nothing and help no node: it waits for a person, with an alert.
     alert_once(step.id, "deadline",
                fmt::format("{}; `verger run skip` leaves the node out", reason));
     return false;
@@ -152,12 +152,12 @@ net::awaitable<void> RunDriver::interrupt_if_wanted(const planner::Step& step,
   if (by_pause && run_->state.pause_mode == PauseMode::kDrain) {
     co_return;
   }
-  // "Now" stops what can be stopped at all, whatever the policy says of pauses.
+  // "Now" stops what can be stopped at all, regardless of the policy on pauses.
   const bool now = by_pause && run_->state.pause_mode == PauseMode::kNow;
   if (!kind_of(step).can_interrupt(context, now ? Interrupt::kCancel : *why)) {
     co_return;
   }
-  // Journaled before it is asked, so that a stop is never taken for somebody else's.
+  // Journaled before the request, so that a stop is never taken for another party's.
   const bool was_told = state_of(step).interrupting;
   if (!was_told) {
     record(events::kStepInterrupting, {{"step", step.id}, {"why", to_string(*why)}});

@@ -140,8 +140,8 @@ void keep_size_before(const StepContext& context, const json& memo, Verdict& ver
   }
 }
 
-/// What the agent looks at once more. It does not know who is registered, nor who is skipped, so it
-/// is told counts; which cluster it is, only the controller can tell.
+/// What the agent checks once more. It does not know who is registered, nor who is skipped: it
+/// gets counts; which cluster it is, only the controller knows.
 std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {
   std::vector<api::GateLimit> out;
   const auto& snapshot = context.snapshot;

@@ -23,12 +23,12 @@ std::string text_parameter(const planner::Step& step, std::string_view name);
 bool policy_lets_stop(const planner::Step& step, Interrupt why);
 
 /// The step makes the run's scavenge point: the one that is to make it, or, where that one's turn
-/// was put off or left out, the next. Settled when the step prepares, then told by its memo.
+/// was put off or left out, the next. Settled when the step prepares, then kept in its memo.
 bool makes_point(const StepContext& context);
 /// The same, where the step's memo has been read.
 bool makes_point(const StepContext& context, const nlohmann::json& memo);
 
-/// Number of the point the run is about; -1 where nobody saw it.
+/// Number of the point the run is about; -1 where it was not seen.
 std::int64_t shared_point(const StepContext& context);
 
 Readiness ready(const nlohmann::json& memo = nlohmann::json::object());
@@ -70,7 +70,7 @@ ActAnswer to_answer(const Result<T>& result) {
       return {ActAnswer::Kind::kNotSent, result.error().message, "{}"};
     case Errc::kUnknownOutcome:
     case Errc::kTimeout:
-    case Errc::kCorruption:  // an answer that cannot be read tells nothing
+    case Errc::kCorruption:  // an answer that cannot be read says nothing
       return {ActAnswer::Kind::kUnknown, result.error().message, "{}"};
     default:
       return {ActAnswer::Kind::kRefused, result.error().message, "{}"};
@@ -89,7 +89,7 @@ struct OperationNews {
   std::string note;
   nlohmann::json result = nlohmann::json::object();
 };
-/// What a failed operation means that did not do its work: to be asked again, as a new attempt.
+/// What a failed operation means that did not do its work: to be sent again, as a new attempt.
 Verdict judge_failed(const OperationNews& news);
 net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation);
 

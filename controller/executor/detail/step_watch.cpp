@@ -91,7 +91,7 @@ void RunDriver::note_unwatched(const planner::Step& step) {
   if (!run_->watched.insert(step.id).second || state.status != StepStatus::kActing) {
     return;
   }
-  // Another controller saw it last. Whether it worked since then nobody knows: its duration must
+  // Another controller saw it last. Whether it worked since then is not known: its duration must
   // not count that time.
   const auto last = std::max(state.since.value_or(Ticks()), state.phase.at);
   const auto gone =
@@ -127,7 +127,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
     auto context = context_of(step, co_await watch(step));
     auto verdict = co_await kind.observe(context);
     check();
-    // Seen to have ended, by others' work perhaps, while nobody has answered what was asked.
+    // Seen to have ended, by others' work perhaps, while the request was never answered.
     if (ends_intent(verdict.kind) && !context.state.acted &&
         !co_await shut_out_late_request(context)) {
       verdict = {

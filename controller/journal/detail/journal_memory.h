@@ -13,8 +13,8 @@
 
 namespace verger::controller::detail {
 
-/// What a process knows of a journal that nobody else writes to: where streams end, and the newest
-/// events. Whoever uses it decides when that may be trusted.
+/// What a process knows of a journal that only it writes to: where streams end, and the newest
+/// events. The caller decides when that may be trusted.
 class JournalMemory {
  public:
   void forget();

@@ -13,8 +13,8 @@ namespace verger::controller::detail {
 
 inline int line_of(const YAML::Node& node) { return node.Mark().line + 1; }
 
-/// Reads the members of one YAML mapping, collects what is wrong, and names the keys that nobody
-/// asked for.
+/// Reads the members of one YAML mapping, collects what is wrong, and names the keys that were
+/// not read.
 class YamlFields {
  public:
   YamlFields(const YAML::Node& node, std::string where, std::vector<PolicyProblem>& problems)
@@ -145,7 +145,7 @@ class YamlFields {
     }
   }
 
-  /// Once everything was asked for.
+  /// Once every key was read.
   void refuse_unknown_keys() {
     for (const auto& member : node_) {
       const auto key = member.first.IsScalar() ? member.first.Scalar() : std::string("?");
