@@ -27,7 +27,7 @@ struct OperationRecord {
 /// How long ended operations are remembered, counted from their end. What has not ended stays.
 struct OperationRetention {
   std::chrono::days age{400};
-  std::int64_t kept = 100;  ///< the newest ones stay whatever their age
+  std::int64_t kept = 100;  ///< the newest ones stay at any age
   /// Where there are more than `count`, the older ones go once they are as old as `settled`:
   /// earlier a controller may still ask for them.
   std::int64_t count = 1'000;

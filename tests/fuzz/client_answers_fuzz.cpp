@@ -4,7 +4,7 @@
 #include "nodeagent/client/answers.h"
 #include "nodeagent/client/server_work.h"
 
-/// Whatever a node or an agent answers is done, refused or unknown: the first byte chooses the
+/// Every answer of a node or an agent is done, refused or unknown: the first byte chooses the
 /// status, the rest is the body.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace verger;  // NOLINT(google-build-using-namespace)

@@ -116,7 +116,7 @@ void read_everything(FileSystem& files) {
 
 }  // namespace
 
-/// The input is a list of changes to the files of a small database. Whatever they are, it is read,
+/// The input is a list of changes to the files of a small database. With any of them it is read,
 /// opened for writing and scavenged without a crash, or refused.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   static const Start start;

@@ -13,7 +13,7 @@ using namespace verger;  // NOLINT(google-build-using-namespace)
 constexpr std::size_t kHeaderLimit = 4096;
 constexpr std::size_t kBodyLimit = 8192;
 
-/// Whatever was taken over from outside into a header stays in its line.
+/// Text that was taken over from outside into a header stays in its line.
 void expect_one_head(std::string_view head) {
   const auto end = head.find("\r\n\r\n");
   if (end == std::string_view::npos || end + 4 != head.size()) {

@@ -33,7 +33,7 @@ work=$bin/../fuzz-work
 mkdir -p "$work"
 
 # One target; its lines of the table come in one piece. An input may take 10 s, and no allocation
-# 128 MB: inputs are at most 16 KB, so only a length that nobody checked asks for that much.
+# 128 MB: inputs are at most 16 KB, so only an unchecked length allocates that much.
 run_one() {
   local name=$1 log=$work/$1.log artifact
   mkdir -p "$work/$name"

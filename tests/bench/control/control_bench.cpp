@@ -200,7 +200,7 @@ void replay(const Path& directory, int runs, int events_each) {
   std::filesystem::remove_all(directory.string());
 }
 
-/// A year of a weekly policy on ten clusters: each run scavenges for an hour, and tells its
+/// A year of a weekly policy on ten clusters: each run scavenges for an hour, and reports
 /// progress every five seconds. With `compacting`, the journal is compacted after each week.
 void year(const std::string& name, ControllerHarness& clock_owner, std::unique_ptr<Journal> journal,
           const Path& directory, bool compacting) {

@@ -32,7 +32,7 @@ constexpr int kPage = 100;
 
 enum class Fault : std::uint8_t {
   kKilled,
-  kPaused,    ///< silent, and then it goes on with what it believed before
+  kPaused,    ///< silent, and then it continues with its old beliefs
   kIsolated,  ///< from both others, both ways
   kPairCut,   ///< both ways; the third reaches both
   kOneWay,    ///< what it sends to the others, or what they send to it, does not arrive
@@ -200,7 +200,7 @@ class History {
       mishap.inbound = random_.below(2) == 0;
       mishap.held = random_.below(2) == 0 ? NodeLinks::Held::kArrives : NodeLinks::Held::kLost;
       mishap.longest_sync = milliseconds(20 + random_.below(300));
-      // The first two pairs; nobody is killed or paused twice at once.
+      // The first two pairs; no node is killed or paused twice at once.
       if (i == 1 || i == 3) {
         auto& first = drawn.back().front();
         if (first.node == mishap.node) {
@@ -324,7 +324,7 @@ class History {
         slow_syncs());
   }
 
-  /// What node `i` tells of a stream: every acknowledged event at its number, at most one more, and
+  /// What node `i` says of a stream: every acknowledged event at its number, at most one more, and
   /// what was seen there.
   void check(std::size_t i, const Writer& writer, const std::map<std::size_t, std::string>& seen) {
     std::vector<std::string> found;

@@ -16,7 +16,7 @@
 
 namespace verger::test {
 
-/// A paused node keeps its connections: whoever asked it tries another one after this.
+/// A paused node keeps its connections: its client tries another one after this.
 constexpr std::chrono::milliseconds kPatience{600};
 
 /// Appends event after event to a stream of its own, each at its place, through whichever node;

@@ -174,7 +174,7 @@ TEST_F(Enrolment, AnAgentEnrolsAndTalksToItsControllerAlone) {
   EXPECT_THAT(list.out, AllOf(HasSubstr("orders/n1"), HasSubstr("enrolled")));
   EXPECT_THAT(verger({"audit", "export"}).out, HasSubstr("agent-enrolled"));
 
-  // Nobody else gets through: not without a certificate, not without TLS.
+  // All others are refused: no access without a certificate or without TLS.
   HttpsCaller nobody(path("agent/authority.pem"));
   const auto refused = nobody.ask(url(kAgent, "https"), {.target = "/agent/v1/facts"}, false);
   EXPECT_FALSE(refused.has_value() && refused->status == 200);

@@ -303,7 +303,7 @@ TEST_F(ExternalAgent, StartsAServerAgainThatEndedToCutItsLogAndNoOther) {
   });
   EXPECT_NE(file_text(path("reached")).find("node.truncated-at-open"), std::string::npos);
   EXPECT_NE(file_text(path("agent.log")).find("ended in order to cut its log"), std::string::npos);
-  // Somebody stops it, and then prepares a restore: that is his business.
+  // An operator stops it, and then prepares a restore: the agent does not interfere.
   EXPECT_EQ(run({"/bin/sh", path("stop.sh")}).status, 0);
   ASSERT_TRUE(eventually(seconds(10), [&] {
     return file_text(path("agent.log")).find("did not end in order to cut its log") !=

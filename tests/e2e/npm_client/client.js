@@ -69,7 +69,7 @@ async function main() {
   assert.strictEqual(await refused(client.getEvents('passing-npm')), 410);
   assert.strictEqual(await refused(client.writeEvent('passing-npm', 'seen', { n: 3 })), 410);
 
-  // Who may: a wrong password is nobody.
+  // Who may: a wrong password is refused.
   assert.strictEqual(await refused(client_as('admin', 'wrong').getEvents(stream)), 401);
 
   // Administration, as far as this library has it.

@@ -9,7 +9,7 @@
 #include "tests/support/processes/process.h"
 #include "tests/support/temp_directory.h"
 
-/// A client library which nobody here wrote, from the npm registry, against an embedded node.
+/// An independent client library, from the npm registry, against an embedded node.
 namespace verger::test {
 namespace {
 

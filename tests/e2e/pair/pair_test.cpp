@@ -166,7 +166,7 @@ TEST_F(PairTest, OneThatSleptPastItsLeaseDoesNothingAnyMore) {
   ASSERT_TRUE(becomes(Which::kSecond, "ok")) << cluster_.logs();
   const auto epoch = health(Which::kSecond).at("controller_epoch");
   cluster_.controller().signal(SIGCONT);
-  // It wakes in the middle of the run that the other one goes on with.
+  // It wakes in the middle of the run that the other one continues.
   ASSERT_TRUE(becomes(Which::kFirst, "standby")) << cluster_.logs();
   cluster_.talk_to(Which::kSecond);
   const auto run = wait_for_end(id);

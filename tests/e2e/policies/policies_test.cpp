@@ -77,7 +77,7 @@ TEST(Policies, AFreezeHoldsARunUntilItIsDeleted) {
   const auto verified = cluster.verger({"audit", "verify"});
   EXPECT_EQ(verified.status, 0) << verified.err;
 
-  // Somebody who can write the journal's file changes who it was.
+  // An attacker who can write the journal's file changes who it was.
   cluster.controller().signal(SIGTERM);
   ASSERT_TRUE(cluster.controller().wait(seconds(30)).has_value());
   const auto journal = cluster.controller_directory() / "journal.db";

@@ -6,7 +6,7 @@
 #include "tests/support/temp_directory.h"
 
 /// A process is killed (SIGKILL) at a named place of a run and started again; the run must end
-/// right. Which place was reached is told by the process itself, in a file, before it dies.
+/// right. Which place was reached is written by the process itself, in a file, before it dies.
 namespace verger::test {
 namespace {
 

@@ -1,4 +1,4 @@
-// A former leader has records that nobody else has; when it comes back it has to truncate, and is
+// A former leader has records that no other node has; when it comes back it has to truncate, and is
 // killed (SIGKILL) at named places of that. It starts again, truncates, and the cluster is whole.
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST_P(TruncationTournament, EndsRightAfterAKill) {
     return append(cluster.node_url(*former), "00000000-0000-4000-8000-000000000001").status == 201;
   })) << cluster.logs();
 
-  // Alone, it writes what nobody else will have.
+  // Alone, it writes what no other node will have.
   const auto one = (*former + 1) % RealCluster::kNodes;
   const auto other = (*former + 2) % RealCluster::kNodes;
   cluster.node(one).kill();

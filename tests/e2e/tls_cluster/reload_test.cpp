@@ -31,7 +31,7 @@ void put(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
 }
 
-/// Appends one event after the other to one stream until it is told to stop. An event whose outcome
+/// Appends one event after the other to one stream until it is to stop. An event whose outcome
 /// is not known, or that was refused for the moment, is sent again under its id.
 class Writer {
  public:
@@ -134,7 +134,7 @@ TEST(TlsReload, CertificatesAndRootsAreReplacedWhileWritesGoOn) {
     })) << cluster.logs();
     EXPECT_TRUE(writer.wait_for(5)) << cluster.logs();
   }
-  // Without the first root nothing old is accepted any more, once connections are made anew.
+  // Without the first root nothing old is accepted, once connections are made anew.
   for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
     std::filesystem::remove(cluster.certificates_of(i) / "roots" / "ca.crt");
     cluster.node(i).signal(SIGHUP);
@@ -206,7 +206,7 @@ TEST(TlsReload, ASetThatDoesNotHoldIsRefusedAsAWhole) {
   std::filesystem::remove(files / "roots" / "ca.crt");
   refuse("no root");
 
-  // A stray text file among the roots is no certificate and harms nobody.
+  // A stray text file among the roots is no certificate and does no harm.
   std::ofstream(files / "roots" / "note.txt") << "hello";
   const auto renewed = cluster.issue_for_node(0, cluster.authority());
   cluster.node(0).signal(SIGHUP);

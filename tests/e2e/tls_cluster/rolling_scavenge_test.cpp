@@ -101,14 +101,14 @@ TEST(TlsCluster, TellsWhichCertificateIsNotAcceptedAndWhatToDo) {
                                  HasSubstr("add the root that issued it to")));
   const auto name = add("https://127.0.0.2:" + std::to_string(cluster.node_port(0)),
                         cluster.authority().root().string());
-  EXPECT_EQ(name.status, 1);  // nobody listens there, or the name does not fit
+  EXPECT_EQ(name.status, 1);  // no process listens there, or the name does not fit
   const auto missing = add(url, "nowhere.crt");
   EXPECT_EQ(missing.status, 1);
   EXPECT_THAT(missing.err, HasSubstr("trusted-roots/nowhere.crt: cannot open"));
   const auto plain = add("http://10.9.8.7:2113", "");
   EXPECT_EQ(plain.status, 1);
   EXPECT_THAT(plain.err, HasSubstr("use https"));
-  // Whoever corrects the file that was named need do nothing else.
+  // Correcting the file that was named is all that is needed.
   const auto corrected = directory.path() / "roots.crt";
   std::filesystem::copy_file(stranger.root(), corrected);
   EXPECT_EQ(add(url, corrected.string()).status, 1);

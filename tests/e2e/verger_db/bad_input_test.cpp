@@ -39,7 +39,7 @@ class VergerDbBadInput : public VergerDb {
     }
     EXPECT_EQ(test::tree_hash(database()), before);
   }
-  /// The state of a scavenge may change: it is what a repetition goes on from.
+  /// The state of a scavenge may change: a repetition resumes from it.
   std::string records_and_index() const {
     const auto copy = database().parent_path() / "copy";
     std::filesystem::remove_all(copy);
@@ -100,7 +100,7 @@ TEST_F(VergerDbBadInput, AFileInsteadOfADirectory) {
 TEST_F(VergerDbBadInput, AnUnreadableDirectory) {
   unpack("plain/never-scavenged/database.tar.zst");
   std::vector<std::string> command{test::program("verger-db"), "info", database().string()};
-  if (geteuid() == 0) {  // root reads everything: somebody else has to ask
+  if (geteuid() == 0) {  // root reads everything: another user has to read
     const std::vector<std::string> nobody{"setpriv", "--reuid=65534", "--regid=65534",
                                           "--clear-groups"};
     auto check = nobody;

@@ -128,7 +128,7 @@ class PowerCut : public testing::Test {
     EXPECT_TRUE(index) << index.error().message;
     if (index) {
       EXPECT_EQ(entries_of(**index), expected);
-      // It goes on from there, and leaves nothing behind that nobody names.
+      // It continues from there, and leaves no file behind that is not named.
       EXPECT_TRUE(work(*disk, *log));
       EXPECT_EQ(entries_of(*value(open_index(*disk, *log))), expected);
       EXPECT_EQ(value(disk->list("/db/index")).size(), 4U);

@@ -183,7 +183,7 @@ void check(Machine& machine, const Expected& expected) {
   }
   EXPECT_EQ(log.checkpoints().truncate, kNoPosition);
   EXPECT_EQ(log.epochs().last().value_or(Epoch{}).position, newest_epoch);
-  // And it goes on.
+  // And it continues.
   ASSERT_TRUE(log.append_epoch(EpochNumber(50), machine.random.uuid()).has_value());
   ASSERT_TRUE(log.complete_chunk().has_value());
   opened->reset();
@@ -220,7 +220,7 @@ int at_every_operation(Fault fault) {
       return static_cast<int>(nth);
     }
     SCOPED_TRACE("operation " + std::to_string(nth));
-    machine.files.cut_power(nth);  // whatever happened, nothing that was not synced counts
+    machine.files.cut_power(nth);  // in any case, nothing that was not synced counts
     check(machine, expected);
     if (testing::Test::HasFailure()) {
       return static_cast<int>(nth);

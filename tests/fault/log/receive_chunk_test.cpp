@@ -162,7 +162,7 @@ Prepared prepare(const Setting& setting) {
   return prepared;
 }
 
-/// Opens what a crash left: all that was there before, or all that is there after, and it goes on.
+/// Opens what a crash left: all that was there before, or all that is there after; it continues.
 void check(Replica& machine, const Prepared& prepared, bool must_be_done) {
   auto opened = machine.open();
   ASSERT_TRUE(opened.has_value()) << opened.error().message;

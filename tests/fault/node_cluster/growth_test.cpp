@@ -81,7 +81,7 @@ class Growth : public ::testing::TestWithParam<std::uint64_t> {
       ASSERT_TRUE(write_somewhere());
     }
     // Every old node gets the new configuration, one after the other, the leader last. The first
-    // one waits, while the others go on; from the second on nobody confirms a write until all three
+    // one waits, while the others go on; from the second on none confirms a write until all three
     // count to five.
     const auto last = *cluster_.leader();
     std::vector<std::size_t> order{0, 1, 2};
@@ -99,8 +99,8 @@ class Growth : public ::testing::TestWithParam<std::uint64_t> {
         }
         for (int n = 0; n < 10; ++n) {
           ASSERT_TRUE(write_somewhere()) << "with n" << i + 1 << " counting to five";
-          // In a moment in which nobody leads the larger number could find together; but whoever
-          // is asked hears of the two, whose log is newer.
+          // In a moment without a leader the larger number could find together; but a node that
+          // gets a request hears of the two, whose log is newer.
           if (const auto leader = cluster_.leader(); leader && new_ones_too_early_) {
             ASSERT_TRUE(cluster_.post(*leader, "/admin/node/resign").has_value());
           }

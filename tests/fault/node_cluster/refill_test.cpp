@@ -1,5 +1,5 @@
 // A follower without files is filled from chunks that its leader has scavenged: most streams' first
-// events are not there any more. A real server loses such streams from its existence filter.
+// events are no longer there. A real server loses such streams from its existence filter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>

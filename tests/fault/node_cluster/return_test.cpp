@@ -104,7 +104,7 @@ TEST_P(Return, AfterWeeksANodeCatchesUpWithALeaderWhoseOldChunksWereScavenged) {
       remove("s4", true);
     }
     scavenge_all();
-    // Somebody else leads from here, so that the epochs it finds are not those it knew.
+    // Another node leads from here, so that the epochs it finds are not those it knew.
     ASSERT_TRUE(cluster_.post(*cluster_.leader(), "/admin/node/resign").has_value());
     world_.run_for(200ms);
     ASSERT_TRUE(cluster_.run_until_settled(20s));

@@ -1,5 +1,5 @@
-// Whatever disk operation fails, and whenever the power goes: what was acknowledged is there, what
-// is there was written, and writing goes on.
+// Whichever disk operation fails, and whenever power is lost: what was acknowledged is there, what
+// is there was written, and writing continues.
 #include <gtest/gtest.h>
 #include <map>
 

@@ -61,7 +61,7 @@ class FakeController {
   [[nodiscard]] http::Endpoint endpoint() const {
     return http::parse_endpoint(url_, http::kControllerPort).value();
   }
-  /// What it was asked, without the looks whether it is there.
+  /// The requests it got, without the looks whether it is there.
   std::vector<http::Request> asked() {
     const std::scoped_lock lock(mutex_);
     return asked_;

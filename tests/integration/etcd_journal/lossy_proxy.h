@@ -20,7 +20,7 @@ class LossyProxy {
   enum class Fate : std::uint8_t {
     kPass,
     kLoseRequest,  ///< etcd never gets it
-    kLoseReply,    ///< etcd carries it out, nobody hears of it
+    kLoseReply,    ///< etcd carries it out, the reply is lost
     kHoldBack,     ///< etcd gets it when release() says so
   };
 

@@ -64,7 +64,7 @@ TEST_P(ExplainFixture, SaysOfEveryTableEntryWhatTheScavengeDoes) {
       const auto record = explainer.record(entry.position);
       if (!record) {
         ASSERT_EQ(record.error().code, Errc::kNotFound) << record.error().message;
-        // Nobody's name is known here: only that a colliding hash loses its entry.
+        // No name is known here: only that a colliding hash loses its entry.
         if (!state.is_collision_hash(entry.hash)) {
           said.insert({entry.hash.value(), -1, entry.position.value()});
         }

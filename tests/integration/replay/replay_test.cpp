@@ -113,7 +113,7 @@ bool reads_a_finished_run(const json& exchange) {
          title_of(exchange) == "scavenge points" || title_of(exchange) == "points";
 }
 
-/// A run goes on until the next one is asked for, or its log.
+/// A run continues until the next one is requested, or its log.
 void wait_for_runs(Setting& setting, const json& exchange) {
   if (starts_a_scavenge(exchange) || reads_a_finished_run(exchange)) {
     for (std::size_t i = 0; i < setting.cluster.size(); ++i) {

@@ -132,7 +132,7 @@ void Setting::redact(std::size_t i, const std::string& stream, int n) {
         std::fill(record.begin() + static_cast<std::ptrdiff_t>(data),
                   record.begin() + static_cast<std::ptrdiff_t>(record.rfind('}')) + 1, '\xff');
         EXPECT_TRUE((*file)->write_at(at + 4, as_bytes(record)).has_value());
-        if (completed) {  // whoever redacts makes the chunk's sum anew
+        if (completed) {  // redacting renews the chunk's sum
           ASSERT_TRUE((*file)->read_exact(0, content).has_value());
           const auto summed = content.size() - sizeof(Md5Digest);
           Md5 sum;

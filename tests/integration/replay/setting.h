@@ -23,7 +23,7 @@ class Setting {
   /// Streams "load-1-0" and so on over several chunks; all but the last `keep` events of each are
   /// garbage.
   void fill(int streams, int events, int keep = 8);
-  /// Waits until no scavenge runs on node `i`, and what it tells of it is written.
+  /// Waits until no scavenge runs on node `i`, and what it reports of it is written.
   void wait_until_idle(std::size_t i);
   /// What a redaction leaves of event `n` of `stream` as fill() wrote it: the flag, bytes of 0xFF.
   void redact(std::size_t i, const std::string& stream, int n);

@@ -114,7 +114,7 @@ void Judge::run_event(const controller::JournalEvent& event) {
       violation(fmt::format("operation {} is intended twice", operation));
     }
     if (type == events::kUndoIntended) {
-      return;  // an undo is asked for until it is seen; it stays open
+      return;  // an undo is requested until it is seen; it stays open
     }
     if (const auto open = open_steps_.find(step); open != open_steps_.end()) {
       violation(fmt::format("step {} is intended again while the outcome of {} is not known", step,
@@ -180,7 +180,7 @@ void Judge::step_done(const std::string& step, std::optional<api::JsonView> resu
         fmt::format("{} is done without a point: {}", step, result ? result->text() : "no result"));
   } else if (step.starts_with("scavenge-") && database.finished.empty() &&
              !replaced_.contains(node)) {
-    // Which point cannot be told without an agent, but one it must be.
+    // Which point is not known without an agent, but there must be one.
     violation(fmt::format("{} is reported done, but {} has finished nothing", step, node));
   }
 }

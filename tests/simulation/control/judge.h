@@ -21,9 +21,9 @@ class Judge {
 
   /// Looks at what should have ended by now: from time to time.
   void look();
-  /// A person lets the run work whatever the hours are.
+  /// A person lets the run work at any hour.
   void ignore_hours() { hours_ignored_ = true; }
-  /// From now on nothing fails any more.
+  /// From now on nothing fails.
   void healed() { healed_at_ = site_.world().now(); }
   /// The controller's clock is not the right one.
   void clock_stepped() { clock_was_wrong_ = true; }

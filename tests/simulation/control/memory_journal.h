@@ -15,23 +15,23 @@ namespace verger::sim {
 enum class WriteFate : std::uint8_t {
   kDone,
   kNoSpace,
-  kUnknownWritten,  ///< its writer is told that nobody knows
+  kUnknownWritten,  ///< its writer learns that the outcome is unknown
   kUnknownLost,
   kDead,  ///< the process has ended at this very instruction, before the write
 };
 
-/// What a journal's disk holds, and the disk of whoever takes over. Shared by the controllers of a
+/// What a journal's disk holds, and the disk of its successor. Shared by the controllers of a
 /// pair, as a server for it would be.
 struct JournalStore {
   std::vector<controller::JournalEvent> events;
   std::map<std::string, std::vector<std::size_t>, std::less<>> streams;  ///< indices of events
   std::map<std::string, controller::Snapshot, std::less<>> snapshots;
   controller::ControllerEpoch epoch{0};
-  /// Told of each event as it becomes durable.
+  /// Called for each event as it becomes durable.
   std::function<void(const controller::JournalEvent&)> on_event;
 };
 
-/// Asked for each write, before and after it became durable; the second answer only says whether
+/// Called for each write, before and after it became durable; the second answer only says whether
 /// the process still lives.
 using WriteFates = std::function<WriteFate(bool written)>;
 

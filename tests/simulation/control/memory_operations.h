@@ -19,7 +19,7 @@ struct OperationStore {
 std::unique_ptr<agent::OperationJournal> open_memory_operations(
     std::shared_ptr<OperationStore> store, Clock& clock, WriteFates fates);
 
-/// Another journal, whose stored updates somebody watches.
+/// Another journal, whose stored updates are watched.
 std::unique_ptr<agent::OperationJournal> watch_operations(
     std::unique_ptr<agent::OperationJournal> journal,
     std::function<void(const agent::OperationRecord&)> on_update);

@@ -165,8 +165,8 @@ WriteFate Mishaps::write(const std::string& host, bool written) {
   return WriteFate::kDone;
 }
 
-/// What the step asks is late, and while it is under way the run is paused: a permit that has been
-/// taken back must keep it from acting.
+/// The step's request is late, and while it is under way the run is paused: a permit that has been
+/// revoked must keep it from acting.
 void Mishaps::hold_operation() {
   if (!std::exchange(hold_next_operation_, false)) {
     return;

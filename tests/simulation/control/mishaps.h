@@ -23,7 +23,7 @@ class Mishaps {
   [[nodiscard]] FaultTally tally() const;
   [[nodiscard]] std::string describe() const;
 
-  /// Somebody asks for the run to be paused.
+  /// An operator requests the run to be paused.
   std::function<void()> pause_run;
 
   /// At each failpoint that a program passes, and before each event.

@@ -186,7 +186,7 @@ void ModelCluster::check_leader() {
   }
   if (process->state_ == NodeState::kResigningLeader) {
     if (reach(*leader_) < quorum()) {
-      process->state_ = NodeState::kLeader;  // nobody agreed; nobody is told
+      process->state_ = NodeState::kLeader;  // none agreed; none is notified
       return;
     }
     process->state_ = NodeState::kUnknown;
@@ -385,7 +385,7 @@ void ModelCluster::scavenge(Member& member) {
         static_cast<scavenge::Stage>(std::min(kLastStage, stage + (ticks_ % 2 == 0 ? 1 : 0)));
     return;
   }
-  // The end is on disk before anybody is told.
+  // The end is on disk before it is reported.
   disk.checkpoint->stage = scavenge::Stage::kDone;
   disk.bytes -= disk.bytes / 10;
   const auto number = disk.checkpoint->point.number.value();

@@ -42,7 +42,7 @@ struct ModelDatabase {
 struct ModelScavenge {
   std::string id{};
   bool sync_only = false;
-  bool foreign = false;  ///< started by somebody else than the house's programs
+  bool foreign = false;  ///< not started by the house's programs
   bool stopping = false;
   bool has_point = false;
   bool nothing_to_do = false;
@@ -53,7 +53,7 @@ struct ModelScavenge {
 
 class ModelCluster;
 
-/// A node's process: it speaks the node interface and tells its agent what a look at its files
+/// A node's process: it speaks the node interface and shows its agent what a look at its files
 /// would. Owned by its process; the cluster sees it go.
 class ModelNode final : public node::NodeInspection {
  public:
@@ -132,7 +132,7 @@ class ModelCluster {
   void power_cut(std::string_view host);
 
   // --- what others do to it
-  /// Somebody starts one by hand. Empty: it was refused.
+  /// An operator starts one by hand. Empty: it was refused.
   std::string start_by_hand(std::string_view host, bool sync_only);
   bool stop_by_hand(std::string_view host);
   /// The scavenge at work there ends with an error.
@@ -161,7 +161,7 @@ class ModelCluster {
   [[nodiscard]] Monotonic last_settled(std::string_view host) const;
   std::uint64_t leader_changes = 0;
 
-  /// A request has begun or asked something; before its answer.
+  /// A request has begun or queried something; before its answer.
   std::function<void(std::string_view host, bool foreign)> on_start;
   std::function<void(std::string_view host, std::int64_t point)> on_finished;
   std::function<void(std::string_view host)> on_resign;

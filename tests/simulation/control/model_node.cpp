@@ -152,7 +152,7 @@ void ModelNode::end_run(std::string_view result, std::string error) {
   running_.reset();
 }
 
-// --- what a look at its files tells
+// --- what a look at its files shows
 
 node::NodePositions ModelNode::positions() const {
   return {.writer = LogPosition(position()),
@@ -360,7 +360,7 @@ net::awaitable<http::Response> ModelNode::stop(std::string id) {
   co_return json_answer("\"" + stopped + "\"");
 }
 
-/// Written straight into text: it is asked for more often than anything else. Members that no
+/// Written straight into text: it is requested more often than anything else. Members that no
 /// client of ours reads are left out.
 http::Response ModelNode::gossip() {
   if (gossip_.empty()) {

@@ -12,7 +12,7 @@ namespace verger::sim {
 class Operator {
  public:
   Operator(Site& site, const Scenario& scenario);
-  /// Goes on until a run has started.
+  /// Continues until a run has started.
   void begin();
   /// Without waiting for the schedule any longer.
   void start_by_hand() { state_->by_hand = true; }

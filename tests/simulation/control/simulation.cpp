@@ -23,7 +23,7 @@ constexpr auto kStartLimit = minutes(20);
 /// A schedule's time, and the windows that may be closed then.
 constexpr auto kScheduleLimit = minutes(14);
 constexpr auto kEndLimit = minutes(40);
-/// A leader that was asked to go and came back may be put off and tried again before.
+/// A leader that was ordered to resign and came back may be put off and tried again before.
 constexpr auto kLongWait = seconds(60);
 constexpr auto kPersonLooks = seconds(30);
 
@@ -163,7 +163,7 @@ class ControlSimulation {
 
   [[nodiscard]] bool ended() const { return !judge_.run_state().empty(); }
 
-  /// Ended, or waiting for what only a person can do. Whatever a person paused goes on again.
+  /// Ended, or waiting for what only a person can do. What a person paused resumes.
   bool settled() {
     if (ended()) {
       return true;
@@ -189,7 +189,7 @@ class ControlSimulation {
     return waits_for_a_person();
   }
 
-  /// What cannot be stopped does not begin before a window's end while nothing tells how long it
+  /// What cannot be stopped does not begin before a window's end while it is not known how long it
   /// takes: that ends by a person's decision alone.
   [[nodiscard]] bool waits_for_lack_of_history() const {
     auto* controller = site_.acting_controller();

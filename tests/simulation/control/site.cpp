@@ -236,7 +236,7 @@ Result<void> Site::boot_controller(Machine& machine) {
     machine.subscription = controller->journal().subscribe(
         [this, &machine](controller::Sequence /*last*/) { tell_journal(machine); });
   }
-  // The person sits at the controller's machine: nobody has created a token.
+  // The person sits at the controller's machine: no token has been created.
   host.serve_http(kModelControllerPort, [handler = controller->handler()](http::Request request) {
     test::FixedBootstrapToken::sign(request);
     return handler(std::move(request));
@@ -291,7 +291,7 @@ bool Site::switch_controllers() {
   if (!options_.second_controller) {
     return false;
   }
-  // Whoever starts takes over; the other one lives on until it notices.
+  // The one that starts takes over; the other one lives on until it notices.
   const auto* acting = acting_controller();
   const std::string next = acting != nullptr && acting == controller("d") ? "c" : "d";
   auto& machine = this->machine(next);

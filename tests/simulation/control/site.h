@@ -64,7 +64,7 @@ class Site {
   ModelCluster& model() { return model_; }
   Trace& trace() { return trace_; }
 
-  /// Asked about each write of a journal (not of SQLite's).
+  /// Called for each write of a journal (not of SQLite's).
   std::function<WriteFate(const std::string& host, bool written)> write_fate;
   std::function<void(const controller::JournalEvent&)> on_journal;
   /// An agent stored what it knows of an operation.

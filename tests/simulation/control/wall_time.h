@@ -10,7 +10,7 @@
 
 namespace verger::sim {
 
-/// What a wall clock shows, told by the machine's C library: the judge of the controller's zones,
+/// What a wall clock shows, read from the machine's C library: the judge of the controller's zones,
 /// which come from another one.
 class WallTime {
  public:

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::SimWorld;
 
-/// What a node shows to whoever looks inside; as far as the script compares it.
+/// What a node shows to an observer inside; as far as the script compares it.
 struct Inside {
   api::NodeState state = api::NodeState::kUnknown;
   std::int64_t finished = -1;    ///< number of the last scavenge point
@@ -156,7 +156,7 @@ class Script {
   }
   void idle(const std::string& name) {
     wait([this, &name] { return rig_.inside(name)->running.empty(); });
-    rig_.run_for(seconds(3));  // until its end is told everywhere
+    rig_.run_for(seconds(3));  // until its end is known everywhere
   }
   void scavenge(std::string_view what, const std::string& name, bool sync_only) {
     const auto started = ask(at(name).start_scavenge({.sync_only = sync_only}));
@@ -177,7 +177,7 @@ class Script {
     const auto look = rig_.inside(name);
     return look && !look->running.empty() && look->unfinished >= 0;
   }
-  /// Its start, whether it told of work, its end.
+  /// Its start, whether it reported work, its end.
   std::string told(const std::string& name, const std::string& id) {
     const auto log = ask(at(name).scavenge_log(id, 20));
     std::string text = said(log);

@@ -33,7 +33,7 @@ std::unique_ptr<MemoryFileSystem> build(StartingPoint point) {
   test::BuilderOptions options;
   options.seed = 7 + static_cast<std::uint64_t>(point);
   test::DatabaseBuilder builder(*files, "/db", options);
-  // The log of a cluster begins with an epoch: it tells who belongs together.
+  // The log of a cluster begins with an epoch: it shows which nodes belong together.
   if (const auto epoch = builder.database().transaction_log().append_epoch(EpochNumber(0),
                                                                            builder.random().uuid());
       !epoch) {

@@ -14,7 +14,7 @@ namespace verger::sim {
 class Person {
  public:
   explicit Person(Cluster& cluster);
-  /// Goes on until a run has started.
+  /// Continues until a run has started.
   void begin();
   /// Empty until then.
   [[nodiscard]] const std::string& run() const { return state_->run; }
@@ -56,7 +56,7 @@ class Writer {
   [[nodiscard]] const std::vector<Acknowledged>& acknowledged() const {
     return state_->acknowledged;
   }
-  /// Answers that cannot be: nobody else writes to these streams.
+  /// Answers that cannot be: no other client writes to these streams.
   [[nodiscard]] const std::vector<std::string>& complaints() const { return state_->complaints; }
 
  private:

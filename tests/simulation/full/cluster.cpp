@@ -341,7 +341,7 @@ Result<void> Cluster::boot_controller(Machine& machine) {
   if (on_controller) {
     on_controller(*controller);
   }
-  // The person sits at the controller's machine: nobody has created a token.
+  // The person sits at the controller's machine: no token has been created.
   host.serve_http(kControllerPort, [handler = controller->handler()](http::Request request) {
     test::FixedBootstrapToken::sign(request);
     return handler(std::move(request));

@@ -16,7 +16,7 @@
 namespace verger::sim {
 
 /// The machines: three with an embedded node and its agent in one process, the controller's, and
-/// three that never fail: a person's, a writer's, and that of somebody who meddles.
+/// three that never fail: a person's, a writer's, and that of one who meddles.
 inline constexpr std::array<std::string_view, 3> kNodes = {"n1", "n2", "n3"};
 inline constexpr std::string_view kController = "c";
 inline constexpr std::string_view kPerson = "p";
@@ -56,13 +56,13 @@ class Cluster {
   /// The process on `host` ends now; the next one starts after `pause`. From outside of the
   /// process, or (at a failpoint, in a disk operation) from inside it. False: it was not up.
   bool crash(std::string_view host, Power power, std::chrono::milliseconds pause);
-  /// The agent alone stops, the node beside it goes on; it starts again after `pause`. False: it
+  /// The agent alone stops, the node beside it continues; it starts again after `pause`. False: it
   /// was not there. From outside of the process.
   bool stop_agent(std::string_view host, std::chrono::milliseconds pause);
   /// From now on a sync on the disk of the node `host` takes up to this long; 0: no time. It blocks
   /// the process, or, where a job of the node's does it, the job.
   void slow_disk(std::string_view host, std::chrono::milliseconds longest_sync);
-  /// Whatever is down starts now.
+  /// All that is down starts now.
   void start_what_is_down();
 
   /// nullptr while the process, or the node in it, is down.

@@ -137,7 +137,7 @@ void FaultInjector::arm_disk(std::string_view host) {
       });
 }
 
-/// Somebody asks a node by hand, past the controller; counted where the node agreed.
+/// An operator calls a node by hand, past the controller; counted where the node agreed.
 void FaultInjector::meddle(std::string_view kind, std::string_view node, std::string target) {
   cluster_.trace().add(world_.now(), node, fmt::format("FAULT {}", kind));
   auto& host = world_.host(std::string(kMeddler));

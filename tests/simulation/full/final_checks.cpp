@@ -140,7 +140,7 @@ void check_report(const json& run, const std::map<std::string, Seen>& seen, Watc
       watcher.violation(fmt::format("the report's logical digest of {} is {}, the node's is {}",
                                     name, member("logical_digest"), truth.logical));
     }
-    // Where the records of all nodes are the same, so is what can be read: it is not always asked.
+    // Where the records of all nodes are the same, so is what can be read: not always computed.
     if (const auto told = member("readable_digest"); !told.empty() && told != truth.readable) {
       watcher.violation(fmt::format("the report's readable digest of {} is {}, the node's is {}",
                                     name, told, truth.readable));

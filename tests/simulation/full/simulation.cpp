@@ -20,7 +20,7 @@ constexpr auto kSettleLimit = seconds(30);
 constexpr auto kStartLimit = minutes(2);
 /// Less than any deadline of a step: a run that is helped only by that has hung.
 constexpr auto kEndLimit = minutes(5);
-/// A leader that was asked to go and came back may be put off and tried again before.
+/// A leader that was ordered to resign and came back may be put off and tried again before.
 constexpr auto kLongWait = seconds(15);
 constexpr auto kCatchUpLimit = minutes(2);
 

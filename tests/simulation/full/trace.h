@@ -11,7 +11,7 @@
 namespace verger::sim {
 
 /// Everything that happened in a run, as one number: the same seed must give the same one. Printed
-/// as well, where somebody wants to read it.
+/// as well, where it is to be read.
 class Trace {
  public:
   /// `out` may be null.

@@ -50,7 +50,7 @@ void Watcher::look() {
   std::string scavenged;
   for (const auto& [name, history] : nodes_) {
     if (!history.running || history.foreign) {
-      continue;  // nobody can keep others from starting one beside ours
+      continue;  // others cannot be kept from starting one beside ours
     }
     if (!scavenged.empty()) {
       violation(fmt::format("{} and {} are scavenged at the same time", scavenged, name));
@@ -198,7 +198,7 @@ void Watcher::controller_started(controller::Controller& controller) {
 void Watcher::read_journal(controller::Controller& controller) {
   const auto news = controller.journal().read_all(controller::Sequence(journal_.last_sequence));
   if (!news) {
-    return;  // its disk has just gone; the next controller is asked again
+    return;  // its disk has just gone; the next controller is read again
   }
   journal_changed_ = false;
   for (const auto& event : *news) {

@@ -21,14 +21,14 @@ struct NodeHistory {
   std::optional<std::int64_t> unfinished;  ///< number of its point
   std::map<std::int64_t, int> finished;    ///< point -> times its scavenge came to its end
   bool foreign = false;                    ///< the scavenge at work was started by hand
-  bool foreign_next = false;               ///< somebody has just asked for one by hand
+  bool foreign_next = false;               ///< an operator has just requested one by hand
   int starts_asked = 0;                    ///< requests of ours to start one that reached the node
   int resigns_asked = 0;                   ///< that reached it while it led
-  /// Asked to scavenge not long ago: what is left to do may begin and end within one event.
+  /// Ordered to scavenge not long ago: what is left to do may begin and end within one event.
   Monotonic look_until{};
 };
 
-/// What the journal told, in order.
+/// What the journal showed, in order.
 struct JournalHistory {
   std::int64_t last_sequence = 0;
   std::string last_hash;
@@ -81,8 +81,8 @@ class Watcher {
   std::uint64_t leader_changes_ = 0;
   std::string leading_instance_;
   std::string leading_;
-  std::string resigned_;  ///< the node that was last asked to resign while it led
-  /// When the leader last answered the controller for the first time: a move that nobody could see
+  std::string resigned_;  ///< the node that was last ordered to resign while it led
+  /// When the leader last answered the controller for the first time: a move that was not visible
   /// does not count.
   std::optional<Monotonic> leader_seen_;
   Monotonic leader_seen_last_{};

@@ -42,7 +42,7 @@ class ScavengeModel {
   ModelOutcome scavenge(const ModelInput& input, const streams::ScavengePoint& point, bool merge);
   /// The tables of scavenging.db, without checkpoint and schema version.
   StateRows rows() const;
-  /// Somebody deleted scavenging.db.
+  /// An operator deleted scavenging.db.
   void forget() { *this = ScavengeModel(hash_, chunk_size_); }
 
  private:
@@ -76,7 +76,7 @@ class ScavengeModel {
   template <class Row>
   const Row* find(const Table<Row>& table, const std::string& stream) const;
   Number key(const std::string& stream) const;
-  /// Below the point, ascending; `name` tells colliding streams apart.
+  /// Below the point, ascending; `name` distinguishes colliding streams.
   std::vector<Info> infos(Number hash, const std::string* name) const;
   std::vector<Info> infos(const std::string& stream) const;
   void accumulate(const ModelInput& input);

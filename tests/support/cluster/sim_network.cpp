@@ -147,7 +147,7 @@ void SimTransport::arrive(SimWorld& world, const std::shared_ptr<Call>& call, bo
   };
   if (!world.connected(call->from, call->to.host)) {
     ++world.counts.partitioned;
-    return;  // the deadline tells
+    return;  // the deadline ends it
   }
   auto* host = world.find(call->to.host);
   if (host == nullptr || !host->up() || host->dying()) {

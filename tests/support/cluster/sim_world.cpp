@@ -187,7 +187,7 @@ void SimWorld::run_for(std::chrono::milliseconds duration) {
 
 bool SimWorld::run_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
   const auto end = now_ + limit;
-  wake_all();  // whoever calls may have given any of them work
+  wake_all();  // the caller may have given any of them work
   for (;;) {
     poll();
     if (done()) {
@@ -251,7 +251,7 @@ void SimHost::die(bool power, std::optional<std::uint64_t> torn_seed) {
   ++world_.counts.crashes;
   power ? disk_->cut_power(torn_seed) : disk_->kill_process();
   process_->context.stop();
-  // Files that were open fail by themselves; nothing else may reach the disk any more either.
+  // Files that were open fail by themselves; nothing else may reach the disk either.
   disk_->set_fault_hook([](const DiskOperation& operation) -> std::optional<Error> {
     return Error{Errc::kIo, operation.path.string() + ": the process has ended"};
   });

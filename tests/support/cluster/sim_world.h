@@ -54,7 +54,7 @@ struct SimMessage {
   Kind kind = Kind::kRequest;
   std::string_view from{};
   std::string_view to{};
-  std::uint16_t port = 0;     ///< that was asked
+  std::uint16_t port = 0;     ///< that was requested
   std::string_view method{};  ///< of the request, also with a response
   std::string_view target{};
   int status = 0;        ///< of a response
@@ -101,7 +101,7 @@ class SimWorld {
   using Action = std::move_only_function<void()>;
   /// Runs `action` at now + delay, outside of any host. It may set any process to work.
   void schedule(std::chrono::nanoseconds delay, Action action);
-  /// The same of what concerns no process, or tells by SimHost::wake() and spawn() which ones.
+  /// The same of what concerns no process, or names them by SimHost::wake() and spawn().
   void schedule_for_hosts(std::chrono::nanoseconds delay, Action action);
   /// Lets every host run until nothing is ready, then carries out the next event, moving time
   /// forward to it. False when nothing is left to happen.
@@ -174,7 +174,7 @@ class SimHost {
  public:
   ~SimHost();
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Programs on one machine reach each other whatever the network does. Its name, by default.
+  /// Programs on one machine reach each other even when the network is cut. Its name, by default.
   std::string machine;
   [[nodiscard]] bool up() const { return process_ != nullptr; }
   MemoryFileSystem& disk() { return *disk_; }
@@ -197,7 +197,7 @@ class SimHost {
   [[nodiscard]] bool dying() const;
 
   /// What its process does next it does so much later: it blocks, in a sync of a slow disk, say.
-  /// Its clock goes on, what it sends and its timers count from then, and what reaches it waits.
+  /// Its clock runs on, what it sends and its timers count from then, and what reaches it waits.
   void stay_busy(std::chrono::nanoseconds duration);
 
   // Of the running process; gone with it.

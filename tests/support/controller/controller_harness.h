@@ -62,12 +62,12 @@ class ControllerHarness {
   std::unique_ptr<controller::Executor> executor;
   /// Something was journaled since the last look; cheaper than looking at a state each time.
   bool news = false;
-  /// Set before boot(): who tells the hours; nullptr: always open.
+  /// Set before boot(): the source of the hours; nullptr: always open.
   std::function<const controller::WorkingHours*(controller::Journal&, controller::ControllerEpoch)>
       make_hours;
   [[nodiscard]] controller::Network network();
   controller::ControllerEpoch epoch;
-  /// Set before boot(): who answers instead of `cluster`; outlives the harness's use.
+  /// Set before boot(): what answers instead of `cluster`; outlives the harness's use.
   http::Client* client = nullptr;
   /// Set before boot(), with `scheme` "https": who looks at certificates.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};

@@ -200,7 +200,7 @@ void FakeCluster::end_scavenge(FakeNode& node, const std::string& how) {
   const auto text = colon == std::string::npos ? std::string() : how.substr(colon + 2);
   const bool tells = node.resumes_quietly ? !node.running->resumed : result == "Success";
   if (tells && node.running->point >= 0) {
-    api::ScavengeEvent table;  // a run that works tells of what it rewrote
+    api::ScavengeEvent table;  // a run that works reports what it rewrote
     table.type = "$scavengeIndexCompleted";
     table.scavenge_id = node.running->id;
     table.node_endpoint = signature_of(node);

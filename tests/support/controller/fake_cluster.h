@@ -59,10 +59,10 @@ struct FakeNode {
   /// Of the work on its digest: how long it has gone on, and since when it does now.
   std::chrono::milliseconds digest_done{0};
   std::optional<Monotonic> digest_since;
-  /// Chunk files, where the agent tells: which one is written to, and what those below it hold.
+  /// Chunk files, where the agent has it: which one is written to, and what those below it hold.
   std::int64_t newest_chunk = -1;
   std::int64_t complete_bytes = -1;
-  std::int64_t index_disk_free = 0;  ///< 0: not told
+  std::int64_t index_disk_free = 0;  ///< 0: not reported
   std::int64_t largest_table = -1;
   bool ghost = false;  ///< the others' gossip calls it alive though it is down
   std::int64_t disk_free = std::int64_t{1} << 39U;
@@ -84,8 +84,8 @@ struct FakeNode {
   /// How its next scavenges end, instead of "Success": "Errored", or "Interrupted: TEXT" as up to
   /// 24.6. What did not end well stays unfinished.
   std::vector<std::string> next_ends;
-  /// A scavenge that resumes has nothing left to tell between its start and its end; the one before
-  /// it had told.
+  /// A scavenge that resumes has nothing to report between its start and its end; the one before
+  /// it had done so.
   bool resumes_quietly = false;
   /// POST scavenge is refused, as while a redaction holds the chunk lock, as often as this says.
   int chunk_lock_held = 0;
@@ -117,7 +117,7 @@ struct FakeNode {
 };
 
 /// Three or more nodes "n1"... with agents, that answer the node interface on port 2113 and the
-/// agent interface on 2114 of "10.0.0.<index>". State changes are worked out when somebody asks.
+/// agent interface on 2114 of "10.0.0.<index>". State changes are worked out at each request.
 /// n1 leads.
 class FakeCluster final : public http::Client {
  public:
@@ -129,7 +129,7 @@ class FakeCluster final : public http::Client {
   FakeNode& node(const std::string& name);
   FakeNode* leader();
   void add_replica();
-  /// Somebody with the node interface: not through the controller.
+  /// A client of the node interface: not through the controller.
   std::string start_by_hand(const std::string& name);
   void stop_by_hand(const std::string& name);
   /// The leadership goes to `name` without anybody's asking.
@@ -152,11 +152,11 @@ class FakeCluster final : public http::Client {
   std::optional<std::map<std::string, std::string>> projections;
   std::optional<std::map<std::string, std::string>> subscriptions;  ///< by "stream::group"
   bool may_read_work = true;  ///< false: the user lacks the role
-  /// What was asked to start again: "p1", "all projections", "all subscriptions".
+  /// What was requested to start again: "p1", "all projections", "all subscriptions".
   std::vector<std::string> work_started;
   std::chrono::milliseconds digest_takes{0};
   std::size_t most_digests = 0;  ///< that were computed at a time
-  /// Asked for each request that may act; nullopt = arrives.
+  /// Called for each request that may act; nullopt = arrives.
   std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
   /// Changes an answer into what another kind of server would say.
   std::function<void(const FakeNode&, const http::Request&, http::Response&)> dress;

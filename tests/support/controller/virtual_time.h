@@ -24,7 +24,7 @@ class VirtualTime final : public Clock, public http::Timers {
   /// Runs `context` until `done`, step by step; false when `limit` of virtual time has passed.
   bool run(net::io_context& context, const std::function<bool()>& done,
            std::chrono::milliseconds limit);
-  /// Moves on to the next timer; false when nobody sleeps.
+  /// Moves on to the next timer; false when no coroutine sleeps.
   bool advance();
 
  private:

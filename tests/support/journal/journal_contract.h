@@ -78,7 +78,7 @@ TEST_P(JournalContract, GivesBackWhatWasAppendedInOrder) {
   const auto two = journal_->append("run/1", Revision(1), {{"b", "{}"}, {"c", "{}"}}, epoch_);
   ASSERT_EQ(two.value().size(), 2U);
   EXPECT_EQ(two->back().revision, Revision(3));
-  // What an append tells is what a reader finds.
+  // What an append returns is what a reader finds.
   const auto read = journal_->read("run/1", Revision(1)).value();
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ((*two)[i].type, read[i].type);

@@ -7,7 +7,7 @@
 
 namespace verger::test {
 
-/// The network between real nodes: whatever one of them connects to at another one leads through
+/// The network between real nodes: each connection from one of them to another one leads through
 /// this object (the nodes' option --detours), one way and one port at a time, so that it can be cut
 /// without privileges. Clients go to the nodes as ever. A thread of its own; safe from any one.
 class NodeLinks {
@@ -21,7 +21,7 @@ class NodeLinks {
   /// The value of --detours for a node.
   [[nodiscard]] std::string detours_of(std::size_t node) const;
 
-  /// From now on nothing that `from` sends to `to` arrives, on whoever's connection; what the other
+  /// From now on nothing that `from` sends to `to` arrives, on either's connection; what the other
   /// one sends does. Connections stay open, and new ones between the two are made and lead nowhere.
   void silence(std::size_t from, std::size_t to);
   /// Connections that `from` has made to `to` are reset; new ones are refused, after the first if

@@ -76,7 +76,7 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
 }
 
 RealCluster::~RealCluster() {
-  // Agents and controller first: nobody starts a service again.
+  // Agents and controller first: no service is started again.
   controller_.reset();
   second_.reset();
   for (auto& agent : agents_) {

@@ -82,7 +82,7 @@ class RealCluster {
   std::string plan_scavenge(const std::vector<std::string>& more = {});
   /// Plans a scavenge and applies it without waiting; the run's id.
   std::string start_scavenge_run(const std::vector<std::string>& more = {});
-  /// Follows a run until it has ended, restarting whatever dies. The run as JSON; null after
+  /// Follows a run until it has ended, restarting what dies. The run as JSON; null after
   /// `limit`.
   nlohmann::json wait_for_run(const std::string& id, std::chrono::seconds limit);
 

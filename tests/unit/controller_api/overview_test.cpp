@@ -1,4 +1,4 @@
-// What an operator is told at a glance: of plans before they run, of clusters, of what waits.
+// What an operator sees at a glance: of plans before they run, of clusters, of what waits.
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -168,7 +168,7 @@ TEST_F(OverviewTest, ARunIsResumedForOnceAlthoughItsWindowIsClosed) {
             202);
   ASSERT_TRUE(a_.h.run_until([&] { return a_.h.cluster.node("n2").running.has_value(); }));
   EXPECT_EQ(a_.get("/runs/" + run)["ignores_hours"], true);
-  // Also by the next controller; and the audit tells who asked for it, and why.
+  // Also by the next controller; and the audit shows who requested it, and why.
   a_.crash();
   a_.boot();
   ASSERT_TRUE(a_.h.run_to_end(run));

@@ -1,4 +1,4 @@
-// What the command line says to somebody who is tired: what, where, what to do next.
+// What the command line says to a tired operator: what, where, what to do next.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -309,7 +309,7 @@ TEST_F(ObserverTest, NoticesANodeOfAnotherCluster) {
   EXPECT_FALSE(snapshot.find("n2")->wrong_identity);
 }
 
-/// Drops what is sent to n3: nobody answers until the deadline.
+/// Drops what is sent to n3: no answer until the deadline.
 class BlackHole final : public http::Client {
  public:
   BlackHole(test::FakeCluster& cluster, http::Timers& timers)

@@ -33,7 +33,7 @@ class CommandRunnerTest : public ::testing::Test {
             http::system_timers(),
             null_log()};
   }
-  /// Until all have ended: run() returns when nobody watches any more.
+  /// Until all have ended: run() returns once no command is watched.
   void finish() {
     context_.restart();
     context_.run_for(std::chrono::seconds(20));

@@ -56,7 +56,7 @@ bool run_with_crash(ControllerHarness& h, const std::function<bool()>& now) {
 }
 
 /// One run for each place: dies after the nth thing of a kind for n = 1, 2, ... until a run has
-/// fewer. `make_now`: tells of a new harness whether its nth thing has come. How often it died; 0
+/// fewer. `make_now`: says of a new harness whether its nth thing has come. How often it died; 0
 /// after a failure.
 int crash_at_each(
     bool agents,

@@ -59,7 +59,7 @@ TEST_F(Digests, AreComputedOnOneNodeAfterTheOtherAtThePolicysThrottle) {
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
   EXPECT_EQ(h_.cluster.most_digests, 1U);
-  // What can be read is asked only of the node whose digest was recorded before: where records are
+  // The readable digest is only of the node whose digest was recorded before: where records are
   // the same, that is too.
   EXPECT_THAT(h_.cluster.node("n1").digest_requests, ElementsAre("readable 30"));
   EXPECT_THAT(h_.cluster.node("n2").digest_requests, ElementsAre("records 30"));

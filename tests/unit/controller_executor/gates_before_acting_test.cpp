@@ -269,7 +269,7 @@ TEST_F(GatesBeforeActing, AgentLiesAboutItsVersion) {
   ASSERT_EQ(plan().size(), 1U);
   EXPECT_EQ(plan().front().code, "agent-too-old");
   EXPECT_EQ(plan().front().node, "n2");
-  // It tells another version of its node than the node itself: it does not look after this node.
+  // It reports another version of its node than the node itself: it does not look after this node.
   node("n2").agent_version = "0.1.0";
   node("n2").agent_says_version = "23.10.1";
   ASSERT_EQ(plan().size(), 1U);

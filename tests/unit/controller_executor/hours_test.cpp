@@ -149,7 +149,7 @@ TEST_F(PeakHours, ThatAreTakenAwayAreNotWaitedFor) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   pass(std::chrono::minutes(1));
   EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
-  hours_.open = true;  // somebody deletes a freeze, and watches
+  hours_.open = true;  // an operator deletes a freeze, and watches
   hours_.until.reset();
   pass(std::chrono::seconds(6));
   EXPECT_NE(h_.state(run).status, RunStatus::kWaiting);
@@ -253,7 +253,7 @@ TEST_F(PeakHours, AreToldOfAfterADayOfNotFitting) {
 }
 
 TEST_F(PeakHours, DoNotTakeAnUnknownDurationForNone) {
-  ControllerHarness h(3, /*with_agents=*/false);  // nobody tells how large the databases are
+  ControllerHarness h(3, /*with_agents=*/false);  // the databases' sizes are not known
   SaidHours hours;
   h.make_hours = [&hours](Journal&, ControllerEpoch) { return &hours; };
   hours.until = Ticks(h.time.now().value() + std::int64_t{8} * 3'600 * kTicksPerSecond);

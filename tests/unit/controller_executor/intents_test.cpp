@@ -127,7 +127,7 @@ TEST_F(Intents, AnIntentThatIsRefusedWhenItIsSentAgainBeginsAnew) {
   expect_done_once(run);
   const auto events = h_.events(run, "scavenge-n2");
   EXPECT_EQ(std::ranges::count(events, "step-intended"), 2);
-  // Nothing is asked that was not intended: between the refusal and the next intent it is pending.
+  // Nothing is sent that was not intended: between the refusal and the next intent it is pending.
   const auto retry = std::ranges::find(events, "step-retry");
   ASSERT_NE(retry, events.end());
   const auto intended = std::find(retry, events.end(), "step-intended");

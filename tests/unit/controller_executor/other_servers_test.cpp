@@ -46,7 +46,7 @@ void advertise(const http::Request& request, http::Response& response) {
 
 using Dress = std::function<void(const FakeNode&, const http::Request&, http::Response&)>;
 
-/// How often each node was asked to scavenge in a run that ends well.
+/// How often each node was ordered to scavenge in a run that ends well.
 std::vector<int> starts_of(const std::function<void(FakeCluster&)>& set_up, const Dress& dress) {
   ControllerHarness harness(3, false);
   set_up(harness.cluster);

@@ -119,7 +119,7 @@ TEST_F(RollingScavenge, NodesThatEndAtDifferentPointsEndARunThatIsNoSuccess) {
   cluster().acted = [this](const test::FakeNode& node, const http::Request& request) {
     if (node.name == "n1" && request.target == "/agent/v1/operations" &&
         json::parse(request.body).at("kind") == "scavenge") {
-      // Somebody scavenges another node to a point of his own meanwhile.
+      // An operator scavenges another node to another point meanwhile.
       cluster().points.push_back(9'000);
       cluster().node("n2").last_finished = 1;
     }

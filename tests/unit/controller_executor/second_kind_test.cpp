@@ -100,7 +100,7 @@ class SecondKind : public ::testing::Test {
     h_.register_cluster();
   }
 
-  /// A plan with n1 and n2 side by side, then n3; as if somebody had planned it.
+  /// A plan with n1 and n2 side by side, then n3; as if it had been planned.
   std::string start() {
     const auto snapshot = *h_.wait_for(h_.executor->observe("prod"));
     planner::Plan plan;

@@ -6,7 +6,7 @@
 #include "tests/support/controller/controller_harness.h"
 
 // Tournament: two controllers. Both live; the second takes over in the middle of each single
-// request of the first's that acts, while the first goes on as if nothing had happened.
+// request of the first's that acts, while the first continues as if nothing had happened.
 namespace verger::controller {
 namespace {
 

@@ -27,7 +27,7 @@ class WithoutAgents : public ::testing::Test {
       EXPECT_EQ(node.finished, (std::map<std::int64_t, int>{{point, 1}})) << node.name;
     }
   }
-  /// Each node is first asked for what earlier runs left open, which asks for no new point.
+  /// Each node first gets a start for what earlier runs left open, which makes no new point.
   static bool asks_for_new_point(const http::Request& request) {
     return request.target.starts_with("/admin/scavenge?") &&
            request.target.find("syncOnly=true") == std::string::npos;

@@ -17,7 +17,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Answers as it is told, and keeps whom it was asked for.
+/// Answers as scripted, and keeps to whom requests went.
 class ScriptedEtcd final : public http::Client {
  public:
   net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
@@ -104,7 +104,7 @@ TEST_F(EtcdClientTest, AWriteThatNobodyTookGoesToTheNext) {
   ASSERT_TRUE(written.has_value()) << written.error().message;
   EXPECT_EQ(written->revision, 7);
   EXPECT_TRUE(written->succeeded);
-  // The one that answered is asked first from now on.
+  // The one that answered is tried first from now on.
   etcd_.say(200, good());
   ASSERT_TRUE(write().has_value());
   EXPECT_THAT(etcd_.asked, ElementsAre("a", "b", "b"));

@@ -180,7 +180,7 @@ TEST_F(JournalTest, SaysUnknownWhenTheSyncOfACommitFailsAndTheWriterFindsOut) {
   ASSERT_TRUE(failed);
   ASSERT_FALSE(direct.has_value());
   EXPECT_EQ(direct.error().code, Errc::kUnknownOutcome);
-  // Whatever it was, the journal goes on from what is there.
+  // In each case the journal continues from what is there.
   const auto there = journal_->revision("s");
   ASSERT_TRUE(there.has_value());
   StreamWriter second(*journal_, "s", epoch_, *there);

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-/// Answers as told, and keeps what it got.
+/// Answers as scripted, and keeps what it got.
 class Hook final : public http::Client {
  public:
   net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
@@ -86,7 +86,7 @@ class Notifications : public ::testing::Test {
   };
 
   Hook hook_;
-  Hook nodes_;  ///< whom nodes are asked by
+  Hook nodes_;  ///< the client for requests to nodes
   NoCredentials no_credentials_;
   std::vector<std::string> commands_;
   std::unique_ptr<PolicyBook> book_;

@@ -52,7 +52,7 @@ nlohmann::json case_of(const Archive& archive) {
   return nlohmann::json::parse(file);
 }
 
-/// Those of which case.json tells the index tables.
+/// Those whose index tables case.json lists.
 std::vector<Archive> reported_archives() {
   auto all = archives();
   std::erase_if(all, [](const Archive& archive) {

@@ -155,7 +155,7 @@ TEST_F(IndexTest, ForgetsWhatWasCutOffTheLog) {
   value(index->truncate(entries[1].position));
   EXPECT_EQ(all(*index, "stream-0"), Entries(entries.begin() + 2, entries.end()));
   EXPECT_EQ(index->memory_entry_count(), 2U);
-  // What is in tables cannot be forgotten, and nobody may take them for the new log's.
+  // What is in tables cannot be forgotten, and they must not be taken for the new log's.
   EXPECT_EQ(index->truncate(entries[8].position).error().code, Errc::kConflict);
   EXPECT_FALSE(value(disk_.exists(Path(kDirectory) / kIndexMapName)));
   value(log_->truncate(entries[8].position));

@@ -74,7 +74,7 @@ void check_database(const Path& directory, const json& expected) {
   auto log = value(TransactionLog::open(posix_file_system(), directory, options, system_clock(),
                                         system_random(), null_log()));
   EXPECT_EQ(log->end().value(), expected.at("writer").get<std::int64_t>());
-  if (expected.contains("chaser")) {  // the cluster case tells less
+  if (expected.contains("chaser")) {  // the cluster case has less
     EXPECT_EQ(log->checkpoints().chaser.value(), expected.at("chaser").get<std::int64_t>());
     const auto epoch = expected.at("epoch").get<std::int64_t>();
     EXPECT_EQ(log->checkpoints().epoch.value(), epoch);

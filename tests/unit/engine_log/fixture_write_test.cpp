@@ -1,4 +1,4 @@
-// The server's databases opened for writing: only what is not live goes, the log goes on, and the
+// The server's databases opened for writing: only what is not live goes, the log continues, and the
 // text of every epoch comes out as the server writes it.
 #include <gtest/gtest.h>
 

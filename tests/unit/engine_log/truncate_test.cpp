@@ -81,7 +81,7 @@ void check_truncation(std::int64_t position, std::int64_t target, const Names& c
     EXPECT_EQ(disk.checkpoint("truncate.chk"), -1);
     const auto last = log->epochs().last();
     EXPECT_EQ(last ? last->position.value() : -1, epoch);
-    // The log goes on from there, and is sound after that.
+    // The log continues from there, and is sound after that.
     disk.append_sized(*log, 300);
     ok(log->complete_chunk());
     for (const auto& chunk : log->chunks()) {

@@ -73,7 +73,7 @@ TEST_F(ServerDefect, ARecordWithoutANumberIsNamedBeforeAnythingHasChanged) {
               HasSubstr(fmt::format("the event number -1 in stream \"odd\" at log position {}",
                                     position_)));
   EXPECT_EQ(records(), before);
-  // Repeated, it goes on as far as the server gets: to the chunk with the record.
+  // Repeated, it runs as far as the server gets: to the chunk with the record.
   const auto again = run_scavenge(files_, "/db", run_);
   ASSERT_FALSE(again);
   EXPECT_THAT(again.error().message, HasSubstr("in stream \"odd\""));
@@ -126,7 +126,7 @@ TEST_F(ServerDefect, ARecordWithoutANumberGoesWithItsDeletedStream) {
 TEST_F(ServerDefect, AnAgeThatReachesBeyondTheBeginningOfTimeExpiresNothing) {
   {
     DatabaseBuilder builder(files_, "/db", options_);
-    // Some 28,000 years. The second stream's count goes on to count.
+    // Some 28,000 years. The second stream's count still holds.
     builder.metadata("old", R"({"$maxAge":900000000000})");
     builder.metadata("counted", R"({"$maxAge":900000000000,"$maxCount":2})");
     builder.write("old", 5);

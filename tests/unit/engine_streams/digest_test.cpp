@@ -188,7 +188,7 @@ TEST_F(Digest, OfTheRecordsAloneNeedsNoMemoryForStreams) {
   EXPECT_EQ(job.digest().readable_events, 0U);
 }
 
-/// Whoever stops it waits for the step that is under way.
+/// Stopping it waits for the step that is under way.
 TEST_F(Digest, AStepReadsAFewMegabytesHoweverLargeTheRecordsAre) {
   for (int i = 0; i < 700; ++i) {
     builder.write("s", 1, 10'000);

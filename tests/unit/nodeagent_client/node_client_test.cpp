@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kRunId = "0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10";
 
-/// Gives prepared answers and keeps what it was asked.
+/// Gives prepared answers and keeps the requests.
 class ScriptedClient final : public http::Client {
  public:
   net::awaitable<Result<http::Response>> send(http::Endpoint, http::Request request,

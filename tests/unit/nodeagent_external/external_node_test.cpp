@@ -201,7 +201,7 @@ class ExternalNodeTest : public ::testing::Test {
   node::InlineJobRunner runner_;
   std::optional<ExternalNode> node_;
   api::Gossip gossip_;
-  std::string database_ = "/db";  ///< as the server tells it
+  std::string database_ = "/db";  ///< as the server reports it
   int proofs_ = 0;
   bool scavenging_ = false;
   int current_status_ = 200;

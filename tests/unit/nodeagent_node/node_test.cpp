@@ -118,7 +118,7 @@ TEST(Cluster, AMinorityTakesNoWritesAndItsUncommittedRecordsGo) {
       world.cut("n" + std::to_string(old + 1), "n" + std::to_string(i + 1));
     }
   }
-  // The old leader has it on its own disk alone: nobody may see it, then or later.
+  // The old leader has it on its own disk alone: no client may see it, then or later.
   EXPECT_NE(cluster.append(old, "lost", "1"), 201);
   EXPECT_EQ(cluster.get(old, "/streams/lost")->status, 404);
   world.run_for(500ms);

@@ -138,7 +138,7 @@ class ScriptedNode final : public http::Client {
   }
 };
 
-/// A scavenge that ends only when it is asked to stop.
+/// A scavenge that ends only on a request to stop.
 class EndlessScavenge final : public node::JobRunner {
  public:
   explicit EndlessScavenge(http::Timers& timers) : timers_(timers) {}
@@ -148,7 +148,7 @@ class EndlessScavenge final : public node::JobRunner {
     while (!stop->requested()) {
       co_await timers_.sleep_for(milliseconds(1));
     }
-    // A step that ends late: whoever does not wait cancels here.
+    // A step that ends late: an end that does not wait cancels here.
     co_await timers_.sleep_for(milliseconds(50));
     co_return Error{Errc::kCancelled, "stopped between two steps"};
   }

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 constexpr std::uint16_t kNodePort = 2113;
 constexpr std::uint16_t kAgentPort = 2114;
 
-/// An agent on a machine of its own, and its node, which counts what it is asked to do.
+/// An agent on a machine of its own, and its node, which counts the requests to it.
 struct Machine {
   Machine() : host(world.add_host("n1")), asker(world.add_host("p")) {
     host.boot();

@@ -165,7 +165,7 @@ TEST_F(LastLook, TakesOldGossipUnderSteadyWritesForNoLag) {
   };
   EXPECT_EQ(closed({{"lag-below", 100}, {"one-leader", 0}}), "");
   EXPECT_GT(looks, 1);
-  // One that stands still lags whatever the age.
+  // One that stands still lags at any age.
   asked_ = [&] {
     gossip_.members[0].writer_checkpoint = gossip_.members[1].writer_checkpoint += 50;
   };

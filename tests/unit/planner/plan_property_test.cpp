@@ -89,7 +89,7 @@ void check_plan(const ClusterSnapshot& snapshot, const Policy& policy, const Pla
         if (step.kind == "scavenge") {
           if (*step.parameters.at("target").as_string() == "new") {
             ++creators;
-            ASSERT_TRUE(mains.empty());  // nobody works to a point that is not there
+            ASSERT_TRUE(mains.empty());  // no node works to a point that is not there
             ASSERT_FALSE(*step.parameters.at("syncOnly").as_bool());
           } else {
             ASSERT_TRUE(*step.parameters.at("syncOnly").as_bool());
