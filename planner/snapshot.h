@@ -40,7 +40,7 @@ struct AgentWork {
   friend bool operator==(const AgentWork&, const AgentWork&) = default;
 };
 
-/// What only an agent can tell of its node.
+/// What only an agent can report of its node.
 struct AgentFacts {
   std::string version;
   bool service_control = false;  ///< it can stop and start its server

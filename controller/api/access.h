@@ -30,7 +30,7 @@ inline constexpr std::string_view kAuditStream = "audit";
 /// Of answers that are kept for an Idempotency-Key, each in a stream of its own.
 inline constexpr std::string_view kAnswerStreams = "idempotency/";
 
-/// Who asks.
+/// The caller.
 struct Principal {
   std::string name;
   ApiRole role = ApiRole::kNobody;
@@ -75,7 +75,7 @@ class Access {
     std::string file;
     std::string proof;  ///< see kBootstrapNonceHeader; empty where no nonce came
   };
-  /// nullopt: there is none, or who asks is not on this machine.
+  /// nullopt: there is none, or the caller is not on this machine.
   [[nodiscard]] std::optional<BootstrapHint> bootstrap_hint(const http::Request& request) const;
 
   struct Created {

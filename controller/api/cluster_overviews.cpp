@@ -34,7 +34,7 @@ json look_view(const planner::ClusterSnapshot& snapshot) {
           {"nodes_down", static_cast<std::int64_t>(snapshot.nodes.size()) - up}};
 }
 
-/// What the runs of a cluster tell of it; `runs` are newest first.
+/// What the runs of a cluster show of it; `runs` are newest first.
 struct LastRuns {
   std::shared_ptr<const RunSummary> active;
   std::shared_ptr<const RunSummary> succeeded;

@@ -19,11 +19,11 @@ struct EventQuery {
   std::string stream;    ///< empty: all
   Revision revision{0};  ///< up to which `stream` has been read
   std::chrono::seconds wait{0};
-  ApiRole role = ApiRole::kViewer;  ///< of who asks; see may_see()
+  ApiRole role = ApiRole::kViewer;  ///< of the caller; see may_see()
 };
 
 /// Whether a caller with `role` may see the events of `stream`. What people and policies do is
-/// for everybody; the audit and tokens are an admin's; what is kept for the controller's own use
+/// for all; the audit and tokens are an admin's; what is kept for the controller's own use
 /// (answers to idempotency keys, seals of snapshots) for no caller. A stream that is not known here
 /// is an admin's.
 bool may_see(ApiRole role, std::string_view stream);

@@ -61,7 +61,7 @@ struct Compacted {
 };
 
 /// Removes from the journal what its rules do not keep: by age, and runs by count. What people may
-/// ask for later (the audit, runs, plans) is written to a file of the archive first, whose name and
+/// request later (the audit, runs, plans) is written to a file of the archive first, whose name and
 /// SHA-256 are part of the event that records the removal. One thread.
 class Retention {
  public:

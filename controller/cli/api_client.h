@@ -40,7 +40,7 @@ struct CallFailure {
 
 /// Where the API is, and how to get there.
 struct ApiAccess {
-  std::vector<http::Endpoint> controllers;  ///< one; or those of a pair, in the order to ask them
+  std::vector<http::Endpoint> controllers;  ///< one; or those of a pair, in the order to try them
   std::string token{};                      ///< empty: none is sent
   std::string reason{};  ///< of what is changed, for the audit; empty: none is given
   std::shared_ptr<http::TlsContext> tls{};  ///< for https; null: that is unavailable

@@ -122,7 +122,7 @@ int verify_audit(const CliContext& context) {
 }
 
 /// One JSON object a line, regardless of -o: an export is for machines. What is not what was
-/// written is exported, too, but not without saying so; nor is anything left out without that.
+/// written is exported, too, but with a message; so is anything that is left out.
 int export_audit(const CliContext& context, bool all) {
   std::int64_t exported = 0;
   const auto failed = for_each_entry(context, all, [&](const json& entry) {

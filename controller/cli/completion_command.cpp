@@ -8,7 +8,7 @@
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
 
-// completion, and the names that it asks for.
+// completion, and the names that it requests.
 namespace verger::cli {
 namespace {
 

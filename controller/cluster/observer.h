@@ -48,7 +48,7 @@ struct Network {
   /// are not known.
   std::function<std::vector<http::CertificateInfo>(const std::string& trusted_roots)> roots_of{};
   /// The clients of one cluster by its trusted roots (ClusterConfig::trusted_roots). Errors: those
-  /// of http::TlsContext. Empty: `client` is for all clusters and everybody.
+  /// of http::TlsContext. Empty: `client` is for all clusters and servers.
   std::function<Result<ClusterClients>(const std::string& trusted_roots)> clients_of{};
 
   [[nodiscard]] http::Client& for_services() const {
@@ -63,14 +63,14 @@ inline constexpr std::string_view kNewerControllerHint =
     "ask that vergerd; where there is none any more, since its journal was lost or restored from a "
     "copy, start this one once with --epoch-above";
 
-/// How much a look asks the nodes for.
+/// How much a look requests of the nodes.
 enum class Depth : std::uint8_t {
   kGossip,    ///< what the nodes say of themselves and of each other: who is there, who leads
   kQuick,     ///< and what shows how far things are
   kThorough,  ///< all that gates look at: before something is planned or done
 };
 
-/// Takes snapshots: asks every member about itself, side by side, each with a deadline. It
+/// Takes snapshots: queries every member about itself, side by side, each with a deadline. It
 /// remembers for each cluster how long the leader has been the same. One executor. Needs no stop:
 /// it has no coroutines of its own.
 class Observer {

@@ -16,7 +16,7 @@
 
 namespace verger::controller {
 
-/// Of a scavenge that the controller asks a node for; all of them are always sent.
+/// Of a scavenge that the controller requests of a node; all of them are always sent.
 struct ScavengeParameters {
   std::int32_t threads = 1;
   std::int32_t threshold = 0;
@@ -29,7 +29,7 @@ struct ScavengeParameters {
 /// and kConflict (said no), kNotFound, kUnauthorized, kUnsupported (no such route there).
 class Peers {
  public:
-  /// Reads the credentials at once; without them only what anybody may ask is answered.
+  /// Reads the credentials at once; without them only public routes answer.
   Peers(Network network, ClusterConfig cluster);
 
   net::awaitable<Result<api::Gossip>> gossip(std::string node);
@@ -57,7 +57,7 @@ class Peers {
   net::awaitable<Result<void>> pause_auto_scavenge(std::string node);
   net::awaitable<Result<void>> resume_auto_scavenge(std::string node);
   /// Of the cluster; a follower hands the question on to the leader. kUnsupported: not offered;
-  /// kUnauthorized: the user may not read them; kUnavailable, kUnknownOutcome: ask again.
+  /// kUnauthorized: the user may not read them; kUnavailable, kUnknownOutcome: try again.
   net::awaitable<Result<std::vector<client::ServerWork>>> projections(std::string node);
   net::awaitable<Result<std::vector<client::ServerWork>>> subscriptions(std::string node);
   net::awaitable<Result<void>> enable_projection(std::string node, std::string name);
@@ -74,7 +74,7 @@ class Peers {
                                                                api::OperationRequest request);
   net::awaitable<Result<api::OperationStatus>> operation(std::string node, std::string id);
   net::awaitable<Result<void>> cancel_operation(std::string node, std::string id);
-  /// Begins or resumes it; ask again until it is there.
+  /// Begins or resumes it; repeat until it is there.
   net::awaitable<Result<api::DigestAnswer>> digest(std::string node, client::DigestRequest request);
   /// Computing it has stopped, or there is nothing that could be stopped. Kept, it resumes where it
   /// was at the next request.

@@ -76,7 +76,7 @@ class Controller {
 
   /// Replays the journal and resumes the runs that have not ended.
   Result<void> start();
-  /// Ends the coroutines of all runs at their next look around; the runs go on at the next start.
+  /// Ends the coroutines of all runs at their next look around; the runs resume at the next start.
   net::awaitable<void> stop();
   /// The API. The handler must not be called after the controller is gone.
   http::Handler handler();

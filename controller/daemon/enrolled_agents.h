@@ -29,7 +29,7 @@ class EnrolledAgents {
   Result<void> reload() { return tls_->reload(); }
 
   http::Client& client_of(const EnrolledAgent& agent);
-  /// A client that asks each registered agent which has enrolled by its own client, and everybody
+  /// A client that reaches each registered agent which has enrolled by its own client, and all
   /// else by `otherwise`. An endpoint that is not registered yet (`cluster add` has its first look)
   /// may show the certificate of any agent that is believed and has such a host.
   http::Client& routed(http::Client& otherwise);

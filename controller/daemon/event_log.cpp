@@ -125,7 +125,7 @@ struct EventLog::Impl {
   EventLogParts parts;
   Sequence seen{0};
   std::map<std::string, std::string, std::less<>> clusters;  ///< by run, of those not ended
-  std::map<std::int64_t, std::string> asked;                 ///< by sequence: who asks for what
+  std::map<std::int64_t, std::string> asked;                 ///< by sequence: who requests what
   bool stopping = false;
 
   void look() {

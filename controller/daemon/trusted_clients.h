@@ -17,7 +17,7 @@ namespace verger::controller {
 
 /// What vergerd shows and trusts over https.
 struct ClientTls {
-  /// vergerd's own certificate and key, for agents, which ask for one; both may be empty. Nodes do
+  /// vergerd's own certificate and key, for agents, which demand one; both may be empty. Nodes do
   /// not get to see it: they accept none that their own roots do not know.
   std::string certificate{};
   std::string private_key{};

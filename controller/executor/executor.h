@@ -69,7 +69,7 @@ struct StartRefused {
 /// it is safe from another thread.
 ///
 /// Stopping: stop() ends all run coroutines at their next look around without changing any state:
-/// the runs go on with the next start. Destroying the io_context in the middle is a crash, and as
+/// the runs resume with the next start. Destroying the io_context in the middle is a crash, and as
 /// safe: no destructor touches another part.
 class Executor {
  public:

@@ -1,4 +1,4 @@
-// What people ask of runs that have begun: pause, resume, cancel, leave a node out.
+// Operators' intents for runs that have begun: pause, resume, cancel, leave a node out.
 #include <algorithm>
 #include <fmt/format.h>
 

@@ -22,7 +22,7 @@ using detail::shared_point;
 using detail::text_parameter;
 using nlohmann::json;
 
-/// Only looks; there is nothing to undo. The agent's work is begun by asking for it.
+/// Only looks; there is nothing to undo. The request for it begins the agent's work.
 class DigestStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "digest"; }

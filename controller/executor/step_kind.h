@@ -121,13 +121,13 @@ class StepKind {
   /// Has the node stop what the step began; observe() then says kStopped. Repeated until the
   /// step has stopped.
   virtual net::awaitable<void> interrupt(StepContext context);
-  /// Takes back what the step did or may have done; called again until observe_undo() says kDone.
+  /// Undoes what the step did or may have done; called again until observe_undo() says kDone.
   virtual net::awaitable<ActAnswer> undo(StepContext context);
   virtual net::awaitable<Verdict> observe_undo(StepContext context);
   /// True: what it does is done before the run ends, however that ends. A stage of such steps
   /// alone.
   [[nodiscard]] virtual bool closes_run() const { return false; }
-  /// False: nothing to take back, also where it acted.
+  /// False: nothing to undo, also where it acted.
   [[nodiscard]] virtual bool can_undo() const { return false; }
 };
 

@@ -121,7 +121,7 @@ class ScavengeStep final : public StepKind {
       if (!memo.contains("latestBefore")) {
         const auto latest = context.snapshot.latest_point();
         const auto reached_by_itself = facts.last_finished ? facts.last_finished->number : -1;
-        // In another's place: what that one may have made without saying so is the point.
+        // In another's place: what that one may have made unreported is the point.
         memo["latestBefore"] = target == "shared" ? reached_by_itself
                                : latest           ? latest->number
                                                   : -1;

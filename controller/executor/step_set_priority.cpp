@@ -24,7 +24,7 @@ using detail::verdict;
 using detail::wait;
 using nlohmann::json;
 
-/// Gossip carries a priority to everybody within some seconds.
+/// Gossip carries a priority to all nodes within some seconds.
 constexpr std::chrono::seconds kGossipGrace{15};
 
 class SetPriorityStep final : public StepKind {

@@ -8,7 +8,7 @@
 
 namespace verger::controller {
 
-/// When runs may work. The executor asks; controller/scheduler knows. One thread.
+/// When runs may work. The executor queries it; controller/scheduler knows. One thread.
 class WorkingHours {
  public:
   virtual ~WorkingHours() = default;

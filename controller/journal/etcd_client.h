@@ -53,7 +53,7 @@ nlohmann::json has_value(std::string_view key, std::string_view value);
 std::string end_of_prefix(std::string prefix);
 }  // namespace etcd
 
-/// Speaks with etcd's v3 JSON gateway; each call asks the endpoints in turn, the one that answered
+/// Speaks with etcd's v3 JSON gateway; each call tries the endpoints in turn, the one that answered
 /// last first, until the deadline of all of it.
 ///
 /// Errors: kUnavailable: no endpoint took it; certainly nothing was changed. kUnknownOutcome: of

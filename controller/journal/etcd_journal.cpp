@@ -17,7 +17,7 @@
 // Keys and values: controller/journal/README.md. What makes an append safe: every one writes the
 // key "head" and demands that none has since this process read or wrote it last. So of two
 // writers that saw the same journal one fails; and after a lost reply, writing "head" anew shuts
-// out a request that may still be under way, before anybody looks whether it arrived.
+// out a request that may still be under way, before this process looks whether it arrived.
 namespace verger::controller {
 
 using nlohmann::json;

@@ -15,7 +15,7 @@ namespace verger::controller {
 
 struct EtcdOptions {
   std::vector<http::Endpoint> endpoints{};
-  /// Roots that etcd's certificate is verified against; certificate and key where it asks for them.
+  /// Roots that etcd's certificate is verified against; certificate and key where it demands them.
   http::TlsFiles tls{};
   /// All keys begin with it.
   std::string prefix = "/verger/";

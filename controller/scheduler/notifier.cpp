@@ -32,7 +32,7 @@ bool is_wanted(const std::vector<std::string>& moments, const std::string& momen
   const auto has = [&moments](std::string_view wanted) {
     return std::ranges::find(moments, wanted) != moments.end();
   };
-  // Nodes that differ are no success: who asks for failures hears of them, too.
+  // Nodes that differ are no success: subscribers to failures get them, too.
   return has(moment) || (moment == to_string(RunStatus::kDoneWithDifferences) &&
                          has(to_string(RunStatus::kFailed)));
 }

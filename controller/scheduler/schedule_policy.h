@@ -33,7 +33,7 @@ enum class ResignRule : std::uint8_t {
 };
 std::string_view to_string(ResignRule rule);
 
-/// Whom to tell of what.
+/// Whom to notify of what.
 struct Notification {
   std::vector<std::string> on;       ///< started, stopped, done, failed, ...
   std::string webhook;               ///< URL; or

@@ -45,7 +45,7 @@ struct Scheduler::Impl {
     std::string reason;
   };
 
-  /// What asks nodes and may hang: a due operation to be planned and begun, or, without a policy,
+  /// What calls nodes and may hang: a due operation to be planned and begun, or, without a policy,
   /// the end of a cluster's pause.
   struct Task {
     Key key;
@@ -164,7 +164,7 @@ struct Scheduler::Impl {
     return out;
   }
 
-  /// A run that an earlier life started for this due time and did not come to say so.
+  /// A run that an earlier life started for this due time and did not get to record.
   [[nodiscard]] std::shared_ptr<const RunSummary> run_since(const Key& key, Instant due) const {
     for (const auto& run : parts.runs.runs(key.second)) {
       if (run->started_by == started_by(key.first) && run->started_at >= to_ticks(due)) {

@@ -35,7 +35,7 @@ struct WindowRules {
   [[nodiscard]] bool empty() const { return allow.empty() && deny.empty(); }
 };
 
-/// When work may go on.
+/// When work may continue.
 IntervalSet openings(const WindowRules& rules, Interval range);
 
 struct Opening {

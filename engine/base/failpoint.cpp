@@ -20,7 +20,7 @@ namespace {
 
 std::atomic<FailpointHook> installed_hook{nullptr};
 
-/// What the environment asks of this process, read once.
+/// What the environment demands of this process, read once.
 class EnvironmentFailpoints {
  public:
   EnvironmentFailpoints() {

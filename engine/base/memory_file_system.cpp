@@ -32,7 +32,7 @@ struct MemoryFileSystem::State {
   class OpenFile;
   class HeldLock;
 
-  /// Counts a mutating operation and asks the hook, without holding the lock meanwhile: it may call
+  /// Counts a mutating operation and calls the hook, without holding the lock then: it may call
   /// the file system. Afterwards everything looked up before may have changed.
   Result<void> allow(Lock& lock, std::string_view kind, const Path& path) {
     const std::uint64_t number = operations++;

@@ -16,7 +16,7 @@ enum class IfThere : std::uint8_t {
 /// disk itself instead of through a FileSystem. Errors: kExists, kIo, kNoSpace.
 Result<void> write_private_file(const Path& path, std::string_view content, IfThere if_there);
 
-/// kRefused where the file's mode lets anybody but its owner in; kNotFound; kIo.
+/// kRefused where the file's mode lets others than its owner in; kNotFound; kIo.
 Result<void> check_private_file(const Path& path);
 
 }  // namespace verger

@@ -192,7 +192,7 @@ double Statement::column_double(int column) const {
   return sqlite3_column_double(statement_, column);
 }
 std::string_view Statement::column_text(int column) const {
-  // The order matters: asking for the text may convert, and the size is that of the converted.
+  // The order matters: reading the text may convert, and the size is that of the converted.
   const auto* text = sqlite3_column_text(statement_, column);
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
   return text == nullptr ? std::string_view()

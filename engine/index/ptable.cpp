@@ -102,7 +102,7 @@ class Search {
 
   Result<IndexEntry> at(std::uint64_t n) {
     if (n < start_ || n >= start_ + block_.size()) {
-      // Centred: lookups go on in either direction from where a search has ended.
+      // Centred: lookups continue in either direction from where a search has ended.
       const auto start = n < kBlock / 4 ? 0 : n - kBlock / 4;
       VERGER_CHECK(load(start, std::min(kBlock, layout_.count - start)));
     }

@@ -109,7 +109,7 @@ Result<void> TransactionLog::State::flush() {
   if (append_position == end.load(std::memory_order_relaxed)) {
     return {};
   }
-  // Data first: writer.chk never promises bytes that a power cut could take back.
+  // Data first: writer.chk never promises bytes that a power cut could remove.
   VERGER_CHECK(active->sync());
   VERGER_FAILPOINT("log.flush.before-writer-chk");
   VERGER_CHECK(stored.store(Checkpoint::kWriter, append_position));

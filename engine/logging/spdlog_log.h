@@ -23,7 +23,7 @@ struct LogOptions {
   bool to_stderr = true;
 };
 
-/// The log of a program, for `main` files only; everybody else gets a Log&. Each line is written
+/// The log of a program, for `main` files only; all others get a Log&. Each line is written
 /// before write() returns; a line that cannot be written is dropped. Error: kIo, the file cannot be
 /// opened.
 Result<std::unique_ptr<Log>> make_log(const std::string& program, const LogOptions& options);

@@ -67,7 +67,7 @@ Result<bool> ChunkMerger::examine() {
   }
   const auto& log = context_.parts.log;
   auto chunk = next_ < log.end() ? log.chunk_at(next_) : nullptr;
-  // What another leader may yet take back is not merged with what stays: a scavenged chunk can only
+  // What another leader may yet truncate is not merged with what stays: a scavenged chunk can only
   // be cut off whole.
   if (chunk == nullptr || !chunk->completed() || chunk->end_position() > log.checkpoints().chaser) {
     pass_ended_ = true;

@@ -17,7 +17,7 @@
 
 namespace verger::scavenge {
 
-/// The limits of streams, for several threads at once; each asks through a LimitsReader of its own.
+/// The limits of streams, for several threads at once; each has a LimitsReader of its own.
 /// They do not change while it lives.
 class SharedLimits {
  public:

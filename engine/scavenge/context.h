@@ -91,7 +91,7 @@ struct RunContext {
     return {};
   }
   /// One `unit` of `stage` is finished (a chunk, a stream, a table); ends the run where the options
-  /// ask for it.
+  /// request it.
   [[nodiscard]] Result<void> unit_finished(Stage stage, std::uint64_t nth) const {
     const auto& wish = options.stop_after;
     if (wish && wish->stage == stage && wish->nth == nth) {

@@ -53,7 +53,7 @@ class Preview final : public Job {
   }
   /// Size of the copied scavenging.db as it is now.
   [[nodiscard]] Result<std::uint64_t> state_bytes() const;
-  /// The stage a run would go on with: kExecutingChunks, or a later one of an unfinished run.
+  /// The stage a run would resume with: kExecutingChunks, or a later one of an unfinished run.
   [[nodiscard]] Stage stage() const;
   /// Would the run look at this chunk in its execution?
   [[nodiscard]] bool reaches(const log::Chunk& chunk) const;

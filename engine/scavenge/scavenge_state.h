@@ -41,7 +41,7 @@ struct MetastreamData {
 };
 
 /// `index/scavenging/scavenging.db`: what scavenges know of streams and chunks, in the server's
-/// schema, encodings and settings, so that either may go on from what the other wrote.
+/// schema, encodings and settings, so that either may continue from what the other wrote.
 ///
 /// Streams live in SQLite, not in memory; only the collisions (a handful) and a bounded cache are
 /// held. One thread at a time. The file is locked while the object lives. After a failed write the
@@ -77,7 +77,7 @@ class ScavengeState {
   /// turns out to have the same hash, the answer is its name, and its rows have been moved to the
   /// tables by name.
   Result<std::optional<std::string>> note_stream(std::string_view name);
-  /// What seen_before() wants to know of a name; ask some time before.
+  /// What seen_before() wants to know of a name; call some time before.
   detail::SeenNames::Key seen_key(std::string_view name) const;
   /// True when there is nothing to do for this name. Otherwise it counts as noted from now on: the
   /// caller does it within the transaction.
@@ -143,7 +143,7 @@ class ScavengeState {
   class LimitsCursor {
    public:
     virtual ~LimitsCursor() = default;
-    /// The limits of `hash`; later calls must not ask for greater hashes.
+    /// The limits of `hash`; later calls must not request greater hashes.
     virtual Result<const StreamLimits*> seek(StreamHash hash) = 0;
   };
   std::unique_ptr<LimitsCursor> limits_cursor();

@@ -172,7 +172,7 @@ Result<void> Database::append_replicated(ByteView framed_records) {
   state.account_for_log();
   VERGER_CHECK(state.log->append_replicated(framed_records));
   VERGER_CHECK(state.log->flush());
-  // A range, not writes: most of the time it is committed before anybody asks for versions.
+  // A range, not writes: most of the time it is committed before versions are requested.
   state.account_for_log();
   return {};
 }
@@ -185,7 +185,7 @@ Result<void> Database::receive_chunk(const Path& temporary) {
   VERGER_CHECK(state.log->receive_chunk(temporary));
   if (const auto chunk = state.log->chunk_at(LogPosition(state.log->end().value() - 1));
       chunk != nullptr && chunk->start_position() < end) {
-    // What is not committed is no longer known by heart: records of it may have gone, or others
+    // What is not committed is no longer cached: records of it may have gone, or others
     // have come. What is committed stays so, with fewer records, as after a scavenge.
     state.forget_pending();
   }

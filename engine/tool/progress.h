@@ -9,7 +9,7 @@
 
 namespace verger::tool {
 
-/// Progress of long work on stderr, as `--progress` asks for it: one line on a terminal, or a JSON
+/// Progress of long work on stderr, as `--progress` requests it: one line on a terminal, or a JSON
 /// object per line with progress, unit, done, total, perSecond, seconds, secondsLeft, expectedEnd;
 /// total and the last two only where the total is known. Nothing is written for work that takes
 /// less than a second.

@@ -179,7 +179,7 @@ Result<void> end_chunk_of(log::TransactionLog& log, const streams::ScavengePoint
 }
 
 /// Finds damage and a missing point before anything is opened for writing. False: the log holds no
-/// point and there is no state of a scavenge that could go on, so there is nothing to do.
+/// point and there is no state of a scavenge to resume, so there is nothing to do.
 Result<bool> look_first(ToolContext& tool, const ScavengeArguments& arguments) {
   VERGER_TRY(const auto database,
              open_database(tool, arguments.database, log::Access::kReadOnly, arguments.index));

@@ -7,7 +7,7 @@
 
 namespace verger::tool {
 
-/// While it lives, SIGINT and SIGTERM ask the running command to stop instead of ending the
+/// While it lives, SIGINT and SIGTERM make the running command stop instead of ending the
 /// process. One at a time.
 class StopSignals {
  public:

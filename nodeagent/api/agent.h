@@ -116,7 +116,7 @@ struct Permit {
   std::int64_t valid_for_ms = 60'000;
 };
 
-/// Asks an agent to do something once. The same id again answers with the status of the first.
+/// Orders an operation of an agent, once. The same id again answers with the status of the first.
 struct OperationRequest {
   std::string id{};
   std::string run{};

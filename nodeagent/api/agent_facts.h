@@ -28,7 +28,7 @@ struct AgentFacts : NodeFacts {
   DirectoryFacts index_directory{};
   /// Of a server in another process: when its log was read last, up to its end. Empty: not yet.
   std::string log_as_of{};
-  /// What a person should mend, although nothing fails by it.
+  /// What an operator should correct, although nothing fails by it.
   std::string warning{};
   /// JSON of an object whose members are sent, too: for people, no program of ours reads them.
   std::string more_json = "{}";

@@ -60,7 +60,7 @@ struct GossipMember {
   std::string epoch_id{};
   std::int32_t node_priority = 0;
   bool is_read_only_replica = false;
-  std::string es_version{};  ///< may be empty or a placeholder: then ask /info
+  std::string es_version{};  ///< may be empty or a placeholder: then read /info
   /// 24.10+: the node's own HTTP endpoint, where http_* is what is advertised; else empty and 0.
   std::string internal_http_ip{};
   std::int32_t internal_http_port = 0;

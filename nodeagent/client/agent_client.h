@@ -41,7 +41,7 @@ class AgentClient {
   net::awaitable<Outcome<std::string>> certificate_request() const;
   /// done: the agent shows it from now on.
   net::awaitable<Outcome<Nothing>> install_certificate(std::string pem) const;
-  /// Begins or resumes it: ask again until it is there. An agent of an older version
+  /// Begins or resumes it: repeat it until it is there. An agent of an older version
   /// always computes the readable one too, and at full speed.
   net::awaitable<Outcome<api::DigestAnswer>> digest(DigestRequest request) const;
   /// done: nothing is computed for that point any longer. An agent of an older version has no

@@ -23,7 +23,7 @@ Outcome<T> unread(const http::Response& response, const Error& error) {
   return unknown<T>("unexpected_answer", error.message + "; the answer was " + describe(response));
 }
 
-/// What anybody may read, a wrong password forbids: that says nothing about the node.
+/// What any client may read, a wrong password forbids: that says nothing about the node.
 template <class T>
 Outcome<T> fail_open_read(const http::Response& response) {
   auto failure = common_failure(response);

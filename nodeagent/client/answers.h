@@ -110,7 +110,7 @@ Outcome<StoppedScavenge> parse_answer_stop(const http::Response& response,
                                            const NodeDialect& dialect);
 /// resign, priority, reloadconfig, shutdown: 200 is always `unknown` (queued).
 Outcome<Nothing> parse_answer_queued(const http::Response& response);
-/// 200 is `unknown` (accepted): there is no way to ask for that id.
+/// 200 is `unknown` (accepted): there is no route for that id.
 Outcome<MergeIndexes> parse_answer_merge_indexes(const http::Response& response);
 Outcome<Login> parse_answer_login(const http::Response& response);
 /// Both $scavenges routes. A 404 that a route gave is an empty history.

@@ -11,7 +11,7 @@ namespace verger::client {
 struct NodeDialect {
   api::Version version{24, 6, 0};
   bool scavenge_parameters = true;     ///< threshold, throttlePercent, syncOnly; 22.10
-  bool resumes_scavenges = true;       ///< points, state, going on where it stopped; 22.10
+  bool resumes_scavenges = true;       ///< points, state, resuming where it stopped; 22.10
   bool current_scavenge = true;        ///< GET current, DELETE current; 22.10.1
   bool last_scavenge = false;          ///< GET last; 24.10
   bool stop_waits = true;              ///< the 200 of DELETE comes after the end; 22.10.1
@@ -30,7 +30,7 @@ struct NodeDialect {
 
   friend bool operator==(const NodeDialect&, const NodeDialect&) = default;
   static NodeDialect of(api::Version version);
-  /// Of the text in /info or gossip; nullopt where it is a placeholder: ask /info of that node.
+  /// Of the text in /info or gossip; nullopt where it is a placeholder: read /info of that node.
   static std::optional<NodeDialect> of_text(std::string_view version);
 };
 

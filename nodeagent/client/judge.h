@@ -40,7 +40,7 @@ Outcome<api::GossipMember> own_entry(const api::Gossip& gossip, const http::Endp
 Outcome<api::GossipMember> entry_of(const api::Gossip& gossip, std::string_view instance_id);
 
 /// The answering node's own writer checkpoint. unknown (stale) for a single node of 20.6 to 24.6,
-/// which shows the one of its last state change: ask /stats.
+/// which shows the one of its last state change: read /stats.
 Outcome<std::int64_t> own_writer_checkpoint(const api::Gossip& gossip, const NodeDialect& dialect);
 
 /// How a run ended, from its log (node-interface.md, 6.1).

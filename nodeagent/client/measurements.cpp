@@ -34,7 +34,7 @@ struct StatusLine {
 };
 
 /// `eventstore_statuses{name="Scavenge",status="Idle"} 1717236000 1717236000786`, also under the
-/// names of 25+ ("kurrentdb_statuses", with "_total" where a scraper asks for openmetrics).
+/// names of 25+ ("kurrentdb_statuses", with "_total" where a scraper requests openmetrics).
 std::optional<StatusLine> status_line(std::string_view line) {
   const auto brace = line.find('{');
   const auto close = line.find('}');

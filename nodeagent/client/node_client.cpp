@@ -24,7 +24,7 @@ net::awaitable<Outcome<T>> wrong_argument(std::string why) {
   return answer_at_once(refused<T>("invalid", std::move(why)));
 }
 
-/// A read that anybody may make, but not with a wrong password.
+/// A read that any client may make, but not with a wrong password.
 template <class T>
 net::awaitable<Outcome<T>> call_open_read(http::Client* client, http::Endpoint to,
                                           http::Request request, std::chrono::milliseconds deadline,

@@ -92,7 +92,7 @@ Result<T> to_result(Outcome<T> outcome) {
 ///   stopping                old versions answer before the scavenge has stopped
 ///   nothing_to_stop         404 of a stop: nothing runs, or it is just ending
 ///   redirected              307; the other node may be gone
-///   credentials_refused     a read of what anybody may read, with a wrong password
+///   credentials_refused     a read of what any client may read, with a wrong password
 ///   write_timeout           500: it may have been written
 ///   server_error            500 otherwise
 ///   unexpected_answer       the right code with another body, or any other code

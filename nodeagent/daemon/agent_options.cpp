@@ -360,7 +360,7 @@ void OptionParser::settle_node_tls(ProgramOptions& options) const {
     options.node_tls = {};
     options.warnings.emplace_back("--insecure: the certificates are not used");
   }
-  // Without TLS only this machine can reach the node, and everybody on it is the system account.
+  // Without TLS only this machine can reach the node, and every user on it is the system account.
   options.node.insecure = !options.node_has_tls();
 }
 

@@ -12,12 +12,12 @@ namespace verger::agent {
 /// Who may act as the controller of an agent. All that the agent answers is behind one of these.
 
 /// Over https: who shows a certificate of the agent's trusted roots (TLS saw to that) with `name`
-/// as its common name or among its alternative names. Everybody else gets 403 `wrong_peer`. `log`
+/// as its common name or among its alternative names. All others get 403 `wrong_peer`. `log`
 /// outlives the handler.
 http::Handler only_the_controller_named(std::string name, http::Handler inner, Log& log);
 
-/// Over plain HTTP, on loopback: who signs with `token` (http::check_signature). Everybody else
-/// gets 401 `unauthorized`. `clock` and `log` outlive the handler.
+/// Over plain HTTP, on loopback: only requests signed with `token` (http::check_signature). Others
+/// get 401 `unauthorized`. `clock` and `log` outlive the handler.
 http::Handler only_with_the_token(std::string token, http::Handler inner, Clock& clock, Log& log);
 
 /// The first line of a controller token file. Errors: kRefused (others may read it), kNotFound

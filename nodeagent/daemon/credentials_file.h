@@ -20,7 +20,7 @@ class CredentialsFile {
   void look();
   /// Always the same object; what it has changes.
   [[nodiscard]] client::SharedCredentials current() const { return current_; }
-  /// What a person should mend: who may read the file, or why a change of it does not count.
+  /// What an operator should correct: who may read the file, or why a change of it does not count.
   [[nodiscard]] std::string warning() const;
 
  private:

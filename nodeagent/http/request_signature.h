@@ -22,7 +22,7 @@ inline constexpr std::chrono::seconds kSignatureValidity{60};
 /// each).
 void sign_request(Request& request, const Endpoint& to, std::string_view secret, Ticks now);
 
-/// Also accepts `Authorization: Bearer SECRET`, for a person with curl, who knows whom he asks.
+/// Also accepts `Authorization: Bearer SECRET`, for a person with curl, who knows the receiver.
 /// kUnauthorized, with what is missing: no signature, one with another secret or for another
 /// request, or an old one. The request must have arrived whole, with its Host.
 Result<void> check_signature(const Request& request, std::string_view secret, Ticks now);

@@ -165,7 +165,7 @@ net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket
     auto secured = co_await accept_tls(std::move(socket), self->options.tls,
                                        self->options.limits.tls_handshake);
     if (!secured.has_value()) {
-      // Who only looks at our certificate shows none of his own, as vergerd does once a minute.
+      // A client that only looks at our certificate shows none, as vergerd does once a minute.
       const bool only_looks = secured.error().message.contains("did not return a certificate");
       if (only_looks) {
         self->log.debug("a connection was not accepted", {{"error", secured.error().message}});

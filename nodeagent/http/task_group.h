@@ -18,7 +18,7 @@ namespace verger::http {
 ///
 /// Everything runs on `executor`, which must be a strand or belong to a single thread; the members
 /// are called there too. Copies of the state live in the coroutines, so the group may be destroyed
-/// before them; the destructor then asks them to stop.
+/// before them; the destructor then cancels them.
 class TaskGroup {
  public:
   TaskGroup(net::any_io_executor executor, Log& log, std::string name);
@@ -29,7 +29,7 @@ class TaskGroup {
   /// Starts `work`. Once cancel() or stop() was called, new work is dropped unstarted.
   void spawn(net::awaitable<void> work);
   [[nodiscard]] std::size_t size() const;
-  /// Asks every coroutine to end (terminal cancellation), and takes no more.
+  /// Cancels every coroutine (terminal cancellation), and takes no more.
   void cancel();
   /// Takes no more, waits `grace` for all to end, cancels the rest, waits for them without limit.
   net::awaitable<void> stop(std::chrono::milliseconds grace);

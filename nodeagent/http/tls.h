@@ -64,7 +64,7 @@ enum class ClientCertificate : std::uint8_t {
 };
 
 /// One side's TLS settings: 1.2 and 1.3, peers verified against `trusted_roots` (a client also
-/// checks the server's name or address). A reload concerns new handshakes; open connections go on
+/// checks the server's name or address). A reload concerns new handshakes; open connections stay
 /// with what they began with. Safe from any thread.
 ///
 /// Errors of making and reloading: kNotFound, kIo: a file; kInvalidArgument: not PEM, a key that

@@ -13,12 +13,12 @@ namespace verger::node {
 
 class NodeContext;
 
-/// Who asks.
+/// The caller.
 struct Identity {
   enum class Kind : std::uint8_t {
     kAnonymous,
     kUser,
-    kSystem,  ///< everybody in insecure mode; another node by its certificate
+    kSystem,  ///< every caller in insecure mode; another node by its certificate
   };
   Kind kind = Kind::kAnonymous;
   std::string login{};
@@ -57,7 +57,7 @@ class Authenticator {
   std::map<std::string, Verified> verified_;
 };
 
-/// What a route asks of its caller (node-interface.md §1.3).
+/// What a route demands of its caller (node-interface.md §1.3).
 enum class Need : std::uint8_t { kNobody, kUser, kOperator, kAdmin };
 bool satisfies(const Identity& identity, Need need);
 

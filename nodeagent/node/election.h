@@ -22,7 +22,7 @@
 /// A term is an epoch number. Safety rests on votes alone, as in Raft: a voter votes once per term,
 /// durably (proposal.chk) before it answers, only for a candidate whose (last epoch number, writer
 /// position) is not behind its own, and a candidate needs a majority of the cluster size. Which
-/// node becomes candidate is only a matter of taste: a node without a leader asks all, waits for a
+/// node becomes candidate is only a matter of taste: a node without a leader calls all, waits for a
 /// majority (and shortly for the rest), keeps the alive leader of the newest epoch, or nominates
 /// the best by epoch number, writer, chaser, priority, instance id (node-interface.md §3.2).
 ///
@@ -90,7 +90,7 @@ struct Vote {
 struct LeaderElected {
   LeaderInfo leader;
 };
-/// A leader asks its peers to let it go.
+/// A leader requests its peers' consent to resign.
 struct Resign {
   EpochNumber term{-1};
   Uuid instance;
@@ -184,7 +184,7 @@ class Election {
   Effects subscribers(Monotonic now, int count);
   /// No write is in flight any longer (after effect::Drain).
   Effects drained(Monotonic now);
-  /// A person asks this node to resign. Nothing happens unless it leads.
+  /// An operator orders this node to resign. Nothing happens unless it leads.
   Effects resign(Monotonic now);
   Effects shut_down(Monotonic now);
 

@@ -94,7 +94,7 @@ class Following::Link {
 
 // --- Subscribing ---
 
-/// The leader's replication endpoint, by gossip; asks the leader itself when it is not known yet.
+/// The leader's replication endpoint, by gossip; calls the leader itself when it is not known yet.
 net::awaitable<std::optional<http::Endpoint>> Following::Link::find_endpoint(
     std::shared_ptr<Link> link) {
   auto& gossip = link->following_.gossip_;

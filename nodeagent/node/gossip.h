@@ -65,7 +65,7 @@ class MemberTable {
   [[nodiscard]] const NodeId& self() const { return self_; }
   /// Voters other than this node; with seeds, which may be voters.
   [[nodiscard]] std::set<NodeId> voters(bool alive_only) const;
-  /// Everybody but this node.
+  /// All but this node.
   [[nodiscard]] std::vector<http::Endpoint> others() const;
   /// As GET /gossip shows it; a dead former leader is Unknown once `leader` is another.
   [[nodiscard]] std::vector<Member> view(const std::optional<NodeId>& leader) const;
@@ -73,7 +73,7 @@ class MemberTable {
  private:
   std::chrono::milliseconds removal_;
   NodeId self_;
-  Ticks newest_of_self_{0};  ///< that anybody had, also from the process before this one
+  Ticks newest_of_self_{0};  ///< that any node had, also from the process before this one
   std::map<NodeId, Member> members_;
   std::map<NodeId, Monotonic> dead_since_;
   std::map<NodeId, http::Endpoint> seeds_;

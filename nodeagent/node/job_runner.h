@@ -26,7 +26,7 @@ class StopFlag {
 class JobRunner {
  public:
   virtual ~JobRunner() = default;
-  /// Steps `job` until it is done; rests as it asks. Errors: the job's own; kCancelled when `stop`
+  /// Steps `job` until it is done; rests as it says. Errors: the job's own; kCancelled when `stop`
   /// was requested (the job is then between two steps and may be dropped).
   virtual net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
                                            std::shared_ptr<const StopFlag> stop) = 0;

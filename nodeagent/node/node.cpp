@@ -24,7 +24,7 @@ struct InFlight {
   InFlight& operator=(const InFlight&) = delete;
 };
 
-/// As the server does: only where one of these words is all that a header asks for.
+/// As the server does: only where one of these words is all that a header requests.
 std::optional<std::pair<std::string, http::ContentEncoding>> encoding_for(
     const http::Request& request) {
   for (const auto& [name, value] : request.headers.all()) {

@@ -27,7 +27,7 @@ void add_route(http::Router& router, const std::shared_ptr<Core>& core, std::str
                std::string_view pattern, NodeHandler handler);
 
 /// What is looked at before a route's handler: the body's format (415), the answer's (406, 500),
-/// then who asks (401), in this order as the server does; a wrong password came before it all.
+/// then the caller (401), in this order as the server does; a wrong password came before it all.
 struct RouteRule {
   Need need = Need::kOperator;
   std::vector<Format> formats{};  ///< of the answer, the first is the default; empty: none

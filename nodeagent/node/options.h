@@ -112,7 +112,7 @@ struct NodeOptions {
   std::uint64_t scavenge_backend_cache_size = 67'108'864;
   std::uint32_t scavenge_hash_users_cache_capacity = 100'000;
 
-  /// Everybody is the system account; credentials are not looked at (the server's Insecure).
+  /// Every caller is the system account; credentials are not looked at (the server's Insecure).
   bool insecure = true;
   /// Passwords of `admin` and `ops`, for a database that has no users yet.
   std::string default_admin_password = "changeit";

@@ -59,7 +59,7 @@ Parting part(const log::TransactionLog& leader, const RecordEnd& ours, const Rec
   if (theirs.data_end > ours.data_end) {
     return {ours.data_end};
   }
-  // The follower has no record too many. It may have completed its chunk where ours went on.
+  // The follower has no record too many. It may have completed its chunk where ours continued.
   if (theirs.place <= ours.place &&
       record_end_before(leader, theirs.place).data_end == theirs.data_end) {
     return {theirs.place};

@@ -9,7 +9,7 @@ namespace verger::node::replication {
 struct Placement {
   enum class Kind : std::uint8_t {
     kStart,     ///< stream from `position`; below its writer only where a chunk is sent again whole
-    kTruncate,  ///< its log differs from `position` on: cut there first, then ask again
+    kTruncate,  ///< its log differs from `position` on: cut there first, then try again
     kRefuse,
   };
   Kind kind = Kind::kRefuse;

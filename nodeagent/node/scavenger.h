@@ -36,7 +36,7 @@ class Scavenger {
   Result<std::string> start(ScavengeRequest request);
   /// Empty when idle.
   [[nodiscard]] const std::string& current() const { return current_; }
-  /// Asks the run to stop and returns once it has ended: its id, or nullopt when `id` ("current",
+  /// Has the run stop and returns once it has ended: its id, or nullopt when `id` ("current",
   /// or exactly the running one's) is not running.
   static net::awaitable<std::optional<std::string>> stop(std::shared_ptr<Scavenger> scavenger,
                                                          std::string id);

@@ -175,7 +175,7 @@ net::awaitable<WriteReply> write_here(std::shared_ptr<Core> core, WriteRequest r
 
 namespace {
 
-/// Asks the leader. nullopt: the request certainly did not reach it.
+/// Sends it to the leader. nullopt: the request certainly did not reach it.
 net::awaitable<std::optional<WriteReply>> forward(std::shared_ptr<Core> core,
                                                   http::Endpoint endpoint,
                                                   const WriteRequest& request) {

@@ -13,7 +13,7 @@ namespace verger::node {
 
 class Core;
 
-/// A write as a client asks for it; only members that go with its kind are looked at.
+/// A write as a client requests it; only members that go with its kind are looked at.
 struct WriteRequest {
   enum class Kind : std::uint8_t { kAppend, kMetadata, kSoftDelete, kHardDelete, kScavengePoint };
   Kind kind = Kind::kAppend;

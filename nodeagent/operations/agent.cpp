@@ -20,7 +20,7 @@ constexpr int kEndedTold = 20;
 
 }  // namespace
 
-/// The routes. What they ask of operations is the runner's.
+/// The routes. Their work on operations is the runner's.
 class Agent::Impl {
  public:
   Impl(AgentOptions options, AgentEnvironment environment,

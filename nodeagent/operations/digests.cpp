@@ -10,7 +10,7 @@
 namespace verger::agent {
 namespace {
 
-/// The controller asks every second or so; where it is gone, the disk is left in peace.
+/// The controller queries every second or so; where it is gone, the disk is left in peace.
 constexpr std::chrono::seconds kForgottenAfter{60};
 /// Longer than the windows of a day are closed.
 constexpr std::chrono::hours kKeptFor{30};
@@ -175,7 +175,7 @@ net::awaitable<void> Digests::compute(std::shared_ptr<Work> work, std::shared_pt
   auto outcome = co_await jobs.run(job, work->stop);
   work->running = false;
   if (!outcome && outcome.error().code == Errc::kCancelled) {
-    co_return;  // between two steps: it can go on
+    co_return;  // between two steps: it can resume
   }
   work->outcome = std::move(outcome);
   if (work->outcome) {

@@ -34,7 +34,7 @@ class Digests {
         files_(files),
         directory_(std::move(directory)) {}
 
-  /// The digest, or how far it is (ask again), or why it cannot be had: kNotFound (no such point in
+  /// The digest, or how far it is (try again), or why it cannot be had: kNotFound (no such point in
   /// this node's log), kRefused (another one is being computed), kNoSpace (temporary files), the
   /// job's own errors; what failed is tried again after some minutes.
   Result<api::DigestAnswer> ask(node::NodeInspection& node, const DigestQuery& query);

@@ -45,7 +45,7 @@ struct Observation {
   enum class Kind : std::uint8_t {
     kRunning,      ///< at it
     kDone,         ///< seen done; `text` is the result (JSON)
-    kNotHappened,  ///< certainly nothing was done: asking anew is safe
+    kNotHappened,  ///< certainly nothing was done: a new request is safe
     kFailed,       ///< `code` and `text` say why
     kUnknown,      ///< the node cannot tell yet; `text` is the reason
   };
@@ -77,7 +77,7 @@ class Operation {
   /// True where act() leaves the node, until it returns, in a state that must not last (a stopped
   /// server). An agent that ends cancels such an operation and waits for act().
   [[nodiscard]] virtual bool torn_by_a_stop() const { return false; }
-  /// Asks the node to stop what was begun; observe() then shows it. False: it cannot be stopped.
+  /// Has the node stop what was begun; observe() then shows it. False: it cannot be stopped.
   virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
 };
 
@@ -86,12 +86,12 @@ class Operation {
 /// "bytes_after"}. Codes: "scavenge_running", "refused", "stopped", "interrupted" (by a
 /// restart), "errored".
 std::unique_ptr<Operation> make_scavenge_operation();
-/// resign {}: asks the node to resign; done once it was seen out of the leader's role, or in it
+/// resign {}: has the node resign; done once it was seen out of the leader's role, or in it
 /// with a newer epoch. Codes: "not_leader", "no_effect".
 std::unique_ptr<Operation> make_resign_operation();
 /// set_priority {"priority"}: done once the node's own gossip shows it. Code: "no_effect".
 std::unique_ptr<Operation> make_priority_operation();
-/// reload {}: asks the node to read its certificates again; done once a new connection to it shows
+/// reload {}: has the node read its certificates again; done once a new connection to it shows
 /// the certificate that is in its file. Result: {"serial", "serial_before"}. Code: "no_effect" (the
 /// node's log says why it kept the former one).
 std::unique_ptr<Operation> make_reload_operation();

@@ -29,7 +29,7 @@ struct OperationRetention {
   std::chrono::days age{400};
   std::int64_t kept = 100;  ///< the newest ones stay at any age
   /// Where there are more than `count`, the older ones go once they are as old as `settled`:
-  /// earlier a controller may still ask for them.
+  /// earlier a controller may still query them.
   std::int64_t count = 1'000;
   std::chrono::days settled{30};
 };

@@ -9,7 +9,7 @@
 
 namespace verger {
 
-/// What must be there for a test to go on; without it the test ends with the error's text.
+/// What must be there for a test to continue; without it the test ends with the error's text.
 template <class T>
 T value(Result<T> result) {
   if (!result) {

@@ -152,7 +152,7 @@ const api::DirectoryFacts* shared_directory(const Raw& one, const Raw& other) {
   return nullptr;
 }
 
-/// Two agents with one directory would both tell of one node's files: one node's scavenge would
+/// Two agents with one directory would both report one node's files: one node's scavenge would
 /// count for both. The database id is the same on all nodes, and does not show it.
 void tell_shared_directories(std::vector<Raw>& raws) {
   for (auto& raw : raws) {

@@ -55,7 +55,7 @@ struct Run {
     Monotonic at{};
   };
   std::map<std::string, ReasonBegin> reason_began;  ///< by step
-  /// Attempts of a step that came to nothing; the next one waits longer each time.
+  /// Attempts of a step that failed; the next one waits longer each time.
   struct BackOff {
     int failures = 0;
     Monotonic until{};

@@ -30,7 +30,7 @@ net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node,
   const auto peers = context.peers;
   DigestLook out;
   if (context.state.interrupting) {
-    // Asking for the digest would go on with it.
+    // A request for the digest would resume it.
     const auto stopped = co_await peers->stop_digest(node, point, /*keep=*/true);
     out.verdict = stopped ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
                           : verdict(Verdict::Kind::kUnknown,

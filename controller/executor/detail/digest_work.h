@@ -16,12 +16,12 @@ struct DigestLook {
   Verdict verdict{};  ///< where there is no digest: running, stopped as requested, or not known
 };
 
-/// Asks the node's agent for its digest up to the point: that begins it, and resumes it where
+/// Requests from the node's agent its digest up to the point: that begins it, and resumes it where
 /// it was stopped. While the step is being interrupted it is stopped instead.
 net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node, std::int64_t point,
                                           bool readable);
 
-/// Stops it. It is kept where the run is to go on later.
+/// Stops it. It is kept where the run is to resume later.
 net::awaitable<void> stop_digest(StepContext context, std::string node, std::int64_t point);
 
 }  // namespace verger::controller::detail

@@ -16,7 +16,7 @@ namespace detail {
 Error cluster_paused(const ClusterConfig& cluster);
 }  // namespace detail
 
-/// The runs of a controller, by what was planned and what people ask of them: executor.cpp begins
+/// The runs of a controller, from plans and operators' intents: executor.cpp begins
 /// and lists them, executor_intents.cpp has a person's intents.
 struct Executor::Impl {
   explicit Impl(ExecutorParts parts) : core(std::make_shared<detail::Core>(std::move(parts))) {}

@@ -141,7 +141,7 @@ net::awaitable<bool> RunDriver::drive_group(const planner::Stage& stage,
   co_return true;
 }
 
-/// True when the run may go on with the next stage; false: look at the run's state again.
+/// True when the run may continue with the next stage; false: look at the run's state again.
 net::awaitable<bool> RunDriver::drive_stage(const planner::Stage& stage) {
   auto status = run_->state.stages.at(stage.id).status;
   if (status == StageStatus::kUndoing) {
@@ -277,7 +277,7 @@ bool RunDriver::has_begun(const planner::Stage& stage) const {
       if (state.attempt == state.forgiven) {
         return false;
       }
-      // Of an attempt that came to nothing there may be something to take back all the same. Where
+      // Of a failed attempt there may be something to undo all the same. Where
       // nothing can be, rolling back leaves the step as it is: it would be done again and again.
       const bool came_to_nothing =
           state.status == StepStatus::kPending || state.status == StepStatus::kWaiting;

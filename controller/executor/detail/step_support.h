@@ -77,7 +77,7 @@ ActAnswer to_answer(const Result<T>& result) {
   }
 }
 
-/// Asks the node's agent to carry the attempt out under the step's operation id.
+/// Has the node's agent carry the attempt out under the step's operation id.
 net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::string kind,
                                             nlohmann::json parameters);
 

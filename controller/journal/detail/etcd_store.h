@@ -16,7 +16,7 @@
 
 namespace verger::controller::detail {
 
-/// What the journal asks of etcd: calls that wait for their answers, and reads of more keys than go
+/// What the journal has of etcd: calls that wait for their answers, and reads of more keys than go
 /// into one of them. Errors: those of `EtcdClient`, and kCorruption of what cannot be read.
 class EtcdStore {
  public:

@@ -6,7 +6,7 @@
 namespace verger::controller::detail {
 namespace {
 
-/// Of the newest events this many are kept in memory: waiting readers ask for them every second.
+/// Of the newest events this many are kept in memory: waiting readers read them every second.
 constexpr std::size_t kTailEvents = 2'000;
 constexpr std::size_t kTailBytes = std::size_t{8} << 20U;
 constexpr std::size_t kTipsKept = 100'000;

@@ -24,11 +24,11 @@ class JournalMemory {
   /// The events have no gap: each is the one after that before.
   void keep_newest(const JournalEvent& event);
 
-  /// A stream's events behind `after`; nullopt: ask the store.
+  /// A stream's events behind `after`; nullopt: read the store.
   [[nodiscard]] std::optional<std::vector<JournalEvent>> read(std::string_view stream,
                                                               Revision after,
                                                               std::size_t limit) const;
-  /// Those of all streams; nullopt: ask the store.
+  /// Those of all streams; nullopt: read the store.
   [[nodiscard]] std::optional<std::vector<JournalEvent>> read_all(Sequence after,
                                                                   std::size_t limit) const;
 

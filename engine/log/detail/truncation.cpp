@@ -46,7 +46,7 @@ LogPosition epoch_below(const std::vector<std::shared_ptr<const Chunk>>& chunks,
   return last ? last->position : kNoPosition;
 }
 
-/// What truncate.chk asks for, and what the messages need to say about it.
+/// What truncate.chk demands, and what the messages need to say about it.
 struct Asked {
   const Path& directory;
   LogPosition position;

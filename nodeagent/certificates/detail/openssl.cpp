@@ -21,7 +21,7 @@ std::string content_of(BIO* bio) {
   return {data, static_cast<std::size_t>(size)};
 }
 
-/// An encrypted key is none of ours; without this OpenSSL would ask on the terminal.
+/// An encrypted key is none of ours; without this OpenSSL would prompt on the terminal.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*from*/) { return -1; }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr std::uint32_t kLargestPageSize = 65'536;
 
 Error wrong(std::string text) { return {Errc::kInvalidArgument, std::move(text)}; }
 
-/// Who may act as the controller has to be said: no default would keep anybody out.
+/// Who may act as the controller has to be configured: no default would keep others out.
 Result<void> check_controller(const ProgramOptions& options) {
   if (options.role == Role::kNode || options.agent_enrolled) {
     return {};

@@ -219,7 +219,7 @@ net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
 namespace {
 
 /// A connection that is made only to look at the certificate. The timer's handler may run after the
-/// coroutine has gone on.
+/// coroutine has resumed.
 struct Probe {
   net::ssl::context context{net::ssl::context::tls_client};
   net::ssl::stream<tcp::socket> stream;

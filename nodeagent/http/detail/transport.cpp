@@ -85,7 +85,7 @@ struct Resolution {
       : resolver(executor), done(executor, limit) {}
 };
 
-/// One try to connect. The timer's handler may run after the coroutine has gone on.
+/// One try to connect. The timer's handler may run after the coroutine has resumed.
 struct Attempt {
   tcp::socket socket;
   net::steady_timer timer;

@@ -72,7 +72,7 @@ class Leadership {
   /// True when committed; false: unknown outcome (time, or leadership ran out).
   static net::awaitable<bool> wait_for_commit(std::shared_ptr<Leadership> leadership,
                                               LogPosition end);
-  /// Asks the followers: true once a majority has followed this leader after the call. A leader
+  /// Queries the followers: true once a majority has followed this leader after the call. A leader
   /// that was paused may have a successor and not know it; what it refused by its own log alone
   /// could contradict what that one has acknowledged. False: time, or leadership ran out.
   static net::awaitable<bool> confirm(std::shared_ptr<Leadership> leadership);

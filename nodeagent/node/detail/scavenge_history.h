@@ -13,8 +13,8 @@
 
 namespace verger::node {
 
-/// What `$scavenges` and `$scavenges-<id>` tell of this node's scavenges (node-interface.md §6.1).
-/// Entries are written one after the other, without anybody waiting for them: as with the server,
+/// What `$scavenges` and `$scavenges-<id>` say of this node's scavenges (node-interface.md §6.1).
+/// Entries are written one after the other, without waiting for them: as with the server,
 /// one that finds no leader for long is lost.
 class ScavengeHistory {
  public:

@@ -57,7 +57,7 @@ std::optional<http::Response> too_many(std::int64_t count, std::string_view meth
 std::optional<http::Response> not_modified(const http::Request& request, std::int64_t version,
                                            std::string_view media_type, std::string_view methods);
 http::Response read_failure(Core& core, const Error& error, std::string_view methods);
-/// With what caches may do with it: for ever, or ask each time with the ETag of `version`, or after
+/// With what caches may do with it: for ever, or revalidate with the ETag of `version`, or after
 /// the seconds of the stream's $cacheControl.
 http::Response cached(http::Response response, bool for_ever, std::int64_t version,
                       std::string_view media_type,

@@ -393,7 +393,7 @@ void OperationRunner::finish(const RunningOperation& record, api::OperationState
   record->status.finished_at = format_ticks(environment_.clock.now());
   if (state == api::OperationState::kDone) {
     record->status.result_json = std::move(text);
-    record->status.error.clear();  // what was said of it while it went on
+    record->status.error.clear();  // what was reported while it was under way
   } else {
     record->status.error_code = std::move(code);
     record->status.error = std::move(text);

@@ -19,7 +19,7 @@ using RunningOperation = std::shared_ptr<OperationRecord>;
 
 /// The life of operations: accepted, looked at a last time, acted on once, observed to their end,
 /// each state in the journal before what follows from it. Its coroutines keep it alive; once it is
-/// abandoned they neither ask the environment nor look into the journal.
+/// abandoned they neither use the environment nor look into the journal.
 class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
  public:
   OperationRunner(AgentOptions options, AgentEnvironment environment,
@@ -43,7 +43,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   void superseded_by(std::int64_t epoch);
   /// nullptr: it is not known or has ended.
   [[nodiscard]] RunningOperation find_running(const std::string& id) const;
-  /// Asks it to stop. False: it cannot be stopped.
+  /// Requests its stop. False: it cannot be stopped.
   net::awaitable<bool> cancel(RunningOperation record);
 
   [[nodiscard]] OperationJournal& journal() { return *journal_; }

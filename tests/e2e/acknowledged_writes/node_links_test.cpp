@@ -60,7 +60,7 @@ class NodeLinksTest : public testing::Test {
     const auto begin = detours.find(name) + name.size();
     return "http://" + detours.substr(begin, detours.find(',', begin) - begin);
   }
-  /// What goes wrong when node `from` asks node `to` over a new connection.
+  /// What goes wrong when node `from` calls node `to` over a new connection.
   std::optional<Errc> error(std::size_t from, std::size_t to) {
     HttpsCaller caller({}, kDeadline);
     const auto answer = caller.get(url(from, to), "/");

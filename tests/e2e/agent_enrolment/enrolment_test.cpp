@@ -74,7 +74,7 @@ class Enrolment : public ::testing::Test {
       return answer && answer->status == 200;
     })) << logs();
   }
-  /// `cluster add` and an agent that enrols ask the node who it is.
+  /// `cluster add` and an agent that enrols query the node's identity.
   void wait_for_node() {
     ASSERT_TRUE(eventually(seconds(30), [&] {
       const auto answer = HttpsCaller().ask(url(kNode), {.target = "/gossip"}, false);

@@ -1,4 +1,4 @@
-// A cluster of three becomes one of five while writes go on: from then on two followers confirm
+// A cluster of three becomes one of five while writes continue: from then on two followers confirm
 // each write. What was acknowledged before, in between and afterwards is on all five.
 #include <gtest/gtest.h>
 #include <set>
@@ -28,7 +28,7 @@ class Growth : public ::testing::TestWithParam<std::uint64_t> {
     for (std::size_t i = 0; i < kAll; ++i) {
       all_seeds_.push_back(cluster_.options(i).gossip_seeds);
     }
-    // As they were configured before anybody thought of five.
+    // As they were configured before five were planned.
     for (std::size_t i = 0; i < kOld; ++i) {
       cluster_.options(i).cluster_size = kOld;
       std::erase_if(cluster_.options(i).gossip_seeds, [](const http::Endpoint& seed) {
@@ -81,7 +81,7 @@ class Growth : public ::testing::TestWithParam<std::uint64_t> {
       ASSERT_TRUE(write_somewhere());
     }
     // Every old node gets the new configuration, one after the other, the leader last. The first
-    // one waits, while the others go on; from the second on none confirms a write until all three
+    // one waits, while the others run; from the second on none confirms a write until all three
     // count to five.
     const auto last = *cluster_.leader();
     std::vector<std::size_t> order{0, 1, 2};

@@ -61,7 +61,7 @@ bool survives(std::uint64_t nth) {
   return true;
 }
 
-/// As a server leaves a database that died right behind a point's record and went on in its chunk.
+/// As a server leaves a database that died right behind a point's record and resumed in its chunk.
 void write_behind_a_point(FileSystem& files) {
   test::BuilderOptions options;
   options.chunk_size = NodeClusterOptions().node.chunk_size;

@@ -180,7 +180,7 @@ TEST(SimWorld, WhatReachesABusyProcessWaits) {
   ASSERT_TRUE(pair.asked());
   EXPECT_GE(pair.answered_at, milliseconds(210));
   EXPECT_LT(pair.answered_at, milliseconds(220));
-  // Others do not wait for it: who asks learns of his deadline in time.
+  // Others do not wait for it: the caller learns of its deadline in time.
   pair.answer.reset();
   const auto asked_at = pair.world.now();
   pair.b.stay_busy(milliseconds(1000));

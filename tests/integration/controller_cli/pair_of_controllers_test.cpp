@@ -1,4 +1,4 @@
-// Whom the command line asks where there are two controllers, and what it never sends twice.
+// Whom the command line calls where there are two controllers, and what it never sends twice.
 #include <fmt/format.h>
 #include <functional>
 #include <gmock/gmock.h>

@@ -55,7 +55,7 @@ class EtcdJournalTest : public ::testing::Test {
     }
     return out;
   }
-  /// Asks etcd itself, as a person with curl would.
+  /// Queries etcd itself, as a person with curl would.
   nlohmann::json ask(const std::string& path, const nlohmann::json& body) {
     auto answer = value(
         caller_.ask(etcd_.url(), {.method = "POST", .target = path, .body = body.dump()}, false));

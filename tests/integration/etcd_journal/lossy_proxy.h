@@ -32,7 +32,7 @@ class LossyProxy {
   [[nodiscard]] http::Endpoint endpoint() const { return endpoint_; }
   /// Of the next request that writes; those after it pass.
   void next(Fate fate) { fate_ = fate; }
-  /// Lets the one that is held back go on. What etcd answered to it.
+  /// Lets the one that is held back continue. What etcd answered to it.
   std::string release();
   [[nodiscard]] int requests() const { return requests_; }
 

@@ -243,7 +243,7 @@ std::vector<std::string> differences(const json& exchange, const http::Response&
     return out;
   }
   if (own.is_object()) {
-    own.erase("verger");  // what an embedded node says only who asks it for
+    own.erase("verger");  // what only an embedded node says
   }
   const bool partial = body.is_object() && body.contains("entries") && !body.contains("title");
   // What is in $all depends on what the node wrote before.

@@ -38,12 +38,12 @@ class Setting {
   NodeCluster cluster;
 };
 
-/// One insecure node; three voters that ask for credentials; three insecure voters and a replica.
+/// One insecure node; three voters that demand credentials; three insecure voters and a replica.
 std::unique_ptr<Setting> single_node(const node::NodeMisbehaviour& misbehaviour = {});
 std::unique_ptr<Setting> secure_cluster();
 std::unique_ptr<Setting> cluster_with_replica();
 
-/// The recording's words for who asks, as user and password.
+/// The recording's words for the caller, as user and password.
 std::optional<std::pair<std::string, std::string>> credentials_of(const std::string& word);
 http::Request request_of(const nlohmann::json& exchange, std::size_t node, const Names& names);
 

@@ -31,7 +31,7 @@ class Judge {
   void replaced(const std::string& node) { replaced_.insert(node); }
   void at_the_end();
 
-  /// A step's intent has just been stored: what it asks is sent next.
+  /// A step's intent has just been stored: its request is sent next.
   std::function<void()> on_intended;
 
   [[nodiscard]] const std::string& run_state() const { return run_state_; }

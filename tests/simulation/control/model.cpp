@@ -218,7 +218,7 @@ void ModelCluster::elect() {
       best = i;
       equals = 1;
     } else if (!better(*best, i) && random_.below(++equals) == 0) {
-      best = i;  // equally good: anybody
+      best = i;  // equally good: any of them
     }
   }
   if (!best) {

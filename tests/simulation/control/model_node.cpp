@@ -34,7 +34,7 @@ http::Response text_answer(int status, std::string body) {
   http::Response out;
   out.status = status;
   out.headers.set("Content-Type", "text/plain; charset=utf-8");
-  out.headers.set("Access-Control-Allow-Methods", "GET, OPTIONS");  // a route said so
+  out.headers.set("Access-Control-Allow-Methods", "GET, OPTIONS");  // set by a route
   out.body = std::move(body);
   return out;
 }

@@ -8,7 +8,7 @@
 namespace verger::sim {
 
 /// Registers the cluster and the policy, starts the run where no schedule does, and has intents.
-/// Asks whichever controller acts, by HTTP.
+/// Calls whichever controller acts, by HTTP.
 class Operator {
  public:
   Operator(Site& site, const Scenario& scenario);

@@ -9,7 +9,7 @@
 
 namespace verger::sim {
 
-/// What a person does: registers the cluster, plans, applies, and asks again where the answer was
+/// What a person does: registers the cluster, plans, applies, and repeats where the answer was
 /// lost. Everything by HTTP over the simulated network.
 class Person {
  public:
@@ -20,7 +20,7 @@ class Person {
   [[nodiscard]] const std::string& run() const { return state_->run; }
   /// Why there is no run yet.
   [[nodiscard]] const std::string& obstacle() const { return state_->obstacle; }
-  /// Asks the controller once for the run's view (JSON); empty while nothing came.
+  /// Requests once from the controller the run's view (JSON); empty while nothing came.
   void ask_for_run();
   [[nodiscard]] const std::string& run_view() const { return state_->view; }
   /// POST /runs/RUN/`intent`, once.

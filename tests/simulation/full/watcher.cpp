@@ -95,7 +95,7 @@ void Watcher::look_at(std::string_view name) {
   if (before) {
     const auto finished = node->last_finished_point();
     if (!finished || finished->number < *before) {
-      // A power cut may take back a start that nothing durable has come of.
+      // A power cut may undo a start that left nothing durable.
       if (!restarted) {
         violation(fmt::format("{}: the scavenge to point {} was given up", name, *before));
       }

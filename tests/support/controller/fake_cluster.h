@@ -56,7 +56,7 @@ struct FakeNode {
   std::vector<api::ScavengeEvent> log;
   std::string digest = "aa";
   std::string readable_digest = "rr";
-  /// Of the work on its digest: how long it has gone on, and since when it does now.
+  /// Of the work on its digest: how long it took so far, and since when it runs now.
   std::chrono::milliseconds digest_done{0};
   std::optional<Monotonic> digest_since;
   /// Chunk files, where the agent has it: which one is written to, and what those below it hold.
@@ -132,7 +132,7 @@ class FakeCluster final : public http::Client {
   /// A client of the node interface: not through the controller.
   std::string start_by_hand(const std::string& name);
   void stop_by_hand(const std::string& name);
-  /// The leadership goes to `name` without anybody's asking.
+  /// The leadership goes to `name` without a request.
   void elect(const std::string& name);
   void restart(const std::string& name);
   [[nodiscard]] int total_resigns() const;

@@ -13,7 +13,7 @@ class FixedBootstrapToken final : public controller::BootstrapToken {
   Result<std::string> take() override { return std::string(kText); }
   void drop() override { dropped = true; }
   [[nodiscard]] std::string place() const override { return "/data/bootstrap-token"; }
-  /// As a person at the controller's machine asks.
+  /// As requested by a person at the controller's machine.
   static void sign(http::Request& request) {
     request.peer.address = "127.0.0.1";
     request.headers.set("Authorization", std::string("Bearer ") + kText);

@@ -69,7 +69,7 @@ class NodeCluster {
   [[nodiscard]] int times_ended(std::size_t i) const { return slots_[i].ended; }
 
   std::optional<std::size_t> leader();
-  /// One leader, and everybody else who is up follows it.
+  /// One leader, and all others that are up follow it.
   bool settled();
   bool run_until_settled(std::chrono::milliseconds limit = std::chrono::seconds(5));
   /// All that are up have the same log, all of it committed.

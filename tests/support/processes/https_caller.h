@@ -14,7 +14,7 @@
 
 namespace verger::test {
 
-/// Asks over https (or http) as an operator with the built-in user would; blocks. One thread.
+/// Calls over https (or http) as an operator with the built-in user would; blocks. One thread.
 class HttpsCaller {
  public:
   /// `roots`: empty: plain HTTP only.

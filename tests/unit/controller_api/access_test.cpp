@@ -392,7 +392,7 @@ std::string wrong_by_schema(const json& document, const json& schema, const json
   return "";
 }
 
-/// Every operation of the served document is there, asks for the role it says, takes the members
+/// Every operation of the served document is there, demands the role it says, takes the members
 /// it says and no others, and answers with those it says and no others.
 TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
   const auto document = a_.get("/openapi.json");

@@ -109,7 +109,7 @@ class ApiHarness {
   std::unique_ptr<Retention> retention;
   std::unique_ptr<Access> access;
   std::unique_ptr<Api> api;
-  std::string from = "127.0.0.1";  ///< the address that asks
+  std::string from = "127.0.0.1";  ///< the caller's address
   std::string token = test::FixedBootstrapToken::kText;
 };
 

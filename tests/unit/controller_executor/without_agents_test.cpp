@@ -32,7 +32,7 @@ class WithoutAgents : public ::testing::Test {
     return request.target.starts_with("/admin/scavenge?") &&
            request.target.find("syncOnly=true") == std::string::npos;
   }
-  /// The reply to the first start on `name` that asks for a new point is lost, and the scavenge
+  /// The reply to the first start on `name` that makes a new point is lost, and the scavenge
   /// ends before the next look.
   void lose_first_reply_of(const std::string& name) {
     h_.cluster.scavenge_takes = std::chrono::milliseconds(1);

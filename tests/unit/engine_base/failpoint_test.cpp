@@ -32,7 +32,7 @@ TEST(Failpoint, TellsTheHook) {
   EXPECT_THAT(seen(), ElementsAre("test.first", "test.second"));
 }
 
-/// Runs `passes` in a child whose environment asks for a failpoint; says how the child ended.
+/// Runs `passes` in a child whose environment sets a failpoint; says how the child ended.
 class FailpointByEnvironment : public testing::Test {
  protected:
   int run(const char* wanted, std::initializer_list<const char*> passes) {

@@ -108,7 +108,7 @@ std::vector<Row> expectations() {
   constexpr auto kRefused = Verdict::kRefused;
   constexpr auto kUnknown = Verdict::kUnknown;
   return {
-      // Wrong credentials: what anybody may read says nothing then.
+      // Wrong credentials: what any client may read says nothing then.
       {"GET", "/(gossip|info|ping)", 401, "", "", kUnknown, "credentials_refused"},
       {".*", "/(admin|stats|metrics|streams).*", 401, "with challenge", "", kRefused,
        "bad_credentials"},
@@ -166,7 +166,7 @@ std::vector<Row> expectations() {
       {".*", "/streams/.*", 307, "", "", kUnknown, "redirected"},
       {"GET", "/streams/.*", 200, "embed=body", "", kDone, ""},
       {"GET", "/streams/.*", 200, "", "", kUnknown, "unexpected_answer"},  // no types without embed
-      {"GET", "/streams/.*", 304, "", "", kUnknown, "unexpected_answer"},  // we never ask like that
+      {"GET", "/streams/.*", 304, "", "", kUnknown, "unexpected_answer"},  // the client sends none
       {"GET", "/streams/.*", 404, "", "", kRefused, "not_found"},
       {"GET", "/streams/.*", 410, "", "", kRefused, "stream_deleted"},
   };

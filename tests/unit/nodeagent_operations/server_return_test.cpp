@@ -41,7 +41,7 @@ class ServerReturn : public ::testing::Test {
   void make_fifo(const std::string& name) const {
     ASSERT_EQ(::mkfifo(path(name).c_str(), 0600), 0);
   }
-  /// Lets the reader of the fifo go on.
+  /// Lets the reader of the fifo continue.
   void release(const std::string& fifo) const {
     EXPECT_EQ(test::run({"/bin/sh", "-c", "echo > " + path(fifo)}).status, 0);
   }
