@@ -148,7 +148,7 @@ Result<Access::Created> Access::create(std::string name, std::string_view role, 
   }
   if (tokens_.empty() && (*parsed != ApiRole::kAdmin || expires_at)) {
     return Error{Errc::kInvalidArgument,
-                 "the first token must be an admin's that does not expire: from then on nobody "
+                 "the first token must be an admin's that does not expire: from then on nothing "
                  "gets in without one"};
   }
   if (expires_at && *expires_at <= clock_.now()) {
@@ -198,9 +198,10 @@ Result<void> Access::revoke(std::string_view id, std::string by) {
   const auto admins =
       std::ranges::count_if(tokens_, [&](const auto& each) { return keeps(each.second); });
   if (keeps(found->second) && admins == 1) {
-    return Error{Errc::kRefused,
-                 "it is the last admin's token that does not expire: nobody could make another; "
-                 "create one first"};
+    return Error{
+        Errc::kRefused,
+        "it is the last admin's token that does not expire: no token could create another; "
+        "create one first"};
   }
   return append(found->first, Revision(1), events::kTokenRevoked,
                 json{{"by", std::move(by)}}.dump());

@@ -111,7 +111,7 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
     // The look took its time.
     if (const auto now = parts_.registry.find(name); !now || *now != *before) {
       co_return problem(409, "changed_meanwhile",
-                        fmt::format("cluster {} was changed by somebody else meanwhile; look at it "
+                        fmt::format("cluster {} was changed meanwhile; look at it "
                                     "with `verger cluster show {}` and try again",
                                     name, name));
     }

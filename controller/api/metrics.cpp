@@ -276,7 +276,8 @@ class Scrape {
     if (parts_.commits != nullptr) {
       commits(*parts_.commits);
     }
-    family("verger_controller_acting", "1 while this controller acts, 0 while it stands by")
+    family("verger_controller_acting",
+           "1 while this controller is active, 0 while it is on standby")
         .Add({})
         .Set(1);
     family("verger_controller_epoch", "The term of this controller")

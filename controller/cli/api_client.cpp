@@ -302,11 +302,12 @@ ApiClient::Round ApiClient::ask_in_turn(Call& what) {
 
 void ApiClient::say_who_answered(const Round& round) {
   for (const auto& other : round.standing_by) {
-    state_->say(fmt::format("{} stands by; {} acts and was asked", other.url(), round.from.url()));
+    state_->say(fmt::format("{} is on standby; {} is active and received the request", other.url(),
+                            round.from.url()));
   }
   for (const auto& other : round.silent) {
-    state_->say(
-        fmt::format("{} does not answer; {} acts and was asked", other.url(), round.from.url()));
+    state_->say(fmt::format("{} does not answer; {} is active and received the request",
+                            other.url(), round.from.url()));
   }
 }
 
@@ -329,8 +330,9 @@ std::expected<json, CallFailure> ApiClient::call(Call what) {
   // One of a pair needs some seconds to take over. Until then nothing is changed.
   while (!round.response && state_->access.controllers.size() > 1 &&
          (!what.unanswered || what.repeatable) && std::chrono::steady_clock::now() < until) {
-    state_->say(round.standby ? "no controller acts just now; waiting for one of them to take over"
-                              : "no controller answers just now; waiting for one of them");
+    state_->say(round.standby
+                    ? "no controller is active at the moment; waiting for one of them to take over"
+                    : "no controller answers just now; waiting for one of them");
     wait(kBetweenRounds);
     round = ask_in_turn(what);
   }
@@ -346,9 +348,9 @@ std::expected<json, CallFailure> ApiClient::call(Call what) {
     if (what.unanswered && what.method != "GET") {
       // As likely as not it is refused because of what the first request did.
       failure.exit_code = kStillWaiting;
-      failure.message = fmt::format(
-          "{}; asked again, {} says: {}; look what has become of it before repeating it",
-          what.unanswered->message, round.from.url(), failure.message);
+      failure.message =
+          fmt::format("{}; sent again, {} says: {}; check its state before repeating the command",
+                      what.unanswered->message, round.from.url(), failure.message);
     }
     return std::unexpected(std::move(failure));
   }

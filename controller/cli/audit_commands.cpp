@@ -139,7 +139,7 @@ int export_audit(const CliContext& context, bool all) {
   const auto there = number_of(*verified, "verified");
   context.err << fmt::format(
       "verger: {} of {} events exported; {}\n", with_separators(exported), with_separators(there),
-      exported == there && !all ? "each was asked for or decided by somebody"
+      exported == there && !all ? "each records a request or a decision"
       : all ? "left out of them: what tokens are checked by, and answers kept for idempotency keys"
             : "left out: what the controller did by itself (steps, progress); --all exports that "
               "too");
@@ -162,7 +162,7 @@ void add_audit_commands(CLI::App& app, Command& chosen) {
   });
   auto all = std::make_shared<bool>(false);
   auto* exported = audit->add_subcommand(
-      "export", "What somebody asked for or decided, with its hash, one JSON object a line");
+      "export", "Requests and decisions, each with its hash, one JSON object a line");
   exported->add_flag("--all", *all, "Every event of the journal");
   exported->callback([all, &chosen] {
     chosen = [all](const CliContext& context) { return export_audit(context, *all); };

@@ -122,11 +122,12 @@ void print_plan(const CliContext& context, const json& plan) {
     const auto freed = optional_bytes(last, "space_saved");
     context.out << fmt::format(
         "bytes to free: not estimated; {} {} of {}\n",
-        freed == "-" ? "no node told what was freed by run" : freed + " were freed by run",
+        freed == "-" ? "no node reported what was freed by run" : freed + " were freed by run",
         text_of(last, "run").substr(0, 12), time_of(last, "finished_at"));
   } else {
-    context.out << "bytes to free: not known before the first run; verger-db estimate DIR tells it "
-                   "beside a node\n";
+    context.out
+        << "bytes to free: not known before the first run; verger-db estimate DIR calculates it "
+           "beside a node\n";
   }
   print_plan_steps(context, plan);
   print_plan_disk(context, plan);

@@ -380,7 +380,7 @@ void add_cluster_intents(CLI::App& cluster, Command& chosen) {
       cluster.add_subcommand("pause", "Start nothing on a cluster; pause what runs there");
   pause->add_option("CLUSTER", options->cluster)->required();
   auto* drain = pause->add_flag("--drain", options->drain, "Let a running scavenge end");
-  pause->add_flag("--now", options->now, "Stop a running scavenge, whatever the policy says")
+  pause->add_flag("--now", options->now, "Stop a running scavenge at once, overriding the policy")
       ->excludes(drain);
   pause->add_option(
       "--until", options->until,

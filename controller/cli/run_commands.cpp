@@ -125,7 +125,8 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
   }
   if (name == "pause") {
     auto* drain = command->add_flag("--drain", options->drain, "Let a running scavenge end");
-    command->add_flag("--now", options->now, "Stop a running scavenge, whatever the policy says")
+    command
+        ->add_flag("--now", options->now, "Stop a running scavenge at once, overriding the policy")
         ->excludes(drain);
   }
   if (name == "resume") {

@@ -42,7 +42,7 @@ void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
   const auto* self = client::answering_member(gossip, asked ? *asked : http::Endpoint{});
   if (self == nullptr) {
     node.problem = fmt::format(
-        "which of the {} members in its gossip it is cannot be told: it calls itself {}:{}; "
+        "which of the {} members in its gossip it is cannot be decided: it calls itself {}:{}; "
         "register it by the address that it advertises",
         gossip.members.size(), gossip.server_ip, gossip.server_port);
     return;

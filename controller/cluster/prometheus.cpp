@@ -111,7 +111,7 @@ net::awaitable<Result<std::vector<double>>> instant_query(Network network, std::
                                                           std::string query) {
   VERGER_CO_TRY(auto endpoint, http::parse_endpoint(url, 0));
   if (!endpoint.tls && !http::is_loopback(endpoint.host)) {
-    co_return Error{Errc::kInvalidArgument, "without TLS only loopback addresses are asked"};
+    co_return Error{Errc::kInvalidArgument, "plain HTTP is for loopback addresses only"};
   }
   http::Request request;
   request.target = "/api/v1/query?query=" + http::percent_encode(query);

@@ -36,7 +36,7 @@ http::TlsFiles AgentsAuthority::tls() const {
 void AgentsAuthority::warn_of_strangers(const AgentBook& book, Log& log) const {
   for (const auto& agent : book.agents()) {
     if (agent.authority != authority.fingerprint()) {
-      log.error("an agent has enrolled with an authority that is not there any more",
+      log.error("an agent has enrolled with an authority that no longer exists",
                 {{"cluster", agent.cluster},
                  {"node", agent.node},
                  {"do", "restore the file of --agents-ca-file, or enrol the agent again"}});

@@ -96,7 +96,7 @@ http::Client& EnrolledAgents::client_of(const EnrolledAgent& agent) {
       const auto* known = book_->find(cluster, node);
       if (known == nullptr || !is_believed(*known, shown)) {
         return not_the_agent(of,
-                             "its certificate is not one that counts any more; enrol it again, "
+                             "its certificate is no longer the current one; enrol it again, "
                              "with a token of: verger agent token",
                              shown);
       }

@@ -130,7 +130,7 @@ net::awaitable<void> Pair::look() {
   const auto acting = json::parse(answer->read[0].front().value, nullptr, false);
   acting_url_ = acting.is_object() ? acting.value("url", std::string()) : "";
   acting_since_ = acting.is_object() ? acting.value("since", std::string()) : "";
-  say(About::kOtherActs, fmt::format("{} acts", acting_url_));
+  say(About::kOtherActs, fmt::format("{} is active", acting_url_));
   look_at_authority(acting.is_object() ? acting.value("agents_authority", std::string()) : "");
 }
 
@@ -175,7 +175,7 @@ net::awaitable<void> Pair::try_to_act() {
 net::awaitable<void> Pair::act(std::shared_ptr<Term> term, std::shared_ptr<EtcdLease> lease) {
   epoch_ = term->controller().epoch().value();
   if (const auto started = term->start(); started) {
-    parts_.log.info("this controller acts", {{"epoch", std::to_string(epoch_)}});
+    parts_.log.info("this controller is active", {{"epoch", std::to_string(epoch_)}});
     front_.set(term);
     why_.clear();
     stranger_.clear();
@@ -199,9 +199,9 @@ net::awaitable<void> Pair::act(std::shared_ptr<Term> term, std::shared_ptr<EtcdL
   front_.set(nullptr);
   acting_url_.clear();
   if (lost) {
-    why_ = "its lease is over, or another controller has taken over; it looks who acts";
+    why_ = "its lease is over, or another controller has taken over; it looks for the active one";
     parts_.log.error(
-        "this controller does not act any more: its lease is over, or another "
+        "this controller is no longer active: its lease is over, or another "
         "controller has taken over",
         {{"epoch", std::to_string(epoch_)}});
   }
@@ -219,7 +219,7 @@ void Pair::say(About about, std::string why) {
   const auto now = parts_.clock.monotonic();
   const bool news = about != about_ || about == About::kOtherActs || now - said_at_ >= kSayAgain;
   if (why != why_ && news) {
-    parts_.log.info("this controller stands by", {{"reason", why}});
+    parts_.log.info("this controller is on standby", {{"reason", why}});
     said_at_ = now;
   }
   about_ = about;
@@ -243,18 +243,20 @@ http::Response Pair::answer_standing_by(const http::Request& request) const {
     http::Response out;
     out.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
     out.body =
-        "# HELP verger_controller_acting 1 while this controller acts, 0 while it stands by\n"
+        "# HELP verger_controller_acting 1 while this controller is active, 0 while it is on "
+        "standby\n"
         "# TYPE verger_controller_acting gauge\nverger_controller_acting 0\n";
     return out;
   }
   const auto detail =
       acting_url_.empty()
           ? fmt::format(
-                "this controller stands by, and it does not know of one that acts: {}; "
+                "this controller is on standby and knows of no active one: {}; "
                 "nothing was changed, ask again later or ask the other one",
                 why_.empty() ? "it takes over just now" : why_)
-          : fmt::format("this controller stands by; {} acts: ask that one (--controller {})",
-                        acting_url_, acting_url_);
+          : fmt::format(
+                "this controller is on standby; {} is active: use that one (--controller {})",
+                acting_url_, acting_url_);
   return api::problem(503, "standby", detail, {{"acting", acting}});
 }
 

@@ -77,7 +77,7 @@ Result<void> Term::start() {
                 net::bind_cancellation_slot(
                     stop_renewal_.slot(), [self = shared_from_this()](const std::exception_ptr&) {
                       if (!self->ended_) {
-                        self->parts_.log.error("agents' certificates are not renewed any more");
+                        self->parts_.log.error("agents' certificates are no longer renewed");
                       }
                       self->running_.end();
                     }));

@@ -120,7 +120,7 @@ class Vergerd {
     net::co_spawn(context_, reload_on_signal(*clients_, api_tls_, log_),
                   [&](const std::exception_ptr& error) {
                     if (error) {
-                      log_.error("SIGHUP is not looked for any more");
+                      log_.error("SIGHUP is no longer handled");
                     }
                   });
     context_.run();

@@ -64,7 +64,7 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   const settings::Traits pair{.group = "A pair over etcd"};
   all.add("journal-etcd", options.journal_etcd,
           "Keep the journal in etcd, at these URLs (commas between), and share it with another "
-          "vergerd: one acts, the other stands by",
+          "vergerd: one is active, the other on standby",
           pair);
   all.add("journal-etcd-ca", options.journal_tls.trusted_roots,
           "Trusted roots of etcd: a file or a directory", pair);
@@ -73,7 +73,7 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("journal-etcd-private-key-file", options.journal_tls.private_key, "Its key", pair);
   all.add("journal-etcd-prefix", options.journal_prefix, "All keys begin with it", pair);
   all.add("journal-etcd-lease-seconds", options.journal_lease_seconds,
-          "The one that stands by takes over when the other has not been heard of for so long",
+          "The standby takes over when the active one has sent no sign of life for so long",
           {.group = "A pair over etcd", .unit = "s"});
   all.add("public-url", options.public_url,
           "Where people and the other one reach this API (default: host and port)", pair);

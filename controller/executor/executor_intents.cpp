@@ -25,7 +25,7 @@ Error wrong_state(std::string_view id, RunStatus status) {
     case RunStatus::kFailed:
     case RunStatus::kCancelled:
       what = fmt::format(
-          "it has ended, `verger run show {}` tells how; a new run begins with "
+          "it has ended, `verger run show {}` shows how; a new run begins with "
           "verger plan",
           shown);
       break;

@@ -80,14 +80,14 @@ class PauseAutoScavengeStep final : public StepKind {
       case AutoScavengeSeen::kActive:
         co_return ready();
       case AutoScavengeSeen::kStopping:
-        co_return wait("somebody else is pausing auto-scavenge");
+        co_return wait("auto-scavenge is being paused from outside Verger");
       case AutoScavengeSeen::kPaused:
       case AutoScavengeSeen::kNone:
         co_return not_needed({{"not_needed", "auto-scavenge is not at work"}});
       case AutoScavengeSeen::kUnknown:
         break;
     }
-    co_return wait("no node tells the state of its auto-scavenge");
+    co_return wait("no node reports the state of its auto-scavenge");
   }
 
   net::awaitable<ActAnswer> act(StepContext context) override {
@@ -103,7 +103,7 @@ class PauseAutoScavengeStep final : public StepKind {
       co_return out;
     }
     co_return seen == AutoScavengeSeen::kUnknown
-        ? verdict(Verdict::Kind::kUnknown, "no node tells the state of its auto-scavenge")
+        ? verdict(Verdict::Kind::kUnknown, "no node reports the state of its auto-scavenge")
         : not_changed_yet(context, "paused");
   }
 };
@@ -130,7 +130,8 @@ class ResumeAutoScavengeStep final : public StepKind {
         break;
     }
     co_return wait(
-        "auto-scavenge was paused for this run and cannot be resumed: no node tells its state; by "
+        "auto-scavenge was paused for this run and cannot be resumed: no node reports its state; "
+        "by "
         "hand: POST /auto-scavenge/resume");
   }
 
@@ -145,7 +146,7 @@ class ResumeAutoScavengeStep final : public StepKind {
       co_return done(json::object());
     }
     co_return seen == AutoScavengeSeen::kUnknown
-        ? verdict(Verdict::Kind::kUnknown, "no node tells the state of its auto-scavenge")
+        ? verdict(Verdict::Kind::kUnknown, "no node reports the state of its auto-scavenge")
         : not_changed_yet(context, "resumed");
   }
 };

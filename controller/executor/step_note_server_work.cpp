@@ -77,7 +77,7 @@ class NoteServerWorkStep final : public StepKind {
     co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
   }
   net::awaitable<Verdict> observe(StepContext) override {
-    co_return verdict(Verdict::Kind::kNotHappened, "nothing is done here but looking");
+    co_return verdict(Verdict::Kind::kNotHappened, "this step changes nothing on the node");
   }
 
  private:

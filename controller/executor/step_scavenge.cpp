@@ -382,7 +382,8 @@ class ScavengeStep final : public StepKind {
                         point ? fmt::format("point {}", point->number) : "the new one")));
       case OperationNews::Kind::kFailed:
         if (news.code == "stopped" && context.state.interrupting) {
-          return with_value(verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked"));
+          return with_value(
+              verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request"));
         }
         if (news.code == "errored" && is_broken("errored-is-done")) {
           return with_value(done(result_of(
@@ -390,7 +391,7 @@ class ScavengeStep final : public StepKind {
         }
         if (news.code == "stopped") {
           return with_value(verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
-                                    "somebody else stopped it"));
+                                    "it was stopped from outside Verger"));
         }
         return with_value(judge_failed(news));
     }

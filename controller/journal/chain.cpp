@@ -126,7 +126,7 @@ Result<void> ChainCheck::end() const {
                                                 [](const auto& range) { return range.first; });
     if (found == recorded.begin() || std::prev(found)->second < last) {
       return Error{Errc::kCorruption,
-                   fmt::format("the events {} to {} are missing, and no event of the journal tells "
+                   fmt::format("the events {} to {} are missing, and no event of the journal says "
                                "of their removal",
                                first.value(), last.value())};
     }

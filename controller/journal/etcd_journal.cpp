@@ -325,8 +325,8 @@ class EtcdJournal final : public Journal {
         return *own_epoch_;
       }
       if (term_ && !answer->read.empty() && !answer->read[0].empty()) {
-        return Error{Errc::kRefused,
-                     fmt::format("another controller acts: {}", answer->read[0].front().value)};
+        return Error{Errc::kRefused, fmt::format("another controller is active: {}",
+                                                 answer->read[0].front().value)};
       }
     }
     return Error{Errc::kUnavailable, "etcd: others write to the journal's head all the time"};
@@ -472,7 +472,7 @@ class EtcdJournal final : public Journal {
                           "taken over",
                           stream, own_epoch_->value(), head->epoch.value())};
     }
-    return {Errc::kConflict, fmt::format("{}: somebody else wrote to the journal", stream)};
+    return {Errc::kConflict, fmt::format("{}: another writer wrote to the journal", stream)};
   }
 
   /// Nothing more is appended, and every reader of the lease knows.

@@ -28,7 +28,7 @@ Result<std::vector<JournalEvent>> StreamWriter::append(std::vector<NewEvent> eve
                       return is.type == wanted.type && is.data == wanted.data && is.epoch == epoch_;
                     });
   if (!ours) {
-    return Error{Errc::kConflict, fmt::format("{}: somebody else wrote to it", stream_)};
+    return Error{Errc::kConflict, fmt::format("{}: another writer wrote to it", stream_)};
   }
   revision_ = found->back().revision;
   return found;

@@ -25,7 +25,7 @@ std::vector<PolicyProblem> unreachable_addresses(const SchedulePolicy& policy) {
     if (const auto asked = http::parse_endpoint(each.url, 0);
         asked && !asked->tls && !http::is_loopback(asked->host)) {
       unreachable.push_back({0, fmt::format("gates.queries.url: {}: without TLS only loopback "
-                                            "addresses are asked; the gate would never open",
+                                            "addresses are queried; the gate would never open",
                                             asked->url())});
     }
   }

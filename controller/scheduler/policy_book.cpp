@@ -82,10 +82,11 @@ Result<void> PolicyBook::append(std::string_view name, NewEvent event,
   const auto found = entries_.find(name);
   const auto revision = found == entries_.end() ? Revision(0) : found->second.revision;
   if (expected && *expected != revision) {
-    return Error{Errc::kConflict,
-                 fmt::format("policy {} is at revision {}, not {}: somebody changed it; look at it "
-                             "again with `verger policy show {}`",
-                             name, revision.value(), expected->value(), name)};
+    return Error{
+        Errc::kConflict,
+        fmt::format("policy {} is at revision {}, not {}: it was changed meanwhile; look at it "
+                    "again with `verger policy show {}`",
+                    name, revision.value(), expected->value(), name)};
   }
   return append_and_fold(journal_, stream_of_policy(name), epoch_, revision, {std::move(event)},
                          [&](const auto& written) { return fold(written, known); });

@@ -31,7 +31,7 @@ class PolicyReader {
       fields_.problem(fields_.get("name"),
                       "name takes small letters, digits and hyphens: it is part of addresses");
     } else if (policy_.name == "ad-hoc") {
-      fields_.problem(fields_.get("name"), "ad-hoc is what a person's own plans are called");
+      fields_.problem(fields_.get("name"), "ad-hoc is reserved for plans made by hand");
     }
     policy_.plan.name = policy_.name;
     fields_.text("description", policy_.description);

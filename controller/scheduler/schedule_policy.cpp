@@ -122,7 +122,7 @@ Result<WebhookAddress> webhook_address(std::string_view url) {
   VERGER_TRY(auto endpoint, http::parse_endpoint(url.substr(0, path), 0));
   if (!endpoint.tls && !http::is_loopback(endpoint.host)) {
     return Error{Errc::kInvalidArgument,
-                 fmt::format("{}: without TLS only loopback addresses are told", endpoint.url())};
+                 fmt::format("{}: plain HTTP is for loopback addresses only", endpoint.url())};
   }
   return WebhookAddress{std::move(endpoint),
                         std::string(path == std::string_view::npos ? "/" : url.substr(path))};

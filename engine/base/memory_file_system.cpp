@@ -150,7 +150,7 @@ class MemoryFileSystem::State::OpenFile final : public File {
   Result<void> check_writable() const {
     VERGER_CHECK(check_alive());
     if (sync_failed_) {
-      return path_error(Errc::kIo, path_, "not written any more, an earlier sync failed");
+      return path_error(Errc::kIo, path_, "closed for writing: an earlier sync failed");
     }
     if (!writable_) {
       return path_error(Errc::kIo, path_, "was opened for reading only");

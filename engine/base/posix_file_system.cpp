@@ -120,7 +120,7 @@ class PosixFile final : public File {
   Result<void> check_usable() const {
     if (sync_failed_.load()) {
       return Error{Errc::kIo,
-                   fmt::format("{}: not written any more, an earlier sync failed", path_.string())};
+                   fmt::format("{}: closed for writing: an earlier sync failed", path_.string())};
     }
     return {};
   }

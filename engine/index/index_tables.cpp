@@ -105,7 +105,7 @@ Result<void> Index::State::flush() {
   if (const auto updated = update_existence_filter(entries); !updated) {
     // The server catches up from the old checkpoint itself.
     existence_contiguous = false;
-    out.warning("the stream existence filter is not kept up any more",
+    out.warning("the stream existence filter is no longer updated",
                 {{"reason", updated.error().message}});
   }
   return {};

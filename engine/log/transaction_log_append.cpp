@@ -58,8 +58,7 @@ Result<void> TransactionLog::State::check_writable() const {
                  fmt::format("{}: was opened read-only", directory.string())};
   }
   if (failure) {
-    return failure->within(
-        "not written any more since an earlier failure; open the database again");
+    return failure->within("closed for writing since an earlier failure; open the database again");
   }
   return {};
 }
@@ -67,7 +66,7 @@ Result<void> TransactionLog::State::check_writable() const {
 Result<void> TransactionLog::State::guarded(Result<void> outcome) {
   if (!outcome && !failure) {
     failure = outcome.error();
-    log.error("the log cannot be written any more", {{"error", failure->message}});
+    log.error("the log can no longer be written", {{"error", failure->message}});
   }
   return outcome;
 }

@@ -108,10 +108,10 @@ Result<void> TransactionLog::receive_chunk(const Path& temporary) {
                              temporary.string(), s.chunk_size)};
   }
   const auto conflict = [&] {
-    return Error{
-        Errc::kConflict,
-        fmt::format("{}: covers log positions {} to {}, this log goes on at {}", temporary.string(),
-                    header.start_position(), header.end_position(), s.append_position)};
+    return Error{Errc::kConflict,
+                 fmt::format("{}: covers log positions {} to {}, this log continues at {}",
+                             temporary.string(), header.start_position(), header.end_position(),
+                             s.append_position)};
   };
   VERGER_CHECK(flush());
   if (header.start_position().value() == s.append_position) {

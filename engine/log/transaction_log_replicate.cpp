@@ -50,7 +50,7 @@ Result<void> TransactionLog::append_replicated(ByteView framed_records) {
     VERGER_TRY(const auto record, canonical_record(rest, at, s.scratch));
     if (position_of(record).value() != at) {
       return Error{at == s.append_position ? Errc::kConflict : Errc::kCorruption,
-                   fmt::format("a replicated record has log position {}, this log goes on at {}",
+                   fmt::format("a replicated record has log position {}, this log continues at {}",
                                position_of(record), at)};
     }
     if (const auto* system = std::get_if<SystemRecord>(&record)) {
@@ -115,11 +115,12 @@ Result<void> TransactionLog::start_replicated_chunk(const ChunkHeader& header) {
   VERGER_CHECK(s.guarded(s.complete_filled_chunk()));
   if (header.start_position().value() != s.append_position ||
       (s.active && s.active->data_size() > 0)) {
-    return Error{Errc::kConflict,
-                 fmt::format("the leader's chunk {} starts at log position {}, this log goes on at "
-                             "{}{}",
-                             header.start, header.start_position(), s.append_position,
-                             s.active ? " in a chunk not completed yet" : "")};
+    return Error{
+        Errc::kConflict,
+        fmt::format("the leader's chunk {} starts at log position {}, this log continues at "
+                    "{}{}",
+                    header.start, header.start_position(), s.append_position,
+                    s.active ? " in a chunk not completed yet" : "")};
   }
   if (s.active && encode_chunk_header(s.active->chunk()->header()) == encode_chunk_header(header)) {
     return {};

@@ -95,7 +95,7 @@ struct RunContext {
   [[nodiscard]] Result<void> unit_finished(Stage stage, std::uint64_t nth) const {
     const auto& wish = options.stop_after;
     if (wish && wish->stage == stage && wish->nth == nth) {
-      return Error{Errc::kCancelled, "the scavenge was stopped as asked for"};
+      return Error{Errc::kCancelled, "the scavenge was stopped on request"};
     }
     return {};
   }

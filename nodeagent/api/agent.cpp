@@ -423,7 +423,7 @@ Result<Permit> parse_permit(std::string_view body) {
     fields.wrong("controllerEpoch", "must not be negative");
   }
   if (permit.valid_for_ms < 0 || permit.valid_for_ms > kPermitLongest) {
-    fields.wrong("validForMs", "must be from 0 (taken back) to 86400000");
+    fields.wrong("validForMs", "must be from 0 (revoked) to 86400000");
   }
   VERGER_CHECK(fields.result());
   return permit;

@@ -197,7 +197,7 @@ Outcome<StoppedScavenge> parse_answer_stop(const http::Response& response,
     return failure_of<StoppedScavenge>(response);
   }
   if (!dialect.stop_waits) {
-    return unknown<StoppedScavenge>("stopping", "the node was told to stop " + id,
+    return unknown<StoppedScavenge>("stopping", "the node was asked to stop " + id,
                                     StoppedScavenge{.id = id});
   }
   return done(StoppedScavenge{.id = std::move(id)});
@@ -266,7 +266,7 @@ Outcome<std::vector<api::ScavengeEvent>> parse_answer_scavenge_log(const http::R
     outcome.code = "not_ready";
     outcome.why =
         "the run's log cannot be read yet (for about a second after the start of a run the server "
-        "lets nobody but $admins read it): " +
+        "lets only $admins read it): " +
         describe(response);
   }
   return outcome;

@@ -202,7 +202,7 @@ Outcome<ScavengeEnd> end_of_scavenge(const std::vector<api::ScavengeEvent>& even
     return done(end);
   }
   if (end.result == "Stopped" && end.error.empty()) {
-    return refused<ScavengeEnd>("stopped", what + " was stopped; the next start goes on there",
+    return refused<ScavengeEnd>("stopped", what + " was stopped; the next start resumes there",
                                 end);
   }
   if (end.error == "The node was restarted.") {

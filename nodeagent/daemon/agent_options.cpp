@@ -229,14 +229,14 @@ void OptionParser::declare_certificates() {
                 {.group = "ApplicationOptions", .prefix = kNode});
   settings_.add("override-anonymous-endpoint-access-for-gossip",
                 options_.node.override_anonymous_endpoint_access_for_gossip,
-                "GET /gossip for everybody, whatever --allow-anonymous-endpoint-access says",
+                "GET /gossip without a user, even with --allow-anonymous-endpoint-access off",
                 {.group = "ApplicationOptions", .prefix = kNode});
   settings_.add("allow-anonymous-stream-access", options_.node.allow_anonymous_stream_access,
                 "Streams whose rights allow it for everybody",
                 {.group = "ApplicationOptions", .prefix = kNode});
   const Traits interface{.group = "InterfaceOptions", .prefix = kNode};
   settings_.add("disable-admin-ui", options_.node.disable_admin_ui,
-                "No /admin routes, nor those of $scavenges: nobody can scavenge this node",
+                "No /admin routes, nor those of $scavenges: this node cannot be scavenged",
                 interface);
   settings_.add("disable-stats-on-http", options_.node.disable_stats_on_http,
                 "No /stats and no /metrics", interface);
@@ -322,7 +322,7 @@ void OptionParser::declare_agent() {
                 agent);
   settings_.add("agent-controller-name", o.controller_name,
                 "Common name, or one of the alternative names, of the controller's certificate: "
-                "nobody else may act",
+                "no other may act",
                 agent);
   settings_.add("controller-token-file", o.controller_token_file,
                 "Without TLS: file of mode 0600 with the token that the controller signs with "

@@ -136,7 +136,7 @@ Result<certificates::Checked> store(const IdentityFiles& files, const json& answ
   VERGER_TRY(const auto fingerprint, certificates::fingerprint_of(authority));
   if (fingerprint != expected_root) {
     return Error{Errc::kRefused,
-                 fmt::format("whoever answered is not the controller the token is from: its "
+                 fmt::format("the answer is not from the controller that issued the token: its "
                              "authority is {}, the token says {}; nothing was stored",
                              fingerprint, expected_root)};
   }

@@ -116,9 +116,10 @@ Error another_directory(const Compared& each) {
 }
 
 Error no_proof(const Compared& each, const std::string& not_told) {
-  const auto told = each.told.empty() ? fmt::format("the node does not tell its own ({})", not_told)
-                                      : fmt::format("its node tells {}, which is no directory here",
-                                                    each.told.string());
+  const auto told = each.told.empty()
+                        ? fmt::format("the node does not tell its own ({})", not_told)
+                        : fmt::format("its node reports {}, which is no directory on this machine",
+                                      each.told.string());
   return {Errc::kUnavailable,
           fmt::format("{0} of this agent is {1}, and nothing proves that it is its node's: {2}; "
                       "say Server{0} in the agent's file where the server sees another path, or "

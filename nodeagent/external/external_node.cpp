@@ -157,7 +157,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
 
   std::optional<api::GossipMember> self;
   std::string version;
-  std::string problem = "not asked yet";
+  std::string problem = "not looked at yet";
   std::string powerless;  ///< why it answers, but does not let the agent operate it
   /// That the directories are the node's; an error: why nothing of them is reported.
   Result<void> proof = Error{Errc::kUnavailable, "not proved yet"};
@@ -511,7 +511,7 @@ net::awaitable<Result<std::string>> ExternalNode::served_serial() const {
 Result<std::string> ExternalNode::serial_on_disk() const {
   if (impl_->options.certificate_file.empty()) {
     return Error{Errc::kUnsupported,
-                 "the agent was not told where the node's certificate is (--certificate-file)"};
+                 "the agent does not know where the node's certificate is (--certificate-file)"};
   }
   VERGER_TRY(const auto read, http::read_certificates(impl_->options.certificate_file));
   return read.front().serial;

@@ -81,7 +81,7 @@ net::awaitable<Result<void>> ServiceControl::run(std::vector<std::string> comman
 net::awaitable<Result<void>> ServiceControl::act(std::string verb, std::string command) const {
   if (!configured()) {
     co_return Error{Errc::kUnsupported,
-                    "the agent was not told how to start and stop its server (--service-unit, or "
+                    "the agent has no way to start and stop its server (--service-unit, or "
                     "--start-command and --stop-command)"};
   }
   if (!options_.unit.empty()) {

@@ -175,12 +175,12 @@ net::awaitable<Result<Response>> BeastClient::send(Endpoint to, Request request,
   const auto limit = std::chrono::steady_clock::now() + deadline;
   if (to.tls && impl_->options.tls == nullptr) {
     co_return Error{Errc::kUnavailable,
-                    fmt::format("{}: not asked: trusted roots for https are not configured{}",
+                    fmt::format("{}: no request sent: trusted roots for https are not configured{}",
                                 to.url(), impl_->options.roots_advice)};
   }
   if (!to.tls && impl_->options.plain_to_loopback_only && !is_loopback(to.host)) {
     co_return Error{Errc::kUnavailable,
-                    fmt::format("{}: not asked: without TLS only loopback addresses are talked to; "
+                    fmt::format("{}: no request sent: plain HTTP is for loopback addresses only; "
                                 "use https",
                                 to.url())};
   }

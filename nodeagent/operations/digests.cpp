@@ -65,7 +65,7 @@ class Digests::GentleWork final : public Job {
     const auto idle =
         clock_.monotonic() - Monotonic(work_->asked_at.load(std::memory_order_relaxed));
     if (idle > kForgottenAfter) {
-      return Error{Errc::kCancelled, "nobody has asked about it for a minute"};
+      return Error{Errc::kCancelled, "no request for it came for a minute"};
     }
     VERGER_TRY(const auto outcome, work_->job->step(budget));
     work_->done.store(work_->job->position().value(), std::memory_order_relaxed);

@@ -59,7 +59,7 @@ class OfflineScavengeOperation final : public Operation {
     VERGER_CO_TRY(const auto parameters, parse(record));
     if (node.offline == nullptr || !node.offline->configured()) {
       co_return Error{Errc::kUnsupported,
-                      "the agent was not told how to start and stop its server (--service-unit, or "
+                      "the agent has no way to start and stop its server (--service-unit, or "
                       "--start-command and --stop-command)"};
     }
     if (auto why = node.offline->wrong_user(); !why.empty()) {
@@ -67,8 +67,7 @@ class OfflineScavengeOperation final : public Operation {
     }
     const auto* inspection = node.inspection();
     if (inspection == nullptr) {
-      co_return Error{Errc::kUnavailable,
-                      "the server does not answer, so nobody knows what it is at"};
+      co_return Error{Errc::kUnavailable, "the server does not answer, so its state is unknown"};
     }
     const auto gossip = client::to_result(co_await node.client.gossip());
     VERGER_CO_TRY(const auto self,
@@ -143,7 +142,7 @@ class OfflineScavengeOperation final : public Operation {
     if (!self || node.inspection() == nullptr) {
       if (node.offline == nullptr) {
         co_return unknown(
-            "the server does not answer, and the agent is no longer told how to start it "
+            "the server does not answer, and the agent no longer knows how to start it "
             "(--service-unit, or --start-command and --stop-command)");
       }
       auto seen = co_await await_server(

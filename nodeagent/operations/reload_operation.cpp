@@ -45,7 +45,7 @@ class ReloadOperation final : public Operation {
     if (!memory.contains("wanted") || !node.served_serial) {
       co_return Observation{.kind = Observation::Kind::kUnknown,
                             .code = {},
-                            .text = "which certificate was meant is not known any more"};
+                            .text = "which certificate was meant is no longer known"};
     }
     const auto wanted = memory.value("wanted", std::string());
     const auto served = co_await node.served_serial();

@@ -287,8 +287,8 @@ class ScavengeOperation final : public Operation {
       return {.kind = Observation::Kind::kFailed,
               .code = "interrupted",
               .text =
-                  "the node tells no end of the scavenge, and which point it had finished "
-                  "before could not be read; asked for again, it goes on where it stopped"};
+                  "the node reports no end of the scavenge, and which point it had finished "
+                  "before could not be read; the next start resumes it"};
     }
     const auto finished = inspection.last_finished_point();
     if (point_number(finished) > memory.finished_before) {

@@ -19,7 +19,7 @@ class StartServiceOperation final : public Operation {
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& /*record*/) override {
     if (node.offline == nullptr || !node.offline->configured()) {
       co_return Error{Errc::kUnsupported,
-                      "the agent was not told how to start and stop its server (--service-unit, or "
+                      "the agent has no way to start and stop its server (--service-unit, or "
                       "--start-command and --stop-command)"};
     }
     co_return Result<void>();
@@ -50,7 +50,7 @@ class StartServiceOperation final : public Operation {
       co_return Observation{.kind = Observation::Kind::kUnknown,
                             .code = {},
                             .text =
-                                "the server does not answer, and the agent is no longer told "
+                                "the server does not answer, and the agent no longer knows "
                                 "how to start it"};
     }
     auto memory = memory_of(record);

@@ -217,7 +217,7 @@ void agents_answer(const Look& look, States& out) {
           closed(
               look.gate.name, "agent-without-node", node.name, agent_silence(node),
               "correct Node and TrustedRootCertificatesPath in the agent's file, and restart it; "
-              "`verger cluster show` tells when it sees its node"),
+              "`verger cluster show` shows when it reaches its node"),
           "sees no node", "sees its node"));
     } else if (node.agent) {
       const auto version = version_number(node.agent->version);

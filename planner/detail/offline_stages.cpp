@@ -41,7 +41,7 @@ Stage point_stage(const ScavengeOrder& order) {
   std::erase_if(step.gates, [](const Gate& gate) { return gate.name == "not-leader"; });
   std::ranges::find(step.gates, "quorum-margin", &Gate::name)->limit = 0;  // no node stops here
   if (existing >= 0) {
-    step.act = fmt::format("nothing: point {} is in the log, and nobody has reached it", existing);
+    step.act = fmt::format("nothing: point {} is in the log, and no node has reached it", existing);
     step.observe = "the point is seen";
     step.reason = "all nodes are scavenged to one point, whose number later steps need";
   } else {

@@ -111,7 +111,7 @@ class Refusing {
                "install verger-agent on that machine, or use the strategy rolling");
       } else if (node->agent && !node->agent->service_control) {
         refuse("offline-needs-service-control", node->name,
-               "its agent was not told how to stop and start the server",
+               "its agent has no way to stop and start the server",
                "give it --service-unit, or --start-command and --stop-command");
       } else if (node->agent && !node->agent->offline_problem.empty()) {
         refuse("offline-wrong-user", node->name, node->agent->offline_problem,

@@ -36,7 +36,7 @@ Result<std::vector<JournalEvent>> Core::write(Run& run, std::vector<NewEvent> ev
   auto written = run.writer.append(std::move(events));
   if (!written && written.error().code == Errc::kRefused) {
     stopping = true;
-    parts.network.log.error("another controller has taken over; this one no longer acts",
+    parts.network.log.error("another controller has taken over; this one is no longer active",
                             {{"epoch", std::to_string(parts.epoch.value())}});
   }
   return written;

@@ -32,7 +32,7 @@ net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node,
   if (context.state.interrupting) {
     // A request for the digest would resume it.
     const auto stopped = co_await peers->stop_digest(node, point, /*keep=*/true);
-    out.verdict = stopped ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
+    out.verdict = stopped ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request")
                           : verdict(Verdict::Kind::kUnknown,
                                     fmt::format("{}: {}", node, stopped.error().message));
     co_return out;

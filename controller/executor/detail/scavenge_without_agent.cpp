@@ -205,7 +205,8 @@ Verdict adopted(const std::string& id) {
 }
 
 Verdict stopped_by_someone() {
-  return verdict(Verdict::Kind::kNotHappened, "stopped-by-someone", "somebody else stopped it");
+  return verdict(Verdict::Kind::kNotHappened, "stopped-by-someone",
+                 "it was stopped from outside Verger");
 }
 
 /// No id was reported: a run that is new here since the start was requested is ours.
@@ -255,7 +256,7 @@ net::awaitable<Verdict> judge_end(StepContext context, std::string id,
   }
   if (end.result == "Stopped") {
     co_return context.state.interrupting
-        ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped as asked")
+        ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request")
         : stopped_by_someone();
   }
   // Up to 24.6 an error is called Interrupted (or Failed) like a restart: the text shows which.

@@ -278,7 +278,7 @@ void RunDriver::add_left_behind(const planner::Step& step, const StepContext& co
     }
     auto left = left_behind(run_->state, context.snapshot, node);
     if (!left && may_still_arrive(node, context)) {
-      left = LeftBehind{.what = "may still begin what it was asked to do"};
+      left = LeftBehind{.what = "may still begin the requested work"};
     }
     if (!left) {
       if (!unseen_step(run_->state, node).empty()) {

@@ -107,7 +107,7 @@ void RunDriver::note_unwatched(const planner::Step& step) {
 net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const planner::Step& step,
                                           StepContext context) {
   if (cancelling() || is_skipped(step) || pausing()) {
-    if (co_await give_up_intent(step, context, "it was never asked", false)) {
+    if (co_await give_up_intent(step, context, "it was never requested", false)) {
       co_return false;
     }
     co_await nap(poll());
@@ -132,8 +132,8 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
         !co_await shut_out_late_request(context)) {
       verdict = {
           .kind = Verdict::Kind::kUnknown,
-          .note = fmt::format(
-              "what was asked may still arrive, and the agent of {} does not answer", step.node),
+          .note = fmt::format("the request may still arrive, and the agent of {} does not answer",
+                              step.node),
           .outcome = {},
           .values = {}};
     }

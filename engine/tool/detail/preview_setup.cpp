@@ -20,7 +20,7 @@ Result<void> assume_point(ToolContext& tool, const PreviewArguments& arguments,
   if (checkpoint && checkpoint->stage != Stage::kDone) {
     return Error{
         Errc::kRefused,
-        fmt::format("the scavenge of point {} is unfinished, and goes on before any other: "
+        fmt::format("the scavenge of point {} is unfinished and has to finish before any other: "
                     "ask without --new-point",
                     checkpoint->point.number)};
   }
@@ -146,11 +146,11 @@ std::string point_text(const OpenedPreview& opened) {
   }
   const auto& checkpoint = preview.checkpoint();
   const bool resumes = checkpoint && checkpoint->stage != Stage::kDone;
-  return fmt::format(
-      "scavenge point {} at log position {}, time {}, threshold {}{}", point.number, point.position,
-      format_ticks(point.effective_now), point.threshold,
-      resumes ? fmt::format("; its unfinished scavenge goes on at {}", to_string(checkpoint->stage))
-              : "");
+  return fmt::format("scavenge point {} at log position {}, time {}, threshold {}{}", point.number,
+                     point.position, format_ticks(point.effective_now), point.threshold,
+                     resumes ? fmt::format("; its unfinished scavenge continues at {}",
+                                           to_string(checkpoint->stage))
+                             : "");
 }
 
 nlohmann::ordered_json point_json(const OpenedPreview& opened) {

@@ -74,8 +74,9 @@ CommonFailure common_failure(const http::Response& response) {
                      fmt::format("the node names another one, which may be gone: {}",
                                  response.headers.get("Location").value_or("(no Location)")));
     case 408:
-      return failure(Verdict::kUnknown, "late",
-                     "the node did not answer in time; what was asked goes on: " + text);
+      return failure(
+          Verdict::kUnknown, "late",
+          "the node did not answer in time; the request may still be carried out: " + text);
     case 500:
       if (response.reason.contains("timeout")) {
         return failure(Verdict::kUnknown, "write_timeout", "it may have been written: " + text);

@@ -115,7 +115,7 @@ class TlsTransport final : public Transport {
     const bool of_tls = shaken.error.category() == net::error::get_ssl_category();
     return of_tls && ERR_GET_REASON(static_cast<unsigned long>(shaken.error.value())) ==
                          SSL_R_WRONG_VERSION_NUMBER
-               ? "whoever answers speaks no TLS; is it http there, or another port?"
+               ? "the peer does not speak TLS; does the address need http, or another port?"
                : shaken.text();
   }
 

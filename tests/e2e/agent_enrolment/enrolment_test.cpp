@@ -242,7 +242,7 @@ TEST_F(Enrolment, AnAgentOfAnotherClusterIsNotTakenForThisOnes) {
   EXPECT_TRUE(eventually(seconds(20),
                          [&] {
                            problem = agent_problem("orders");
-                           return problem.contains("not one that counts any more");
+                           return problem.contains("no longer the current one");
                          }))
       << problem << logs();
   agent_->kill();

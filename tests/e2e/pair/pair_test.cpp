@@ -97,7 +97,8 @@ TEST_F(PairTest, OneActsAndTheOtherSaysWho) {
   cluster_.talk_to(Which::kSecond);
   const auto asked = cluster_.verger({"cluster", "list"});
   EXPECT_EQ(asked.status, 0) << asked.err;
-  EXPECT_THAT(asked.err, HasSubstr(cluster_.controller_url(Which::kFirst) + " acts and was asked"));
+  EXPECT_THAT(asked.err, HasSubstr(cluster_.controller_url(Which::kFirst) +
+                                   " is active and received the request"));
   const auto answer = caller_.get(cluster_.controller_url(Which::kSecond), "/api/v1/runs");
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->status, 503);

@@ -88,7 +88,7 @@ TEST(Strategies, OfflineIsRefusedWhereAgentsCannotStopTheirServers) {
   cluster.register_cluster();
   const auto refused = cluster.verger({"plan", "scavenge", "orders", "--strategy", "offline"});
   EXPECT_EQ(refused.status, 2) << refused.out;
-  EXPECT_NE(refused.err.find("was not told how to stop and start the server"), std::string::npos)
+  EXPECT_NE(refused.err.find("has no way to stop and start the server"), std::string::npos)
       << refused.err;
 }
 

@@ -36,7 +36,7 @@ http::Response answer(int status, const json& body) {
 
 http::Response standby(const std::string& acting = {}) {
   return answer(503, {{"code", "standby"},
-                      {"detail", "this controller stands by"},
+                      {"detail", "this controller is on standby"},
                       {"acting", acting.empty() ? json() : json{{"url", acting}}}});
 }
 
@@ -129,8 +129,9 @@ TEST(PairOfControllers, TheOneThatActsIsAskedAndItIsSaid) {
   FakeController second([&](const http::Request&) { return standby(acting.url()); });
   Client client({second.endpoint(), acting.endpoint()});
   ASSERT_TRUE(client.api.post("/runs/1/pause", json::object()).has_value());
-  EXPECT_THAT(client.notices.str(), HasSubstr(fmt::format("{} stands by; {} acts and was asked",
-                                                          second.url(), acting.url())));
+  EXPECT_THAT(client.notices.str(),
+              HasSubstr(fmt::format("{} is on standby; {} is active and received the request",
+                                    second.url(), acting.url())));
   // From then on it is the first one.
   ASSERT_TRUE(client.api.get("/runs").has_value());
   EXPECT_THAT(second.asked(), SizeIs(1));
@@ -142,7 +143,7 @@ TEST(PairOfControllers, TheOneThatIsNamedIsAskedAlthoughItWasNotGiven) {
   FakeController second([&](const http::Request&) { return standby(acting.url()); });
   Client client({second.endpoint()});
   EXPECT_TRUE(client.api.get("/runs").has_value());
-  EXPECT_THAT(client.notices.str(), HasSubstr("acts and was asked"));
+  EXPECT_THAT(client.notices.str(), HasSubstr("is active and received the request"));
 }
 
 TEST(PairOfControllers, TwoThatNameEachOtherAreAskedOnceEach) {
@@ -180,7 +181,7 @@ TEST(PairOfControllers, OneThatTakesOverIsWaitedFor) {
   const auto failed = impatient.api.get("/runs");
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error().exit_code, kRefused);
-  EXPECT_THAT(failed.error().message, AllOf(HasSubstr("stands by"), HasSubstr("127.0.0.1:1")));
+  EXPECT_THAT(failed.error().message, AllOf(HasSubstr("is on standby"), HasSubstr("127.0.0.1:1")));
 }
 
 TEST(PairOfControllers, AChangeWithoutAnswerIsRepeatedUnderItsKeyAlone) {

@@ -148,7 +148,7 @@ TEST_F(Tls, SaysWhereTheOtherProtocolIsSpoken) {
   listening->tls = true;
   const auto secure = ask(trusting(authority.root()), *listening);
   ASSERT_FALSE(secure.has_value());
-  EXPECT_TRUE(secure.error().message.contains("speaks no TLS")) << secure.error().message;
+  EXPECT_TRUE(secure.error().message.contains("does not speak TLS")) << secure.error().message;
 }
 
 TEST_F(Tls, ShowsTheNewCertificateToNewConnectionsAfterAReload) {

@@ -182,7 +182,7 @@ TEST_F(AccessTest, ATokenIsRefusedOnceItHasExpired) {
   const auto soon = format_ticks(Ticks(a_.h.time.now().value() + 600 * kTicksPerSecond));
   const auto first =
       a_.call("POST", "/tokens", {{"name", "ann"}, {"role", "admin"}, {"expires_at", soon}});
-  EXPECT_EQ(first.status, 400) << "then nobody could make another";
+  EXPECT_EQ(first.status, 400) << "then no token could create another";
   a_.token = create("ann", "admin");
   const auto admin = a_.token;
   const auto made =
