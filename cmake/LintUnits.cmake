@@ -1,7 +1,7 @@
 # What `./dev lint` reads; only in the preset lint, which builds nothing else.
 #
 # lint_FOLDER: all sources below a folder of the first level, as one translation unit. clang-tidy
-# looks at each declaration it is shown, also at Boost's: that takes 20 s in a unit of any size, so
+# checks each declaration it is given, also Boost's: that takes 20 s in a unit of any size, so
 # there are few, and no precompiled headers. Names in unnamed namespaces are therefore unique below
 # such a folder, as far as the namespace around them is the same.
 get_property(verger_libraries GLOBAL PROPERTY VERGER_LIBRARIES)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: run.sh BIN_DIRECTORY [--time SECONDS] [NAME...]   (called by ./dev fuzz)
-# Runs as many targets side by side as there are processors.
+# Runs as many targets in parallel as there are processors.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bin=$1
