@@ -110,7 +110,7 @@ class History {
     }
     Reader reader(cluster_, random_.next(), std::move(streams));
     for (const auto& together : drawn_mishaps()) {
-      ASSERT_TRUE(progress(10)) << "nothing is acknowledged any more" << cluster_.logs();
+      ASSERT_TRUE(progress(10)) << "no write is acknowledged" << cluster_.logs();
       happen(together);
     }
     for (auto missing = not_felt(); missing; missing = not_felt()) {

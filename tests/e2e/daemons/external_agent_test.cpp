@@ -257,7 +257,7 @@ TEST_F(ExternalAgent, ScavengesTheFilesOfAStoppedServer) {
 
   EXPECT_EQ(operate("op-3", "offline_scavenge", {{"point", point}}).value("errorCode", ""),
             "unsupported")
-      << "nobody told the agent how";
+      << "the agent has no command for it";
   agent_->signal(SIGTERM);
   EXPECT_EQ(agent_->wait(seconds(10)), 0);
   server_->signal(SIGTERM);

@@ -33,7 +33,7 @@ TEST(LostJournal, IsSaidWithTheWayOutAndTheNextRunIsDone) {
   const auto journal = cluster.controller_directory() / "journal.db";
   struct stat status{};
   ASSERT_EQ(::stat(journal.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777U, 0600U) << "it is nobody else's to read";
+  EXPECT_EQ(status.st_mode & 0777U, 0600U) << "only its owner may read it";
   for (const auto* name : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
     std::filesystem::remove(cluster.controller_directory() / name);
   }

@@ -124,7 +124,7 @@ TEST(PairOfControllers, WhereBothAreDownItWaitsAndThenNamesBoth) {
   EXPECT_THAT(client.notices.str(), HasSubstr("no controller answers just now; waiting"));
 }
 
-TEST(PairOfControllers, TheOneThatActsIsAskedAndItIsSaid) {
+TEST(PairOfControllers, TheActingOneIsCalledWithANotice) {
   FakeController acting(kActs);
   FakeController second([&](const http::Request&) { return standby(acting.url()); });
   Client client({second.endpoint(), acting.endpoint()});

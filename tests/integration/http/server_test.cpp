@@ -90,7 +90,7 @@ TEST_F(HttpServer, WhoIsNotKnownSendsLittle) {
   }(*this));
 }
 
-TEST_F(HttpServer, WhoIsNotKnownTakesFewConnectionsAndNobodyElses) {
+TEST_F(HttpServer, UnknownClientsTakeFewConnectionsAndNoneOfOthers) {
   serve(echo(), ServerLimits{.unknown_connections = 2}, shows_a_token);
   run([](HttpServer& t) -> net::awaitable<void> {
     const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n";

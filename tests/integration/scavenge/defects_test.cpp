@@ -46,7 +46,7 @@ TEST(ScavengeDefect, MetadataInATransactionIsNamedAndNothingIsTouched) {
       << "the state stands where the server's stands";
 }
 
-TEST(ScavengeDefect, EntriesWithoutRecordsAreNobodysAfterALateCollision) {
+TEST(ScavengeDefect, EntriesWithoutRecordsHaveNoOwnerAfterALateCollision) {
   FixtureCase fixture("fails-late-collision");
   const auto files = fixture.unpack("before");
   const auto before = take_snapshot(*files, "/db");

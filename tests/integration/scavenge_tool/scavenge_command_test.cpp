@@ -294,7 +294,7 @@ TEST_F(ScavengeCommand, TakesThreadsAndThrottleTogetherAsTheServerDoes) {
       << err.str();
 }
 
-TEST_F(ScavengeCommand, GoesOnWhateverBecameOfThePoints) {
+TEST_F(ScavengeCommand, ResumesAfterAnyChangeOfThePoints) {
   using Change = std::function<void(DatabaseBuilder&)>;
   const std::vector<Change> changes = {
       [](DatabaseBuilder& builder) { builder.write("$scavengePoints"); },

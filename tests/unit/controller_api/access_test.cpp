@@ -460,7 +460,7 @@ TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
           std::ranges::find(asked, operation["operationId"].get<std::string>(), &Asked::id);
       if (found == asked.end()) {
         EXPECT_EQ(elsewhere.erase(operation["operationId"].get<std::string>()), 1U)
-            << "nobody asks it";
+            << "no test calls it";
       }
     }
   }

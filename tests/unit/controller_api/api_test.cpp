@@ -95,7 +95,7 @@ TEST_F(ApiTest, TheReportHoldsWhatWasSeen) {
   EXPECT_EQ(report["nodes"][0]["logical_digest"], "aa");
   EXPECT_EQ(report["digests_equal"], true);
   EXPECT_EQ(report["readable_unchanged"], true);
-  EXPECT_TRUE(report["nodes"][0]["bytes_after"].is_null()) << "nobody told it";
+  EXPECT_TRUE(report["nodes"][0]["bytes_after"].is_null()) << "not reported";
 }
 
 TEST_F(ApiTest, TheReportComparesTheSizesOfTheSameChunksAndTellsEachNodesOwnSavings) {

@@ -99,7 +99,7 @@ TEST_F(OverviewTest, TheListTellsOfEachClusterWhoLeadsWhatRunsAndWhenItSucceeded
   EXPECT_EQ(cluster["look"]["nodes_down"], 1);
   EXPECT_EQ(cluster["active_run"]["id"], active);
   EXPECT_EQ(cluster["last_success"]["run"], done);
-  EXPECT_FALSE(listed().contains("look")) << "no node is asked unless somebody wants it";
+  EXPECT_FALSE(listed().contains("look")) << "no node is queried unless requested";
   EXPECT_EQ(ApiHarness::json_of(a_.call("GET", "/clusters?look=true&limit=500"))["clusters"].size(),
             1U);
 }

@@ -85,7 +85,7 @@ TEST_F(RetentionTest, TakesProgressOfWhichThereIsNewerAndNothingElseOfAFreshRun)
   EXPECT_EQ(compact().events(), 0) << "nothing is left to do";
 }
 
-TEST_F(RetentionTest, KeepsWhatARunUnderWayGoesOnBy) {
+TEST_F(RetentionTest, KeepsWhatARunUnderWayNeeds) {
   const auto id = begin_run();
   ASSERT_TRUE(a_.h.run_until(
       [&] { return std::exchange(a_.h.news, false) && count("run/" + id, "step-progress") > 30; },

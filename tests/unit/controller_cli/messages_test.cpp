@@ -63,7 +63,7 @@ TEST(Usage, AgentsBelongToNodesByNameOrByOrder) {
     more.insert(more.begin(), {"cluster", "add", "c", "--node", "n1=http://127.0.0.1:2111"});
     return verger_to_nobody(more);
   };
-  EXPECT_EQ(add({"--agent", "n1=http://127.0.0.1:2121"}).status, kFailed) << "asked, not refused";
+  EXPECT_EQ(add({"--agent", "n1=http://127.0.0.1:2121"}).status, kFailed) << "sent, not refused";
   EXPECT_EQ(add({"--agent", "http://127.0.0.1:2121"}).status, kFailed);
   const auto other = add({"--agent", "n2=http://127.0.0.1:2121"});
   EXPECT_EQ(other.status, kUsage);

@@ -130,7 +130,7 @@ TEST_F(Prometheus, WhatIsNotMeasuredIsNotKnownToBeGood) {
   EXPECT_THAT(ask({"e", "", "range", "", "5"}).problem, HasSubstr("matrix"));
 }
 
-TEST_F(Prometheus, NobodyThereAndNobodyWhoMayBeAsked) {
+TEST_F(Prometheus, AnAbsentServerAndOneThatMayNotBeCalledAreProblems) {
   run(server_.stop(std::chrono::milliseconds(0)));
   const auto gone = ask({"g", "", "up", "1", ""});
   EXPECT_FALSE(gone.holds);

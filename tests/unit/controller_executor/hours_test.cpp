@@ -90,7 +90,7 @@ TEST_F(PeakHours, StopTheScavengeAtTheirStartAndItResumesAtTheirEnd) {
   EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "being stopped costs no attempt";
 }
 
-TEST_F(PeakHours, AStageThatWasTakenBackInThemIsNotTakenBackAgainAndAgain) {
+TEST_F(PeakHours, AStageThatWasUndoneInThemIsNotUndoneAgainAndAgain) {
   h_.cluster.resigner_wins = 1;
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([&] {
@@ -110,7 +110,7 @@ TEST_F(PeakHours, AStageThatWasTakenBackInThemIsNotTakenBackAgainAndAgain) {
   expect_done_once(run);
 }
 
-TEST_F(PeakHours, WhatCannotBeTakenBackInThemIsTriedEverMoreSeldomAndToldOnce) {
+TEST_F(PeakHours, WhatCannotBeUndoneInThemIsTriedEverMoreSeldomAndReportedOnce) {
   h_.cluster.resigner_wins = 1;
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([&] {
@@ -221,7 +221,7 @@ TEST_F(PeakHours, ANonInterruptibleStepIsNotBegunUnlessItFits) {
   expect_done_once(run);
 }
 
-TEST_F(PeakHours, AreToldOfWhereAStepWouldNotFitIntoAllOfThem) {
+TEST_F(PeakHours, RaiseAnAlertWhereAStepWouldNotFitIntoAllOfThem) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n3").last_finished.has_value(); }));
   hours_.since = h_.time.now();
@@ -235,7 +235,7 @@ TEST_F(PeakHours, AreToldOfWhereAStepWouldNotFitIntoAllOfThem) {
   EXPECT_EQ(h_.state(run).open_alerts(), 0U);
 }
 
-TEST_F(PeakHours, AreToldOfAfterADayOfNotFitting) {
+TEST_F(PeakHours, RaiseAnAlertAfterADayOfNotFitting) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n3").last_finished.has_value(); }));
   hours_.until = in(std::chrono::seconds(40));  // of a long opening the end is left

@@ -91,7 +91,7 @@ TEST_F(Intents, AMessageOfAnIntentThatWasGivenUpFindsNoPermit) {
   ASSERT_TRUE(reaches(run, RunStatus::kPaused));
   ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
   ASSERT_TRUE(scavenges("n2"));
-  EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "what was never asked costs none";
+  EXPECT_EQ(h_.state(run).steps.at("scavenge-n2").attempt, 1) << "what was never sent costs none";
 
   const auto answer = arrive_at_n2(late);
   ASSERT_TRUE(answer.has_value());
@@ -169,7 +169,7 @@ TEST_F(Intents, ADurationIsTimeAtWorkWithoutPausesOrTimesInWhichNobodyLooked) {
   }
 }
 
-TEST_F(Intents, ADurationOfWhatSomebodyElseHadBegunIsNone) {
+TEST_F(Intents, ADurationOfWhatAnotherPartyHadBegunIsNone) {
   h_.cluster.points.push_back(1'000);
   h_.cluster.node("n2").unfinished = 0;
   const auto run = start();
@@ -182,7 +182,7 @@ TEST_F(Intents, ADurationOfWhatSomebodyElseHadBegunIsNone) {
   EXPECT_EQ(of_n2, 1) << "the one to the new point";
 }
 
-TEST_F(Intents, AnAlertIsClearedOnceWhatItToldOfIsOver) {
+TEST_F(Intents, AnAlertIsClearedOnceItsCauseIsOver) {
   const auto run = start();
   ASSERT_TRUE(scavenges("n2"));
   const auto away = [this](bool yes) {
@@ -199,14 +199,14 @@ TEST_F(Intents, AnAlertIsClearedOnceWhatItToldOfIsOver) {
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n3").running.has_value(); }));
   h_.run_until([] { return false; }, std::chrono::seconds(5));
   EXPECT_EQ(h_.state(run).open_alerts(), 0U);
-  EXPECT_EQ(h_.alerts(run).size(), told) << "what was told stays on record";
+  EXPECT_EQ(h_.alerts(run).size(), told) << "what was reported stays on record";
   ASSERT_TRUE(h_.state(run).alerts[0].cleared_at.has_value());
   EXPECT_GT(*h_.state(run).alerts[0].cleared_at, h_.state(run).alerts[0].at);
   ASSERT_TRUE(h_.run_to_end(run));
   expect_done_once(run);
 }
 
-TEST_F(Intents, AFullDiskIsToldWithinMinutesByItself) {
+TEST_F(Intents, AFullDiskRaisesAnAlertWithinMinutes) {
   const auto run = start();
   ASSERT_TRUE(scavenges("n2"));
   h_.cluster.node("n3").disk_free = 0;
@@ -574,7 +574,7 @@ TEST_F(Intents, StopLeavesTheRunToTheNextStart) {
   EXPECT_EQ(h_.cluster.node("n2").scavenge_starts, 1);
 }
 
-TEST_F(Intents, APassedDeadlineIsToldAndThePersonDecides) {
+TEST_F(Intents, APassedDeadlineRaisesAnAlertAndThePersonDecides) {
   auto policy = ControllerHarness::quick_policy();
   policy.scavenge.gate_deadline_ms = 10'000;
   const auto run = start(policy);
@@ -606,7 +606,7 @@ TEST_F(Intents, AControllerThatStartsAnewGoesOnCountingHowLongAGateIsClosed) {
   h_.crash();
   h_.boot();
   h_.run_until([] { return false; }, std::chrono::seconds(40));
-  EXPECT_EQ(h_.alerts(run).size(), 1U) << "once, whoever counts";
+  EXPECT_EQ(h_.alerts(run).size(), 1U) << "once, across restarts";
 }
 
 }  // namespace

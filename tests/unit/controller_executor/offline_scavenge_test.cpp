@@ -72,7 +72,7 @@ TEST_F(OfflineScavenge, ACancelledRunLeavesNoNodeStopped) {
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
   EXPECT_TRUE(node("n3").up);
-  EXPECT_EQ(node("n3").unfinished, 0) << "it goes on there the next time";
+  EXPECT_EQ(node("n3").unfinished, 0) << "it resumes there the next time";
   EXPECT_EQ(node("n1").stops, 0);
 }
 

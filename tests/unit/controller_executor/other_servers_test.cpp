@@ -121,7 +121,7 @@ TEST(OtherServers, WhatTheLogLostTheNodeRemembers) {
     }
   };
   EXPECT_EQ(starts_of(set_up, forget_ends), starts_of(set_up, no_auto_scavenge))
-      << "no run was repeated because its end was not told, and Errored was not taken for done";
+      << "no run was repeated because its end was not seen, and Errored was not taken for done";
 }
 
 /// Entries are written without waiting: the last one comes some seconds after the end.

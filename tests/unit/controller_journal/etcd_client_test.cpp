@@ -83,7 +83,7 @@ TEST(EtcdEndpoints, AreUrlsWithTheUsualPort) {
   }
 }
 
-TEST_F(EtcdClientTest, AWriteThatSomebodyTookIsNotSentToTheNext) {
+TEST_F(EtcdClientTest, AWriteThatAnEndpointTookIsNotSentToTheNext) {
   etcd_.fail(Errc::kUnknownOutcome);
   EXPECT_EQ(write().error().code, Errc::kUnknownOutcome);
   EXPECT_THAT(etcd_.asked, ElementsAre("a"));
@@ -97,7 +97,7 @@ TEST_F(EtcdClientTest, AWriteThatSomebodyTookIsNotSentToTheNext) {
   EXPECT_EQ(write().error().code, Errc::kUnknownOutcome);
 }
 
-TEST_F(EtcdClientTest, AWriteThatNobodyTookGoesToTheNext) {
+TEST_F(EtcdClientTest, AWriteThatNoEndpointTookGoesToTheNext) {
   etcd_.fail(Errc::kUnavailable);
   etcd_.say(200, good());
   const auto written = write();
@@ -111,7 +111,7 @@ TEST_F(EtcdClientTest, AWriteThatNobodyTookGoesToTheNext) {
   EXPECT_EQ(write().error().code, Errc::kUnavailable);
 }
 
-TEST_F(EtcdClientTest, AReadIsAskedOfTheNextWhateverHappened) {
+TEST_F(EtcdClientTest, AReadIsSentToTheNextAfterAnyFailure) {
   etcd_.fail(Errc::kUnknownOutcome);
   etcd_.say(
       200, {{"header", {{"revision", "7"}}},

@@ -18,7 +18,7 @@ TEST(JournalMemory, AnswersForAStreamOnlyWhenItHasAllThatIsAskedFor) {
   memory.keep_newest(event(7, "a", 3));
   memory.keep_newest(event(8, "b", 1));
   memory.keep_newest(event(9, "a", 4));
-  EXPECT_FALSE(memory.read("a", Revision(2), 10)) << "nobody has said where the stream ends";
+  EXPECT_FALSE(memory.read("a", Revision(2), 10)) << "the stream's end is not known";
   memory.keep_tip("a", {Revision(4), "hash"});
   const auto both = memory.read("a", Revision(2), 10);
   ASSERT_TRUE(both);

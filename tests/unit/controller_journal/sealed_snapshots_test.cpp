@@ -60,7 +60,7 @@ TEST_F(SealedSnapshotsTest, OneThatWasChangedCountsAsNone) {
   EXPECT_TRUE(journal_->current_snapshots("run/").value().empty());
 }
 
-TEST_F(SealedSnapshotsTest, OneThatNobodySealedCountsAsNone) {
+TEST_F(SealedSnapshotsTest, AnUnsealedOneCountsAsNone) {
   journal_.reset();
   {
     const auto older_version = plain();

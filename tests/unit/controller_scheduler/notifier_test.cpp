@@ -94,7 +94,7 @@ class Notifications : public ::testing::Test {
   ControllerHarness h_;
 };
 
-TEST_F(Notifications, TellWhatAPolicyWantsTold) {
+TEST_F(Notifications, SendWhatAPolicyOrders) {
   apply(
       "  - {on: done, webhook: 'http://127.0.0.1:9000/hook?x=1'}\n"
       "  - {on: [started, failed], command: [notify, --loud]}\n");

@@ -240,7 +240,7 @@ windows:
               HasSubstr("no opening can hold a move of the leader"));
 }
 
-TEST(PolicyAdmission, RefusesAddressesThatWouldNeverBeAskedOrTold) {
+TEST(PolicyAdmission, RefusesAddressesThatWouldNeverBeCalled) {
   const auto said = [](const std::string& what) {
     const auto admitted = admit(good("name: a\nclusters: [b]\n" + what), at("2024-06-01 00:00"));
     return admitted ? std::string() : to_text(admitted.error());

@@ -118,7 +118,7 @@ TEST_F(Schedules, AWindowThatClosesStopsTheRunAndTheNextOneTakesItUp) {
   EXPECT_THAT(scheduler_->state("nightly", "prod").reason, HasSubstr("of policy nightly is"));
 }
 
-TEST_F(Schedules, ARunThatCannotResumeAtTheEndOfAPauseIsToldAndTriedAgain) {
+TEST_F(Schedules, ARunThatCannotResumeAtTheEndOfAPauseIsReportedAndTriedAgain) {
   apply(kNightly);
   until("2024-06-02 02:05");
   ASSERT_THAT(starts(), SizeIs(1));

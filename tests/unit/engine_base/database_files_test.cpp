@@ -57,7 +57,7 @@ class DatabaseFiles : public testing::Test {
   FileSystem& files_ = database_file_system();
 };
 
-TEST_F(DatabaseFiles, AreTheirDirectorysWhoeverMakesThem) {
+TEST_F(DatabaseFiles, GetTheirDirectorysOwnerFromAnyCreator) {
   const NarrowMask mask;
   ASSERT_TRUE(files_.open(directory_ / "new", OpenMode::kCreateNew));
   ASSERT_TRUE(files_.open(directory_ / "created", OpenMode::kCreate));

@@ -60,7 +60,7 @@ std::vector<Archive> reported_archives() {
     return !told.contains(archive.snapshot) || !told[archive.snapshot].contains("tables");
   });
   if (all.empty()) {
-    throw std::runtime_error("no case.json tells the tables of an index");
+    throw std::runtime_error("no case.json lists the tables of an index");
   }
   return all;
 }

@@ -366,7 +366,7 @@ TEST(Open, ReadingCopesWithChunksSwitchedUnderIt) {
   EXPECT_EQ(switches, 3);
   EXPECT_EQ(log->chunks().front()->version(), 3);
   EXPECT_EQ(disk.positions(*log), kAll);
-  EXPECT_EQ(disk.positions(*reader), kAll) << "whoever had the old file open still reads it";
+  EXPECT_EQ(disk.positions(*reader), kAll) << "a reader with the old file open still reads it";
 }
 
 TEST(Open, ReadingCopesWithALogThatGrowsOnUnderIt) {

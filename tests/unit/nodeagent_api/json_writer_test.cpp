@@ -33,7 +33,7 @@ TEST(JsonWriter, WritesTextAsTheOtherWriterDoes) {
   }
 }
 
-TEST(JsonWriter, EmbedsWhatSomebodyHoldsAsText) {
+TEST(JsonWriter, EmbedsWhatTheCallerHoldsAsText) {
   JsonWriter out;
   out.begin_object();
   out.name("object").embedded(R"( {"a":[1, 2]} )").name("number").embedded("5");

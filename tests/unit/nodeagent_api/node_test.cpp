@@ -9,7 +9,7 @@
 namespace verger::api {
 namespace {
 
-TEST(NodeApi, AStateOfANewerServerIsUnknownAndHidesNobody) {
+TEST(NodeApi, AStateOfANewerServerIsUnknownAndHidesNoMember) {
   const auto gossip = parse_gossip(
       R"({"members":[{"state":"Leader","isAlive":true},{"state":"King","isAlive":true}]})");
   ASSERT_TRUE(gossip.has_value());

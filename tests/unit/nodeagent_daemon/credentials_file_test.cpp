@@ -49,7 +49,7 @@ TEST_F(CredentialsFileTest, AnotherPasswordCountsForThoseWhoHaveTheFormer) {
   EXPECT_THAT(log_.said, IsEmpty());
 }
 
-TEST_F(CredentialsFileTest, HalfAFileChangesNothingAndIsToldOnce) {
+TEST_F(CredentialsFileTest, HalfAFileChangesNothingAndIsReportedOnce) {
   write("ops\nold\n");
   auto file = CredentialsFile::open(path_, posix_file_system(), log_).value();
   write("ops\n");
@@ -65,7 +65,7 @@ TEST_F(CredentialsFileTest, HalfAFileChangesNothingAndIsToldOnce) {
   EXPECT_FALSE(CredentialsFile::open(directory_.path() / "none", posix_file_system(), log_));
 }
 
-TEST_F(CredentialsFileTest, OneThatEverybodyMayReadIsSaidUntilItIsMended) {
+TEST_F(CredentialsFileTest, AFileThatOthersMayReadIsReportedUntilItIsCorrected) {
   write("ops\nsecret\n", fs::perms(0644));
   auto file = CredentialsFile::open(path_, posix_file_system(), log_).value();
   file->look();

@@ -84,7 +84,7 @@ TEST_F(DirectoryProof, AServerInAContainerIsSeenThroughItsProcess) {
   fs::create_directories(path("root/var/lib"));
   fs::create_directory_symlink(path("n2"), path("root/var/lib/db"));
   const NodeDirectories in_container{.database = "/var/lib/db", .process = 1};
-  EXPECT_EQ(prove(in_container).error().code, Errc::kUnavailable) << "nobody has it open";
+  EXPECT_EQ(prove(in_container).error().code, Errc::kUnavailable) << "no process has it open";
   process(77, "/var/lib/db/chunk-000000.000000", path("root"));
   EXPECT_TRUE(prove(in_container).has_value());
   ours_.place.database = path("n3");

@@ -237,7 +237,7 @@ TEST_F(ExternalNodeTest, ADirectoryThatCannotBeListedIsAProblemAndNotAnEmptyOne)
   EXPECT_EQ(node.inspection()->chunks().problem, "");
 }
 
-TEST_F(ExternalNodeTest, AStateDatabaseThatCannotBeReadIsToldOf) {
+TEST_F(ExternalNodeTest, AStateDatabaseThatCannotBeReadIsReported) {
   auto& node = start();
   EXPECT_TRUE(refresh().has_value()) << "there is none: nothing was ever scavenged";
   write("/db/index/scavenging/scavenging.db", 5000);
@@ -246,7 +246,7 @@ TEST_F(ExternalNodeTest, AStateDatabaseThatCannotBeReadIsToldOf) {
   EXPECT_FALSE(node.inspection()->last_finished_point().has_value());
 }
 
-TEST_F(ExternalNodeTest, AServerThatDoesNotLetItsAgentOperateItIsToldOf) {
+TEST_F(ExternalNodeTest, AServerThatDoesNotLetItsAgentOperateItIsReported) {
   const auto node_problem = [this] {
     api::AgentFacts facts;
     node_->complete(facts);

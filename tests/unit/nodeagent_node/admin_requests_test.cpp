@@ -221,7 +221,7 @@ TEST_F(AdminRequests, CredentialsAreReadAsTheServerReadsThem) {
   };
   const auto good = http::basic_authorization("admin", "changeit");
   EXPECT_EQ(with(good), 200);
-  EXPECT_EQ(with("basic" + good.substr(5)), 401) << "another scheme, so nobody";
+  EXPECT_EQ(with("basic" + good.substr(5)), 401) << "another scheme, so anonymous";
   EXPECT_EQ(with("Basic"), 500);
   EXPECT_EQ(with("Basic !"), 500);
   const auto text = ask("GET", "/admin/login", {{"Accept", "text/plain"}});

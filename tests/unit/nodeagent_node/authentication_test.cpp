@@ -103,8 +103,8 @@ TEST_F(Secured, StreamsAreForThoseTheirRightsName) {
   ASSERT_EQ(status("admin", "POST", "/users",
                    {{"loginName", "eve"}, {"groups", {"readers"}}, {"password", "secret"}}),
             201);
-  EXPECT_EQ(status("", "POST", "/streams/s", {{"n", 1}}), 401) << "nobody writes";
-  EXPECT_EQ(status("eve", "POST", "/streams/s", {{"n", 1}}), 201) << "without an ACL anybody does";
+  EXPECT_EQ(status("", "POST", "/streams/s", {{"n", 1}}), 401) << "no anonymous client writes";
+  EXPECT_EQ(status("eve", "POST", "/streams/s", {{"n", 1}}), 201) << "without an ACL any user does";
   EXPECT_EQ(status("eve", "GET", "/streams/s"), 200);
   EXPECT_EQ(status("", "GET", "/streams/s"), 401);
   EXPECT_EQ(status("eve", "GET", "/streams/$users"), 401) << "the system's are for admins";

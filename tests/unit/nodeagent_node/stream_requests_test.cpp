@@ -265,7 +265,7 @@ TEST_F(StreamRequests, EventsAreReadAsTheServersLibraryReadsThem) {
                 "no JSON")
                 .status,
             201)
-      << "nobody looks whether it is";
+      << "it is not checked whether it is";
   const auto page = json::parse(
       ask("GET", "/streams/orders/0/forward/9?embed=Body", {{"Accept", "application/json"}})
           .body)["entries"];
@@ -298,7 +298,7 @@ TEST_F(StreamRequests, EachWayToEmbedShowsMore) {
   };
   EXPECT_FALSE(entries("none")[0].contains("eventType"));
   EXPECT_EQ(entries("content")[0]["content"]["data"]["n"], 2);
-  EXPECT_EQ(entries("RICH")[1]["isMetaData"], false) << "nobody has looked at it";
+  EXPECT_EQ(entries("RICH")[1]["isMetaData"], false) << "it was not looked at";
   EXPECT_FALSE(entries("rich")[1].contains("data"));
   EXPECT_EQ(entries("body")[1]["isMetaData"], true);
   EXPECT_EQ(entries("body")[0]["data"], R"({"n":2})") << "as it is stored";
@@ -343,7 +343,7 @@ TEST_F(StreamRequests, MetadataThatThereIsNotIsEmptyOfAStreamThatThereIs) {
   EXPECT_EQ(gone.body, "{}");
 }
 
-TEST_F(StreamRequests, EmptyDataIsJsonWhereSomebodyTriesHarder) {
+TEST_F(StreamRequests, EmptyDataIsJsonWhereTheClientTriesHarder) {
   ASSERT_EQ(ask("POST", "/streams/orders",
                 {{"Content-Type", "application/octet-stream"},
                  {"ES-EventType", "bytes"},

@@ -95,7 +95,7 @@ class DigestsOfANode : public ::testing::Test {
   std::unique_ptr<Digests> digests_;
 };
 
-TEST_F(DigestsOfANode, AreToldOfWhileTheyAreComputed) {
+TEST_F(DigestsOfANode, ReportProgressWhileTheyAreComputed) {
   EXPECT_FALSE(has_it());
   pass(seconds(2));
   const auto on_the_way = ask();
@@ -136,7 +136,7 @@ TEST_F(DigestsOfANode, BeginAnewAfterTheyWereGivenUp) {
   EXPECT_EQ(script_.made, 2);
 }
 
-TEST_F(DigestsOfANode, StopByThemselvesWhereNobodyAsksAnyMore) {
+TEST_F(DigestsOfANode, StopByThemselvesWithoutRequests) {
   script_.needed = 100'000;
   EXPECT_FALSE(has_it());
   pass(seconds(90));
@@ -185,7 +185,7 @@ TEST_F(DigestsOfANode, OfRecordsAloneAreNoAnswerToAQuestionForMore) {
   EXPECT_FALSE(has_it());
   pass(seconds(6));
   EXPECT_TRUE(has_it());
-  EXPECT_TRUE(ask({.point = 3, .readable = false})->digest) << "more than was asked for";
+  EXPECT_TRUE(ask({.point = 3, .readable = false})->digest) << "more than was requested";
   EXPECT_EQ(script_.made, 2);
 }
 

@@ -160,7 +160,7 @@ TEST_F(OperationJournalTest, EndedOnesGoByAgeAndCountAndUnfinishedOnesStay) {
   EXPECT_FALSE(known("old 7"));
   EXPECT_TRUE(known("newer 0"));
   EXPECT_TRUE(known("newer 1"));
-  EXPECT_TRUE(known("under way")) << "whatever its age";
+  EXPECT_TRUE(known("under way")) << "at any age";
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(Permits, RunOutOnTheAgentsOwnClock) {
   EXPECT_EQ(late.error().code, Errc::kRefused);
 }
 
-TEST(Permits, AreTakenBackByOneThatLastsNoTime) {
+TEST(Permits, AreRevokedByOneThatLastsNoTime) {
   test::ManualClock clock;
   Permits permits(clock);
   permits.grant(permit(1));

@@ -267,7 +267,7 @@ TEST(Gates, RefuseAPlanToo) {
               ElementsAre("query-out-of-bounds", "n2:clock-skew", "n3:backup-running"));
 }
 
-TEST(Gates, AreToldInMinutesWhereTheyDoNotOpenByThemselves) {
+TEST(Gates, RaiseAlertsInMinutesWhereTheyDoNotOpenByThemselves) {
   ScavengePolicy policy;
   EXPECT_EQ(alert_after_ms("disk", policy), 5 * 60'000);
   EXPECT_EQ(alert_after_ms("nobody-scavenges", policy), 60 * 60'000);

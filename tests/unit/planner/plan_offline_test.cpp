@@ -79,12 +79,12 @@ TEST(PlanOffline, TakesAPointThatNobodyHasReached) {
   EXPECT_EQ(*plan->find_step("point-n2")->parameters.at("point").as_int(), 2);
 }
 
-TEST(PlanOffline, LetsSomebodyWhoIsDoneWithTheLatestPointMakeTheNext) {
+TEST(PlanOffline, LetsANodeThatIsDoneWithTheLatestPointMakeTheNext) {
   auto snapshot = stoppable();
   with_points(snapshot, 2, {2, 1, 1});
   const auto plan = make_plan(snapshot, offline());
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(outline(*plan).substr(0, 8), "point-n1") << "the leader, for nobody is stopped for it";
+  EXPECT_EQ(outline(*plan).substr(0, 8), "point-n1") << "the leader, for no node is stopped for it";
   EXPECT_EQ(*plan->find_step("point-n1")->parameters.at("point").as_int(), -1);
 }
 
