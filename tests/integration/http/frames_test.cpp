@@ -125,8 +125,10 @@ TEST_F(Frames, AreRefusedByAnythingElseWithAClearText) {
       EXPECT_EQ(connection.error().code, code) << connection.error().message;
       EXPECT_TRUE(connection.error().message.contains(text)) << connection.error().message;
     }
-    auto [silent, peer] = co_await (t.transport.connect(other.endpoint(), 30ms) && other.accept());
+    auto [silent, peer] = co_await (t.transport.connect(other.endpoint(), 3s) && other.accept());
     EXPECT_EQ(silent.error().code, Errc::kUnavailable);
+    EXPECT_TRUE(silent.error().message.contains("no hello of a Verger node: no answer in time"))
+        << silent.error().message;
   }(*this, stranger));
 }
 

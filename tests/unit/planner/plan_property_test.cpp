@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <set>
 
@@ -146,14 +146,13 @@ TEST(PlanProperties, HoldForGeneratedClusters) {
 
 TEST(PlanProperties, AThousandNodesArePlannedQuickly) {
   auto snapshot = cluster(999);
-  const auto begin = std::chrono::steady_clock::now();
+  // Of this process alone: what else runs on the machine takes none of it.
+  const auto begin = std::clock();
   const auto plan = make_plan(snapshot, Policy{});
-  const auto elapsed = std::chrono::steady_clock::now() - begin;
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   ASSERT_TRUE(plan.has_value());
-  RecordProperty(
-      "milliseconds",
-      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count()));
-  EXPECT_LT(elapsed, std::chrono::seconds(2));  // generous: the debug build on a busy machine
+  RecordProperty("processor_seconds", std::to_string(seconds));
+  EXPECT_LT(seconds, 2.0);
 }
 
 }  // namespace
