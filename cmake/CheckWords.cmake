@@ -7,8 +7,8 @@ if(NOT DEFINED ROOT)
   get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 endif()
 
-# avoid(WORDS... USE text [LITERALS_TOO]): lower case, a blank stands for any white space. With
-# LITERALS_TOO in messages, too: no message has them today.
+# avoid(WORDS... USE text [LITERALS_TOO]): lower case, a blank stands for any white space. Without
+# LITERALS_TOO in documents only, because some messages still have them.
 set(in_documents "")
 set(in_literals "")
 macro(avoid)
