@@ -15,6 +15,7 @@
 #include "controller/daemon/event_log.h"
 #include "controller/executor/step_kind.h"
 #include "controller/journal/sealed_snapshots.h"
+#include "controller/journal/sqlite_journal.h"
 #include "controller/journal/timed_journal.h"
 #include "controller/scheduler/scheduler.h"
 #include "engine/base/directories.h"
@@ -131,18 +132,15 @@ Controller::~Controller() = default;
 Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
                                                      ControllerEnvironment environment) {
   VERGER_CHECK(make_directories_durably(environment.files, options.data_directory));
-  VERGER_TRY(auto opened,
-             environment.open_journal
-                 ? environment.open_journal()
-                 : open_sqlite_journal(environment.files, options.data_directory / "journal.db",
-                                       environment.clock));
+  VERGER_TRY(auto opened, environment.open_journal
+                              ? environment.open_journal()
+                              : open_sqlite_journal_above(
+                                    environment.files, options.data_directory / "journal.db",
+                                    environment.clock, ControllerEpoch(options.epoch_above)));
   auto journal = std::make_unique<TimedJournal>(
       std::make_unique<SealedSnapshots>(std::move(opened), environment.log), environment.clock);
   const auto owner = environment.random.uuid().to_string();
   VERGER_TRY(auto epoch, journal->begin_epoch(owner));
-  while (epoch.value() <= options.epoch_above) {
-    VERGER_TRY(epoch, journal->begin_epoch(owner));
-  }
   auto parts = std::make_unique<Parts>(std::move(options), environment, std::move(journal), epoch);
   VERGER_CHECK(parts->registry.load());
   VERGER_CHECK(parts->book.load());

@@ -1,3 +1,5 @@
+#include "controller/journal/sqlite_journal.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
@@ -6,7 +8,6 @@
 #include "controller/journal/chain.h"
 #include "controller/journal/detail/listeners.h"
 #include "controller/journal/detail/removal.h"
-#include "controller/journal/journal.h"
 #include "engine/base/digest.h"
 #include "engine/base/sqlite.h"
 
@@ -66,8 +67,8 @@ struct Head : ChainHead {
 
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(FileSystem& files, Path path, Clock& clock)
-      : files_(files), path_(std::move(path)), clock_(clock) {}
+  SqliteJournal(FileSystem& files, Path path, Clock& clock, ControllerEpoch epoch_above)
+      : files_(files), path_(std::move(path)), clock_(clock), epoch_above_(epoch_above) {}
 
   Result<void> open() {
     auto database = sqlite::Database::open(files_, path_);
@@ -304,7 +305,7 @@ class SqliteJournal final : public Journal {
 
   Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
     VERGER_CHECK(ready());
-    const ControllerEpoch next(head_.epoch.value() + 1);
+    const ControllerEpoch next(std::max(head_.epoch, epoch_above_).value() + 1);
     auto begun = sqlite::Transaction::begin(*database_);
     if (!begun) {
       return failed(begun.error(), "epochs", false);
@@ -501,6 +502,7 @@ class SqliteJournal final : public Journal {
   FileSystem& files_;
   Path path_;
   Clock& clock_;
+  ControllerEpoch epoch_above_;
   std::optional<sqlite::Database> database_;
   bool in_doubt_ = false;
   Head head_{};
@@ -509,14 +511,20 @@ class SqliteJournal final : public Journal {
 
 }  // namespace
 
-Result<std::unique_ptr<Journal>> open_sqlite_journal(FileSystem& files, const Path& path,
-                                                     Clock& clock) {
-  auto journal = std::make_unique<SqliteJournal>(files, path, clock);
+Result<std::unique_ptr<Journal>> open_sqlite_journal_above(FileSystem& files, const Path& path,
+                                                           Clock& clock,
+                                                           ControllerEpoch epoch_above) {
+  auto journal = std::make_unique<SqliteJournal>(files, path, clock, epoch_above);
   auto opened = journal->open();
   if (!opened) {
     return opened.error().within("journal");
   }
   return std::unique_ptr<Journal>(std::move(journal));
+}
+
+Result<std::unique_ptr<Journal>> open_sqlite_journal(FileSystem& files, const Path& path,
+                                                     Clock& clock) {
+  return open_sqlite_journal_above(files, path, clock, ControllerEpoch(0));
 }
 
 }  // namespace verger::controller

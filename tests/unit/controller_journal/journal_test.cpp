@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/journal/sqlite_journal.h"
 #include "engine/base/memory_file_system.h"
 #include "engine/base/sqlite.h"
 #include "tests/support/journal/journal_contract.h"
@@ -71,6 +72,25 @@ TEST_F(JournalTest, SaysThatAnotherVergerdUsesTheDirectory) {
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, Errc::kRefused);
   EXPECT_THAT(second.error().message, HasSubstr("/state: another vergerd uses this directory"));
+}
+
+TEST_F(JournalTest, TakesAnEpochAboveAFarOneInOneCommit) {
+  journal_.reset();
+  const auto epochs = [this] {
+    auto database = sqlite::Database::open(disk_, "/state/journal.db");
+    return database->query_int("SELECT count(*) FROM epochs").value();
+  };
+  const auto before = epochs();
+  auto opened =
+      open_sqlite_journal_above(disk_, "/state/journal.db", clock_, ControllerEpoch(90'000));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ((*opened)->begin_epoch("x").value(), ControllerEpoch(90'001));
+  EXPECT_EQ((*opened)->begin_epoch("y").value(), ControllerEpoch(90'002));
+  opened->reset();
+  EXPECT_EQ(epochs(), before + 2);
+  // An older number changes nothing.
+  opened = open_sqlite_journal_above(disk_, "/state/journal.db", clock_, ControllerEpoch(7));
+  EXPECT_EQ((*opened)->begin_epoch("z").value(), ControllerEpoch(90'003));
 }
 
 TEST_F(JournalTest, RefusesANewerSchema) {
