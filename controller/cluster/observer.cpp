@@ -311,6 +311,9 @@ struct Seen {
   bool late = false;
 };
 
+/// For the certificate of one that has just not answered: it may be frozen, and was waited for.
+constexpr std::chrono::milliseconds kSilentCertificateLimit{2'000};
+
 /// Of those that vouch for it, the one that ends first: what it was shown with, and the root that
 /// is trusted here.
 void take_issuers(const http::CertificateInfo& leaf, std::vector<http::CertificateInfo> roots,
@@ -446,8 +449,12 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
           node.certificates.push_back(**known);
         }
       } else {
+        const bool answered = url == node.url ? node.answered : node.agent_answered;
+        const auto its =
+            answered ? limit
+                     : std::min(limit.value_or(kSilentCertificateLimit), kSilentCertificateLimit);
         looks.push_back(look_at_certificate_within(
-            state->network, Seen{.node = i, .url = url, .roots = config.trusted_roots}, of, limit));
+            state->network, Seen{.node = i, .url = url, .roots = config.trusted_roots}, of, its));
       }
     }
   }
@@ -455,7 +462,7 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
     if (seen.certificate) {
       snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
     }
-    if (!seen.late) {
+    if (!seen.late || !limit) {
       state->memory->keep_certificate(seen.url, std::move(seen.certificate),
                                       state->network.clock.monotonic());
     }

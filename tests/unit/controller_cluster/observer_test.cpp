@@ -328,6 +328,41 @@ class BlackHole final : public http::Client {
   http::Timers& timers_;
 };
 
+/// n3 is as in the black hole.
+net::awaitable<Result<http::CertificateInfo>> shown_unless_frozen(http::Timers* timers,
+                                                                  http::Endpoint of) {
+  if (of.host == "10.0.0.3") {
+    co_await timers->sleep_for(std::chrono::seconds(15));
+    co_return Error{Errc::kUnavailable, "no answer in time"};
+  }
+  http::CertificateInfo shown;
+  shown.serial = "1";
+  shown.not_after = format_ticks(Ticks(650'000'000'000'000'000));
+  co_return shown;
+}
+
+TEST_F(ObserverTest, AFrozenNodeIsNotWaitedForTwice) {
+  BlackHole hole(cluster_, time_);
+  Observer observer(Network{
+      .client = hole,
+      .timers = time_,
+      .clock = time_,
+      .credentials = credentials_,
+      .log = null_log(),
+      .served_certificate = [this](http::Endpoint of) { return shown_unless_frozen(&time_, of); }});
+  for (auto& node : config_.nodes) {
+    node.url.replace(0, 4, "https");
+    node.agent_url.clear();
+  }
+  for (const auto* look : {"first", "second"}) {
+    const auto began = time_.monotonic();
+    const auto snapshot = result_of(observer.take(config_));
+    EXPECT_LT(time_.monotonic() - began, std::chrono::seconds(20)) << look;
+    EXPECT_FALSE(snapshot.find("n3")->answered);
+    EXPECT_EQ(snapshot.find("n1")->certificates.size(), 1U);
+  }
+}
+
 TEST_F(ObserverTest, ALimitedLookTellsWhatItHasSeenByThen) {
   BlackHole hole(cluster_, time_);
   observer_ = Observer(Network{.client = hole,
