@@ -160,10 +160,12 @@ void tell_shared_directories(std::vector<Raw>& raws) {
       const auto* mine = &raw == &other ? nullptr : shared_directory(raw, other);
       const auto* theirs = mine == nullptr ? nullptr : shared_directory(other, raw);
       if (mine != nullptr && theirs != nullptr && raw.node.agent) {
-        raw.node.agent->files_problem = fmt::format(
-            "its {} is the same directory as the {} of {}'s agent: each agent needs the Db and "
+        // What the agent says of itself comes first: it may know which directory is right.
+        auto& problem = raw.node.agent->files_problem;
+        problem += fmt::format(
+            "{}its {} is the same directory as the {} of {}'s agent: each agent needs the Db and "
             "Index of its own node",
-            mine->path, theirs->path, other.node.name);
+            problem.empty() ? "" : "; ", mine->path, theirs->path, other.node.name);
       }
     }
   }

@@ -236,6 +236,11 @@ TEST_F(ObserverTest, RefusesTwoAgentsThatLookAtOneDirectory) {
   EXPECT_THAT(snapshot.find("n3")->agent->files_problem, HasSubstr("/mnt/n3 of n2's agent"));
   const auto gate = planner::evaluate({"agents-answer", 0}, snapshot, "n1");
   EXPECT_EQ(gate.at(0).verdict, planner::GateVerdict::kClosed);
+  // An agent that knows better which directory is its node's is heard.
+  cluster_.node("n2").files_problem = "its Db is /srv/n2";
+  EXPECT_THAT(take().find("n2")->agent->files_problem,
+              HasSubstr("its Db is /srv/n2; its /mnt/n3 is the same directory as the /srv/n3 of"));
+  cluster_.node("n2").files_problem = "";
   // The index alone, and directories of other machines, which may have the same numbers.
   cluster_.node("n2").database_directory = {"/srv/n2", "other:1:30"};
   EXPECT_THAT(take().find("n2")->agent->files_problem, HasSubstr("/mnt/n3/index"));
