@@ -115,6 +115,15 @@ struct Seen {
   }
 };
 
+/// Where the node is: further than the run took it, where another scavenge came in between.
+json point_of(const Scavenged& scavenged, const json& compared) {
+  const auto last = member(compared, "lastFinished");
+  return scavenged.point.is_object() && last.is_object() &&
+                 last.value("number", -1LL) > scavenged.point.value("number", -1LL)
+             ? last
+             : scavenged.point;
+}
+
 json node_report(const std::string& name, const Scavenged& scavenged, const Seen& seen) {
   const auto digest = member(member(seen.compared, "nodes"), name.c_str());
   auto removed = scavenged.records_removed;
@@ -129,7 +138,7 @@ json node_report(const std::string& name, const Scavenged& scavenged, const Seen
           {"bytes_after", scavenged.bytes_after},
           {"space_saved", scavenged.space_saved},
           {"records_removed", std::move(removed)},
-          {"point", scavenged.point},
+          {"point", point_of(scavenged, digest)},
           {"logical_digest", member(digest, "logical")},
           {"readable_digest", member(digest, "readable")},
           {"readable_digest_before",

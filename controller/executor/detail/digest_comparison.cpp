@@ -34,6 +34,21 @@ std::int64_t finished_number(const ComparedNode& node) {
   return node.last_finished ? node.last_finished->number : -1;
 }
 
+/// Newest first, such as "n1, n3 at 4; n2 at 3".
+std::string finished_points(const std::vector<ComparedNode>& nodes) {
+  std::map<std::int64_t, std::vector<std::string>, std::greater<>> by_point;
+  for (const auto& node : nodes) {
+    by_point[finished_number(node)].push_back(node.name);
+  }
+  std::vector<std::string> texts;
+  for (auto& [number, names] : by_point) {
+    std::ranges::sort(names);
+    texts.push_back(fmt::format("{} at {}", fmt::join(names, ", "),
+                                number < 0 ? std::string("none") : std::to_string(number)));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
 json first_difference(const std::vector<ComparedNode>& nodes) {
   std::size_t chunks = 0;
   for (const auto& node : nodes) {
@@ -139,10 +154,7 @@ json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
   }
   if (finished.size() > 1) {
     differences.push_back(
-        fmt::format("the nodes ended at different scavenge points: {}", groups(nodes, [](auto& n) {
-                      const auto number = finished_number(n);
-                      return number < 0 ? std::string("none") : std::to_string(number);
-                    })));
+        fmt::format("the nodes ended at different scavenge points: {}", finished_points(nodes)));
   }
   return {{"compared", true},
           {"point", point},

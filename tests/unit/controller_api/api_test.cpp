@@ -124,6 +124,23 @@ TEST_F(ApiTest, TheReportComparesTheSizesOfTheSameChunksAndTellsEachNodesOwnSavi
   EXPECT_EQ(report["nodes"][2]["bytes_before"], 1'030'000);
 }
 
+TEST_F(ApiTest, TheReportTellsAtWhichPointEachNodeIs) {
+  a_.h.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
+    if (node.name == "n1" && request.target == "/agent/v1/operations" &&
+        request.body.contains("\"threads\"")) {
+      a_.h.cluster.points.push_back(9'000);  // another scavenge took n2 further meanwhile
+      a_.h.cluster.node("n2").last_finished = 1;
+    }
+  };
+  const auto run = a_.get("/runs/" + run_to_its_end());
+  EXPECT_EQ(run["state"], "done-with-differences");
+  const auto& report = run["report"];
+  EXPECT_EQ(report["point"]["number"], 0);
+  for (const auto& node : report["nodes"]) {
+    EXPECT_EQ(node["point"]["number"], node["name"] == "n2" ? 1 : 0) << node;
+  }
+}
+
 TEST_F(ApiTest, AStepThatIsNotNeededLeavesWhatTheNodeReportedBefore) {
   for (auto& node : a_.h.cluster.nodes) {
     node.newest_chunk = 4;

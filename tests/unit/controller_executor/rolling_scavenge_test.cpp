@@ -127,7 +127,7 @@ TEST_F(RollingScavenge, NodesThatEndAtDifferentPointsEndARunThatIsNoSuccess) {
   const auto id = run();
   const auto state = h().state(id);
   EXPECT_EQ(state.status, RunStatus::kDoneWithDifferences) << state.reason;
-  EXPECT_THAT(state.reason, HasSubstr("ended at different scavenge points: n1, n3 against n2"));
+  EXPECT_THAT(state.reason, HasSubstr("ended at different scavenge points: n2 at 1; n1, n3 at 0"));
   EXPECT_THAT(h().events(id), Contains("alert"));
 }
 
