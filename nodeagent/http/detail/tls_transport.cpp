@@ -56,7 +56,8 @@ std::string advice_for(int error, const std::string& roots) {
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return fmt::format(
           "no chain leads from it to a trusted root: add the root that issued it to {}, and "
-          "intermediates that are not sent along with it",
+          "intermediates that are not sent along with it; where enrolling made that file, enrol "
+          "the agent instead",
           roots);
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return "renew it there, and look at both clocks";
