@@ -62,7 +62,8 @@ void print_cluster(const CliContext& context, const json& cluster) {
       now = "see below";
       problems += fmt::format("{}: {}\n", text_of(node, "name"), problem);
     } else if (running.is_object()) {
-      now = "scavenge: " + text_of(running, "phase");
+      const auto phase = text_of(running, "phase");  // only an agent tells it
+      now = phase.empty() ? "scavenge" : "scavenge: " + phase;
     } else if (const auto point = node.value("unfinished_point", json()); point.is_object()) {
       now = fmt::format("scavenge to point {} is unfinished", number_of(point, "number"));
     }
