@@ -7,37 +7,32 @@ if(NOT DEFINED ROOT)
   get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 endif()
 
-# avoid(WORDS... USE text [LITERALS_TOO]): lower case, a blank stands for any white space. Without
-# LITERALS_TOO in documents only, because some messages still have them.
-set(in_documents "")
-set(in_literals "")
+# avoid(WORDS... USE text): lower case, a blank stands for any white space.
+set(avoided "")
 macro(avoid)
-  cmake_parse_arguments(ARG "LITERALS_TOO" "USE" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "USE" "" ${ARGN})
   foreach(phrase IN LISTS ARG_UNPARSED_ARGUMENTS)
-    list(APPEND in_documents "${phrase}")
-    if(ARG_LITERALS_TOO)
-      list(APPEND in_literals "${phrase}")
-    endif()
+    list(APPEND avoided "${phrase}")
     set("use_${phrase}" "${ARG_USE}")
   endforeach()
 endmacro()
 
 avoid("any more" USE "no longer")
 avoid("taken back" "take back" USE "revoked, undone")
-avoid("takes back" USE "revokes, undoes" LITERALS_TOO)
-avoid("come to nothing" "comes to nothing" "came to nothing" USE "failed, missed" LITERALS_TOO)
+avoid("takes back" USE "revokes, undoes")
+avoid("come to nothing" "comes to nothing" "came to nothing" USE "failed, missed")
 avoid("goes on" USE "continues, resumes")
-avoid("go on" "went on" "going on" USE "continue, resume" LITERALS_TOO)
+avoid("go on" "went on" "going on" USE "continue, resume")
 avoid("was told" "is told" "are told" "were told" "be told" "being told" "told otherwise"
-  USE "received, is notified, is configured" LITERALS_TOO)
+  USE "received, is notified, is configured")
 avoid("nobody" "somebody" "anybody" "whoever"
-  USE "the actor: another client, an operator, another process" LITERALS_TOO)
+  USE "the actor: another client, an operator, another process")
 avoid("everybody" USE "every user, every client")
-avoid("stands by" "stand by" "stood by" USE "is on standby" LITERALS_TOO)
+avoid("stands by" "stand by" "stood by" USE "is on standby")
 avoid("standing by" USE "on standby")
-avoid("who acts" USE "the active controller" LITERALS_TOO)
-avoid("a person" USE "an operator" LITERALS_TOO)
-avoid("mended" "said so" USE "fixed, reported" LITERALS_TOO)
+avoid("who acts" USE "the active controller")
+avoid("a person" USE "an operator")
+avoid("mended" "said so" USE "fixed, reported")
 
 # match(FILE PHRASES): appends to `problems` each place of a phrase in `text`, as FILE:LINE. Newlines
 # of the text are those of the file.
@@ -90,14 +85,14 @@ foreach(document IN LISTS documents)
   read_lower("${document}")
   # Names of gates, members, codes and quoted output are in backquotes.
   string(REGEX REPLACE "`[^`\n]*`" "``" text "${text}")
-  match("${document}" in_documents)
+  match("${document}" avoided)
 endforeach()
 
 file(GLOB_RECURSE sources RELATIVE "${ROOT}"
   "${ROOT}/engine/*.h" "${ROOT}/engine/*.cpp" "${ROOT}/planner/*.h" "${ROOT}/planner/*.cpp"
   "${ROOT}/nodeagent/*.h" "${ROOT}/nodeagent/*.cpp" "${ROOT}/controller/*.h"
   "${ROOT}/controller/*.cpp")
-list(JOIN in_literals "|" any_of_them)
+list(JOIN avoided "|" any_of_them)
 string(REPLACE " " "[ \t\n\"]+" any_of_them "${any_of_them}")
 foreach(source IN LISTS sources)
   read_lower("${source}")
@@ -116,7 +111,7 @@ foreach(source IN LISTS sources)
     endif()
   endforeach()
   set(text "${literals}")
-  match("${source}" in_literals)
+  match("${source}" avoided)
 endforeach()
 
 list(LENGTH documents document_count)

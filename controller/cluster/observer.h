@@ -60,7 +60,7 @@ struct Network {
 /// this one. Empty: none has.
 std::string newer_controller(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch);
 inline constexpr std::string_view kNewerControllerHint =
-    "ask that vergerd; where there is none any more, since its journal was lost or restored from a "
+    "ask that vergerd; if it no longer exists, because its journal was lost or restored from a "
     "copy, start this one once with --epoch-above";
 
 /// How much a look requests of the nodes.

@@ -53,7 +53,7 @@ void Pair::start() {
   running_.begin();
   net::co_spawn(parts_.executor, run(), [this](const std::exception_ptr& error) {
     if (error) {
-      parts_.log.error("standing by failed");
+      parts_.log.error("the work of the standby failed");
     }
     running_.end();
   });

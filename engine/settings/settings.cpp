@@ -206,7 +206,7 @@ Result<Settings::Asked> Settings::read_flags(const std::vector<std::string>& arg
     }
     if (option->traits.secret) {
       return Error{Errc::kInvalidArgument,
-                   fmt::format("{}: secrets are not taken from the command line, where everybody "
+                   fmt::format("{}: secrets are not taken from the command line, where every user "
                                "on the machine can read them; use the variable {} or the file",
                                flag, variable_of(option->traits.prefix, option->name))};
     }

@@ -89,7 +89,7 @@ Result<streams::ScavengePoint> write_point(streams::Database& database,
     return Error{
         Errc::kRefused,
         fmt::format("the new scavenge point at log position {} is not the last event that "
-                    "readers see of $scavengePoints: take back the limits in that stream's "
+                    "readers see of $scavengePoints: remove the limits in that stream's "
                     "metadata",
                     written->position)};
   }

@@ -217,7 +217,7 @@ void OptionParser::declare_certificates() {
   auto& tls = options_.node_tls;
   const Traits files{.group = "CertificateFileOptions", .prefix = kNode};
   const Traits rules{.group = "CertificateOptions", .prefix = kNode};
-  settings_.add("insecure", insecure_, "No TLS, and everybody may do everything (loopback only)",
+  settings_.add("insecure", insecure_, "No TLS, and every client has all rights (loopback only)",
                 {.group = "ApplicationOptions", .prefix = kNode});
   const Traits users{.group = "DefaultUserOptions", .prefix = kNode, .secret = true};
   settings_.add("default-admin-password", options_.node.default_admin_password,
@@ -225,14 +225,14 @@ void OptionParser::declare_certificates() {
   settings_.add("default-ops-password", options_.node.default_ops_password,
                 "Password of the user ops, for a database that has no users yet", users);
   settings_.add("allow-anonymous-endpoint-access", options_.node.allow_anonymous_endpoint_access,
-                "Statistics and metrics for everybody",
+                "Statistics and metrics without a user",
                 {.group = "ApplicationOptions", .prefix = kNode});
   settings_.add("override-anonymous-endpoint-access-for-gossip",
                 options_.node.override_anonymous_endpoint_access_for_gossip,
                 "GET /gossip without a user, even with --allow-anonymous-endpoint-access off",
                 {.group = "ApplicationOptions", .prefix = kNode});
   settings_.add("allow-anonymous-stream-access", options_.node.allow_anonymous_stream_access,
-                "Streams whose rights allow it for everybody",
+                "Streams whose access control allows $all, without a user",
                 {.group = "ApplicationOptions", .prefix = kNode});
   const Traits interface{.group = "InterfaceOptions", .prefix = kNode};
   settings_.add("disable-admin-ui", options_.node.disable_admin_ui,

@@ -179,8 +179,8 @@ class OfflineScavengeOperation final : public Operation {
         .kind = Observation::Kind::kFailed,
         .code = memory.value("code", std::string("interrupted")),
         .text =
-            memory.value("error", std::string("the agent ended in the middle; the scavenge goes "
-                                              "on where it stopped when it is asked for again"))};
+            memory.value("error", std::string("the agent ended in the middle; the next "
+                                              "scavenge resumes where it stopped"))};
   }
 
  private:

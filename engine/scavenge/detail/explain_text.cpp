@@ -86,7 +86,7 @@ class RemovalText {
     } else {
       out_.reason = fmt::format(
           "an earlier scavenge has discarded everything before event {}: that "
-          "is not taken back",
+          "cannot be undone",
           story_.limits.discard.first_kept());
     }
   }
