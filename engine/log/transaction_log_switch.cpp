@@ -25,10 +25,11 @@ Result<std::shared_ptr<const Chunk>> TransactionLog::switch_in_chunk(const Path&
   const auto last = std::ranges::find(live, header.end, &Chunk::end);
   if (header.chunk_size != s.chunk_size || first == live.end() || last == live.end() ||
       first > last || !std::all_of(first, last + 1, [](const auto& c) { return c->completed(); })) {
-    return Error{Errc::kConflict,
-                 fmt::format("{}: covers chunks {} to {}, which are not (or no longer) whole completed "
-                             "chunks of the database",
-                             temporary.string(), header.start, header.end)};
+    return Error{
+        Errc::kConflict,
+        fmt::format("{}: covers chunks {} to {}, which are not (or no longer) whole completed "
+                    "chunks of the database",
+                    temporary.string(), header.start, header.end)};
   }
   VERGER_TRY(const int version, detail::next_version(s.files, s.directory, header.start));
   const Path path = s.directory / chunk_file_name(header.start, version);

@@ -86,12 +86,11 @@ Result<streams::ScavengePoint> write_point(streams::Database& database,
   VERGER_CHECK(database.commit_up_to(written->end));
   VERGER_TRY(const auto point, streams::latest_scavenge_point(database));
   if (!point || point->position != written->position) {
-    return Error{
-        Errc::kRefused,
-        fmt::format("the new scavenge point at log position {} is not the last event that "
-                    "readers see of $scavengePoints: remove the limits in that stream's "
-                    "metadata",
-                    written->position)};
+    return Error{Errc::kRefused,
+                 fmt::format("the new scavenge point at log position {} is not the last event that "
+                             "readers see of $scavengePoints: remove the limits in that stream's "
+                             "metadata",
+                             written->position)};
   }
   return *point;
 }

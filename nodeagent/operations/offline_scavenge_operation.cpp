@@ -178,9 +178,8 @@ class OfflineScavengeOperation final : public Operation {
     co_return Observation{
         .kind = Observation::Kind::kFailed,
         .code = memory.value("code", std::string("interrupted")),
-        .text =
-            memory.value("error", std::string("the agent ended in the middle; the next "
-                                              "scavenge resumes where it stopped"))};
+        .text = memory.value("error", std::string("the agent ended in the middle; the next "
+                                                  "scavenge resumes where it stopped"))};
   }
 
  private:
