@@ -92,7 +92,7 @@ class OfflineScavengeStep final : public StepKind {
     const auto news = co_await ask_agent(context, operation);
     switch (news.kind) {
       case OperationNews::Kind::kUnderWay:
-        co_return running({{"phase", "its server is stopped, or is starting"}});
+        co_return running({{"phase", "its server is stopping, stopped, or starting"}});
       case OperationNews::Kind::kUnknown:
         co_return verdict(Verdict::Kind::kUnknown, news.note);
       case OperationNews::Kind::kNotArrived:
