@@ -24,6 +24,7 @@ json view_of(const Compacted& compacted) {
             {"run_details", compacted.run_details},
             {"runs", compacted.runs},
             {"audit", compacted.audit},
+            {"seals", compacted.seals},
             {"records", compacted.records}}},
           {"archived", compacted.archived},
           {"before", view_of(compacted.before)},

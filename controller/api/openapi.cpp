@@ -169,7 +169,7 @@ constexpr Schema kSchemas[] = {
     {"Compaction", "removed:Removed! archived:string[]! before:JournalSize! after:JournalSize!"},
     {"Removed",
      "events:integer! progress:integer! answers:integer! plans:integer! schedules:integer! "
-     "run_details:integer! runs:integer! audit:integer! records:integer!"},
+     "run_details:integer! runs:integer! audit:integer! seals:integer! records:integer!"},
     {"JournalSize", "events:integer! bytes:integer! bytes_in_use:integer!"},
     {"NewToken", "name:string! role:viewer|operator|admin expires_at:time", true},
     {"TokenSecret",

@@ -1,6 +1,7 @@
 #include "controller/api/retention.h"
 
 #include <algorithm>
+#include <deque>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include "controller/executor/events.h"
 #include "controller/executor/run_snapshot.h"
 #include "controller/journal/chain.h"
+#include "controller/journal/sealed_snapshots.h"
 #include "controller/scheduler/scheduler.h"
 #include "engine/base/digest.h"
 #include "engine/base/directories.h"
@@ -205,6 +207,12 @@ struct Retention::Impl {
           without_details.contains(run->id)) {
         continue;
       }
+      // The first event, and the last one.
+      VERGER_CO_TRY(const auto few, parts.journal.read("run/" + run->id, Revision(0), 3));
+      if (few.size() < 3) {
+        without_details.insert(run->id);
+        continue;
+      }
       const auto state = parts.runs.find_run(run->id);
       if (!state) {
         parts.log.warning("an ended run is not compacted: it cannot be read",
@@ -326,6 +334,44 @@ struct Retention::Impl {
       }
       VERGER_CO_CHECK(co_await remove_if_full());
       co_await let_others_in();
+    }
+    co_return Result<void>{};
+  }
+
+  /// Of snapshots that newer ones have replaced, or whose stream is gone.
+  net::awaitable<Result<void>> seals() {
+    const std::string stream(SealedSnapshots::kStream);
+    VERGER_CO_TRY(const auto newest, parts.journal.revision(stream));
+    std::map<std::string, std::deque<JournalEvent>> kept;
+    Revision at(0);
+    for (;;) {
+      VERGER_CO_TRY(const auto page, page_of(stream, at));
+      if (page.empty()) {
+        break;
+      }
+      for (const auto& event : page) {
+        const auto data = json::parse(event.data, nullptr, false);
+        if (event.type != SealedSnapshots::kSealed || !data.is_object()) {
+          continue;
+        }
+        auto& of_stream = kept[data.value("stream", std::string())];
+        of_stream.push_back(event);
+        if (of_stream.size() > SealedSnapshots::kSealsOfStream) {
+          take(of_stream.front(), Keep::kNothing, done.seals);
+          of_stream.pop_front();
+        }
+      }
+      at = page.back().revision;
+      VERGER_CO_CHECK(co_await remove_if_full());
+      co_await let_others_in();
+    }
+    for (const auto& [sealed, events] : kept) {
+      VERGER_CO_TRY(const auto revision, parts.journal.revision(sealed));
+      for (const auto& event : events) {
+        if (revision == Revision(0) && event.revision < newest) {
+          take(event, Keep::kNothing, done.seals);
+        }
+      }
     }
     co_return Result<void>{};
   }
@@ -465,8 +511,9 @@ struct Retention::Impl {
 
   net::awaitable<Result<void>> all() {
     // After each all that it took is gone: none is to take an event that another has taken.
-    for (const auto part : {&Impl::answers, &Impl::progress, &Impl::runs, &Impl::run_details,
-                            &Impl::plans, &Impl::schedules, &Impl::audit, &Impl::records}) {
+    for (const auto part :
+         {&Impl::answers, &Impl::progress, &Impl::runs, &Impl::run_details, &Impl::plans,
+          &Impl::schedules, &Impl::audit, &Impl::seals, &Impl::records}) {
       VERGER_CO_CHECK(co_await (this->*part)());
       VERGER_CO_CHECK(co_await remove_round());
     }

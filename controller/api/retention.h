@@ -50,13 +50,14 @@ struct Compacted {
   std::int64_t run_details = 0;
   std::int64_t runs = 0;
   std::int64_t audit = 0;
+  std::int64_t seals = 0;             ///< of snapshots that newer ones replaced
   std::int64_t records = 0;           ///< of earlier compactions
   std::vector<std::string> archived;  ///< names of files
   JournalSize before;
   JournalSize after;
 
   [[nodiscard]] std::int64_t events() const {
-    return progress + answers + plans + schedules + run_details + runs + audit + records;
+    return progress + answers + plans + schedules + run_details + runs + audit + seals + records;
   }
 };
 

@@ -12,7 +12,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kReadAtOnce = 1'000;
-constexpr std::size_t kKept = 2;
 
 std::string hash_of(const std::string& text) { return to_hex(sha256(as_bytes(text))); }
 
@@ -31,7 +30,7 @@ Result<void> SealedSnapshots::learn() {
       known.push_back({.revision = Revision(data.value("revision", std::int64_t{-1})),
                        .summary = data.value("summary", std::string()),
                        .state = data.value("state", std::string())});
-      if (known.size() > kKept) {
+      if (known.size() > kSealsOfStream) {
         known.erase(known.begin());
       }
     }

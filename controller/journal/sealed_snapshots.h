@@ -19,6 +19,9 @@ class SealedSnapshots final : public Journal {
   static constexpr std::string_view kStream = "snapshots";
   static constexpr std::string_view kSealed =
       "snapshot-sealed";  ///< {stream, revision, summary, state}
+  /// Of a stream, the newest that are looked at: a crash between a seal and its snapshot leaves the
+  /// one before.
+  static constexpr std::size_t kSealsOfStream = 2;
 
   /// `log` outlives it.
   SealedSnapshots(std::unique_ptr<Journal> inner, Log& log) : inner_(std::move(inner)), log_(log) {}
@@ -73,7 +76,7 @@ class SealedSnapshots final : public Journal {
   std::unique_ptr<Journal> inner_;
   Log& log_;
   Revision read_to_{0};  ///< of kStream
-  /// By stream, the newest two: a crash between a seal and its snapshot leaves the one before.
+  /// By stream, the newest kSealsOfStream.
   std::map<std::string, std::vector<Seal>, std::less<>> seals_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/journal/chain.h"
+#include "controller/journal/sealed_snapshots.h"
 #include "tests/unit/controller_api/api_harness.h"
 
 namespace verger::controller {
@@ -194,6 +195,71 @@ TEST_F(RetentionTest, AnswersThatWereKeptGo) {
   later(49);
   EXPECT_EQ(compact().answers, 1);
   EXPECT_THAT(a_.h.journal->streams(kAnswerStreams).value(), SizeIs(0));
+}
+
+TEST_F(RetentionTest, OfSealsItKeepsThoseThatSnapshotsNeed) {
+  ASSERT_TRUE(a_.h.disk.make_directories("/other").has_value());
+  const auto open = [this] {
+    return std::make_unique<SealedSnapshots>(
+        open_sqlite_journal(a_.h.disk, "/other/journal.db", a_.h.time).value(), null_log());
+  };
+  auto opened = open();
+  Journal& journal = *opened;
+  const auto epoch = journal.begin_epoch("a").value();
+  const auto keep = [&](const std::string& stream, int times) {
+    for (int i = 1; i <= times; ++i) {
+      ASSERT_TRUE(journal.append(stream, kAnyRevision, {NewEvent{"e", "{}"}}, epoch).has_value());
+      ASSERT_TRUE(
+          journal.save_snapshot({stream, Revision(i), "{}", std::to_string(i)}, epoch).has_value());
+    }
+  };
+  keep("run/gone", 3);
+  keep("run/stays", 40);
+  Removal all{.events = {}, .streams = {"run/gone"}};
+  for (const auto& event : journal.read("run/gone").value()) {
+    all.events.push_back({event.sequence, event.stream, event.revision, event.hash});
+  }
+  ASSERT_TRUE(journal
+                  .append(kJournalStream, kAnyRevision,
+                          {NewEvent{std::string(events::kEventsRemoved),
+                                    R"({"ranges": [[1, 1], [3, 3], [5, 5]]})"}},
+                          epoch)
+                  .has_value());
+  ASSERT_TRUE(journal.remove(all, epoch).has_value());
+
+  Retention retention({.journal = journal,
+                       .runs = *a_.h.executor,
+                       .clock = a_.h.time,
+                       .log = null_log(),
+                       .epoch = epoch,
+                       .files = a_.h.disk,
+                       .archive = "/other/archive",
+                       .rules = rules_});
+  const auto done = a_.h.wait_for(retention.compact("ann", "a test"));
+  ASSERT_TRUE(done.has_value()) << done.error().message;
+  EXPECT_EQ(done->seals, 3 + 38);
+  EXPECT_EQ(done->events(), done->seals);
+  EXPECT_THAT(journal.read(SealedSnapshots::kStream).value(), SizeIs(2));
+  EXPECT_TRUE(journal.verify().has_value());
+  opened.reset();
+  const auto kept = open()->snapshot("run/stays").value();
+  ASSERT_TRUE(kept.has_value()) << "its seal is there";
+  EXPECT_EQ(kept->state, "40");
+}
+
+TEST_F(RetentionTest, ARestartSealsNoCompactedRunAnew) {
+  const auto id = run();
+  later(24 * 31);
+  EXPECT_GT(compact().run_details, 20);
+  const auto before = a_.h.journal->snapshot("run/" + id).value();
+  ASSERT_TRUE(before.has_value());
+  auto marked = *before;
+  marked.summary += " ";
+  ASSERT_TRUE(a_.h.journal->save_snapshot(marked, a_.h.epoch).has_value());
+  restart();
+  compact();
+  EXPECT_EQ(a_.h.journal->snapshot("run/" + id).value()->summary, marked.summary)
+      << "the snapshot was kept again";
 }
 
 TEST_F(RetentionTest, APowerCutAnywhereLeavesAJournalThatHolds) {
