@@ -22,6 +22,8 @@ std::string take_line(std::string_view& text) {
 }
 
 constexpr std::uint64_t kCredentialsFileBytes = 64U << 10U;
+/// Each look at a cluster asks several times.
+constexpr std::chrono::seconds kReadAgainAfter{5};
 
 struct HostAndPort {
   std::string_view host;
@@ -125,6 +127,21 @@ Result<void> check_host(const Credentials& credentials, std::string_view name,
 }
 
 Result<Credentials> CredentialDirectory::find(std::string_view name) {
+  const auto now = clock_.monotonic();
+  if (const auto known = read_.find(name);
+      known != read_.end() && now - known->second.at < kReadAgainAfter) {
+    return known->second.credentials;
+  }
+  auto found = read(name);
+  if (found) {
+    read_.insert_or_assign(std::string(name), Read{.credentials = *found, .at = now});
+  } else if (const auto known = read_.find(name); known != read_.end()) {
+    read_.erase(known);
+  }
+  return found;
+}
+
+Result<Credentials> CredentialDirectory::read(std::string_view name) {
   if (name.empty() || name.starts_with('.') || name.find('/') != std::string_view::npos) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("credentials \"{}\": the name of a file in {} is expected", name,

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
 #include "engine/base/result.h"
@@ -35,19 +37,29 @@ class CredentialStore {
   virtual Result<Credentials> find(std::string_view name) = 0;
 };
 
-/// A directory of files: first line user, second line password, from the third on the hosts that
-/// they are for (blanks, commas or lines between, "#" begins a comment).
+/// A directory of files, each read at most every five seconds: first line user, second line
+/// password, from the third on the hosts that they are for (blanks, commas or lines between, "#"
+/// begins a comment).
 class CredentialDirectory final : public CredentialStore {
  public:
   /// The log has a line for each file that others can read, once until that is corrected.
-  CredentialDirectory(FileSystem& files, Path directory, Log& log = null_log())
-      : files_(files), directory_(std::move(directory)), log_(log) {}
+  CredentialDirectory(FileSystem& files, Path directory, Log& log = null_log(),
+                      Clock& clock = system_clock())
+      : files_(files), directory_(std::move(directory)), log_(log), clock_(clock) {}
   Result<Credentials> find(std::string_view name) override;
 
  private:
+  Result<Credentials> read(std::string_view name);
+
   FileSystem& files_;
   Path directory_;
   Log& log_;
+  Clock& clock_;
+  struct Read {
+    Credentials credentials;
+    Monotonic at{};
+  };
+  std::map<std::string, Read, std::less<>> read_;  ///< what could not be read is read again
   std::set<std::string, std::less<>> warned_of_;
 };
 

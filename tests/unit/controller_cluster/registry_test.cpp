@@ -7,6 +7,7 @@
 
 #include "controller/cluster/credentials.h"
 #include "engine/base/memory_file_system.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/temp_directory.h"
 
 namespace verger::controller {
@@ -174,14 +175,40 @@ TEST(CredentialDirectoryTest, KnowsTheHostsThatAPasswordIsFor) {
   }
 }
 
+TEST(CredentialDirectoryTest, ReadsAFileAgainAfterFiveSecondsOnly) {
+  MemoryFileSystem disk;
+  test::ManualClock clock;
+  ASSERT_TRUE(disk.make_directories("/c").has_value());
+  CredentialDirectory store(disk, "/c", null_log(), clock);
+  EXPECT_FALSE(store.find("ops").has_value());
+  ASSERT_TRUE(write_file_durably(disk, "/c/ops", as_bytes("ops\nold\n")).has_value());
+  EXPECT_EQ(store.find("ops").value().password, "old") << "what is missing is looked for each time";
+  ASSERT_TRUE(write_file_durably(disk, "/c/ops", as_bytes("ops\nnew\n")).has_value());
+  int opened = 0;
+  disk.set_fault_hook([&opened](const DiskOperation&) {
+    ++opened;
+    return std::optional<Error>();
+  });
+  clock.advance_seconds(4);
+  EXPECT_EQ(store.find("ops").value().password, "old");
+  EXPECT_EQ(opened, 0) << "the disk was asked";
+  clock.advance_seconds(1);
+  EXPECT_EQ(store.find("ops").value().password, "new");
+  ASSERT_TRUE(disk.remove("/c/ops").has_value());
+  clock.advance_seconds(5);
+  EXPECT_FALSE(store.find("ops").has_value());
+}
+
 TEST(CredentialDirectoryTest, WarnsOfAPasswordThatEverybodyMayRead) {
   const test::TempDirectory directory;
   const auto path = directory.path() / "ops";
   std::ofstream(path) << "ops\nsecret\n";
   std::filesystem::permissions(path, std::filesystem::perms(0644));
-  CredentialDirectory store(posix_file_system(), directory.path());
+  test::ManualClock clock;
+  CredentialDirectory store(posix_file_system(), directory.path(), null_log(), clock);
   EXPECT_THAT(store.find("ops").value().warning, HasSubstr("chmod 600 " + path.string()));
   std::filesystem::permissions(path, std::filesystem::perms(0600));
+  clock.advance_seconds(5);
   EXPECT_EQ(store.find("ops").value().warning, "");
 }
 
