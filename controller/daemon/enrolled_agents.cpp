@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "controller/daemon/trusted_clients.h"
+
 namespace verger::controller {
 namespace {
 
@@ -58,7 +60,8 @@ void EnrolledAgents::attach(const Registry& registry, const AgentBook& book) {
 
 std::unique_ptr<http::BeastClient> EnrolledAgents::make_client(
     std::function<Result<void>(const http::CertificateInfo&)> accept) const {
-  http::BeastClientOptions options{.tls = tls_, .plain_to_loopback_only = true};
+  http::BeastClientOptions options{
+      .idle_lifetime = kConnectionUnused, .tls = tls_, .plain_to_loopback_only = true};
   options.accept_peer = std::move(accept);
   return std::make_unique<http::BeastClient>(executor_, std::move(options));
 }
@@ -83,7 +86,19 @@ net::awaitable<std::string> EnrolledAgents::why_not_enrolled(http::Endpoint endp
   co_return at == std::string::npos ? std::string() : met.error().message.substr(at);
 }
 
+void EnrolledAgents::close_unused() {
+  const auto now = system_clock().monotonic();
+  if (now - closed_at_ < kConnectionUnused / 2) {
+    return;
+  }
+  closed_at_ = now;
+  for (auto& [identity, one] : clients_) {
+    one.client->close_unused();
+  }
+}
+
 http::Client& EnrolledAgents::client_of(const EnrolledAgent& agent) {
+  close_unused();
   const auto identity = certificates::agent_identity(agent.cluster, agent.node);
   auto& one = clients_[identity];
   if (one.client == nullptr) {

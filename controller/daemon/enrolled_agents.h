@@ -9,6 +9,7 @@
 
 #include "controller/cluster/agent_book.h"
 #include "controller/cluster/registry.h"
+#include "engine/base/clock.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/tls.h"
 
@@ -51,6 +52,8 @@ class EnrolledAgents {
   /// authority: what has happened and what to do. Empty: it is not one of those.
   net::awaitable<std::string> why_not_enrolled(http::Endpoint endpoint,
                                                std::chrono::milliseconds deadline);
+  /// Of all agents, now and then.
+  void close_unused();
   const EnrolledAgent* registered_at(const http::Endpoint& endpoint);
   std::unique_ptr<http::BeastClient> make_client(
       std::function<Result<void>(const http::CertificateInfo&)> accept) const;
@@ -61,6 +64,7 @@ class EnrolledAgents {
   const AgentBook* book_ = nullptr;
   std::map<std::string, Place> places_;  ///< by the agent's URL, as last looked up
   std::map<std::string, One> clients_;   ///< by identity
+  Monotonic closed_at_{};
   std::unique_ptr<http::BeastClient> newcomers_;
   std::unique_ptr<http::BeastClient> not_enrolled_;  ///< accepts no peer, and says whom it met
   std::map<http::Client*, std::unique_ptr<http::Client>> routers_;

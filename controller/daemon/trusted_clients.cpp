@@ -41,6 +41,7 @@ Result<TrustedClients::Side> TrustedClients::make_side(const http::TlsFiles& fil
   side.client = std::make_unique<http::BeastClient>(
       executor_,
       http::BeastClientOptions{
+          .idle_lifetime = kConnectionUnused,
           .tls = side.tls,
           .roots_advice = "; name those of the cluster's certificates (verger cluster add --ca "
                           "FILE), or start vergerd with --ca",
@@ -83,7 +84,11 @@ Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
     log_.info("trusted roots have changed", {{"file", where.string()}});
     reload(roots, known->second);
   }
-  known->second.looked_at = look ? now : known->second.looked_at;
+  if (look) {
+    known->second.looked_at = now;
+    known->second.nodes.client->close_unused();
+    known->second.agents.client->close_unused();
+  }
   return ClusterClients{.nodes = known->second.nodes.client.get(),
                         .agents = known->second.signing.get()};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,10 @@
 #include "nodeagent/http/tls.h"
 
 namespace verger::controller {
+
+/// Between two requests of a step that is watched a connection stays. Between two looks of a survey
+/// it does not: each TLS connection takes some 100 KiB, and there may be thousands.
+inline constexpr std::chrono::seconds kConnectionUnused{5};
 
 /// What vergerd shows and trusts over https.
 struct ClientTls {

@@ -35,11 +35,8 @@ struct BeastClient::Impl {
   Impl(const net::any_io_executor& executor, BeastClientOptions with, Clock& time)
       : strand(net::make_strand(executor)), options(std::move(with)), clock(time) {}
 
-  /// The newest usable connection; unusable ones are closed on the way.
-  std::optional<Pooled> take(const Endpoint& to) {
+  void close_unusable(std::vector<Pooled>& pool) {
     const auto now = clock.monotonic();
-    auto& pool = idle[to];
-    std::optional<Pooled> found;
     std::erase_if(pool, [&](Pooled& pooled) {
       const bool usable = now - pooled.made < options.connection_lifetime &&
                           now - pooled.used < options.idle_lifetime && pooled.transport->quiet();
@@ -48,6 +45,20 @@ struct BeastClient::Impl {
       }
       return !usable;
     });
+  }
+
+  void close_unused() {
+    for (auto at = idle.begin(); at != idle.end();) {
+      close_unusable(at->second);
+      at = at->second.empty() ? idle.erase(at) : std::next(at);
+    }
+  }
+
+  /// The newest usable connection; unusable ones are closed on the way.
+  std::optional<Pooled> take(const Endpoint& to) {
+    auto& pool = idle[to];
+    std::optional<Pooled> found;
+    close_unusable(pool);
     if (!pool.empty()) {
       found = std::move(pool.back());
       pool.pop_back();
@@ -192,6 +203,10 @@ net::awaitable<Result<Response>> BeastClient::send(Endpoint to, Request request,
 
 void BeastClient::drop_connections() {
   net::dispatch(impl_->strand, [impl = impl_] { impl->close_all(); });
+}
+
+void BeastClient::close_unused() {
+  net::dispatch(impl_->strand, [impl = impl_] { impl->close_unused(); });
 }
 
 BeastClient::Counts BeastClient::counts() const {

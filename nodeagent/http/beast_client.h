@@ -59,6 +59,9 @@ class BeastClient final : public Client {
                                         std::chrono::milliseconds deadline) override;
   /// Closes all pooled connections: the next requests make new ones.
   void drop_connections();
+  /// Closes those that will not be taken again, since they are too old or were not used for too
+  /// long. Else each stays until the next request to its endpoint.
+  void close_unused();
   struct Counts {
     std::size_t connections_made = 0;
     std::size_t requests_sent = 0;

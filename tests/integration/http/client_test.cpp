@@ -172,6 +172,21 @@ TEST_F(HttpClient, EndsConnectionsByAgeAndWhenTold) {
   }(*this));
 }
 
+TEST_F(HttpClient, ClosesWhatIsNotUsedWhenAskedTo) {
+  run([](HttpClient& t) -> net::awaitable<void> {
+    auto [first, one] = co_await (t.get() && t.accept_and_answer());
+    t.client.close_unused();
+    auto again = [](std::shared_ptr<RawPeer> peer) -> net::awaitable<void> {
+      co_await peer->read_until("\r\n\r\n");
+      co_await peer->write(kOk);
+    };
+    EXPECT_TRUE((co_await (t.get() && again(one))).has_value()) << "it was used a moment ago";
+    t.clock.at += 31s;
+    t.client.close_unused();
+    EXPECT_EQ(co_await one->read_to_end(), "") << "closed without another request";
+  }(*this));
+}
+
 TEST_F(HttpClient, KeepsAConnectionNoLongerThanItsLifetime) {
   BeastClient short_lived{context.get_executor(),
                           BeastClientOptions{.connection_lifetime = 10ms, .idle_lifetime = 1h},
