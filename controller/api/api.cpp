@@ -61,7 +61,7 @@ net::awaitable<http::Response> Api::answer(http::Request request) {
     if (!principal) {
       co_return std::move(principal).error();
     }
-    co_return co_await metrics_answer(parts_);
+    co_return metrics_answer(parts_);
   }
   if (path.size() < 3 || path[0] != "api" || path[1] != "v1") {
     co_return no_route(request);

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/api.h"
-#include "controller/cluster/gather.h"
 
 namespace verger::controller {
 namespace {
@@ -19,10 +18,6 @@ using nlohmann::json;
 using prometheus::BuildGauge;
 using prometheus::Labels;
 
-/// Prometheus gives a scrape ten seconds by default; a host that drops packets must not
-/// use them up.
-constexpr std::chrono::milliseconds kScrapeLimit{3'000};
-
 double unix_seconds(Ticks at) {
   return static_cast<double>(at.value() - kUnixEpoch.value()) /
          static_cast<double>(kTicksPerSecond);
@@ -30,8 +25,7 @@ double unix_seconds(Ticks at) {
 
 class Scrape {
  public:
-  Scrape(const ApiParts& parts, std::vector<planner::ClusterSnapshot> seen)
-      : parts_(parts), seen_(std::move(seen)), now_(parts.clock.now()) {}
+  explicit Scrape(const ApiParts& parts) : parts_(parts), now_(parts.clock.now()) {}
 
   std::string text() {
     runs();
@@ -180,7 +174,15 @@ class Scrape {
                           "How far a node's clock is ahead of the controller's");
     auto& ends = family("verger_certificate_not_after_timestamp_seconds",
                         "End of the certificate that a node or an agent serves");
-    for (const auto& snapshot : seen_) {
+    auto& observed = family("verger_cluster_observed_timestamp_seconds",
+                            "When the nodes and agents of a cluster were last looked at");
+    for (const auto& cluster : parts_.registry.list()) {
+      const auto seen = parts_.observer.last_seen(cluster.name);
+      if (seen == nullptr) {
+        continue;
+      }
+      const auto& snapshot = *seen;
+      observed.Add(Labels{{"cluster", cluster.name}}).Set(unix_seconds(snapshot.taken_at));
       for (const auto& node : snapshot.nodes) {
         const Labels labels{{"cluster", snapshot.cluster}, {"node", node.name}};
         nodes.Add(labels).Set(node.answered && node.alive ? 1 : 0);
@@ -291,23 +293,17 @@ class Scrape {
   }
 
   const ApiParts& parts_;
-  std::vector<planner::ClusterSnapshot> seen_;
   Ticks now_;
   prometheus::Registry registry_;
 };
 
 }  // namespace
 
-net::awaitable<http::Response> metrics_answer(const ApiParts& parts) {
-  std::vector<net::awaitable<planner::ClusterSnapshot>> looks;
-  for (const auto& cluster : parts.registry.list()) {
-    looks.push_back(parts.observer.take(cluster, Depth::kThorough, kScrapeLimit));
-  }
-  auto seen = co_await gather(std::move(looks));
+http::Response metrics_answer(const ApiParts& parts) {
   http::Response out;
   out.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-  out.body = Scrape(parts, std::move(seen)).text();
-  co_return out;
+  out.body = Scrape(parts).text();
+  return out;
 }
 
 }  // namespace verger::controller

@@ -9,7 +9,6 @@ using std::chrono::seconds;
 
 constexpr seconds kLagAge{5};  ///< two lags nearer than this are not compared
 constexpr seconds kLagForgotten{60};
-constexpr seconds kCertificateAge{60};
 constexpr seconds kFailureAge{10};
 
 }  // namespace
@@ -46,10 +45,11 @@ void Memory::compare(planner::ClusterSnapshot& snapshot, Monotonic now) {
 }
 
 const std::optional<planner::ServedCertificate>* Memory::certificate(const std::string& url,
-                                                                     Monotonic now) const {
+                                                                     Monotonic now,
+                                                                     seconds age) const {
   const auto found = certificates_.find(url);
   if (found == certificates_.end() ||
-      now - found->second.at >= (found->second.seen ? kCertificateAge : kFailureAge)) {
+      now - found->second.at >= (found->second.seen ? age : kFailureAge)) {
     return nullptr;
   }
   return &found->second.seen;

@@ -15,9 +15,9 @@ class Memory {
  public:
   /// How long the leader has been the same, and the lags of some seconds ago.
   void compare(planner::ClusterSnapshot& snapshot, Monotonic now);
-  /// Of a URL; nullptr: not looked at for a minute (after a failure: ten seconds).
-  [[nodiscard]] const std::optional<planner::ServedCertificate>* certificate(const std::string& url,
-                                                                             Monotonic now) const;
+  /// Of a URL; nullptr: not looked at for `age` (after a failure: ten seconds).
+  [[nodiscard]] const std::optional<planner::ServedCertificate>* certificate(
+      const std::string& url, Monotonic now, std::chrono::seconds age) const;
   /// The next look is a fresh one.
   void forget_certificate(const std::string& url) { certificates_.erase(url); }
   void keep_certificate(const std::string& url, std::optional<planner::ServedCertificate> seen,

@@ -113,7 +113,7 @@ net::awaitable<void> ask_node(SharedRaw into, std::shared_ptr<Peers> peers, Clus
   } else {
     take_gossip(raw, std::move(*gossip), before);
   }
-  if (node.answered && depth != Depth::kGossip) {
+  if (node.answered && (depth == Depth::kQuick || depth == Depth::kThorough)) {
     if (!api::parse_version(node.version)) {
       const auto info = co_await peers->info(config.name);
       if (info) {
@@ -299,9 +299,14 @@ struct Observer::State {
   explicit State(Network n) : network(std::move(n)) {}
   Network network;
   std::shared_ptr<Memory> memory = std::make_shared<Memory>();
+  std::map<std::string, std::shared_ptr<const ClusterSnapshot>> last_seen;  ///< by cluster
 };
 
 namespace {
+
+/// What was served so long ago is as good as now.
+constexpr std::chrono::seconds kCertificateAge{60};
+constexpr std::chrono::seconds kCertificateAgeOfSurvey{600};
 
 struct Seen {
   std::size_t node = 0;  ///< index in the snapshot
@@ -406,6 +411,26 @@ Result<void> Observer::check_credentials(const ClusterConfig& config) const {
 
 net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, ClusterConfig config,
                                                Depth depth, Limit limit, std::string closely_at) {
+  auto snapshot = co_await picture(state, std::move(config), depth, limit, std::move(closely_at));
+  if (depth == Depth::kSurvey || depth == Depth::kThorough) {
+    state->last_seen[snapshot.cluster] = std::make_shared<const ClusterSnapshot>(snapshot);
+  }
+  co_return snapshot;
+}
+
+std::shared_ptr<const ClusterSnapshot> Observer::last_seen(const std::string& cluster) const {
+  const auto found = state_->last_seen.find(cluster);
+  return found == state_->last_seen.end() ? nullptr : found->second;
+}
+
+void Observer::keep_last_seen_of(const std::set<std::string>& clusters) {
+  std::erase_if(state_->last_seen,
+                [&clusters](const auto& each) { return !clusters.contains(each.first); });
+}
+
+net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
+                                                  ClusterConfig config, Depth depth, Limit limit,
+                                                  std::string closely_at) {
   const auto began = state->network.clock.monotonic();
   auto raws =
       co_await ask_all(state->network, state->memory, config, depth, limit, std::move(closely_at));
@@ -428,7 +453,8 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
   if (!limit) {
     state->memory->compare(snapshot, state->network.clock.monotonic());
   }
-  if (depth != Depth::kThorough || !state->network.served_certificate) {
+  const bool with_certificates = depth == Depth::kSurvey || depth == Depth::kThorough;
+  if (!with_certificates || !state->network.served_certificate) {
     co_return snapshot;
   }
   if (limit) {
@@ -444,7 +470,9 @@ net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, Clu
       if (!url.starts_with("https")) {
         continue;
       }
-      if (const auto* known = state->memory->certificate(url, state->network.clock.monotonic())) {
+      if (const auto* known = state->memory->certificate(
+              url, state->network.clock.monotonic(),
+              depth == Depth::kSurvey ? kCertificateAgeOfSurvey : kCertificateAge)) {
         if (*known) {
           node.certificates.push_back(**known);
         }

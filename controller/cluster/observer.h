@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ inline constexpr std::string_view kNewerControllerHint =
 /// How much a look requests of the nodes.
 enum class Depth : std::uint8_t {
   kGossip,    ///< what the nodes say of themselves and of each other: who is there, who leads
+  kSurvey,    ///< and what their agents say; certificates may be up to ten minutes old
   kQuick,     ///< and what shows how far things are
   kThorough,  ///< all that gates look at: before something is planned or done
 };
@@ -92,12 +94,20 @@ class Observer {
       std::optional<std::chrono::milliseconds> limit = std::nullopt);
   /// The same, quick, while something is done at `node`: of the others, kGossip.
   net::awaitable<planner::ClusterSnapshot> watch(ClusterConfig config, std::string node);
+  /// What the newest look of kSurvey or kThorough at a cluster showed; nullptr: there was none.
+  [[nodiscard]] std::shared_ptr<const planner::ClusterSnapshot> last_seen(
+      const std::string& cluster) const;
+  /// Forgets that of all others.
+  void keep_last_seen_of(const std::set<std::string>& clusters);
   /// The database's identity as all members tell it; empty where it cannot be had.
   net::awaitable<std::string> identity(ClusterConfig config);
 
  private:
   struct State;
   static net::awaitable<planner::ClusterSnapshot> look(
+      std::shared_ptr<State> state, ClusterConfig config, Depth depth,
+      std::optional<std::chrono::milliseconds> limit, std::string closely_at);
+  static net::awaitable<planner::ClusterSnapshot> picture(
       std::shared_ptr<State> state, ClusterConfig config, Depth depth,
       std::optional<std::chrono::milliseconds> limit, std::string closely_at);
   std::shared_ptr<State> state_;

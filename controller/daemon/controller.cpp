@@ -1,6 +1,7 @@
 #include "controller/daemon/controller.h"
 
 #include <fmt/format.h>
+#include <optional>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -12,6 +13,7 @@
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
 #include "controller/cluster/running_count.h"
+#include "controller/cluster/survey.h"
 #include "controller/daemon/event_log.h"
 #include "controller/executor/step_kind.h"
 #include "controller/journal/sealed_snapshots.h"
@@ -30,7 +32,6 @@ struct Controller::Parts {
   ControllerEpoch epoch;
   Registry registry;
   Network network;
-  Observer observer;
   StepKinds kinds;
   PolicyBook book;
   Executor executor;
@@ -40,6 +41,7 @@ struct Controller::Parts {
   AgentBook agents;
   Retention retention;
   Api api;
+  std::optional<Survey> survey;
   std::chrono::minutes compact_every;
   RunningCount compacting;
   net::cancellation_signal stop_compacting;
@@ -48,7 +50,7 @@ struct Controller::Parts {
   Parts(ControllerOptions options, const ControllerEnvironment& from,
         std::unique_ptr<TimedJournal> opened, ControllerEpoch taken)
       : environment(from),
-        credentials(from.files, options.credentials_directory, from.log),
+        credentials(from.files, options.credentials_directory, from.log, from.clock),
         journal(std::move(opened)),
         epoch(taken),
         registry(*journal, epoch),
@@ -62,7 +64,6 @@ struct Controller::Parts {
                 .served_certificate = from.served_certificate,
                 .roots_of = from.roots_of,
                 .clients_of = from.clients_of},
-        observer(network),
         kinds(standard_step_kinds()),
         book(*journal, epoch, options.policy),
         executor({.executor = from.executor,
@@ -107,7 +108,7 @@ struct Controller::Parts {
         api({.executor = executor,
              .registry = registry,
              .journal = *journal,
-             .observer = observer,
+             .observer = executor.observer(),
              .timers = from.timers,
              .epoch = epoch,
              .policy = options.policy,
@@ -123,7 +124,16 @@ struct Controller::Parts {
              .notifications = &notifier.counts(),
              .retention = &retention}),
         compact_every(options.compact_every),
-        compacting(from.executor) {}
+        compacting(from.executor) {
+    if (options.survey_every.count() > 0) {
+      survey.emplace(SurveyParts{.executor = from.executor,
+                                 .registry = registry,
+                                 .observer = executor.observer(),
+                                 .timers = from.timers,
+                                 .log = network.log,
+                                 .every = options.survey_every});
+    }
+  }
 };
 
 Controller::Controller(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -163,6 +173,9 @@ Result<void> Controller::start() {
   }
   VERGER_CHECK(parts_->executor.start());
   parts_->scheduler.start();
+  if (parts_->survey) {
+    parts_->survey->start();
+  }
   if (parts_->compact_every.count() > 0) {
     parts_->compacting.begin();
     net::co_spawn(parts_->environment.executor, compact_now_and_then(*parts_),
@@ -190,11 +203,17 @@ net::awaitable<void> Controller::compact_now_and_then(Parts& parts) {
   }
 }
 
+net::awaitable<void> Controller::stop_survey(Parts& parts) {
+  if (parts.survey) {
+    co_await parts.survey->stop();
+  }
+}
+
 net::awaitable<void> Controller::stop() {
   using net::experimental::awaitable_operators::operator&&;
   parts_->stop_compacting.emit(net::cancellation_type::terminal);
   co_await (parts_->scheduler.stop() && parts_->executor.stop() &&
-            parts_->compacting.wait_for_all());
+            parts_->compacting.wait_for_all() && stop_survey(*parts_));
 }
 
 bool Controller::knows(const http::Request& head) const {

@@ -32,6 +32,8 @@ struct ControllerOptions {
   RetentionRules retention;
   /// Between two compactions of the journal; zero: none but those that are requested.
   std::chrono::minutes compact_every{0};
+  /// Between two looks at each cluster, for what is shown of all of them; zero: none.
+  std::chrono::seconds survey_every{0};
 };
 
 /// What comes from outside: real in vergerd, virtual in the simulation. All of it outlives the
@@ -92,6 +94,7 @@ class Controller {
   struct Parts;
   explicit Controller(std::unique_ptr<Parts> parts);
   static net::awaitable<void> compact_now_and_then(Parts& parts);
+  static net::awaitable<void> stop_survey(Parts& parts);
   std::unique_ptr<Parts> parts_;
 };
 

@@ -97,6 +97,9 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("compact-every-minutes", options.compact_every_minutes,
           "Between two compactions of the journal (0: none but by `verger admin compact`)",
           {.group = "Journal", .unit = "min"});
+  all.add("observe-every-seconds", options.observe_every_seconds,
+          "Between two looks at each cluster for /metrics, whether or not a run is at work",
+          {.group = "Times", .unit = "s"});
   const settings::Traits times{.group = "Times", .unit = "ms"};
   all.add("poll-interval-ms", options.poll_interval_ms,
           "Between two looks at a node that acts, or at a closed gate", times);
@@ -221,7 +224,8 @@ Result<void> check_options(const VergerdOptions& options) {
         std::tuple("--keep-runs-days", options.keep_runs_days, 1, 36'500),
         std::tuple("--keep-runs", options.keep_runs, 10, 1'000'000),
         std::tuple("--keep-audit-days", options.keep_audit_days, 1, 36'500),
-        std::tuple("--compact-every-minutes", options.compact_every_minutes, 0, 100'000)}) {
+        std::tuple("--compact-every-minutes", options.compact_every_minutes, 0, 100'000),
+        std::tuple("--observe-every-seconds", options.observe_every_seconds, 1, 3'600)}) {
     if (value < least || value > most) {
       return wrong(fmt::format("{} takes {} to {}", name, least, most));
     }

@@ -49,6 +49,7 @@ struct VergerdOptions {
   std::int64_t keep_runs = static_cast<std::int64_t>(RetentionRules().runs_of_cluster);
   std::int64_t keep_audit_days = RetentionRules().audit.count();
   std::int64_t compact_every_minutes = 60;
+  std::int64_t observe_every_seconds = 60;
   std::int64_t end_after_seconds = 0;
   bool json_log = false;
   std::string log_level = "info";

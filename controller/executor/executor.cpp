@@ -309,6 +309,8 @@ std::vector<std::shared_ptr<const RunState>> Executor::active_runs(std::string_v
   return out;
 }
 
+Observer& Executor::observer() { return impl_->core->observer; }
+
 void Executor::forget_run(std::string_view id) {
   if (const auto found = impl_->core->ended.find(id); found != impl_->core->ended.end()) {
     impl_->core->ended.erase(found);

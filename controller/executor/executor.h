@@ -106,6 +106,9 @@ class Executor {
   /// one run); the journal's, which has the runs that ended.
   [[nodiscard]] Result<std::shared_ptr<const RunState>> find_run(std::string_view id) const;
 
+  /// Takes all looks at nodes, those of runs too.
+  [[nodiscard]] Observer& observer();
+
   /// Of what the journal is about to lose: a run that has ended, a plan.
   void forget_run(std::string_view id);
   void forget_plan(std::string_view hash);

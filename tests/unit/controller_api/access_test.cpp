@@ -526,6 +526,7 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
   ASSERT_TRUE(a_.h.run_until([this] { return a_.h.cluster.node("n2").last_finished.has_value(); }));
   a_.h.cluster.node("n3").up = false;
   a_.h.run_until([] { return false; }, std::chrono::minutes(2));
+  a_.get("/clusters/prod");  // looks at the nodes
   const auto waiting = a_.call("GET", "/metrics").body;
   EXPECT_THAT(waiting, HasSubstr("verger_runs{cluster=\"prod\",outcome=\"active\"} 1"));
   EXPECT_THAT(waiting,
@@ -540,6 +541,32 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
   EXPECT_THAT(
       done.body,
       HasSubstr("verger_last_success_timestamp_seconds{cluster=\"prod\",operation=\"scavenge\"}"));
+}
+
+TEST_F(AccessTest, AScrapeShowsWhatWasLastObservedAndAsksNobody) {
+  ASSERT_EQ(a_.call("GET", "/clusters/prod").status, 200);
+  a_.h.run_until([] { return false; }, std::chrono::minutes(2));
+  a_.h.cluster.node("n3").up = false;
+  int asked = 0;
+  a_.h.cluster.fate = [&](const auto&, const auto&) {
+    ++asked;
+    return std::nullopt;
+  };
+  a_.h.cluster.dress = [&](const auto&, const auto&, auto&) { ++asked; };
+  const auto before = a_.call("GET", "/metrics").body;
+  EXPECT_EQ(asked, 0);
+  EXPECT_THAT(before, HasSubstr("verger_node_up{cluster=\"prod\",node=\"n3\"} 1"));
+  const std::string observed = "verger_cluster_observed_timestamp_seconds{cluster=\"prod\"} ";
+  const auto time_in = [&](const std::string& text) {
+    const auto at = text.find(observed);
+    EXPECT_NE(at, std::string::npos) << text;
+    return at == std::string::npos ? 0.0 : std::stod(text.substr(at + observed.size()));
+  };
+  ASSERT_EQ(a_.call("GET", "/clusters/prod").status, 200);
+  const auto after = a_.call("GET", "/metrics").body;
+  EXPECT_GT(asked, 0);
+  EXPECT_THAT(after, HasSubstr("verger_node_up{cluster=\"prod\",node=\"n3\"} 0"));
+  EXPECT_GE(time_in(after) - time_in(before), 120.0);
 }
 
 TEST_F(AccessTest, ARunThatLeavesDifferingNodesIsNoSuccess) {

@@ -29,7 +29,6 @@ class ApiHarness {
 
   void boot() {
     h.boot();
-    observer = std::make_unique<Observer>(h.network());
     scheduler = std::make_unique<Scheduler>(SchedulerParts{.executor = h.context->get_executor(),
                                                            .journal = *h.journal,
                                                            .registry = *h.registry,
@@ -50,7 +49,7 @@ class ApiHarness {
     api = std::make_unique<Api>(ApiParts{.executor = *h.executor,
                                          .registry = *h.registry,
                                          .journal = *h.journal,
-                                         .observer = *observer,
+                                         .observer = h.executor->observer(),
                                          .timers = h.time,
                                          .epoch = h.epoch,
                                          .policy = test::ControllerHarness::quick_policy(),
@@ -104,7 +103,6 @@ class ApiHarness {
   /// Set before boot().
   std::function<Result<void>(const std::string&)> admit_command;
   std::unique_ptr<PolicyBook> book;
-  std::unique_ptr<Observer> observer;
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Retention> retention;
   std::unique_ptr<Access> access;

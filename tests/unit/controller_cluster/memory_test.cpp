@@ -54,15 +54,17 @@ TEST(ClusterMemory, BeginsAnewWithAnotherLeader) {
 
 TEST(ClusterMemory, KeepsACertificateForAMinuteAndAFailureForTenSeconds) {
   Memory memory;
-  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(1))), nullptr);
+  const auto minute = std::chrono::seconds(60);
+  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(1)), minute), nullptr);
   memory.keep_certificate("https://n1", planner::ServedCertificate{"0A", "node", Ticks(5)},
                           Monotonic(seconds(1)));
-  ASSERT_NE(memory.certificate("https://n1", Monotonic(seconds(60))), nullptr);
-  EXPECT_EQ((*memory.certificate("https://n1", Monotonic(seconds(60))))->serial, "0A");
-  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(61))), nullptr);
+  ASSERT_NE(memory.certificate("https://n1", Monotonic(seconds(60)), minute), nullptr);
+  EXPECT_EQ((*memory.certificate("https://n1", Monotonic(seconds(60)), minute))->serial, "0A");
+  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(61)), minute), nullptr);
+  EXPECT_NE(memory.certificate("https://n1", Monotonic(seconds(599)), 10 * minute), nullptr);
   memory.keep_certificate("https://n1", std::nullopt, Monotonic(seconds(61)));
-  EXPECT_NE(memory.certificate("https://n1", Monotonic(seconds(70))), nullptr);
-  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(71))), nullptr);
+  EXPECT_NE(memory.certificate("https://n1", Monotonic(seconds(70)), minute), nullptr);
+  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(71)), minute), nullptr);
 }
 
 }  // namespace
