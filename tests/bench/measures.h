@@ -21,6 +21,8 @@ Result<nlohmann::json> write_point(const Path& directory);
 Result<nlohmann::json> scavenge(const Path& directory, int threads);
 /// Both digests up to the last point, in one pass; temporary files go to `directory`.
 Result<nlohmann::json> digest(const Path& directory);
+/// Yardstick: the SHA-256 of so many such events and of their streams' names, nothing else.
+Result<nlohmann::json> hash_events(std::int64_t streams);
 /// The readable digest over made-up events, one for each of so many streams, some with a limit or a
 /// tombstone: for memory, without a database. Temporary files go to `directory`.
 Result<nlohmann::json> digest_streams(const Path& directory, std::int64_t streams);
