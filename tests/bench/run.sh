@@ -10,4 +10,8 @@ if [ "${1:-}" = cluster ]; then
   shift
   exec build/release/bin/verger-bench-cluster "$@"
 fi
+if [ "${1:-}" = agent ]; then
+  shift
+  exec build/release/bin/verger-bench-agent "$@"
+fi
 exec build/release/bin/verger-bench "$@"

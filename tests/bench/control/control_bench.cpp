@@ -6,6 +6,8 @@
 #include <ctime>
 #include <filesystem>
 #include <fmt/format.h>
+#include <map>
+#include <stdexcept>
 #include <string_view>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,9 +20,12 @@
 #include "controller/api/retention.h"
 #include "controller/executor/run_snapshot.h"
 #include "controller/journal/etcd_journal.h"
+#include "controller/journal/sealed_snapshots.h"
+#include "controller/scheduler/scheduler.h"
 #include "engine/base/digest.h"
 #include "engine/base/directories.h"
 #include "planner/make_plan.h"
+#include "tests/bench/control/tls_fleet.h"
 #include "tests/support/controller/controller_harness.h"
 #include "tests/support/processes/etcd.h"
 #include "tests/unit/planner/clusters.h"
@@ -102,8 +107,12 @@ void plan_latency() {
              planning, planning / looking);
 }
 
-/// The events of one run to its end, as the journal has them.
-std::vector<JournalEvent> events_of_a_run() {
+/// The events of one run to its end and of its plan, as the journal has them.
+struct Pattern {
+  std::vector<JournalEvent> run;
+  std::vector<JournalEvent> plan;
+};
+Pattern events_of_a_run() {
   ControllerHarness harness;
   harness.boot();
   harness.register_cluster();
@@ -111,13 +120,15 @@ std::vector<JournalEvent> events_of_a_run() {
   if (!harness.run_to_end(run)) {
     std::exit(1);
   }
-  return must(harness.journal->read("run/" + run));
+  const auto plans = must(harness.journal->streams("plan/"));
+  return {.run = must(harness.journal->read("run/" + run)),
+          .plan = must(harness.journal->read(plans.front()))};
 }
 
 /// `runs` runs of `events_each` events: one that ended well, with more progress of its first step.
 /// The last one has not ended.
 void fill(Journal& journal, ControllerEpoch epoch, int runs, int events_each) {
-  const auto pattern = events_of_a_run();
+  const auto pattern = events_of_a_run().run;
   const auto acted = std::ranges::find(pattern, "step-acted", &JournalEvent::type);
   const auto step = nlohmann::json::parse(acted->data).at("step").get<std::string>();
   for (int run = 0; run < runs; ++run) {
@@ -200,17 +211,38 @@ void replay(const Path& directory, int runs, int events_each) {
   std::filesystem::remove_all(directory.string());
 }
 
+/// What the journal holds: "audit 1040, plan 50, ...".
+std::string kinds_of_events(Journal& journal) {
+  std::map<std::string, std::int64_t> counts;
+  for (Sequence at(0);;) {
+    const auto events = must(journal.read_all(at, 10'000));
+    if (events.empty()) {
+      break;
+    }
+    for (const auto& event : events) {
+      ++counts[event.stream.substr(0, event.stream.find('/'))];
+    }
+    at = events.back().sequence;
+  }
+  std::string out;
+  for (const auto& [kind, count] : counts) {
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", kind, count);
+  }
+  return out;
+}
+
 /// A year of a weekly policy on ten clusters: each run scavenges for an hour, and reports
 /// progress every five seconds. With `compacting`, the journal is compacted after each week.
-void year(const std::string& name, ControllerHarness& clock_owner, std::unique_ptr<Journal> journal,
+void year(const std::string& name, ControllerHarness& clock_owner, std::unique_ptr<Journal> store,
           const Path& directory, bool compacting) {
+  const auto journal = std::make_unique<SealedSnapshots>(std::move(store), null_log());
   constexpr int kWeeks = 52;
   constexpr int kClusters = 10;
   constexpr int kProgress = 720;
   constexpr std::size_t kAtOnce = 50;
   auto& clock = clock_owner.time;
   const auto epoch = must(journal->begin_epoch("bench"));
-  const auto pattern = events_of_a_run();
+  const auto [pattern, plan] = events_of_a_run();
   const auto acted = std::ranges::find(pattern, "step-acted", &JournalEvent::type);
   const auto step = nlohmann::json::parse(acted->data).at("step").get<std::string>();
   Registry registry(*journal, epoch);
@@ -243,7 +275,21 @@ void year(const std::string& name, ControllerHarness& clock_owner, std::unique_p
                                                  .dump()});
         }
       }
-      append(fmt::format("run/00000000-0000-4000-{:04}-{:012}", week, cluster), std::move(events));
+      const auto run = fmt::format("run/00000000-0000-4000-{:04}-{:012}", week, cluster);
+      const auto plan_stream = fmt::format("plan/{:060}{:04}", week, cluster);
+      append(plan_stream, {{plan.front().type, plan.front().data}});
+      const nlohmann::json made{
+          {"cluster", "prod"}, {"by", "policy/weekly"}, {"at", clock.now().value()}};
+      must(journal->save_snapshot({plan_stream, Revision(1), made.dump(), "{}"}, epoch));
+      append(run, std::move(events));
+      must(journal->save_snapshot(snapshot_of(must(replay_run(*journal, run))), epoch));
+      const nlohmann::json settled{{"due", clock.now().value()},
+                                   {"outcome", "started"},
+                                   {"run", run.substr(4)},
+                                   {"plan", plan_stream.substr(5)},
+                                   {"reason", ""}};
+      append(fmt::format("schedule/weekly/c{}", cluster),
+             {{std::string(events::kScheduleSettled), settled.dump()}});
       append("audit", {{"audit-asked", R"({"by":"ann","method":"POST","reason":"a test"})"},
                        {"audit-answered", R"({"asked":1,"status":202})"}});
     }
@@ -276,10 +322,11 @@ void year(const std::string& name, ControllerHarness& clock_owner, std::unique_p
   }
   const auto size = must(journal->size());
   must(journal->verify());
-  fmt::print("{}, a year, {}: {} events, {:.1f} MiB on disk, {:.1f} MiB in use; {} removed\n", name,
-             compacting ? "compacted" : "not compacted", size.events,
+  fmt::print("{}, a year, {}: {} events, {:.1f} MiB on disk, {:.1f} MiB in use; {} removed\n  {}\n",
+             name, compacting ? "compacted" : "not compacted", size.events,
              static_cast<double>(size.bytes) / (1 << 20),
-             static_cast<double>(size.bytes_in_use) / (1 << 20), removed);
+             static_cast<double>(size.bytes_in_use) / (1 << 20), removed,
+             kinds_of_events(*journal));
 }
 
 void years(const Path& directory) {
@@ -367,9 +414,7 @@ void fleet(int clusters) {
       (client.messages - before) / kWindow.count(), starting / clusters, peak_mib());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_all(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "all";
   const auto wanted = [what](std::string_view name) { return what == "all" || what == name; };
   const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): one thread
@@ -382,6 +427,9 @@ int main(int argc, char** argv) {
   if (wanted("fleet")) {
     fleet(334);
   }
+  if (wanted("tls")) {
+    bench::tls_fleet(argc > 2 ? std::atoi(argv[2]) : 1'000, std::chrono::seconds(120));
+  }
   if (what == "year") {
     years(directory);  // needs an etcd, and some minutes
   }
@@ -390,4 +438,15 @@ int main(int argc, char** argv) {
     replay(directory, 10'000, 100);
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_all(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "verger-bench-control: {}\n", error.what());
+    return 1;
+  }
 }
