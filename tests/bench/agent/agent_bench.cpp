@@ -51,8 +51,9 @@ class NodeAndAgent {
  public:
   explicit NodeAndAgent(std::filesystem::path directory)
       : directory_(std::move(directory)),
-        node_({.command = {test::program("verger-agent"), "--role", "node", "--db", path("db"),
-                           "--node-port", std::to_string(ports_[0]), "--replication-port",
+        node_({.command = {test::program("verger-agent"), "--role", "node",
+                           "--enable-atom-pub-over-http", "--db", path("db"), "--node-port",
+                           std::to_string(ports_[0]), "--replication-port",
                            std::to_string(ports_[1]), "--end-after-seconds", "3600"},
                .environment = {},
                .output = path("node.log")}) {
