@@ -76,8 +76,8 @@ Result<ClusterClients> TrustedClients::trusting(const std::string& roots) {
     VERGER_TRY(entry.agents, make_side({.certificate = tls_.certificate,
                                         .private_key = tls_.private_key,
                                         .trusted_roots = where.string()}));
-    entry.signing =
-        std::make_unique<http::SigningClient>(*entry.agents.client, agents_token_, system_clock());
+    entry.signing = std::make_unique<http::SigningClient>(*entry.agents.client, agents_token_,
+                                                          system_clock(), system_random());
     known = by_roots_.emplace(roots, std::move(entry)).first;
   } else if (known->second.seen != seen) {
     known->second.seen = seen;  // also where it fails: it is tried again when it changes again

@@ -15,6 +15,28 @@ constexpr std::size_t kLeastTokenLength = 20;
 
 net::awaitable<http::Response> refuse(http::Response response) { co_return response; }
 
+net::awaitable<http::Response> answer_signed(std::shared_ptr<http::SignatureCheck> signatures,
+                                             std::string token, http::Handler inner, Log* log,
+                                             http::Request request) {
+  const std::string authorization(request.headers.get("Authorization").value_or(""));
+  http::Response answer;
+  if (const auto checked = signatures->check(request); !checked) {
+    log->warning("a request was refused: not the controller's",
+                 {{"peer", request.peer.address}, {"why", checked.error().message}});
+    auto why = checked.error().message;
+    if (checked.error().code == Errc::kUnauthorized) {
+      why +=
+          "; vergerd's --agents-token-file and the agent's --controller-token-file have to hold "
+          "the same token";
+    }
+    answer = api::problem(401, "unauthorized", why);
+  } else {
+    answer = co_await inner(std::move(request));
+  }
+  http::sign_answer(answer, authorization, token);
+  co_return answer;
+}
+
 }  // namespace
 
 http::Handler only_the_controller_named(std::string name, http::Handler inner, Log& log) {
@@ -37,17 +59,9 @@ http::Handler only_the_controller_named(std::string name, http::Handler inner, L
 }
 
 http::Handler only_with_the_token(std::string token, http::Handler inner, Clock& clock, Log& log) {
-  return [token = std::move(token), inner = std::move(inner), &clock,
-          &log](http::Request request) -> net::awaitable<http::Response> {
-    if (const auto checked = http::check_signature(request, token, clock.now()); !checked) {
-      log.warning("a request was refused: not the controller's",
-                  {{"peer", request.peer.address}, {"why", checked.error().message}});
-      return refuse(api::problem(401, "unauthorized",
-                                 checked.error().message +
-                                     "; vergerd's --agents-token-file and the agent's "
-                                     "--controller-token-file have to hold the same token"));
-    }
-    return inner(std::move(request));
+  return [signatures = std::make_shared<http::SignatureCheck>(token, clock), token,
+          inner = std::move(inner), &log](http::Request request) {
+    return answer_signed(signatures, token, inner, &log, std::move(request));
   };
 }
 

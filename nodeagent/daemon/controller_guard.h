@@ -16,8 +16,9 @@ namespace verger::agent {
 /// outlives the handler.
 http::Handler only_the_controller_named(std::string name, http::Handler inner, Log& log);
 
-/// Over plain HTTP, on loopback: only requests signed with `token` (http::check_signature). Others
-/// get 401 `unauthorized`. `clock` and `log` outlive the handler.
+/// Over plain HTTP, on loopback: only requests signed with `token` (http::SignatureCheck); the
+/// answers are signed, too. Others get 401 `unauthorized`. `clock` and `log` outlive the handler.
+/// One executor.
 http::Handler only_with_the_token(std::string token, http::Handler inner, Clock& clock, Log& log);
 
 /// The first line of a controller token file. Errors: kRefused (others may read it), kNotFound

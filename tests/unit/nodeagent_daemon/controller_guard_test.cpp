@@ -18,11 +18,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-int status_of(const http::Handler& handler, http::Request request) {
+http::Response answer_of(const http::Handler& handler, http::Request request) {
   net::io_context context;
   auto answer = net::co_spawn(context, handler(std::move(request)), net::use_future);
   context.run();
-  return answer.get().status;
+  return answer.get();
+}
+
+int status_of(const http::Handler& handler, http::Request request) {
+  return answer_of(handler, std::move(request)).status;
 }
 
 http::Handler inner() {
@@ -55,11 +59,33 @@ TEST(ControllerGuard, WithoutTlsTheTokenIsNeeded) {
   request.headers.set("Host", "127.0.0.1:2114");
   request.peer.address = "127.0.0.1";
   EXPECT_EQ(status_of(guarded, request), 401) << "being on this machine is not enough";
+  clock.advance_seconds(1);
+  SeededRandom random(1);
   auto signed_one = request;
-  http::sign_request(signed_one, agent, "s3cret", clock.now());
+  http::sign_request(signed_one, agent, "s3cret", clock.now(), random);
   EXPECT_EQ(status_of(guarded, signed_one), 204);
-  http::sign_request(request, agent, "another", clock.now());
+  EXPECT_EQ(status_of(guarded, signed_one), 401) << "a command counts once";
+  http::sign_request(request, agent, "another", clock.now(), random);
   EXPECT_EQ(status_of(guarded, request), 401);
+}
+
+TEST(ControllerGuard, WithoutTlsWhatIsAnsweredIsSigned) {
+  test::ManualClock clock;
+  const auto guarded = only_with_the_token("s3cret", inner(), clock, null_log());
+  clock.advance_seconds(1);
+  const http::Endpoint agent{.tls = false, .host = "127.0.0.1", .port = 2114};
+  SeededRandom random(1);
+  http::Request request{.method = "POST", .target = "/agent/v1/permits"};
+  request.headers.set("Host", "127.0.0.1:2114");
+  http::sign_request(request, agent, "s3cret", clock.now(), random);
+  for (const int status : {204, 401}) {  // refusals, too: the second time it is no new request
+    const auto answer = answer_of(guarded, request);
+    EXPECT_EQ(answer.status, status);
+    auto expected = http::Response{.status = status, .body = answer.body};
+    http::sign_answer(expected, *request.headers.get("Authorization"), "s3cret");
+    EXPECT_EQ(answer.headers.get("Verger-Signature"), expected.headers.get("Verger-Signature"));
+    EXPECT_NE(answer.headers.get("Verger-Signature").value_or(""), "");
+  }
 }
 
 TEST(ControllerGuard, ATokenFileIsPrivateAndLongEnough) {
