@@ -150,7 +150,7 @@ std::optional<std::int64_t> freed_bytes(const RunState& run) {
   std::optional<std::int64_t> sum;
   for (const auto& [id, step] : run.steps) {
     const auto result = json::parse(step.result, nullptr, false);
-    const auto saved = result.is_object() ? result.find("spaceSaved") : result.end();
+    const auto saved = result.is_object() ? result.find("space_saved") : result.end();
     if (step.status == StepStatus::kDone && saved != result.end() && saved->is_number_integer()) {
       sum = sum.value_or(0) + saved->get<std::int64_t>();
     }

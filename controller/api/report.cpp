@@ -44,16 +44,16 @@ void add_number(json& sum, const json& value) {
 
 void Scavenged::take(const json& result, bool was_interrupted) {
   point = member(result, "point");
-  if (!result.contains("scavengeId")) {
+  if (!result.contains("scavenge_id")) {
     return;  // there was nothing left to do: what was seen before stays
   }
   // A step of a run that an older controller began has sizes of different moments.
   const bool comparable =
-      member(result, "chunksCompared").is_number() && member(result, "bytesAfter").is_number();
-  bytes_before = comparable ? member(result, "bytesBefore") : json();
-  bytes_after = comparable ? member(result, "bytesAfter") : json();
-  add_number(space_saved, member(result, "spaceSaved"));
-  add_number(records_removed, member(result, "recordsRemoved"));
+      member(result, "chunks_compared").is_number() && member(result, "bytes_after").is_number();
+  bytes_before = comparable ? member(result, "bytes_before") : json();
+  bytes_after = comparable ? member(result, "bytes_after") : json();
+  add_number(space_saved, member(result, "space_saved"));
+  add_number(records_removed, member(result, "records_removed"));
   resumed = resumed || was_interrupted;
 }
 
@@ -219,7 +219,7 @@ json report(const RunState& run) {
   if (!seen.not_begun.empty()) {
     notes.push_back(fmt::format("not scavenged: {}", fmt::join(seen.not_begun, ", ")));
   }
-  if (const auto difference = member(seen.compared, "firstDifference"); difference.is_object()) {
+  if (const auto difference = member(seen.compared, "first_difference"); difference.is_object()) {
     notes.push_back("logical digests differ first in chunk " + member(difference, "chunk").dump() +
                     "; nodes with different histories may rightly differ there");
   }
@@ -231,8 +231,8 @@ json report(const RunState& run) {
           {"nodes", std::move(nodes)},
           {"timeline", timeline(run)},
           {"digests_equal", member(seen.compared, "equal")},
-          {"readable_equal", member(seen.compared, "readableEqual")},
-          {"same_point", member(seen.compared, "samePoint")},
+          {"readable_equal", member(seen.compared, "readable_equal")},
+          {"same_point", member(seen.compared, "same_point")},
           {"readable_unchanged", readable_unchanged(seen)},
           {"notes", std::move(notes)}};
 }

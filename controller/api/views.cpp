@@ -95,9 +95,9 @@ json progress(const StepState& state) {
   }
   const auto rate = state.phase.chunks_per_hour();
   return {{"phase", stored.value("phase", std::string())},
-          {"chunks_done", stored.value("chunksDone", std::int64_t{-1})},
-          {"chunks_total", stored.value("chunksTotal", std::int64_t{-1})},
-          {"bytes_saved", stored.value("bytesSaved", std::int64_t{0})},
+          {"chunks_done", stored.value("chunks_done", std::int64_t{-1})},
+          {"chunks_total", stored.value("chunks_total", std::int64_t{-1})},
+          {"bytes_saved", stored.value("bytes_saved", std::int64_t{0})},
           {"chunks_per_hour", rate ? json(*rate) : json()}};
 }
 

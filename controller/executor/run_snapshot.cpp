@@ -7,6 +7,7 @@
 
 #include "controller/executor/detail/step_support.h"
 #include "controller/executor/events.h"
+#include "controller/journal/member_names.h"
 
 namespace verger::controller {
 namespace {
@@ -276,6 +277,23 @@ Result<void> read_text(const std::string& stream, const std::string& text, T& in
   }
 }
 
+/// What steps noted, in the names of today also where version 0.1 wrote it.
+void rename_members(RunState& state) {
+  const auto rename = [](std::string& text) {
+    if (auto value = json::parse(text, nullptr, false); !value.is_discarded()) {
+      text = in_snake_case(std::move(value)).dump();
+    }
+  };
+  for (auto& [id, step] : state.steps) {
+    for (auto* text : {&step.memo, &step.result, &step.progress}) {
+      rename(*text);
+    }
+  }
+  for (auto& [name, value] : state.values) {
+    rename(value);
+  }
+}
+
 /// Nothing where the journal has none that can be used.
 Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::string& stream) {
   VERGER_TRY(const auto snapshot, journal.snapshot(stream));
@@ -290,6 +308,7 @@ Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::strin
   if (!state.plan || !read_text(stream, snapshot->state, state)) {
     return std::optional<RunState>();
   }
+  rename_members(state);
   state.revision = snapshot->revision;
   return std::optional(std::move(state));
 }

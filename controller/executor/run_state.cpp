@@ -7,6 +7,7 @@
 
 #include "controller/executor/events.h"
 #include "controller/executor/plan_json.h"
+#include "controller/journal/member_names.h"
 #include "engine/base/clock.h"
 #include "engine/base/json_number.h"
 
@@ -112,7 +113,7 @@ std::string merged(const std::string& base, const json& more) {
 void take_phase(const json& progress, Ticks at, PhaseSeen& seen) {
   const auto phase = progress.is_object() ? progress.value("phase", std::string()) : std::string();
   const auto chunk = progress.is_object()
-                         ? json_integer_or<std::int64_t>(progress, "chunksDone", -1)
+                         ? json_integer_or<std::int64_t>(progress, "chunks_done", -1)
                          : std::int64_t{-1};
   if (phase != seen.phase || chunk < seen.chunk) {
     seen = {.phase = phase, .first_chunk = chunk, .chunk = chunk, .since = at, .at = at};
@@ -220,7 +221,7 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
     state.ended_at = event.at;
     clear_alerts(state, event.at, [](const auto& alert) { return !outlives_run(alert); });
   } else if (type == events::kRunValue) {
-    state.values[data.at("name").get<std::string>()] = data.at("value").dump();
+    state.values[data.at("name").get<std::string>()] = in_snake_case(data.at("value")).dump();
   } else if (type == events::kNodeSkipped) {
     const auto node = data.at("node").get<std::string>();
     state.skipped_nodes.insert(node);
@@ -290,6 +291,7 @@ bool apply_to_stage(RunState& state, const JournalEvent& event, const json& data
   return true;
 }
 
+/// What steps noted has the names of today also where version 0.1 wrote it.
 bool apply_to_step(RunState& state, const JournalEvent& event, const json& data) {
   const auto found = state.steps.find(data.at("step").get<std::string>());
   if (found == state.steps.end()) {
@@ -317,7 +319,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.since = event.at;
     step.attempt = data.at("attempt").get<std::int32_t>();
     step.operation = data.at("operation").get<std::string>();
-    step.memo = data.at("memo").dump();
+    step.memo = in_snake_case(data.at("memo")).dump();
     step.not_seen = data.value("not_seen", json::array()).dump();
     step.acted = false;
     step.interrupting = false;
@@ -327,7 +329,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     clear_own(is_of_gate);
   } else if (type == events::kStepActed) {
     step.acted = data.at("answer").get<std::string>() == "accepted";
-    step.memo = merged(step.memo, data.value("memo", json::object()));
+    step.memo = merged(step.memo, in_snake_case(data.value("memo", json::object())));
     if (!step.acted) {
       set_status(step, StepStatus::kUnknown, event.at);
       step.reason = reason;
@@ -337,10 +339,11 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.reason = reason;
   } else if (type == events::kStepProgress) {
     set_status(step, StepStatus::kActing, event.at);
-    step.progress = data.at("progress").dump();
-    take_phase(data.at("progress"), event.at, step.phase);
+    const auto progress = in_snake_case(data.at("progress"));
+    step.progress = progress.dump();
+    take_phase(progress, event.at, step.phase);
     step.active_ms -= data.value("unwatched_ms", std::int64_t{0});
-    step.memo = merged(step.memo, data.value("memo", json::object()));
+    step.memo = merged(step.memo, in_snake_case(data.value("memo", json::object())));
     step.reason.clear();
   } else if (type == events::kStepRetry) {
     step.outcomes = with_outcome(step, data, event.at);
@@ -358,7 +361,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.reason = reason;
   } else if (type == events::kStepDone) {
     set_status(step, StepStatus::kDone, event.at);
-    step.result = data.at("result").dump();
+    step.result = in_snake_case(data.at("result")).dump();
     step.reason.clear();
     step.ended = event.at;
     clear_own([](const auto&) { return true; });

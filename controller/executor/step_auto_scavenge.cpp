@@ -64,7 +64,7 @@ std::string node_to_ask(const planner::ClusterSnapshot& snapshot) {
 
 Verdict not_changed_yet(const StepContext& context, std::string_view wanted) {
   return context.in_state < kChangeGrace
-             ? running({{"waitingFor", fmt::format("auto-scavenge to be {}", wanted)}})
+             ? running({{"waiting_for", fmt::format("auto-scavenge to be {}", wanted)}})
              : verdict(Verdict::Kind::kNotHappened,
                        fmt::format("auto-scavenge is still not {}", wanted));
 }

@@ -82,7 +82,7 @@ class OfflineScavengeStep final : public StepKind {
     json parameters{{"point", memo.value("point", -1LL)},
                     {"threads", int_parameter(context.step, "threads", 1)}};
     if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
-      parameters["service_deadline_ms"] = deadline;
+      parameters["serviceDeadlineMs"] = deadline;
     }
     co_return co_await act_through_agent(context, "offline_scavenge", std::move(parameters));
   }
@@ -131,9 +131,9 @@ class OfflineScavengeStep final : public StepKind {
                       number));
     }
     json result{{"point", {{"number", number}, {"position", memo.value("position", -1LL)}}},
-                {"scavengeId", json()},
-                {"spaceSaved", news.result.value("space_saved", json())},
-                {"recordsRemoved", news.result.value("records_removed", json())}};
+                {"scavenge_id", json()},
+                {"space_saved", news.result.value("space_saved", json())},
+                {"records_removed", news.result.value("records_removed", json())}};
     add_sizes(memo, *facts, result);
     auto out = done(result);
     keep_size_before(context, memo, out);

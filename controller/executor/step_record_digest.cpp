@@ -62,7 +62,7 @@ class RecordDigestStep final : public StepKind {
                      {"logical", seen.logical},
                      {"readable", seen.readable},
                      {"records", seen.records},
-                     {"readableEvents", seen.readable_events}});
+                     {"readable_events", seen.readable_events}});
     out.values[kDigestBefore] =
         json{{"node", context.step.node}, {"readable", seen.readable}}.dump();
     co_return out;

@@ -54,10 +54,10 @@ bool reached(const planner::AgentFacts& facts, std::int64_t point) {
 
 json progress_of(const planner::NodeSnapshot& node) {
   json out{{"phase", node.running.phase},
-           {"chunksDone", node.running.chunks_done},
-           {"chunksTotal", node.running.chunks_total},
-           {"bytesSaved", node.running.bytes_saved},
-           {"scavengeId", node.running.scavenge_id}};
+           {"chunks_done", node.running.chunks_done},
+           {"chunks_total", node.running.chunks_total},
+           {"bytes_saved", node.running.bytes_saved},
+           {"scavenge_id", node.running.scavenge_id}};
   if (node.agent && node.agent->unfinished) {
     out["point"] = node.agent->unfinished->point.number;
     out["stage"] = node.agent->unfinished->stage;
@@ -68,9 +68,9 @@ json progress_of(const planner::NodeSnapshot& node) {
 json result_of(const json& agent_result, const planner::Point& point, const json& memo,
                const api::NodeFacts& facts) {
   json out{{"point", point_json(point.number, point.position)},
-           {"scavengeId", agent_result.value("scavenge_id", json())},
-           {"spaceSaved", agent_result.value("space_saved", json())},
-           {"recordsRemoved", agent_result.value("records_removed", json())}};
+           {"scavenge_id", agent_result.value("scavenge_id", json())},
+           {"space_saved", agent_result.value("space_saved", json())},
+           {"records_removed", agent_result.value("records_removed", json())}};
   add_sizes(memo, facts, out);
   return out;
 }
@@ -91,7 +91,7 @@ class ScavengeStep final : public StepKind {
       if (text_parameter(context.step, "foreign") == "adopt" && node != nullptr &&
           node->scavenge_running.value_or(false) && !node->running.scavenge_id.empty()) {
         memo["adopted"] = node->running.scavenge_id;
-        memo["scavengeId"] = node->running.scavenge_id;
+        memo["scavenge_id"] = node->running.scavenge_id;
       }
       readiness.note = memo.dump();
     }
@@ -107,24 +107,24 @@ class ScavengeStep final : public StepKind {
     const auto target = text_parameter(context.step, "target");
     const bool makes = makes_point(context);
     auto memo = parsed_or_empty(context.state.memo);
-    memo["makesPoint"] = makes;
+    memo["makes_point"] = makes;
     // One that was to make the point, and finds it made, takes it; and the other way round.
-    memo["syncOnly"] = target == "new" || target == "shared"
-                           ? !makes
-                           : bool_parameter(context.step, "syncOnly", true);
+    memo["sync_only"] = target == "new" || target == "shared"
+                            ? !makes
+                            : bool_parameter(context.step, "syncOnly", true);
     // Of the first attempt: one that resumes finds the chunks rewritten already.
     if (!memo.contains("resumed")) {
       memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
     }
     note_size_before(context, facts, memo);
     if (makes) {
-      if (!memo.contains("latestBefore")) {
+      if (!memo.contains("latest_before")) {
         const auto latest = context.snapshot.latest_point();
         const auto reached_by_itself = facts.last_finished ? facts.last_finished->number : -1;
         // In another's place: what that one may have made unreported is the point.
-        memo["latestBefore"] = target == "shared" ? reached_by_itself
-                               : latest           ? latest->number
-                                                  : -1;
+        memo["latest_before"] = target == "shared" ? reached_by_itself
+                                : latest           ? latest->number
+                                                   : -1;
       }
       return prepare_new(context, facts, std::move(memo));
     }
@@ -168,8 +168,8 @@ class ScavengeStep final : public StepKind {
     json parameters{
         {"threads", int_parameter(context.step, "threads", 1)},
         {"threshold", int_parameter(context.step, "threshold", 0)},
-        {"throttle_percent", int_parameter(context.step, "throttlePercent", 100)},
-        {"sync_only", memo.value("syncOnly", bool_parameter(context.step, "syncOnly", true))}};
+        {"throttlePercent", int_parameter(context.step, "throttlePercent", 100)},
+        {"syncOnly", memo.value("sync_only", bool_parameter(context.step, "syncOnly", true))}};
     co_return co_await act_through_agent(context, "scavenge", std::move(parameters));
   }
 
@@ -270,7 +270,7 @@ class ScavengeStep final : public StepKind {
 
   static Readiness prepare_new(const StepContext& context, const planner::AgentFacts& facts,
                                json memo) {
-    const auto before = memo.value("latestBefore", -1LL);
+    const auto before = memo.value("latest_before", -1LL);
     // The point may have been written although no node said so: then it is used, not made again.
     for (const auto& node : context.snapshot.nodes) {
       if (!node.agent) {
@@ -278,7 +278,7 @@ class ScavengeStep final : public StepKind {
       }
       for (const auto& point : node.agent->points) {
         if (point.number > before) {
-          memo["syncOnly"] = true;
+          memo["sync_only"] = true;
         }
       }
     }
@@ -297,7 +297,7 @@ class ScavengeStep final : public StepKind {
     if (!makes_point(context, memo)) {
       return out;
     }
-    const auto before = memo.value("latestBefore", -1LL);
+    const auto before = memo.value("latest_before", -1LL);
     const auto& facts = *node.agent;
     const auto take = [&](const planner::Point& point) {
       out.values[kSharedPoint] = point_json(point.number, point.position).dump();
@@ -314,7 +314,7 @@ class ScavengeStep final : public StepKind {
   static std::optional<api::ScavengePoint> point_of(const StepContext& context,
                                                     const api::NodeFacts& facts, const json& memo) {
     if (makes_point(context, memo)) {
-      const auto before = memo.value("latestBefore", -1LL);
+      const auto before = memo.value("latest_before", -1LL);
       if (facts.unfinished && facts.unfinished->point.number > before) {
         return facts.unfinished->point;
       }
@@ -355,7 +355,7 @@ class ScavengeStep final : public StepKind {
       auto reached_point = planner::Point{point->number, point->position, point->threshold, ""};
       if (facts.last_finished_point->number != point->number) {
         auto out = result_of(news.result, reached_point, memo, facts);
-        out["finishedLaterPoint"] = facts.last_finished_point->number;
+        out["finished_later_point"] = facts.last_finished_point->number;
         return with_value(done(out));
       }
       reached_point.position = facts.last_finished_point->position;

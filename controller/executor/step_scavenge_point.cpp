@@ -57,10 +57,10 @@ class ScavengePointStep final : public StepKind {
       memo["point"] = wanted;
       co_return ready(memo);
     }
-    if (!memo.contains("latestBefore")) {
-      memo["latestBefore"] = latest ? latest->number : -1;
+    if (!memo.contains("latest_before")) {
+      memo["latest_before"] = latest ? latest->number : -1;
     }
-    if (latest && latest->number > memo["latestBefore"].get<std::int64_t>()) {
+    if (latest && latest->number > memo["latest_before"].get<std::int64_t>()) {
       memo["point"] = latest->number;  // of an attempt whose answer was lost
     }
     co_return ready(memo);
@@ -99,7 +99,7 @@ class ScavengePointStep final : public StepKind {
     }
     const auto* node = context.node();
     if (node == nullptr || !node->answered || node->scavenge_running.value_or(true)) {
-      co_return running({{"waitingFor", "the scavenge that made the point to stop"}});
+      co_return running({{"waiting_for", "the scavenge that made the point to stop"}});
     }
     const auto point = news.result.value("point", json::object());
     co_return made(point.value("number", -1LL), point.value("position", -1LL));

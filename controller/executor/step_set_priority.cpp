@@ -112,7 +112,7 @@ class SetPriorityStep final : public StepKind {
                         node == nullptr ? "it is no longer registered" : node->problem);
     }
     if (node->priority == wanted) {
-      co_return running({{"waitingFor", "the other nodes' gossip"}});
+      co_return running({{"waiting_for", "the other nodes' gossip"}});
     }
     if (bool_parameter(context.step, "agent", false)) {
       const auto news = co_await ask_agent(context, operation);
@@ -120,7 +120,7 @@ class SetPriorityStep final : public StepKind {
         case OperationNews::Kind::kNotArrived:
           co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
         case OperationNews::Kind::kUnderWay:
-          co_return running({{"waitingFor", "the agent"}});
+          co_return running({{"waiting_for", "the agent"}});
         case OperationNews::Kind::kUnknown:
           co_return verdict(Verdict::Kind::kUnknown, news.note);
         case OperationNews::Kind::kFailed:
@@ -130,7 +130,7 @@ class SetPriorityStep final : public StepKind {
       }
     }
     if (context.in_state < kGossipGrace) {
-      co_return running({{"waitingFor", "the node's gossip"}});
+      co_return running({{"waiting_for", "the node's gossip"}});
     }
     co_return verdict(Verdict::Kind::kNotHappened, "gossip does not show it");
   }

@@ -12,6 +12,7 @@
 #include "nodeagent/api/json_fields.h"
 #include "nodeagent/api/json_text.h"
 #include "nodeagent/api/json_writer.h"
+#include "nodeagent/api/member_names.h"
 
 namespace verger::api {
 namespace {
@@ -388,7 +389,7 @@ Result<OperationRequest> parse_operation_request(std::string_view body) {
   fields.read("expectedInstanceId", request.expected_instance_id);
   if (const auto parameters = fields.find("parameters")) {
     if (parameters->is_object()) {
-      request.parameters_json = canonical(*parameters);
+      request.parameters_json = in_camel_case(canonical(*parameters));
     } else {
       fields.wrong("parameters", "an object was expected");
     }

@@ -65,7 +65,7 @@ class ResignOperation final : public Operation {
       co_return Observation{.kind = Observation::Kind::kDone,
                             .code = {},
                             .text = json{{"state", api::to_string(self->state)},
-                                         {"epoch_before", epoch_before},
+                                         {"epochBefore", epoch_before},
                                          {"epoch", self->epoch_number}}
                                         .dump()};
     }

@@ -34,9 +34,9 @@ Result<Parameters> parse(const OperationRecord& record) {
     return Error{Errc::kInvalidArgument, "threads must be 1 to 4"};
   }
   out.threads = threads.get<std::int32_t>();
-  const auto deadline = asked.value("service_deadline_ms", json(kServiceDeadline.count()));
+  const auto deadline = asked.value("serviceDeadlineMs", json(kServiceDeadline.count()));
   if (!deadline.is_number_integer() || deadline < 1) {
-    return Error{Errc::kInvalidArgument, "service_deadline_ms must be 1 or more"};
+    return Error{Errc::kInvalidArgument, "serviceDeadlineMs must be 1 or more"};
   }
   out.service_deadline = std::chrono::milliseconds(deadline.get<std::int64_t>());
   return out;
@@ -50,7 +50,7 @@ class OfflineScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "offline_scavenge"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
-    return {"point", "threads", "service_deadline_ms"};
+    return {"point", "threads", "serviceDeadlineMs"};
   }
   [[nodiscard]] bool works_on_files() const override { return true; }
   [[nodiscard]] bool torn_by_a_stop() const override { return true; }
@@ -167,12 +167,12 @@ class OfflineScavengeOperation final : public Operation {
                             .text = json{{"point",
                                           {{"number", finished->number},
                                            {"position", finished->position},
-                                           {"effective_now", finished->effective_now},
+                                           {"effectiveNow", finished->effective_now},
                                            {"threshold", finished->threshold}}},
-                                         {"space_saved", counted(memory, "space_saved")},
-                                         {"records_removed", counted(memory, "records_removed")},
-                                         {"bytes_before", memory.value("bytes_before", -1)},
-                                         {"bytes_after", inspection->chunks().total_bytes}}
+                                         {"spaceSaved", counted(memory, "space_saved")},
+                                         {"recordsRemoved", counted(memory, "records_removed")},
+                                         {"bytesBefore", memory.value("bytes_before", -1)},
+                                         {"bytesAfter", inspection->chunks().total_bytes}}
                                         .dump()};
     }
     co_return Observation{

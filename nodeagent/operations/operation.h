@@ -81,9 +81,9 @@ class Operation {
   virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
 };
 
-/// scavenge {"threads", "threshold", "throttle_percent", "sync_only"}: starts one on the node and
-/// observes it to its end. Result: {"scavenge_id", "point" or null, "space_saved", "bytes_before",
-/// "bytes_after"}. Codes: "scavenge_running", "refused", "stopped", "interrupted" (by a
+/// scavenge {"threads", "threshold", "throttlePercent", "syncOnly"}: starts one on the node and
+/// observes it to its end. Result: {"scavengeId", "point" or null, "spaceSaved", "bytesBefore",
+/// "bytesAfter"}. Codes: "scavenge_running", "refused", "stopped", "interrupted" (by a
 /// restart), "errored".
 std::unique_ptr<Operation> make_scavenge_operation();
 /// resign {}: has the node resign; done once it was seen out of the leader's role, or in it
@@ -92,13 +92,13 @@ std::unique_ptr<Operation> make_resign_operation();
 /// set_priority {"priority"}: done once the node's own gossip shows it. Code: "no_effect".
 std::unique_ptr<Operation> make_priority_operation();
 /// reload {}: has the node read its certificates again; done once a new connection to it shows
-/// the certificate that is in its file. Result: {"serial", "serial_before"}. Code: "no_effect" (the
+/// the certificate that is in its file. Result: {"serial", "serialBefore"}. Code: "no_effect" (the
 /// node's log says why it kept the former one).
 std::unique_ptr<Operation> make_reload_operation();
-/// offline_scavenge {"point", "threads", "service_deadline_ms"}: stops the server, scavenges its
+/// offline_scavenge {"point", "threads", "serviceDeadlineMs"}: stops the server, scavenges its
 /// files up to a point that is in its log, starts it, waits until it has caught up. Refused on a
-/// leader. Result: {"point", "space_saved", "records_removed"
-/// (both null where the agent died meanwhile), "bytes_before", "bytes_after"}. Codes:
+/// leader. Result: {"point", "spaceSaved", "recordsRemoved"
+/// (both null where the agent died meanwhile), "bytesBefore", "bytesAfter"}. Codes:
 /// "interrupted", "no_answer" (the server did not come back within the deadline). It can be
 /// stopped: then the code is "stopped".
 std::unique_ptr<Operation> make_offline_scavenge_operation();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/sqlite.h"
+#include "nodeagent/api/member_names.h"
 
 namespace verger::agent {
 namespace {
@@ -51,14 +52,15 @@ Result<OperationRecord> read_row(const sqlite::Statement& row) {
   request.step = row.column_text(2);
   request.controller_epoch = row.column_int(3);
   request.kind = row.column_text(4);
-  request.parameters_json = row.column_text(5);
+  // Rows that version 0.1 wrote have other names.
+  request.parameters_json = api::in_camel_case(std::string(row.column_text(5)));
   request.expected_instance_id = row.column_text(6);
   status.id = request.id;
   status.kind = request.kind;
   VERGER_TRY(status.state, api::parse_operation_state(row.column_text(7)));
   status.error_code = row.column_text(8);
   status.error = row.column_text(9);
-  status.result_json = row.column_text(10);
+  status.result_json = api::in_camel_case(std::string(row.column_text(10)));
   record.memory_json = row.column_text(11);
   status.accepted_at = row.column_text(12);
   status.finished_at = row.column_text(13);

@@ -54,11 +54,11 @@ class ReloadOperation final : public Operation {
           .kind = Observation::Kind::kUnknown, .code = {}, .text = served.error().message};
     }
     if (*served == wanted) {
-      co_return Observation{.kind = Observation::Kind::kDone,
-                            .code = {},
-                            .text = json{{"serial", *served},
-                                         {"serial_before", memory.value("before", std::string())}}
-                                        .dump()};
+      co_return Observation{
+          .kind = Observation::Kind::kDone,
+          .code = {},
+          .text = json{{"serial", *served}, {"serialBefore", memory.value("before", std::string())}}
+                      .dump()};
     }
     if (waited_longer_than(kReloadPatience, node.clock.now(), record)) {
       co_return Observation{

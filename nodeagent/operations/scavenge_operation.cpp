@@ -30,7 +30,7 @@ std::int64_t point_number(const std::optional<api::ScavengePoint>& point) {
 json point_json(const api::ScavengePoint& point) {
   return {{"number", point.number},
           {"position", point.position},
-          {"effective_now", point.effective_now},
+          {"effectiveNow", point.effective_now},
           {"threshold", point.threshold}};
 }
 
@@ -89,8 +89,8 @@ Result<client::ScavengeParameters> parse_parameters(const OperationRecord& recor
   api::Fields fields(asked->root(), kWhat, Errc::kInvalidArgument);
   fields.read("threads", threads);
   fields.read("threshold", threshold);
-  fields.read("throttle_percent", throttle_percent);
-  fields.read("sync_only", sync_only);
+  fields.read("throttlePercent", throttle_percent);
+  fields.read("syncOnly", sync_only);
   VERGER_CHECK(fields.result());
   if (threads < 1 || threads > 4) {
     return Error{Errc::kInvalidArgument,
@@ -106,7 +106,7 @@ class ScavengeOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "scavenge"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
-    return {"threads", "threshold", "throttle_percent", "sync_only"};
+    return {"threads", "threshold", "throttlePercent", "syncOnly"};
   }
   [[nodiscard]] bool works_on_files() const override { return true; }
 
@@ -252,13 +252,13 @@ class ScavengeOperation final : public Operation {
   static Observation ended(const node::NodeInspection* inspection, const Memory& memory,
                            const api::ScavengeEvent& event) {
     if (event.result == "Success" && event.error.empty()) {
-      json result = {{"scavenge_id", memory.scavenge_id},
-                     {"space_saved", event.space_saved},
-                     {"bytes_before", memory.bytes_before},
-                     {"bytes_after", -1},
+      json result = {{"scavengeId", memory.scavenge_id},
+                     {"spaceSaved", event.space_saved},
+                     {"bytesBefore", memory.bytes_before},
+                     {"bytesAfter", -1},
                      {"point", nullptr}};
       if (inspection != nullptr) {
-        result["bytes_after"] = inspection->chunks().total_bytes;
+        result["bytesAfter"] = inspection->chunks().total_bytes;
         if (const auto point = inspection->last_finished_point()) {
           result["point"] = point_json(*point);
         }
@@ -292,9 +292,9 @@ class ScavengeOperation final : public Operation {
     }
     const auto finished = inspection.last_finished_point();
     if (point_number(finished) > memory.finished_before) {
-      const json result = {{"scavenge_id", memory.scavenge_id},
-                           {"bytes_before", memory.bytes_before},
-                           {"bytes_after", inspection.chunks().total_bytes},
+      const json result = {{"scavengeId", memory.scavenge_id},
+                           {"bytesBefore", memory.bytes_before},
+                           {"bytesAfter", inspection.chunks().total_bytes},
                            {"point", point_json(*finished)}};
       return {.kind = Observation::Kind::kDone, .code = {}, .text = result.dump()};
     }

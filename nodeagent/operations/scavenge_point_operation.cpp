@@ -99,7 +99,7 @@ class ScavengePointOperation final : public Operation {
                             .text = json{{"point",
                                           {{"number", point->number},
                                            {"position", point->position},
-                                           {"effective_now", point->effective_now},
+                                           {"effectiveNow", point->effective_now},
                                            {"threshold", point->threshold}}}}
                                         .dump()};
     }

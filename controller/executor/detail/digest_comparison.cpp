@@ -93,7 +93,7 @@ json digest_value(const api::Digest& digest, std::int64_t point) {
           {"logical", digest.logical},
           {"readable", read ? json(digest.readable) : json()},
           {"records", digest.records},
-          {"readableEvents", read ? json(digest.readable_events) : json()}};
+          {"readable_events", read ? json(digest.readable_events) : json()}};
 }
 
 std::optional<api::Digest> digest_of_value(const std::string& text, std::int64_t point) {
@@ -108,7 +108,7 @@ std::optional<api::Digest> digest_of_value(const std::string& text, std::int64_t
   out.records = value.value("records", 0LL);
   const auto readable = value.value("readable", json());
   out.readable = readable.is_string() ? readable.get<std::string>() : std::string();
-  out.readable_events = out.readable.empty() ? -1 : value.value("readableEvents", -1LL);
+  out.readable_events = out.readable.empty() ? -1 : value.value("readable_events", -1LL);
   return out;
 }
 
@@ -132,8 +132,8 @@ json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
         {"logical", digest.logical},
         {"readable", digest.readable.empty() ? json() : json(digest.readable)},
         {"records", digest.records},
-        {"readableEvents", digest.readable.empty() ? json() : json(digest.readable_events)},
-        {"lastFinished", std::move(last)}};
+        {"readable_events", digest.readable.empty() ? json() : json(digest.readable_events)},
+        {"last_finished", std::move(last)}};
   }
   auto differences = json::array();
   if (readable.size() > 1) {
@@ -159,11 +159,11 @@ json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
   return {{"compared", true},
           {"point", point},
           {"equal", logical.size() == 1},
-          {"readableEqual", readable.size() == 1},
-          {"readableUnchanged", std::move(unchanged)},
-          {"samePoint", finished.size() == 1},
+          {"readable_equal", readable.size() == 1},
+          {"readable_unchanged", std::move(unchanged)},
+          {"same_point", finished.size() == 1},
           {"nodes", std::move(by_name)},
-          {"firstDifference", first_difference(nodes)},
+          {"first_difference", first_difference(nodes)},
           {"differences", std::move(differences)}};
 }
 

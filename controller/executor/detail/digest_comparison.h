@@ -14,7 +14,7 @@
 namespace verger::controller::detail {
 
 /// Name of the run's value that holds a node's digest, and the value: {"point", "logical",
-/// "readable" (null: not computed), "records", "readableEvents"}; the chunks' digests are many, so
+/// "readable" (null: not computed), "records", "readable_events"}; the chunks' digests are many, so
 /// the agents keep them.
 std::string digest_value_name(std::string_view node);
 nlohmann::json digest_value(const api::Digest& digest, std::int64_t point);
@@ -34,13 +34,13 @@ struct DigestBefore {
   std::string readable{};
 };
 
-/// Result of the step that compares digests: {"compared": true, "point", "equal", "readableEqual",
-/// "readableUnchanged" (null: not recorded before), "samePoint", "nodes": {name: {"logical",
-/// "readable", "records", "readableEvents", "lastFinished"}}, "firstDifference": {"chunk", "nodes"}
-/// or null, "differences": [text]}. Only what must be equal is a difference: what clients can read,
-/// and the points that the nodes ended at. Logical digests may rightly differ. Nodes whose records
-/// are the same read the same: a readable digest that was not computed is that of another node with
-/// the same logical one.
+/// Result of the step that compares digests: {"compared": true, "point", "equal", "readable_equal",
+/// "readable_unchanged" (null: not recorded before), "same_point", "nodes": {name: {"logical",
+/// "readable", "records", "readable_events", "last_finished"}}, "first_difference": {"chunk",
+/// "nodes"} or null, "differences": [text]}. Only what must be equal is a difference: what clients
+/// can read, and the points that the nodes ended at. Logical digests may rightly differ. Nodes
+/// whose records are the same read the same: a readable digest that was not computed is that of
+/// another node with the same logical one.
 nlohmann::json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
                              const DigestBefore& before);
 

@@ -17,8 +17,8 @@ json progress_of(const StepContext& context, const std::string& name,
   const auto* node = context.snapshot.find(name);
   if (node != nullptr && node->agent && node->agent->chunk_size > 0 && answer.bytes_total > 0) {
     const auto size = node->agent->chunk_size;
-    out["chunksDone"] = answer.bytes_done / size;
-    out["chunksTotal"] = (answer.bytes_total + size - 1) / size;
+    out["chunks_done"] = answer.bytes_done / size;
+    out["chunks_total"] = (answer.bytes_total + size - 1) / size;
   }
   return out;
 }

@@ -174,8 +174,8 @@ std::string why_point_may_be_missing(const StepContext& context) {
 Verdict claim_done(const StepContext& context, const std::string& id, const json& space_saved,
                    std::optional<bool> worked) {
   json result{{"point", json()},
-              {"scavengeId", id},
-              {"spaceSaved", space_saved},
+              {"scavenge_id", id},
+              {"space_saved", space_saved},
               {"seen", worked.value_or(true)
                            ? "the run's log ended in Success; the point cannot be seen"
                            : "the run's log ended in Success without any work: the node, whose "
@@ -199,8 +199,8 @@ Verdict claim_done(const StepContext& context, const std::string& id, const json
 
 /// A run was found whose id was never reported.
 Verdict adopted(const std::string& id) {
-  auto out = running({{"scavengeId", id}});
-  out.memo = json{{"scavengeId", id}}.dump();
+  auto out = running({{"scavenge_id", id}});
+  out.memo = json{{"scavenge_id", id}}.dump();
   return out;
 }
 
@@ -248,7 +248,7 @@ net::awaitable<Verdict> judge_end(StepContext context, std::string id,
   if (end.result == "Success" && end.error.empty()) {
     const auto memo = parsed_or_empty(context.state.memo);
     const bool worked = did_work(log) || co_await earlier_did_work(context);
-    if (memo.value("syncOnly", false) && makes_point(context) && !worked) {
+    if (memo.value("sync_only", false) && makes_point(context) && !worked) {
       co_return verdict(Verdict::Kind::kNotHappened, kNothingToDo,
                         "there is no new point: the attempt before ended without making one");
     }
@@ -283,7 +283,7 @@ net::awaitable<Verdict> ask_for_last(StepContext context, std::string id) {
         co_return verdict(Verdict::Kind::kNotHappened, "errored",
                           "the node says that its last scavenge was this one, and Errored");
       case client::LastResult::kInProgress:
-        co_return running({{"scavengeId", id}});
+        co_return running({{"scavenge_id", id}});
       case client::LastResult::kUnknown:
         break;
     }
@@ -311,17 +311,17 @@ net::awaitable<Readiness> prepare_without_agent(StepContext context) {
       co_return wait(std::move(missing));
     }
   }
-  memo["makesPoint"] = makes;
+  memo["makes_point"] = makes;
   if (target == "new" || target == "shared") {
     // Where an earlier attempt began, the point may be there, and a second one must not be. Unless
     // the last attempt has looked for it: it found nothing to do.
-    const bool may_be_there = memo.contains("scavengeId") || memo.contains("earlier") ||
+    const bool may_be_there = memo.contains("scavenge_id") || memo.contains("earlier") ||
                               last_outcome(context) == kNoTrace;
-    memo["syncOnly"] = !makes || (may_be_there && last_outcome(context) != kNothingToDo);
+    memo["sync_only"] = !makes || (may_be_there && last_outcome(context) != kNothingToDo);
   }
-  if (memo.contains("scavengeId")) {
-    memo["earlier"].push_back(memo["scavengeId"]);
-    memo.erase("scavengeId");
+  if (memo.contains("scavenge_id")) {
+    memo["earlier"].push_back(memo["scavenge_id"]);
+    memo.erase("scavenge_id");
   }
   if (last_outcome(context) == kNoTrace) {
     // What began since that start and may be this node's counts as its earlier work.
@@ -352,13 +352,13 @@ net::awaitable<ActAnswer> start_without_agent(StepContext context) {
   parameters.threshold = static_cast<std::int32_t>(int_parameter(context.step, "threshold", 0));
   parameters.throttle_percent =
       static_cast<std::int32_t>(int_parameter(context.step, "throttlePercent", 100));
-  parameters.sync_only = memo.value("syncOnly", bool_parameter(context.step, "syncOnly", true));
+  parameters.sync_only = memo.value("sync_only", bool_parameter(context.step, "syncOnly", true));
   const auto peers = context.peers;
   const auto node = context.step.node;
   const auto id = co_await peers->start_scavenge(node, parameters);
   auto answer = to_answer(id);
   if (id) {
-    answer.memo = json{{"scavengeId", *id}}.dump();
+    answer.memo = json{{"scavenge_id", *id}}.dump();
   }
   co_return answer;
 }
@@ -370,7 +370,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
                       node == nullptr ? "it is no longer registered" : node->problem);
   }
   const auto memo = parsed_or_empty(context.state.memo);
-  const auto id = memo.value("scavengeId", std::string());
+  const auto id = memo.value("scavenge_id", std::string());
   std::set<std::string> known;
   if (memo.contains("known")) {
     known = memo["known"].get<std::set<std::string>>();
@@ -378,7 +378,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
   const auto& current = node->running.scavenge_id;
   if (*node->scavenge_running) {
     if (current == id) {
-      co_return running({{"scavengeId", id}});
+      co_return running({{"scavenge_id", id}});
     }
     if (id.empty() && !known.contains(current)) {
       co_return adopted(current);
@@ -410,7 +410,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
 
 net::awaitable<void> stop_without_agent(StepContext context) {
   const auto memo = parsed_or_empty(context.state.memo);
-  const auto id = memo.value("scavengeId", std::string());
+  const auto id = memo.value("scavenge_id", std::string());
   if (id.empty()) {
     co_return;  // whose scavenge it is, is not known yet
   }

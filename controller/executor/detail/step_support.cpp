@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "controller/journal/member_names.h"
+
 namespace verger::controller::detail {
 
 using nlohmann::json;
@@ -54,8 +56,8 @@ bool makes_point(const StepContext& context) {
 
 bool makes_point(const StepContext& context, const json& memo) {
   const auto target = text_parameter(context.step, "target");
-  if (memo.contains("makesPoint")) {
-    return memo["makesPoint"].get<bool>();
+  if (memo.contains("makes_point")) {
+    return memo["makes_point"].get<bool>();
   }
   // Side by side, two would make two.
   const bool one_by_one = context.policy.scavenge.strategy != planner::Strategy::kConcurrent;
@@ -108,35 +110,35 @@ Verdict judge_failed(const OperationNews& news) {
 std::string size_before_name(std::string_view node) { return fmt::format("size_before/{}", node); }
 
 void note_size_before(const StepContext& context, const planner::AgentFacts& facts, json& memo) {
-  if (memo.contains("chunksBelow")) {
+  if (memo.contains("chunks_below")) {
     return;
   }
   if (const auto found = context.values.find(size_before_name(context.step.node));
       found != context.values.end()) {
     const auto value = parsed_or_empty(found->second);
-    memo["chunksBelow"] = value.value("chunks", -1LL);
-    memo["bytesBefore"] = value.value("bytes", -1LL);
+    memo["chunks_below"] = value.value("chunks", -1LL);
+    memo["bytes_before"] = value.value("bytes", -1LL);
     return;
   }
-  memo["chunksBelow"] = facts.newest_chunk;
-  memo["bytesBefore"] = facts.complete_chunk_bytes;
+  memo["chunks_below"] = facts.newest_chunk;
+  memo["bytes_before"] = facts.complete_chunk_bytes;
 }
 
-std::int64_t chunks_below(const json& memo) { return memo.value("chunksBelow", -1LL); }
+std::int64_t chunks_below(const json& memo) { return memo.value("chunks_below", -1LL); }
 
 void add_sizes(const json& memo, const api::NodeFacts& facts, json& result) {
   const auto chunks = chunks_below(memo);
-  const auto before = chunks < 0 ? -1LL : memo.value("bytesBefore", -1LL);
+  const auto before = chunks < 0 ? -1LL : memo.value("bytes_before", -1LL);
   const bool comparable = before >= 0 && facts.bytes_below >= 0;
-  result["bytesBefore"] = comparable ? json(before) : json();
-  result["bytesAfter"] = comparable ? json(facts.bytes_below) : json();
-  result["chunksCompared"] = comparable ? json(chunks) : json();
+  result["bytes_before"] = comparable ? json(before) : json();
+  result["bytes_after"] = comparable ? json(facts.bytes_below) : json();
+  result["chunks_compared"] = comparable ? json(chunks) : json();
 }
 
 void keep_size_before(const StepContext& context, const json& memo, Verdict& verdict) {
   if (chunks_below(memo) >= 0) {
     verdict.values[size_before_name(context.step.node)] =
-        json{{"chunks", chunks_below(memo)}, {"bytes", memo.value("bytesBefore", -1LL)}}.dump();
+        json{{"chunks", chunks_below(memo)}, {"bytes", memo.value("bytes_before", -1LL)}}.dump();
   }
 }
 
@@ -203,7 +205,7 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
   }
   news.code = status->error_code;
   news.note = status->error;
-  news.result = parsed_or_empty(status->result_json);
+  news.result = in_snake_case(parsed_or_empty(status->result_json));
   switch (status->state) {
     case api::OperationState::kAccepted:
     case api::OperationState::kActing:

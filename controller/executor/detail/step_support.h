@@ -48,13 +48,13 @@ Verdict done(const nlohmann::json& result);
 /// Name of the run's value that holds how large a node's complete chunks were before anything was
 /// done to it: {"chunks" (those below this one), "bytes"}.
 std::string size_before_name(std::string_view node);
-/// Notes that in the memo ("chunksBelow", "bytesBefore"), where no earlier attempt or step has.
+/// Notes that in the memo ("chunks_below", "bytes_before"), where no earlier attempt or step has.
 void note_size_before(const StepContext& context, const planner::AgentFacts& facts,
                       nlohmann::json& memo);
-/// "chunksBelow" of the memo; -1: it was not noted.
+/// "chunks_below" of the memo; -1: it was not noted.
 std::int64_t chunks_below(const nlohmann::json& memo);
-/// Adds "bytesBefore", "bytesAfter" and "chunksCompared" to a result: of the same chunks, so that
-/// what was written meanwhile is in neither. Null where one of them was not seen.
+/// Adds "bytes_before", "bytes_after" and "chunks_compared" to a result: of the same chunks, so
+/// that what was written meanwhile is in neither. Null where one of them was not seen.
 void add_sizes(const nlohmann::json& memo, const api::NodeFacts& facts, nlohmann::json& result);
 /// Leaves the size before for later steps on the node.
 void keep_size_before(const StepContext& context, const nlohmann::json& memo, Verdict& verdict);

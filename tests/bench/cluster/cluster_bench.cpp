@@ -113,7 +113,7 @@ void measure_rolling(const std::filesystem::path& files) {
       }
       if (step.at("kind") == "scavenge") {
         scavenges += scavenge_seconds(caller, url_of(cluster, step),
-                                      step.at("result").at("scavengeId").get<std::string>());
+                                      step.at("result").at("scavenge_id").get<std::string>());
       } else {
         others += seconds_between(step.at("started_at"), step.at("finished_at"));
       }

@@ -143,9 +143,9 @@ void fill(Journal& journal, ControllerEpoch epoch, int runs, int events_each) {
       }
       for (int i = static_cast<int>(pattern.size()); i < events_each; ++i) {
         const nlohmann::json progress{{"phase", "Executing"},
-                                      {"chunksDone", i},
-                                      {"chunksTotal", 15'000},
-                                      {"bytesSaved", i * 1'000LL}};
+                                      {"chunks_done", i},
+                                      {"chunks_total", 15'000},
+                                      {"bytes_saved", i * 1'000LL}};
         events.push_back(
             {"step-progress",
              nlohmann::json{{"step", step}, {"progress", progress}, {"memo", {}}}.dump()});
@@ -265,10 +265,10 @@ void year(const std::string& name, ControllerHarness& clock_owner, std::unique_p
         events.push_back({event.type, event.data});
         for (int i = 0; event.sequence == acted->sequence && i < kProgress; ++i) {
           const nlohmann::json progress{{"phase", "Executing"},
-                                        {"chunksDone", i},
-                                        {"chunksTotal", 15'000},
-                                        {"bytesSaved", i * 1'000LL},
-                                        {"scavengeId", "7980f017-8a52-4b0e-9d1c-0f3f4f6a2b11"}};
+                                        {"chunks_done", i},
+                                        {"chunks_total", 15'000},
+                                        {"bytes_saved", i * 1'000LL},
+                                        {"scavenge_id", "7980f017-8a52-4b0e-9d1c-0f3f4f6a2b11"}};
           events.push_back({"step-progress", nlohmann::json{{"step", step},
                                                             {"progress", progress},
                                                             {"memo", nlohmann::json::object()}}

@@ -9,6 +9,7 @@
 
 #include "engine/base/private_file.h"
 #include "tests/support/fixtures.h"
+#include "tests/support/member_case.h"
 #include "tests/support/processes/https_caller.h"
 #include "tests/support/processes/openssl_authority.h"
 #include "tests/support/processes/ports.h"
@@ -99,7 +100,9 @@ class ExternalAgent : public ::testing::Test {
     const auto answer =
         caller_.ask(agent_url(),
                     {.target = "/agent/v1/facts", .headers = {{"Authorization", bearer()}}}, false);
-    return answer && answer->status == 200 ? json::parse(answer->body) : json::object();
+    const auto seen = answer && answer->status == 200 ? json::parse(answer->body) : json::object();
+    EXPECT_THAT(not_camel_case(seen), ::testing::IsEmpty());
+    return seen;
   }
   template <class Condition>
   json facts_when(Condition condition) {
@@ -152,6 +155,7 @@ class ExternalAgent : public ::testing::Test {
           return state == "done" || state == "failed";
         }))
         << status.dump(1) << file_text(path("agent.log"));
+    EXPECT_THAT(not_camel_case(status), ::testing::IsEmpty());
     return status;
   }
 
@@ -204,7 +208,7 @@ TEST_F(ExternalAgent, ScavengesByIdAndSeesThePoint) {
   ASSERT_EQ(ended.at("state"), "done") << ended.dump(1) << file_text(path("agent.log"));
   const auto& result = ended.at("result");
   EXPECT_TRUE(result.at("point").is_object()) << ended.dump(1);
-  EXPECT_LT(result.at("bytes_after"), result.at("bytes_before"));
+  EXPECT_LT(result.at("bytesAfter"), result.at("bytesBefore"));
   const auto number = result.at("point").at("number").get<int>();
   const auto seen = facts_when([&](const json& now) {
     return now.contains("lastFinishedPoint") && !now.at("points").empty() &&
@@ -238,7 +242,7 @@ TEST_F(ExternalAgent, ReloadsAndProvesTheNewCertificate) {
   const auto ended = operate("op-2", "reload", json::object());
   ASSERT_EQ(ended.at("state"), "done") << ended.dump(1) << file_text(path("server.log"));
   EXPECT_EQ(ended.at("result").at("serial"), renewed);
-  EXPECT_EQ(ended.at("result").at("serial_before"), serial_);
+  EXPECT_EQ(ended.at("result").at("serialBefore"), serial_);
   EXPECT_EQ(caller_.served_serial(node_url()), renewed);
 }
 
@@ -272,7 +276,7 @@ TEST_F(ExternalAgent, ScavengesTheFilesOfAStoppedServer) {
       << ended.dump(1) << file_text(path("agent.log")) << file_text(path("server.log"));
   if (ended.at("state") == "done") {
     EXPECT_EQ(ended.at("result").at("point").at("number"), point);
-    EXPECT_LT(ended.at("result").at("bytes_after"), ended.at("result").at("bytes_before"));
+    EXPECT_LT(ended.at("result").at("bytesAfter"), ended.at("result").at("bytesBefore"));
   }
   const auto after = facts_when([&](const json& now) {
     return complete(now) && now.contains("lastFinishedPoint") &&

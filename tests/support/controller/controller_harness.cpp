@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/member_case.h"
+
 namespace verger::test {
 
 using namespace controller;
@@ -37,6 +39,7 @@ ControllerHarness::~ControllerHarness() { crash(); }
 void ControllerHarness::boot() {
   context = std::make_unique<net::io_context>();
   journal = must(open_sqlite_journal(disk, "/state/journal.db", time));
+  before_this_life_ = must(journal->last_sequence());
   subscription_ = journal->subscribe([this](Sequence) { news = true; });
   epoch = must(journal->begin_epoch("harness"));
   registry = std::make_unique<Registry>(*journal, epoch);
@@ -119,8 +122,21 @@ bool ControllerHarness::run_until(const std::function<bool()>& done,
 
 bool ControllerHarness::run_to_end(std::string_view run, std::chrono::milliseconds limit) {
   news = true;
-  return run_until(
+  const bool ended = run_until(
       [this, run] { return std::exchange(news, false) && has_ended(state(run).status); }, limit);
+  check_members();
+  return ended;
+}
+
+void ControllerHarness::check_members() const {
+  for (const auto& event : must(journal->read_all(before_this_life_, 1'000'000))) {
+    auto data = nlohmann::json::parse(event.data);
+    data.erase("plan");  // its text is hashed as it was made
+    const auto wrong = not_snake_case(data, event.type);
+    if (!wrong.empty()) {
+      throw std::runtime_error("not in snake_case in the journal: " + *wrong.begin());
+    }
+  }
 }
 
 RunState ControllerHarness::state(std::string_view run) const {

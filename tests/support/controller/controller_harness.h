@@ -30,6 +30,7 @@ class ControllerHarness {
   /// Runs until `done`, at most `limit` of virtual time.
   bool run_until(const std::function<bool()>& done,
                  std::chrono::milliseconds limit = std::chrono::minutes(60));
+  /// Also throws where an event of this life has a member that is not in snake_case.
   bool run_to_end(std::string_view run, std::chrono::milliseconds limit = std::chrono::minutes(60));
   /// Runs a coroutine to its result.
   template <class T>
@@ -89,6 +90,9 @@ class ControllerHarness {
       return controller::Credentials{.user = "admin", .password = "secret", .hosts = anywhere};
     }
   };
+  void check_members() const;
+
+  controller::Sequence before_this_life_;
   controller::Journal::Subscription subscription_;
   NoCredentials credentials_;
   SeededRandom random_{7};

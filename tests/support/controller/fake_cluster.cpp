@@ -141,7 +141,7 @@ void FakeCluster::end_offline(FakeNode& node, bool finished) {
   auto& status = node.operations.at(node.offline->operation).status;
   status.state = finished ? api::OperationState::kDone : api::OperationState::kFailed;
   status.error_code = finished ? "" : "stopped";
-  status.result_json = json{{"bytes_after", 900'000}}.dump();
+  status.result_json = json{{"bytesAfter", 900'000}}.dump();
   if (finished) {
     node.last_finished = node.offline->point;
     node.unfinished.reset();
@@ -230,7 +230,7 @@ void FakeCluster::end_scavenge(FakeNode& node, const std::string& how) {
                                     : result == "Errored" || !text.empty() ? "errored"
                                                                            : "interrupted";
       operation.status.result_json =
-          json{{"scavenge_id", node.running->id}, {"space_saved", 100}}.dump();
+          json{{"scavengeId", node.running->id}, {"spaceSaved", 100}}.dump();
     }
   }
   node.running.reset();

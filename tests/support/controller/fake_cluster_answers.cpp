@@ -6,6 +6,7 @@
 
 #include "nodeagent/api/json_answer.h"
 #include "tests/support/controller/fake_cluster.h"
+#include "tests/support/member_case.h"
 
 namespace verger::test {
 
@@ -186,6 +187,9 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
   if (!parsed) {
     return problem(400, "invalid");
   }
+  if (!not_camel_case(json::parse(request.body)).empty()) {
+    return problem(400, "not_camel_case");
+  }
   if (const auto known = node.operations.find(parsed->id); known != node.operations.end()) {
     return api::json_text_answer(200, api::to_text(known->second.status));
   }
@@ -244,7 +248,7 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
       operation.status.state = api::OperationState::kFailed;
       operation.status.error_code = "chunk_lock_held";
     } else {
-      operation.scavenge_id = start_scavenge(node, parameters.at("sync_only").get<bool>());
+      operation.scavenge_id = start_scavenge(node, parameters.at("syncOnly").get<bool>());
     }
   } else if (parsed->kind == "resign") {
     resign(node);

@@ -65,8 +65,8 @@ TEST_F(Digests, AreComputedOnOneNodeAfterTheOtherAtThePolicysThrottle) {
   EXPECT_THAT(h_.cluster.node("n2").digest_requests, ElementsAre("records 30"));
   EXPECT_THAT(h_.cluster.node("n3").digest_requests, ElementsAre("records 30"));
   const auto compared = json::parse(step(run, "compare-digests").result);
-  EXPECT_EQ(compared["readableEqual"], true);
-  EXPECT_EQ(compared["readableUnchanged"], true);
+  EXPECT_EQ(compared["readable_equal"], true);
+  EXPECT_EQ(compared["readable_unchanged"], true);
   EXPECT_EQ(compared["nodes"]["n3"]["readable"], "rr");
 }
 
@@ -77,7 +77,7 @@ TEST_F(Digests, OfWhatCanBeReadAreComputedEverywhereOnlyWhereRecordsDiffer) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
   EXPECT_THAT(h_.cluster.node("n2").digest_requests, ElementsAre("records 100", "readable 100"));
   EXPECT_THAT(h_.cluster.node("n3").digest_requests, ElementsAre("records 100", "readable 100"));
-  EXPECT_EQ(json::parse(step(run, "compare-digests").result)["firstDifference"]["chunk"], 1);
+  EXPECT_EQ(json::parse(step(run, "compare-digests").result)["first_difference"]["chunk"], 1);
 }
 
 TEST_F(Digests, AreNotBegunInPeakHours) {

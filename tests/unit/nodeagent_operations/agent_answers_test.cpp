@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -5,6 +6,7 @@
 #include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/answers.h"
 #include "tests/support/cluster/sim_world.h"
+#include "tests/support/member_case.h"
 
 /// The status and the code of each refusal, as docs/formats/agent-interface.md has them.
 namespace verger::agent {
@@ -57,6 +59,7 @@ class AgentAnswers : public ::testing::Test {
             {.method = std::move(method), .target = std::move(target), .body = body.dump()}, got));
     EXPECT_TRUE(world_.run_until([&] { return got.has_value(); }, milliseconds(5'000)));
     answer_ = json::parse(got->body, nullptr, false);
+    EXPECT_THAT(test::not_camel_case(answer_), ::testing::IsEmpty());
     const auto code = answer_.is_object() ? answer_.value("code", "") : "";
     return std::to_string(got->status) + (code.empty() ? "" : " " + code);
   }
@@ -138,9 +141,9 @@ TEST_F(AgentAnswers, NameWhatIsWrongWithARequest) {
 
 TEST_F(AgentAnswers, RefuseParametersThatTheKindDoesNotHave) {
   ASSERT_EQ(permit(4), "204");
-  EXPECT_EQ(operate("o1", "scavenge", {{"throttlePercent", 50}}), "400 bad_request");
-  EXPECT_NE(answer_.value("detail", "").find("throttle_percent"), std::string::npos) << answer_;
-  EXPECT_EQ(operate("o1", "scavenge", {{"syncOnly", true}}), "400 bad_request");
+  EXPECT_EQ(operate("o1", "scavenge", {{"throttle", 50}}), "400 bad_request");
+  EXPECT_NE(answer_.value("detail", "").find("throttlePercent"), std::string::npos) << answer_;
+  EXPECT_EQ(operate("o1", "scavenge", {{"synconly", true}}), "400 bad_request");
   EXPECT_EQ(operate("o1", "resign", {{"priority", 1}}), "400 bad_request");
   EXPECT_EQ(operate("o1", "set_priority", {{"priority", 1}, {"gates", json::array()}}), "202");
   EXPECT_EQ(operate("o1", "set_priority", {{"priority", 2}}), "409 conflict") << "a known id";

@@ -163,5 +163,30 @@ TEST_F(OperationJournalTest, EndedOnesGoByAgeAndCountAndUnfinishedOnesStay) {
   EXPECT_TRUE(known("under way")) << "at any age";
 }
 
+TEST_F(OperationJournalTest, ReadsTheNamesThatVersion01Wrote) {
+  {
+    auto journal = open();
+    auto old = request("a");
+    old.parameters_json = R"({"sync_only":true,"throttle_percent":50})";
+    auto record = journal->accept(old)->record;
+    record.status.state = api::OperationState::kDone;
+    record.status.result_json = R"({"point":{"effective_now":"x"},"space_saved":5})";
+    ASSERT_TRUE(journal->update(record).has_value());
+  }
+  auto journal = open();
+  const auto known = journal->find("a");
+  ASSERT_TRUE(known.has_value() && known->has_value());
+  EXPECT_EQ((*known)->request.parameters_json, R"({"syncOnly":true,"throttlePercent":50})");
+  EXPECT_EQ((*known)->status.result_json, R"({"point":{"effectiveNow":"x"},"spaceSaved":5})");
+  // A controller of that version asks for the same operation in its own words.
+  const auto again = api::parse_operation_request(
+      R"({"id":"a","run":"run","step":"scavenge-n1","controllerEpoch":3,"kind":"scavenge",)"
+      R"("expectedInstanceId":"i","parameters":{"throttle_percent":50,"sync_only":true}})");
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  const auto accepted = journal->accept(*again);
+  ASSERT_TRUE(accepted.has_value()) << accepted.error().message;
+  EXPECT_FALSE(accepted->is_new);
+}
+
 }  // namespace
 }  // namespace verger::agent
