@@ -106,6 +106,9 @@ Result<detail::Write> Database::State::append_prepares(std::span<log::Prepare> p
                               Bytes(prepare.data.begin(), prepare.data.end())};
     }
   }
+  if (!write.events.empty()) {
+    written.put(write.stream, write.events.back().number);
+  }
   recent.add(write);
   pending.push(write);
   accounted = log->append_position();
@@ -225,6 +228,8 @@ WriteResult Database::append(std::string_view stream, std::int64_t expected_vers
   }
   return outcome_of(*write, *end);
 }
+
+void Database::begin_term() { state_->written.clear(); }
 
 WriteResult Database::set_metadata(std::string_view stream, std::int64_t expected_version,
                                    NewEvent event) {

@@ -212,6 +212,7 @@ Result<void> Database::truncate(LogPosition position, bool even_committed) {
   const auto end = state.log->end();
   state.pending.clear();
   state.recent.truncate(end);
+  state.written.clear();
   const auto committed = std::min(state.committed_position(), end);
   state.committed.store(committed.value());
   state.log->set_chaser(committed);

@@ -38,6 +38,12 @@ Error stream_deleted(std::string_view stream) {
 // --- Streams with everything in flight ---
 
 Result<EventNumber> Database::State::last_event_number(std::string_view stream) const {
+  if (is_metastream(stream)) {
+    // Whether its stream was deleted since is not asked for.
+    if (const auto known = written.find(stream)) {
+      return *known;
+    }
+  }
   for (auto original = stream; is_metastream(original);) {
     original = original_of(original);
     const auto in_flight = pending.last(original);

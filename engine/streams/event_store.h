@@ -125,7 +125,11 @@ class Database {
   /// Failures: kConflict (wrong expected version), kDeleted, kInvalidArgument, kNoSpace, kIo.
   WriteResult append(std::string_view stream, std::int64_t expected_version,
                      std::vector<NewEvent> events);
-  /// Metadata of `stream`: a write to its metastream. Rules for soft-deleted streams apply.
+  /// This node begins to lead: the writer remembers nothing of an earlier term.
+  void begin_term();
+  /// Metadata of `stream`: a write to its metastream. Rules for soft-deleted streams apply. That of
+  /// a hard-deleted stream is taken while the writer remembers metadata it wrote before: one of the
+  /// last 2,000 streams it wrote to, in this term.
   WriteResult set_metadata(std::string_view stream, std::int64_t expected_version, NewEvent event);
   WriteResult soft_delete(std::string_view stream, std::int64_t expected_version);
   WriteResult hard_delete(std::string_view stream, std::int64_t expected_version);

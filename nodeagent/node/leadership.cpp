@@ -43,6 +43,7 @@ void Leadership::prepare(EpochNumber term) {
     context_.fail(epoch.error().within("epoch not written"));
     return;
   }
+  context_.db().begin_term();
   VERGER_FAILPOINT("node.leader.after-epoch");
   epoch_end_ = context_.log().end();
   election_.refresh_log();

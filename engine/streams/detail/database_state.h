@@ -18,6 +18,7 @@ namespace verger::streams {
 /// The parts of a database, and the steps of writing and committing.
 struct Database::State {
   static constexpr std::size_t kRecentEvents = 100'000;
+  static constexpr std::size_t kWrittenStreams = 2'000;
 
   FileSystem& files;
   Clock& clock;
@@ -32,6 +33,7 @@ struct Database::State {
   // What follows belongs to the writing thread.
   detail::PendingWrites pending;
   detail::RecentEvents recent{kRecentEvents};
+  detail::WrittenVersions written{kWrittenStreams};
   /// Up to here `pending` accounts for the log.
   LogPosition accounted;
   /// Set when an append failed half-way: what `pending` says may then not be on the disk, so that

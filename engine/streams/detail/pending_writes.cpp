@@ -89,4 +89,28 @@ void RecentEvents::truncate(LogPosition position) {
   }
 }
 
+void WrittenVersions::put(const std::string& stream, EventNumber last) {
+  if (const auto found = entries_.find(stream); found != entries_.end()) {
+    found->second->last = last;
+    order_.splice(order_.begin(), order_, found->second);
+    return;
+  }
+  order_.push_front({stream, last});
+  entries_.emplace(order_.front().stream, order_.begin());
+  if (order_.size() > capacity_) {
+    entries_.erase(order_.back().stream);
+    order_.pop_back();
+  }
+}
+
+std::optional<EventNumber> WrittenVersions::find(std::string_view stream) const {
+  const auto found = entries_.find(stream);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second->last);
+}
+
+void WrittenVersions::clear() {
+  entries_.clear();
+  order_.clear();
+}
+
 }  // namespace verger::streams::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -72,6 +73,28 @@ class RecentEvents {
   std::size_t capacity_;
   std::unordered_map<Uuid, Entry, UuidHash> entries_;
   std::deque<std::pair<Uuid, LogPosition>> order_;
+};
+
+/// The last event numbers of the streams that were written last, as a server's writer remembers
+/// them. What it remembers of a metastream counts even where its stream was deleted since: so
+/// metadata of a deleted stream is taken for a while (node-interface.md, 8.3).
+class WrittenVersions {
+ public:
+  /// Of so many streams, as the server.
+  explicit WrittenVersions(std::size_t capacity) : capacity_(capacity) {}
+
+  void put(const std::string& stream, EventNumber last);
+  std::optional<EventNumber> find(std::string_view stream) const;
+  void clear();
+
+ private:
+  struct Entry {
+    std::string stream;
+    EventNumber last;
+  };
+  std::size_t capacity_;
+  std::list<Entry> order_;                                                    ///< the newest first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> entries_;  ///< names in `order_`
 };
 
 }  // namespace verger::streams::detail

@@ -97,7 +97,6 @@ TEST_F(Delete, ADeleteHonoursTheExpectedVersion) {
 
 TEST_F(Delete, AHardDeletedStreamIsGoneForEver) {
   builder.write("s", 2);
-  builder.metadata("s", "{}");
   const auto outcome = builder.hard_delete("s");
   EXPECT_EQ(outcome.first, kDeletedStream);
   EXPECT_EQ(forward("s").status, StreamStatus::kDeleted);
@@ -110,6 +109,40 @@ TEST_F(Delete, AHardDeletedStreamIsGoneForEver) {
     EXPECT_EQ(code(database().hard_delete("s", expected)), Errc::kDeleted);
   }
   EXPECT_EQ(code(database().set_metadata("s", kExpectAny, builder.event())), Errc::kDeleted);
+}
+
+TEST_F(Delete, MetadataOfAHardDeletedStreamIsTakenWhileTheWriterRemembersSome) {
+  const auto metadata = [&] {
+    const auto outcome = database().set_metadata("s", kExpectAny, builder.event());
+    commit();
+    return outcome ? outcome->first.value() : -1;
+  };
+  builder.write("s", 2);
+  builder.metadata("s", "{}");
+  builder.hard_delete("s");
+  EXPECT_EQ(metadata(), 1);
+  EXPECT_EQ(metadata(), 2);
+  EXPECT_EQ(code(database().set_metadata("s", 0, builder.event())), Errc::kConflict);
+  EXPECT_EQ(code(append("s", kExpectAny)), Errc::kDeleted);
+  EXPECT_EQ(forward("$$s").status, StreamStatus::kDeleted) << "nobody reads it";
+  EXPECT_EQ(forward("s").status, StreamStatus::kDeleted);
+  database().begin_term();
+  EXPECT_EQ(code(database().set_metadata("s", kExpectAny, builder.event())), Errc::kDeleted);
+}
+
+TEST_F(Delete, TheWriterRemembersTheStreamsItWroteLast) {
+  const auto metadata = [&] { return database().set_metadata("s", kExpectAny, builder.event()); };
+  builder.metadata("s", "{}");
+  builder.hard_delete("s");
+  ASSERT_TRUE(metadata());
+  for (int i = 0; i < 1'999; ++i) {
+    ASSERT_TRUE(append("other-" + std::to_string(i), kExpectAny));
+  }
+  ASSERT_TRUE(metadata()) << "it is the newest again";
+  for (int i = 0; i < 2'000; ++i) {
+    ASSERT_TRUE(append("other-" + std::to_string(i), kExpectAny));
+  }
+  EXPECT_EQ(code(metadata()), Errc::kDeleted);
 }
 
 TEST_F(Delete, AHardDeleteInFlightIsSeenByTheNextWrite) {

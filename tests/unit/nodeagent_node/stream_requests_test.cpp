@@ -343,6 +343,30 @@ TEST_F(StreamRequests, MetadataThatThereIsNotIsEmptyOfAStreamThatThereIs) {
   EXPECT_EQ(gone.body, "{}");
 }
 
+TEST_F(StreamRequests, MetadataOfAHardDeletedStreamIsTakenUntilTheWriterForgetsIt) {
+  const auto post = [&](const std::string& stream) {
+    return ask("POST", "/streams/" + stream + "/metadata",
+               {{"Content-Type", "application/json"},
+                {"ES-EventId", world_.random().uuid().to_string()}},
+               R"({"$maxCount":5})")
+        .status;
+  };
+  append("orders", "placed");
+  append("plain", "placed");
+  EXPECT_EQ(post("orders"), 201);
+  for (const auto* stream : {"orders", "plain"}) {
+    EXPECT_EQ(ask("DELETE", std::string("/streams/") + stream, {{"ES-HardDelete", "true"}}).status,
+              204);
+  }
+  EXPECT_EQ(post("orders"), 201) << "the writer has its number from before";
+  EXPECT_EQ(post("plain"), 410) << "it never had any";
+  EXPECT_EQ(ask("GET", "/streams/orders/metadata", {{"Accept", "application/json"}}).status, 410);
+  cluster_->crash(0);
+  cluster_->boot(0);
+  ASSERT_TRUE(cluster_->run_until_settled());
+  EXPECT_EQ(post("orders"), 410) << "a fresh process refuses";
+}
+
 TEST_F(StreamRequests, EmptyDataIsJsonWhereTheClientTriesHarder) {
   ASSERT_EQ(ask("POST", "/streams/orders",
                 {{"Content-Type", "application/octet-stream"},
