@@ -24,6 +24,26 @@ bool is_believed(const EnrolledAgent& agent, const http::CertificateInfo& shown)
 
 }  // namespace
 
+std::string advice_about_stranger(const http::CertificateInfo& shown) {
+  std::string agent;
+  for (const auto& uri : shown.uris) {
+    agent = agent.empty() ? certificates::agent_of_identity(uri) : agent;
+  }
+  if (agent.empty()) {
+    return {};
+  }
+  // Nothing vouches for the certificate: what it says is shown, and is part of no command.
+  const bool is_plain = std::ranges::all_of(agent, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || c == '/';
+  });
+  return fmt::format(
+      "this agent is enrolled with another vergerd{}, whose authority issued that certificate; if "
+      "this vergerd is to be its controller, enrol it again with a token of: verger agent token "
+      "CLUSTER/NODE",
+      is_plain ? ", as " + agent : "");
+}
+
 class EnrolledAgents::Router final : public http::Client {
  public:
   Router(EnrolledAgents& agents, http::Client& otherwise)
@@ -63,6 +83,7 @@ std::unique_ptr<http::BeastClient> EnrolledAgents::make_client(
   http::BeastClientOptions options{
       .idle_lifetime = kConnectionUnused, .tls = tls_, .plain_to_loopback_only = true};
   options.accept_peer = std::move(accept);
+  options.stranger_advice = advice_about_stranger;
   return std::make_unique<http::BeastClient>(executor_, std::move(options));
 }
 

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 #include <set>
 
+#include "controller/daemon/enrolled_agents.h"
+
 namespace verger::controller {
 namespace {
 
@@ -45,6 +47,7 @@ Result<TrustedClients::Side> TrustedClients::make_side(const http::TlsFiles& fil
           .tls = side.tls,
           .roots_advice = "; name those of the cluster's certificates (verger cluster add --ca "
                           "FILE), or start vergerd with --ca",
+          .stranger_advice = advice_about_stranger,
           .plain_to_loopback_only = true});
   return side;
 }

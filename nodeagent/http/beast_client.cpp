@@ -110,8 +110,9 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
       }
       std::shared_ptr<Transport> fresh;
       if (to.tls) {
-        auto secured = co_await connect_tls(std::move(*socket), self->options.tls, to, limit,
-                                            self->options.accept_peer);
+        auto secured =
+            co_await connect_tls(std::move(*socket), self->options.tls, to, limit,
+                                 self->options.accept_peer, self->options.stranger_advice);
         if (!secured.has_value()) {
           co_return secured.error().within(request.method + " " + request.target);
         }

@@ -32,6 +32,9 @@ struct BeastClientOptions {
   /// that of the one who is meant. An error ends the connection before anything is sent, and the
   /// request with kUnavailable.
   std::function<Result<void>(const CertificateInfo&)> accept_peer{};
+  /// Asked about a certificate that no trusted root vouches for: what to do about it, for the
+  /// error. Empty: that the root is to be added. Nothing of the certificate is verified.
+  std::function<std::string(const CertificateInfo&)> stranger_advice{};
   /// Plain HTTP is spoken with this machine only: nothing, and no password, crosses a network
   /// unprotected. The programs set it.
   bool plain_to_loopback_only = false;

@@ -46,19 +46,25 @@ struct Refusal {
   }
 };
 
+/// No chain leads to a trusted root.
+bool is_strangers(int error) {
+  return error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT ||
+         error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+         error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE ||
+         error == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+         error == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+         error == X509_V_ERR_CERT_SIGNATURE_FAILURE;
+}
+
 std::string advice_for(int error, const std::string& roots) {
+  if (is_strangers(error)) {
+    return fmt::format(
+        "no chain leads from it to a trusted root: add the root that issued it to {}, and "
+        "intermediates that are not sent along with it; where enrolling made that file, enrol "
+        "the agent instead",
+        roots);
+  }
   switch (error) {
-    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      return fmt::format(
-          "no chain leads from it to a trusted root: add the root that issued it to {}, and "
-          "intermediates that are not sent along with it; where enrolling made that file, enrol "
-          "the agent instead",
-          roots);
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return "renew it there, and look at both clocks";
     case X509_V_ERR_CERT_NOT_YET_VALID:
@@ -70,9 +76,11 @@ std::string advice_for(int error, const std::string& roots) {
 
 class TlsTransport final : public Transport {
  public:
-  TlsTransport(tcp::socket plain, std::shared_ptr<const TlsContext::Impl::Loaded> settings)
+  TlsTransport(tcp::socket plain, std::shared_ptr<const TlsContext::Impl::Loaded> settings,
+               StrangerAdvice stranger_advice = {})
       : Transport(std::move(plain)),
         settings_(std::move(settings)),
+        stranger_advice_(std::move(stranger_advice)),
         stream_(socket(), *settings_->context) {}
 
   net::awaitable<IoResult> shake_hands(net::ssl::stream_base::handshake_type side,
@@ -170,11 +178,17 @@ class TlsTransport final : public Transport {
       if (at != nullptr && leaf != nullptr && X509_cmp(at, leaf) != 0) {
         refusal_->why += fmt::format(", namely {}", one_line(describe(at)));
       }
-      refusal_->advice = advice_for(error, settings_->trusted_roots);
+      if (is_strangers(error) && stranger_advice_) {
+        refusal_->advice = stranger_advice_(info);
+      }
+      if (refusal_->advice.empty()) {
+        refusal_->advice = advice_for(error, settings_->trusted_roots);
+      }
     }
   }
 
   std::shared_ptr<const TlsContext::Impl::Loaded> settings_;
+  StrangerAdvice stranger_advice_;
   std::optional<Refusal> refusal_;
   boost::system::error_code ignored_;
   net::ssl::stream<tcp::socket&> stream_;
@@ -199,8 +213,9 @@ net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
 net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
     tcp::socket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
     std::chrono::steady_clock::time_point limit,
-    std::function<Result<void>(const CertificateInfo&)> accept) {
-  const auto transport = std::make_shared<TlsTransport>(std::move(socket), tls->impl().current());
+    std::function<Result<void>(const CertificateInfo&)> accept, StrangerAdvice stranger_advice) {
+  const auto transport = std::make_shared<TlsTransport>(std::move(socket), tls->impl().current(),
+                                                        std::move(stranger_advice));
   transport->expires_at(limit);
   const auto shaken = co_await transport->shake_hands(net::ssl::stream_base::client, to.host);
   if (shaken.error) {

@@ -271,6 +271,10 @@ TEST_F(Enrolment, AnotherControllersAgentIsRefusedByBothSides) {
                          }))
       << problem << logs();
   EXPECT_THAT(problem, HasSubstr("issuer CN=Verger agents"));
+  // A root would not help.
+  EXPECT_THAT(problem, AllOf(HasSubstr("enrolled with another vergerd, as orders/n1"),
+                             HasSubstr("enrol it again with a token of: verger agent token"),
+                             Not(HasSubstr("add the root"))));
   // Nor does that agent answer who is not its controller.
   EXPECT_THAT(facts_as(path("c/agents-client.pem")), Not(HasSubstr("nodeInstanceId")));
   EXPECT_THAT(facts_as(path("other/agents-client.pem")), HasSubstr("nodeInstanceId"));

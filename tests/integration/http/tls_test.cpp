@@ -52,10 +52,13 @@ class Tls : public testing::Test, public Loopback {
     ASSERT_TRUE(endpoint.tls);
   }
   /// One request with a client of its own.
-  Result<Response> ask(TlsFiles with, Endpoint to) {
+  Result<Response> ask(TlsFiles with, Endpoint to,
+                       std::function<std::string(const CertificateInfo&)> stranger_advice = {}) {
     auto made = TlsContext::client(std::move(with));
     EXPECT_TRUE(made.has_value()) << made.error().message;
-    BeastClient client(context.get_executor(), BeastClientOptions{.tls = *made});
+    BeastClient client(
+        context.get_executor(),
+        BeastClientOptions{.tls = *made, .stranger_advice = std::move(stranger_advice)});
     Result<Response> out = Error{Errc::kTimeout, "not asked"};
     run([](BeastClient& c, Endpoint where, Result<Response>& answer) -> net::awaitable<void> {
       answer = co_await c.send(where, Request{.method = "POST"}, 5s);
@@ -290,6 +293,21 @@ TEST_F(Tls, SaysWhichCertificateWasNotAcceptedAndWhatToDo) {
   }
   const auto unknown = ask(trusting(stranger.root()), endpoint).error().message;
   EXPECT_TRUE(unknown.contains("add the root that issued it to")) << unknown;
+}
+
+TEST_F(Tls, WhoKnowsAStrangerSaysWhatToDoAboutIt) {
+  serve(files("node", authority.issue("n1", "URI:urn:x:n1,IP:127.0.0.1"), authority.root()),
+        ClientCertificate::kNotAsked);
+  const auto advice = [](const CertificateInfo& shown) {
+    return shown.uris == std::vector<std::string>{"urn:x:n1"} ? "ask " + shown.issuer : "";
+  };
+  const auto known = ask(trusting(stranger.root()), endpoint, advice).error().message;
+  EXPECT_TRUE(known.ends_with("; ask CN=Verger test root")) << known;
+  const auto none = [](const CertificateInfo&) { return std::string(); };
+  const auto unknown = ask(trusting(stranger.root()), endpoint, none).error().message;
+  EXPECT_TRUE(unknown.contains("add the root that issued it to")) << unknown;
+  const auto accepted = ask(trusting(authority.root()), endpoint, advice);
+  EXPECT_TRUE(accepted.has_value()) << accepted.error().message;
 }
 
 TEST_F(Tls, ReloadsAllContextsOfAProgramOrNone) {
