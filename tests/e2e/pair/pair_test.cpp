@@ -1,4 +1,6 @@
+#include <chrono>
 #include <csignal>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -80,7 +82,7 @@ class PairFixture : public testing::Test {
     EXPECT_EQ(scavenges_begun(0), 3);
   }
 
-  EtcdServer etcd_;
+  EtcdServer etcd_{nullptr, 32 * 1024 * 1024};
   RealCluster cluster_{RealCluster::Options{.journal_etcd = etcd_.url()}};
   HttpsCaller caller_;
 };
@@ -106,8 +108,14 @@ TEST_F(PairTest, OneActsAndTheOtherSaysWho) {
   // One that ends in order leaves at once; the other has what it knew.
   cluster_.talk_to(Which::kFirst);
   cluster_.register_cluster();
+  const auto begin = std::chrono::steady_clock::now();
   cluster_.controller().signal(SIGTERM);
   ASSERT_TRUE(becomes(Which::kSecond, "ok")) << cluster_.logs();
+  // How long it takes is a figure; what makes it short is the order below.
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begin);
+  RecordProperty("handed_over_after_ms", std::to_string(took.count()));
+  fmt::print("handed over after {} ms\n", took.count());
   const auto listed = cluster_.verger({"--controller", both(), "cluster", "list"});
   EXPECT_THAT(listed.out, HasSubstr("orders")) << listed.err;
   cluster_.talk_to(Which::kSecond);
@@ -119,6 +127,58 @@ TEST_F(PairTest, OneActsAndTheOtherSaysWho) {
   EXPECT_LT(given_back, log.find("the API is closed")) << "nothing is waited for before: " << log;
   cluster_.start_controller();
   ASSERT_TRUE(becomes(Which::kFirst, "standby")) << cluster_.logs();
+}
+
+int times(const std::string& text, std::string_view part) {
+  int count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(PairTest, OneThatStandsByWithAnotherAuthoritySaysSoBeforeItIsNeeded) {
+  start_both();  // each has made an authority of its own
+  json warnings;
+  ASSERT_TRUE(eventually(seconds(20), [&] {
+    warnings = health(Which::kSecond).value("warnings", json::array());
+    return !warnings.empty();
+  })) << cluster_.logs();
+  EXPECT_THAT(warnings.at(0).get<std::string>(),
+              ::testing::AllOf(HasSubstr("would reach no agent"), HasSubstr("--agents-ca-file"),
+                               HasSubstr(cluster_.controller_url(Which::kFirst))));
+  // However often it looks, it is one line.
+  const auto looks = etcd_.answered("Txn", "OK") + etcd_.answered("Range", "OK");
+  ASSERT_TRUE(eventually(seconds(60), [&] {
+    return etcd_.answered("Txn", "OK") + etcd_.answered("Range", "OK") > looks + 20;
+  }));
+  EXPECT_EQ(
+      times(cluster_.log_of_controller(Which::kSecond), "this controller could not take over"), 1)
+      << cluster_.logs();
+  // With a copy of the file it has nothing to say.
+  cluster_.second_controller().signal(SIGTERM);
+  ASSERT_TRUE(cluster_.second_controller().wait(seconds(30)).has_value());
+  std::filesystem::copy_file(cluster_.controller_directory(Which::kFirst) / "agents-ca.pem",
+                             cluster_.controller_directory(Which::kSecond) / "agents-ca.pem",
+                             std::filesystem::copy_options::overwrite_existing);
+  cluster_.start_second_controller();
+  ASSERT_TRUE(eventually(seconds(30), [&] { return acting(Which::kSecond) != ""; }))
+      << cluster_.logs();
+  EXPECT_TRUE(health(Which::kSecond).value("warnings", json::array()).empty()) << cluster_.logs();
+}
+
+TEST_F(PairTest, WhileEtcdHasNoSpaceTheOneThatStandsBySaysItOnce) {
+  start_both();
+  etcd_.fill();
+  cluster_.controller().kill();
+  const auto refused = [&] { return etcd_.answered("LeaseGrant", "ResourceExhausted"); };
+  ASSERT_TRUE(eventually(seconds(90), [&] { return refused() >= 5; })) << cluster_.logs();
+  EXPECT_THAT(health(Which::kSecond).value("reason", ""), HasSubstr("space exceeded"));
+  const auto log = cluster_.log_of_controller(Which::kSecond);
+  EXPECT_EQ(times(log, "space exceeded"), 1) << refused() << " tries: " << log;
+  // And without a restart it takes over once there is room.
+  etcd_.make_room();
+  EXPECT_TRUE(becomes(Which::kSecond, "ok", seconds(60))) << cluster_.logs();
 }
 
 TEST_F(PairTest, ClustersWithoutAgentsAreRefusedAsNothingFencesThere) {

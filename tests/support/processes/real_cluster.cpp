@@ -254,10 +254,9 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
 }
 
 std::vector<std::string> RealCluster::controller_command(Which which) const {
-  const auto data = which == Which::kFirst ? controller_directory() : directory_.path() / "second";
   std::vector<std::string> command{program("vergerd"),
                                    "--data",
-                                   data.string(),
+                                   controller_directory(which).string(),
                                    "--port",
                                    std::to_string(port_of(which)),
                                    "--end-after-seconds",
@@ -306,6 +305,10 @@ void RealCluster::start_controller(const Environment& environment) {
   controller_.emplace(Process::Options{.command = controller_command(Which::kFirst),
                                        .environment = environment,
                                        .output = log_of("controller")});
+}
+
+std::string RealCluster::log_of_controller(Which which) const {
+  return file_text(log_of(which == Which::kFirst ? "controller" : "second"));
 }
 
 void RealCluster::start_second_controller() {

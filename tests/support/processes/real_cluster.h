@@ -105,7 +105,10 @@ class RealCluster {
   std::uint16_t controller_port() const { return port_of(talks_to_); }
   std::string controller_url(Which which) const;
   std::filesystem::path node_directory(std::size_t index) const;
-  std::filesystem::path controller_directory() const { return directory_.path() / "controller"; }
+  std::filesystem::path controller_directory(Which which = Which::kFirst) const {
+    return directory_.path() / (which == Which::kFirst ? "controller" : "second");
+  }
+  std::string log_of_controller(Which which) const;
   /// The ends of all processes' logs, for the message of a failed test.
   std::string logs() const;
 
