@@ -18,7 +18,7 @@ struct DiffOptions {
 
 /// Where the logs part, as a person says it.
 struct Difference {
-  LogPosition position;
+  std::optional<LogPosition> position;  ///< nullopt: they have no positions in common
   std::string text;
 };
 
@@ -77,26 +77,30 @@ Result<int> run(ToolContext& tool, const DiffOptions& options) {
   VERGER_TRY(const auto b, open_database(tool, options.b, log::Access::kReadOnly));
   const auto& log_a = a->transaction_log();
   const auto& log_b = b->transaction_log();
-  if (log_a.chunk_size() != log_b.chunk_size()) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("{} has chunks of {} bytes, {} of {}: their logs cannot be compared",
-                             options.a.directory, log_a.chunk_size(), options.b.directory,
-                             log_b.chunk_size())};
-  }
   std::uint64_t equal_records = 0;
-  VERGER_TRY(const auto difference,
-             compare(tool, log_a, log_b, LogPosition(options.to), equal_records));
+  std::optional<Difference> difference;
+  if (log_a.chunk_size() != log_b.chunk_size()) {
+    difference = Difference{{},
+                            fmt::format("A has chunks of {} bytes, B of {}: the same records would "
+                                        "have other positions",
+                                        log_a.chunk_size(), log_b.chunk_size())};
+  } else {
+    VERGER_TRY(difference, compare(tool, log_a, log_b, LogPosition(options.to), equal_records));
+  }
   if (tool.json) {
     nlohmann::ordered_json result = {{"equal", !difference}, {"equalRecords", equal_records}};
     if (difference) {
-      result["chunk"] = log_a.chunk_of(difference->position).value();
-      result["position"] = difference->position.value();
+      const auto at = difference->position;
+      result["chunk"] = at ? nlohmann::ordered_json(log_a.chunk_of(*at).value()) : nullptr;
+      result["position"] = at ? nlohmann::ordered_json(at->value()) : nullptr;
       result["difference"] = difference->text;
     }
     tool.out << result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  } else if (difference && !difference->position) {
+    tool.out << "the databases differ: " << difference->text << '\n';
   } else if (difference) {
     tool.out << fmt::format("first difference in chunk {} at log position {}:\n{}\n",
-                            log_a.chunk_of(difference->position), difference->position,
+                            log_a.chunk_of(*difference->position), *difference->position,
                             difference->text);
   } else {
     tool.out << fmt::format("no difference in {} records\n", human_count(equal_records));
@@ -118,7 +122,10 @@ void add_diff_command(CLI::App& program, Action& chosen) {
                       "Index directory of B (default: B/index)");
   command->add_option("--to", options->to, "Compare the records before this log position")
       ->check(check_not_negative);
-  command->footer("Example:\n  verger-db diff /backup/node1 /var/lib/eventstore");
+  command->footer(
+      "Exit codes: 0 no difference, 1 a difference or a failure, 64 wrong usage. Databases with "
+      "chunks of different sizes differ.\nExample:\n  verger-db diff /backup/node1 "
+      "/var/lib/eventstore");
   command->callback([options, &chosen] {
     chosen = [options](ToolContext& tool) { return run(tool, *options); };
   });

@@ -89,11 +89,11 @@ void add_generate_command(CLI::App& program, Action& chosen) {
   command->add_option("--size", options->size,
                       "Bytes of an event's data; or a range, such as 100-300 (default 160)");
   command->add_option("--max-count", workload.max_count, "$maxCount of --max-count-percent")
-      ->check(CLI::PositiveNumber);
+      ->check(check_positive<std::int64_t>);
   command->add_option("--max-count-percent", workload.max_count_percent,
                       "Share of the streams that keep --max-count events");
   command->add_option("--max-age", workload.max_age_seconds, "$maxAge in seconds")
-      ->check(CLI::PositiveNumber);
+      ->check(check_positive<std::int64_t>);
   command->add_option("--max-age-percent", workload.max_age_percent,
                       "Share of the streams that keep their events for --max-age");
   command->add_option("--truncate-before", workload.truncate_before, "$tb")
@@ -117,13 +117,13 @@ void add_generate_command(CLI::App& program, Action& chosen) {
   command->add_option("--prefix", workload.prefix, "Streams are PREFIX-0000000 and so on");
   command->add_option("--type", workload.type, "Type of the events");
   command->add_option("--chunk-size", workload.chunk_size, "Size of one chunk (default 256 MiB)")
-      ->check(CLI::PositiveNumber);
+      ->check(check_positive<std::int32_t>);
   command->add_flag("--no-index", options->no_index,
                     "Write no index: a node, or `index rebuild`, makes it");
   command
       ->add_option("--max-mem-table-size", workload.max_mem_table_size,
                    "Entries of an index table when it is first written")
-      ->check(CLI::PositiveNumber);
+      ->check(check_positive<std::uint64_t>);
   command->add_option("--index-cache-depth", workload.cache_depth, "Midpoints in index tables")
       ->check(CLI::Range(8, 28));
   command->add_option("--existence-filter-size", workload.existence_filter_size,

@@ -382,7 +382,8 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
         return parsed ? std::string() : parsed.error().message;
       });
   command->footer(
-      "Exit codes: 0 finished or nothing to do, 3 stopped (run again to continue), 1 failed.\n" +
+      "Exit codes: 0 finished or nothing to do, 1 failed, 2 refused, 3 stopped (run again to "
+      "continue), 64 wrong usage.\n" +
       std::string(kWhoseFiles) + "Example:\n  verger-db scavenge /var/lib/eventstore --threads 2");
   command->callback([arguments, &chosen] {
     if (arguments->options.threads > 1 && arguments->options.throttle_percent != 100) {

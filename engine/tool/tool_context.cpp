@@ -57,7 +57,7 @@ void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, boo
   command
       .add_option("--chunk-size", arguments.chunk_size,
                   "Size of one chunk in bytes (default: what the first chunk says)")
-      ->check(CLI::PositiveNumber);
+      ->check(check_positive<std::int32_t>);
   if (writes) {
     command.add_flag("--assume-stopped", arguments.assume_stopped,
                      "Do not search /proc for a server that has the files open");
@@ -68,7 +68,7 @@ void add_index_settings(CLI::App& command, IndexSettings& settings) {
   command
       .add_option("--max-mem-table-size", settings.max_mem_table_size,
                   "Entries of an index table when it is first written")
-      ->check(CLI::PositiveNumber);
+      ->check(check_positive<std::uint64_t>);
   command
       .add_option("--index-cache-depth", settings.cache_depth,
                   "Midpoints in index tables: 2 to the power of this")

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <functional>
 #include <iosfwd>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 #include "engine/base/exit_code.h"
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
+#include "engine/base/number_from_text.h"
 #include "engine/base/random.h"
 #include "engine/base/result.h"
 #include "engine/streams/event_store.h"
@@ -58,6 +61,16 @@ using Action = std::function<Result<int>(ToolContext&)>;
 
 /// A check for CLI11: a whole number of 0 or more, with a message that says so.
 std::string check_not_negative(const std::string& text);
+
+/// The same for a whole number of 1 or more that a T holds.
+template <class T>
+std::string check_positive(const std::string& text) {
+  if (number_from_text<T>(text).value_or(0) > 0) {
+    return "";
+  }
+  return fmt::format("'{}' is not a whole number from 1 to {}", text,
+                     std::numeric_limits<T>::max());
+}
 
 /// The same for a time such as 2024-05-01T00:00:00Z.
 std::string check_time(const std::string& text);

@@ -186,6 +186,7 @@ class ChunkVerifier {
                 Findings& findings)
       : tool_(tool),
         directory_(directory),
+        given_(chunk_size),
         chunk_size_(chunk_size),
         threads_(threads),
         findings_(findings) {}
@@ -252,7 +253,26 @@ class ChunkVerifier {
     if (chunk_size_ == 0) {
       chunk_size_ = log::kDefaultChunkSize;
     }
-    return {};
+    return check_given();
+  }
+
+  /// Where all chunks have another size than the one that was given, that one is wrong, not they.
+  Result<void> check_given() const {
+    const auto of =
+        std::ranges::find_if(files_, [](const ChunkFile& file) { return file.header.has_value(); });
+    if (given_ == 0 || of == files_.end() ||
+        std::ranges::any_of(files_,
+                            [&](const ChunkFile& file) {
+                              return file.header &&
+                                     file.header->chunk_size != of->header->chunk_size;
+                            }) ||
+        of->header->chunk_size == given_) {
+      return {};
+    }
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: was written with chunk size {}, and {} was given; leave "
+                             "--chunk-size out, or give the right one",
+                             of->path.string(), of->header->chunk_size, given_)};
   }
 
   Result<void> look_at_checkpoints() {
@@ -338,6 +358,7 @@ class ChunkVerifier {
 
   ToolContext& tool_;
   const Path& directory_;
+  std::int32_t given_;  ///< 0: the first chunk tells
   std::int32_t chunk_size_;
   int threads_;
   Findings& findings_;

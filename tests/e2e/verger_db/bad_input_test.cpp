@@ -286,8 +286,16 @@ TEST_F(VergerDbBadInput, AWriterCheckpointThatIsTooOldLosesNothing) {
 TEST_F(VergerDbBadInput, AnotherChunkSize) {
   unpack("plain/never-scavenged/database.tar.zst");
   const auto path = database().string();
-  expect_refusal({"info", path, "--chunk-size", "262144"}, 64, {"131072"});
+  for (const std::string command :
+       {"info", "records", "verify", "stats", "digest", "estimate", "scavenge"}) {
+    expect_refusal({command, path, "--chunk-size", "262144"}, 64, {"131072"});
+  }
   expect_refusal({"index", "rebuild", path, "--chunk-size", "262144"}, 64, {"131072"});
+  expect_refusal({"explain", path, "s", "--chunk-size", "262144"}, 64, {"131072"});
+  for (const std::string no_size : {"0", "-1", "a", "1.5", "2147483648"}) {
+    expect_refusal({"verify", path, "--chunk-size", no_size}, 64,
+                   {"--chunk-size: '" + no_size + "' is not a whole number from 1 to 2147483647"});
+  }
 }
 
 TEST_F(VergerDbBadInput, ANewerFormatVersion) {
@@ -426,11 +434,18 @@ TEST_F(VergerDbBadInput, AScavengeGetsOverALateCollision) {
   EXPECT_EQ(verified.status, 0) << verified.out;
 }
 
-TEST_F(VergerDbBadInput, DatabasesOfDifferentChunkSizesAreNotCompared) {
+TEST_F(VergerDbBadInput, DatabasesOfDifferentChunkSizesDiffer) {
   unpack("plain/never-scavenged/database.tar.zst");
   const auto other = database().parent_path() / "other";
   test::unpack_fixture("plain/killed-while-writing/database.tar.zst", other);
-  expect_refusal({"diff", database().string(), other.string()}, 64, {"131072", "262144"});
+  const auto outcome = run({"diff", database().string(), other.string()});
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("the databases differ"), HasSubstr("131072"), HasSubstr("262144")));
+  const auto told =
+      nlohmann::json::parse(run({"diff", database().string(), other.string(), "-o", "json"}).out);
+  EXPECT_EQ(told.at("equal"), false);
+  EXPECT_TRUE(told.at("position").is_null());
 }
 
 }  // namespace

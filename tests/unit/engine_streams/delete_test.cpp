@@ -124,7 +124,7 @@ TEST_F(Delete, MetadataOfAHardDeletedStreamIsTakenWhileTheWriterRemembersSome) {
   EXPECT_EQ(metadata(), 2);
   EXPECT_EQ(code(database().set_metadata("s", 0, builder.event())), Errc::kConflict);
   EXPECT_EQ(code(append("s", kExpectAny)), Errc::kDeleted);
-  EXPECT_EQ(forward("$$s").status, StreamStatus::kDeleted) << "nobody reads it";
+  EXPECT_EQ(forward("$$s").status, StreamStatus::kDeleted) << "it reads as deleted";
   EXPECT_EQ(forward("s").status, StreamStatus::kDeleted);
   database().begin_term();
   EXPECT_EQ(code(database().set_metadata("s", kExpectAny, builder.event())), Errc::kDeleted);

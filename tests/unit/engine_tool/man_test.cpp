@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <set>
 #include <sstream>
 
 #include "engine/base/memory_file_system.h"
@@ -49,6 +51,53 @@ TEST_F(Man, PagesInTheTreeAreThoseOfThisProgram) {
         << "the help has changed: run `verger-db man docs/man` in the source tree";
   }
   EXPECT_THAT(in_tree, testing::UnorderedElementsAreArray(made));
+}
+
+/// The numbers after `start`, up to the end of the line or the next sentence: "0 done, 1 failed".
+std::set<int> codes_in(const std::string& text, std::string_view start) {
+  std::set<int> codes;
+  for (auto at = text.find(start); at != std::string::npos; at = text.find(start, at + 1)) {
+    const auto end = text.find_first_of("\n.", at);
+    std::istringstream words(text.substr(at + start.size(), end - at - start.size()));
+    for (std::string word; words >> word;) {
+      if (std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; })) {
+        codes.insert(std::stoi(word));
+      }
+    }
+  }
+  return codes;
+}
+
+TEST_F(Man, ExitCodesAreThoseOfTheTableOfAllPrograms) {
+  const auto docs = test::fixtures_directory().parent_path().parent_path() / "docs";
+  std::ifstream file(docs / "operations" / "command-line.md");
+  std::set<int> table;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("| ") && line.size() > 2 && line[2] >= '0' && line[2] <= '9') {
+      table.insert(std::stoi(line.substr(2)));
+    }
+  }
+  EXPECT_EQ(table, (std::set<int>{kExitDone, kExitFailed, kExitRefused, kExitStopped, kExitWaiting,
+                                  kExitUsage}));
+  ASSERT_EQ(run({"--help"}), kExitDone);
+  EXPECT_EQ(codes_in(out.str(), "Exit codes: "),
+            (std::set<int>{kExitDone, kExitFailed, kExitRefused, kExitStopped, kExitUsage}))
+      << "this program waits for nothing";
+  ASSERT_EQ(run({"man", "/man"}), kExitDone);
+  int told = 0;
+  for (const auto& one : *disk.list("/man")) {
+    const auto codes = codes_in(page(one.name), "Exit codes: ");
+    told += codes.empty() ? 0 : 1;
+    for (const int code : codes) {
+      EXPECT_TRUE(table.contains(code)) << one.name << ": " << code;
+    }
+    EXPECT_EQ(codes.empty(), !codes.contains(kExitUsage)) << one.name << ": wrong usage is missing";
+  }
+  EXPECT_GT(told, 3);
+  out.str("");
+  ASSERT_EQ(run({"scavenge", "--help"}), kExitDone);
+  EXPECT_EQ(codes_in(out.str(), "Exit codes: "),
+            (std::set<int>{kExitDone, kExitFailed, kExitRefused, kExitStopped, kExitUsage}));
 }
 
 TEST_F(Man, EveryCommandHasAnExample) {
