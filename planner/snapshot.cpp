@@ -48,7 +48,8 @@ const NodeSnapshot* ClusterSnapshot::find(std::string_view name) const {
 const NodeSnapshot* ClusterSnapshot::leader() const {
   const NodeSnapshot* leader = nullptr;
   for (const auto& node : nodes) {
-    if (node.answered && node.alive && node.role == Role::kLeader) {
+    // What is not the registered node leads no more than itself.
+    if (node.answered && node.alive && node.role == Role::kLeader && !node.wrong_identity) {
       if (leader != nullptr) {
         return nullptr;
       }

@@ -16,6 +16,11 @@ std::string& broken() {
 
 void break_on_purpose(std::string_view name) { broken() = name; }
 
+bool is_gate_ignored(std::string_view gate) {
+  const std::string_view name = broken();
+  return kMayBeBroken && name.starts_with(gate) && name.substr(gate.size()) == "-ignored";
+}
+
 bool is_broken(std::string_view name) { return kMayBeBroken && broken() == name; }
 
 }  // namespace verger::controller

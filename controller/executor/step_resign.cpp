@@ -75,11 +75,15 @@ class ResignStep final : public StepKind {
     if (!agreed || context.snapshot.leader_stable_ms < hold) {
       co_return running({{"leader", leader->name}});
     }
+    const auto memo = parsed_or_empty(context.state.memo);
     if (leader->name != context.step.node) {
+      // Another machine at the address of a member leads nobody but itself, in epochs of its own.
+      if (leader->epoch_number <= memo.value("epoch", -1)) {
+        co_return running({{"leader", json()}});
+      }
       co_return done(
           {{"from", context.step.node}, {"to", leader->name}, {"epoch", leader->epoch_number}});
     }
-    const auto memo = parsed_or_empty(context.state.memo);
     if (leader->epoch_number > memo.value("epoch", 0)) {
       co_return verdict(Verdict::Kind::kNotHappened, "it resigned and was elected again");
     }

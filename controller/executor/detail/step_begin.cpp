@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/gather.h"
+#include "controller/executor/broken.h"
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/detail/skipped_nodes.h"
 #include "controller/executor/events.h"
@@ -307,6 +308,9 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
   const auto threads = int_parameter(step, "threads", 1);
   for (const auto& gate : step.gates) {
+    if (is_gate_ignored(gate.name)) {
+      continue;
+    }
     for (const auto& state :
          planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms, threads)) {
       if (state.verdict == planner::GateVerdict::kOpen && !state.reason.empty()) {

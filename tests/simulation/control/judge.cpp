@@ -17,19 +17,15 @@ namespace {
 constexpr milliseconds kStale{35'000};
 /// A healthy controller notices the end of its hours and has what runs stopped.
 constexpr milliseconds kStopsWithin{60'000};
-
-std::string node_of(const std::string& step) {
-  const auto dash = step.rfind('-');
-  return dash == std::string::npos ? "" : step.substr(dash + 1);
-}
-
-bool is_scavenge(const std::string& step) {
-  return step.starts_with("scavenge-") || step.starts_with("adopt-") || step.starts_with("finish-");
-}
+/// What a person has changed is acted by after this.
+constexpr milliseconds kHoursAreRead{10'000};
 
 }  // namespace
 
-Judge::Judge(Site& site, const Scenario& scenario) : site_(site), scenario_(scenario) {
+Judge::Judge(Site& site, const Scenario& scenario)
+    : site_(site),
+      scenario_(scenario),
+      tournament_(site, scenario, [this](std::string text) { violation(std::move(text)); }) {
   site_.on_journal = [this](const controller::JournalEvent& event) { journaled(event); };
   site_.on_operation = [this](const std::string& node, const agent::OperationRecord& record) {
     operation(node, record);
@@ -45,6 +41,28 @@ Judge::Judge(Site& site, const Scenario& scenario) : site_(site), scenario_(scen
     }
   };
   model.on_resign = [this](std::string_view node) { resigned(std::string(node)); };
+  auto& fates = tournament_.fates();
+  model.on_end = [&fates](std::string_view node, const ModelScavenge& scavenge,
+                          const ModelEnd& end) { fates.ended(std::string(node), scavenge, end); };
+  model.on_point_written = [&fates](std::string_view /*node*/, std::int64_t point, bool foreign) {
+    fates.point_written(point, foreign);
+  };
+  model.on_gone = [&fates](std::string_view node, const std::optional<ModelScavenge>& running) {
+    fates.gone(std::string(node), running);
+  };
+  model.on_refused_start = [this](std::string_view node, const ModelScavenge& running) {
+    tournament_.refused_start(std::string(node), running);
+  };
+  model.on_boot = [&fates](std::string_view node) { fates.back(std::string(node)); };
+  model.on_elected = [&fates](std::string_view node, bool again) {
+    fates.elected(std::string(node), again);
+  };
+  site_.on_crash = [this](const std::string& host) {
+    const auto* acting = site_.acting_controller();
+    if (acting != nullptr && acting == site_.controller(host)) {
+      tournament_.fates().controller_gone();
+    }
+  };
 }
 
 void Judge::violation(std::string text) {
@@ -61,6 +79,11 @@ bool Judge::denied_for(milliseconds duration) const {
   const auto now = site_.world().wall();
   const Ticks before(now.value() - duration.count() * kTicksPerMillisecond);
   const Ticks between(now.value() - duration.count() / 2 * kTicksPerMillisecond);
+  if (hours_since_) {
+    return site_.world().now() - *hours_since_ > duration + kHoursAreRead &&
+           scenario_.denied_by_change(now) && scenario_.denied_by_change(before) &&
+           scenario_.denied_by_change(between);
+  }
   return scenario_.denied(now) && scenario_.denied(before) && scenario_.denied(between);
 }
 
@@ -75,10 +98,23 @@ void Judge::journaled(const controller::JournalEvent& event) {
   }
   if (event.stream.starts_with("run/")) {
     run_event(event);
-  } else if (event.type == events::kClusterPaused) {
+    return;
+  }
+  tournament_.other_event(event);
+  follow_hours(event);
+  if (event.type == events::kClusterPaused) {
     cluster_paused_ = true;
   } else if (event.type == events::kClusterResumed) {
     cluster_paused_ = false;
+  } else if (event.type == events::kClusterIdentified) {
+    identified_ = event.data.contains("identity");
+  }
+}
+
+void Judge::follow_hours(const controller::JournalEvent& event) {
+  // The change may have been lost on its way: what the journal has counts.
+  if (is_policy_change(event, scenario_)) {
+    hours_since_ = site_.world().now();
   }
 }
 
@@ -94,7 +130,10 @@ void Judge::close(const std::string& step, bool skipped) {
 
 void Judge::run_event(const controller::JournalEvent& event) {
   const auto& type = event.type;
-  if (type == events::kRunStarted || type == events::kStepActed || type == events::kStepProgress) {
+  if (run_.empty()) {
+    run_ = event.stream;
+  }
+  if (type == events::kStepActed || type == events::kStepProgress) {
     return;  // long, many, and nothing is judged by them
   }
   const auto document = api::JsonDocument::parse(event.data, "event");
@@ -103,6 +142,10 @@ void Judge::run_event(const controller::JournalEvent& event) {
     return;
   }
   const auto data = document->root();
+  tournament_.run_event(event, data);
+  if (event.stream != run_ || type == events::kRunStarted) {
+    return;
+  }
   const auto text = [&data](std::string_view name) {
     const auto value = data.find(name);
     return value && value->is_string() ? value->string() : std::string();
@@ -122,7 +165,7 @@ void Judge::run_event(const controller::JournalEvent& event) {
     }
     open_steps_[step] = operation;
     if (on_intended) {
-      on_intended();
+      on_intended(step);
     }
   } else if (type == events::kStepRetry || type == events::kStepInterrupted ||
              type == events::kStepFailed || type == events::kStepUndone) {
@@ -158,10 +201,10 @@ void Judge::run_event(const controller::JournalEvent& event) {
 }
 
 void Judge::step_done(const std::string& step, std::optional<api::JsonView> result) {
-  if (!is_scavenge(step)) {
+  if (!is_scavenge_step(step)) {
     return;
   }
-  const auto node = node_of(step);
+  const auto node = node_of_step(step);
   const auto& database = site_.model().database(node);
   const auto point = result ? result->find("point") : std::nullopt;
   if (point && point->is_object()) {
@@ -193,6 +236,7 @@ void Judge::operation(const std::string& node, const agent::OperationRecord& rec
   if (record.status.state != api::OperationState::kActing || !acted_.insert(request.id).second) {
     return;
   }
+  tournament_.acts(node, request.kind, request.id);
   scavenges_acted_[node] += request.kind == "scavenge" ? 1 : 0;
   resigns_acted_[node] += request.kind == "resign" ? 1 : 0;
   const auto found = intentions_.find(request.id);
@@ -228,6 +272,10 @@ void Judge::check_quorum(const std::string& node, std::string_view what) {
 
 void Judge::started(const std::string& node, bool foreign) {
   site_.trace().add(site_.world().now(), node, foreign ? "foreign scavenge" : "scavenge");
+  tournament_.started(node, foreign);
+  if (!foreign && on_started) {
+    on_started(node);
+  }
   if (foreign) {
     return;
   }
@@ -250,6 +298,10 @@ void Judge::started(const std::string& node, bool foreign) {
 
 void Judge::resigned(const std::string& node) {
   site_.trace().add(site_.world().now(), node, "asked to resign");
+  tournament_.fates().resigned(node);
+  if (on_resigned) {
+    on_resigned(node);
+  }
   ++resigns_seen_[node];
   if (planned_moves_ > 0) {
     violation(fmt::format("{} is asked to resign after the planned move", node));
@@ -293,6 +345,14 @@ void Judge::look() {
 }
 
 void Judge::at_the_end() {
+  for (const auto& host : site_.model().hosts()) {
+    const auto* process = site_.model().node(host);
+    if (!run_state_.empty() && process != nullptr && process->priority() != 0 &&
+        !skipped_nodes_.contains(host)) {
+      violation(fmt::format("the run has ended, and {} still has the priority {}", host,
+                            process->priority()));
+    }
+  }
   const auto& strategy = scenario_.site.policy.scavenge.strategy;
   if (run_state_ != "done" || strategy == planner::Strategy::kFollowersOnly) {
     return;

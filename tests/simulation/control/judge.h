@@ -8,6 +8,7 @@
 
 #include "nodeagent/api/json_view.h"
 #include "tests/simulation/control/scenario.h"
+#include "tests/simulation/control/tournament.h"
 
 namespace verger::sim {
 
@@ -32,7 +33,13 @@ class Judge {
   void at_the_end();
 
   /// A step's intent has just been stored: its request is sent next.
-  std::function<void()> on_intended;
+  std::function<void(const std::string& step)> on_intended;
+  /// A scavenge of ours has begun; a leader has been asked to resign.
+  std::function<void(const std::string& node)> on_started;
+  std::function<void(const std::string& node)> on_resigned;
+  [[nodiscard]] Tournament& tournament() { return tournament_; }
+  /// The controller knows which database the cluster has: another one is a stranger's.
+  [[nodiscard]] bool cluster_is_identified() const { return identified_; }
 
   [[nodiscard]] const std::string& run_state() const { return run_state_; }
   [[nodiscard]] const std::string& run_reason() const { return run_reason_; }
@@ -57,11 +64,15 @@ class Judge {
   void step_done(const std::string& step, std::optional<api::JsonView> result);
   void close(const std::string& step, bool skipped);
   void check_quorum(const std::string& node, std::string_view what);
+  void follow_hours(const controller::JournalEvent& event);
   bool hours_ignored_ = false;
   [[nodiscard]] bool denied_for(std::chrono::milliseconds duration) const;
 
   Site& site_;
   const Scenario& scenario_;
+  Tournament tournament_;
+  std::string run_;                       ///< stream of the first one; later ones are not judged
+  std::optional<Monotonic> hours_since_;  ///< a person has changed them
   std::vector<std::string> violations_;
   std::set<std::string> said_;
   std::optional<Monotonic> healed_at_;
@@ -79,6 +90,7 @@ class Judge {
   std::map<std::string, int> digest_steps_;  ///< by host, once hours had been closed for a while
   int planned_moves_ = 0;
   bool paused_ = false;
+  bool identified_ = false;
   bool cluster_paused_ = false;
   std::string run_state_;
   std::string run_reason_;

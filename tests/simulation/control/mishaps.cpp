@@ -11,26 +11,78 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::array<std::string_view, 19> kKinds = {
-    "lost messages", "late messages",        "duplicates",       "partition",     "isolation",
-    "crash",         "crash at failpoint",   "crash in journal", "full disk",     "journal unknown",
-    "clock step",    "election out of turn", "foreign scavenge", "foreign stop",  "scavenge errors",
-    "agent gone",    "second controller",    "lagging follower", "late operation"};
+constexpr std::array<std::string_view, 31> kKinds = {"lost messages",
+                                                     "late messages",
+                                                     "duplicates",
+                                                     "partition",
+                                                     "isolation",
+                                                     "crash",
+                                                     "crash at failpoint",
+                                                     "crash in journal",
+                                                     "full disk",
+                                                     "journal unknown",
+                                                     "clock step",
+                                                     "election out of turn",
+                                                     "foreign scavenge",
+                                                     "foreign stop",
+                                                     "scavenge errors",
+                                                     "agent gone",
+                                                     "second controller",
+                                                     "lagging follower",
+                                                     "late operation",
+                                                     "disk fills",
+                                                     "agent lies",
+                                                     "certificate ends",
+                                                     "stranger",
+                                                     "ghost",
+                                                     "reply lost",
+                                                     "node ends at the gate",
+                                                     "leader ends in resigning",
+                                                     "resigner wins",
+                                                     "no election",
+                                                     "point is late",
+                                                     "pause over a dead node"};
 
 /// What only several voters can suffer; there are fewer runs of such clusters.
-constexpr std::array<std::string_view, 5> kOfSeveralVoters = {
-    "election out of turn", "election out of turn", "lagging follower", "partition", "isolation"};
+constexpr std::array<std::string_view, 10> kOfSeveralVoters = {"election out of turn",
+                                                               "election out of turn",
+                                                               "lagging follower",
+                                                               "partition",
+                                                               "isolation",
+                                                               "leader ends in resigning",
+                                                               "resigner wins",
+                                                               "no election",
+                                                               "ghost",
+                                                               "point is late"};
+
+/// What waited for its moment takes effect in it.
+constexpr milliseconds kMoment{5'000};
 
 }  // namespace
 
-Mishaps::Mishaps(Site& site, Judge& judge, std::uint64_t seed, bool brief)
+Mishaps::Mishaps(Site& site, Judge& judge, std::uint64_t seed, const Scenario& scenario)
     : site_(site),
       judge_(judge),
       world_(site.world()),
       random_(seed),
-      density_(brief ? kBrief : kLong) {
-  brief ? choose_few() : choose();
-  judge_.on_intended = [this] { hold_operation(); };
+      density_(scenario.brief ? kBrief : kLong) {
+  scenario.brief ? choose_few() : choose();
+  if (scenario.days) {
+    kinds_ = {"days"};
+  }
+  judge_.on_intended = [this](const std::string& step) { intended(step); };
+  judge_.on_started = [this](const std::string& node) {
+    if (const auto action = std::exchange(at_start_, nullptr)) {
+      last_for(kMoment);
+      action(node);
+    }
+  };
+  judge_.on_resigned = [this](const std::string& node) {
+    if (const auto action = std::exchange(at_resign_, nullptr)) {
+      last_for(kMoment);
+      action(node);
+    }
+  };
   site_.write_fate = [this](const std::string& host, bool written) { return write(host, written); };
 }
 
@@ -41,8 +93,24 @@ bool Mishaps::can_happen(std::string_view kind) const {
   if (kind == "agent gone" || kind == "late operation") {
     return site_.has_agents();
   }
-  if (kind == "election out of turn" || kind == "lagging follower") {
+  if (kind == "election out of turn" || kind == "lagging follower" || kind == "point is late") {
     return site_.model().voters() > 1;
+  }
+  if (kind == "leader ends in resigning" || kind == "resigner wins") {
+    return site_.model().voters() > 1 && site_.options().may_resign();
+  }
+  if (kind == "no election") {
+    return site_.model().voters() > 1 && site_.options().may_resign() &&
+           site_.options().policy.scavenge.move_deadline_ms <= 120'000;
+  }
+  if (kind == "ghost") {
+    return site_.model().hosts().size() > 1;
+  }
+  if (kind == "agent lies" || kind == "stranger" || kind == "disk fills") {
+    return site_.has_agents();
+  }
+  if (kind == "certificate ends") {
+    return site_.options().tls;
   }
   if (kind == "full disk" || kind == "journal unknown" || kind == "crash in journal") {
     return !site_.options().sqlite;
@@ -53,7 +121,7 @@ bool Mishaps::can_happen(std::string_view kind) const {
 void Mishaps::choose() {
   const auto chance = 1 + random_.below(kKinds.size());
   for (const auto kind : kKinds) {
-    if (random_.below(kKinds.size()) < chance) {
+    if (random_.below(kKinds.size()) < chance && can_happen(kind)) {
       kinds_.emplace_back(kind);
     }
   }
@@ -66,7 +134,8 @@ void Mishaps::choose() {
 
 void Mishaps::choose_few() {
   if (site_.model().voters() > 1) {
-    kinds_.emplace_back(kOfSeveralVoters.at(random_.below(kOfSeveralVoters.size())));
+    const auto kind = kOfSeveralVoters.at(random_.below(kOfSeveralVoters.size()));
+    kinds_.emplace_back(can_happen(kind) ? kind : kOfSeveralVoters.front());
   }
   for (auto wanted = 1 + random_.below(2); wanted > 0;) {
     const auto kind = kKinds.at(random_.below(kKinds.size()));
@@ -86,16 +155,36 @@ std::string Mishaps::describe() const {
 
 void Mishaps::begin() {
   over_ = false;
-  const int mine = ++generation_;
-  world_.schedule(duration_, [this, mine] { over_ = over_ || mine == generation_; });
+  ++generation_;
+  over_at_ = world_.now() + duration_;
+  quiet_at_ = over_at_;
+  end_when_over();
   const auto gap = 2 * static_cast<std::uint64_t>(mean_gap_.count());
   next(std::min(gap, density_.first_within_ms));
+}
+
+void Mishaps::end_when_over() {
+  const auto left = std::chrono::duration_cast<milliseconds>(over_at_ - world_.now());
+  // What waits for its moment is looked at once a second.
+  const auto again =
+      left > milliseconds(0) ? std::min(left, milliseconds(5'000)) : milliseconds(1'000);
+  world_.schedule(again, [this, mine = generation_] {
+    if (mine != generation_) {
+      return;
+    }
+    const bool waits = at_intent_ || at_start_ || at_resign_;
+    if (world_.now() >= over_at_ && (!waits || world_.now() >= waits_until_)) {
+      over_ = true;
+    } else {
+      end_when_over();
+    }
+  });
 }
 
 void Mishaps::next(std::uint64_t within_ms) {
   const int mine = generation_;
   world_.schedule(milliseconds(1 + random_.below(within_ms)), [this, mine] {
-    if (mine == generation_ && !over_) {
+    if (mine == generation_ && !over_ && world_.now() < quiet_at_) {
       carry_out();
       next(2 * static_cast<std::uint64_t>(mean_gap_.count()));
     }
@@ -147,6 +236,7 @@ void Mishaps::crash(const std::string& host, bool power, std::string_view where)
 WriteFate Mishaps::write(const std::string& host, bool written) {
   if (host == full_disk_ && !written) {
     count("write refused by a full disk");
+    judge_.tournament().write_refused(host);
     return WriteFate::kNoSpace;
   }
   if (unknown_writes_ > 0 && !written && (host == "c" || host == "d")) {
@@ -163,6 +253,18 @@ WriteFate Mishaps::write(const std::string& host, bool written) {
     return WriteFate::kDead;
   }
   return WriteFate::kDone;
+}
+
+void Mishaps::intended(const std::string& step) {
+  hold_operation();
+  const bool scavenges = step.starts_with("scavenge-");
+  if (scavenges && at_intent_) {
+    last_for(kMoment);
+    // As an event of its own: it may end the very process that is writing this.
+    world_.schedule(
+        milliseconds(0),
+        [node = node_of_step(step), action = std::exchange(at_intent_, nullptr)] { action(node); });
+  }
 }
 
 /// The step's request is late, and while it is under way the run is paused: a permit that has been
@@ -267,6 +369,7 @@ void Mishaps::carry_out() {
     const auto host = any_program();
     const auto step = static_cast<std::int64_t>(random_.below(7'200'000)) - 3'600'000;
     world_.host(host).clock_skew += milliseconds(step);
+    judge_.tournament().clock_stepped(host, milliseconds(step));
     count(kind);
     if (host == "c" || host == "d") {
       judge_.clock_stepped();
@@ -283,7 +386,7 @@ void Mishaps::carry_out() {
     if (site_.switch_controllers()) {
       count("another controller took over");
     }
-  } else {
+  } else if (!provoke(kind)) {
     cluster(kind);
   }
 }
@@ -315,6 +418,13 @@ void Mishaps::heal() {
   unknown_writes_ = 0;
   hold_next_operation_ = false;
   full_disk_.clear();
+  at_intent_ = at_start_ = at_resign_ = nullptr;
+  world_.lose_answer = nullptr;
+  for (const auto& node : site_.model().hosts()) {
+    bring_back(node);
+    site_.model().haunt(node, false);
+  }
+  site_.ailments().end_all(world_.now());
   world_.faults = testing::NetworkFaults{};
   world_.heal();
   for (const auto& name : site_.programs()) {

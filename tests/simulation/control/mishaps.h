@@ -13,7 +13,7 @@ namespace verger::sim {
 class Mishaps {
  public:
   /// `brief`: few kinds, one close after the other.
-  Mishaps(Site& site, Judge& judge, std::uint64_t seed, bool brief);
+  Mishaps(Site& site, Judge& judge, std::uint64_t seed, const Scenario& scenario);
 
   /// From now on, for a time of its own choice.
   void begin();
@@ -43,6 +43,20 @@ class Mishaps {
       .events = 200, .failpoints = 6, .writes = 10, .least_lost = 10, .first_within_ms = 60'000};
   static constexpr Density kBrief{
       .events = 60, .failpoints = 3, .writes = 5, .least_lost = 150, .first_within_ms = 250};
+  void end_when_over();
+  /// Kinds that wait for their moment or take their time: longer than was chosen.
+  void last_for(std::chrono::milliseconds duration);
+  void wait_for_moment();
+  bool provoke(const std::string& kind);
+  void ail(Ailment what, const std::string& node, std::uint64_t longest_ms);
+  void fill_disk(const std::string& node);
+  void replace(const std::string& node);
+  void bring_back(const std::string& node);
+  void lose_reply(const std::string& node);
+  void end_in_resigning(const std::string& node);
+  void hold_up_another(const std::string& node);
+  void pause_over_dead(const std::string& node);
+  void be_down_for_days();
   void choose();
   void choose_few();
   /// Some kinds need what not every site has.
@@ -50,6 +64,7 @@ class Mishaps {
   void next(std::uint64_t within_ms);
   void carry_out();
   void network(const std::string& kind);
+  void intended(const std::string& step);
   void hold_operation();
   void cluster(const std::string& kind);
   void later(std::uint64_t longest_ms, std::function<void()> action);
@@ -81,6 +96,13 @@ class Mishaps {
   std::string full_disk_;
   std::uint64_t unknown_writes_ = 0;
   bool hold_next_operation_ = false;
+  Monotonic quiet_at_{};     ///< nothing new after it
+  Monotonic over_at_{};      ///< what lasts has ended
+  Monotonic waits_until_{};  ///< what waits for its moment does so no longer
+  /// Once each, when a step is intended, has its node scavenged, or asks it to resign.
+  std::function<void(const std::string& node)> at_intent_;
+  std::function<void(const std::string& node)> at_start_;
+  std::function<void(const std::string& node)> at_resign_;
 };
 
 }  // namespace verger::sim

@@ -51,6 +51,10 @@ std::shared_ptr<ModelNode> ModelCluster::boot(std::string_view host) {
   const auto index = static_cast<std::size_t>(member - members_.data());
   auto process = std::make_shared<ModelNode>(*this, index);
   member->process = process.get();
+  member->ghost = false;
+  if (on_boot) {
+    on_boot(host);
+  }
   return process;
 }
 
@@ -59,10 +63,12 @@ void ModelCluster::power_cut(std::string_view host) {
   member->disk = member->synced;
 }
 
-void ModelCluster::replace(std::string_view host) {
+void ModelCluster::replace(std::string_view host, bool by_stranger) {
   auto* member = find(host);
-  member->disk = ModelDatabase{.finished = std::move(member->disk.finished)};
-  member->synced = member->disk;
+  member->stranger = by_stranger;
+  if (member->other_database.empty()) {
+    member->other_database = random_.uuid().to_string();
+  }
 }
 
 ModelCluster::Member* ModelCluster::find(std::string_view host) {
@@ -96,6 +102,19 @@ Monotonic ModelCluster::last_settled(std::string_view host) const {
   return find(host)->last_settled;
 }
 
+bool ModelCluster::called_alive(std::string_view host) const {
+  const auto index = static_cast<std::size_t>(find(host) - members_.data());
+  return std::ranges::any_of(members_, [&](const Member& member) {
+    return member.process != nullptr && !member.stranger && member.host != host &&
+           member.process->seen_[index].alive;
+  });
+}
+
+std::int64_t ModelCluster::newest_point(std::string_view host) const {
+  const auto point = latest_point(visible(*find(host)));
+  return point ? point->number.value() : -1;
+}
+
 std::int64_t ModelCluster::points() const {
   return std::ranges::count_if(log_, [](const Entry& entry) { return entry.point.has_value(); });
 }
@@ -109,13 +128,17 @@ bool ModelCluster::settled() const {
 
 bool ModelCluster::connected(std::size_t a, std::size_t b) const {
   return a == b || (members_[a].process != nullptr && members_[b].process != nullptr &&
+                    !members_[a].stranger && !members_[b].stranger &&
                     world_.connected(members_[a].host, members_[b].host));
 }
 
 std::size_t ModelCluster::reach(std::size_t from) const {
   std::size_t voters = 0;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    voters += members_[i].votes && members_[i].process != nullptr && connected(from, i) ? 1U : 0U;
+    voters += members_[i].votes && members_[i].process != nullptr && !members_[i].stranger &&
+                      connected(from, i)
+                  ? 1U
+                  : 0U;
   }
   return voters;
 }
@@ -159,7 +182,7 @@ void ModelCluster::tick() {
         member.synced = member.disk;
       }
       member.process->gossip_.clear();
-      if (is_settled_state(member.process->state_)) {
+      if (is_settled_state(member.process->state_) && !member.stranger) {
         member.last_settled = world_.now();
       }
     }
@@ -173,6 +196,9 @@ void ModelCluster::check_leader() {
   auto& member = members_[*leader_];
   auto* process = member.process;
   if (process == nullptr || process->instance_ != leader_instance_) {
+    if (process == nullptr) {
+      resigned_.clear();
+    }
     leader_.reset();
     election_ = milliseconds(500 + random_.below(2'000));
     return;
@@ -191,7 +217,8 @@ void ModelCluster::check_leader() {
     }
     process->state_ = NodeState::kUnknown;
     leader_.reset();
-    election_ = milliseconds(random_.below(1'500));
+    resigned_ = process->instance_;
+    election_ = milliseconds(random_.below(1'500)) + std::exchange(slow_election_, milliseconds(0));
     // One resignation can take several epochs.
     more_elections_ = random_.below(4) == 0 ? static_cast<int>(random_.below(4)) : 0;
   }
@@ -211,7 +238,8 @@ void ModelCluster::elect() {
   };
   std::size_t equals = 0;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (!members_[i].votes || members_[i].process == nullptr || reach(i) < quorum()) {
+    if (!members_[i].votes || members_[i].process == nullptr || members_[i].stranger ||
+        reach(i) < quorum()) {
       continue;
     }
     if (!best || better(i, *best)) {
@@ -223,6 +251,15 @@ void ModelCluster::elect() {
   }
   if (!best) {
     return;
+  }
+  const auto resigner = std::ranges::find_if(members_, [this](const Member& member) {
+    return member.process != nullptr && !resigned_.empty() &&
+           member.process->instance_ == resigned_;
+  });
+  if (resigner_wins_ > 0 && resigner != members_.end() &&
+      resigner->disk.length >= members_[*best].disk.length) {
+    best = static_cast<std::size_t>(resigner - members_.begin());
+    --resigner_wins_;
   }
   auto& winner = members_[*best];
   if (winner.process->instance_ != leader_instance_) {
@@ -237,6 +274,10 @@ void ModelCluster::elect() {
   epoch_id_ = random_.uuid().to_string();
   winner.process->state_ = NodeState::kLeader;
   winner.process->epoch_ = epoch_;
+  if (on_elected) {
+    on_elected(winner.host, winner.process->instance_ == resigned_);
+  }
+  resigned_.clear();
   if (more_elections_ > 0) {
     --more_elections_;
     winner.process->state_ = NodeState::kResigningLeader;  // this one does not last
@@ -249,6 +290,11 @@ void ModelCluster::follow() {
     auto& member = members_[i];
     auto* process = member.process;
     if (process == nullptr || (leader_ && *leader_ == i)) {
+      continue;
+    }
+    if (member.stranger) {
+      process->state_ = NodeState::kLeader;  // of a cluster of its own
+      process->epoch_ = 0;
       continue;
     }
     if (leader_ && connected(*leader_, i)) {
@@ -299,6 +345,9 @@ void ModelCluster::take_outboxes() {
                  .number = EventNumber(run->wants_point),
                  .effective_now = world_.wall()}});
         run->written = true;
+        if (on_point_written) {
+          on_point_written(members_[i].host, run->wants_point, run->foreign);
+        }
       } else {
         process->end_run("Interrupted", "Error while scavenging DB: another node was faster.");
       }
@@ -410,62 +459,11 @@ void ModelCluster::spread_gossip() {
       }
       if (connected(i, j)) {
         here->seen_[j] = members_[j].process->as_seen();
-      } else {
+      } else if (!members_[j].ghost || members_[j].process != nullptr) {
         here->seen_[j].alive = false;
       }
     }
   }
-}
-
-// --- what others do to it
-
-std::string ModelCluster::start_by_hand(std::string_view host, bool sync_only) {
-  auto* member = find(host);
-  auto* process = member->process;
-  if (process == nullptr || process->running_) {
-    return "";
-  }
-  process->running_ =
-      ModelScavenge{.id = random_.uuid().to_string(), .sync_only = sync_only, .foreign = true};
-  process->tell({.type = "$scavengeStarted", .scavenge_id = process->running_->id});
-  if (on_start) {
-    on_start(host, /*foreign=*/true);
-  }
-  return process->running_->id;
-}
-
-bool ModelCluster::stop_by_hand(std::string_view host) {
-  auto* process = find(host)->process;
-  if (process == nullptr || !process->running_) {
-    return false;
-  }
-  process->running_->stopping = true;
-  return true;
-}
-
-bool ModelCluster::fail_scavenge(std::string_view host) {
-  auto* process = find(host)->process;
-  if (process == nullptr || !process->running_ || process->running_->stopping) {
-    return false;
-  }
-  // Up to 24.6 errors are called as a restart is.
-  process->end_run(options_.version.starts_with("24.6") ? "Interrupted" : "Errored",
-                   "Error while scavenging DB: No space left on device.");
-  return true;
-}
-
-bool ModelCluster::elect_out_of_turn() {
-  if (!leader_ || members_[*leader_].process == nullptr) {
-    return false;
-  }
-  members_[*leader_].process->state_ = NodeState::kUnknown;
-  leader_.reset();
-  election_ = milliseconds(random_.below(1'500));
-  return true;
-}
-
-void ModelCluster::hold_up(std::string_view host, milliseconds duration) {
-  find(host)->held_up_until = world_.now() + duration;
 }
 
 }  // namespace verger::sim

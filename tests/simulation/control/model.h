@@ -29,6 +29,12 @@ struct ModelOptions {
   std::chrono::milliseconds scavenge_most{8'000};
 };
 
+/// How a scavenge came to its end, as its node tells it.
+struct ModelEnd {
+  std::string result{};  ///< "Success", "Stopped", "Interrupted", "Errored"
+  bool failed = false;   ///< by an error, whichever word the version has for it
+};
+
 /// What a node's disk holds; stays when its process ends.
 struct ModelDatabase {
   std::size_t length = 0;  ///< entries of the cluster's log that are here
@@ -44,6 +50,7 @@ struct ModelScavenge {
   bool sync_only = false;
   bool foreign = false;  ///< not started by the house's programs
   bool stopping = false;
+  bool stopped_by_hand = false;
   bool has_point = false;
   bool nothing_to_do = false;
   std::int64_t wants_point = -1;  ///< number of the point it wrote or is to write; -1: none
@@ -80,6 +87,7 @@ class ModelNode final : public node::NodeInspection {
       std::int64_t point_number, const streams::DigestOptions& options) const override;
 
   [[nodiscard]] const std::optional<ModelScavenge>& running() const { return running_; }
+  [[nodiscard]] std::int32_t priority() const { return priority_; }
 
  private:
   friend class ModelCluster;
@@ -141,8 +149,15 @@ class ModelCluster {
   bool elect_out_of_turn();
   /// `host` stops following for a while, its log stands still.
   void hold_up(std::string_view host, std::chrono::milliseconds duration);
-  /// The machine is replaced by an empty one; only while its process is down.
-  void replace(std::string_view host);
+  /// From the next start on another machine is at this address, with a database of its own, which
+  /// leads itself; or the old one again. While its process goes down.
+  void replace(std::string_view host, bool by_stranger);
+  /// While it is down the others go on calling it alive.
+  void haunt(std::string_view host, bool haunts) { find(host)->ghost = haunts; }
+  /// The next resignations that take effect: who resigned wins again.
+  void let_resigner_win(int times) { resigner_wins_ = times; }
+  /// Of the next resignation: nobody leads for so long after it.
+  void slow_election(std::chrono::milliseconds duration) { slow_election_ = duration; }
 
   // --- what is
   [[nodiscard]] ModelNode* node(std::string_view host) const;
@@ -154,6 +169,10 @@ class ModelCluster {
   [[nodiscard]] std::int32_t epoch() const { return epoch_; }
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] bool is_voter(std::string_view host) const;
+  /// By the gossip of a node that is up.
+  [[nodiscard]] bool called_alive(std::string_view host) const;
+  /// Number of the newest scavenge point that this node can see; -1: none.
+  [[nodiscard]] std::int64_t newest_point(std::string_view host) const;
   [[nodiscard]] std::size_t voters() const { return options_.voters.size(); }
   [[nodiscard]] std::int64_t points() const;
   [[nodiscard]] bool settled() const;
@@ -165,6 +184,15 @@ class ModelCluster {
   std::function<void(std::string_view host, bool foreign)> on_start;
   std::function<void(std::string_view host, std::int64_t point)> on_finished;
   std::function<void(std::string_view host)> on_resign;
+  /// A start was refused because `running` is at work.
+  std::function<void(std::string_view host, const ModelScavenge& running)> on_refused_start;
+  std::function<void(std::string_view host, const ModelScavenge&, const ModelEnd&)> on_end;
+  std::function<void(std::string_view host, std::int64_t point, bool foreign)> on_point_written;
+  /// Its process is gone, whatever was at work in it.
+  std::function<void(std::string_view host, const std::optional<ModelScavenge>&)> on_gone;
+  std::function<void(std::string_view host)> on_boot;
+  /// `again`: it led before, and had resigned.
+  std::function<void(std::string_view host, bool again)> on_elected;
 
  private:
   friend class ModelNode;
@@ -177,6 +205,9 @@ class ModelCluster {
     bool votes = true;
     ModelDatabase disk{};
     ModelDatabase synced{};
+    bool stranger = false;
+    bool ghost = false;
+    std::string other_database{};  ///< the stranger's
     ModelNode* process = nullptr;
     Monotonic held_up_until{};
     Monotonic last_settled{};
@@ -212,6 +243,9 @@ class ModelCluster {
   std::chrono::milliseconds election_{0};  ///< still to go; without a leader
   std::chrono::milliseconds lonely_{0};    ///< the leader without a majority
   int more_elections_ = 0;
+  std::string resigned_;  ///< instance that has resigned, until somebody leads
+  int resigner_wins_ = 0;
+  std::chrono::milliseconds slow_election_{0};
   std::uint64_t ticks_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <iterator>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -94,6 +95,9 @@ ModelNode::~ModelNode() {
   auto& member = cluster_.members_[index_];
   if (member.process == this) {
     member.process = nullptr;
+    if (cluster_.on_gone) {
+      cluster_.on_gone(member.host, running_);
+    }
   }
 }
 
@@ -142,6 +146,7 @@ void ModelNode::close_dead_runs() {
 }
 
 void ModelNode::end_run(std::string_view result, std::string error) {
+  const bool has_error = !error.empty();
   tell({.type = "$scavengeCompleted",
         .scavenge_id = running_->id,
         .result = std::string(result),
@@ -149,7 +154,11 @@ void ModelNode::end_run(std::string_view result, std::string error) {
         .time_taken = "00:00:02",
         .space_saved = 100,
         .max_chunk_scavenged = 3});
-  running_.reset();
+  const auto ended = *std::exchange(running_, std::nullopt);
+  if (cluster_.on_end) {
+    cluster_.on_end(cluster_.members_[index_].host, ended,
+                    {.result = std::string(result), .failed = has_error});
+  }
 }
 
 // --- what a look at its files shows
@@ -162,7 +171,10 @@ node::NodePositions ModelNode::positions() const {
           .epoch_position = LogPosition(kFirstPosition)};
 }
 
-std::string ModelNode::database_id() const { return cluster_.database_; }
+std::string ModelNode::database_id() const {
+  const auto& member = cluster_.members_[index_];
+  return member.stranger ? member.other_database : cluster_.database_;
+}
 
 node::ChunkInventory ModelNode::chunks() const {
   return {.file_count = 4,
@@ -335,6 +347,9 @@ net::awaitable<http::Response> ModelNode::answer(http::Request request) {
 http::Response ModelNode::start(const http::Target& target) {
   const auto sync_only = target.parameter("syncOnly");
   if (running_) {
+    if (cluster_.on_refused_start) {
+      cluster_.on_refused_start(cluster_.members_[index_].host, *running_);
+    }
     return text_answer(400, "Scavenge is already running");
   }
   auto& member = cluster_.members_[index_];

@@ -24,8 +24,7 @@ net::awaitable<Result<http::Response>> call(Site& site, std::string method, std:
   request.headers.set("Content-Type", "application/json");
   request.body = std::move(body);
   auto& host = site.world().host("p");
-  const auto* acting = site.acting_controller();
-  const auto* to = acting != nullptr && acting == site.controller("d") ? "d" : "c";
+  const auto to = site.acting_host();
   co_return co_await host.client().send({.tls = false, .host = to, .port = kModelControllerPort},
                                         std::move(request), kDeadline);
 }
@@ -54,9 +53,10 @@ std::string last_run(const std::string& body) {
 std::string cluster_json(Site& site) {
   auto nodes = json::array();
   for (const auto& name : site.model().hosts()) {
-    json node{{"name", name}, {"node", fmt::format("http://{}:{}", name, kModelNodePort)}};
+    const auto scheme = site.options().tls ? "https" : "http";
+    json node{{"name", name}, {"node", fmt::format("{}://{}:{}", scheme, name, kModelNodePort)}};
     if (site.has_agents()) {
-      node["agent"] = fmt::format("http://{}:{}", Site::agent_of(name), kModelAgentPort);
+      node["agent"] = fmt::format("{}://{}:{}", scheme, Site::agent_of(name), kModelAgentPort);
     }
     nodes.push_back(std::move(node));
   }
@@ -118,6 +118,9 @@ net::awaitable<void> Operator::work(Site& site, const Scenario& scenario,
       state->obstacle = "not applied: " + text_of(applied);
     } else {
       state->obstacle = "not planned: " + text_of(plan);
+      if (plan && plan->status == 422 && state->on_refused) {
+        state->on_refused(plan->body);
+      }
     }
     co_await timers.sleep_for(kAgain);
   }
@@ -130,6 +133,12 @@ void Operator::send(const Intent& intent) {
       [](Site& site, std::string to, std::string body) -> net::awaitable<void> {
         static_cast<void>(co_await call(site, "POST", std::move(to), std::move(body)));
       }(site_, path, intent.body));
+}
+
+void Operator::change_policy(const std::string& yaml) {
+  site_.world().host("p").spawn([](Site& site, std::string body) -> net::awaitable<void> {
+    static_cast<void>(co_await call(site, "PUT", "/policies/hours", std::move(body)));
+  }(site_, json{{"yaml", yaml}}.dump()));
 }
 
 }  // namespace verger::sim

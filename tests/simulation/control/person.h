@@ -20,12 +20,19 @@ class Operator {
   [[nodiscard]] const std::string& obstacle() const { return state_->obstacle; }
   /// POST, once; the answer is not waited for.
   void send(const Intent& intent);
+  /// PUT, once.
+  void change_policy(const std::string& yaml);
+  /// A plan was refused: the answer.
+  void on_refused(std::function<void(const std::string& body)> listener) {
+    state_->on_refused = std::move(listener);
+  }
 
  private:
   struct State {
     std::string run;
     std::string obstacle = "not yet asked";
     bool by_hand = false;
+    std::function<void(const std::string&)> on_refused{};
   };
   static net::awaitable<void> work(Site& site, const Scenario& scenario,
                                    std::shared_ptr<State> state);

@@ -45,12 +45,14 @@ planner::Policy base_policy(Random& random) {
   scavenge.on_pause = random.below(3) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
   scavenge.on_close = random.below(4) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
   scavenge.foreign =
-      random.below(3) == 0 ? planner::ForeignRule::kAdopt : planner::ForeignRule::kWait;
+      random.below(2) == 0 ? planner::ForeignRule::kAdopt : planner::ForeignRule::kWait;
   return policy;
 }
 
 /// One run of so many is a long one.
 constexpr std::uint64_t kLongOneIn = 24;
+/// And in one of so many a node is down for days.
+constexpr std::uint64_t kDaysOneIn = 500;
 
 std::size_t voters_of(bool brief, Random& random) {
   const auto kind = random.below(20);
@@ -103,10 +105,79 @@ DenyWindow window_near(const std::string& zone, int minute, int weekday, Random&
   return window;
 }
 
+std::string yaml_of(const Scenario& scenario, const std::string& schedule,
+                    const std::vector<DenyWindow>& deny) {
+  auto yaml = "name: hours\nclusters: [sim]\n" + schedule;
+  if (!deny.empty()) {
+    yaml += "windows:\n  deny:\n";
+    for (const auto& window : deny) {
+      yaml += "    - " + window.yaml() + "\n";
+    }
+  }
+  return yaml +
+         fmt::format("on_close: {}\n", planner::to_string(scenario.site.policy.scavenge.on_close));
+}
+
+/// With its schedule, and how it is changed while the run is under way.
+void write_policy(Scenario& scenario, const std::string& zone, Random& random) {
+  const auto wall = WallTime::of(zone).at(scenario.start);
+  std::string schedule;
+  const auto ahead = 2 + static_cast<int>(random.below(2));  // minutes
+  if (scenario.scheduled) {
+    const auto due = (wall.minute + ahead) % kMinutesOfADay;
+    scenario.due_again = !scenario.clock_changes && random.below(4) == 0;
+    const auto cron = scenario.due_again ? std::string("*/2 * * * *")
+                                         : fmt::format("{} {} * * *", due % 60, due / 60);
+    schedule =
+        fmt::format("schedule:\n  - {{cron: \"{}\", zone: {}}}\ncatch_up: {}\n", cron, zone,
+                    scenario.deny.empty() && random.below(2) == 0 ? "run-if-in-window" : "run");
+    if (!scenario.clock_changes && !scenario.due_again) {
+      const auto into_minute = unix_of_ticks(scenario.start) % 60;
+      scenario.due_after = seconds(std::int64_t{ahead} * 60 - into_minute);
+      scenario.down_when_due = random.below(3) == 0;
+    }
+  }
+  scenario.policy_yaml = yaml_of(scenario, schedule, scenario.deny);
+  if (random.below(3) == 0) {
+    if (random.below(4) != 0) {
+      const auto minute = wall.minute + (scenario.scheduled ? ahead : 0);
+      DenyWindow window{.zone = zone};
+      window.from = (minute + kMinutesOfADay - 1) % kMinutesOfADay;
+      window.to = (minute + 2 + static_cast<int>(random.below(4))) % kMinutesOfADay;
+      scenario.changed_deny.push_back(std::move(window));
+    }
+    scenario.changed_yaml = yaml_of(scenario, schedule, scenario.changed_deny);
+    scenario.change_after = milliseconds(500 + random.below(scenario.brief ? 5'000 : 30'000));
+  }
+}
+
+/// Three voters of which one is down for days: nothing else that takes time.
+void make_days(Scenario& scenario) {
+  auto& site = scenario.site;
+  scenario.days = true;
+  scenario.brief = true;
+  site.model.voters = {"n1", "n2", "n3"};
+  site.model.replicas.clear();
+  site.agents = true;
+  site.sqlite = false;
+  site.policy.scavenge.strategy = planner::Strategy::kRolling;
+  site.executor.poll_interval = milliseconds(60'000);
+  scenario.deny.clear();
+  scenario.changed_yaml.clear();
+  scenario.policy_yaml.clear();
+  scenario.intents.clear();
+  scenario.scheduled = scenario.down_when_due = scenario.due_again = false;
+}
+
 }  // namespace
 
 bool Scenario::denied(Ticks time) const {
   return std::ranges::any_of(deny, [time](const DenyWindow& window) { return window.holds(time); });
+}
+
+bool Scenario::denied_by_change(Ticks time) const {
+  return std::ranges::any_of(changed_deny,
+                             [time](const DenyWindow& window) { return window.holds(time); });
 }
 
 std::string Scenario::describe() const {
@@ -150,6 +221,7 @@ Scenario make_scenario(std::uint64_t seed) {
   }
   scenario.start = ticks_of_unix(at);
   const auto wall = WallTime::of(zone).at(scenario.start);
+  scenario.zone = zone;
   if (site.model.voters.size() == 1) {
     site.policy.scavenge.strategy = planner::Strategy::kRolling;
   }
@@ -161,25 +233,10 @@ Scenario make_scenario(std::uint64_t seed) {
   for (std::uint64_t i = 0; i < windows; ++i) {
     scenario.deny.push_back(window_near(zone, wall.minute, wall.weekday, random));
   }
-  scenario.scheduled = random.below(scenario.brief ? 12 : 4) == 0;
+  scenario.scheduled = random.below(scenario.brief ? 12 : 4) == 0 ||
+                       (scenario.clock_changes && random.below(4) == 0);
   if (scenario.scheduled || !scenario.deny.empty()) {
-    auto yaml = fmt::format("name: hours\nclusters: [sim]\n");
-    if (scenario.scheduled) {
-      const auto due = (wall.minute + 2 + static_cast<int>(random.below(2))) % kMinutesOfADay;
-      yaml += fmt::format(
-          "schedule:\n  - {{cron: \"{} {} * * *\", zone: {}}}\ncatch_up: {}\n", due % 60, due / 60,
-          zone, scenario.deny.empty() && random.below(2) == 0 ? "run-if-in-window" : "run");
-    }
-    if (!scenario.deny.empty()) {
-      yaml += "windows:\n  deny:\n";
-      for (const auto& window : scenario.deny) {
-        yaml += "    - " + window.yaml() + "\n";
-      }
-    }
-    yaml += "on_close: ";
-    yaml += planner::to_string(site.policy.scavenge.on_close);
-    yaml += "\n";
-    scenario.policy_yaml = std::move(yaml);
+    write_policy(scenario, zone, random);
   }
   for (auto intents = random.below(5) < 3 ? 0U : 1U + random.below(3); intents > 0; --intents) {
     Intent intent;
@@ -209,6 +266,16 @@ Scenario make_scenario(std::uint64_t seed) {
     scenario.intents.push_back(std::move(intent));
   }
   std::ranges::sort(scenario.intents, {}, &Intent::after);
+  site.tls = random.below(4) == 0;
+  if (random.below(2) == 0) {
+    site.policy.scavenge.move_deadline_ms = 100'000;
+  }
+  if (random.below(3) == 0) {
+    site.policy.scavenge.lag_limit_bytes = 100'000;
+  }
+  if (seed % kDaysOneIn == kDaysOneIn / 2) {
+    make_days(scenario);
+  }
   return scenario;
 }
 

@@ -26,13 +26,23 @@ struct Scenario {
   /// large clusters and long times show is left to these.
   bool brief = false;
   Ticks start;
+  std::string zone{};
   std::vector<DenyWindow> deny;
-  std::string policy_yaml{};   ///< empty: none
-  bool scheduled = false;      ///< the policy starts the run; else a person does
+  std::string policy_yaml{};  ///< empty: none
+  bool scheduled = false;     ///< the policy starts the run; else a person does
+  bool days = false;          ///< a node is down for days
+  bool due_again = false;     ///< the policy's schedule is due every two minutes
+  /// It comes when the policy has been applied.
+  std::optional<std::chrono::milliseconds> due_after{};  ///< the start
+  bool down_when_due = false;
+  std::vector<DenyWindow> changed_deny{};  ///< hours after the policy's change
+  std::string changed_yaml{};              ///< empty: it is not changed
+  std::chrono::milliseconds change_after{0};
   bool clock_changes = false;  ///< of the wall, about the time of the start
   std::vector<Intent> intents{};
 
   [[nodiscard]] bool denied(Ticks time) const;
+  [[nodiscard]] bool denied_by_change(Ticks time) const;
   [[nodiscard]] std::string describe() const;
 };
 

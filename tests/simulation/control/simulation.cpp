@@ -25,6 +25,10 @@ constexpr auto kScheduleLimit = minutes(14);
 constexpr auto kEndLimit = minutes(40);
 /// A leader that was ordered to resign and came back may be put off and tried again before.
 constexpr auto kLongWait = seconds(60);
+/// Longer than any of them last.
+constexpr auto kMishapsLimit = std::chrono::hours(80);
+/// A controller that is down when a schedule is due went down so long before at most.
+constexpr auto kDownBefore = milliseconds(20'000);
 constexpr auto kPersonLooks = seconds(30);
 
 constexpr std::array<std::pair<std::string_view, bool controller::Mutations::*>, 3> kBroken = {{
@@ -33,7 +37,9 @@ constexpr std::array<std::pair<std::string_view, bool controller::Mutations::*>,
     {"repeat-after-crash", &controller::Mutations::repeat_after_crash},
 }};
 constexpr std::string_view kPermitIgnored = "permit-ignored";
-constexpr std::array<std::string_view, 2> kBrokenByName = {"hours-ignored", "errored-is-done"};
+constexpr std::array<std::string_view, 7> kBrokenByName = {
+    "hours-ignored",         "errored-is-done",      "disk-ignored",         "clocks-ignored",
+    "right-cluster-ignored", "certificates-ignored", "agents-answer-ignored"};
 
 Mishaps* failpoint_listener = nullptr;
 
@@ -76,7 +82,7 @@ class ControlSimulation {
         site_(world_, scenario_.site, trace_),
         judge_(site_, scenario_),
         person_(site_, scenario_),
-        mishaps_(site_, judge_, seeds_.next(), scenario_.brief),
+        mishaps_(site_, judge_, seeds_.next(), scenario_),
         failpoints_(mishaps_) {
     world_.start = scenario_.start;
     world_.faults.max_delay = std::chrono::microseconds(20'000);
@@ -95,6 +101,7 @@ class ControlSimulation {
     RunResult result;
     result.violations = judge_.violations();
     result.faults = mishaps_.tally();
+    result.rows = judge_.tournament().met();
     result.chosen = fmt::format("{}; {}", scenario_.describe(), mishaps_.describe());
     result.state = waiting_ ? "waiting" : judge_.run_state();
     result.reason = judge_.run_reason();
@@ -111,7 +118,9 @@ class ControlSimulation {
       judge_.violation("the cluster did not settle");
       return;
     }
+    person_.on_refused([this](const std::string& body) { judge_.tournament().refused(body); });
     person_.begin();
+    watch_due_time();
     const bool early = options_.faults && seeds_.below(scenario_.brief ? 2 : 6) == 0;
     if (early) {
       mishaps_.begin();
@@ -122,6 +131,9 @@ class ControlSimulation {
         scenario_.scheduled) {
       if (!scenario_.clock_changes && !early) {
         judge_.violation("the schedule does not start a run");
+      }
+      if (!started() && in_repeated_hour()) {
+        judge_.tournament().due_hour_repeated();
       }
       person_.start_by_hand();
     }
@@ -134,7 +146,7 @@ class ControlSimulation {
       world_.run_for(milliseconds(seeds_.below(scenario_.brief ? 1'500 : 40'000)));
       mishaps_.begin();
     }
-    world_.run_until([this] { return mishaps_.over() || ended(); }, minutes(10));
+    world_.run_until([this] { return mishaps_.over() || ended(); }, kMishapsLimit);
     mishaps_.heal();
     if (!world_.run_until(started, minutes(3))) {
       person_.start_by_hand();  // its time was missed
@@ -150,7 +162,41 @@ class ControlSimulation {
     judge_.at_the_end();
   }
 
+  void watch_due_time() {
+    if (!scenario_.due_after) {
+      return;
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(*scenario_.due_after - world_.now());
+    if (scenario_.down_when_due && options_.faults && left > kDownBefore) {
+      world_.schedule(
+          left - milliseconds(seeds_.below(static_cast<std::uint64_t>(kDownBefore.count()))),
+          [this] {
+            site_.crash("c", /*power=*/false, kDownBefore + milliseconds(seeds_.below(60'000)));
+          });
+    }
+    if (left > milliseconds(0)) {
+      world_.schedule(left, [this] { judge_.tournament().due(); });
+    }
+  }
+
+  /// In the second of two equal hours, for all the time that a schedule's start may take.
+  [[nodiscard]] bool in_repeated_hour() const {
+    const auto& zone = WallTime::of(scenario_.zone);
+    const auto repeated = [&zone](Ticks now) {
+      const auto before = zone.at(Ticks(now.value() - 3'600 * kTicksPerSecond));
+      return before.minute == zone.at(now).minute;
+    };
+    return repeated(scenario_.start) && repeated(world_.wall());
+  }
+
   void send_intents() {
+    if (!scenario_.changed_yaml.empty() && options_.faults) {
+      world_.schedule(scenario_.change_after, [this] {
+        if (!ended()) {
+          person_.change_policy(scenario_.changed_yaml);
+        }
+      });
+    }
     for (const auto& intent : scenario_.intents) {
       world_.schedule(intent.after, [this, &intent] {
         if (!person_.run().empty() && !ended()) {
@@ -272,6 +318,7 @@ class ControlSimulation {
 
 std::vector<std::string_view> broken_control_builds() {
   std::vector<std::string_view> names;
+  names.reserve(kBroken.size() + kBrokenByName.size() + 1);
   for (const auto& [name, mutation] : kBroken) {
     names.push_back(name);
   }

@@ -90,6 +90,10 @@ Site::Site(testing::SimWorld& world, SiteOptions options, Trace& trace)
 }
 
 Site::~Site() {
+  on_crash = nullptr;
+  model_.on_gone = nullptr;
+  on_operation = nullptr;
+  on_journal = nullptr;
   for (auto& [name, machine] : machines_) {
     if (machine->host.up()) {
       machine->host.crash(/*power=*/false);
@@ -179,8 +183,7 @@ Result<void> Site::boot_agent(Machine& machine) {
       .log = machine.program->log,
       .inspection = [this, node]() -> node::NodeInspection* { return model_.node(node); },
       // As an agent beside a server of any version does.
-      .complete_facts =
-          [this](api::AgentFacts& facts) { facts.node_version = options_.model.version; }};
+      .complete_facts = [this, node](api::AgentFacts& facts) { tell_facts(node, facts); }};
   environment.open_journal = [this, &machine,
                               node]() -> Result<std::unique_ptr<agent::OperationJournal>> {
     auto& files = machine.host.disk();
@@ -206,6 +209,36 @@ Result<void> Site::boot_agent(Machine& machine) {
   return {};
 }
 
+void Site::tell_facts(const std::string& node, api::AgentFacts& facts) {
+  constexpr std::int64_t kNextToNothing = 1'000;
+  facts.node_version =
+      ailments_.has(Ailment::kAgentLies, node) ? "23.10.1" : options_.model.version;
+  if (ailments_.has(Ailment::kOldAgent, node)) {
+    facts.agent_version = "0.0.3";
+  }
+  if (ailments_.has(Ailment::kLittleDisk, node)) {
+    facts.disk_free_bytes = kNextToNothing;
+  }
+}
+
+net::awaitable<Result<http::CertificateInfo>> Site::certificate_at(Site& site, http::Endpoint of) {
+  const auto node = of.host[0] == 'a' ? "n" + of.host.substr(1) : of.host;
+  const bool ends = site.ailments_.has(Ailment::kShortCertificate, node);
+  const auto valid = ends ? std::chrono::minutes(10) : std::chrono::hours(24 * 365);
+  http::CertificateInfo out;
+  out.serial = "01";
+  out.not_after = format_ticks(
+      Ticks(site.world_.wall().value() +
+            std::chrono::duration_cast<std::chrono::seconds>(valid).count() * kTicksPerSecond));
+  co_return out;
+}
+
+milliseconds Site::clocks_differ(std::string_view node) {
+  const auto there =
+      has_agents() ? world_.host(agent_of(node)).clock_skew : milliseconds(0);  // else by gossip
+  return std::chrono::abs(there - world_.host(acting_host()).clock_skew);
+}
+
 Result<void> Site::boot_controller(Machine& machine) {
   auto& host = machine.host;
   controller::ControllerOptions options;
@@ -223,6 +256,9 @@ Result<void> Site::boot_controller(Machine& machine) {
                                                 .client = host.client(),
                                                 .log = machine.program->log,
                                                 .bootstrap = &test::FixedBootstrapToken::shared()};
+  environment.served_certificate = [this](http::Endpoint of) {
+    return certificate_at(*this, std::move(of));
+  };
   if (!options_.sqlite) {
     environment.open_journal = [this, &machine]() -> Result<std::unique_ptr<controller::Journal>> {
       return open_memory_journal(store_, machine.host.clock(), fates_of(machine.host.name()));
@@ -265,6 +301,9 @@ bool Site::crash(std::string_view name, bool power, milliseconds pause) {
   if (!ended.host.up() || ended.host.dying()) {
     return false;
   }
+  if (on_crash) {
+    on_crash(ended.host.name());
+  }
   ended.host.die(power);
   if (power && ended.kind == Kind::kNode) {
     model_.power_cut(name);
@@ -300,6 +339,9 @@ bool Site::switch_controllers() {
       return false;
     }
     ++machine.ends;
+    if (on_crash) {
+      on_crash(next);
+    }
     machine.host.die(/*power=*/false);
     const int ends = machine.ends;
     world_.schedule(milliseconds(50), [this, &machine, ends] {
@@ -334,6 +376,11 @@ controller::Controller* Site::acting_controller() const {
     return nullptr;
   }
   return newest;
+}
+
+std::string Site::acting_host() const {
+  const auto* acting = acting_controller();
+  return acting != nullptr && acting == controller("d") ? "d" : "c";
 }
 
 std::vector<std::string> Site::controllers() const {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "controller/daemon/controller.h"
+#include "nodeagent/http/tls.h"
 #include "nodeagent/operations/agent.h"
+#include "tests/simulation/control/ailments.h"
 #include "tests/simulation/control/memory_journal.h"
 #include "tests/simulation/control/memory_operations.h"
 #include "tests/simulation/control/model.h"
@@ -28,9 +30,15 @@ struct SiteOptions {
   /// controller: a pair shares a server for its journal.
   bool sqlite = false;
   bool second_controller = false;
+  bool tls = false;  ///< addresses are of https, with certificates that end
   bool ignore_permits = false;
   controller::ExecutorOptions executor{};
   planner::Policy policy{};
+  /// A run of it asks the leader to resign.
+  [[nodiscard]] bool may_resign() const {
+    return policy.scavenge.strategy != planner::Strategy::kFollowersOnly &&
+           policy.scavenge.leader == planner::LeaderRule::kResign;
+  }
 };
 
 /// The programs, each a process on its machine: nodes "n1"... (models), their agents "a1"... beside
@@ -52,6 +60,8 @@ class Site {
   [[nodiscard]] controller::Controller* controller(std::string_view host) const;
   /// Whose epoch is the newest.
   [[nodiscard]] controller::Controller* acting_controller() const;
+  /// Its host; of the first one while none acts.
+  [[nodiscard]] std::string acting_host() const;
   [[nodiscard]] std::vector<std::string> controllers() const;
   [[nodiscard]] std::vector<std::string> agents() const;
   [[nodiscard]] std::vector<std::string> programs() const;
@@ -63,12 +73,17 @@ class Site {
   testing::SimWorld& world() { return world_; }
   ModelCluster& model() { return model_; }
   Trace& trace() { return trace_; }
+  Ailments& ailments() { return ailments_; }
+  /// So far from the right time are the clocks of this node and of the controller from each other.
+  [[nodiscard]] std::chrono::milliseconds clocks_differ(std::string_view node);
 
   /// Called for each write of a journal (not of SQLite's).
   std::function<WriteFate(const std::string& host, bool written)> write_fate;
   std::function<void(const controller::JournalEvent&)> on_journal;
   /// An agent stored what it knows of an operation.
   std::function<void(const std::string& node, const agent::OperationRecord&)> on_operation;
+  /// A program's process is about to be ended, from outside or at a failpoint.
+  std::function<void(const std::string& host)> on_crash;
   std::uint64_t failed_starts = 0;
 
  private:
@@ -77,6 +92,9 @@ class Site {
   void boot(Machine& machine);
   Result<void> boot_agent(Machine& machine);
   Result<void> boot_controller(Machine& machine);
+  void tell_facts(const std::string& node, api::AgentFacts& facts);
+  static net::awaitable<Result<http::CertificateInfo>> certificate_at(Site& site,
+                                                                      http::Endpoint of);
   WriteFates fates_of(const std::string& host);
   void tell_journal(Machine& machine);
   Machine& machine(std::string_view host) const;
@@ -85,6 +103,7 @@ class Site {
   SiteOptions options_;
   Trace& trace_;
   ModelCluster model_;
+  Ailments ailments_;
   std::shared_ptr<JournalStore> store_ = std::make_shared<JournalStore>();
   controller::Sequence told_{0};
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "tests/simulation/control/simulation.h"
+#include "tests/simulation/control/tournament.h"
 
 namespace verger::sim {
 namespace {
@@ -38,6 +39,9 @@ TEST_P(ControlSimulation, HoldsUnderFaults) {
         "another controller took over", "crash at failpoint", "scavenge ended with an error",
         "operation late, and the run paused meanwhile"}) {
     EXPECT_GT(summary.faults[fault], 0U) << fault << " never took effect";
+  }
+  for (const auto what : row::kAll) {
+    EXPECT_GT(summary.rows[std::string(what)], 0U) << what << ": the tournament's row was not met";
   }
 }
 

@@ -24,6 +24,7 @@ struct Inside {
   std::int64_t unfinished = -1;  ///< number of the point that a scavenge has not reached
   std::string running;           ///< id of the scavenge
   std::int32_t epoch = -1;
+  std::string database;  ///< what differs from any other cluster's
 };
 
 /// Three nodes "n1" to "n3" of any sort, and the time they live in.
@@ -31,7 +32,11 @@ struct Rig {
   http::Client& client;
   std::function<http::Endpoint(const std::string&)> endpoint;
   std::function<std::optional<Inside>(const std::string&)> inside;  ///< nullopt: it is down
-  std::function<void(const std::string&)> restart;
+  std::function<void(const std::string&)> down;
+  std::function<void(const std::string&)> restart;        ///< also of one that is down
+  std::function<void(const std::string&)> fail_scavenge;  ///< the one that runs ends by an error
+  /// The next request there is carried out, and its answer is lost.
+  std::function<void(const std::string&)> lose_answer;
   std::function<void(net::awaitable<void>)> spawn;
   std::function<bool(const std::function<bool()>&, milliseconds)> run_until;
 
@@ -115,6 +120,10 @@ class Script {
     note("restarted", state(other_) + ", " + told(other_, interrupted));
     scavenge("resumes after a restart", other_, true);
 
+    fail_and_resume();
+    lose_a_reply();
+    let_one_be_down();
+
     note("priority", said(ask(at(leader_).set_priority(-1))));
     rig_.run_for(seconds(3));
     note("gossip", members(leader_));
@@ -132,6 +141,48 @@ class Script {
   }
 
  private:
+  /// "Errored" of 24.10 and later is "Interrupted" with a text here, as up to 24.6.
+  void fail_and_resume() {
+    note("start", said(ask(at(follower_).start_scavenge({}))));
+    wait([this] { return at_point(follower_); });
+    const auto failed = rig_.inside(follower_)->running;
+    rig_.fail_scavenge(follower_);
+    idle(follower_);
+    note("failed", state(follower_) + ", " + told(follower_, failed));
+    scavenge("resumes after an error", follower_, false);
+  }
+
+  void lose_a_reply() {
+    const auto before = rig_.inside(other_)->finished;
+    rig_.lose_answer(other_);
+    note("reply lost", said(ask(at(other_).start_scavenge({.sync_only = true}))));
+    wait([&] { return rig_.inside(other_)->finished > before; });
+    idle(other_);
+    note("carried out all the same", state(other_));
+    rig_.lose_answer(other_);
+    note("reply lost", said(ask(at(other_).set_priority(3))));
+    rig_.run_for(seconds(3));
+    note("carried out all the same", members(other_));
+    note("priority", said(ask(at(other_).set_priority(0))));
+  }
+
+  void let_one_be_down() {
+    const auto database = rig_.inside(leader_)->database;
+    for (const auto& name : {follower_, other_}) {
+      note("the same database", rig_.inside(name)->database == database ? "yes" : "no");
+    }
+    rig_.down(other_);
+    rig_.run_for(seconds(8));
+    note("down", said(ask(at(other_).gossip())));
+    note("down", said(ask(at(other_).start_scavenge({}))));
+    note("the others", members(follower_));
+    rig_.restart(other_);
+    wait([this] { return rig_.settled(); });
+    rig_.run_for(seconds(5));
+    note("the others", members(follower_));
+    note("back", state(other_));
+  }
+
   client::NodeClient at(const std::string& name) {
     return {rig_.client, rig_.endpoint(name), client::Credentials{"admin", "changeit"}};
   }
@@ -184,7 +235,9 @@ class Script {
     bool worked = false;
     for (const auto& event : log.value.value_or(std::vector<api::ScavengeEvent>())) {
       if (event.type == "$scavengeCompleted") {
-        text += fmt::format(" {} \"{}\"", event.result, event.error);
+        // Of an error each has words of its own.
+        const bool own_words = event.error.starts_with("Error while scavenging DB: ");
+        text += fmt::format(" {} \"{}\"", event.result, own_words ? "an error" : event.error);
       } else if (event.type == "$scavengeStarted") {
         text += " started";
       } else {
@@ -223,6 +276,7 @@ std::optional<Inside> inside_of(node::NodeInspection* node) {
   }
   Inside out;
   out.state = node->state();
+  out.database = node->database_id();
   out.epoch = node->positions().epoch_number.value();
   if (const auto finished = node->last_finished_point()) {
     out.finished = finished->number;
@@ -237,7 +291,9 @@ std::optional<Inside> inside_of(node::NodeInspection* node) {
 }
 
 Rig rig_in(SimWorld& world, std::function<node::NodeInspection*(const std::string&)> node,
-           std::function<void(const std::string&)> restart) {
+           std::function<void(const std::string&)> down,
+           std::function<void(const std::string&)> restart,
+           std::function<void(const std::string&)> fail_scavenge) {
   return {
       .client = world.host("client").client(),
       .endpoint =
@@ -245,10 +301,34 @@ Rig rig_in(SimWorld& world, std::function<node::NodeInspection*(const std::strin
             return http::Endpoint{.tls = false, .host = name, .port = kModelNodePort};
           },
       .inside = [node = std::move(node)](const std::string& name) { return inside_of(node(name)); },
+      .down = std::move(down),
       .restart = std::move(restart),
+      .fail_scavenge = std::move(fail_scavenge),
+      .lose_answer =
+          [&world](const std::string& name) {
+            world.lose_answer = [&world, name](const testing::SimMessage& answer) {
+              const bool lost = answer.from == name && answer.to == "client";
+              if (lost) {
+                world.schedule(milliseconds(0), [&world] { world.lose_answer = nullptr; });
+              }
+              return lost;
+            };
+          },
       .spawn = [&world](net::awaitable<void> work) { world.host("client").spawn(std::move(work)); },
       .run_until = [&world](const std::function<bool()>& done,
                             milliseconds limit) { return world.run_until(done, limit); }};
+}
+
+/// What a scavenge writes next has no room.
+void fill_disk_of_scavenges(SimWorld& world, const std::string& name) {
+  auto& disk = world.host(name).disk();
+  disk.set_fault_hook([&world, &disk](const DiskOperation& operation) -> std::optional<Error> {
+    if (!operation.path.string().contains("scaveng")) {
+      return std::nullopt;
+    }
+    world.schedule(milliseconds(0), [&disk] { disk.set_fault_hook(nullptr); });
+    return Error{Errc::kNoSpace, operation.path.string() + ": no space left"};
+  });
 }
 
 std::vector<std::string> of_embedded_nodes() {
@@ -272,10 +352,14 @@ std::vector<std::string> of_embedded_nodes() {
                       auto* node = cluster.node(index(name));
                       return node == nullptr ? nullptr : &node->inspection();
                     },
+                    [&](const std::string& name) { cluster.crash(index(name), /*power=*/false); },
                     [&](const std::string& name) {
-                      cluster.crash(index(name), /*power=*/false);
+                      if (cluster.node(index(name)) != nullptr) {
+                        cluster.crash(index(name), /*power=*/false);
+                      }
                       ASSERT_TRUE(cluster.boot(index(name)).has_value());
-                    }))
+                    },
+                    [&](const std::string& name) { fill_disk_of_scavenges(world, name); }))
       .run();
 }
 
@@ -296,11 +380,15 @@ std::vector<std::string> of_models() {
   model.begin();
   auto notes = Script(rig_in(
                           world, [&](const std::string& name) { return model.node(name); },
+                          [&](const std::string& name) { world.host(name).crash(/*power=*/false); },
                           [&](const std::string& name) {
-                            world.host(name).crash(/*power=*/false);
+                            if (world.host(name).up()) {
+                              world.host(name).crash(/*power=*/false);
+                            }
                             world.host(name).boot();
                             boot(name);
-                          }))
+                          },
+                          [&](const std::string& name) { model.fail_scavenge(name); }))
                    .run();
   for (const auto* name : {"n1", "n2", "n3"}) {
     world.host(name).crash(/*power=*/false);
@@ -338,9 +426,29 @@ std::vector<std::string> of_fakes() {
                                  .finished = node.shown_finished().value_or(-1),
                                  .unfinished = node.unfinished.value_or(-1),
                                  .running = node.running ? node.running->id : "",
-                                 .epoch = cluster.epoch};
+                                 .epoch = cluster.epoch,
+                                 .database = node.database};
                  },
-                 .restart = [&](const std::string& name) { cluster.restart(name); },
+                 .down = [&](const std::string& name) { cluster.node(name).up = false; },
+                 .restart =
+                     [&](const std::string& name) {
+                       cluster.node(name).up = true;
+                       cluster.restart(name);
+                     },
+                 .fail_scavenge =
+                     [&](const std::string& name) {
+                       cluster.node(name).next_ends = {
+                           "Interrupted: Error while scavenging DB: no space left."};
+                     },
+                 .lose_answer =
+                     [&](const std::string& name) {
+                       cluster.fate = [name, lost = false](const test::FakeNode& to,
+                                                           const http::Request&) mutable {
+                         const bool now = !lost && to.name == name;
+                         lost = lost || now;
+                         return now ? std::optional(test::Fate::kReplyLost) : std::nullopt;
+                       };
+                     },
                  .spawn =
                      [&](net::awaitable<void> work) {
                        net::co_spawn(context, std::move(work), [](const std::exception_ptr&) {});

@@ -297,6 +297,9 @@ void Summary::add(const RunResult& result) {
   for (const auto& [kind, count] : result.faults) {
     faults[kind] += count;
   }
+  for (const auto& [row, count] : result.rows) {
+    rows[row] += count;
+  }
   ++outcomes[result.state.empty() ? "no end" : result.state];
   events += result.events;
   acknowledged_writes += result.acknowledged_writes;
@@ -314,6 +317,12 @@ void Summary::print(std::ostream& out) const {
   }
   if (failpoints > 0) {
     out << fmt::format("  crashes at {} different failpoints\n", failpoints);
+  }
+  if (!rows.empty()) {
+    out << "rows of the tournament that were met:\n";
+    for (const auto& [row, count] : rows) {
+      out << fmt::format("  {:<38} {:>6}\n", row, count);
+    }
   }
   out << "runs ended:";
   for (const auto& [state, count] : outcomes) {

@@ -22,6 +22,7 @@ struct RunOptions {
 struct RunResult {
   std::vector<std::string> violations;
   FaultTally faults;
+  FaultTally rows;     ///< of docs/tournament.md, how often each was met
   std::string chosen;  ///< the kinds of faults
   std::string state;   ///< of the verger run at the end: "done", "failed", "waiting"
   std::string reason;
@@ -44,6 +45,7 @@ struct Summary {
   std::uint64_t runs = 0;
   std::uint64_t violations = 0;
   FaultTally faults;
+  FaultTally rows;
   std::map<std::string, std::uint64_t, std::less<>> outcomes;
   std::uint64_t events = 0;
   std::uint64_t acknowledged_writes = 0;

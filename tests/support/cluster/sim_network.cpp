@@ -58,7 +58,7 @@ struct SimTransport::Answering {
       return;
     }
     const bool local = world.machine_of(call->from) == host.machine;
-    if (!local && world.random_.below(1000) < world.faults.lose_response) {
+    if (!local && (world.random_.below(1000) < world.faults.lose_response || is_unlucky())) {
       ++world.counts.responses_lost;
       return;
     }
@@ -87,6 +87,15 @@ struct SimTransport::Answering {
           }
           waiting->give(std::move(*answer));
         });
+  }
+
+  [[nodiscard]] bool is_unlucky() const {
+    return world.lose_answer && world.lose_answer({.kind = SimMessage::Kind::kResponse,
+                                                   .from = host.name(),
+                                                   .to = call->from,
+                                                   .port = call->to.port,
+                                                   .method = call->request.method,
+                                                   .target = call->request.target});
   }
 
   SimWorld& world;

@@ -116,6 +116,8 @@ class SimWorld {
   std::function<void()> before_event;
   /// Called for each message, before its receiver sees it.
   std::function<void(const SimMessage&)> on_message;
+  /// Asked about each answer that goes from one machine to another: true, and it is lost.
+  std::function<bool(const SimMessage&)> lose_answer;
   /// The host whose process is running this very code; nullptr outside of all.
   [[nodiscard]] SimHost* running() const { return running_; }
 
