@@ -362,7 +362,7 @@ TEST_F(StreamRequests, MetadataOfAHardDeletedStreamIsTakenUntilTheWriterForgetsI
   EXPECT_EQ(post("plain"), 410) << "it never had any";
   EXPECT_EQ(ask("GET", "/streams/orders/metadata", {{"Accept", "application/json"}}).status, 410);
   cluster_->crash(0);
-  cluster_->boot(0);
+  ASSERT_TRUE(cluster_->boot(0).has_value());
   ASSERT_TRUE(cluster_->run_until_settled());
   EXPECT_EQ(post("orders"), 410) << "a fresh process refuses";
 }
