@@ -83,10 +83,11 @@ void voters_alive(const Look& look, States& out) {
 
 void one_leader(const Look& look, States& out) {
   const auto leads = [](const NodeSnapshot& node) {
-    return is_up(node) && node.role == Role::kLeader;
+    return is_up(node) && node.role == Role::kLeader && !node.wrong_identity;
   };
   const auto count = std::ranges::count_if(look.snapshot.nodes, leads);
-  if (count == 0) {
+  const auto* leader = look.snapshot.leader();
+  if (leader == nullptr && count < 2) {
     out.push_back(
         measured(closed(look.gate.name, "no-leader", "", "no node leads", "wait for the election"),
                  "0 leaders", "1 leader"));
@@ -99,7 +100,6 @@ void one_leader(const Look& look, States& out) {
                            fmt::format("{} leaders", count), "1 leader"));
     return;
   }
-  const auto* leader = look.snapshot.leader();
   for (const auto& node : look.snapshot.nodes) {
     if (!node.read_only_replica && is_up(node) && node.sees_leader != leader->instance_id) {
       out.push_back(closed(look.gate.name, "leader-disputed", node.name,

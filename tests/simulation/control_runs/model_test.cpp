@@ -146,6 +146,7 @@ class Script {
     note("start", said(ask(at(follower_).start_scavenge({}))));
     wait([this] { return at_point(follower_); });
     const auto failed = rig_.inside(follower_)->running;
+    rig_.run_for(milliseconds(150));  // its checkpoint is on disk
     rig_.fail_scavenge(follower_);
     idle(follower_);
     note("failed", state(follower_) + ", " + told(follower_, failed));

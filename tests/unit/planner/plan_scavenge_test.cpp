@@ -229,6 +229,15 @@ const RefusalCase kRefusals[] = {
     {"ItIsAnotherNode",
      [](ClusterSnapshot& c) { c.nodes[2].wrong_identity = true; },
      {"n3:wrong-node"}},
+    {"TheOnlyLeaderIsAnotherNode",
+     [](ClusterSnapshot& c) { c.nodes[0].wrong_identity = true; },
+     {"no-leader", "n1:wrong-node"}},
+    {"AnotherNodeLeadsItselfBesideTheLeader",
+     [](ClusterSnapshot& c) {
+       c.nodes[2].wrong_identity = true;
+       c.nodes[2].role = Role::kLeader;
+     },
+     {"n3:wrong-node"}},
     {"AMemberIsNotRegistered",
      [](ClusterSnapshot& c) { c.strangers = {"10.0.0.9:2113"}; },
      {"unregistered-member"}},
