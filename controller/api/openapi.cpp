@@ -131,7 +131,8 @@ constexpr Schema kSchemas[] = {
      "differences:string[]! notes:string[]!"},
     {"ReportOfNode",
      "name:string! point:Point?! bytes_before:integer?! bytes_after:integer?! "
-     "space_saved:integer?! records_removed:integer?! logical_digest:string?! "
+     "chunks_compared:integer?! space_saved:integer?! records_removed:integer?! "
+     "logical_digest:string?! "
      "readable_digest:string?! "
      "readable_digest_before:string?!"},
     {"Runs", "runs:Run[]! next_cursor:string?!"},

@@ -28,6 +28,7 @@ json member(const json& object, const char* name) {
 struct Scavenged {
   json bytes_before;
   json bytes_after;
+  json chunks_compared;
   json space_saved;      ///< sum
   json records_removed;  ///< sum
   json point;
@@ -52,6 +53,7 @@ void Scavenged::take(const json& result, bool was_interrupted) {
       member(result, "chunks_compared").is_number() && member(result, "bytes_after").is_number();
   bytes_before = comparable ? member(result, "bytes_before") : json();
   bytes_after = comparable ? member(result, "bytes_after") : json();
+  chunks_compared = comparable ? member(result, "chunks_compared") : json();
   add_number(space_saved, member(result, "space_saved"));
   add_number(records_removed, member(result, "records_removed"));
   resumed = resumed || was_interrupted;
@@ -136,6 +138,7 @@ json node_report(const std::string& name, const Scavenged& scavenged, const Seen
   return {{"name", name},
           {"bytes_before", scavenged.bytes_before},
           {"bytes_after", scavenged.bytes_after},
+          {"chunks_compared", scavenged.chunks_compared},
           {"space_saved", scavenged.space_saved},
           {"records_removed", std::move(removed)},
           {"point", point_of(scavenged, digest)},

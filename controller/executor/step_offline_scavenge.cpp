@@ -21,6 +21,7 @@ using detail::judge_failed;
 using detail::keep_size_before;
 using detail::not_needed;
 using detail::note_size_before;
+using detail::note_size_up_to_point;
 using detail::OperationNews;
 using detail::parsed_or_empty;
 using detail::point_not_seen;
@@ -29,6 +30,7 @@ using detail::ready;
 using detail::running;
 using detail::shared_point;
 using detail::silent_agent;
+using detail::sizes_to_come;
 using detail::verdict;
 using detail::wait;
 using nlohmann::json;
@@ -74,6 +76,7 @@ class OfflineScavengeStep final : public StepKind {
       memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
     }
     note_size_before(context, facts, memo);
+    co_await note_size_up_to_point(context, memo);
     co_return ready(memo);
   }
 
@@ -129,6 +132,11 @@ class OfflineScavengeStep final : public StepKind {
           fmt::format("it finished point {}, point {} is still to come",
                       facts->last_finished_point ? facts->last_finished_point->number : -1,
                       number));
+    }
+    if (const auto note = sizes_to_come(memo, *facts)) {
+      auto almost = running({{"phase", "its agent reads its log"}});
+      almost.memo = note->dump();
+      co_return almost;
     }
     json result{{"point", {{"number", number}, {"position", memo.value("position", -1LL)}}},
                 {"scavenge_id", json()},

@@ -24,6 +24,7 @@ using detail::keep_size_before;
 using detail::makes_point;
 using detail::not_needed;
 using detail::note_size_before;
+using detail::note_size_up_to_point;
 using detail::observe_without_agent;
 using detail::OperationNews;
 using detail::parsed_or_empty;
@@ -34,6 +35,7 @@ using detail::ready;
 using detail::running;
 using detail::shared_point;
 using detail::silent_agent;
+using detail::sizes_to_come;
 using detail::start_without_agent;
 using detail::stop_without_agent;
 using detail::text_parameter;
@@ -92,6 +94,9 @@ class ScavengeStep final : public StepKind {
           node->scavenge_running.value_or(false) && !node->running.scavenge_id.empty()) {
         memo["adopted"] = node->running.scavenge_id;
         memo["scavenge_id"] = node->running.scavenge_id;
+      }
+      if (bool_parameter(context.step, "agent", false)) {
+        co_await note_size_up_to_point(context, memo);
       }
       readiness.note = memo.dump();
     }
@@ -206,10 +211,17 @@ class ScavengeStep final : public StepKind {
               ? std::string("the node is stopped")
               : fmt::format("the node does not answer its agent: {}", fresh->node_problem));
     }
-    if (is_adopted) {
-      co_return judge_adopted(context, *fresh, memo);
+    auto out =
+        is_adopted ? judge_adopted(context, *fresh, memo) : judge(context, news, *fresh, memo);
+    if (out.kind == Verdict::Kind::kDone) {
+      if (const auto note = sizes_to_come(memo, *fresh)) {
+        auto almost = running({{"phase", "its agent reads its log"}});
+        almost.values = out.values;
+        almost.memo = note->dump();
+        co_return almost;
+      }
     }
-    co_return judge(context, news, *fresh, memo);
+    co_return out;
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {

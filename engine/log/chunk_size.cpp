@@ -5,6 +5,10 @@
 
 namespace verger::log {
 
+std::uint64_t completed_file_size(std::uint64_t data_bytes) {
+  return scavenged_file_size(data_bytes, 0);
+}
+
 std::uint64_t scavenged_file_size(std::uint64_t data_bytes, std::uint64_t records) {
   constexpr std::uint64_t kPosmapEntrySize = 12;
   return detail::align_chunk_file(kChunkHeaderSize + data_bytes + records * kPosmapEntrySize +

@@ -194,8 +194,9 @@ run=$("$bin/verger" run list demo -o json | head -n 1 | jq -r .id)
 "$bin/verger" run show "$run" -o json | jq -e '
   .state == "done" and (.report.nodes | length == 3)
   and ([.report.nodes[].point] | unique | length == 1) and .report.nodes[0].point != null
-  and ([.report.nodes[] | select(.space_saved <= 0 or (.bytes_after != null and .bytes_after >= .bytes_before))]
-       | length == 0)
+  and ([.report.nodes[] | select(.space_saved <= 0 or .bytes_before == null or .bytes_after == null
+                                 or .bytes_after >= .bytes_before)] | length == 0)
+  and ([.report.nodes[].chunks_compared] | unique | length == 1)
   and .report.planned_leader_moves == 1 and .report.digests_equal == true
   and .report.readable_unchanged == true' >/dev/null ||
   die "the run ended, but not everything it should show was seen; look with: verger run show $run"

@@ -188,6 +188,9 @@ void write_members(JsonWriter& out, const NodeFacts& facts) {
       .member("newestChunk", facts.newest_chunk)
       .member("completeChunkBytes", facts.complete_chunk_bytes)
       .member("bytesBelow", facts.bytes_below)
+      .member("comparedChunk", facts.compared_chunk)
+      .member("comparedBytes", facts.compared_bytes)
+      .member("completedBytes", facts.completed_bytes)
       .member("indexDiskTotalBytes", facts.index_disk_total_bytes)
       .member("indexDiskFreeBytes", facts.index_disk_free_bytes)
       .member("largestTableBytes", facts.largest_table_bytes)
@@ -322,6 +325,9 @@ Result<NodeFacts> node_facts_of(JsonView value) {
   fields.read("newestChunk", facts.newest_chunk);
   fields.read("completeChunkBytes", facts.complete_chunk_bytes);
   fields.read("bytesBelow", facts.bytes_below);
+  fields.read("comparedChunk", facts.compared_chunk);
+  fields.read("comparedBytes", facts.compared_bytes);
+  fields.read("completedBytes", facts.completed_bytes);
   fields.read("indexDiskTotalBytes", facts.index_disk_total_bytes);
   fields.read("indexDiskFreeBytes", facts.index_disk_free_bytes);
   fields.read("largestTableBytes", facts.largest_table_bytes);

@@ -91,6 +91,14 @@ struct NodeFacts {
   /// Of the chunk files below the requested chunk (facts?chunksBelow=N); -1: not requested,
   /// or not known.
   std::int64_t bytes_below = -1;
+  /// The first chunk with which a file begins, not below the chunk that was asked for, nor in what
+  /// the last finished scavenge went through: what was merged meanwhile lies on one side of it. -1:
+  /// not asked for, or not known, as are the next two then.
+  std::int64_t compared_chunk = -1;
+  std::int64_t compared_bytes = -1;  ///< of the chunk files below it
+  /// What the chunks from the one that was asked for to that one had as files when they were
+  /// completed. Such as end without a point count as full.
+  std::int64_t completed_bytes = -1;
   /// Of the file system that holds the index, which may be another than the database's; 0: not
   /// known.
   std::int64_t index_disk_total_bytes = 0;

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <ctime>
-#include <map>
 #include <sys/stat.h>
 
 #include "engine/base/sqlite.h"
@@ -227,6 +226,9 @@ Result<StepOutcome> LogLook::step(Budget budget) {
   return read_all();
 }
 
+/// What the chunks of older ones once held is not needed.
+constexpr std::size_t kPointsWithEnds = 20;
+
 Result<StepOutcome> LogLook::read_all() {
   VERGER_TRY(const auto database, reading_.open());
   const auto& log = database->transaction_log();
@@ -234,6 +236,12 @@ Result<StepOutcome> LogLook::read_all() {
   facts_.database_id = database_id_of(log);
   facts_.chunk_size = log.chunk_size();
   VERGER_TRY(facts_.points, streams::scavenge_points(*database));
+  Bytes buffer;
+  const auto first = facts_.points.size() - std::min(facts_.points.size(), kPointsWithEnds);
+  for (auto i = first; i < facts_.points.size(); ++i) {
+    VERGER_TRY(const auto record, log.read(facts_.points[i].position, buffer));
+    facts_.point_ends[record.position().value()] = record.next;
+  }
   return StepOutcome{.kind = StepOutcome::Kind::kDone};
 }
 
@@ -267,6 +275,7 @@ Result<StepOutcome> LogLook::read_on(Budget budget) {
     }
     if (const auto point = streams::scavenge_point_in(*prepare)) {
       facts_.points.push_back(*point);
+      facts_.point_ends[point->position.value()] = found->next;
     }
   }
   return StepOutcome{.kind = StepOutcome::Kind::kMore};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -121,7 +122,8 @@ struct LogFacts {
   std::string database_id;
   std::int32_t chunk_size = 0;
   std::vector<streams::ScavengePoint> points;
-  LogPosition read_to{0};  ///< all of this is as of here
+  std::map<std::int64_t, LogPosition> point_ends;  ///< of the newest points: position -> its end
+  LogPosition read_to{0};                          ///< all of this is as of here
 };
 
 /// Reads LogFacts. With what is `known` of the same process's log it reads only what was appended

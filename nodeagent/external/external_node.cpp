@@ -113,6 +113,10 @@ class ExternalNode::Impl final : public node::NodeInspection,
     });
     return points;
   }
+  LogPosition end_of_point(const streams::ScavengePoint& point) const override {
+    const auto found = log_facts.point_ends.find(point.position.value());
+    return proof && found != log_facts.point_ends.end() ? found->second : LogPosition(-1);
+  }
   std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override {
     return proof ? progress.unfinished : std::nullopt;
   }

@@ -37,8 +37,9 @@ struct ChunkInventory {
   std::int64_t file_count = 0;
   std::int64_t total_bytes = 0;
   std::int64_t largest_bytes = 0;
-  std::int64_t chunk_size = 0;     ///< of the log: positions of a logical chunk
-  std::int64_t last_chunk = -1;    ///< number of the newest logical chunk; -1: not known
+  std::int64_t chunk_size = 0;  ///< of the log: positions of a logical chunk
+  /// Number of the newest logical chunk, which may have no file yet; -1: not known.
+  std::int64_t last_chunk = -1;
   std::vector<ChunkFile> files{};  ///< by number
   /// Not empty: why the files cannot be listed now; the numbers are those of the last time.
   std::string problem{};
@@ -53,7 +54,16 @@ struct ChunkInventory {
       }
       bytes += file.bytes;
     }
-    return -1;
+    return chunk == last_chunk ? bytes : -1;
+  }
+  /// The first chunk from this one on with which a file begins; -1: there is none yet.
+  [[nodiscard]] std::int64_t boundary_from(std::int64_t chunk) const {
+    for (const auto& file : files) {
+      if (file.start >= chunk) {
+        return file.start;
+      }
+    }
+    return last_chunk >= chunk ? last_chunk : -1;
   }
 };
 
@@ -108,6 +118,10 @@ class NodeInspection {
   virtual const Path& index_directory() const = 0;
   /// Points in the committed log, oldest first. Errors: kCorruption, kIo.
   virtual Result<std::vector<streams::ScavengePoint>> scavenge_points() const = 0;
+  /// Where the record of one of these points ends: it completes its chunk. -1: not known.
+  virtual LogPosition end_of_point(const streams::ScavengePoint& /*point*/) const {
+    return LogPosition(-1);
+  }
   /// What scavenging.db says: the point of a run that has not ended (also while it runs)...
   virtual std::optional<api::UnfinishedScavenge> unfinished_scavenge() const = 0;
   /// ... or the last point that was finished.

@@ -178,7 +178,7 @@ class Node::Impl final : public NodeInspection {
       inventory.largest_bytes = std::max(inventory.largest_bytes, size);
       inventory.files.push_back({.start = chunk->start().value(), .bytes = size});
     }
-    inventory.last_chunk = inventory.files.empty() ? -1 : inventory.files.back().start;
+    inventory.last_chunk = core->log().chunk_of(core->log().end()).value();
     return inventory;
   }
   IndexInventory index_tables() const override {
@@ -201,6 +201,11 @@ class Node::Impl final : public NodeInspection {
   const Path& index_directory() const override { return core->db().stream_index().directory(); }
   Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
     return streams::scavenge_points(core->db());
+  }
+  LogPosition end_of_point(const streams::ScavengePoint& point) const override {
+    Bytes buffer;
+    const auto record = core->log().read(point.position, buffer);
+    return record ? record->next : LogPosition(-1);
   }
   std::optional<api::UnfinishedScavenge> unfinished_scavenge() const override {
     return core->scavenger ? core->scavenger->unfinished() : std::nullopt;

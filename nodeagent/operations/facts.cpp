@@ -1,11 +1,63 @@
 #include "nodeagent/operations/facts.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "engine/log/chunk_size.h"
 
 namespace verger::agent {
 namespace {
 
 constexpr std::size_t kPointsTold = 20;
+
+/// What chunk `chunk` had as a file when it was completed: up to its point, or full. nullopt: where
+/// its point ends is not known.
+std::optional<std::int64_t> completed_bytes(const node::NodeInspection& node, std::int64_t chunk,
+                                            std::int64_t chunk_size,
+                                            const std::vector<streams::ScavengePoint>& points) {
+  auto end = (chunk + 1) * chunk_size;
+  for (const auto& point : points) {
+    if (point.position.value() / chunk_size == chunk) {
+      end = node.end_of_point(point).value();
+    }
+  }
+  if (end < chunk * chunk_size) {
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(
+      log::completed_file_size(static_cast<std::uint64_t>(end - chunk * chunk_size)));
+}
+
+/// Fills in the compared chunk and what goes with it. A scavenge can merge what was complete before
+/// it with what was completed since.
+void compare_sizes(const node::NodeInspection& node, const node::ChunkInventory& chunks,
+                   const std::vector<streams::ScavengePoint>& points, std::int64_t chunks_below,
+                   api::NodeFacts& facts) {
+  const auto finished = node.last_finished_point();
+  const bool is_told = !finished || std::ranges::any_of(points, [&finished](const auto& point) {
+    return point.position.value() == finished->position;
+  });
+  if (chunks.chunk_size <= 0 || !is_told) {
+    return;
+  }
+  const auto chunk = chunks.boundary_from(
+      finished ? std::max(chunks_below, finished->position / chunks.chunk_size + 1) : chunks_below);
+  const auto bytes = chunk < 0 ? -1 : chunks.bytes_below(chunk);
+  std::int64_t completed = 0;
+  for (auto each = chunks_below; each < chunk; ++each) {
+    const auto size = completed_bytes(node, each, chunks.chunk_size, points);
+    if (!size) {
+      return;
+    }
+    completed += *size;
+  }
+  if (bytes >= 0) {
+    facts.compared_chunk = chunk;
+    facts.compared_bytes = bytes;
+    facts.completed_bytes = completed;
+  }
+}
 
 }  // namespace
 
@@ -49,6 +101,9 @@ api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files
   facts.largest_table_bytes = tables.largest_table;
   facts.largest_merge_bytes = tables.largest_merge;
   if (const auto points = node->scavenge_points()) {
+    if (chunks_below >= 0) {
+      compare_sizes(*node, chunks, *points, chunks_below, facts);
+    }
     const auto skipped = points->size() - std::min(points->size(), kPointsTold);
     for (std::size_t i = skipped; i < points->size(); ++i) {
       const auto& point = (*points)[i];

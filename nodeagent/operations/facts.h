@@ -8,8 +8,8 @@
 namespace verger::agent {
 
 /// What is true of the node beside the agent, now. `node` is nullptr while it is stopped: then only
-/// what the disk shows is filled in. Reads; changes nothing. `chunks_below`: what bytes_below is to
-/// be about; -1: nothing.
+/// what the disk shows is filled in. Reads; changes nothing. `chunks_below`: what bytes_below and
+/// compared_chunk are to be about; -1: nothing.
 api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files,
                              const Path& agent_directory, Clock& clock,
                              std::int64_t chunks_below = -1);

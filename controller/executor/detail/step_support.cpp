@@ -124,15 +124,53 @@ void note_size_before(const StepContext& context, const planner::AgentFacts& fac
   memo["bytes_before"] = facts.complete_chunk_bytes;
 }
 
+net::awaitable<void> note_size_up_to_point(const StepContext& context, json& memo) {
+  const auto* node = context.node();
+  const auto point = context.values.find("shared_point");
+  if (node == nullptr || !node->agent || node->agent->chunk_size <= 0 ||
+      point == context.values.end() ||
+      parsed_or_empty(context.state.memo).contains("chunks_below") ||
+      context.values.contains(size_before_name(context.step.node))) {
+    co_return;
+  }
+  const auto position = parsed_or_empty(point->second).value("position", -1LL);
+  const auto end = position < 0 ? -1 : position / node->agent->chunk_size + 1;
+  if (end < 0 || end >= chunks_below(memo)) {
+    co_return;
+  }
+  const auto name = context.step.node;
+  const auto peers = context.peers;
+  const auto facts = co_await peers->facts(name, end);
+  if (facts && facts->bytes_below >= 0) {
+    memo["chunks_below"] = end;
+    memo["bytes_before"] = facts->bytes_below;
+  }
+}
+
 std::int64_t chunks_below(const json& memo) { return memo.value("chunks_below", -1LL); }
 
 void add_sizes(const json& memo, const api::NodeFacts& facts, json& result) {
   const auto chunks = chunks_below(memo);
   const auto before = chunks < 0 ? -1LL : memo.value("bytes_before", -1LL);
-  const bool comparable = before >= 0 && facts.bytes_below >= 0;
-  result["bytes_before"] = comparable ? json(before) : json();
-  result["bytes_after"] = comparable ? json(facts.bytes_below) : json();
-  result["chunks_compared"] = comparable ? json(chunks) : json();
+  const bool grown = facts.compared_chunk >= chunks;  // what was completed since is known as well
+  const auto after = grown ? facts.compared_bytes : facts.bytes_below;
+  const bool comparable = before >= 0 && after >= 0;
+  result["bytes_before"] = comparable ? json(before + (grown ? facts.completed_bytes : 0)) : json();
+  result["bytes_after"] = comparable ? json(after) : json();
+  result["chunks_compared"] = comparable ? json(grown ? facts.compared_chunk : chunks) : json();
+}
+
+std::optional<json> sizes_to_come(const json& memo, const api::AgentFacts& facts) {
+  const bool is_told =
+      facts.last_finished_point && std::ranges::any_of(facts.points, [&facts](const auto& point) {
+        return point.number == facts.last_finished_point->number;
+      });
+  if (chunks_below(memo) < 0 || is_told || facts.log_as_of.empty() ||
+      !facts.files_problem.empty()) {
+    return std::nullopt;
+  }
+  const auto seen = memo.value("finished_seen", facts.taken_at);
+  return facts.log_as_of > seen ? std::nullopt : std::optional(json{{"finished_seen", seen}});
 }
 
 void keep_size_before(const StepContext& context, const json& memo, Verdict& verdict) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -51,11 +52,18 @@ std::string size_before_name(std::string_view node);
 /// Notes that in the memo ("chunks_below", "bytes_before"), where no earlier attempt or step has.
 void note_size_before(const StepContext& context, const planner::AgentFacts& facts,
                       nlohmann::json& memo);
+/// Of the chunks up to the run's point alone, where more have been completed since: so the sizes of
+/// all nodes are of the same chunks.
+net::awaitable<void> note_size_up_to_point(const StepContext& context, nlohmann::json& memo);
 /// "chunks_below" of the memo; -1: it was not noted.
 std::int64_t chunks_below(const nlohmann::json& memo);
 /// Adds "bytes_before", "bytes_after" and "chunks_compared" to a result: of the same chunks, so
 /// that what was written meanwhile is in neither. Null where one of them was not seen.
 void add_sizes(const nlohmann::json& memo, const api::NodeFacts& facts, nlohmann::json& result);
+/// While the agent has not read its log up to the point that its node has just finished, the sizes
+/// are not to be had: what to keep in the memo until then. nullopt: nothing more will come.
+std::optional<nlohmann::json> sizes_to_come(const nlohmann::json& memo,
+                                            const api::AgentFacts& facts);
 /// Leaves the size before for later steps on the node.
 void keep_size_before(const StepContext& context, const nlohmann::json& memo, Verdict& verdict);
 

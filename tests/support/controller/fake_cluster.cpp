@@ -176,7 +176,8 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
   } else if (latest > done) {
     point = latest;
   } else if (!sync_only) {
-    points.push_back(1'000 * (latest + 2));
+    points.push_back(std::max<std::int64_t>(node.newest_chunk, 0) * 262'144 +
+                     1'000 * (latest + 2));
     point = latest + 1;
   }
   api::ScavengeEvent started;
@@ -294,6 +295,12 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
   if (chunks_below >= 0 && node.complete_bytes >= 0) {
     // What was written since the test began is in whole chunks that no scavenge has seen.
     out.bytes_below = node.complete_bytes - (node.newest_chunk - chunks_below) * out.chunk_size;
+  }
+  if (chunks_below >= 0 && node.compared) {
+    out.bytes_below = -1;
+    out.compared_chunk = node.compared->chunk;
+    out.compared_bytes = node.compared->bytes;
+    out.completed_bytes = node.compared->completed;
   }
   out.index_disk_total_bytes = node.index_disk_free > 0 ? std::int64_t{1} << 40U : 0;
   out.index_disk_free_bytes = node.index_disk_free;

@@ -62,6 +62,13 @@ struct FakeNode {
   /// Chunk files, where the agent has it: which one is written to, and what those below it hold.
   std::int64_t newest_chunk = -1;
   std::int64_t complete_bytes = -1;
+  /// What it reports once a scavenge has merged chunks with what was completed since.
+  struct Compared {
+    std::int64_t chunk = -1;
+    std::int64_t bytes = -1;
+    std::int64_t completed = -1;
+  };
+  std::optional<Compared> compared;
   std::int64_t index_disk_free = 0;  ///< 0: not reported
   std::int64_t largest_table = -1;
   bool ghost = false;  ///< the others' gossip calls it alive though it is down

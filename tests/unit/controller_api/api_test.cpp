@@ -141,6 +141,26 @@ TEST_F(ApiTest, TheReportTellsAtWhichPointEachNodeIs) {
   }
 }
 
+TEST_F(ApiTest, TheReportHasBothSizesWhereTheChunkOfThePointWasMergedWithOlderOnes) {
+  for (auto& node : a_.h.cluster.nodes) {
+    node.newest_chunk = 4;
+    node.complete_bytes = 1'000'000;
+  }
+  // Its point completes chunk 4, and no file begins there afterwards.
+  a_.h.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
+    if (request.target == "/agent/v1/operations" && request.body.contains("\"threads\"")) {
+      a_.h.cluster.node(node.name).compared = {.chunk = 5, .bytes = 600'000, .completed = 70'000};
+    }
+  };
+  const auto report = a_.get("/runs/" + run_to_its_end())["report"];
+  ASSERT_THAT(report["nodes"], SizeIs(3));
+  for (const auto& node : report["nodes"]) {
+    EXPECT_EQ(node["bytes_before"], 1'070'000) << node;
+    EXPECT_EQ(node["bytes_after"], 600'000) << node;
+    EXPECT_EQ(node["chunks_compared"], 5) << node;
+  }
+}
+
 TEST_F(ApiTest, AStepThatIsNotNeededLeavesWhatTheNodeReportedBefore) {
   for (auto& node : a_.h.cluster.nodes) {
     node.newest_chunk = 4;

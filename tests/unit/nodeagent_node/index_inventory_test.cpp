@@ -32,6 +32,17 @@ TEST(ChunkInventory, TellsWhatLiesBelowAChunkUnlessAFileHoldsBothSides) {
   EXPECT_EQ(chunks.bytes_below(0), 0);
   EXPECT_EQ(chunks.bytes_below(2), -1) << "chunks 0 to 2 are one file";
   EXPECT_EQ(chunks.bytes_below(5), -1) << "not there yet";
+  EXPECT_EQ(chunks.boundary_from(1), 3);
+  EXPECT_EQ(chunks.boundary_from(4), 4);
+  EXPECT_EQ(chunks.boundary_from(5), -1);
+}
+
+TEST(ChunkInventory, AChunkThatHasNoFileYetIsABoundaryToo) {
+  ChunkInventory chunks;
+  chunks.files = {{.start = 0, .bytes = 5}, {.start = 3, .bytes = 7}};
+  chunks.last_chunk = 4;
+  EXPECT_EQ(chunks.boundary_from(4), 4);
+  EXPECT_EQ(chunks.bytes_below(4), 12);
 }
 
 }  // namespace
