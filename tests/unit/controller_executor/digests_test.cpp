@@ -153,6 +153,22 @@ TEST_F(Digests, WaitForAFollowerThatLags) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
 }
 
+TEST_F(Digests, NoLongerWaitForAFollowerThatIsLeftOut) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").running.has_value(); }));
+  h_.cluster.node("n1").writer = 200'000'000;
+  h_.cluster.node("n2").writer = 200'000'000;
+  ASSERT_TRUE(h_.run_until([&] { return step(run, "record-n1").status == StepStatus::kWaiting; }));
+  EXPECT_THAT(step(run, "record-n1").reason, HasSubstr("n3"));
+  ASSERT_TRUE(h_.wait_for(h_.executor->skip_node(run, "n3", "me", "it lags")).has_value());
+  pass(seconds(2));  // a few looks
+  EXPECT_EQ(step(run, "record-n1").status, StepStatus::kActing);
+  EXPECT_EQ(h_.state(run).status, RunStatus::kRunning);
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_FALSE(h_.cluster.node("n3").last_finished.has_value());
+}
+
 TEST_F(Digests, AreNotAskedOfANodeThatIsLeftOut) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(computes("n3"));

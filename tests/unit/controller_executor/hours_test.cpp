@@ -303,13 +303,18 @@ TEST_F(PeakHours, LetNoDeadlineRun) {
   EXPECT_TRUE(h_.alerts(run).empty());
 }
 
-TEST_F(PeakHours, AClosedGateTellsValueLimitAndSinceWhen) {
+/// Step that meets the closed gate, and the one before it.
+class ClosedGate : public PeakHours,
+                   public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(ClosedGate, TellsValueLimitAndSinceWhen) {
+  const auto [waiting, before] = GetParam();
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
-  ASSERT_TRUE(scavenges("n2"));
+  const auto step = [this, &run](const char* id) { return h_.state(run).steps.at(id); };
+  ASSERT_TRUE(h_.run_until([&] { return step(before).status == StepStatus::kDone; }));
   h_.cluster.node("n1").writer = std::int64_t{1} << 40U;
-  ASSERT_TRUE(h_.run_until(
-      [&] { return h_.state(run).steps.at("record-n1").status == StepStatus::kWaiting; }));
-  const auto gates = json::parse(h_.state(run).steps.at("record-n1").gates);
+  ASSERT_TRUE(h_.run_until([&] { return step(waiting).status == StepStatus::kWaiting; }));
+  const auto gates = json::parse(step(waiting).gates);
   ASSERT_GE(gates.size(), 1U);
   EXPECT_EQ(gates[0]["gate"], "lag-below");
   EXPECT_EQ(gates[0]["limit"], "16 MiB");
@@ -317,16 +322,20 @@ TEST_F(PeakHours, AClosedGateTellsValueLimitAndSinceWhen) {
   pass(std::chrono::minutes(1));
   h_.cluster.node("n1").writer = std::int64_t{1} << 41U;
   pass(std::chrono::seconds(5));
-  const auto later = json::parse(h_.state(run).steps.at("record-n1").gates);
+  const auto later = json::parse(step(waiting).gates);
   EXPECT_EQ(later[0]["since"], since) << "a new value is no new closing";
   EXPECT_NE(later[0]["value"], gates[0]["value"]);
   for (auto& node : h_.cluster.nodes) {
     node.writer = h_.cluster.node("n1").writer;
   }
   ASSERT_TRUE(h_.run_to_end(run));
-  EXPECT_EQ(h_.state(run).steps.at("record-n1").gates, "[]");
+  EXPECT_EQ(step(waiting).gates, "[]");
   expect_done_once(run);
 }
+
+INSTANTIATE_TEST_SUITE_P(OfADigestAndOfAScavenge, ClosedGate,
+                         ::testing::Values(std::pair("record-n1", "scavenge-n2"),
+                                           std::pair("scavenge-n3", "record-n1")));
 
 }  // namespace
 }  // namespace verger::controller

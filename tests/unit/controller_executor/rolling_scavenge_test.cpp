@@ -335,11 +335,15 @@ TEST_F(RollingScavenge, WaitsWithAReasonForANodeThatIsDownAndGoesOnWhenItIsBack)
 TEST_F(RollingScavenge, AnAgentThatIsGoneWhileItsNodeLivesIsAGate) {
   prepare();
   const auto id = h().start_scavenge(ControllerHarness::quick_policy());
-  ASSERT_TRUE(h().run_until([&] { return cluster().node("n2").running.has_value(); }));
+  // Its own work on n1, the digest that is recorded, is done: now n3 waits for another's agent.
+  ASSERT_TRUE(h().run_until(
+      [&] { return h().state(id).steps.at("record-n1").status == StepStatus::kDone; }));
   cluster().node("n1").agent_up = false;
   ASSERT_TRUE(h().run_until(
-      [&] { return h().state(id).steps.at("record-n1").status == StepStatus::kWaiting; }));
+      [&] { return h().state(id).steps.at("scavenge-n3").status == StepStatus::kWaiting; }));
   EXPECT_THAT(h().state(id).reason, HasSubstr("n1"));
+  EXPECT_THAT(h().state(id).steps.at("scavenge-n3").gates, HasSubstr("agents-answer"));
+  h().run_until([] { return false; }, std::chrono::minutes(1));
   EXPECT_FALSE(cluster().node("n3").running.has_value());
   cluster().node("n1").agent_up = true;
   ASSERT_TRUE(h().run_to_end(id));
