@@ -146,14 +146,28 @@ json timeline(const RunState& run) {
           {"paused_seconds", seconds(run.paused_ms)}};
 }
 
+std::map<std::string, std::int64_t> freed_by_node(const RunState& run) {
+  std::map<std::string, std::int64_t> out;
+  for (const auto& stage : run.plan->stages) {
+    for (const auto& group : stage.groups) {
+      for (const auto& planned : group) {
+        const auto& step = run.steps.at(planned.id);
+        const auto result = json::parse(step.result, nullptr, false);
+        const auto saved = result.is_object() ? result.find("space_saved") : result.end();
+        if (step.status == StepStatus::kDone && saved != result.end() &&
+            saved->is_number_integer()) {
+          out[planned.node] += saved->get<std::int64_t>();
+        }
+      }
+    }
+  }
+  return out;
+}
+
 std::optional<std::int64_t> freed_bytes(const RunState& run) {
   std::optional<std::int64_t> sum;
-  for (const auto& [id, step] : run.steps) {
-    const auto result = json::parse(step.result, nullptr, false);
-    const auto saved = result.is_object() ? result.find("space_saved") : result.end();
-    if (step.status == StepStatus::kDone && saved != result.end() && saved->is_number_integer()) {
-      sum = sum.value_or(0) + saved->get<std::int64_t>();
-    }
+  for (const auto& [node, saved] : freed_by_node(run)) {
+    sum = sum.value_or(0) + saved;
   }
   return sum;
 }

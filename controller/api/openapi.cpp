@@ -65,8 +65,9 @@ constexpr Schema kSchemas[] = {
      "parameters:PlannedParameters! created_at:time! created_by:string! "
      "expected_seconds:Expected?! "
      "stages:PlannedStage[]! forecast:Forecast[]! basis:BasisOfNode[]! notes:string[]! "
-     "expected_from:sizes|history last_success:LastSuccess? cluster_pause:ClusterPause? "
-     "awaits_approval_of:string?!"},
+     "expected_from:sizes|history last_success:LastSuccess? freed_before:Freed[] "
+     "cluster_pause:ClusterPause? awaits_approval_of:string?!"},
+    {"Freed", "node:string! space_saved:integer! run:string! finished_at:time!"},
     {"PlannedParameters",
      "threads:integer! threshold:integer! throttle_percent:integer! "
      "strategy:rolling|followers-only|concurrent|offline! leader_threads:integer "

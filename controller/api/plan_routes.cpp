@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -141,6 +142,7 @@ json Api::plan_view(const StoredPlan& stored) {
                              {"space_saved", freed ? json(*freed) : json()}};
     }
   }
+  out["freed_before"] = freed_before(*stored.plan);
   out["cluster_pause"] = nullptr;
   if (const auto config = parts_.registry.find(stored.plan->cluster); config && config->paused) {
     out["cluster_pause"] = {
@@ -148,6 +150,35 @@ json Api::plan_view(const StoredPlan& stored) {
         {"until", config->pause_until ? json(format_ticks(*config->pause_until)) : json()}};
   }
   out["awaits_approval_of"] = awaiting_policy(stored.plan->cluster, stored.plan->hash);
+  return out;
+}
+
+json Api::freed_before(const planner::Plan& plan) const {
+  constexpr std::size_t kRunsReadBack = 5;  // each is read from the journal
+  std::map<std::string, json> found;
+  std::size_t read = 0;
+  for (const auto& run : parts_.executor.runs(plan.cluster)) {
+    if (!run->ended_at || run->operation != plan.policy.operation) {
+      continue;
+    }
+    if (found.size() == plan.basis.nodes.size() || ++read > kRunsReadBack) {
+      break;
+    }
+    const auto state = parts_.executor.find_run(run->id);
+    for (const auto& [node, saved] :
+         state ? views::freed_by_node(**state) : std::map<std::string, std::int64_t>()) {
+      found.try_emplace(node, json{{"node", node},
+                                   {"space_saved", saved},
+                                   {"run", run->id},
+                                   {"finished_at", format_ticks(*run->ended_at)}});
+    }
+  }
+  auto out = json::array();
+  for (const auto& node : plan.basis.nodes) {
+    if (const auto each = found.find(node.name); each != found.end()) {
+      out.push_back(std::move(each->second));
+    }
+  }
   return out;
 }
 

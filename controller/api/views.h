@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -35,7 +37,9 @@ nlohmann::json expected_seconds(const planner::Plan& plan);
 /// it `resumes`. Null where a step has no expectation, the run has ended, or stands still for an
 /// unknown time.
 nlohmann::json expected_end(const RunState& run, Ticks now, std::optional<Ticks> resumes);
-/// What the scavenges of a run freed, as the nodes reported; nullopt: none did.
+/// What the scavenges of a run freed, as the nodes reported, by their names.
+std::map<std::string, std::int64_t> freed_by_node(const RunState& run);
+/// On all of them; nullopt: none did.
 std::optional<std::int64_t> freed_bytes(const RunState& run);
 nlohmann::json refusal(const planner::Refusal& refusal);
 

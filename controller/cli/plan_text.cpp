@@ -10,6 +10,7 @@
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
 #include "controller/cli/times.h"
+#include "engine/base/quantities.h"
 
 namespace verger::cli {
 namespace {
@@ -83,6 +84,31 @@ void print_plan_disk(const CliContext& context, const json& plan) {
   }
 }
 
+/// Nothing estimates it while the servers run; what the nodes' last scavenges freed is known.
+void print_bytes_to_free(const CliContext& context, const json& plan) {
+  std::int64_t sum = 0;
+  std::vector<std::string> nodes;
+  for (const auto& each : list_of(plan, "freed_before")) {
+    sum += each.value("space_saved", std::int64_t{0});
+    nodes.push_back(fmt::format("{} {} (run {} of {})", text_of(each, "node"),
+                                optional_bytes(each, "space_saved"),
+                                text_of(each, "run").substr(0, 12), time_of(each, "finished_at")));
+  }
+  std::string text = "bytes to free: ";
+  if (!nodes.empty()) {
+    text += fmt::format("not estimated; the last scavenges freed {}: {}", human_bytes(sum),
+                        fmt::join(nodes, ", "));
+  } else if (const auto last = plan.value("last_success", json()); last.is_object()) {
+    text += fmt::format("unknown; no node reported what run {} of {} freed",
+                        text_of(last, "run").substr(0, 12), time_of(last, "finished_at"));
+  } else {
+    text += "unknown until the first run; verger-db estimate DIR shows it beside a node";
+  }
+  for (const auto& line : context.width ? wrapped(text, *context.width) : std::vector{text}) {
+    context.out << line << '\n';
+  }
+}
+
 /// Each gate once, in the order in which the steps name them.
 void print_plan_gates(const CliContext& context, const json& plan) {
   std::vector<std::string> gates;
@@ -118,17 +144,7 @@ void print_plan(const CliContext& context, const json& plan) {
   } else {
     context.out << "expected time: not known\n";
   }
-  if (const auto last = plan.value("last_success", json()); last.is_object()) {
-    const auto freed = optional_bytes(last, "space_saved");
-    context.out << fmt::format(
-        "bytes to free: not estimated; {} {} of {}\n",
-        freed == "-" ? "no node reported what was freed by run" : freed + " were freed by run",
-        text_of(last, "run").substr(0, 12), time_of(last, "finished_at"));
-  } else {
-    context.out
-        << "bytes to free: not known before the first run; verger-db estimate DIR calculates it "
-           "beside a node\n";
-  }
+  print_bytes_to_free(context, plan);
   print_plan_steps(context, plan);
   print_plan_disk(context, plan);
   print_plan_gates(context, plan);

@@ -72,6 +72,23 @@ TEST_F(OverviewTest, APlanTellsWhereItsEstimatesAreFromAndWhatTheLastRunWas) {
   const auto made = plan();
   EXPECT_EQ(made["expected_from"], "history");
   EXPECT_EQ(made["last_success"]["run"], first);
+  ASSERT_EQ(made["freed_before"].size(), 3U) << made["freed_before"];
+  EXPECT_EQ(made["freed_before"][0]["node"], "n1");
+  EXPECT_EQ(made["freed_before"][0]["space_saved"], 100);
+  EXPECT_EQ(made["freed_before"][0]["run"], first);
+}
+
+TEST_F(OverviewTest, WhatAFailedRunFreedIsKnownToo) {
+  const auto run = started(a_.planned());
+  ASSERT_TRUE(a_.h.run_until([this, &run] {
+    return a_.h.state(run).steps.at("scavenge-n2").status == StepStatus::kDone;
+  }));
+  ASSERT_EQ(a_.call("POST", "/runs/" + run + "/cancel").status, 202);
+  ASSERT_TRUE(a_.h.run_to_end(run));
+  const auto made = plan();
+  EXPECT_TRUE(made["last_success"].is_null());
+  ASSERT_EQ(made["freed_before"].size(), 1U) << made["freed_before"];
+  EXPECT_EQ(made["freed_before"][0]["node"], "n2");
 }
 
 TEST_F(OverviewTest, APlanOfAPausedClusterSaysSo) {

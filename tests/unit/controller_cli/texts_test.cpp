@@ -79,10 +79,24 @@ TEST(PlanText, TellsWhatTheLastRunFreed) {
   later["expected_from"] = "history";
   later["last_success"] = {{"run", "0123456789abcdef"},
                            {"finished_at", "2026-11-21T03:00:00Z"},
-                           {"space_saved", 2'147'483'648}};
+                           {"space_saved", 3'221'225'472}};
   EXPECT_THAT(said(print_plan, later),
               AllOf(HasSubstr("from this cluster's earlier runs"),
-                    HasSubstr("2 GiB were freed by run 0123456789ab of 2026-11-21T03:00:00Z")));
+                    HasSubstr("bytes to free: unknown; no node reported what run 0123456789ab of "
+                              "2026-11-21T03:00:00Z freed\n")));
+  later["freed_before"] = {{{"node", "n1"},
+                            {"space_saved", 2'147'483'648},
+                            {"run", "0123456789abcdef"},
+                            {"finished_at", "2026-11-21T03:00:00Z"}},
+                           {{"node", "n2"},
+                            {"space_saved", 1'073'741'824},
+                            {"run", "fedcba9876543210"},
+                            {"finished_at", "2026-11-14T03:00:00Z"}}};
+  EXPECT_THAT(said(print_plan, later),
+              HasSubstr("bytes to free: not estimated; the last scavenges freed 3 GiB: "
+                        "n1 2 GiB (run 0123456789ab of 2026-11-21T03:00:00Z), "
+                        "n2 1 GiB (run fedcba987654 of 2026-11-14T03:00:00Z)\n"));
+  EXPECT_THAT(said(print_plan, plan()), HasSubstr("bytes to free: unknown until the first run"));
 }
 
 json step(const std::string& state) {
