@@ -175,6 +175,9 @@ Json to_json(const Policy& policy) {
   if (s.certificate_margin_ms != defaults.certificate_margin_ms) {
     scavenge["certificateMarginMs"] = s.certificate_margin_ms;
   }
+  if (s.move_settle_ms != defaults.move_settle_ms) {
+    scavenge["moveSettleMs"] = s.move_settle_ms;
+  }
   if (s.check_server_work != defaults.check_server_work) {
     scavenge["checkServerWork"] = s.check_server_work;
   }

@@ -96,8 +96,11 @@ struct ScavengePolicy {
   std::int64_t certificate_margin_ms = 3'600'000;
   std::vector<QueryBlocker> queries;
 
-  /// Neither a scavenge nor a resignation begins sooner after an election.
-  std::int64_t election_settle_ms = 10'000;
+  /// Neither a scavenge nor a resignation begins sooner after an election that the run did not
+  /// make: what caused it may do so again.
+  std::int64_t election_settle_ms = 180'000;
+  /// The same after the run's own move of the leader, where that is less.
+  std::int64_t move_settle_ms = 10'000;
   std::int64_t leader_hold_ms = 5'000;  ///< a move counts once it held this long
   std::int32_t resign_attempts = 3;
   std::int32_t scavenge_attempts = 5;  ///< starts per step, after errors and interruptions
@@ -109,6 +112,10 @@ struct ScavengePolicy {
   std::int64_t service_deadline_ms = 3'600'000;
   /// A gate closed for longer raises an alert; 0: each gate has its own time (planner/gates.h).
   std::int64_t gate_deadline_ms = 0;
+
+  [[nodiscard]] std::int64_t own_move_settle_ms() const {
+    return move_settle_ms < election_settle_ms ? move_settle_ms : election_settle_ms;
+  }
 };
 
 /// What is wanted of a cluster. `operation` chooses the planning function.

@@ -110,7 +110,9 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("leader-hold-ms", options.leader_hold_ms,
           "How long a new leader must hold before a move counts", times);
   all.add("election-settle-ms", options.election_settle_ms,
-          "No resignation sooner than this after an election", times);
+          "No scavenge or resignation sooner than this after an election", times);
+  all.add("move-settle-ms", options.move_settle_ms,
+          "The same after a run's own move of the leader, where that is less", times);
   all.add("disk-reserve-mib", options.disk_reserve_mib,
           "Disk of a node that must stay free beyond its largest rewrite",
           {.group = "Limits", .unit = "MiB"});
@@ -123,6 +125,7 @@ planner::Policy VergerdOptions::policy() const {
   planner::Policy out;
   out.scavenge.leader_hold_ms = leader_hold_ms;
   out.scavenge.election_settle_ms = election_settle_ms;
+  out.scavenge.move_settle_ms = move_settle_ms;
   out.scavenge.disk_reserve_bytes = disk_reserve_mib << 20U;
   return out;
 }

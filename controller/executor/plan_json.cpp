@@ -100,6 +100,7 @@ planner::Policy policy_of(const json& value) {
   read(from, "lagLimitBytes", s.lag_limit_bytes);
   read(from, "diskReserveBytes", s.disk_reserve_bytes);
   read(from, "electionSettleMs", s.election_settle_ms);
+  read(from, "moveSettleMs", s.move_settle_ms);
   read(from, "leaderHoldMs", s.leader_hold_ms);
   read(from, "resignAttempts", s.resign_attempts);
   read(from, "scavengeAttempts", s.scavenge_attempts);

@@ -377,6 +377,7 @@ class PolicyReader {
     fields.size("lag_limit", s.lag_limit_bytes);
     fields.size("disk_reserve", s.disk_reserve_bytes);
     fields.length_ms("election_settle", s.election_settle_ms);
+    fields.length_ms("move_settle", s.move_settle_ms);
     fields.length_ms("leader_hold", s.leader_hold_ms);
     fields.length_ms("clock_skew", s.clock_skew_limit_ms);
     fields.length_ms("certificate_margin", s.certificate_margin_ms);

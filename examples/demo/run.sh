@@ -121,7 +121,7 @@ until_true() {
 printf 'Starting three embedded nodes (TLS) on a database written by a real 24.6 server, and the controller\n'
 "$bin/vergerd" --data "$dir/controller" --port "$controller_port" --ca "$tls/ca/ca.crt" \
   --api-certificate-file "$tls/api.crt" --api-certificate-private-key-file "$tls/api.key" \
-  --end-after-seconds $((minutes * 60)) >"$dir/controller.log" 2>&1 &
+  --election-settle-ms 3000 --end-after-seconds $((minutes * 60)) >"$dir/controller.log" 2>&1 &
 pids+=($!)
 until_true 30 "the controller's start" "$bin/verger" cluster list
 for node in "${nodes[@]}"; do

@@ -20,6 +20,10 @@ std::string counted(std::size_t voters) {
   return fmt::format("{} {}", voters, voters == 1 ? "voter" : "voters");
 }
 
+std::string in_seconds(std::int64_t milliseconds) {
+  return fmt::format("{:g}", static_cast<double>(milliseconds) / 1'000);
+}
+
 /// It may answer, and be of another instance than its node.
 std::string agent_silence(const NodeSnapshot& node) {
   return node.agent_problem.empty() ? fmt::format("the agent of {} does not answer", node.name)
@@ -238,12 +242,12 @@ void agents_answer(const Look& look, States& out) {
 void leader_settled(const Look& look, States& out) {
   if (look.snapshot.leader_stable_ms < look.gate.limit) {
     const auto stable = std::max<std::int64_t>(look.snapshot.leader_stable_ms, 0);
-    out.push_back(
-        measured(closed(look.gate.name, "election-recent", "",
-                        fmt::format("no leader has been seen leading for {} ms without an election",
-                                    look.gate.limit),
-                        "wait"),
-                 fmt::format("{} ms", stable), fmt::format("{} ms", look.gate.limit)));
+    out.push_back(measured(
+        closed(look.gate.name, "election-recent", "",
+               fmt::format("the leader has not been observed for {} s without an election",
+                           in_seconds(look.gate.limit)),
+               "wait"),
+        fmt::format("{} s", in_seconds(stable)), fmt::format("{} s", in_seconds(look.gate.limit))));
   }
 }
 

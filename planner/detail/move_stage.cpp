@@ -58,7 +58,7 @@ void add_resign_step(Stage& stage, const ScavengeOrder& order, const NodeSnapsho
   step.node = node.name;
   add_parameter(step, "agent", node.has_agent());
   add_parameter(step, "holdMs", order.policy.leader_hold_ms);
-  add_parameter(step, "settleMs", order.policy.election_settle_ms);
+  add_parameter(step, "settleMs", order.policy.own_move_settle_ms());
   step.gates = order.resign_gates;
   step.act = joined("make ", node.name, " resign");
   step.observe = joined("all voters show another leader, unchanged for ",
@@ -75,7 +75,7 @@ void add_start_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot
   step.id = joined("start-", node.name);
   step.kind = "start_server";
   step.node = node.name;
-  add_parameter(step, "graceMs", order.policy.election_settle_ms);
+  add_parameter(step, "graceMs", order.policy.own_move_settle_ms());
   step.gates = {{"right-cluster", 0}};
   step.act = joined("start the server of ", node.name, " where resigning made it end");
   step.observe = "it answers, in its role";

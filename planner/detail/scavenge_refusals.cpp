@@ -79,12 +79,13 @@ class Refusing {
              fmt::format("scavenge attempts is {}", policy().scavenge_attempts), "1 or more");
     }
     if (policy().lag_limit_bytes < 0 || policy().disk_reserve_bytes < 0 ||
-        policy().election_settle_ms < 0 || policy().leader_hold_ms < 0 ||
-        policy().scavenge_deadline_ms <= 0 || policy().move_deadline_ms <= 0 ||
-        policy().digest_deadline_ms <= 0 || policy().undo_deadline_ms <= 0 ||
-        policy().service_deadline_ms <= 0 || policy().gate_deadline_ms < 0 ||
-        policy().clock_skew_limit_ms < 0 || policy().certificate_margin_ms < 0 ||
-        policy().server_work_back_ms < 0 || policy().server_work_wait_ms < 0) {
+        policy().election_settle_ms < 0 || policy().move_settle_ms < 0 ||
+        policy().leader_hold_ms < 0 || policy().scavenge_deadline_ms <= 0 ||
+        policy().move_deadline_ms <= 0 || policy().digest_deadline_ms <= 0 ||
+        policy().undo_deadline_ms <= 0 || policy().service_deadline_ms <= 0 ||
+        policy().gate_deadline_ms < 0 || policy().clock_skew_limit_ms < 0 ||
+        policy().certificate_margin_ms < 0 || policy().server_work_back_ms < 0 ||
+        policy().server_work_wait_ms < 0) {
       refuse("policy-invalid", "", "a limit is negative, or a deadline is not above 0",
              "correct the policy");
     }

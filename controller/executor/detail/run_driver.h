@@ -90,6 +90,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   /// A request to a skipped node that was never answered: its agent may still accept it.
   [[nodiscard]] bool may_still_arrive(std::string_view node, const StepContext& context) const;
   /// What holds the step back now, its hours if they are too short for it among that.
+  bool is_own_election(const planner::Step& step, const planner::ClusterSnapshot& snapshot) const;
   ClosedGates closed_gates(const planner::Stage& stage, const planner::Step& step,
                            const StepContext& context);
   /// From gates to the answer of the act; nullopt: continue with what the step's state says.

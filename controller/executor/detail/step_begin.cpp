@@ -300,6 +300,31 @@ void RunDriver::add_left_behind(const planner::Step& step, const StepContext& co
   }
 }
 
+/// The newest election is one that a step of this run asked for: the leader it brought was seen to
+/// hold, or `step` itself asks again.
+bool RunDriver::is_own_election(const planner::Step& step,
+                                const planner::ClusterSnapshot& snapshot) const {
+  if (step.cost.leader_move && run_->state.steps.at(step.id).attempt > 0) {
+    return true;
+  }
+  const auto* leader = snapshot.leader();
+  if (leader == nullptr) {
+    return false;
+  }
+  for (const auto& stage : run_->state.plan->stages) {
+    for (const auto& group : stage.groups) {
+      for (const auto& each : group) {
+        const auto& state = run_->state.steps.at(each.id);
+        if (each.cost.leader_move && state.status == StepStatus::kDone &&
+            parsed(state.result).value("epoch", -1) == leader->epoch_number) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
 RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
                                                const planner::Step& step,
                                                const StepContext& context) {
@@ -307,9 +332,12 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
   const auto threads = int_parameter(step, "threads", 1);
-  for (const auto& gate : step.gates) {
+  for (auto gate : step.gates) {
     if (is_gate_ignored(gate.name)) {
       continue;
+    }
+    if (gate.name == "leader-settled" && is_own_election(step, context.snapshot)) {
+      gate.limit = std::min(gate.limit, context.policy.scavenge.own_move_settle_ms());
     }
     for (const auto& state :
          planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms, threads)) {

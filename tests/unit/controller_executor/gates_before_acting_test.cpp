@@ -257,6 +257,34 @@ TEST_F(GatesBeforeActing, AnElectionHoldsTheNextScavengeBackUntilItHasSettled) {
   expect_done(run);
 }
 
+TEST_F(GatesBeforeActing, TheRunsOwnMoveOfTheLeaderHasToSettleForLess) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.election_settle_ms = 180'000;
+  policy.scavenge.move_settle_ms = 2'000;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(h_.run_until([this] { return node("n1").resigns > 0; }, std::chrono::minutes(30)));
+  const auto resigned = h_.time.monotonic();
+  ASSERT_TRUE(h_.run_until([this] { return node("n1").running.has_value(); }));
+  EXPECT_GE(h_.time.monotonic() - resigned, std::chrono::seconds(2));
+  EXPECT_LT(h_.time.monotonic() - resigned, std::chrono::seconds(60));
+  expect_done(run);
+}
+
+TEST_F(GatesBeforeActing, AnElectionAfterTheRunsOwnMoveHasToSettleForMinutes) {
+  auto policy = ControllerHarness::quick_policy();
+  policy.scavenge.election_settle_ms = 180'000;
+  policy.scavenge.move_settle_ms = 20'000;
+  const auto run = h_.start_scavenge(policy);
+  ASSERT_TRUE(
+      h_.run_until([&] { return h_.state(run).steps.at("resign-n1").status == StepStatus::kDone; },
+                   std::chrono::minutes(30)));
+  h_.cluster.elect(h_.cluster.leader()->name);  // the same one, in another epoch
+  const auto elected = h_.time.monotonic();
+  ASSERT_TRUE(h_.run_until([this] { return node("n1").running.has_value(); }));
+  EXPECT_GE(h_.time.monotonic() - elected, std::chrono::minutes(3));
+  expect_done(run);
+}
+
 // Tournament: agent lies (old version).
 TEST_F(GatesBeforeActing, AgentLiesAboutItsVersion) {
   const auto plan = [this] {

@@ -19,6 +19,8 @@ std::vector<HashCase> hash_cases() {
   std::vector<HashCase> cases;
   const auto add = [&](std::string name, int voters, std::string hash) -> HashCase& {
     cases.push_back({std::move(name), cluster(voters), {}, std::move(hash)});
+    // The default when these hashes were computed.
+    cases.back().policy.scavenge.election_settle_ms = 10'000;
     return cases.back();
   };
   add("three", 3, "2a6e71d410dca650449ca4dd8eeda16ebaf531be6380c3654d3c15c09cba26a5");
