@@ -202,10 +202,13 @@ json report(const RunState& run) {
     notes.push_back("the nodes did not all end at the same point");
     point = nullptr;
   }
-  if (!member(seen.compared, "compared").is_boolean() ||
-      !member(seen.compared, "compared").get<bool>()) {
+  if (member(seen.compared, "compared") != json(true)) {
     notes.push_back("digests were not compared: " +
                     seen.compared.value("reason", why_not_compared(run, seen)));
+  } else if (!member(seen.baseline, "readable").is_string()) {
+    notes.push_back(
+        fmt::format("what clients can read was not compared with what it was before: {}",
+                    seen.baseline.value("reason", std::string("it was not recorded"))));
   }
   for (const auto& [name, scavenged] : seen.nodes) {
     if (scavenged.resumed && !scavenged.space_saved.is_null()) {

@@ -35,6 +35,7 @@ Judge::Judge(Site& site, const Scenario& scenario)
     started(std::string(node), foreign);
   };
   model.on_finished = [this](std::string_view node, std::int64_t point) {
+    finished_at_[std::string(node)][point] = site_.world().now();
     const auto& finished = site_.model().database(node).finished;
     if (const auto times = finished.at(point); times > 1) {
       violation(fmt::format("{} finished point {} {} times", node, point, times));
@@ -72,8 +73,8 @@ void Judge::violation(std::string text) {
   }
 }
 
-bool Judge::denied_for(milliseconds duration) const {
-  if (hours_ignored_) {
+bool Judge::denied_for(const std::string& run, milliseconds duration) const {
+  if (ignores_hours_.contains(run)) {
     return false;
   }
   const auto now = site_.world().wall();
@@ -130,6 +131,9 @@ void Judge::close(const std::string& step, bool skipped) {
 
 void Judge::run_event(const controller::JournalEvent& event) {
   const auto& type = event.type;
+  if (type == events::kRunStarted) {
+    active_run_ = event.stream.substr(std::string_view("run/").size());
+  }
   if (run_.empty()) {
     run_ = event.stream;
   }
@@ -187,6 +191,13 @@ void Judge::run_event(const controller::JournalEvent& event) {
     paused_ = true;
   } else if (type == events::kRunResumed) {
     paused_ = false;
+    const auto ignores_hours = data.find("ignore_hours");
+    if (ignores_hours && ignores_hours->boolean()) {
+      if (text("by").empty() || text("reason").empty()) {
+        violation("the hours are ignored, and the journal lacks who asked for it, or why");
+      }
+      ignores_hours_.insert(event.stream.substr(std::string_view("run/").size()));
+    }
   } else if (type == events::kStepWaiting) {
     if (text("reason").empty()) {
       violation(fmt::format("{} waits without a reason", text("step")));
@@ -197,10 +208,73 @@ void Judge::run_event(const controller::JournalEvent& event) {
     if (run_state_ != "done" && run_state_ != "cancelled" && run_reason_.empty()) {
       violation(fmt::format("the run ended {} without a reason", run_state_));
     }
+    check_end_of_run();
+    active_run_.clear();
+  }
+}
+
+void Judge::check_end_of_run() {
+  if (run_state_ == "done" && comparison_differs_) {
+    violation("the run is done, although its comparison found differences");
+  } else if (run_state_ == "done-with-differences" && !comparison_differs_) {
+    violation("the run ended with differences that its comparison did not find");
+  }
+}
+
+void Judge::check_comparison(api::JsonView result) {
+  const auto is_true = [&result](std::string_view name) {
+    const auto value = result.find(name);
+    return value && value->boolean();
+  };
+  const auto nodes = result.find("nodes");
+  if (!is_true("compared") || !nodes) {
+    return;
+  }
+  std::set<std::int64_t> points;
+  for (const auto& host : site_.model().hosts()) {
+    const auto said = nodes->find(host);
+    if (!said) {
+      continue;  // skipped
+    }
+    const auto last = said->find("last_finished");
+    const auto number = last && last->is_object() ? last->find("number") : std::nullopt;
+    const auto point = number ? number->signed_number().value_or(-1) : -1;
+    points.insert(point);
+    if (replaced_.contains(host)) {
+      continue;
+    }
+    // What was seen may be older than what is.
+    const auto& finished = finished_at_[host];
+    const auto newest = finished.rbegin();
+    const bool is_newest = finished.empty() ? point < 0 : newest->first == point;
+    const bool was_newest =
+        finished.contains(point) && site_.world().now() - newest->second <= kStale;
+    const auto& checkpoint = site_.model().database(host).checkpoint;
+    const bool is_hidden =
+        point < 0 && checkpoint && checkpoint->stage != scavenge::Stage::kDone;  // by a later one
+    if (!is_newest && !was_newest && !is_hidden) {
+      violation(fmt::format("the comparison says that {} finished point {}, it finished {}", host,
+                            point, finished.empty() ? -1 : newest->first));
+    }
+  }
+  if (is_true("same_point") != (points.size() == 1)) {
+    violation("the comparison contradicts itself about the points: " + std::string(result.text()));
+  }
+  // The model's nodes hold the same up to each point.
+  if (!is_true("equal") || !is_true("readable_equal")) {
+    violation("the comparison says that nodes differ which do not: " + std::string(result.text()));
+  }
+  const auto differences = result.find("differences");
+  comparison_differs_ = differences && !differences->values().empty();
+  if (comparison_differs_ != (points.size() > 1)) {
+    violation("the comparison's differences are not what it compared: " + std::string(result.text()));
   }
 }
 
 void Judge::step_done(const std::string& step, std::optional<api::JsonView> result) {
+  if (step == "compare-digests" && result) {
+    check_comparison(*result);
+  }
   if (!is_scavenge_step(step)) {
     return;
   }
@@ -250,7 +324,7 @@ void Judge::operation(const std::string& node, const agent::OperationRecord& rec
   }
   if (request.kind == "scavenge" || request.kind == "resign") {
     check_quorum(node, request.kind);
-    if (!clock_was_wrong_ && denied_for(kStale)) {
+    if (!clock_was_wrong_ && denied_for(request.run, kStale)) {
       violation(fmt::format("{}: a {} begins in denied hours", node, request.kind));
     }
   }
@@ -326,7 +400,8 @@ void Judge::look_at_digests() {
 
 void Judge::look() {
   const auto now = site_.world().now();
-  if (!healed_at_ || now - *healed_at_ < 2 * kStopsWithin || !denied_for(kStopsWithin)) {
+  if (!healed_at_ || now - *healed_at_ < 2 * kStopsWithin ||
+      !denied_for(active_run_, kStopsWithin)) {
     digest_steps_.clear();
     return;
   }

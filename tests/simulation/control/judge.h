@@ -22,8 +22,6 @@ class Judge {
 
   /// Looks at what should have ended by now: from time to time.
   void look();
-  /// A person lets the run work at any hour.
-  void ignore_hours() { hours_ignored_ = true; }
   /// From now on nothing fails.
   void healed() { healed_at_ = site_.world().now(); }
   /// The controller's clock is not the right one.
@@ -65,8 +63,11 @@ class Judge {
   void close(const std::string& step, bool skipped);
   void check_quorum(const std::string& node, std::string_view what);
   void follow_hours(const controller::JournalEvent& event);
-  bool hours_ignored_ = false;
-  [[nodiscard]] bool denied_for(std::chrono::milliseconds duration) const;
+  /// What the comparison says of the nodes is what the model shows.
+  void check_comparison(api::JsonView result);
+  void check_end_of_run();
+  /// Not for a run that an operator let work outside the hours. `run` may be empty.
+  [[nodiscard]] bool denied_for(const std::string& run, std::chrono::milliseconds duration) const;
 
   Site& site_;
   const Scenario& scenario_;
@@ -87,6 +88,11 @@ class Judge {
   std::map<std::string, int> resigns_acted_;
   std::map<std::string, int> resigns_seen_;
   std::set<std::string> skipped_nodes_;
+  std::string active_run_;
+  std::set<std::string> ignores_hours_;  ///< runs, once the journal has who asked for it and why
+  /// By host: when it finished which point.
+  std::map<std::string, std::map<std::int64_t, Monotonic>> finished_at_;
+  bool comparison_differs_ = false;
   std::map<std::string, int> digest_steps_;  ///< by host, once hours had been closed for a while
   int planned_moves_ = 0;
   bool paused_ = false;

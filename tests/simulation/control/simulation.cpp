@@ -226,7 +226,6 @@ class ControlSimulation {
       } else if (judge_.paused()) {
         person_.send({.path = "run", .what = "resume"});
       } else if (waits_for_lack_of_history()) {
-        judge_.ignore_hours();
         person_.send({.path = "run",
                       .what = "resume",
                       .body = R"({"ignore_hours":true,"reason":"the first run tells how long"})"});
