@@ -163,6 +163,7 @@ struct NodeSnapshot {
   std::optional<AgentFacts> agent;    ///< nullopt also while its server is stopped
   std::vector<AgentWork> agent_work;  ///< not ended; reported also while the server is stopped
   bool stopped = false;               ///< its agent says that the server is stopped
+  std::string stays_down{};           ///< why its agent has given up starting it; empty: it has not
 
   [[nodiscard]] bool has_agent() const { return !agent_url.empty(); }
 };

@@ -169,6 +169,8 @@ class Scrape {
   void members() {
     auto& nodes = family("verger_node_up", "1 while a node answers for itself");
     auto& agents = family("verger_agent_up", "1 while a node's agent answers");
+    auto& down =
+        family("verger_node_stays_down", "1 while a node's agent has given up starting its server");
     auto& lags = family("verger_node_lag_bytes", "Bytes of the log that a node lacks");
     auto& clocks = family("verger_node_clock_skew_seconds",
                           "How far a node's clock is ahead of the controller's");
@@ -188,6 +190,9 @@ class Scrape {
         nodes.Add(labels).Set(node.answered && node.alive ? 1 : 0);
         if (node.has_agent()) {
           agents.Add(labels).Set(node.agent_answered ? 1 : 0);
+          if (node.agent_answered) {
+            down.Add(labels).Set(node.stays_down.empty() ? 0 : 1);
+          }
         }
         if (const auto lag = snapshot.lag(node); lag >= 0) {
           lags.Add(labels).Set(static_cast<double>(lag));

@@ -162,6 +162,7 @@ net::awaitable<void> ask_for_facts(SharedRaw into, std::shared_ptr<Peers> peers,
   raw.node.instance_id = facts->node_instance_id;
   raw.node.agent_work = detail::work_of(*facts);
   raw.node.stopped = !facts->node_running && facts->node_problem.empty();
+  raw.node.stays_down = facts->stays_down;
   if (facts->node_running) {
     raw.node.agent = detail::to_facts(*facts);
   } else {
@@ -217,6 +218,7 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
     raw.node.agent = std::move(agent.node.agent);
     raw.node.agent_work = std::move(agent.node.agent_work);
     raw.node.stopped = agent.node.stopped && !raw.node.answered;
+    raw.node.stays_down = std::move(agent.node.stays_down);
     raw.database_id = std::move(agent.database_id);
     raw.database_directory = std::move(agent.database_directory);
     raw.index_directory = std::move(agent.index_directory);

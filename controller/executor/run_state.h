@@ -127,6 +127,9 @@ struct LeaderMove {
 
 /// Key of the alert that a run could not be resumed with its cluster.
 inline constexpr std::string_view kResumeAlert = "/resume";
+/// What the key of an alert begins with, after the "/", that a node's agent has given up starting
+/// its server; its name follows.
+inline constexpr std::string_view kStaysDownAlert = "server-stays-down-";
 
 /// Something a person should see to.
 struct RunAlert {

@@ -22,6 +22,9 @@ constexpr int kAttempts = 3;
 constexpr std::chrono::seconds kBetween{5};
 constexpr std::size_t kEventsLookedAt = 500;
 
+constexpr std::string_view kWaiting = "waiting";
+constexpr std::string_view kStaysDown = "server-stays-down";
+
 struct Notice {
   std::string moment;
   std::string policy;
@@ -32,9 +35,12 @@ bool is_wanted(const std::vector<std::string>& moments, const std::string& momen
   const auto has = [&moments](std::string_view wanted) {
     return std::ranges::find(moments, wanted) != moments.end();
   };
-  // Nodes that differ are no success: subscribers to failures get them, too.
-  return has(moment) || (moment == to_string(RunStatus::kDoneWithDifferences) &&
-                         has(to_string(RunStatus::kFailed)));
+  // Nodes that differ are no success: subscribers to failures get them, too; and subscribers to
+  // alerts get each kind of them.
+  return has(moment) ||
+         (moment == to_string(RunStatus::kDoneWithDifferences) &&
+          has(to_string(RunStatus::kFailed))) ||
+         (moment == kStaysDown && has(kWaiting));
 }
 
 }  // namespace
@@ -117,7 +123,9 @@ struct Notifier::Impl {
       } else if (event.type == events::kStepWaiting) {
         out.moment = "stopped";
       } else if (event.type == events::kAlert) {
-        out.moment = "waiting";
+        const auto key = text("key");
+        const bool stays_down = key.substr(key.find('/') + 1).starts_with(kStaysDownAlert);
+        out.moment = stays_down ? kStaysDown : kWaiting;
       } else {
         return std::nullopt;
       }

@@ -20,6 +20,9 @@ std::string to_text(const AgentFacts& facts) {
   if (!facts.warning.empty()) {
     out.member("warning", facts.warning);
   }
+  if (!facts.stays_down.empty()) {
+    out.member("staysDown", facts.stays_down);
+  }
   if (!facts.log_as_of.empty()) {
     out.member("logAsOf", facts.log_as_of);
   }
@@ -40,6 +43,7 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   fields.read("serviceControl", out.service_control);
   fields.read("offlineProblem", out.offline_problem);
   fields.read("warning", out.warning);
+  fields.read("staysDown", out.stays_down);
   fields.read("logAsOf", out.log_as_of);
   fields.read("databaseDirectory", out.database_directory.path);
   fields.read("databaseIdentity", out.database_directory.identity);

@@ -28,6 +28,8 @@ struct AgentFacts : NodeFacts {
   DirectoryFacts index_directory{};
   /// Of a server in another process: when its log was read last, up to its end. Empty: not yet.
   std::string log_as_of{};
+  /// Why the agent has given up restarting its server, which does not answer. Empty: it has not.
+  std::string stays_down{};
   /// What an operator should correct, although nothing fails by it.
   std::string warning{};
   /// JSON of an object whose members are sent, too: for people, no program of ours reads them.

@@ -262,6 +262,8 @@ Result<void> start_agent(Program& program, Log& log) {
             }
             if (program.truncation) {
               add_problem(program.truncation->problem(), facts.node_problem);
+              facts.stays_down =
+                  program.truncation->has_given_up() ? program.truncation->problem() : "";
             }
             const auto secret =
                 program.credentials ? program.credentials->warning() : std::string();

@@ -60,6 +60,7 @@ class TruncationWatch::Impl {
     tasks_.cancel();
   }
   [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] bool has_given_up() const { return given_up_; }
 
  private:
   net::awaitable<void> look() {
@@ -83,6 +84,7 @@ class TruncationWatch::Impl {
     }
     recovery_.reset();
     problem_.clear();
+    given_up_ = false;
     if (!std::exchange(answered_, true) || now >= next_search_) {
       next_search_ = now + kBetweenSearches;
       if (auto found = co_await env_.find()) {
@@ -191,6 +193,7 @@ class TruncationWatch::Impl {
                     recovery_->error.empty() ? "" : "; the last start: ", recovery_->error));
     env_.log.error("the server that has to cut its log stays down", {{"reason", problem_}});
     recovery_.reset();
+    given_up_ = true;
   }
 
   Path database_;
@@ -198,6 +201,7 @@ class TruncationWatch::Impl {
   Environment env_;
   bool stopping_ = false;
   bool answered_ = false;
+  bool given_up_ = false;
   std::optional<ServerProcess> server_;  ///< that had the database open at the last look
   Monotonic next_search_{};
   std::optional<Recovery> recovery_;
@@ -213,6 +217,7 @@ TruncationWatch::~TruncationWatch() { impl_->stop(); }
 
 void TruncationWatch::start() { impl_->tasks().spawn(Impl::watch(impl_)); }
 
+bool TruncationWatch::has_given_up() const { return impl_->has_given_up(); }
 std::string TruncationWatch::problem() const { return impl_->problem(); }
 
 }  // namespace verger::external

@@ -50,6 +50,8 @@ class TruncationWatch {
   void start();
   /// For people, while it starts the server and once it has given up; else empty.
   [[nodiscard]] std::string problem() const;
+  /// It gave up, and the server has not answered since.
+  [[nodiscard]] bool has_given_up() const;
 
  private:
   class Impl;

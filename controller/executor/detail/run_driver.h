@@ -166,6 +166,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   bool is_news(const std::string& what, const std::string& text);
   /// Raises an alert of a node that has been silent for minutes, such as one that crashed in
   /// resigning and that nothing starts again.
+  void track_given_up(const planner::NodeSnapshot& node);
   void track_silence(const planner::ClusterSnapshot& snapshot);
   void track_leader(const planner::ClusterSnapshot& snapshot);
   void check() const;

@@ -156,9 +156,21 @@ void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
          {{"from", state.leader}, {"to", leader->name}, {"planned", planned}});
 }
 
+/// Only an operator brings it back, so the alert fires at once and has a name of its own.
+void RunDriver::track_given_up(const planner::NodeSnapshot& node) {
+  const auto what = fmt::format("{}{}", kStaysDownAlert, node.name);
+  if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
+    clear_alert("/" + what);
+  } else if (!node.stays_down.empty() && !has_ended(run_->state.status)) {
+    alert_once("", what,
+               fmt::format("the server of {} stays down: {}", node.name, node.stays_down));
+  }
+}
+
 void RunDriver::track_silence(const planner::ClusterSnapshot& snapshot) {
   constexpr std::chrono::minutes kLongSilence{2};
   for (const auto& node : snapshot.nodes) {
+    track_given_up(node);
     if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
       run_->silent_since.erase(node.name);
       clear_alert(fmt::format("/silent-{}", node.name));

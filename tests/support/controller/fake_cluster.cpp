@@ -321,6 +321,7 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
   }
   out.highest_controller_epoch = node.highest_epoch;
   out.files_problem = node.files_problem;
+  out.stays_down = node.stays_down;
   return out;
 }
 

@@ -533,6 +533,7 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
               HasSubstr("verger_step_waiting_seconds{cluster=\"prod\",gate=\"voters-alive\"}"));
   EXPECT_THAT(waiting, HasSubstr("verger_node_up{cluster=\"prod\",node=\"n3\"} 0"));
   EXPECT_THAT(waiting, HasSubstr("verger_agent_up{cluster=\"prod\",node=\"n3\"} 1"));
+  EXPECT_THAT(waiting, HasSubstr("verger_node_stays_down{cluster=\"prod\",node=\"n3\"} 0"));
   a_.h.cluster.node("n3").up = true;
   ASSERT_TRUE(a_.h.run_to_end(id));
   const auto done = a_.call("GET", "/metrics");

@@ -1,5 +1,6 @@
 #include "controller/scheduler/notifier.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,6 +108,35 @@ TEST_F(Notifications, SendWhatAPolicyOrders) {
   EXPECT_THAT(hook_.got, SizeIs(1)) << "once";
   EXPECT_EQ(notifier_->counts().webhooks.told, 1U);
   EXPECT_EQ(notifier_->counts().commands.told, 1U);
+}
+
+TEST_F(Notifications, OfAServerThatStaysDownAreAMomentOfTheirOwn) {
+  apply(
+      "  - {on: [server-stays-down], webhook: 'http://127.0.0.1:9000/page'}\n"
+      "  - {on: [waiting], command: [notify]}\n"
+      "  - {on: [failed], command: [cry]}\n");
+  const auto run = h_.start_scavenge(book_->find("nightly").value().policy.plan);
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n2").running.has_value(); }));
+  auto& node = h_.cluster.node("n3");
+  node.up = false;
+  node.stays_down = "it was started 7 times and does not stay";
+  const auto has_alert = [&](bool open) {
+    const auto state = h_.state(run);
+    return std::ranges::any_of(state.alerts, [&](const RunAlert& alert) {
+      return alert.key == "/server-stays-down-n3" && alert.cleared_at.has_value() != open;
+    });
+  };
+  ASSERT_TRUE(h_.run_until([&] { return has_alert(true); }, std::chrono::seconds(90)));
+  notifier_->look();
+  h_.run_until([this] { return notifier_->active() == 0; }, std::chrono::minutes(2));
+  ASSERT_THAT(hook_.bodies, SizeIs(1));
+  EXPECT_EQ(hook_.bodies.at(0).at("moment"), "server-stays-down");
+  EXPECT_THAT(hook_.bodies.at(0).at("reason").get<std::string>(), HasSubstr("started 7 times"));
+  EXPECT_THAT(commands_, ElementsAre("notify server-stays-down"));
+  node.up = true;
+  node.stays_down.clear();
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_TRUE(has_alert(false)) << "cleared once it answers";
 }
 
 TEST_F(Notifications, OfNodesThatDifferGoToWhoListensForThemOrForFailures) {

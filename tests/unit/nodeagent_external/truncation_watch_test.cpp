@@ -107,6 +107,7 @@ TEST_F(TruncationWatchTest, GivesUpByTimeAndSaysSo) {
   world_.run_for(minutes(14));
   EXPECT_THAT(watch_->problem(), HasSubstr("4711"));
   EXPECT_THAT(watch_->problem(), ::testing::Not(HasSubstr("given up")));
+  EXPECT_FALSE(watch_->has_given_up());
   world_.run_for(minutes(2));
   EXPECT_THAT(watch_->problem(), HasSubstr("given up"));
   const auto given = commands_;
@@ -114,6 +115,10 @@ TEST_F(TruncationWatchTest, GivesUpByTimeAndSaysSo) {
   world_.run_for(minutes(60));
   EXPECT_EQ(commands_, given);
   EXPECT_THAT(watch_->problem(), HasSubstr("start it by hand"));
+  EXPECT_TRUE(watch_->has_given_up());
+  answers_ = true;
+  world_.run_for(minutes(1));
+  EXPECT_FALSE(watch_->has_given_up());
 }
 
 TEST_F(TruncationWatchTest, AServerThatOpensItsDatabaseForHoursIsLeftToIt) {
