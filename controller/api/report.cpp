@@ -119,7 +119,7 @@ struct Seen {
 
 /// Where the node is: further than the run took it, where another scavenge came in between.
 json point_of(const Scavenged& scavenged, const json& compared) {
-  const auto last = member(compared, "lastFinished");
+  const auto last = member(compared, "last_finished");
   return scavenged.point.is_object() && last.is_object() &&
                  last.value("number", -1LL) > scavenged.point.value("number", -1LL)
              ? last
