@@ -38,7 +38,7 @@ ControllerHarness::~ControllerHarness() { crash(); }
 
 void ControllerHarness::boot() {
   context = std::make_unique<net::io_context>();
-  journal = must(open_sqlite_journal(disk, "/state/journal.db", time));
+  journal = must(open_sqlite_journal(disk, journal_path, time));
   before_this_life_ = must(journal->last_sequence());
   subscription_ = journal->subscribe([this](Sequence) { news = true; });
   epoch = must(journal->begin_epoch("harness"));

@@ -55,6 +55,7 @@ class ControllerHarness {
   FakeCluster cluster;
   controller::ExecutorOptions options;
   bool with_agents;
+  Path journal_path = "/state/journal.db";
 
   // the present life
   std::unique_ptr<net::io_context> context;

@@ -16,7 +16,7 @@ class ApiHarness {
  public:
   ApiHarness() {
     h.make_hours = [this](Journal& journal, ControllerEpoch epoch) {
-      book = std::make_unique<PolicyBook>(journal, epoch, test::ControllerHarness::quick_policy());
+      book = std::make_unique<PolicyBook>(journal, epoch, defaults);
       EXPECT_TRUE(book->load().has_value());
       return book.get();
     };
@@ -52,7 +52,7 @@ class ApiHarness {
                                          .observer = h.executor->observer(),
                                          .timers = h.time,
                                          .epoch = h.epoch,
-                                         .policy = test::ControllerHarness::quick_policy(),
+                                         .policy = defaults,
                                          .book = *book,
                                          .scheduler = *scheduler,
                                          .clock = h.time,
@@ -100,6 +100,8 @@ class ApiHarness {
   test::ControllerHarness h;
   SeededRandom random{3};
   test::FixedBootstrapToken bootstrap;
+  /// Set before boot(): what plans and policies do not say.
+  planner::Policy defaults = test::ControllerHarness::quick_policy();
   /// Set before boot().
   std::function<Result<void>(const std::string&)> admit_command;
   std::unique_ptr<PolicyBook> book;
