@@ -1,5 +1,9 @@
 # Who may include whom: the table of docs/architecture.md, checked on every #include.
 # Run by ctest as "layering", or by hand: cmake -P cmake/CheckLayering.cmake
+#
+# Below the table: the core names no operation (docs/decisions/0020-operations-are-modules.md). With
+# -DPROBE=FILE that file is read as a part of the core, too: the test "layering_finds_a_name" sees
+# that the rule can fail.
 cmake_policy(VERSION 3.25)
 get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
@@ -51,12 +55,15 @@ allow(controller/journal OURS engine/base/ nodeagent/http/ LIBS fmt json asio)
 allow(controller/cluster OURS ${controller_base} controller/journal/ LIBS fmt json asio)
 allow(controller/executor OURS ${controller_base} controller/journal/ controller/cluster/
   LIBS fmt json asio)
+allow(controller/operations OURS ${controller_base} controller/journal/ controller/cluster/
+  controller/executor/ LIBS fmt json asio)
 allow(controller/scheduler OURS ${controller_base} controller/journal/ controller/cluster/
   controller/executor/ LIBS fmt json asio yaml date)
 allow(controller/api OURS ${controller_base} controller/journal/ controller/cluster/
-  controller/executor/ controller/scheduler/ LIBS fmt json asio prometheus)
-# The command line knows the controller by its HTTP API alone.
-allow(controller/cli OURS engine/base/ nodeagent/http/ LIBS fmt json asio cli11)
+  controller/executor/ controller/operations/ controller/scheduler/ LIBS fmt json asio prometheus)
+# The command line knows the controller by its HTTP API alone, and what may be asked of it by the
+# table of operations.
+allow(controller/cli OURS engine/base/ nodeagent/http/ planner/operations.h LIBS fmt json asio cli11)
 # The controller's own main file puts the parts together.
 allow(controller/daemon OURS engine/base/ engine/logging/ engine/settings/ planner/ nodeagent/http/ nodeagent/api/
   nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt json asio)
@@ -125,6 +132,54 @@ foreach(source IN LISTS sources)
     endforeach()
   endif()
 endforeach()
+
+# The core names no operation. An operation is a folder in planner/; the tables of operations are
+# outside of the core. What counts as its name: its folders, its name as a text, its struct and its
+# namespace; or what is set here, where the name is no common word.
+set(names_scavenge "[Ss]caveng")  # in comments, too
+file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
+list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
+set(tables planner/operations.cpp planner/operation_policy.h
+  controller/operations/operation_modules.cpp controller/cli/operations/reports.h
+  controller/cli/operations/reports.cpp nodeagent/operations/detail/operation_runner.cpp)
+# What a node shows of itself, and what the API says of that: facts that no operation owns.
+set(facts planner/snapshot.h planner/snapshot.cpp planner/gates.h planner/gates.cpp
+  planner/node_work.h planner/node_work.cpp planner/detail/gate_checks.h
+  planner/detail/gates_of_work.cpp controller/api/openapi.cpp controller/api/views.cpp
+  controller/cli/cluster_commands.cpp)
+set(core_count 0)
+foreach(source IN LISTS sources PROBE)
+  if(source STREQUAL "${PROBE}")
+    set(file "${source}")
+  elseif(source MATCHES "^(planner|controller/(executor|scheduler|api|cli|operations)|nodeagent/operations/detail)/"
+      AND NOT source IN_LIST tables AND NOT source IN_LIST facts)
+    set(file "${root}/${source}")
+  else()
+    continue()
+  endif()
+  math(EXPR core_count "${core_count} + 1")
+  foreach(operation IN LISTS operations)
+    if(NOT source STREQUAL "${PROBE}" AND
+        (source MATCHES "/${operation}/" OR source MATCHES "/operations/${operation}_"))
+      continue()
+    endif()
+    string(SUBSTRING "${operation}" 0 1 initial)
+    string(SUBSTRING "${operation}" 1 -1 others)
+    string(TOUPPER "${initial}" capital)
+    set(names "/${operation}/|\"${operation}\"|${operation}_of\\(|${operation}::|${capital}${others}Policy")
+    if(DEFINED names_${operation})
+      set(names "${names_${operation}}")
+    endif()
+    file(STRINGS "${file}" lines REGEX "${names}")
+    foreach(line IN LISTS lines)
+      string(STRIP "${line}" line)
+      list(APPEND problems "${source}: a part of the core names the operation ${operation}: ${line}")
+    endforeach()
+  endforeach()
+endforeach()
+if(NOT operations OR core_count LESS 100)
+  list(APPEND problems "the rule of operations looks at nothing: operations \"${operations}\", ${core_count} files")
+endif()
 
 if(problems)
   list(JOIN problems "\n  " text)

@@ -1,5 +1,5 @@
-# verger_library(NAME [NET] [CLI] DEPENDS ... LIBS ...)   the folder's *.cpp and *.h are the target
-#   NAME
+# verger_library(NAME [NET] [CLI] DEPENDS ... LIBS ...)   the *.cpp and *.h of the folder, and of the
+#   folders in it that have no target of their own (detail/, operations), are the target NAME
 # verger_program(NAME [NET] MAIN file.cpp DEPENDS ...)
 # verger_test(NAME [NET] DEPENDS ... [LIBS ...] [LABEL unit|integration|e2e|fault|simulation]
 #   [TIMEOUT s])
@@ -69,8 +69,14 @@ endfunction()
 function(verger_library name)
   cmake_parse_arguments(ARG "NET;CLI" "" "DEPENDS;LIBS" ${ARGN})
   verger_reject_leftovers(${name} ${ARG_UNPARSED_ARGUMENTS})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp detail/*.cpp)
-  file(GLOB headers CONFIGURE_DEPENDS *.h detail/*.h)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp */*.cpp)
+  file(GLOB headers CONFIGURE_DEPENDS *.h */*.h)
+  file(GLOB others */CMakeLists.txt)  # targets of their own
+  list(TRANSFORM others REPLACE "/CMakeLists\\.txt$" "/")
+  foreach(other IN LISTS others)
+    list(FILTER sources EXCLUDE REGEX "^${other}")
+    list(FILTER headers EXCLUDE REGEX "^${other}")
+  endforeach()
   list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
   if(NOT sources)
     add_library(${name} INTERFACE)

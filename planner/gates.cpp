@@ -107,9 +107,9 @@ constexpr std::int64_t kOtherAlertMinutes = 15;
 
 }  // namespace
 
-std::int64_t alert_after_ms(std::string_view gate, const ScavengePolicy& policy) {
-  if (policy.gate_deadline_ms > 0) {
-    return policy.gate_deadline_ms;
+std::int64_t alert_after_ms(std::string_view gate, const RunLimits& limits) {
+  if (limits.gate_deadline_ms > 0) {
+    return limits.gate_deadline_ms;
   }
   const auto name = gate.substr(0, gate.find(':'));  // "queries:write-latency"
   const auto* own =

@@ -55,7 +55,7 @@ struct GateState {
 
 /// How long the gate may be closed before an alert fires: the policy's time for all gates, or,
 /// where that is 0, the gate's own. "does-not-fit": a step that does not fit into its hours.
-std::int64_t alert_after_ms(std::string_view gate, const ScavengePolicy& policy);
+std::int64_t alert_after_ms(std::string_view gate, const RunLimits& limits);
 
 /// All causes that keep the gate closed; one open state when there is none. An unknown gate is
 /// closed and says so. `lasts_ms`: how long the step may take; `threads`: that it works with.

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <optional>
 
-#include "planner/detail/plan_scavenge.h"
+#include "planner/operations.h"
 
 namespace verger::planner {
 namespace {
@@ -37,17 +37,18 @@ ClusterSnapshot sorted_by_name(const ClusterSnapshot& snapshot) {
 
 std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snapshot,
                                                     const Policy& policy, const History& history) {
-  if (policy.operation != "scavenge") {
-    return std::unexpected(std::vector{
-        Refusal{"unknown-operation", "", fmt::format("unknown operation \"{}\"", policy.operation),
-                "the operations are: scavenge"}});
+  const auto* operation = operation_of(policy);
+  if (operation == nullptr) {
+    return std::unexpected(std::vector{Refusal{
+        "unknown-operation", "", fmt::format("unknown operation \"{}\"", operation_name(policy)),
+        known_operations()}});
   }
   std::optional<ClusterSnapshot> copy;
   if (!std::ranges::is_sorted(snapshot.nodes, {}, &NodeSnapshot::name)) {
     copy = sorted_by_name(snapshot);
   }
   const auto& sorted = copy ? *copy : snapshot;
-  auto plan = detail::plan_scavenge(sorted, policy, history);
+  auto plan = operation->plan(sorted, policy, history);
   if (plan) {
     plan->basis = basis_of(sorted);
     plan->made_at = snapshot.taken_at;

@@ -97,34 +97,6 @@ std::string_view to_string(FailureRule rule) {
   return "stop";
 }
 
-std::string_view to_string(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::kRolling:
-      return "rolling";
-    case Strategy::kFollowersOnly:
-      return "followers-only";
-    case Strategy::kConcurrent:
-      return "concurrent";
-    case Strategy::kOffline:
-      return "offline";
-  }
-  return "rolling";
-}
-
-std::string_view to_string(ReplicaRule rule) {
-  return rule == ReplicaRule::kInclude ? "include" : "skip";
-}
-std::string_view to_string(PauseRule rule) { return rule == PauseRule::kStop ? "stop" : "leave"; }
-std::string_view to_string(ForeignRule rule) {
-  return rule == ForeignRule::kWait ? "wait" : "adopt";
-}
-std::string_view to_string(AutoScavengeRule rule) {
-  return rule == AutoScavengeRule::kRefuse ? "refuse" : "pause";
-}
-std::string_view to_string(LeaderRule rule) {
-  return rule == LeaderRule::kResign ? "resign" : "in-place";
-}
-
 const Step* Plan::find_step(std::string_view id) const {
   for (const auto& stage : stages) {
     for (const auto& group : stage.groups) {
@@ -135,84 +107,6 @@ const Step* Plan::find_step(std::string_view id) const {
     }
   }
   return nullptr;
-}
-
-Json to_json(const Policy& policy) {
-  const auto& s = policy.scavenge;
-  Json::Object scavenge{{"compareDigests", s.compare_digests},
-                        {"digestDeadlineMs", s.digest_deadline_ms},
-                        {"diskReserveBytes", s.disk_reserve_bytes},
-                        {"electionSettleMs", s.election_settle_ms},
-                        {"gateDeadlineMs", s.gate_deadline_ms},
-                        {"lagLimitBytes", s.lag_limit_bytes},
-                        {"leader", to_string(s.leader)},
-                        {"leaderHoldMs", s.leader_hold_ms},
-                        {"moveDeadlineMs", s.move_deadline_ms},
-                        {"onPause", to_string(s.on_pause)},
-                        {"readOnlyReplicas", to_string(s.read_only_replicas)},
-                        {"resignAttempts", s.resign_attempts},
-                        {"scavengeAttempts", s.scavenge_attempts},
-                        {"scavengeDeadlineMs", s.scavenge_deadline_ms},
-                        {"strategy", to_string(s.strategy)},
-                        {"threads", s.threads},
-                        {"threshold", s.threshold},
-                        {"throttlePercent", s.throttle_percent},
-                        {"undoDeadlineMs", s.undo_deadline_ms}};
-  // Members that came later are there only where they say something: older plans keep their hash.
-  if (s.on_close != PauseRule::kStop) {
-    scavenge["onClose"] = to_string(s.on_close);
-  }
-  if (s.foreign != ForeignRule::kWait) {
-    scavenge["foreign"] = to_string(s.foreign);
-  }
-  if (s.auto_scavenge != AutoScavengeRule::kRefuse) {
-    scavenge["autoScavenge"] = to_string(s.auto_scavenge);
-  }
-  const ScavengePolicy defaults;
-  if (s.clock_skew_limit_ms != defaults.clock_skew_limit_ms) {
-    scavenge["clockSkewLimitMs"] = s.clock_skew_limit_ms;
-  }
-  if (s.certificate_margin_ms != defaults.certificate_margin_ms) {
-    scavenge["certificateMarginMs"] = s.certificate_margin_ms;
-  }
-  if (s.move_settle_ms != defaults.move_settle_ms) {
-    scavenge["moveSettleMs"] = s.move_settle_ms;
-  }
-  if (s.check_server_work != defaults.check_server_work) {
-    scavenge["checkServerWork"] = s.check_server_work;
-  }
-  if (s.server_work_back_ms != defaults.server_work_back_ms) {
-    scavenge["serverWorkBackMs"] = s.server_work_back_ms;
-  }
-  if (s.server_work_wait_ms != defaults.server_work_wait_ms) {
-    scavenge["serverWorkWaitMs"] = s.server_work_wait_ms;
-  }
-  if (s.restart_server_work != defaults.restart_server_work) {
-    scavenge["restartServerWork"] = s.restart_server_work;
-  }
-  if (!s.queries.empty()) {
-    Json::Array queries;
-    for (const auto& each : s.queries) {
-      queries.push_back(Json::Object{{"atLeast", each.at_least},
-                                     {"atMost", each.at_most},
-                                     {"name", each.name},
-                                     {"query", each.query},
-                                     {"url", each.url}});
-    }
-    scavenge["queries"] = std::move(queries);
-  }
-  const std::pair<const char*, std::int32_t> by_role[] = {
-      {"leaderThreads", s.leader_threads},
-      {"leaderThrottlePercent", s.leader_throttle_percent},
-      {"replicaThreads", s.replica_threads},
-      {"replicaThrottlePercent", s.replica_throttle_percent}};
-  for (const auto& [name, value] : by_role) {
-    if (value != 0) {
-      scavenge[name] = value;
-    }
-  }
-  return Json::Object{
-      {"name", policy.name}, {"operation", policy.operation}, {"scavenge", std::move(scavenge)}};
 }
 
 Json to_json(const Refusal& refusal) {

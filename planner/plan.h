@@ -37,7 +37,7 @@ struct StepCost {
 /// One action on one node (or on the cluster: `node` empty). `kind` names the code that knows how
 /// to act, observe and undo; the parameters are that code's.
 struct Step {
-  std::string id;  ///< unique in the plan, "scavenge-n1"
+  std::string id;  ///< unique in the plan, "resign-n1"
   std::string kind;
   std::string node;
   Json::Object parameters;
@@ -94,7 +94,7 @@ struct Basis {
   friend bool operator==(const Basis&, const Basis&) = default;
 };
 
-/// What a node will meet when it is started (docs/formats/scavenge.md, "Start"); for people.
+/// What the work will meet on a node when it is started there; for people.
 struct NodeForecast {
   std::string node;
   std::string row;  ///< "row 5: takes the new point"; says so where it cannot be known
@@ -121,7 +121,7 @@ struct Plan {
 
 /// A reason why there is no plan. `code` is stable.
 struct Refusal {
-  std::string code;  ///< "node-down", "quorum-margin", "scavenge-running", ...
+  std::string code;  ///< "node-down", "quorum-margin", ...
   std::string node;  ///< empty: the cluster
   std::string message;
   std::string hint;  ///< what to do next
@@ -136,7 +136,6 @@ Json to_json(const Plan& plan);
 /// to_json(plan).text(), written straight.
 std::string text_of(const Plan& plan);
 Json to_json(const Refusal& refusal);
-Json to_json(const Policy& policy);
 std::string hash_of(const Plan& plan);
 
 Basis basis_of(const ClusterSnapshot& snapshot);

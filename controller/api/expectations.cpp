@@ -4,6 +4,7 @@
 
 #include "controller/api/views.h"
 #include "engine/base/clock.h"
+#include "planner/operations.h"
 
 // How long plans and runs take, and what runs freed.
 namespace verger::controller::views {
@@ -11,15 +12,17 @@ namespace {
 
 using nlohmann::json;
 
-bool is_scavenge_step(const planner::Step& step) {
-  return step.kind == "scavenge" || step.kind == "offline_scavenge";
+/// True for a step of the operation's own work.
+bool is_work(const planner::Plan& plan, const planner::Step& step) {
+  const auto* operation = planner::operation_of(plan.policy);
+  return operation != nullptr && operation->is_work(step);
 }
 
 json in_seconds(const planner::DurationRange& range) {
   return {{"min", range.low_ms / 1'000}, {"max", (range.high_ms + 999) / 1'000}};
 }
 
-/// What is left of a run; nullopt: a scavenge has no expectation.
+/// What is left of a run; nullopt: the operation's own work has no expectation.
 struct Left {
   planner::DurationRange time;
   bool overdue = false;
@@ -36,7 +39,7 @@ std::optional<Left> left_of(const RunState& run, Ticks now) {
         if (state.status == StepStatus::kDone || state.status == StepStatus::kSkipped) {
           continue;
         }
-        if (is_scavenge_step(step) && step.expected.high_ms == 0) {
+        if (is_work(*run.plan, step) && step.expected.high_ms == 0) {
           return std::nullopt;
         }
         const bool acting = state.status == StepStatus::kActing && state.since;
@@ -65,7 +68,7 @@ json expected_seconds(const planner::Plan& plan) {
     for (const auto& group : stage.groups) {
       planner::DurationRange longest;
       for (const auto& step : group) {
-        if (is_scavenge_step(step) && step.expected.high_ms == 0) {
+        if (is_work(plan, step) && step.expected.high_ms == 0) {
           return nullptr;
         }
         longest.low_ms = std::max(longest.low_ms, step.expected.low_ms);
@@ -115,22 +118,22 @@ json timeline(const RunState& run) {
   if (!run.ended_at) {
     return nullptr;
   }
-  std::int64_t scavenges = 0;
+  std::int64_t own_work = 0;
   std::int64_t others = 0;
   std::int64_t waiting = 0;
   std::int64_t preparing = 0;
   for (const auto& stage : run.plan->stages) {
     for (const auto& group : stage.groups) {
       StepTime longest;
-      std::int64_t scavenge = 0;
+      std::int64_t longest_work = 0;
       for (const auto& step : group) {
         const auto& time = run.steps.at(step.id).time;
-        auto& work = is_scavenge_step(step) ? scavenge : longest.observing_ms;
+        auto& work = is_work(*run.plan, step) ? longest_work : longest.observing_ms;
         work = std::max(work, time.acting_ms + time.observing_ms);
         longest.waiting_ms = std::max(longest.waiting_ms, time.waiting_ms);
         longest.preparing_ms = std::max(longest.preparing_ms, time.preparing_ms);
       }
-      scavenges += scavenge;
+      own_work += longest_work;
       others += longest.observing_ms;
       waiting += longest.waiting_ms;
       preparing += longest.preparing_ms;
@@ -139,7 +142,7 @@ json timeline(const RunState& run) {
   const auto seconds = [](std::int64_t ms) { return static_cast<double>(ms) / 1'000; };
   return {{"total_seconds",
            seconds((run.ended_at->value() - run.started_at.value()) / kTicksPerMillisecond)},
-          {"scavenge_seconds", seconds(scavenges)},
+          {"work_seconds", seconds(own_work)},
           {"other_steps_seconds", seconds(others)},
           {"waiting_seconds", seconds(waiting)},
           {"preparing_seconds", seconds(preparing)},

@@ -7,23 +7,22 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/routes.h"
+#include "controller/operations/operation_modules.h"
+#include "planner/operations.h"
 
 namespace verger::controller {
 namespace {
 
 using nlohmann::json;
 
-/// Members as "name:type", a type being JSON Schema's, another schema's name, "time" (ISO-8601
-/// UTC), "any", or words with "|" between. Behind it "[]": a list; "?": or null; "!": always there.
-struct Schema {
-  std::string_view name;
-  std::string_view members;
-  /// Of a request: another member is refused.
-  bool closed = false;
-};
+/// What comes behind an operation's name in the names of its schemas.
+constexpr std::string_view kParameters = "Parameters";
+constexpr std::string_view kPlanned = "PlannedParameters";
 
-/// What is not here is an object of any members.
-constexpr Schema kSchemas[] = {
+/// Besides what ApiSchema says, a type may be "operation" (a name of one), or
+/// "operation.parameters", "operation.planned", "operation.report": of the one that the object is
+/// about. What is not here is an object of any members.
+constexpr ApiSchema kSchemas[] = {
     {"NewCluster",
      "name:string! nodes:NewNode[]! credentials:string trusted_roots:string labels:object "
      "reason:string",
@@ -54,24 +53,16 @@ constexpr Schema kSchemas[] = {
     {"RunningScavenge", "id:string! phase:string!"},
     {"Point", "number:integer! position:integer! effective_now:string threshold:integer"},
     {"Clusters", "clusters:Cluster[]! next_cursor:string?!"},
-    {"NewPlan", "operation:scavenge! policy:string parameters:ScavengeParameters reason:string",
-     true},
-    {"ScavengeParameters",
-     "threads:integer threshold:integer throttle_percent:integer "
-     "strategy:rolling|followers-only|concurrent|offline",
+    {"NewPlan", "operation:operation! policy:string parameters:operation.parameters reason:string",
      true},
     {"Plan",
      "hash:string! cluster:string! operation:string! policy:string! "
-     "parameters:PlannedParameters! created_at:time! created_by:string! "
+     "parameters:operation.planned! created_at:time! created_by:string! "
      "expected_seconds:Expected?! "
      "stages:PlannedStage[]! forecast:Forecast[]! basis:BasisOfNode[]! notes:string[]! "
      "expected_from:sizes|history last_success:LastSuccess? freed_before:Freed[] "
      "cluster_pause:ClusterPause? awaits_approval_of:string?!"},
     {"Freed", "node:string! space_saved:integer! run:string! finished_at:time!"},
-    {"PlannedParameters",
-     "threads:integer! threshold:integer! throttle_percent:integer! "
-     "strategy:rolling|followers-only|concurrent|offline! leader_threads:integer "
-     "leader_throttle_percent:integer replica_threads:integer replica_throttle_percent:integer"},
     {"ClusterPause", "reason:string! until:time?!"},
     {"PlannedStage",
      "id:string! name:string! deadline_seconds:integer! failure_rule:string! if_put_off:string! "
@@ -97,7 +88,8 @@ constexpr Schema kSchemas[] = {
      "done-with-differences|failed! "
      "reason:string! ignores_hours:boolean! started_by:string! started_at:time! finished_at:time?! "
      "stages:Stage[]! "
-     "leader_moves:LeaderMove[]! alerts:RunAlert[]! report:Report?! expected_end:ExpectedEnd? "
+     "leader_moves:LeaderMove[]! alerts:RunAlert[]! report:operation.report?! "
+     "expected_end:ExpectedEnd? "
      "hours:Hours? notice:string"},
     {"RunAlert", "step:string! reason:string! at:time! cleared_at:time?!"},
     {"Stage", "id:string! name:string! if_put_off:string! state:string! steps:Step[]!"},
@@ -112,9 +104,6 @@ constexpr Schema kSchemas[] = {
     {"StepTimeline",
      "preparing_seconds:number! waiting_seconds:number! acting_seconds:number! "
      "observing_seconds:number!"},
-    {"RunTimeline",
-     "total_seconds:number! scavenge_seconds:number! other_steps_seconds:number! "
-     "waiting_seconds:number! preparing_seconds:number! paused_seconds:number!"},
     {"WaitedFor",
      "gate:string! code:string! node:string! reason:string! value:string! limit:string! "
      "since:time! alert_at:time?!"},
@@ -125,17 +114,6 @@ constexpr Schema kSchemas[] = {
     {"ExpectedEnd",
      "earliest:time! latest:time! overdue:boolean! resumes_at:time?! seconds_left:Expected!"},
     {"Hours", "open:boolean! until:time?!"},
-    {"Report",
-     "point:Point?! nodes:ReportOfNode[]! planned_leader_moves:integer! "
-     "unplanned_leader_moves:integer! timeline:RunTimeline?! digests_equal:boolean?! "
-     "readable_equal:boolean?! same_point:boolean?! readable_unchanged:boolean?! "
-     "differences:string[]! notes:string[]!"},
-    {"ReportOfNode",
-     "name:string! point:Point?! bytes_before:integer?! bytes_after:integer?! "
-     "chunks_compared:integer?! space_saved:integer?! records_removed:integer?! "
-     "logical_digest:string?! "
-     "readable_digest:string?! "
-     "readable_digest_before:string?!"},
     {"Runs", "runs:Run[]! next_cursor:string?!"},
     {"Policy",
      "name:string! description:string! enabled:boolean! clusters:string[]! labels:object! "
@@ -203,6 +181,23 @@ constexpr Schema kSchemas[] = {
     {"Problem", "type:string! title:string! status:integer! code:string! detail:string!"},
 };
 
+/// "scavenge", "Parameters" -> "ScavengeParameters"
+std::string schema_name(std::string_view operation, std::string_view what) {
+  std::string out(operation);
+  out.front() = static_cast<char>(out.front() - 'a' + 'A');
+  return out.append(what);
+}
+
+json reference(std::string name, std::set<std::string>& used) {
+  json out{{"$ref", "#/components/schemas/" + name}};
+  used.insert(std::move(name));
+  return out;
+}
+
+json one_of(std::vector<json> choices) {
+  return choices.size() == 1 ? std::move(choices.front()) : json{{"oneOf", std::move(choices)}};
+}
+
 json type_of(std::string_view type, std::set<std::string>& used) {
   if (type == "any") {
     return json::object();
@@ -210,7 +205,29 @@ json type_of(std::string_view type, std::set<std::string>& used) {
   if (type == "time") {
     return json{{"type", "string"}, {"format", "date-time"}};
   }
-  if (type.find('|') != std::string_view::npos || type == "scavenge") {
+  if (type == "operation") {
+    auto names = json::array();
+    for (const auto* each : planner::operations()) {
+      names.push_back(each->name);
+    }
+    return json{{"type", "string"}, {"enum", std::move(names)}};
+  }
+  if (type == "operation.parameters" || type == "operation.planned") {
+    std::vector<json> choices;
+    for (const auto* each : planner::operations()) {
+      choices.push_back(reference(
+          schema_name(each->name, type == "operation.planned" ? kPlanned : kParameters), used));
+    }
+    return one_of(std::move(choices));
+  }
+  if (type == "operation.report") {
+    std::vector<json> choices;
+    for (const auto* each : operation_modules()) {
+      choices.push_back(reference(std::string(each->report_schema), used));
+    }
+    return one_of(std::move(choices));
+  }
+  if (type.find('|') != std::string_view::npos) {
     auto words = json::array();
     while (!type.empty()) {
       const auto end = type.find('|');
@@ -220,10 +237,63 @@ json type_of(std::string_view type, std::set<std::string>& used) {
     return json{{"type", "string"}, {"enum", std::move(words)}};
   }
   if (type.front() >= 'A' && type.front() <= 'Z') {
-    used.insert(std::string(type));
-    return json{{"$ref", "#/components/schemas/" + std::string(type)}};
+    return reference(std::string(type), used);
   }
   return json{{"type", type}};
+}
+
+json type_of(const planner::Field& field) {
+  switch (field.type) {
+    case planner::Field::Type::kBoolean:
+      return {{"type", "boolean"}};
+    case planner::Field::Type::kChoice:
+      return {{"type", "string"}, {"enum", field.choices}};
+    case planner::Field::Type::kQueries:
+      return {{"type", "array"}};
+    case planner::Field::Type::kInteger:
+    case planner::Field::Type::kMilliseconds:
+    case planner::Field::Type::kBytes:
+      break;
+  }
+  return {{"type", "integer"}};
+}
+
+/// Parameters of an operation, as they are asked for or as a plan shows them, from its fields.
+json parameters_schema(const planner::Operation& operation, bool planned) {
+  using Request = planner::Field::Request;
+  json properties = json::object();
+  json required = json::array();
+  for (const auto* field : planner::fields_of(operation)) {
+    if (field->request != Request::kAccepted && !(planned && field->request == Request::kShown)) {
+      continue;
+    }
+    auto schema = type_of(*field);
+    schema["description"] = field->help;
+    if (planned && field->request == Request::kAccepted) {
+      required.push_back(planner::api_name(*field));
+    }
+    properties[planner::api_name(*field)] = std::move(schema);
+  }
+  json out{
+      {"type", "object"}, {"required", std::move(required)}, {"properties", std::move(properties)}};
+  if (!planned) {
+    out["additionalProperties"] = false;
+  }
+  return out;
+}
+
+const ApiSchema* find_schema(std::string_view name) {
+  if (const auto* found = std::ranges::find(kSchemas, name, &ApiSchema::name);
+      found != std::ranges::end(kSchemas)) {
+    return found;
+  }
+  for (const auto* module : operation_modules()) {
+    const auto found = std::ranges::find(module->schemas, name, &ApiSchema::name);
+    if (found != module->schemas.end()) {
+      return &*found;
+    }
+  }
+  return nullptr;
 }
 
 bool take_suffix(std::string_view& text, std::string_view suffix) {
@@ -233,8 +303,15 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
 }
 
 json schema_of(std::string_view name, std::set<std::string>& used) {
-  const auto* const found = std::ranges::find(kSchemas, name, &Schema::name);
-  if (found == std::ranges::end(kSchemas)) {
+  for (const auto* each : planner::operations()) {
+    for (const auto what : {kParameters, kPlanned}) {
+      if (name == schema_name(each->name, what)) {
+        return parameters_schema(*each, what == kPlanned);
+      }
+    }
+  }
+  const auto* const found = find_schema(name);
+  if (found == nullptr) {
     return json{{"type", "object"}};
   }
   json properties = json::object();
@@ -302,10 +379,6 @@ void add_headers(const Route& route, json& parameters) {
 json openapi_document(std::string_view version) {
   json paths = json::object();
   std::set<std::string> used{"Problem"};
-  const auto reference = [&used](std::string_view name) {
-    used.insert(std::string(name));
-    return json{{"$ref", "#/components/schemas/" + std::string(name)}};
-  };
   for (const auto& route : api_routes()) {
     json operation{
         {"operationId", route.id}, {"summary", route.summary}, {"x-role", to_string(route.role)}};
@@ -327,14 +400,14 @@ json openapi_document(std::string_view version) {
     }
     if (!route.request.empty()) {
       auto& body = operation["requestBody"];
-      body["content"]["application/json"]["schema"] = reference(route.request);
+      body["content"]["application/json"]["schema"] = reference(std::string(route.request), used);
       body["required"] = route.request != "Empty" && route.request != "Resume" &&
                          !route.request.ends_with("Pause");
     }
     auto& good = operation["responses"][std::to_string(route.status)];
     good["description"] = route.summary;
     if (!route.response.empty()) {
-      good["content"]["application/json"]["schema"] = reference(route.response);
+      good["content"]["application/json"]["schema"] = reference(std::string(route.response), used);
     }
     if (route.id == "getEvents") {
       good["content"]["text/event-stream"]["schema"] =
@@ -345,7 +418,7 @@ json openapi_document(std::string_view version) {
     bad["description"] =
         "Problem details (RFC 9457) with a stable code: those of docs/formats/controller-api.md; "
         "unknown_outcome says that the change may or may not have been made";
-    bad["content"]["application/problem+json"]["schema"] = reference("Problem");
+    bad["content"]["application/problem+json"]["schema"] = reference("Problem", used);
     operation["security"] = route.role == ApiRole::kNobody
                                 ? json::array()
                                 : json::array({json{{"token", json::array()}}});

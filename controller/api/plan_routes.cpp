@@ -12,6 +12,7 @@
 #include "controller/api/members.h"
 #include "controller/api/views.h"
 #include "engine/base/clock.h"
+#include "planner/operations.h"
 
 // /clusters/{name}/plans, /plans and their application.
 namespace verger::controller {
@@ -19,61 +20,64 @@ namespace {
 
 using nlohmann::json;
 
-/// The wire's names for what planner::Policy holds.
+planner::Json planner_value(const json& value) {
+  return value.is_string()           ? planner::Json(value.get<std::string>())
+         : value.is_boolean()        ? planner::Json(value.get<bool>())
+         : value.is_number_integer() ? planner::Json(value.get<std::int64_t>())
+                                     : planner::Json();
+}
+
+Result<void> set_parameter(const planner::Operation& operation, const std::string& name,
+                           const json& value, planner::Policy& policy) {
+  std::vector<std::string> known;
+  for (const auto* field : planner::fields_of(operation)) {
+    if (field->request != planner::Field::Request::kAccepted) {
+      continue;
+    }
+    known.push_back(planner::api_name(*field));
+    if (known.back() != name) {
+      continue;
+    }
+    if (field->set(policy, planner_value(value))) {
+      return {};
+    }
+    return Error{Errc::kInvalidArgument,
+                 field->type == planner::Field::Type::kInteger
+                     ? fmt::format("parameter {} must be an integer of 32 bits", name)
+                     : fmt::format("parameter {} is {}; it takes {}", name, value.dump(),
+                                   planner::values_of(*field))};
+  }
+  return Error{Errc::kInvalidArgument, fmt::format("parameter {} is not known; known are: {}", name,
+                                                   fmt::join(known, ", "))};
+}
+
+/// What the request says, over what `policy` says.
 Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
   Members members(body);
-  policy.operation = members.text("operation");
-  members.text("policy");  // where `policy` is from
-  members.text("reason");  // for the audit
+  const auto name = members.text("operation");
+  const auto stored = members.text("policy");  // where `policy` is from
+  members.text("reason");                      // for the audit
   const auto* given = members.object("parameters");
   members.refuse_others();
   if (members.wrong()) {
     return *members.wrong();
   }
-  if (policy.operation != "scavenge") {
-    return Error{
-        Errc::kInvalidArgument,
-        fmt::format("operation \"{}\" is not known; known are: scavenge", policy.operation)};
+  const auto* operation = planner::find_operation(name);
+  if (operation == nullptr) {
+    return Error{Errc::kInvalidArgument, fmt::format("operation \"{}\" is not known; {}", name,
+                                                     planner::known_operations())};
+  }
+  if (name != planner::operation_name(policy)) {
+    if (!stored.empty()) {
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("policy {} is about the operation {}, not {}", stored,
+                               planner::operation_name(policy), name)};
+    }
+    policy.operation = operation->defaults();
   }
   const auto parameters = given == nullptr ? json::object() : *given;
-  auto& scavenge = policy.scavenge;
-  for (const auto& [name, value] : parameters.items()) {
-    const auto number = [&](std::int32_t& into) -> Result<void> {
-      if (!value.is_number_integer() ||
-          std::abs(value.get<double>()) > std::numeric_limits<std::int32_t>::max()) {
-        return Error{Errc::kInvalidArgument,
-                     fmt::format("parameter {} must be an integer of 32 bits", name)};
-      }
-      into = value.get<std::int32_t>();
-      return {};
-    };
-    if (name == "threads") {
-      VERGER_CHECK(number(scavenge.threads));
-    } else if (name == "threshold") {
-      VERGER_CHECK(number(scavenge.threshold));
-    } else if (name == "throttle_percent") {
-      VERGER_CHECK(number(scavenge.throttle_percent));
-    } else if (name == "strategy") {
-      const auto text = value.is_string() ? value.get<std::string>() : std::string();
-      static constexpr std::array kKnown{
-          planner::Strategy::kRolling, planner::Strategy::kFollowersOnly,
-          planner::Strategy::kConcurrent, planner::Strategy::kOffline};
-      const auto* const found =
-          std::ranges::find_if(kKnown, [&](const auto each) { return text == to_string(each); });
-      if (found == kKnown.end()) {
-        std::vector<std::string_view> names;
-        names.reserve(kKnown.size());
-        for (const auto each : kKnown) {
-          names.push_back(to_string(each));
-        }
-        return Error{Errc::kInvalidArgument,
-                     fmt::format("strategy \"{}\" is not known; known are: {}", text,
-                                 fmt::join(names, ", "))};
-      }
-      scavenge.strategy = *found;
-    } else {
-      return Error{Errc::kInvalidArgument, fmt::format("parameter {} is not known", name)};
-    }
+  for (const auto& [parameter, value] : parameters.items()) {
+    VERGER_CHECK(set_parameter(*operation, parameter, value, policy));
   }
   return policy;
 }

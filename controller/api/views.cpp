@@ -6,9 +6,11 @@
 
 #include "controller/executor/plan_json.h"
 #include "controller/journal/member_names.h"
+#include "controller/operations/operation_modules.h"
 #include "engine/base/clock.h"
 #include "engine/base/quantities.h"
 #include "planner/gates.h"
+#include "planner/operations.h"
 
 namespace verger::controller::views {
 namespace {
@@ -149,20 +151,20 @@ json step_of_plan(const planner::Step& step, std::size_t group) {
 
 /// Parameters as the request has them, and those a policy alone can give where it gives them.
 json parameters_of(const planner::Policy& policy) {
-  const auto& scavenge = policy.scavenge;
-  json out{{"threads", scavenge.threads},
-           {"threshold", scavenge.threshold},
-           {"throttle_percent", scavenge.throttle_percent},
-           {"strategy", to_string(scavenge.strategy)}};
-  const auto add = [&out](const char* name, std::int32_t value) {
-    if (value != 0) {
-      out[name] = value;
+  json out = json::object();
+  const auto* operation = planner::operation_of(policy);
+  if (operation == nullptr) {
+    return out;
+  }
+  planner::Policy defaults;
+  defaults.operation = operation->defaults();
+  for (const auto* field : planner::fields_of(*operation)) {
+    const auto value = field->get(policy);
+    if (field->request == planner::Field::Request::kAccepted ||
+        (field->request == planner::Field::Request::kShown && value != field->get(defaults))) {
+      out[planner::api_name(*field)] = to_nlohmann(value);
     }
-  };
-  add("leader_threads", scavenge.leader_threads);
-  add("leader_throttle_percent", scavenge.leader_throttle_percent);
-  add("replica_threads", scavenge.replica_threads);
-  add("replica_throttle_percent", scavenge.replica_throttle_percent);
+  }
   return out;
 }
 
@@ -174,9 +176,9 @@ json waiting_for(const StepState& state, const planner::Policy& policy) {
     gate["alert_at"] =
         since && gate.value("gate", std::string()) != "hours"
             ? json(format_ticks(
-                  Ticks(since->value() + planner::alert_after_ms(gate.value("gate", std::string()),
-                                                                 policy.scavenge) *
-                                             kTicksPerMillisecond)))
+                  Ticks(since->value() +
+                        planner::alert_after_ms(gate.value("gate", std::string()), policy.limits) *
+                            kTicksPerMillisecond)))
             : json();
   }
   return gates;
@@ -279,7 +281,7 @@ json plan(const StoredPlan& stored) {
   }
   return {{"hash", plan.hash},
           {"cluster", plan.cluster},
-          {"operation", plan.policy.operation},
+          {"operation", planner::operation_name(plan.policy)},
           {"policy", plan.policy.name},
           {"parameters", parameters_of(plan.policy)},
           {"created_at", format_ticks(stored.made_at)},
@@ -327,7 +329,7 @@ json run(const RunState& run, std::optional<Ticks> now) {
   return {{"id", run.id},
           {"cluster", run.cluster},
           {"plan", run.plan->hash},
-          {"operation", run.plan->policy.operation},
+          {"operation", planner::operation_name(run.plan->policy)},
           {"state", to_string(run.status)},
           {"reason", run.reason},
           {"ignores_hours", run.ignores_hours},
@@ -338,6 +340,11 @@ json run(const RunState& run, std::optional<Ticks> now) {
           {"leader_moves", std::move(moves)},
           {"alerts", std::move(alerts)},
           {"report", report(run)}};
+}
+
+json report(const RunState& run) {
+  const auto* module = find_operation_module(planner::operation_name(run.plan->policy));
+  return module == nullptr || !has_ended(run.status) ? json() : module->report(run, timeline(run));
 }
 
 json refusal(const planner::Refusal& refusal) {

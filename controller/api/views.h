@@ -23,13 +23,13 @@ nlohmann::json plan(const StoredPlan& plan);
 nlohmann::json run(const RunState& run, std::optional<Ticks> now = std::nullopt);
 /// Where a step's time went, in seconds.
 nlohmann::json timeline(StepTime time);
-/// The same of a run that has ended, its scavenges apart from everything else; what ran side by
-/// side counts once.
+/// The same of a run that has ended, the operation's own work apart from everything else; what ran
+/// side by side counts once.
 nlohmann::json timeline(const RunState& run);
 /// What the run showed, from what its steps saw; null before it has ended.
 nlohmann::json report(const RunState& run);
-/// How long all of a plan takes that is not conditional: {"min", "max"}; null where a scavenge has
-/// no expectation.
+/// How long all of a plan takes that is not conditional: {"min", "max"}; null where the
+/// operation's own work has no expectation.
 nlohmann::json expected_seconds(const planner::Plan& plan);
 /// When a run will have ended: {"earliest", "latest", "overdue"} from the plan's expected durations
 /// (this cluster's history, or an estimate the first time) and what is under way. Of a run that
@@ -37,7 +37,7 @@ nlohmann::json expected_seconds(const planner::Plan& plan);
 /// it `resumes`. Null where a step has no expectation, the run has ended, or stands still for an
 /// unknown time.
 nlohmann::json expected_end(const RunState& run, Ticks now, std::optional<Ticks> resumes);
-/// What the scavenges of a run freed, as the nodes reported, by their names.
+/// What the work of a run freed, as the nodes reported, by their names.
 std::map<std::string, std::int64_t> freed_by_node(const RunState& run);
 /// On all of them; nullopt: none did.
 std::optional<std::int64_t> freed_bytes(const RunState& run);

@@ -56,7 +56,7 @@ int print_names(const CliContext& context, const std::string& kind) {
   return kDone;
 }
 
-/// What may follow "plan", "plan scavenge" ....
+/// What may follow "plan", "plan show" ....
 struct Follows {
   std::string path;
   std::string commands{};

@@ -1,5 +1,6 @@
+#include <algorithm>
 #include <fmt/format.h>
-#include <optional>
+#include <map>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +12,8 @@
 #include "controller/cli/run_watch.h"
 #include "controller/cli/table.h"
 #include "controller/cli/times.h"
+#include "engine/base/number_from_text.h"
+#include "planner/operations.h"
 
 namespace verger::cli {
 namespace {
@@ -18,13 +21,11 @@ namespace {
 using nlohmann::json;
 
 /// What is not given is as the policy says, or the controller.
-struct ScavengeOptions {
+struct PlanOptions {
   std::string cluster;
   std::string policy;
-  std::optional<int> threads;
-  std::optional<int> threshold;
-  std::optional<int> throttle_percent;
-  std::string strategy;
+  /// By field of the operation that a request may name; empty: not given.
+  std::map<const planner::Field*, std::string> parameters;
 };
 
 /// What stands between the plan and its run, or how to start it.
@@ -46,20 +47,23 @@ void print_next(const CliContext& context, const json& plan) {
       text_of(plan, "hash").substr(0, 12));
 }
 
-int plan_scavenge(const CliContext& context, const ScavengeOptions& options) {
+int make_plan(const CliContext& context, const planner::Operation& operation,
+              const PlanOptions& options) {
   auto parameters = json::object();
-  const auto add = [&parameters](const char* name, const std::optional<int>& value) {
-    if (value) {
-      parameters[name] = *value;
+  for (const auto& [field, text] : options.parameters) {
+    if (text.empty()) {
+      continue;
     }
-  };
-  add("threads", options.threads);
-  add("threshold", options.threshold);
-  add("throttle_percent", options.throttle_percent);
-  if (!options.strategy.empty()) {
-    parameters["strategy"] = options.strategy;
+    auto& value = parameters[planner::api_name(*field)];
+    if (field->type == planner::Field::Type::kChoice) {
+      value = text;
+    } else if (field->type == planner::Field::Type::kBoolean) {
+      value = text == "true";
+    } else {
+      value = number_from_text<std::int64_t>(text).value_or(0);  // CLI11 has looked at it
+    }
   }
-  json body{{"operation", "scavenge"}, {"parameters", std::move(parameters)}};
+  json body{{"operation", operation.name}, {"parameters", std::move(parameters)}};
   if (!options.policy.empty()) {
     body["policy"] = options.policy;
   }
@@ -150,32 +154,62 @@ int apply_plan(const CliContext& context, const ApplyOptions& options) {
   return kDone;
 }
 
+/// "throttle_percent" -> "--throttle-percent"
+std::string option_name(const planner::Field& field) {
+  auto out = "--" + planner::api_name(field);
+  std::ranges::replace(out, '_', '-');
+  return out;
+}
+
+/// `verger plan OPERATION`, with what the operation's fields let a request say.
+void add_operation(CLI::App& plan, const planner::Operation& operation, Command& chosen) {
+  auto options = std::make_shared<PlanOptions>();
+  auto* command = plan.add_subcommand(std::string(operation.name), std::string(operation.summary));
+  command->footer(
+      fmt::format("Example: verger plan {} orders {}", operation.name, operation.example));
+  command->add_option("CLUSTER", options->cluster)->required();
+  command->add_option("--policy", options->policy,
+                      "As this policy would plan it: its parameters, gates, deadlines, windows");
+  for (const auto* field : planner::fields_of(operation)) {
+    if (field->request != planner::Field::Request::kAccepted) {
+      continue;
+    }
+    auto* option = command->add_option(option_name(*field), options->parameters[field],
+                                       std::string(field->help));
+    switch (field->type) {
+      case planner::Field::Type::kChoice:
+        option->check(
+            CLI::IsMember(std::vector<std::string>(field->choices.begin(), field->choices.end())));
+        break;
+      case planner::Field::Type::kBoolean:
+        option->check(CLI::IsMember(std::vector<std::string>{"true", "false"}));
+        break;
+      case planner::Field::Type::kInteger:
+        option->check(CLI::Range(field->low, field->high))->type_name("INT");
+        break;
+      case planner::Field::Type::kMilliseconds:
+      case planner::Field::Type::kBytes:
+      case planner::Field::Type::kQueries:
+        option->check(CLI::NonNegativeNumber);
+        break;
+    }
+  }
+  command->callback([options, &operation, &chosen] {
+    chosen = [options, &operation](const CliContext& context) {
+      return make_plan(context, operation, *options);
+    };
+  });
+}
+
 }  // namespace
 
 void add_plan_commands(CLI::App& app, Command& chosen) {
   auto* plan = app.add_subcommand("plan", "Plans: what would be done, in which order, and why");
   plan->require_subcommand(1);
 
-  auto options = std::make_shared<ScavengeOptions>();
-  auto* scavenge = plan->add_subcommand("scavenge", "Plan a scavenge of a whole cluster");
-  scavenge->footer("Example: verger plan scavenge orders --threads 2");
-  scavenge->add_option("CLUSTER", options->cluster)->required();
-  scavenge->add_option("--policy", options->policy,
-                       "As this policy would plan it: its parameters, gates, deadlines, windows");
-  scavenge->add_option("--threads", options->threads, "Threads on each node, 1 to 4")
-      ->check(CLI::Range(1, 4));
-  scavenge->add_option("--threshold", options->threshold,
-                       "Chunks of more weight than this are rewritten (about 2 for each record "
-                       "that goes); -1 rewrites all");
-  scavenge
-      ->add_option("--throttle-percent", options->throttle_percent,
-                   "Share of the time spent working; needs --threads 1")
-      ->check(CLI::Range(1, 100));
-  scavenge->add_option("--strategy", options->strategy)
-      ->check(CLI::IsMember({"rolling", "followers-only", "concurrent", "offline"}));
-  scavenge->callback([options, &chosen] {
-    chosen = [options](const CliContext& context) { return plan_scavenge(context, *options); };
-  });
+  for (const auto* operation : planner::operations()) {
+    add_operation(*plan, *operation, chosen);
+  }
 
   auto hash = std::make_shared<std::string>();
   auto* show = plan->add_subcommand("show", "One plan");

@@ -379,8 +379,8 @@ void add_cluster_intents(CLI::App& cluster, Command& chosen) {
   auto* pause =
       cluster.add_subcommand("pause", "Start nothing on a cluster; pause what runs there");
   pause->add_option("CLUSTER", options->cluster)->required();
-  auto* drain = pause->add_flag("--drain", options->drain, "Let a running scavenge end");
-  pause->add_flag("--now", options->now, "Stop a running scavenge at once, overriding the policy")
+  auto* drain = pause->add_flag("--drain", options->drain, "Let work under way end");
+  pause->add_flag("--now", options->now, "Stop work under way at once, overriding the policy")
       ->excludes(drain);
   pause->add_option(
       "--until", options->until,

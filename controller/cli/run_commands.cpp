@@ -124,9 +124,8 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
                       "Continue even though something may still run on it; needs --reason");
   }
   if (name == "pause") {
-    auto* drain = command->add_flag("--drain", options->drain, "Let a running scavenge end");
-    command
-        ->add_flag("--now", options->now, "Stop a running scavenge at once, overriding the policy")
+    auto* drain = command->add_flag("--drain", options->drain, "Let work under way end");
+    command->add_flag("--now", options->now, "Stop work under way at once, overriding the policy")
         ->excludes(drain);
   }
   if (name == "resume") {
@@ -172,8 +171,8 @@ void add_run_commands(CLI::App& app, Command& chosen) {
     };
   });
 
-  add_intent(*run, "pause",
-             "Start no new step; stop or leave a running scavenge, as the policy says", chosen);
+  add_intent(*run, "pause", "Start no new step; stop or leave work under way, as the policy says",
+             chosen);
   add_intent(*run, "resume", "Resume it, after a fresh look at the cluster", chosen);
   add_intent(*run, "cancel", "End the run in a safe state", chosen);
   add_intent(*run, "skip", "Leave a node out that a step is waiting for", chosen);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cli/json_text.h"
+#include "controller/cli/operations/reports.h"
 #include "controller/cli/table.h"
 #include "controller/cli/times.h"
 
@@ -21,13 +22,6 @@ using std::chrono::seconds;
 json object_of(const json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && found->is_object() ? *found : json::object();
-}
-
-std::string point_text(const json& point) {
-  return point.is_object() && point.contains("number")
-             ? fmt::format("{} @ {}", number_of(point, "number"),
-                           with_separators(number_of(point, "position")))
-             : "not seen";
 }
 
 void append(std::string& text, const std::string& more) {
@@ -158,24 +152,6 @@ void print_ways_out(const CliContext& context, const json& run) {
   }
 }
 
-void print_nodes(const CliContext& context, const json& nodes) {
-  Table table({{"node"},
-               {"bytes before", Table::Align::kRight, true},
-               {"bytes after", Table::Align::kRight, true},
-               {"freed", Table::Align::kRight, true},
-               {"records removed", Table::Align::kRight, true},
-               {"point", Table::Align::kRight},
-               {"logical digest", Table::Align::kId, true},
-               {"readable digest", Table::Align::kId, true}});
-  for (const auto& node : nodes) {
-    table.add({text_of(node, "name"), optional_bytes(node, "bytes_before"),
-               optional_bytes(node, "bytes_after"), optional_bytes(node, "space_saved"),
-               optional_number(node, "records_removed"), point_text(node.value("point", json())),
-               text_of(node, "logical_digest"), text_of(node, "readable_digest")});
-  }
-  context.print(table);
-}
-
 std::string part_text(const json& timeline, const char* name) {
   return fine_length_text(std::chrono::duration<double>(timeline.value(name, 0.0)));
 }
@@ -202,18 +178,6 @@ void print_step_times(const CliContext& context, const json& run) {
   if (!table.empty()) {
     context.print(table);
   }
-}
-
-/// Where the time went that no node scavenged in.
-void print_timeline(const CliContext& context, const json& timeline) {
-  if (!timeline.is_object()) {
-    return;
-  }
-  const auto part = [&timeline](const char* name) { return part_text(timeline, name); };
-  context.out << fmt::format(
-      "took {}: scavenges {}, other steps {}, waiting for gates {}, preparing {}, paused {}\n",
-      part("total_seconds"), part("scavenge_seconds"), part("other_steps_seconds"),
-      part("waiting_seconds"), part("preparing_seconds"), part("paused_seconds"));
 }
 
 }  // namespace
@@ -311,44 +275,6 @@ std::string alert_text(const json& alert) {
   return cleared.empty() ? text : fmt::format("{} (cleared at {})", text, to_the_second(cleared));
 }
 
-void print_report(const CliContext& context, const json& report) {
-  if (const auto point = report.value("point", json()); point.is_object()) {
-    context.out << fmt::format("scavenge point {} at position {}\n", number_of(point, "number"),
-                               with_separators(number_of(point, "position")));
-  }
-  if (const auto nodes = list_of(report, "nodes"); !nodes.empty()) {
-    print_nodes(context, nodes);
-  } else {
-    context.out << "no node's scavenge was seen to end\n";
-  }
-  print_timeline(context, report.value("timeline", json()));
-  context.out << fmt::format("leader moves: {} planned, {} unplanned\n",
-                             number_of(report, "planned_leader_moves"),
-                             number_of(report, "unplanned_leader_moves"));
-  context.out << "logical digests of the nodes: "
-              << verdict(report, "digests_equal", "equal", "DIFFERENT", "not compared") << '\n';
-  context.out << "what clients can read: "
-              << verdict(report, "readable_unchanged", "unchanged", "CHANGED", "not compared")
-              << ", "
-              << verdict(report, "readable_equal", "equal on the nodes", "DIFFERENT on the nodes",
-                         "not compared between the nodes")
-              << '\n';
-  const auto differences = list_of(report, "differences");
-  for (const auto& difference : differences) {
-    if (difference.is_string()) {
-      context.out << "difference: " << difference.get<std::string>() << '\n';
-    }
-  }
-  if (!differences.empty()) {
-    context.out << "this is no success; what to do about it: docs/operations/digests.md\n";
-  }
-  for (const auto& note : list_of(report, "notes")) {
-    if (note.is_string()) {
-      context.out << "note: " << note.get<std::string>() << '\n';
-    }
-  }
-}
-
 void print_run(const CliContext& context, const json& run) {
   const auto reason = text_of(run, "reason");
   const auto ended = time_of(run, "finished_at");
@@ -374,7 +300,7 @@ void print_run(const CliContext& context, const json& run) {
   }
   if (const auto report = run.value("report", json()); report.is_object()) {
     print_step_times(context, run);
-    print_report(context, report);
+    print_report(context, run);
   }
 }
 

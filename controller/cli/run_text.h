@@ -29,6 +29,5 @@ std::string alert_text(const nlohmann::json& alert);
 
 /// The run with its steps, and its report once it has ended.
 void print_run(const CliContext& context, const nlohmann::json& run);
-void print_report(const CliContext& context, const nlohmann::json& report);
 
 }  // namespace verger::cli

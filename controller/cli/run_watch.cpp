@@ -11,6 +11,7 @@
 
 #include "controller/cli/interrupt_note.h"
 #include "controller/cli/json_text.h"
+#include "controller/cli/operations/reports.h"
 #include "controller/cli/run_text.h"
 #include "controller/cli/times.h"
 #include "engine/base/clock.h"
@@ -195,8 +196,8 @@ int watch_run(const CliContext& context, const std::string& id, std::chrono::sec
     if (has_ended(state)) {
       if (context.json) {
         context.out << run->dump() << '\n';
-      } else if (const auto report = run->value("report", json()); report.is_object()) {
-        print_report(context, report);
+      } else {
+        print_report(context, *run);
       }
       return exit_code_of(*run);
     }

@@ -19,6 +19,7 @@
 #include "controller/journal/sealed_snapshots.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/journal/timed_journal.h"
+#include "controller/operations/operation_modules.h"
 #include "controller/scheduler/scheduler.h"
 #include "engine/base/directories.h"
 

@@ -123,10 +123,10 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
 
 planner::Policy VergerdOptions::policy() const {
   planner::Policy out;
-  out.scavenge.leader_hold_ms = leader_hold_ms;
-  out.scavenge.election_settle_ms = election_settle_ms;
-  out.scavenge.move_settle_ms = move_settle_ms;
-  out.scavenge.disk_reserve_bytes = disk_reserve_mib << 20U;
+  out.limits.leader_hold_ms = leader_hold_ms;
+  out.limits.election_settle_ms = election_settle_ms;
+  out.limits.move_settle_ms = move_settle_ms;
+  out.gates.disk_reserve_bytes = disk_reserve_mib << 20U;
   return out;
 }
 

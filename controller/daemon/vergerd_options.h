@@ -38,10 +38,10 @@ struct VergerdOptions {
   std::int64_t poll_interval_ms = 1000;
   std::int64_t request_deadline_ms = 15'000;
   std::int64_t permit_valid_ms = 60'000;
-  std::int64_t leader_hold_ms = planner::ScavengePolicy().leader_hold_ms;
-  std::int64_t election_settle_ms = planner::ScavengePolicy().election_settle_ms;
-  std::int64_t move_settle_ms = planner::ScavengePolicy().move_settle_ms;
-  std::int64_t disk_reserve_mib = planner::ScavengePolicy().disk_reserve_bytes >> 20U;
+  std::int64_t leader_hold_ms = planner::RunLimits().leader_hold_ms;
+  std::int64_t election_settle_ms = planner::RunLimits().election_settle_ms;
+  std::int64_t move_settle_ms = planner::RunLimits().move_settle_ms;
+  std::int64_t disk_reserve_mib = planner::GateLimits().disk_reserve_bytes >> 20U;
   std::int64_t keep_progress_hours = RetentionRules().progress.count();
   std::int64_t keep_answers_hours = RetentionRules().answers.count();
   std::int64_t keep_plans_days = RetentionRules().plans.count();

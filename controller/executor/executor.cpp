@@ -172,7 +172,7 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
   if (const auto* hours = impl->core->parts.hours) {
     snapshot.hours = hours->hours(config, policy.name, snapshot.taken_at);
   }
-  snapshot.queries = co_await ask_queries(impl->core->parts.network, policy.scavenge.queries);
+  snapshot.queries = co_await ask_queries(impl->core->parts.network, policy.gates.queries);
   VERGER_CO_CHECK(impl->learn_identity(config, snapshot));
   auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
   if (!plan) {

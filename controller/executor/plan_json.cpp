@@ -62,67 +62,6 @@ void read(const json& value, const char* member, T& into) {
   }
 }
 
-planner::Policy policy_of(const json& value) {
-  planner::Policy out;
-  read(value, "name", out.name);
-  read(value, "operation", out.operation);
-  if (!value.contains("scavenge")) {
-    return out;
-  }
-  const auto& from = value.at("scavenge");
-  auto& s = out.scavenge;
-  s.strategy = one_of(from, "strategy",
-                      {planner::Strategy::kRolling, planner::Strategy::kFollowersOnly,
-                       planner::Strategy::kConcurrent, planner::Strategy::kOffline},
-                      s.strategy);
-  s.read_only_replicas =
-      one_of(from, "readOnlyReplicas",
-             {planner::ReplicaRule::kInclude, planner::ReplicaRule::kSkip}, s.read_only_replicas);
-  s.leader = one_of(from, "leader", {planner::LeaderRule::kResign, planner::LeaderRule::kInPlace},
-                    s.leader);
-  s.on_pause =
-      one_of(from, "onPause", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_pause);
-  s.on_close =
-      one_of(from, "onClose", {planner::PauseRule::kStop, planner::PauseRule::kLeave}, s.on_close);
-  s.auto_scavenge = one_of(from, "autoScavenge",
-                           {planner::AutoScavengeRule::kRefuse, planner::AutoScavengeRule::kPause},
-                           s.auto_scavenge);
-  s.foreign = one_of(from, "foreign", {planner::ForeignRule::kWait, planner::ForeignRule::kAdopt},
-                     s.foreign);
-  read(from, "leaderThreads", s.leader_threads);
-  read(from, "leaderThrottlePercent", s.leader_throttle_percent);
-  read(from, "replicaThreads", s.replica_threads);
-  read(from, "replicaThrottlePercent", s.replica_throttle_percent);
-  read(from, "threads", s.threads);
-  read(from, "threshold", s.threshold);
-  read(from, "throttlePercent", s.throttle_percent);
-  read(from, "compareDigests", s.compare_digests);
-  read(from, "lagLimitBytes", s.lag_limit_bytes);
-  read(from, "diskReserveBytes", s.disk_reserve_bytes);
-  read(from, "electionSettleMs", s.election_settle_ms);
-  read(from, "moveSettleMs", s.move_settle_ms);
-  read(from, "leaderHoldMs", s.leader_hold_ms);
-  read(from, "resignAttempts", s.resign_attempts);
-  read(from, "scavengeAttempts", s.scavenge_attempts);
-  read(from, "scavengeDeadlineMs", s.scavenge_deadline_ms);
-  read(from, "moveDeadlineMs", s.move_deadline_ms);
-  read(from, "digestDeadlineMs", s.digest_deadline_ms);
-  read(from, "undoDeadlineMs", s.undo_deadline_ms);
-  read(from, "gateDeadlineMs", s.gate_deadline_ms);
-  read(from, "clockSkewLimitMs", s.clock_skew_limit_ms);
-  read(from, "certificateMarginMs", s.certificate_margin_ms);
-  read(from, "checkServerWork", s.check_server_work);
-  read(from, "serverWorkBackMs", s.server_work_back_ms);
-  read(from, "serverWorkWaitMs", s.server_work_wait_ms);
-  read(from, "restartServerWork", s.restart_server_work);
-  for (const auto& each : from.value("queries", json::array())) {
-    s.queries.push_back({each.at("name").get<std::string>(), each.at("url").get<std::string>(),
-                         each.at("query").get<std::string>(), each.at("atLeast").get<std::string>(),
-                         each.at("atMost").get<std::string>()});
-  }
-  return out;
-}
-
 planner::Step step_of(const json& value) {
   planner::Step out;
   out.id = value.at("id").get<std::string>();
@@ -174,7 +113,7 @@ Result<planner::Plan> parse_plan(const json& value) {
   try {
     planner::Plan out;
     out.cluster = value.at("cluster").get<std::string>();
-    out.policy = policy_of(value.at("policy"));
+    VERGER_TRY(out.policy, planner::parse_policy(from_json(value.at("policy"))));
     for (const auto& node : value.at("basis")) {
       out.basis.nodes.push_back(
           {node.at("name").get<std::string>(), node.at("url").get<std::string>(),
@@ -204,14 +143,6 @@ Result<planner::Plan> parse_plan(const json& value) {
     return out;
   } catch (const std::exception& error) {
     return Error{Errc::kCorruption, fmt::format("plan: {}", error.what())};
-  }
-}
-
-Result<planner::Policy> parse_policy(std::string_view text) {
-  try {
-    return policy_of(json::parse(text));
-  } catch (const std::exception& error) {
-    return Error{Errc::kInvalidArgument, fmt::format("policy: {}", error.what())};
   }
 }
 

@@ -5,9 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/executor/detail/step_support.h"
 #include "controller/executor/events.h"
+#include "controller/executor/step_support.h"
 #include "controller/journal/member_names.h"
+#include "planner/operations.h"
 
 namespace verger::controller {
 namespace {
@@ -315,7 +316,7 @@ Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::strin
 
 /// What another party had begun took longer than this run saw.
 bool did_all_of_it(const StepState& step) {
-  const auto memo = detail::parsed_or_empty(step.memo);
+  const auto memo = steps::parsed_or_empty(step.memo);
   return !memo.contains("adopted") && !memo.value("resumed", false);
 }
 
@@ -324,7 +325,7 @@ bool did_all_of_it(const StepState& step) {
 RunSummary summary_of(const RunState& run) {
   RunSummary out{.id = run.id,
                  .cluster = run.cluster,
-                 .operation = run.plan->policy.operation,
+                 .operation = std::string(planner::operation_name(run.plan->policy)),
                  .plan = run.plan->hash,
                  .started_by = run.started_by,
                  .status = run.status,
@@ -337,7 +338,7 @@ RunSummary summary_of(const RunState& run) {
         const auto& state = run.steps.at(step.id);
         if (state.status == StepStatus::kDone && state.attempt > 0 && did_all_of_it(state)) {
           out.durations.push_back({step.node, step.kind, state.active_ms,
-                                   detail::int_parameter(step, "throttlePercent", 100)});
+                                   steps::int_parameter(step, "throttlePercent", 100)});
         }
       }
     }

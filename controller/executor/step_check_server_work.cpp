@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/server_work.h"
-#include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
+#include "controller/executor/step_support.h"
 
 // pending -> waiting (back within backMs?) -> [acting: started again, once] -> waiting, with an
 // alert
@@ -15,18 +15,18 @@
 namespace verger::controller {
 namespace {
 
-using detail::bool_parameter;
-using detail::done;
-using detail::int_parameter;
 using detail::look_at_work;
 using detail::MissingWork;
-using detail::not_needed;
 using detail::NotedWork;
-using detail::parsed_or_empty;
-using detail::ready;
-using detail::verdict;
-using detail::wait;
 using nlohmann::json;
+using steps::bool_parameter;
+using steps::done;
+using steps::int_parameter;
+using steps::not_needed;
+using steps::parsed_or_empty;
+using steps::ready;
+using steps::verdict;
+using steps::wait;
 
 std::string listed(const std::vector<MissingWork>& missing) {
   return fmt::format("{}", fmt::join(missing | std::views::transform(&MissingWork::text), "; "));
@@ -108,7 +108,7 @@ class CheckServerWorkStep final : public StepKind {
         answer = co_await peers->restart_subscriptions(node);
       }
       if (!answer) {
-        out = detail::to_answer(answer);
+        out = steps::to_answer(answer);
       }
     }
     co_return out;
@@ -118,7 +118,7 @@ class CheckServerWorkStep final : public StepKind {
     const auto* leader = context.snapshot.leader();
     const auto value = context.values.find("server_work");
     if (leader == nullptr || value == context.values.end()) {
-      co_return detail::running({{"leader", json()}});
+      co_return steps::running({{"leader", json()}});
     }
     const auto peers = context.peers;
     const auto missing = NotedWork::parse(value->second)
@@ -127,7 +127,7 @@ class CheckServerWorkStep final : public StepKind {
       co_return done(result_of(context, missing));
     }
     if (context.in_state.count() < int_parameter(context.step, "backMs", 120'000)) {
-      co_return detail::running({{"phase", fmt::format("started again: {}", listed(missing))}});
+      co_return steps::running({{"phase", fmt::format("started again: {}", listed(missing))}});
     }
     co_return verdict(Verdict::Kind::kNotHappened,
                       fmt::format("started again, and still not running: {}", listed(missing)));

@@ -17,7 +17,8 @@
 #include "planner/plan.h"
 
 /// The seam between the executor's core and the kinds of steps: the core knows no kind by name.
-/// A new kind is one file that implements StepKind and one line in step_kinds.cpp.
+/// A new kind is one file that implements StepKind and one line in its operation's table, or in
+/// step_kinds.cpp where it is no operation's own.
 namespace verger::controller {
 
 /// Why a step that acts is to stop.
@@ -90,7 +91,7 @@ struct Verdict {
   std::string outcome;
   /// Values for later steps: name -> JSON text; journaled with a kDone or kRunning.
   std::map<std::string, std::string> values;
-  /// Merged into the step's memo (JSON object), such as the id of a scavenge that was found.
+  /// Merged into the step's memo (JSON object), such as the node's id of the work that was found.
   std::string memo = "{}";
 };
 
@@ -140,8 +141,5 @@ class StepKinds {
  private:
   std::unordered_map<std::string, std::unique_ptr<StepKind>> kinds_;
 };
-
-/// Everything this controller can do.
-StepKinds standard_step_kinds();
 
 }  // namespace verger::controller

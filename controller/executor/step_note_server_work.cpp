@@ -5,21 +5,21 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/server_work.h"
-#include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
+#include "controller/executor/step_support.h"
 
 namespace verger::controller {
 namespace {
 
 using detail::look_at_work;
 using detail::may_be_told_later;
-using detail::not_needed;
 using detail::NotedWork;
-using detail::verdict;
-using detail::wait;
 using detail::why_not_seen;
 using detail::WorkList;
 using nlohmann::json;
+using steps::not_needed;
+using steps::verdict;
+using steps::wait;
 
 /// A calm leader answers at once; what cannot be noted by then holds up no run.
 constexpr std::chrono::seconds kNotingPatience{60};

@@ -3,24 +3,24 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/executor/detail/step_support.h"
 #include "controller/executor/step_kinds.h"
+#include "controller/executor/step_support.h"
 
 namespace verger::controller {
 namespace {
 
-using detail::act_through_agent;
-using detail::ask_agent;
-using detail::done;
-using detail::int_parameter;
-using detail::judge_failed;
-using detail::not_needed;
-using detail::OperationNews;
-using detail::ready;
-using detail::running;
-using detail::verdict;
-using detail::wait;
 using nlohmann::json;
+using steps::act_through_agent;
+using steps::ask_agent;
+using steps::done;
+using steps::int_parameter;
+using steps::judge_failed;
+using steps::not_needed;
+using steps::OperationNews;
+using steps::ready;
+using steps::running;
+using steps::verdict;
+using steps::wait;
 
 class StartServerStep final : public StepKind {
  public:

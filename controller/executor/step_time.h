@@ -13,7 +13,7 @@ struct StepTime {
   std::int64_t preparing_ms = 0;  ///< looks at the cluster, permits, rests between attempts
   std::int64_t waiting_ms = 0;    ///< for gates and windows
   std::int64_t acting_ms = 0;     ///< from the intent until its node or agent took it
-  std::int64_t observing_ms = 0;  ///< from then until its end was seen: of a scavenge, its work
+  std::int64_t observing_ms = 0;  ///< from then until its end was seen: of long work, all of it
   std::optional<Ticks> counted;   ///< up to when; nullopt: its turn has not come
 };
 

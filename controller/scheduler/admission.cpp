@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "nodeagent/http/loopback.h"
+#include "planner/operations.h"
 
 namespace verger::controller {
 namespace {
@@ -21,7 +22,7 @@ std::vector<PolicyProblem> unreachable_addresses(const SchedulePolicy& policy) {
       unreachable.push_back({0, "notifications.webhook: " + address.error().message});
     }
   }
-  for (const auto& each : policy.plan.scavenge.queries) {
+  for (const auto& each : policy.plan.gates.queries) {
     if (const auto asked = http::parse_endpoint(each.url, 0);
         asked && !asked->tls && !http::is_loopback(asked->host)) {
       unreachable.push_back({0, fmt::format("gates.queries.url: {}: without TLS only loopback "
@@ -64,7 +65,7 @@ std::expected<std::vector<std::string>, std::string> judge(const SchedulePolicy&
     // a single one may take several.
     const bool may_span =
         policy.spans_openings ||
-        (!policy.expected_duration && policy.plan.scavenge.on_close == planner::PauseRule::kStop);
+        (!policy.expected_duration && policy.plan.pauses.on_close == planner::PauseRule::kStop);
     if (!may_span) {
       return refuse(fmt::format(
           "its windows can never hold its expected duration: {} are expected, the longest of the "
@@ -79,7 +80,7 @@ std::expected<std::vector<std::string>, std::string> judge(const SchedulePolicy&
                       "all {} openings of the next 366 days together have {}",
                       needs, open.intervals().size(), format_length(open.total())));
     }
-    if (policy.plan.scavenge.on_close == planner::PauseRule::kLeave) {
+    if (policy.plan.pauses.on_close == planner::PauseRule::kLeave) {
       return refuse(
           fmt::format("{} are expected, the longest opening has {}, and on_close: leave "
                       "would work on into the closed hours; say on_close: stop",
@@ -92,8 +93,9 @@ std::expected<std::vector<std::string>, std::string> judge(const SchedulePolicy&
                     needs, span, count));
   }
   // The move of the leader cannot be interrupted, so one opening has to hold it.
-  const auto move = seconds((policy.plan.scavenge.leader_hold_ms + 999) / 1000 + 71);
-  if (policy.plan.scavenge.leader == planner::LeaderRule::kResign && longest.length() < move) {
+  const auto move = seconds((policy.plan.limits.leader_hold_ms + 999) / 1000 + 71);
+  const auto* operation = planner::operation_of(policy.plan);
+  if (operation != nullptr && operation->moves_leader(policy.plan) && longest.length() < move) {
     return refuse(
         fmt::format("no opening can hold a move of the leader: up to {} are expected for "
                     "it, the longest opening has {}",
@@ -125,10 +127,10 @@ std::expected<std::vector<std::string>, std::string> judge(const SchedulePolicy&
 
 std::optional<seconds> past_duration(std::span<const std::shared_ptr<const RunSummary>> runs,
                                      const SchedulePolicy& policy) {
-  const auto kind = policy.plan.scavenge.strategy == planner::Strategy::kOffline
-                        ? std::string_view("offline_scavenge")
-                        : std::string_view("scavenge");
-  const bool side_by_side = policy.plan.scavenge.strategy == planner::Strategy::kConcurrent;
+  const auto* operation = planner::operation_of(policy.plan);
+  if (operation == nullptr) {
+    return std::nullopt;
+  }
   std::int64_t longest_ms = 0;
   int counted = 0;
   for (const auto& run : runs) {
@@ -136,20 +138,11 @@ std::optional<seconds> past_duration(std::span<const std::shared_ptr<const RunSu
       break;
     }
     if ((run->status != RunStatus::kDone && run->status != RunStatus::kDoneWithDifferences) ||
-        run->operation != policy.plan.operation) {
+        run->operation != operation->name) {
       continue;
     }
     ++counted;
-    std::int64_t all_ms = 0;
-    std::int64_t one_ms = 0;
-    for (const auto& past : run->durations) {
-      if (past.kind == kind) {
-        all_ms += past.duration_ms;
-        one_ms = std::max(one_ms, past.duration_ms);
-      }
-    }
-    // The first, the others at once, and the leader.
-    longest_ms = std::max(longest_ms, side_by_side ? std::min(all_ms, 3 * one_ms) : all_ms);
+    longest_ms = std::max(longest_ms, operation->time_at_work_ms(policy.plan, run->durations));
   }
   return longest_ms == 0 ? std::nullopt : std::optional(seconds((longest_ms + 999) / 1000));
 }

@@ -21,8 +21,8 @@ struct Binding {
   std::optional<std::chrono::seconds> past_duration{};
 };
 
-/// The longest time at work of the last runs of a cluster that were done, newest first: one node
-/// after the other, or all but two side by side, as the policy says. nullopt: there were none.
+/// The longest time at work of the last runs of a cluster that were done, newest first: as
+/// the operation counts it. nullopt: there were none.
 std::optional<std::chrono::seconds> past_duration(
     std::span<const std::shared_ptr<const RunSummary>> runs, const SchedulePolicy& policy);
 

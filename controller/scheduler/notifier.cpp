@@ -78,7 +78,7 @@ struct Notifier::Impl {
     return for_hours && stopped.insert(run).second;
   }
 
-  /// Of all its scavenges; null where none reports it.
+  /// Of all its steps; null where none reports it.
   static json bytes_freed(const RunState& run) {
     json sum;
     for (const auto& [id, step] : run.steps) {

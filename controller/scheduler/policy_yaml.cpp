@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <set>
 
 #include "controller/scheduler/detail/yaml_fields.h"
 #include "controller/scheduler/schedule_policy.h"
 #include "engine/base/number_from_text.h"
 #include "nodeagent/http/client.h"
+#include "planner/operations.h"
 
 namespace verger::controller {
 namespace {
@@ -36,12 +38,7 @@ class PolicyReader {
     policy_.plan.name = policy_.name;
     fields_.text("description", policy_.description);
     fields_.boolean("enabled", policy_.enabled);
-    fields_.text("operation", policy_.plan.operation);
-    if (policy_.plan.operation != "scavenge") {
-      fields_.problem(fields_.get("operation"),
-                      fmt::format("operation \"{}\" is not known; known are: scavenge",
-                                  policy_.plan.operation));
-    }
+    read_operation();
     read_selection();
     read_schedules();
     read_windows();
@@ -54,10 +51,8 @@ class PolicyReader {
     }
     fields_.boolean("spans_openings", policy_.spans_openings);
     fields_.choice("resign", policy_.resign, {ResignRule::kAllowed, ResignRule::kNeedsApproval});
-    read_parameters();
-    read_order();
-    read_gates();
-    read_deadlines();
+    read_fields(fields_, "");
+    check_fields();
     read_notifications();
     fields_.refuse_unknown_keys();
     if (!problems_.empty()) {
@@ -70,7 +65,19 @@ class PolicyReader {
   }
 
  private:
-  planner::ScavengePolicy& scavenge() { return policy_.plan.scavenge; }
+  void read_operation() {
+    std::string name(planner::operation_name(policy_.plan));
+    fields_.text("operation", name);
+    operation_ = planner::find_operation(name);
+    if (operation_ == nullptr) {
+      fields_.problem(fields_.get("operation"), fmt::format("operation \"{}\" is not known; {}",
+                                                            name, planner::known_operations()));
+      operation_ = planner::operations().front();  // to name what else is wrong
+    }
+    if (operation_ != planner::operation_of(policy_.plan)) {
+      policy_.plan.operation = operation_->defaults();
+    }
+  }
 
   void read_selection() {
     fields_.texts("clusters", policy_.clusters);
@@ -296,93 +303,60 @@ class PolicyReader {
     out.last = last.value_or(LocalSeconds());
   }
 
-  void read_parameters() {
-    const auto node = fields_.get("parameters");
-    if (!node.IsDefined()) {
-      return;
-    }
-    YamlFields fields(node, "parameters", problems_);
-    auto& s = scavenge();
-    fields.number("threads", s.threads, 1, 4);
-    fields.number("threshold", s.threshold, -1, 1'000'000'000);
-    fields.number("throttle_percent", s.throttle_percent, 1, 100);
-    const auto role = [&](const std::string& name, std::int32_t& threads, std::int32_t& throttle) {
-      const auto part = fields.get(name);
-      if (!part.IsDefined()) {
-        return;
+  /// What the operation's table of fields has in this section, and in those inside it.
+  void read_fields(YamlFields& in, std::string_view section) {
+    std::set<std::string_view> inside;
+    for (const auto* field : planner::fields_of(*operation_)) {
+      const auto own = planner::section_of(*field);
+      if (own == section) {
+        read_field(in, *field);
+      } else if (section.empty() || own.starts_with(std::string(section) + ".")) {
+        const auto rest = own.substr(section.empty() ? 0 : section.size() + 1);
+        inside.insert(
+            own.substr(0, own.size() - rest.size() + std::min(rest.find('.'), rest.size())));
       }
-      YamlFields own(part, "parameters." + name, problems_);
-      own.number("threads", threads, 1, 4);
-      own.number("throttle_percent", throttle, 1, 100);
-      own.refuse_unknown_keys();
-    };
-    role("leader", s.leader_threads, s.leader_throttle_percent);
-    role("replica", s.replica_threads, s.replica_throttle_percent);
-    fields.refuse_unknown_keys();
-    if (s.threads > 1 && s.throttle_percent != 100) {
-      fields.problem(node,
-                     "parameters: a scavenge with several threads cannot be throttled; use "
-                     "one thread, or 100 percent");
+    }
+    for (const auto path : inside) {
+      const auto node = in.get(std::string(path.substr(section.empty() ? 0 : section.size() + 1)));
+      if (node.IsDefined()) {
+        YamlFields fields(node, std::string(path), problems_);
+        read_fields(fields, path);
+        fields.refuse_unknown_keys();
+      }
     }
   }
 
-  void read_order() {
-    using planner::PauseRule;
-    auto& s = scavenge();
-    fields_.choice("strategy", s.strategy,
-                   {planner::Strategy::kRolling, planner::Strategy::kConcurrent,
-                    planner::Strategy::kFollowersOnly, planner::Strategy::kOffline});
-    fields_.choice("read_only_replicas", s.read_only_replicas,
-                   {planner::ReplicaRule::kInclude, planner::ReplicaRule::kSkip});
-    fields_.choice("leader", s.leader,
-                   {planner::LeaderRule::kResign, planner::LeaderRule::kInPlace});
-    fields_.choice("on_pause", s.on_pause, {PauseRule::kStop, PauseRule::kLeave});
-    fields_.choice("on_close", s.on_close, {PauseRule::kStop, PauseRule::kLeave});
-    fields_.choice("foreign_scavenge", s.foreign,
-                   {planner::ForeignRule::kWait, planner::ForeignRule::kAdopt});
-    fields_.choice("auto_scavenge", s.auto_scavenge,
-                   {planner::AutoScavengeRule::kRefuse, planner::AutoScavengeRule::kPause});
-    fields_.boolean("compare_digests", s.compare_digests);
-    read_after_leader_move();
-    const auto node = fields_.get("retries");
-    if (node.IsDefined()) {
-      YamlFields fields(node, "retries", problems_);
-      fields.number("scavenge", s.scavenge_attempts, 1, 100);
-      fields.number("resign", s.resign_attempts, 1, 3);
-      fields.refuse_unknown_keys();
+  void read_field(YamlFields& in, const planner::Field& field) {
+    const std::string key(planner::key_of(field));
+    const auto value = field.get(policy_.plan);
+    if (const auto* truth = value.as_bool()) {
+      bool into = *truth;
+      in.boolean(key, into);
+      field.set(policy_.plan, into);
+    } else if (const auto* number = value.as_int()) {
+      auto into = *number;
+      if (field.type == planner::Field::Type::kMilliseconds) {
+        in.length_ms(key, into);
+      } else if (field.type == planner::Field::Type::kBytes) {
+        in.size(key, into);
+      } else {
+        in.number(key, into, field.low, field.high);
+      }
+      field.set(policy_.plan, into);
+    } else if (const auto* text = value.as_string()) {
+      auto into = *text;
+      in.one_of(key, into, field.choices);
+      field.set(policy_.plan, into);
+    } else {
+      read_queries(in);
     }
   }
 
-  void read_after_leader_move() {
-    const auto node = fields_.get("after_leader_move");
-    if (!node.IsDefined()) {
-      return;
+  void check_fields() {
+    for (const auto& problem : operation_->check(policy_.plan)) {
+      fields_.problem(fields_.get(problem.place),
+                      fmt::format("{}: {}; {}", problem.place, problem.message, problem.hint));
     }
-    YamlFields fields(node, "after_leader_move", problems_);
-    auto& s = scavenge();
-    fields.boolean("check", s.check_server_work);
-    fields.length_ms("back_within", s.server_work_back_ms);
-    fields.length_ms("wait", s.server_work_wait_ms);
-    fields.boolean("restart", s.restart_server_work);
-    fields.refuse_unknown_keys();
-  }
-
-  void read_gates() {
-    const auto node = fields_.get("gates");
-    if (!node.IsDefined()) {
-      return;
-    }
-    YamlFields fields(node, "gates", problems_);
-    auto& s = scavenge();
-    fields.size("lag_limit", s.lag_limit_bytes);
-    fields.size("disk_reserve", s.disk_reserve_bytes);
-    fields.length_ms("election_settle", s.election_settle_ms);
-    fields.length_ms("move_settle", s.move_settle_ms);
-    fields.length_ms("leader_hold", s.leader_hold_ms);
-    fields.length_ms("clock_skew", s.clock_skew_limit_ms);
-    fields.length_ms("certificate_margin", s.certificate_margin_ms);
-    read_queries(fields);
-    fields.refuse_unknown_keys();
   }
 
   void read_queries(YamlFields& parent) {
@@ -394,7 +368,7 @@ class PolicyReader {
       parent.problem(list, "gates.queries must be a list of {name, url, query, at_most}");
       return;
     }
-    scavenge().queries.clear();
+    policy_.plan.gates.queries.clear();
     for (const YAML::Node& each : list) {
       YamlFields fields(each, "gates.queries", problems_);
       planner::QueryBlocker out;
@@ -420,24 +394,8 @@ class PolicyReader {
                                    "Prometheus server, such as http://127.0.0.1:9090",
                                    out.url));
       }
-      scavenge().queries.push_back(std::move(out));
+      policy_.plan.gates.queries.push_back(std::move(out));
     }
-  }
-
-  void read_deadlines() {
-    const auto node = fields_.get("deadlines");
-    if (!node.IsDefined()) {
-      return;
-    }
-    YamlFields fields(node, "deadlines", problems_);
-    auto& s = scavenge();
-    fields.length_ms("scavenge", s.scavenge_deadline_ms);
-    fields.length_ms("move", s.move_deadline_ms);
-    fields.length_ms("digest", s.digest_deadline_ms);
-    fields.length_ms("undo", s.undo_deadline_ms);
-    fields.length_ms("service", s.service_deadline_ms);
-    fields.length_ms("gate", s.gate_deadline_ms);
-    fields.refuse_unknown_keys();
   }
 
   void read_notifications() {
@@ -476,6 +434,7 @@ class PolicyReader {
   std::vector<PolicyProblem> problems_;
   YamlFields fields_;
   SchedulePolicy policy_;
+  const planner::Operation* operation_ = nullptr;
 };
 
 }  // namespace

@@ -81,11 +81,6 @@ class Operation {
   virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
 };
 
-/// scavenge {"threads", "threshold", "throttlePercent", "syncOnly"}: starts one on the node and
-/// observes it to its end. Result: {"scavengeId", "point" or null, "spaceSaved", "bytesBefore",
-/// "bytesAfter"}. Codes: "scavenge_running", "refused", "stopped", "interrupted" (by a
-/// restart), "errored".
-std::unique_ptr<Operation> make_scavenge_operation();
 /// resign {}: has the node resign; done once it was seen out of the leader's role, or in it
 /// with a newer epoch. Codes: "not_leader", "no_effect".
 std::unique_ptr<Operation> make_resign_operation();
@@ -95,16 +90,6 @@ std::unique_ptr<Operation> make_priority_operation();
 /// the certificate that is in its file. Result: {"serial", "serialBefore"}. Code: "no_effect" (the
 /// node's log says why it kept the former one).
 std::unique_ptr<Operation> make_reload_operation();
-/// offline_scavenge {"point", "threads", "serviceDeadlineMs"}: stops the server, scavenges its
-/// files up to a point that is in its log, starts it, waits until it has caught up. Refused on a
-/// leader. Result: {"point", "spaceSaved", "recordsRemoved"
-/// (both null where the agent died meanwhile), "bytesBefore", "bytesAfter"}. Codes:
-/// "interrupted", "no_answer" (the server did not come back within the deadline). It can be
-/// stopped: then the code is "stopped".
-std::unique_ptr<Operation> make_offline_scavenge_operation();
-/// scavenge_point {"threshold"}: starts a scavenge that writes a point and stops it as soon as the
-/// point is in the node's scavenge state. Result: {"point"}. Code: "no_point".
-std::unique_ptr<Operation> make_scavenge_point_operation();
 /// start_service {}: starts the server unless it runs; done once it answers. Code: "no_answer".
 std::unique_ptr<Operation> make_start_service_operation();
 

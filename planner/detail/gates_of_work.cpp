@@ -3,17 +3,10 @@
 
 #include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
+#include "planner/operations.h"
 
 namespace verger::planner::detail {
 namespace {
-
-/// Kinds that are gated by what the node itself shows, or are harmless.
-bool is_other_work(const AgentWork& work) {
-  constexpr std::string_view kOurs[] = {"scavenge",     "scavenge_point", "offline_scavenge",
-                                        "resign",       "set_priority",   "reload",
-                                        "start_service"};
-  return std::ranges::find(kOurs, work.kind) == std::end(kOurs);
-}
 
 void scavenge_free(const Gate& gate, const NodeSnapshot& node, States& out) {
   if (!is_up(node)) {
@@ -90,7 +83,7 @@ void auto_scavenge_off(const Look& look, States& out) {
 void no_other_work(const Look& look, States& out) {
   for (const auto& node : look.snapshot.nodes) {
     for (const auto& work : node.agent_work) {
-      if (is_other_work(work)) {
+      if (find_agent_kind(work.kind) == nullptr) {
         out.push_back(measured(closed(look.gate.name, work.kind + "-running", node.name,
                                       fmt::format("its agent is at a {} ({})", work.kind, work.id),
                                       "wait until it ends"),

@@ -84,7 +84,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
     nlohmann::json not_seen = nlohmann::json::array();
     void add(const planner::GateState& state);
   };
-  /// Keeps a step that scavenges or moves the leader back while something may run on a node that
+  /// Keeps a step that waits for work elsewhere back while something may run on a node that
   /// was skipped; journals where that is over.
   void add_left_behind(const planner::Step& step, const StepContext& context, ClosedGates& closed);
   /// A request to a skipped node that was never answered: its agent may still accept it.

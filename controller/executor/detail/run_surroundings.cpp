@@ -96,7 +96,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
   const auto config = cluster();
   auto snapshot = co_await core_->observer.take(config, Depth::kThorough);
   check();
-  if (const auto& queries = run_->state.plan->policy.scavenge.queries; !queries.empty()) {
+  if (const auto& queries = run_->state.plan->policy.gates.queries; !queries.empty()) {
     snapshot.queries = co_await ask_queries(core_->parts.network, queries);
     check();
   }
@@ -132,7 +132,7 @@ void RunDriver::take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig&
 void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
   const auto* leader = snapshot.leader();
   auto& state = run_->state;
-  if (leader == nullptr || snapshot.leader_stable_ms < state.plan->policy.scavenge.leader_hold_ms ||
+  if (leader == nullptr || snapshot.leader_stable_ms < state.plan->policy.limits.leader_hold_ms ||
       leader->name == state.leader || has_ended(state.status)) {
     return;
   }

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "controller/cluster/gather.h"
-#include "controller/executor/detail/step_support.h"
+#include "controller/executor/step_support.h"
 #include "nodeagent/http/message.h"
 
 namespace verger::controller::detail {

@@ -8,6 +8,7 @@
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/detail/skipped_nodes.h"
 #include "controller/executor/events.h"
+#include "controller/executor/step_support.h"
 #include "engine/base/clock.h"
 #include "planner/gates.h"
 
@@ -132,7 +133,7 @@ net::awaitable<void> RunDriver::wait_for_hours(const planner::Step& step,
 void RunDriver::track_closed_gates(const planner::Step& step, const std::string& reason,
                                    const json& gates) {
   const auto now = core_->parts.network.clock.now();
-  const auto& policy = run_->state.plan->policy.scavenge;
+  const auto& limits = run_->state.plan->policy.limits;
   auto known = std::exchange(run_->closed_since[step.id], {});
   auto& closed = run_->closed_since[step.id];
   std::vector<std::string> late;  // what has been closed for too long
@@ -144,7 +145,7 @@ void RunDriver::track_closed_gates(const planner::Step& step, const std::string&
     // Before this controller's start there may have been another.
     const auto since = before == known.end() ? monotonic() - age : before->second;
     closed[what] = since;
-    const std::chrono::milliseconds limit(planner::alert_after_ms(gate, policy));
+    const std::chrono::milliseconds limit(planner::alert_after_ms(gate, limits));
     if (monotonic() - since >= limit) {
       shortest = late.empty() ? limit : std::min(shortest, limit);
       late.push_back(fmt::format("{}{}{}", node, node.empty() ? "" : ": ", why));
@@ -176,7 +177,7 @@ void RunDriver::track_fit(const planner::Step& step, const ClosedGates& closed) 
     return;
   }
   const auto waited = core_->parts.network.clock.now().value() - since->value();
-  const auto limit = planner::alert_after_ms("does-not-fit", run_->state.plan->policy.scavenge);
+  const auto limit = planner::alert_after_ms("does-not-fit", run_->state.plan->policy.limits);
   if (closed.fit.never || waited / kTicksPerMillisecond >= limit) {
     alert_once(step.id, "fit",
                fmt::format("{} does not fit into its hours: {}; `verger run skip` leaves the node "
@@ -287,7 +288,7 @@ void RunDriver::add_left_behind(const planner::Step& step, const StepContext& co
       }
       continue;
     }
-    if (waits_for_others(step)) {
+    if (planner::waits_for_work_elsewhere(step)) {
       planner::GateState state;
       state.gate = "no-other-work";
       state.code = left->seen ? "skipped-node-works" : "skipped-node-unseen";
@@ -331,13 +332,13 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
   ClosedGates closed;
   const bool may_put_off =
       run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
-  const auto threads = int_parameter(step, "threads", 1);
+  const auto threads = steps::int_parameter(step, "threads", 1);
   for (auto gate : step.gates) {
     if (is_gate_ignored(gate.name)) {
       continue;
     }
     if (gate.name == "leader-settled" && is_own_election(step, context.snapshot)) {
-      gate.limit = std::min(gate.limit, context.policy.scavenge.own_move_settle_ms());
+      gate.limit = std::min(gate.limit, context.policy.limits.own_move_settle_ms());
     }
     for (const auto& state :
          planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms, threads)) {

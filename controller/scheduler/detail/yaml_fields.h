@@ -82,20 +82,28 @@ class YamlFields {
   }
   template <class T>
   void choice(const std::string& key, T& into, std::initializer_list<T> choices) {
+    std::vector<std::string_view> names;
+    for (const auto each : choices) {
+      names.push_back(to_string(each));
+    }
+    std::string value(to_string(into));
+    one_of(key, value, names);
+    for (const auto each : choices) {
+      into = to_string(each) == value ? each : into;
+    }
+  }
+  void one_of(const std::string& key, std::string& into,
+              const std::vector<std::string_view>& choices) {
     std::string value;
     if (!text(key, value)) {
       return;
     }
-    std::vector<std::string> names;
-    for (const auto each : choices) {
-      if (to_string(each) == value) {
-        into = each;
-        return;
-      }
-      names.emplace_back(to_string(each));
+    if (std::ranges::find(choices, value) == choices.end()) {
+      problem(node_[key], fmt::format("{}{} is \"{}\"; it takes {}", prefix(), key, value,
+                                      fmt::join(choices, ", ")));
+      return;
     }
-    problem(node_[key], fmt::format("{}{} is \"{}\"; it takes {}", prefix(), key, value,
-                                    fmt::join(names, ", ")));
+    into = value;
   }
   void length_ms(const std::string& key, std::int64_t& into) {
     std::string value;

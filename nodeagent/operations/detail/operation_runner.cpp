@@ -7,6 +7,7 @@
 #include "engine/base/failpoint.h"
 #include "nodeagent/api/json_view.h"
 #include "nodeagent/operations/last_look.h"
+#include "nodeagent/operations/scavenge/scavenge_operations.h"
 
 namespace verger::agent {
 namespace {
@@ -48,13 +49,13 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
       tasks_(environment_.executor, environment_.log, "agent"),
       client_(environment_.client, options_.node, options_.credentials, {},
               options_.request_deadline) {
-  add_kind(make_scavenge_operation());
   add_kind(make_resign_operation());
   add_kind(make_priority_operation());
   add_kind(make_reload_operation());
-  add_kind(make_offline_scavenge_operation());
-  add_kind(make_scavenge_point_operation());
   add_kind(make_start_service_operation());
+  for (auto& kind : scavenge_operations()) {
+    add_kind(std::move(kind));
+  }
 }
 
 void OperationRunner::add_kind(std::unique_ptr<Operation> kind) {

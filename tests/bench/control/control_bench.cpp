@@ -21,6 +21,7 @@
 #include "controller/executor/run_snapshot.h"
 #include "controller/journal/etcd_journal.h"
 #include "controller/journal/sealed_snapshots.h"
+#include "controller/operations/operation_modules.h"
 #include "controller/scheduler/scheduler.h"
 #include "engine/base/digest.h"
 #include "engine/base/directories.h"

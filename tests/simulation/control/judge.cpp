@@ -358,7 +358,7 @@ void Judge::started(const std::string& node, bool foreign) {
     violation(fmt::format("{} was asked {} times to scavenge by {} operations", node,
                           scavenges_begun_[node], scavenges_acted_[node]));
   }
-  if (scenario_.site.policy.scavenge.strategy == planner::Strategy::kConcurrent) {
+  if (scavenge_of(scenario_.site.policy).strategy == planner::Strategy::kConcurrent) {
     return;
   }
   for (const auto& other : site_.model().hosts()) {
@@ -406,7 +406,7 @@ void Judge::look() {
     return;
   }
   look_at_digests();
-  if (scenario_.site.policy.scavenge.on_close != planner::PauseRule::kStop) {
+  if (scenario_.site.policy.pauses.on_close != planner::PauseRule::kStop) {
     return;
   }
   for (const auto& host : site_.model().hosts()) {
@@ -428,7 +428,7 @@ void Judge::at_the_end() {
                             process->priority()));
     }
   }
-  const auto& strategy = scenario_.site.policy.scavenge.strategy;
+  const auto& strategy = scavenge_of(scenario_.site.policy).strategy;
   if (run_state_ != "done" || strategy == planner::Strategy::kFollowersOnly) {
     return;
   }

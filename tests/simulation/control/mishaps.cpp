@@ -101,7 +101,7 @@ bool Mishaps::can_happen(std::string_view kind) const {
   }
   if (kind == "no election") {
     return site_.model().voters() > 1 && site_.options().may_resign() &&
-           site_.options().policy.scavenge.move_deadline_ms <= 120'000;
+           site_.options().policy.limits.move_deadline_ms <= 120'000;
   }
   if (kind == "ghost") {
     return site_.model().hosts().size() > 1;

@@ -176,7 +176,7 @@ void OperationFates::judge_resign(const Fate& fate, const Claim& claim) {
   } else if (claim.type == events::kStepFailed && claim.code == "deadline") {
     const auto lasted =
         duration_cast<milliseconds>(site_.world().now() - stage_started_at_).count();
-    if (lasted < scenario_.site.policy.scavenge.move_deadline_ms) {
+    if (lasted < scenario_.site.policy.limits.move_deadline_ms) {
       wrong(fate, claim, fmt::format("its deadline is not over: it has lasted {} ms", lasted));
     }
     if (fate.resigned && !fate.moved && !fate.won_again) {
@@ -292,7 +292,7 @@ void OperationFates::resigned(const std::string& node) {
       fate.moved = fate.moved || (!leader.empty() && leader != node);
     }
   }
-  const auto limit = scenario_.site.policy.scavenge.resign_attempts;
+  const auto limit = scenario_.site.policy.limits.resign_attempts;
   if (++resigns_ > limit && site_.has_agents()) {
     rulings_.violation(fmt::format("{} resignations were asked for, {} may be", resigns_, limit));
   }

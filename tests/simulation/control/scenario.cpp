@@ -21,11 +21,11 @@ constexpr int kMinutesOfADay = 24 * 60;
 
 planner::Policy base_policy(Random& random) {
   planner::Policy policy;
-  auto& scavenge = policy.scavenge;
-  scavenge.election_settle_ms = 6'000;
-  scavenge.leader_hold_ms = 4'000;
-  scavenge.lag_limit_bytes = 1'200;
-  scavenge.disk_reserve_bytes = 1 << 20;
+  auto& scavenge = scavenge_of(policy);
+  policy.limits.election_settle_ms = 6'000;
+  policy.limits.leader_hold_ms = 4'000;
+  policy.gates.lag_limit_bytes = 1'200;
+  policy.gates.disk_reserve_bytes = 1 << 20;
   scavenge.compare_digests = random.below(8) != 0;
   // Faults may stop one scavenge more often than an operator would let them.
   scavenge.scavenge_attempts = 30;
@@ -42,8 +42,10 @@ planner::Policy base_policy(Random& random) {
     default:
       break;
   }
-  scavenge.on_pause = random.below(3) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
-  scavenge.on_close = random.below(4) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
+  policy.pauses.on_pause =
+      random.below(3) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
+  policy.pauses.on_close =
+      random.below(4) == 0 ? planner::PauseRule::kLeave : planner::PauseRule::kStop;
   scavenge.foreign =
       random.below(2) == 0 ? planner::ForeignRule::kAdopt : planner::ForeignRule::kWait;
   return policy;
@@ -80,7 +82,7 @@ void make_brief(SiteOptions& site, Random& random) {
   site.model.scavenge_least = milliseconds(1'000);
   site.model.scavenge_most = milliseconds(5'000);
   if (site.model.voters.size() > 1 && random.below(2) == 0) {
-    site.policy.scavenge.strategy = planner::Strategy::kFollowersOnly;
+    scavenge_of(site.policy).strategy = planner::Strategy::kFollowersOnly;
   }
 }
 
@@ -115,7 +117,7 @@ std::string yaml_of(const Scenario& scenario, const std::string& schedule,
     }
   }
   return yaml +
-         fmt::format("on_close: {}\n", planner::to_string(scenario.site.policy.scavenge.on_close));
+         fmt::format("on_close: {}\n", planner::to_string(scenario.site.policy.pauses.on_close));
 }
 
 /// With its schedule, and how it is changed while the run is under way.
@@ -160,7 +162,7 @@ void make_days(Scenario& scenario) {
   site.model.replicas.clear();
   site.agents = true;
   site.sqlite = false;
-  site.policy.scavenge.strategy = planner::Strategy::kRolling;
+  scavenge_of(site.policy).strategy = planner::Strategy::kRolling;
   site.executor.poll_interval = milliseconds(60'000);
   scenario.deny.clear();
   scenario.changed_yaml.clear();
@@ -181,7 +183,7 @@ bool Scenario::denied_by_change(Ticks time) const {
 }
 
 std::string Scenario::describe() const {
-  const auto& scavenge = site.policy.scavenge;
+  const auto& scavenge = scavenge_of(site.policy);
   std::string text = fmt::format(
       "{}{} voters, {} replicas, {}, {}{}{}, {}, {}, from {}", brief ? "brief, " : "",
       site.model.voters.size(), site.model.replicas.size(), site.model.version,
@@ -223,7 +225,7 @@ Scenario make_scenario(std::uint64_t seed) {
   const auto wall = WallTime::of(zone).at(scenario.start);
   scenario.zone = zone;
   if (site.model.voters.size() == 1) {
-    site.policy.scavenge.strategy = planner::Strategy::kRolling;
+    scavenge_of(site.policy).strategy = planner::Strategy::kRolling;
   }
   if (scenario.brief) {
     make_brief(site, random);
@@ -268,10 +270,10 @@ Scenario make_scenario(std::uint64_t seed) {
   std::ranges::sort(scenario.intents, {}, &Intent::after);
   site.tls = random.below(4) == 0;
   if (random.below(2) == 0) {
-    site.policy.scavenge.move_deadline_ms = 100'000;
+    site.policy.limits.move_deadline_ms = 100'000;
   }
   if (random.below(3) == 0) {
-    site.policy.scavenge.lag_limit_bytes = 100'000;
+    site.policy.gates.lag_limit_bytes = 100'000;
   }
   if (seed % kDaysOneIn == kDaysOneIn / 2) {
     make_days(scenario);

@@ -36,8 +36,8 @@ struct SiteOptions {
   planner::Policy policy{};
   /// A run of it asks the leader to resign.
   [[nodiscard]] bool may_resign() const {
-    return policy.scavenge.strategy != planner::Strategy::kFollowersOnly &&
-           policy.scavenge.leader == planner::LeaderRule::kResign;
+    return scavenge_of(policy).strategy != planner::Strategy::kFollowersOnly &&
+           scavenge_of(policy).leader == planner::LeaderRule::kResign;
   }
 };
 

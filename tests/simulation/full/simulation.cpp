@@ -96,14 +96,14 @@ class Simulation {
     options.start = static_cast<StartingPoint>(seeds_.below(kStartingPoints));
     options.executor.poll_interval = milliseconds(500);
     options.executor.permit_valid_for = milliseconds(10'000);
-    options.policy.scavenge.election_settle_ms = 3'000;
-    options.policy.scavenge.leader_hold_ms = kLeaderHold.count();
-    options.policy.scavenge.disk_reserve_bytes = 1 << 20;
+    options.policy.limits.election_settle_ms = 3'000;
+    options.policy.limits.leader_hold_ms = kLeaderHold.count();
+    options.policy.gates.disk_reserve_bytes = 1 << 20;
     // Clocks step by up to an hour here, again and again; the gate for them would end the test's
     // faults early by waiting for the end of them.
-    options.policy.scavenge.clock_skew_limit_ms = std::int64_t{24} * 3'600'000;
+    options.policy.gates.clock_skew_limit_ms = std::int64_t{24} * 3'600'000;
     // Faults may stop one scavenge more often than an operator would let them.
-    options.policy.scavenge.scavenge_attempts = 20;
+    scavenge_of(options.policy).scavenge_attempts = 20;
     for (const auto& [name, mutation] : kBroken) {
       if (options_.broken == name) {
         options.executor.mutations.*mutation = true;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/operations/operation_modules.h"
 #include "tests/support/member_case.h"
 
 namespace verger::test {
@@ -94,8 +95,8 @@ void ControllerHarness::register_cluster() {
 
 planner::Policy ControllerHarness::quick_policy() {
   planner::Policy policy;
-  policy.scavenge.election_settle_ms = 300;
-  policy.scavenge.leader_hold_ms = 300;
+  policy.limits.election_settle_ms = 300;
+  policy.limits.leader_hold_ms = 300;
   return policy;
 }
 

@@ -23,7 +23,7 @@ class AutoScavengeOfServers : public ::testing::Test {
   }
   static planner::Policy policy() {
     auto out = ControllerHarness::quick_policy();
-    out.scavenge.auto_scavenge = planner::AutoScavengeRule::kPause;
+    scavenge_of(out).auto_scavenge = planner::AutoScavengeRule::kPause;
     return out;
   }
   void expect_left_as_it_was() {

@@ -19,7 +19,7 @@ class ConcurrentScavenge : public ::testing::Test {
   }
   std::string start() {
     auto policy = ControllerHarness::quick_policy();
-    policy.scavenge.strategy = planner::Strategy::kConcurrent;
+    scavenge_of(policy).strategy = planner::Strategy::kConcurrent;
     return harness_->start_scavenge(policy);
   }
   std::unique_ptr<ControllerHarness> harness_;
@@ -61,8 +61,8 @@ TEST_F(ConcurrentScavenge, APauseMovesTheDeadlineOnceForAllOfThem) {
   boot(5);
   auto& cluster = harness_->cluster;
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.strategy = planner::Strategy::kConcurrent;
-  policy.scavenge.scavenge_deadline_ms = 100'000;
+  scavenge_of(policy).strategy = planner::Strategy::kConcurrent;
+  scavenge_of(policy).scavenge_deadline_ms = 100'000;
   const auto run = harness_->start_scavenge(policy);
   ASSERT_TRUE(harness_->run_until([&] {
     return cluster.node("n3").running && cluster.node("n4").running && cluster.node("n5").running;

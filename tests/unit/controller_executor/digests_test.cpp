@@ -54,7 +54,7 @@ class Digests : public ::testing::Test {
 
 TEST_F(Digests, AreComputedOnOneNodeAfterTheOtherAtThePolicysThrottle) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.throttle_percent = 30;
+  scavenge_of(policy).throttle_percent = 30;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;

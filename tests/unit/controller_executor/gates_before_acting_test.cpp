@@ -154,7 +154,7 @@ TEST(GatesOfCertificates, CertificateExpiresMidRun) {
   h.boot();
   h.register_cluster();
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.certificate_margin_ms = std::int64_t{24} * 3'600'000;
+  policy.gates.certificate_margin_ms = std::int64_t{24} * 3'600'000;
   const auto run = h.start_scavenge(policy);
   // n2 takes three hours; then less than the margin of a day is left to the leader's certificate.
   ASSERT_TRUE(h.run_until([&] { return h.cluster.node("n2").last_finished.has_value(); },
@@ -246,7 +246,7 @@ TEST_F(GatesBeforeActing, WithoutMetricsWhetherAnIndexIsMergedIsNotSeenAndSaidSo
 
 TEST_F(GatesBeforeActing, AnElectionHoldsTheNextScavengeBackUntilItHasSettled) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.election_settle_ms = 180'000;
+  policy.limits.election_settle_ms = 180'000;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(h_.run_until([this] { return node("n2").running.has_value(); }));
   ASSERT_TRUE(h_.run_until([this] { return !node("n2").running.has_value(); }));
@@ -259,8 +259,8 @@ TEST_F(GatesBeforeActing, AnElectionHoldsTheNextScavengeBackUntilItHasSettled) {
 
 TEST_F(GatesBeforeActing, TheRunsOwnMoveOfTheLeaderHasToSettleForLess) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.election_settle_ms = 180'000;
-  policy.scavenge.move_settle_ms = 2'000;
+  policy.limits.election_settle_ms = 180'000;
+  policy.limits.move_settle_ms = 2'000;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(h_.run_until([this] { return node("n1").resigns > 0; }, std::chrono::minutes(30)));
   const auto resigned = h_.time.monotonic();
@@ -272,8 +272,8 @@ TEST_F(GatesBeforeActing, TheRunsOwnMoveOfTheLeaderHasToSettleForLess) {
 
 TEST_F(GatesBeforeActing, AnElectionAfterTheRunsOwnMoveHasToSettleForMinutes) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.election_settle_ms = 180'000;
-  policy.scavenge.move_settle_ms = 20'000;
+  policy.limits.election_settle_ms = 180'000;
+  policy.limits.move_settle_ms = 20'000;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(
       h_.run_until([&] { return h_.state(run).steps.at("resign-n1").status == StepStatus::kDone; },

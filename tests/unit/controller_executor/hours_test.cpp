@@ -194,7 +194,7 @@ TEST_F(PeakHours, StopItAlsoAfterTheControllerWasDown) {
 
 TEST_F(PeakHours, LeaveTheScavengeToEndWhereThePolicySaysSo) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.on_close = planner::PauseRule::kLeave;
+  policy.pauses.on_close = planner::PauseRule::kLeave;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(scavenges("n2"));
   hours_.open = false;
@@ -261,7 +261,7 @@ TEST_F(PeakHours, DoNotTakeAnUnknownDurationForNone) {
   h.boot();
   h.register_cluster();
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.on_close = planner::PauseRule::kLeave;
+  policy.pauses.on_close = planner::PauseRule::kLeave;
   const auto run = h.start_scavenge(policy);
   h.run_until([] { return false; }, std::chrono::minutes(5));
   for (const auto& node : h.cluster.nodes) {
@@ -290,8 +290,8 @@ TEST_F(PeakHours, ThatBeginInTheMiddleOfAMoveRestoreThePriority) {
 
 TEST_F(PeakHours, LetNoDeadlineRun) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.gate_deadline_ms = 10'000;
-  policy.scavenge.move_deadline_ms = 100'000;
+  policy.limits.gate_deadline_ms = 10'000;
+  policy.limits.move_deadline_ms = 100'000;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n3").last_finished.has_value(); }));
   hours_.open = false;

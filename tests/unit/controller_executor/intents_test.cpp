@@ -241,7 +241,7 @@ TEST_F(Intents, WhatAnAgentDoesNotKnowYetIsShownInItsOwnWordsAndAskedEverMoreSel
 
 TEST_F(Intents, APauseLeavesTheScavengeToEndWhereThePolicySaysSo) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.on_pause = planner::PauseRule::kLeave;
+  policy.pauses.on_pause = planner::PauseRule::kLeave;
   const auto run = start(policy);
   ASSERT_TRUE(scavenges("n2"));
   ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
@@ -576,7 +576,7 @@ TEST_F(Intents, StopLeavesTheRunToTheNextStart) {
 
 TEST_F(Intents, APassedDeadlineRaisesAnAlertAndThePersonDecides) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.gate_deadline_ms = 10'000;
+  policy.limits.gate_deadline_ms = 10'000;
   const auto run = start(policy);
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); }));
   h_.cluster.node("n3").writer = 0;  // it lags
@@ -589,7 +589,7 @@ TEST_F(Intents, APassedDeadlineRaisesAnAlertAndThePersonDecides) {
 
 TEST_F(Intents, AControllerThatStartsAnewGoesOnCountingHowLongAGateIsClosed) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.gate_deadline_ms = 60'000;
+  policy.limits.gate_deadline_ms = 60'000;
   const auto run = start(policy);
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); }));
   h_.cluster.node("n3").writer = 0;  // it lags

@@ -25,7 +25,7 @@ class OfflineScavenge : public ::testing::Test {
   test::FakeNode& node(const std::string& name) { return h_.cluster.node(name); }
   std::string start() {
     auto policy = ControllerHarness::quick_policy();
-    policy.scavenge.strategy = planner::Strategy::kOffline;
+    scavenge_of(policy).strategy = planner::Strategy::kOffline;
     return h_.start_scavenge(policy);
   }
   bool stopped(const std::string& name) {

@@ -88,7 +88,7 @@ class PauseMatrix : public ::testing::TestWithParam<Row> {
     h_.register_cluster();
     auto policy = ControllerHarness::quick_policy();
     if (situation == Situation::kScavengesLeave) {
-      policy.scavenge.on_pause = planner::PauseRule::kLeave;
+      policy.pauses.on_pause = planner::PauseRule::kLeave;
     }
     run_ = h_.start_scavenge(policy);
     auto& n2 = h_.cluster.node("n2");

@@ -27,8 +27,8 @@ class ServerWorkCase : public ::testing::Test {
     cluster().subscriptions = {{"orders::g1", "Live"}, {"orders::g2", "Behind"}};
     h_.boot();
     h_.register_cluster();
-    policy_.scavenge.server_work_back_ms = 60'000;
-    policy_.scavenge.server_work_wait_ms = 600'000;
+    policy_.limits.server_work_back_ms = 60'000;
+    policy_.limits.server_work_wait_ms = 600'000;
   }
   test::FakeCluster& cluster() { return h_.cluster; }
   /// When the leadership has left n1, what is given becomes so.
@@ -124,7 +124,7 @@ TEST_F(ServerWorkCase, TheRunContinuesWithoutWhatNeverComesBackAndReportsIt) {
 }
 
 TEST_F(ServerWorkCase, VergerStartsItAgainWhereThePolicySaysSo) {
-  policy_.scavenge.restart_server_work = true;
+  policy_.limits.restart_server_work = true;
   after_the_move([this] {
     const auto was_started = [this](const char* what) {
       return std::ranges::find(cluster().work_started, what) != cluster().work_started.end();
@@ -144,7 +144,7 @@ TEST_F(ServerWorkCase, VergerStartsItAgainWhereThePolicySaysSo) {
 }
 
 TEST_F(ServerWorkCase, WhatDoesNotStartEitherIsLeftToAPerson) {
-  policy_.scavenge.restart_server_work = true;
+  policy_.limits.restart_server_work = true;
   after_the_move([this] { (*cluster().projections)["p1"] = "Faulted"; });
   start();
   expect_done();
@@ -176,7 +176,7 @@ TEST_F(ServerWorkCase, TheSubsystemIsStartedAgainWhereItAnswersNothingAtAll) {
 }
 
 TEST_F(ServerWorkCase, ThePolicySwitchesItOff) {
-  policy_.scavenge.check_server_work = false;
+  policy_.limits.check_server_work = false;
   start();
   expect_done();
   EXPECT_FALSE(h_.state(run_).steps.contains("note-n1"));

@@ -112,7 +112,7 @@ TEST_F(TournamentCase, SomeoneElsesScavengeIsRunning) {
 
 TEST_F(TournamentCase, SomeoneElsesScavengeIsRunningAndIsAdopted) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.foreign = planner::ForeignRule::kAdopt;
+  scavenge_of(policy).foreign = planner::ForeignRule::kAdopt;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(scavenges("n2"));
   cluster().scavenge_takes = std::chrono::seconds(60);
@@ -124,7 +124,7 @@ TEST_F(TournamentCase, SomeoneElsesScavengeIsRunningAndIsAdopted) {
 
 TEST_F(TournamentCase, AnAdoptedScavengeThatIsStoppedByHandIsFollowedByOurs) {
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.foreign = planner::ForeignRule::kAdopt;
+  scavenge_of(policy).foreign = planner::ForeignRule::kAdopt;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(h_.run_until([this] { return node("n2").last_finished.has_value(); }));
   cluster().start_by_hand("n3");
@@ -221,7 +221,7 @@ TEST_F(TournamentCase, TheLeaderCrashesInResigningAndNothingStartsIt) {
 TEST_F(TournamentCase, NoNewLeaderWithinTheDeadline) {
   cluster().election_takes = std::chrono::minutes(30);
   auto policy = ControllerHarness::quick_policy();
-  policy.scavenge.move_deadline_ms = 60'000;
+  policy.limits.move_deadline_ms = 60'000;
   const auto run = h_.start_scavenge(policy);
   ASSERT_TRUE(h_.run_to_end(run, std::chrono::hours(2)));
   EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);

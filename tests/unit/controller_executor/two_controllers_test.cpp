@@ -3,6 +3,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "controller/operations/operation_modules.h"
 #include "tests/support/controller/controller_harness.h"
 
 // Tournament: two controllers. Both live; the second takes over in the middle of each single

@@ -51,11 +51,11 @@ TEST(PolicyYaml, IsReadWhole) {
             "\"weekend night\" (Sat, Sun 22:00-06:00 Europe/Berlin)");
   EXPECT_EQ(policy.windows.deny[0].describe(),
             "2024-12-20 00:00 to 2025-01-02 06:00 Europe/Berlin");
-  EXPECT_EQ(policy.plan.scavenge.threads, 2);
-  EXPECT_EQ(policy.plan.scavenge.leader_threads, 1);
-  EXPECT_EQ(policy.plan.scavenge.leader_throttle_percent, 50);
-  EXPECT_EQ(policy.plan.scavenge.lag_limit_bytes, 4 << 20);
-  EXPECT_EQ(policy.plan.scavenge.scavenge_deadline_ms, 3 * 86'400'000LL);
+  EXPECT_EQ(scavenge_of(policy.plan).threads, 2);
+  EXPECT_EQ(scavenge_of(policy.plan).leader_threads, 1);
+  EXPECT_EQ(scavenge_of(policy.plan).leader_throttle_percent, 50);
+  EXPECT_EQ(policy.plan.gates.lag_limit_bytes, 4 << 20);
+  EXPECT_EQ(scavenge_of(policy.plan).scavenge_deadline_ms, 3 * 86'400'000LL);
   EXPECT_EQ(policy.expected_duration, std::chrono::hours(6));
   EXPECT_EQ(policy.resign, ResignRule::kNeedsApproval);
   EXPECT_TRUE(admit(policy, at("2024-06-01 00:00")).has_value());
@@ -73,14 +73,28 @@ gates:
     - {name: replicas, url: "https://prometheus:9090", query: "count(up)", at_least: 3, at_most: 5}
 )yaml");
   ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
-  const auto& scavenge = policy->plan.scavenge;
-  EXPECT_EQ(scavenge.strategy, planner::Strategy::kOffline);
-  EXPECT_EQ(scavenge.clock_skew_limit_ms, 5'000);
-  EXPECT_EQ(scavenge.certificate_margin_ms, 7 * 86'400'000LL);
-  ASSERT_EQ(scavenge.queries.size(), 2U);
-  EXPECT_EQ(scavenge.queries[0],
+  EXPECT_EQ(scavenge_of(policy->plan).strategy, planner::Strategy::kOffline);
+  EXPECT_EQ(policy->plan.gates.clock_skew_limit_ms, 5'000);
+  EXPECT_EQ(policy->plan.gates.certificate_margin_ms, 7 * 86'400'000LL);
+  ASSERT_EQ(policy->plan.gates.queries.size(), 2U);
+  EXPECT_EQ(policy->plan.gates.queries[0],
             (planner::QueryBlocker{"latency", "http://127.0.0.1:9090", "max(latency)", "", "0.5"}));
-  EXPECT_EQ(scavenge.queries[1].at_least, "3");
+  EXPECT_EQ(policy->plan.gates.queries[1].at_least, "3");
+}
+
+TEST(PolicyYaml, AnUnknownOperationIsAnsweredWithThoseThatAreKnown) {
+  EXPECT_THAT(
+      problems("name: a\nclusters: [b]\noperation: repaint\n"),
+      HasSubstr("line 3: operation \"repaint\" is not known; known operations are: scavenge"));
+}
+
+TEST(PolicyYaml, EveryFieldOfThePlanIsShownAndComparedWithTheFormerPolicy) {
+  const std::string head = "name: a\nclusters: [b]\n";
+  const auto plain = parse_schedule_policy(head);
+  const auto other = parse_schedule_policy(head + "deadlines: {service: 50m}\n");
+  ASSERT_TRUE(plain.has_value() && other.has_value());
+  EXPECT_EQ(to_json(*other)["plan"]["scavenge"]["serviceDeadlineMs"], 3'000'000);
+  EXPECT_NE(to_json(*plain), to_json(*other));
 }
 
 TEST(PolicyYaml, SaysWhatIsWrongWithAQuery) {
@@ -163,7 +177,7 @@ TEST(PolicyAdmission, RefusesWindowsThatCanNeverHoldTheExpectedDuration) {
   const auto admitted = admit(policy, at("2024-06-01 00:00"));
   ASSERT_TRUE(admitted.has_value());
   EXPECT_THAT(admitted->at(0), HasSubstr("at least 2 openings"));
-  policy.plan.scavenge.on_close = planner::PauseRule::kLeave;
+  policy.plan.pauses.on_close = planner::PauseRule::kLeave;
   EXPECT_FALSE(admit(policy, at("2024-06-01 00:00")).has_value());
 }
 
@@ -203,9 +217,9 @@ TEST(PolicyAdmission, ReckonsWithWhatEarlierRunsTook) {
   const auto admitted = admit(policy, now, {binding});
   ASSERT_TRUE(admitted.has_value()) << "a run that is interrupted takes several openings";
   EXPECT_THAT(admitted->at(0), AllOf(HasSubstr("12 h"), HasSubstr("at least 2 openings")));
-  policy.plan.scavenge.on_close = planner::PauseRule::kLeave;
+  policy.plan.pauses.on_close = planner::PauseRule::kLeave;
   EXPECT_FALSE(admit(policy, now, {binding}).has_value());
-  policy.plan.scavenge.on_close = planner::PauseRule::kStop;
+  policy.plan.pauses.on_close = planner::PauseRule::kStop;
   policy.expected_duration = std::chrono::hours(6);
   const auto refused = admit(policy, now, {binding});
   ASSERT_FALSE(refused.has_value());

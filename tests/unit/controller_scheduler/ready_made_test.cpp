@@ -11,7 +11,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/plan_json.h"
 #include "controller/scheduler/admission.h"
+#include "planner/operations.h"
 #include "tests/unit/controller_scheduler/times.h"
 
 namespace verger::controller {
@@ -90,6 +92,51 @@ TEST(ReadyMadePolicies, TheSchemaListsWhatTheReaderTakes) {
     listed.insert(key);
   }
   EXPECT_EQ(read, listed);
+}
+
+/// The default in a policy file's spelling, for a field that has one there.
+json default_of(const planner::Field& field, const json& written) {
+  std::int64_t number = 0;
+  if (field.type == planner::Field::Type::kMilliseconds) {
+    number = std::chrono::milliseconds(*parse_length(written.get<std::string>())).count();
+  } else if (field.type == planner::Field::Type::kBytes) {
+    number = *parse_size(written.get<std::string>());
+  } else {
+    return written;
+  }
+  return number;
+}
+
+TEST(ReadyMadePolicies, TheSchemaSaysOfEachFieldWhatItsTableSays) {
+  const auto known = schema();
+  json names = json::array();
+  for (const auto* operation : planner::operations()) {
+    names.push_back(operation->name);
+    planner::Policy defaults;
+    defaults.operation = operation->defaults();
+    for (const auto* field : planner::fields_of(*operation)) {
+      SCOPED_TRACE(field->place);
+      auto pointer = "/properties/" + std::string(field->place);
+      for (auto at = pointer.find('.'); at != std::string::npos; at = pointer.find('.')) {
+        pointer.replace(at, 1, "/properties/");
+      }
+      const json::json_pointer place(pointer);
+      ASSERT_TRUE(known.contains(place));
+      const auto& key = known.at(place);
+      if (field->type == planner::Field::Type::kInteger) {
+        EXPECT_EQ(key.at("minimum"), field->low);
+        EXPECT_EQ(key.value("maximum", field->high), field->high);
+      }
+      if (field->type == planner::Field::Type::kChoice) {
+        EXPECT_EQ(key.at("enum").get<std::set<std::string>>(),
+                  std::set<std::string>(field->choices.begin(), field->choices.end()));
+      }
+      if (key.contains("default")) {
+        EXPECT_EQ(default_of(*field, key["default"]), to_nlohmann(field->get(defaults)));
+      }
+    }
+  }
+  EXPECT_EQ(known["properties"]["operation"]["enum"], names);
 }
 
 /// Calls `visit` with the path and the schema of each key, "gates.queries[].name".

@@ -260,7 +260,7 @@ TEST(Gates, RefuseAPlanToo) {
   snapshot.nodes[2].agent_work = {{"b-1", "backup"}};
   snapshot.queries = {{"latency", "0.9", "at most 0.5", "", false}};
   Policy policy;
-  policy.scavenge.queries = {{"latency", "http://127.0.0.1:9090", "q", "", "0.5"}};
+  policy.gates.queries = {{"latency", "http://127.0.0.1:9090", "q", "", "0.5"}};
   const auto plan = make_plan(snapshot, policy);
   ASSERT_FALSE(plan.has_value());
   EXPECT_THAT(codes(plan.error()),
@@ -268,13 +268,13 @@ TEST(Gates, RefuseAPlanToo) {
 }
 
 TEST(Gates, RaiseAlertsInMinutesWhereTheyDoNotOpenByThemselves) {
-  ScavengePolicy policy;
-  EXPECT_EQ(alert_after_ms("disk", policy), 5 * 60'000);
-  EXPECT_EQ(alert_after_ms("nobody-scavenges", policy), 60 * 60'000);
-  EXPECT_EQ(alert_after_ms("queries:write-latency", policy), 30 * 60'000);
-  EXPECT_EQ(alert_after_ms("a gate of tomorrow", policy), 15 * 60'000);
-  policy.gate_deadline_ms = 7'000;
-  EXPECT_EQ(alert_after_ms("disk", policy), 7'000) << "the policy's time is for all gates";
+  RunLimits limits;
+  EXPECT_EQ(alert_after_ms("disk", limits), 5 * 60'000);
+  EXPECT_EQ(alert_after_ms("nobody-scavenges", limits), 60 * 60'000);
+  EXPECT_EQ(alert_after_ms("queries:write-latency", limits), 30 * 60'000);
+  EXPECT_EQ(alert_after_ms("a gate of tomorrow", limits), 15 * 60'000);
+  limits.gate_deadline_ms = 7'000;
+  EXPECT_EQ(alert_after_ms("disk", limits), 7'000) << "the policy's time is for all gates";
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::vector<HashCase> hash_cases() {
   const auto add = [&](std::string name, int voters, std::string hash) -> HashCase& {
     cases.push_back({std::move(name), cluster(voters), {}, std::move(hash)});
     // The default when these hashes were computed.
-    cases.back().policy.scavenge.election_settle_ms = 10'000;
+    cases.back().policy.limits.election_settle_ms = 10'000;
     return cases.back();
   };
   add("three", 3, "2a6e71d410dca650449ca4dd8eeda16ebaf531be6380c3654d3c15c09cba26a5");
@@ -31,7 +31,7 @@ std::vector<HashCase> hash_cases() {
     one.snapshot.nodes[3].agent->unfinished = Unfinished{testing::point(1), "ExecutingChunks"};
     one.snapshot.nodes[1].priority = 7;
     one.snapshot.nodes[2].priority = -3;
-    one.policy.scavenge.foreign = ForeignRule::kAdopt;
+    scavenge_of(one.policy).foreign = ForeignRule::kAdopt;
   }
   {
     auto& one = add("all at once, with replicas, \"quoted\\\n", 3,
@@ -40,9 +40,9 @@ std::vector<HashCase> hash_cases() {
     for (int i = 4; i < 7; ++i) {
       one.snapshot.nodes.push_back(testing::node(i, Role::kReadOnlyReplica));
     }
-    one.policy.scavenge.strategy = Strategy::kConcurrent;
-    one.policy.scavenge.read_only_replicas = ReplicaRule::kInclude;
-    one.policy.scavenge.replica_threads = 2;
+    scavenge_of(one.policy).strategy = Strategy::kConcurrent;
+    scavenge_of(one.policy).read_only_replicas = ReplicaRule::kInclude;
+    scavenge_of(one.policy).replica_threads = 2;
   }
   {
     auto& one =
@@ -50,13 +50,13 @@ std::vector<HashCase> hash_cases() {
     for (auto& node : one.snapshot.nodes) {
       node.agent->service_control = true;
     }
-    one.policy.scavenge.strategy = Strategy::kOffline;
+    scavenge_of(one.policy).strategy = Strategy::kOffline;
   }
   {
     auto& one = add("followers only, without agents", 3,
                     "bb65c614b92a434078583d4b10f63cabcd6f8636c35af3cc9d0802848627e731");
     testing::without_agents(one.snapshot);
-    one.policy.scavenge.strategy = Strategy::kFollowersOnly;
+    scavenge_of(one.policy).strategy = Strategy::kFollowersOnly;
   }
   {
     auto& one = add("with certificates and queries", 3,
@@ -65,11 +65,11 @@ std::vector<HashCase> hash_cases() {
       node.url = "https://" + node.name + ":2113";
       node.certificates = {{"0a:0b", "node", Ticks(kMaxTicks)}, {"0c", "agent", Ticks(kMaxTicks)}};
     }
-    one.policy.scavenge.queries = {
+    one.policy.gates.queries = {
         {.name = "load", .url = "http://p", .query = "up{a=\"b\"}", .at_least = {}, .at_most = {}}};
     one.snapshot.queries = {
         {.name = "load", .value = "1", .limit = {}, .problem = {}, .holds = true}};
-    one.policy.scavenge.leader = LeaderRule::kInPlace;
+    scavenge_of(one.policy).leader = LeaderRule::kInPlace;
   }
   add("one node", 1, "7faa216346ddfb0bdb43ef2b48bc66b0963f0d2d2174c74bbac77657ceb9725b");
   add("very many", 201, "50d0bf75b8757bf56bce6c7b4edf50aceaf44077e4ca6a77198f14a75d85b151");

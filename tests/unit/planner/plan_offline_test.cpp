@@ -21,7 +21,7 @@ ClusterSnapshot stoppable(int voters = 3) {
 
 Policy offline() {
   Policy out;
-  out.scavenge.strategy = Strategy::kOffline;
+  scavenge_of(out).strategy = Strategy::kOffline;
   return out;
 }
 
@@ -61,13 +61,13 @@ TEST(PlanOffline, ExpectsTheStopAndStartOfTheServerToo) {
 
 TEST(PlanOffline, CarriesThePolicysDeadlineForTheServer) {
   auto policy = offline();
-  policy.scavenge.service_deadline_ms = 600'000;
+  policy.limits.service_deadline_ms = 600'000;
   const auto plan = make_plan(stoppable(), policy);
   ASSERT_TRUE(plan.has_value());
   const auto& parameters = plan->find_step("offline-n2")->parameters;
   ASSERT_TRUE(parameters.contains("serviceDeadlineMs"));
   EXPECT_EQ(*parameters.find("serviceDeadlineMs")->second.as_int(), 600'000);
-  policy.scavenge.service_deadline_ms = 0;
+  policy.limits.service_deadline_ms = 0;
   EXPECT_FALSE(make_plan(stoppable(), policy).has_value());
 }
 
@@ -109,7 +109,7 @@ TEST(PlanOffline, RefusesToTakeAClusterDown) {
     EXPECT_THAT(codes(plan.error()), Contains(HasSubstr("quorum-margin"))) << voters;
   }
   auto policy = offline();
-  policy.scavenge.leader = LeaderRule::kInPlace;
+  scavenge_of(policy).leader = LeaderRule::kInPlace;
   const auto plan = make_plan(stoppable(), policy);
   ASSERT_FALSE(plan.has_value());
   EXPECT_THAT(codes(plan.error()), Contains("policy-invalid"));

@@ -55,9 +55,10 @@ ClusterSnapshot random_cluster(Random& random) {
 
 Policy random_policy(Random& random) {
   Policy policy;
-  policy.scavenge.leader = random.below(4) == 0 ? LeaderRule::kInPlace : LeaderRule::kResign;
-  policy.scavenge.strategy = random.below(5) == 0 ? Strategy::kFollowersOnly : Strategy::kRolling;
-  policy.scavenge.read_only_replicas =
+  scavenge_of(policy).leader = random.below(4) == 0 ? LeaderRule::kInPlace : LeaderRule::kResign;
+  scavenge_of(policy).strategy =
+      random.below(5) == 0 ? Strategy::kFollowersOnly : Strategy::kRolling;
+  scavenge_of(policy).read_only_replicas =
       random.below(3) == 0 ? ReplicaRule::kSkip : ReplicaRule::kInclude;
   return policy;
 }
@@ -105,11 +106,12 @@ void check_plan(const ClusterSnapshot& snapshot, const Policy& policy, const Pla
   ASSERT_EQ(creators, 1);
   ASSERT_EQ(std::set(mains.begin(), mains.end()).size(), mains.size()) << "a node twice";
   const auto found = std::ranges::find(mains, leader);
-  if (policy.scavenge.strategy == Strategy::kFollowersOnly) {
+  if (scavenge_of(policy).strategy == Strategy::kFollowersOnly) {
     ASSERT_EQ(found, mains.end());
   } else {
     ASSERT_EQ(found, mains.end() - 1) << "the leader is not the last";
-    ASSERT_EQ(leader_moved, policy.scavenge.leader == LeaderRule::kResign && snapshot.voters() > 1);
+    ASSERT_EQ(leader_moved,
+              scavenge_of(policy).leader == LeaderRule::kResign && snapshot.voters() > 1);
   }
 }
 

@@ -37,8 +37,8 @@ TEST(PlanScavenge, TakesFollowersFirstAndTheLeaderLastAfterItResigned) {
 
 TEST(PlanScavenge, ReadsLogsForDigestsAsGentlyAsItScavengesOneNodeAtATime) {
   Policy policy;
-  policy.scavenge.throttle_percent = 40;
-  policy.scavenge.leader_throttle_percent = 10;
+  scavenge_of(policy).throttle_percent = 40;
+  scavenge_of(policy).leader_throttle_percent = 10;
   const auto plan = make_plan(cluster(), policy);
   ASSERT_TRUE(plan.has_value());
   for (const auto* id : {"record-n1", "digest-n1", "digest-n2", "compare-digests"}) {
@@ -71,7 +71,7 @@ TEST(PlanScavenge, TakesTheMostLaggingFollowerLast) {
   snapshot.nodes[1].writer_checkpoint = std::int64_t{90} << 20U;  // n2
   snapshot.nodes[2].writer_checkpoint = std::int64_t{98} << 20U;  // n3
   Policy policy;
-  policy.scavenge.compare_digests = false;
+  scavenge_of(policy).compare_digests = false;
   const auto plan = make_plan(snapshot, policy);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(outline(*plan),
@@ -138,12 +138,12 @@ TEST(PlanScavenge, TreatsReplicasAsThePolicySays) {
   auto snapshot = cluster();
   snapshot.nodes.push_back(node(4, Role::kReadOnlyReplica));
   Policy policy;
-  policy.scavenge.compare_digests = false;
+  scavenge_of(policy).compare_digests = false;
   EXPECT_EQ(outline(*make_plan(snapshot, policy)),
             "scavenge-n2 | scavenge-n3 | scavenge-n4 | lower-n1, note-n1, resign-n1, restore-n1 | "
             "check-n1 | "
             "scavenge-n1");
-  policy.scavenge.read_only_replicas = ReplicaRule::kSkip;
+  scavenge_of(policy).read_only_replicas = ReplicaRule::kSkip;
   EXPECT_EQ(outline(*make_plan(snapshot, policy)),
             "scavenge-n2 | scavenge-n3 | lower-n1, note-n1, resign-n1, restore-n1 | check-n1 | "
             "scavenge-n1");
@@ -158,7 +158,7 @@ TEST(PlanScavenge, ScavengesASingleNodeWhileItLeads) {
 
 TEST(PlanScavenge, LeavesTheLeaderOutOnRequest) {
   Policy policy;
-  policy.scavenge.strategy = Strategy::kFollowersOnly;
+  scavenge_of(policy).strategy = Strategy::kFollowersOnly;
   const auto plan = make_plan(cluster(), policy);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(outline(*plan),
@@ -277,19 +277,17 @@ INSTANTIATE_TEST_SUITE_P(PlanScavenge, Refuses, ::testing::ValuesIn(kRefusals),
 
 TEST(PlanScavenge, RefusesAWrongPolicy) {
   Policy policy;
-  policy.scavenge.threads = 5;
-  policy.scavenge.throttle_percent = 50;
+  scavenge_of(policy).threads = 5;
+  scavenge_of(policy).throttle_percent = 50;
   const auto plan = make_plan(cluster(), policy);
   ASSERT_FALSE(plan.has_value());
   EXPECT_THAT(codes(plan.error()), ElementsAre("policy-invalid", "policy-invalid"));
-  policy.operation = "repaint";
-  EXPECT_THAT(codes(make_plan(cluster(), policy).error()), ElementsAre("unknown-operation"));
 }
 
 TEST(PlanScavenge, ExpectsAThrottledOneToTakeLongerThanThePastDid) {
   Policy policy;
-  policy.scavenge.throttle_percent = 25;
-  policy.scavenge.leader_throttle_percent = 100;
+  scavenge_of(policy).throttle_percent = 25;
+  scavenge_of(policy).leader_throttle_percent = 100;
   const History history{{{"n1", "scavenge", 80'000, 50}, {"n2", "scavenge", 80'000, 50}}};
   const auto plan = make_plan(cluster(), policy, history);
   const auto unthrottled = make_plan(cluster(), Policy{});
@@ -338,7 +336,7 @@ TEST(PlanHash, LeavesTimesPositionsAndEstimatesOut) {
 TEST(PlanHash, CoversPolicyAndBasis) {
   const auto plan = make_plan(cluster(), Policy{});
   Policy policy;
-  policy.scavenge.threshold = 10;
+  scavenge_of(policy).threshold = 10;
   EXPECT_NE(plan->hash, make_plan(cluster(), policy)->hash);
   auto other = cluster();
   other.nodes[1].version = "24.6.1";

@@ -1,0 +1,167 @@
+#include "controller/executor/step_support.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "controller/journal/member_names.h"
+
+namespace verger::controller::steps {
+
+using nlohmann::json;
+
+json parsed_or_empty(const std::string& text) {
+  if (text == "{}") {
+    return json::object();
+  }
+  auto value = json::parse(text, nullptr, false);
+  return value.is_object() ? value : json::object();
+}
+
+std::int64_t int_parameter(const planner::Step& step, std::string_view name,
+                           std::int64_t fallback) {
+  const auto found = step.parameters.find(name);
+  const auto* value = found == step.parameters.end() ? nullptr : found->second.as_int();
+  return value == nullptr ? fallback : *value;
+}
+
+bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback) {
+  const auto found = step.parameters.find(name);
+  const auto* value = found == step.parameters.end() ? nullptr : found->second.as_bool();
+  return value == nullptr ? fallback : *value;
+}
+
+std::string text_parameter(const planner::Step& step, std::string_view name) {
+  const auto found = step.parameters.find(name);
+  const auto* value = found == step.parameters.end() ? nullptr : found->second.as_string();
+  return value == nullptr ? std::string() : *value;
+}
+
+bool policy_lets_stop(const planner::Step& step, Interrupt why) {
+  switch (why) {
+    case Interrupt::kPause:
+      return text_parameter(step, "onPause") != "leave";
+    case Interrupt::kHours:
+      return text_parameter(step, "onClose") != "leave";
+    case Interrupt::kCancel:
+    case Interrupt::kSkip:
+      break;
+  }
+  return true;
+}
+
+Readiness ready(const json& memo) { return {Readiness::Kind::kReady, memo.dump()}; }
+Readiness wait(std::string reason) { return {Readiness::Kind::kWait, std::move(reason)}; }
+Readiness not_needed(const json& result) { return {Readiness::Kind::kNotNeeded, result.dump()}; }
+Readiness impossible(std::string reason) { return {Readiness::Kind::kFail, std::move(reason)}; }
+
+Verdict verdict(Verdict::Kind kind, std::string note) {
+  Verdict out;
+  out.kind = kind;
+  out.note = std::move(note);
+  return out;
+}
+Verdict verdict(Verdict::Kind kind, std::string outcome, std::string note) {
+  auto out = verdict(kind, std::move(note));
+  out.outcome = std::move(outcome);
+  return out;
+}
+Verdict running(const json& progress) { return verdict(Verdict::Kind::kRunning, progress.dump()); }
+Verdict done(const json& result) { return verdict(Verdict::Kind::kDone, result.dump()); }
+
+Verdict judge_failed(const OperationNews& news) {
+  if (news.code == "gate_closed" || news.code == "chunk_lock_held") {
+    // Nothing was done: the step goes back to its gates, at no cost.
+    return verdict(Verdict::Kind::kStopped, news.code, news.note);
+  }
+  return verdict(Verdict::Kind::kNotHappened, news.code,
+                 fmt::format("{}: {}", news.code, news.note));
+}
+
+/// What the agent checks once more. It does not know who is registered, nor who is skipped: it
+/// gets counts; which cluster it is, only the controller knows.
+std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {
+  std::vector<api::GateLimit> out;
+  const auto& snapshot = context.snapshot;
+  const auto* node = context.node();
+  const bool votes = node != nullptr && !node->read_only_replica;
+  for (const auto& gate : context.step.gates) {
+    auto limit = gate.limit;
+    if (gate.name == "right-cluster") {
+      continue;
+    }
+    if (gate.name == "voters-alive") {
+      limit = std::ranges::count_if(snapshot.nodes, [&](const auto& each) {
+        return !each.read_only_replica && !context.skipped_nodes.contains(each.name);
+      });
+    } else if (gate.name == "quorum-margin") {
+      const auto needed = votes && gate.limit == 0
+                              ? std::min(snapshot.quorum(), snapshot.voters() - 1)
+                              : snapshot.quorum();
+      limit = static_cast<std::int64_t>(needed);
+    } else if (gate.name == "lag-below" && !context.skipped_nodes.empty()) {
+      continue;
+    }
+    out.push_back({gate.name, limit});
+  }
+  return out;
+}
+
+net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::string kind,
+                                            json parameters) {
+  api::OperationRequest request;
+  request.id = context.state.undoing ? context.state.undo_operation : context.state.operation;
+  request.run = context.run;
+  request.step = context.attempt_name();
+  request.controller_epoch = context.epoch.value();
+  request.kind = std::move(kind);
+  if (!context.state.undoing) {
+    parameters["gates"] = api::to_json(gates_for_agent(context));
+  }
+  request.parameters_json = parameters.dump();
+  if (const auto* node = context.node()) {
+    request.expected_instance_id = node->instance_id;
+  }
+  const auto node = context.step.node;
+  const auto peers = context.peers;
+  const auto status = co_await peers->start_operation(node, std::move(request));
+  co_return to_answer(status);
+}
+
+net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation) {
+  OperationNews news;
+  const auto node = context.step.node;
+  const auto peers = context.peers;
+  const auto status = co_await peers->operation(node, std::move(operation));
+  if (!status) {
+    news.kind = status.error().code == Errc::kNotFound ? OperationNews::Kind::kNotArrived
+                                                       : OperationNews::Kind::kUnknown;
+    news.note = status.error().message;
+    co_return news;
+  }
+  news.code = status->error_code;
+  news.note = status->error;
+  news.result = in_snake_case(parsed_or_empty(status->result_json));
+  switch (status->state) {
+    case api::OperationState::kAccepted:
+    case api::OperationState::kActing:
+      news.kind = OperationNews::Kind::kUnderWay;
+      break;
+    case api::OperationState::kUnknown:
+      news.kind = OperationNews::Kind::kUnknown;
+      // Its own reason says what to do: "the server is stopped and does not start: ...".
+      if (news.note.empty()) {
+        news.note = "the agent does not know yet what its node did";
+      }
+      break;
+    case api::OperationState::kDone:
+      news.kind = OperationNews::Kind::kDone;
+      break;
+    case api::OperationState::kFailed:
+      news.kind = OperationNews::Kind::kFailed;
+      break;
+  }
+  co_return news;
+}
+
+}  // namespace verger::controller::steps

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/step_kind.h"
+
+/// What step kinds share, whatever their operation.
+namespace verger::controller::steps {
+
+nlohmann::json parsed_or_empty(const std::string& text);
+std::int64_t int_parameter(const planner::Step& step, std::string_view name, std::int64_t fallback);
+bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback);
+std::string text_parameter(const planner::Step& step, std::string_view name);
+
+/// False where the plan's policy leaves such a step to end: parameters "onPause" and "onClose".
+bool policy_lets_stop(const planner::Step& step, Interrupt why);
+
+Readiness ready(const nlohmann::json& memo = nlohmann::json::object());
+Readiness wait(std::string reason);
+Readiness not_needed(const nlohmann::json& result);
+Readiness impossible(std::string reason);
+
+Verdict verdict(Verdict::Kind kind, std::string note);
+Verdict verdict(Verdict::Kind kind, std::string outcome, std::string note);
+Verdict running(const nlohmann::json& progress);
+Verdict done(const nlohmann::json& result);
+
+/// What the answer to a request that acts says: accepted, refused, not sent or unknown.
+template <class T>
+ActAnswer to_answer(const Result<T>& result) {
+  if (result) {
+    return {ActAnswer::Kind::kAccepted, "", "{}"};
+  }
+  switch (result.error().code) {
+    case Errc::kUnavailable:
+      return {ActAnswer::Kind::kNotSent, result.error().message, "{}"};
+    case Errc::kUnknownOutcome:
+    case Errc::kTimeout:
+    case Errc::kCorruption:  // an answer that cannot be read says nothing
+      return {ActAnswer::Kind::kUnknown, result.error().message, "{}"};
+    default:
+      return {ActAnswer::Kind::kRefused, result.error().message, "{}"};
+  }
+}
+
+/// Has the node's agent carry the attempt out under the step's operation id.
+net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::string kind,
+                                            nlohmann::json parameters);
+
+/// What the agent says of the operation with this id.
+struct OperationNews {
+  enum class Kind : std::uint8_t { kNotArrived, kUnderWay, kDone, kFailed, kUnknown };
+  Kind kind = Kind::kUnknown;
+  std::string code;
+  std::string note;
+  nlohmann::json result = nlohmann::json::object();
+};
+/// What a failed operation means that did not do its work: to be sent again, as a new attempt.
+Verdict judge_failed(const OperationNews& news);
+net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation);
+
+}  // namespace verger::controller::steps

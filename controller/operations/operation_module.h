@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/run_state.h"
+#include "controller/executor/step_kind.h"
+
+namespace verger::controller {
+
+/// A schema of the API's document. Members as "name:type", a type being JSON Schema's, another
+/// schema's name, "time" (ISO-8601 UTC), "any", or words with "|" between. Behind it "[]": a list;
+/// "?": or null; "!": always there.
+struct ApiSchema {
+  std::string_view name;
+  std::string_view members;
+  /// Of a request: another member is refused.
+  bool closed = false;
+};
+
+/// What a controller adds to planner::Operation: how its steps are done, and what its runs showed.
+/// Each is a folder of its own and a line in operation_modules.cpp.
+struct OperationModule {
+  std::string_view name;  ///< of the planner's operation
+  void (*add_step_kinds)(StepKinds& kinds) = nullptr;
+  /// Of a run that has ended, from what its steps saw. `timeline` says where the time went; it is
+  /// the report's member of that name, and may get more members.
+  nlohmann::json (*report)(const RunState& run, nlohmann::json timeline) = nullptr;
+  std::string_view report_schema;  ///< one of `schemas`
+  std::span<const ApiSchema> schemas;
+};
+
+}  // namespace verger::controller

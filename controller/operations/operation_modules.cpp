@@ -1,0 +1,33 @@
+#include "controller/operations/operation_modules.h"
+
+#include <algorithm>
+
+#include "controller/executor/step_kinds.h"
+#include "controller/operations/scavenge/scavenge_module.h"
+
+namespace verger::controller {
+
+// One line for each operation.
+std::span<const OperationModule* const> operation_modules() {
+  static const OperationModule* const kModules[] = {
+      &scavenge::scavenge_module(),
+  };
+  return kModules;
+}
+
+const OperationModule* find_operation_module(std::string_view name) {
+  const auto found =
+      std::ranges::find(operation_modules(), name, [](const auto* each) { return each->name; });
+  return found == operation_modules().end() ? nullptr : *found;
+}
+
+StepKinds standard_step_kinds() {
+  StepKinds kinds;
+  add_common_step_kinds(kinds);
+  for (const auto* module : operation_modules()) {
+    module->add_step_kinds(kinds);
+  }
+  return kinds;
+}
+
+}  // namespace verger::controller

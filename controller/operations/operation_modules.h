@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "controller/operations/operation_module.h"
+
+/// The table of what this controller can do.
+namespace verger::controller {
+
+/// One for each of planner::operations().
+std::span<const OperationModule* const> operation_modules();
+/// nullptr: there is none of that name.
+const OperationModule* find_operation_module(std::string_view name);
+
+/// The kinds that are no operation's own, and those of all operations.
+StepKinds standard_step_kinds();
+
+}  // namespace verger::controller

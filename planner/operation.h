@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/field.h"
+#include "planner/make_plan.h"
+
+namespace verger::planner {
+
+/// Work that an agent may be seen at.
+struct AgentKind {
+  std::string_view name;      ///< of the agent's operation
+  bool touches_files = true;  ///< reads or writes the node's files
+  bool needs_server = false;  ///< over once the server is stopped
+};
+
+/// A contradiction between fields of a policy.
+struct FieldProblem {
+  std::string place;  ///< of the policy file: "parameters"
+  std::string message;
+  std::string hint;  ///< what to do next
+};
+
+/// Everything that the rest of the planner and the controller know of an operation. What a
+/// controller adds to it is controller/operations/operation.h. Each is a folder of its own and a
+/// line in operations.cpp.
+struct Operation {
+  std::string_view name;     ///< in policies, plans, the API, and behind `verger plan`
+  std::string_view summary;  ///< of `verger plan`, for people
+  std::string_view example;  ///< of its options
+  /// Its own; fields_of() has those that all operations share, too.
+  std::span<const Field> (*fields)() = nullptr;
+  OperationPolicy (*defaults)() = nullptr;
+  /// `snapshot.nodes` is sorted by name. Fills everything but basis, hash and time.
+  std::expected<Plan, std::vector<Refusal>> (*plan)(const ClusterSnapshot& snapshot,
+                                                    const Policy& policy,
+                                                    const History& history) = nullptr;
+  std::vector<FieldProblem> (*check)(const Policy& policy) = nullptr;
+  /// Its runs move the leader, as far as the policy says.
+  bool (*moves_leader)(const Policy& policy) = nullptr;
+  /// How long the work of one run takes, from the durations of its steps.
+  std::int64_t (*time_at_work_ms)(const Policy& policy,
+                                  std::span<const PastDuration> durations) = nullptr;
+  /// Kinds of the steps that are the work itself, all others being what it takes to do it safely.
+  std::span<const std::string_view> work_steps;
+  /// What its steps ask of agents. Other work is not gated by it as such, but by what the node
+  /// shows of it.
+  std::span<const AgentKind> agent_kinds;
+
+  [[nodiscard]] bool is_work(const Step& step) const;
+};
+
+}  // namespace verger::planner
