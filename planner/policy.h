@@ -31,8 +31,8 @@ struct QueryBlocker {
 /// Deadlines, attempts, settle and hold times of a run, whatever its operation. Times are
 /// milliseconds.
 struct RunLimits {
-  /// Neither the operation's work nor a resignation begins sooner after an election that the run did
-  /// not make: what caused it may do so again.
+  /// Neither the operation's work nor a resignation begins sooner after an election that the run
+  /// did not make: what caused it may do so again.
   std::int64_t election_settle_ms = 180'000;
   /// The same after the run's own move of the leader, where that is less.
   std::int64_t move_settle_ms = 10'000;

@@ -22,7 +22,6 @@ net::awaitable<ActAnswer> StepKind::undo(StepContext) {
 net::awaitable<Verdict> StepKind::observe_undo(StepContext) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kDone;
-  verdict.note = "{}";
   co_return verdict;
 }
 

@@ -55,13 +55,15 @@ struct StepContext {
 /// What the kind says before it acts.
 struct Readiness {
   enum class Kind : std::uint8_t {
-    kReady,      ///< act now; `note` is the memo (JSON) to journal with the intent
-    kWait,       ///< `note` is the reason
-    kNotNeeded,  ///< what it wants is seen already; `note` is the result (JSON)
-    kFail,       ///< waiting will not help; `note` is the reason
+    kReady,      ///< act now
+    kWait,       ///< for `reason`
+    kNotNeeded,  ///< what it wants is seen already
+    kFail,       ///< waiting will not help, for `reason`
   };
   Kind kind = Kind::kReady;
-  std::string note = "{}";
+  std::string reason{};       ///< for people
+  std::string memo = "{}";    ///< JSON object of a kReady, journaled with the intent
+  std::string result = "{}";  ///< JSON object of a kNotNeeded
   std::map<std::string, std::string> values{};  ///< as Verdict's; journaled with a kNotNeeded
   /// What a person has to see to: with a kWait the step's alert, raised at once; with a kNotNeeded
   /// one of the run, which stays open when the step has ended.
@@ -74,18 +76,20 @@ inline constexpr std::string_view kDifferences = "differences";
 /// What the node was seen to have done about the newest intent.
 struct Verdict {
   enum class Kind : std::uint8_t {
-    kRunning,      ///< at it; `note` is progress (JSON)
-    kDone,         ///< seen done; `note` is the result (JSON)
+    kRunning,      ///< at it
+    kDone,         ///< seen done
     kNotArrived,   ///< the agent never got the operation: send it again under the same id
     kNotHappened,  ///< certainly not done, nor at it: may be sent again, as a new attempt
     kStopped,      ///< seen stopped, half done: may resume, as a new attempt that costs nothing
-    kFailed,       ///< repeating it will not help; `note` is the reason
-    kUnknown,      ///< not known yet; `note` is the reason
+    kFailed,       ///< repeating it will not help, for `reason`
+    kUnknown,      ///< not known yet, for `reason`
   };
   Kind kind = Kind::kUnknown;
-  /// A result with a list of texts as `differences` (see kDifferences) is done, and the run that
-  /// has one ends as done-with-differences instead of done.
-  std::string note;
+  std::string reason;           ///< for people
+  std::string progress = "{}";  ///< JSON object of a kRunning
+  /// JSON object of a kDone. With a list of texts as `differences` (see kDifferences) it is done,
+  /// and the run that has one ends as done-with-differences instead of done.
+  std::string result = "{}";
   /// How an attempt ended that was not the step's end, as a stable word: "errored",
   /// "stopped-by-someone", "stopped-by-us", "interrupted", "other-point". Journaled with it.
   std::string outcome;
@@ -99,7 +103,7 @@ struct Verdict {
 struct ActAnswer {
   enum class Kind : std::uint8_t { kAccepted, kRefused, kNotSent, kUnknown };
   Kind kind = Kind::kUnknown;
-  std::string note;
+  std::string reason;  ///< for people
   /// Goes into the step's memo (JSON object, merged), such as the id the node gave.
   std::string memo = "{}";
 };

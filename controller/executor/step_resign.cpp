@@ -96,7 +96,7 @@ class ResignStep final : public StepKind {
         case OperationNews::Kind::kUnderWay:
           co_return running({{"leader", leader->name}});
         case OperationNews::Kind::kUnknown:
-          co_return verdict(Verdict::Kind::kUnknown, news.note);
+          co_return verdict(Verdict::Kind::kUnknown, news.reason);
         case OperationNews::Kind::kFailed:
           if (news.code == "gate_closed") {
             co_return judge_failed(news);

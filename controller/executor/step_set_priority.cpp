@@ -122,7 +122,7 @@ class SetPriorityStep final : public StepKind {
         case OperationNews::Kind::kUnderWay:
           co_return running({{"waiting_for", "the agent"}});
         case OperationNews::Kind::kUnknown:
-          co_return verdict(Verdict::Kind::kUnknown, news.note);
+          co_return verdict(Verdict::Kind::kUnknown, news.reason);
         case OperationNews::Kind::kFailed:
           co_return judge_failed(news);
         case OperationNews::Kind::kDone:

@@ -50,32 +50,46 @@ bool policy_lets_stop(const planner::Step& step, Interrupt why) {
   return true;
 }
 
-Readiness ready(const json& memo) { return {Readiness::Kind::kReady, memo.dump()}; }
-Readiness wait(std::string reason) { return {Readiness::Kind::kWait, std::move(reason)}; }
-Readiness not_needed(const json& result) { return {Readiness::Kind::kNotNeeded, result.dump()}; }
-Readiness impossible(std::string reason) { return {Readiness::Kind::kFail, std::move(reason)}; }
+Readiness ready(const json& memo) { return {.kind = Readiness::Kind::kReady, .memo = memo.dump()}; }
+Readiness wait(std::string reason) {
+  return {.kind = Readiness::Kind::kWait, .reason = std::move(reason)};
+}
+Readiness not_needed(const json& result) {
+  return {.kind = Readiness::Kind::kNotNeeded, .result = result.dump()};
+}
+Readiness impossible(std::string reason) {
+  return {.kind = Readiness::Kind::kFail, .reason = std::move(reason)};
+}
 
-Verdict verdict(Verdict::Kind kind, std::string note) {
+Verdict verdict(Verdict::Kind kind, std::string reason) {
   Verdict out;
   out.kind = kind;
-  out.note = std::move(note);
+  out.reason = std::move(reason);
   return out;
 }
-Verdict verdict(Verdict::Kind kind, std::string outcome, std::string note) {
-  auto out = verdict(kind, std::move(note));
+Verdict verdict(Verdict::Kind kind, std::string outcome, std::string reason) {
+  auto out = verdict(kind, std::move(reason));
   out.outcome = std::move(outcome);
   return out;
 }
-Verdict running(const json& progress) { return verdict(Verdict::Kind::kRunning, progress.dump()); }
-Verdict done(const json& result) { return verdict(Verdict::Kind::kDone, result.dump()); }
+Verdict running(const json& progress) {
+  auto out = verdict(Verdict::Kind::kRunning, "");
+  out.progress = progress.dump();
+  return out;
+}
+Verdict done(const json& result) {
+  auto out = verdict(Verdict::Kind::kDone, "");
+  out.result = result.dump();
+  return out;
+}
 
 Verdict judge_failed(const OperationNews& news) {
   if (news.code == "gate_closed" || news.code == "chunk_lock_held") {
     // Nothing was done: the step goes back to its gates, at no cost.
-    return verdict(Verdict::Kind::kStopped, news.code, news.note);
+    return verdict(Verdict::Kind::kStopped, news.code, news.reason);
   }
   return verdict(Verdict::Kind::kNotHappened, news.code,
-                 fmt::format("{}: {}", news.code, news.note));
+                 fmt::format("{}: {}", news.code, news.reason));
 }
 
 /// What the agent checks once more. It does not know who is registered, nor who is skipped: it
@@ -136,11 +150,11 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
   if (!status) {
     news.kind = status.error().code == Errc::kNotFound ? OperationNews::Kind::kNotArrived
                                                        : OperationNews::Kind::kUnknown;
-    news.note = status.error().message;
+    news.reason = status.error().message;
     co_return news;
   }
   news.code = status->error_code;
-  news.note = status->error;
+  news.reason = status->error;
   news.result = in_snake_case(parsed_or_empty(status->result_json));
   switch (status->state) {
     case api::OperationState::kAccepted:
@@ -150,8 +164,8 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
     case api::OperationState::kUnknown:
       news.kind = OperationNews::Kind::kUnknown;
       // Its own reason says what to do: "the server is stopped and does not start: ...".
-      if (news.note.empty()) {
-        news.note = "the agent does not know yet what its node did";
+      if (news.reason.empty()) {
+        news.reason = "the agent does not know yet what its node did";
       }
       break;
     case api::OperationState::kDone:

@@ -25,8 +25,9 @@ Readiness wait(std::string reason);
 Readiness not_needed(const nlohmann::json& result);
 Readiness impossible(std::string reason);
 
-Verdict verdict(Verdict::Kind kind, std::string note);
-Verdict verdict(Verdict::Kind kind, std::string outcome, std::string note);
+/// `reason`: for people; what runs or is done has running() and done().
+Verdict verdict(Verdict::Kind kind, std::string reason);
+Verdict verdict(Verdict::Kind kind, std::string outcome, std::string reason);
 Verdict running(const nlohmann::json& progress);
 Verdict done(const nlohmann::json& result);
 
@@ -57,7 +58,7 @@ struct OperationNews {
   enum class Kind : std::uint8_t { kNotArrived, kUnderWay, kDone, kFailed, kUnknown };
   Kind kind = Kind::kUnknown;
   std::string code;
-  std::string note;
+  std::string reason;
   nlohmann::json result = nlohmann::json::object();
 };
 /// What a failed operation means that did not do its work: to be sent again, as a new attempt.

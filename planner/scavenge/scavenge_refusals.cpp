@@ -85,9 +85,9 @@ class Refusing {
     }
     if (order_.policy.gates.lag_limit_bytes < 0 || order_.policy.gates.disk_reserve_bytes < 0 ||
         order_.policy.limits.election_settle_ms < 0 || order_.policy.limits.move_settle_ms < 0 ||
-        order_.policy.limits.leader_hold_ms < 0 ||
-        order_.scavenge.scavenge_deadline_ms <= 0 || order_.policy.limits.move_deadline_ms <= 0 ||
-        order_.scavenge.digest_deadline_ms <= 0 || order_.policy.limits.undo_deadline_ms <= 0 ||
+        order_.policy.limits.leader_hold_ms < 0 || order_.scavenge.scavenge_deadline_ms <= 0 ||
+        order_.policy.limits.move_deadline_ms <= 0 || order_.scavenge.digest_deadline_ms <= 0 ||
+        order_.policy.limits.undo_deadline_ms <= 0 ||
         order_.policy.limits.service_deadline_ms <= 0 ||
         order_.policy.limits.gate_deadline_ms < 0 || order_.policy.gates.clock_skew_limit_ms < 0 ||
         order_.policy.gates.certificate_margin_ms < 0 ||

@@ -95,7 +95,8 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
         record(events::kStepUndone, {{"step", step.id}});
         co_return;
       }
-      problem = verdict.note;
+      const bool says_nothing = verdict.kind == Verdict::Kind::kRunning && verdict.reason.empty();
+      problem = says_nothing ? "its undo is under way" : verdict.reason;
       asked = verdict.kind != Verdict::Kind::kNotHappened;
     }
     if (!asked) {
@@ -111,7 +112,7 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
         check();
         asked =
             answer.kind == ActAnswer::Kind::kAccepted || answer.kind == ActAnswer::Kind::kUnknown;
-        problem = answer.note;
+        problem = answer.reason;
         if (!asked) {
           back_off(step, problem);
         }

@@ -119,7 +119,7 @@ json NotedWork::to_json() const {
 }
 
 NotedWork NotedWork::parse(const std::string& text) {
-  const auto from = parsed_or_empty(text);
+  const auto from = steps::parsed_or_empty(text);
   return {.projections = names_in(from, "projections"),
           .subscriptions = names_in(from, "subscriptions")};
 }

@@ -415,12 +415,12 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
       if (!readiness.alert.empty()) {
         alert_once(step.id, "waits", readiness.alert);
       }
-      co_await wait_for_gate(stage, step, readiness.note);
+      co_await wait_for_gate(stage, step, readiness.reason);
       co_return std::nullopt;
     case Readiness::Kind::kNotNeeded: {
       auto news = new_values(readiness.values);
       news.push_back({std::string(events::kStepDone),
-                      {{"step", step.id}, {"result", parsed(readiness.note)}}});
+                      {{"step", step.id}, {"result", parsed(readiness.result)}}});
       record_all(std::move(news));
       if (!readiness.alert.empty()) {
         alert_once("", fmt::format("left-{}", step.id), readiness.alert);
@@ -429,7 +429,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
     }
     case Readiness::Kind::kFail:
       record(events::kStepFailed,
-             {{"step", step.id}, {"code", "not-possible"}, {"reason", readiness.note}});
+             {{"step", step.id}, {"code", "not-possible"}, {"reason", readiness.reason}});
       co_return StepEnd::kFailed;
   }
   if (context.state.attempt - context.state.forgiven >= step.attempts) {
@@ -441,7 +441,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
                          context.state.reason.empty() ? "no success" : context.state.reason)}});
     co_return StepEnd::kFailed;
   }
-  context.state.memo = readiness.note;
+  context.state.memo = readiness.memo;
   context.not_seen = closed.not_seen.dump();
   co_return co_await act(stage, step, std::move(context), false);
 }
@@ -488,8 +488,8 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
   const bool not_sent = answer.kind == ActAnswer::Kind::kNotSent;
   if (refused || (not_sent && !again)) {
     // A refusal is one; that it was not sent costs no attempt.
-    co_await give_up_intent(step, context, answer.note, refused);
-    back_off(step, answer.note);
+    co_await give_up_intent(step, context, answer.reason, refused);
+    back_off(step, answer.reason);
     co_await nap(poll());
     co_return std::nullopt;
   }
@@ -501,7 +501,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
     record(events::kStepActed, {{"step", step.id},
                                 {"operation", context.state.operation},
                                 {"answer", to_string(answer.kind)},
-                                {"reason", answer.note},
+                                {"reason", answer.reason},
                                 {"memo", parsed(answer.memo)}});
   } else {
     co_await nap(poll());

@@ -5,6 +5,7 @@
 
 #include "controller/executor/detail/run_driver.h"
 #include "controller/executor/events.h"
+#include "controller/executor/step_support.h"
 
 // A step that may have acted: its node is looked at until it can tell how that ended.
 namespace verger::controller::detail {
@@ -57,11 +58,11 @@ void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
   const bool memo_is_new = !parsed(verdict.memo).empty();
   const bool due = monotonic() - told >= core_->parts.options.progress_interval;
   if (state.status == StepStatus::kUnknown || memo_is_new ||
-      (due && parsed(state.progress) != parsed(verdict.note))) {
+      (due && parsed(state.progress) != parsed(verdict.progress))) {
     told = monotonic();
-    news.push_back(new_event(
-        events::kStepProgress,
-        {{"step", step.id}, {"progress", parsed(verdict.note)}, {"memo", parsed(verdict.memo)}}));
+    news.push_back(new_event(events::kStepProgress, {{"step", step.id},
+                                                     {"progress", parsed(verdict.progress)},
+                                                     {"memo", parsed(verdict.memo)}}));
   }
   if (!news.empty()) {
     record_all(std::move(news));
@@ -71,15 +72,16 @@ void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
 void RunDriver::tell_unknown(const planner::Step& step, const Verdict& verdict,
                              std::vector<RunEvent> news) {
   const auto& state = state_of(step);
-  if (state.status != StepStatus::kUnknown || state.reason != verdict.note) {
-    news.push_back(new_event(events::kStepUnknown, {{"step", step.id}, {"reason", verdict.note}}));
+  if (state.status != StepStatus::kUnknown || state.reason != verdict.reason) {
+    news.push_back(
+        new_event(events::kStepUnknown, {{"step", step.id}, {"reason", verdict.reason}}));
   }
   if (is_skipped(step)) {
     news.push_back(new_event(
         events::kStepSkipped,
         {{"step", step.id},
          {"reason",
-          fmt::format("its node is skipped; the outcome is not known: {}", verdict.note)}}));
+          fmt::format("its node is skipped; the outcome is not known: {}", verdict.reason)}}));
   }
   if (!news.empty()) {
     record_all(std::move(news));
@@ -130,12 +132,10 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
     // Seen to have ended, by others' work perhaps, while the request was never answered.
     if (ends_intent(verdict.kind) && !context.state.acted &&
         !co_await shut_out_late_request(context)) {
-      verdict = {
-          .kind = Verdict::Kind::kUnknown,
-          .note = fmt::format("the request may still arrive, and the agent of {} does not answer",
-                              step.node),
-          .outcome = {},
-          .values = {}};
+      verdict = steps::verdict(
+          Verdict::Kind::kUnknown,
+          fmt::format("the request may still arrive, and the agent of {} does not answer",
+                      step.node));
     }
     auto news = new_values(verdict.values);
     const auto record_end = [&](std::string_view type, json data) {
@@ -148,7 +148,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
         break;
       case Verdict::Kind::kDone:
         failpoint(step, "before-outcome");
-        record_end(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.note)}});
+        record_end(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.result)}});
         failpoint(step, "after-outcome");
         if (broken().second_resign && step.cost.leader_move &&
             context.snapshot.leader() != nullptr) {
@@ -162,22 +162,22 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
         break;
       case Verdict::Kind::kNotHappened:
         record_end(events::kStepRetry, {{"step", step.id},
-                                        {"reason", verdict.note},
+                                        {"reason", verdict.reason},
                                         {"outcome", verdict.outcome},
                                         {"counts", true}});
-        back_off(step, verdict.note);
+        back_off(step, verdict.reason);
         co_await nap(poll());
         co_return std::nullopt;
       case Verdict::Kind::kStopped:
         record_end(events::kStepInterrupted,
-                   {{"step", step.id}, {"reason", verdict.note}, {"outcome", verdict.outcome}});
+                   {{"step", step.id}, {"reason", verdict.reason}, {"outcome", verdict.outcome}});
         if (!context.state.interrupting) {
-          back_off(step, verdict.note);
+          back_off(step, verdict.reason);
         }
         co_return std::nullopt;
       case Verdict::Kind::kFailed:
         record_end(events::kStepFailed,
-                   {{"step", step.id}, {"code", "failed"}, {"reason", verdict.note}});
+                   {{"step", step.id}, {"code", "failed"}, {"reason", verdict.reason}});
         co_return StepEnd::kFailed;
       case Verdict::Kind::kUnknown:
         tell_unknown(step, verdict, std::move(news));

@@ -247,8 +247,8 @@ net::awaitable<Verdict> look_for_start(StepContext context, std::set<std::string
   auto out = verdict(Verdict::Kind::kNotHappened, kNoTrace,
                      "the start left no trace; the next attempt asks for no new point");
   for (const auto& [id, address] : recent->unattributed) {
-    out.note += fmt::format("; scavenge {} of {}, an address of no registered node, may be its", id,
-                            address);
+    out.reason += fmt::format("; scavenge {} of {}, an address of no registered node, may be its",
+                              id, address);
   }
   co_return out;
 }

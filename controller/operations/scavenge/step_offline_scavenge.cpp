@@ -88,7 +88,7 @@ class OfflineScavengeStep final : public StepKind {
       case OperationNews::Kind::kUnderWay:
         co_return running({{"phase", "its server is stopping, stopped, or starting"}});
       case OperationNews::Kind::kUnknown:
-        co_return verdict(Verdict::Kind::kUnknown, news.note);
+        co_return verdict(Verdict::Kind::kUnknown, news.reason);
       case OperationNews::Kind::kNotArrived:
         co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
       case OperationNews::Kind::kFailed:
@@ -165,7 +165,8 @@ class OfflineScavengeStep final : public StepKind {
       case OperationNews::Kind::kNotArrived:
         co_return verdict(Verdict::Kind::kNotHappened, "the agent never got it");
       case OperationNews::Kind::kFailed:
-        co_return verdict(Verdict::Kind::kNotHappened, fmt::format("{}: {}", news.code, news.note));
+        co_return verdict(Verdict::Kind::kNotHappened,
+                          fmt::format("{}: {}", news.code, news.reason));
       case OperationNews::Kind::kUnderWay:
       case OperationNews::Kind::kUnknown:
       case OperationNews::Kind::kDone:

@@ -73,7 +73,7 @@ class ScavengeStep final : public StepKind {
                          : co_await prepare_without_agent(context);
     if (readiness.kind == Readiness::Kind::kReady) {
       // A scavenge that another party started is taken for this step's, where the policy says so.
-      auto memo = parsed_or_empty(readiness.note);
+      auto memo = parsed_or_empty(readiness.memo);
       memo.erase("adopted");
       const auto* node = context.node();
       if (text_parameter(context.step, "foreign") == "adopt" && node != nullptr &&
@@ -84,7 +84,7 @@ class ScavengeStep final : public StepKind {
       if (bool_parameter(context.step, "agent", false)) {
         co_await note_size_up_to_point(context, memo);
       }
-      readiness.note = memo.dump();
+      readiness.memo = memo.dump();
     }
     co_return readiness;
   }
@@ -364,7 +364,7 @@ class ScavengeStep final : public StepKind {
       case OperationNews::Kind::kUnderWay:
         return with_value(running(node != nullptr ? progress_of(*node) : json::object()));
       case OperationNews::Kind::kUnknown:
-        return with_value(verdict(Verdict::Kind::kUnknown, news.note));
+        return with_value(verdict(Verdict::Kind::kUnknown, news.reason));
       case OperationNews::Kind::kNotArrived:
         return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
       case OperationNews::Kind::kDone:

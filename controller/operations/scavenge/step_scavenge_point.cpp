@@ -89,7 +89,7 @@ class ScavengePointStep final : public StepKind {
       case OperationNews::Kind::kUnderWay:
         co_return running(json::object());
       case OperationNews::Kind::kUnknown:
-        co_return verdict(Verdict::Kind::kUnknown, news.note);
+        co_return verdict(Verdict::Kind::kUnknown, news.reason);
       case OperationNews::Kind::kNotArrived:
         co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
       case OperationNews::Kind::kFailed:

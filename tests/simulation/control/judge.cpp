@@ -267,7 +267,8 @@ void Judge::check_comparison(api::JsonView result) {
   const auto differences = result.find("differences");
   comparison_differs_ = differences && !differences->values().empty();
   if (comparison_differs_ != (points.size() > 1)) {
-    violation("the comparison's differences are not what it compared: " + std::string(result.text()));
+    violation("the comparison's differences are not what it compared: " +
+              std::string(result.text()));
   }
 }
 

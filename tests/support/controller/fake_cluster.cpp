@@ -176,8 +176,7 @@ std::string FakeCluster::start_scavenge(FakeNode& node, bool sync_only) {
   } else if (latest > done) {
     point = latest;
   } else if (!sync_only) {
-    points.push_back(std::max<std::int64_t>(node.newest_chunk, 0) * 262'144 +
-                     1'000 * (latest + 2));
+    points.push_back(std::max<std::int64_t>(node.newest_chunk, 0) * 262'144 + 1'000 * (latest + 2));
     point = latest + 1;
   }
   api::ScavengeEvent started;

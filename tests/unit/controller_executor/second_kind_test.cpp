@@ -49,13 +49,12 @@ class PaintStep final : public StepKind {
     Verdict out;
     if (context.step.node == walls_.breaks) {
       out.kind = Verdict::Kind::kFailed;
-      out.note = "the wall fell down";
+      out.reason = "the wall fell down";
     } else if (walls_.colour[context.step.node].empty()) {
       out.kind = Verdict::Kind::kNotHappened;
-      out.note = "it is bare";
+      out.reason = "it is bare";
     } else {
       out.kind = Verdict::Kind::kDone;
-      out.note = "{}";
     }
     co_return out;
   }
