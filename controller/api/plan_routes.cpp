@@ -162,7 +162,7 @@ json Api::freed_before(const planner::Plan& plan) const {
   std::map<std::string, json> found;
   std::size_t read = 0;
   for (const auto& run : parts_.executor.runs(plan.cluster)) {
-    if (!run->ended_at || run->operation != plan.policy.operation) {
+    if (!run->ended_at || run->operation != planner::operation_name(plan.policy)) {
       continue;
     }
     if (found.size() == plan.basis.nodes.size() || ++read > kRunsReadBack) {
