@@ -79,8 +79,8 @@ class Api {
   /// With what is known beside the plan: where its estimates are from, the cluster's last run, and
   /// what stands between the plan and its run.
   nlohmann::json plan_view(const StoredPlan& stored);
-  /// Of each node of the plan the newest scavenge that reported what it freed, however its run
-  /// ended.
+  /// Of each node of the plan the newest work of that sort that reported what it freed, however its
+  /// run ended.
   [[nodiscard]] nlohmann::json freed_before(const planner::Plan& plan) const;
   /// The policy that waits for an operator to apply this plan; null: none does.
   [[nodiscard]] nlohmann::json awaiting_policy(const std::string& cluster,

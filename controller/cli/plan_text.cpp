@@ -84,7 +84,7 @@ void print_plan_disk(const CliContext& context, const json& plan) {
   }
 }
 
-/// Nothing estimates it while the servers run; what the nodes' last scavenges freed is known.
+/// Nothing estimates it while the servers run; what earlier runs freed on the nodes is known.
 void print_bytes_to_free(const CliContext& context, const json& plan) {
   std::int64_t sum = 0;
   std::vector<std::string> nodes;
@@ -96,7 +96,7 @@ void print_bytes_to_free(const CliContext& context, const json& plan) {
   }
   std::string text = "bytes to free: ";
   if (!nodes.empty()) {
-    text += fmt::format("not estimated; the last scavenges freed {}: {}", human_bytes(sum),
+    text += fmt::format("not estimated; earlier runs freed {}: {}", human_bytes(sum),
                         fmt::join(nodes, ", "));
   } else if (const auto last = plan.value("last_success", json()); last.is_object()) {
     text += fmt::format("unknown; no node reported what run {} of {} freed",

@@ -93,7 +93,7 @@ TEST(PlanText, TellsWhatTheLastRunFreed) {
                             {"run", "fedcba9876543210"},
                             {"finished_at", "2026-11-14T03:00:00Z"}}};
   EXPECT_THAT(said(print_plan, later),
-              HasSubstr("bytes to free: not estimated; the last scavenges freed 3 GiB: "
+              HasSubstr("bytes to free: not estimated; earlier runs freed 3 GiB: "
                         "n1 2 GiB (run 0123456789ab of 2026-11-21T03:00:00Z), "
                         "n2 1 GiB (run fedcba987654 of 2026-11-14T03:00:00Z)\n"));
   EXPECT_THAT(said(print_plan, plan()), HasSubstr("bytes to free: unknown until the first run"));
