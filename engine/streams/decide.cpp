@@ -52,7 +52,7 @@ Result<EventNumber> Database::State::last_event_number(std::string_view stream) 
     }
   }
   if (const auto in_flight = pending.last(stream)) {
-    // A metastream's write in flight cannot hide that its stream was deleted before it.
+    // Also a metastream's whose stream was deleted before it: the writer has its number.
     return *in_flight;
   }
   return reader.last_event_number(stream);

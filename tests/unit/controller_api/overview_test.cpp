@@ -238,9 +238,12 @@ TEST_F(OverviewTest, AllMembersAreInOneCase) {
   const auto openapi = a_.get("/openapi.json");
   std::size_t members = 0;
   for (const auto& [name, schema] : openapi.at("components").at("schemas").items()) {
-    const auto& properties = schema.value("properties", json::object());
-    members += properties.size();
-    EXPECT_THAT(test::not_snake_case(properties, name), ::testing::IsEmpty());
+    const json properties = schema.value("properties", json::object());
+    // Their schemas have the keywords of JSON schema, which are in camelCase.
+    for (const auto& [member, of] : properties.items()) {
+      ++members;
+      EXPECT_THAT(test::not_snake_case({{member, nullptr}}, name), ::testing::IsEmpty());
+    }
   }
   EXPECT_GT(members, 100U);
 }

@@ -1,5 +1,7 @@
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -33,35 +35,45 @@ class OldNames : public ::testing::Test {
     EXPECT_TRUE(h_.run_to_end(run_));
     stream_ = "run/" + run_;
     now_ = snapshot_of(h_.state(run_)).state;
-    copy_ = open_sqlite_journal(h_.disk, "/state/copy.db", h_.time).value();
-    epoch_ = copy_->begin_epoch("test").value();
   }
-  std::string replayed() {
-    const auto state = replay_run(*copy_, stream_);
+  /// A journal with the run's events, changed by `change`, and with `snapshot` where there is one;
+  /// the run as it reads there.
+  std::string replayed(const std::string& journal,
+                       const std::function<std::string(const std::string&)>& change,
+                       const std::optional<Snapshot>& snapshot = std::nullopt) {
+    const auto copy = open_sqlite_journal(h_.disk, "/state/" + journal, h_.time).value();
+    const auto epoch = copy->begin_epoch("test").value();
+    const auto events = h_.journal->read(stream_);
+    EXPECT_TRUE(events.has_value());
+    for (const auto& event : *events) {
+      EXPECT_TRUE(
+          copy->append(stream_, kAnyRevision, {NewEvent{event.type, change(event.data)}}, epoch)
+              .has_value());
+    }
+    if (snapshot) {
+      EXPECT_TRUE(copy->save_snapshot(*snapshot, epoch).has_value());
+    }
+    const auto state = replay_run(*copy, stream_);
     EXPECT_TRUE(state.has_value()) << state.error().message;
     return state ? snapshot_of(*state).state : "";
   }
+  static std::string unchanged(const std::string& data) { return data; }
 
   ControllerHarness h_;
   std::string run_;
   std::string stream_;
   std::string now_;
-  std::unique_ptr<Journal> copy_;
-  ControllerEpoch epoch_;
 };
 
 TEST_F(OldNames, OfEventsReadAsThoseOfToday) {
   int changed = 0;
-  const auto events = h_.journal->read(stream_);
-  ASSERT_TRUE(events.has_value());
-  for (const auto& event : *events) {
-    const auto old = as_of_old(event.data, {"memo", "result", "progress", "value"});
-    changed += old != event.data ? 1 : 0;
-    ASSERT_TRUE(
-        copy_->append(stream_, kAnyRevision, {NewEvent{event.type, old}}, epoch_).has_value());
-  }
+  const auto of_old = replayed("old.db", [&changed](const std::string& data) {
+    auto old = as_of_old(data, {"memo", "result", "progress", "value"});
+    changed += old != data ? 1 : 0;
+    return old;
+  });
   EXPECT_GT(changed, 5);
-  EXPECT_EQ(replayed(), now_);
+  EXPECT_EQ(of_old, replayed("new.db", unchanged));
 }
 
 TEST_F(OldNames, OfSnapshotsReadAsThoseOfToday) {
@@ -81,16 +93,9 @@ TEST_F(OldNames, OfSnapshotsReadAsThoseOfToday) {
     rename(value);
   }
   EXPECT_GT(changed, 5);
-  const auto events = h_.journal->read(stream_);
-  ASSERT_TRUE(events.has_value());
-  for (const auto& event : *events) {
-    ASSERT_TRUE(copy_->append(stream_, kAnyRevision, {NewEvent{event.type, event.data}}, epoch_)
-                    .has_value());
-  }
   auto snapshot = snapshot_of(h_.state(run_));
   snapshot.state = state.dump();
-  ASSERT_TRUE(copy_->save_snapshot(snapshot, epoch_).has_value());
-  EXPECT_EQ(replayed(), now_);
+  EXPECT_EQ(replayed("old.db", unchanged, snapshot), now_);
 }
 
 }  // namespace
