@@ -206,7 +206,7 @@ TEST_F(ApiTest, TheReportOfARunThatWasCancelledSaysWhatIsNotDone) {
   ASSERT_EQ(a_.call("POST", "/runs/" + id + "/cancel").status, 202);
   ASSERT_TRUE(a_.h.run_to_end(id));
   const auto notes = a_.get("/runs/" + id)["report"]["notes"].dump();
-  EXPECT_THAT(notes, HasSubstr("n2: its scavenge was not seen to end: stopped as asked"));
+  EXPECT_THAT(notes, HasSubstr("n2: its scavenge was not seen to end: stopped on request"));
   EXPECT_THAT(notes, HasSubstr("not scavenged: n1, n3"));
   EXPECT_THAT(notes, HasSubstr("digests were not compared: the run was cancelled"));
 }

@@ -43,6 +43,7 @@ class OldJournal : public ::testing::Test {
     test::unpack_fixture("journal/scavenges-of-one-struct.tar.zst", files_.path());
     a_.crash();
     a_.defaults = {};
+    a_.defaults.limits.election_settle_ms = 10'000;  // that vergerd's default
     const auto content = text_of("journal.db");
     EXPECT_TRUE(write_file_durably(a_.h.disk, "/state/old.db", as_bytes(content)).has_value());
     a_.h.journal_path = "/state/old.db";

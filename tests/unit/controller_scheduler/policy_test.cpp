@@ -264,7 +264,7 @@ TEST(PolicyAdmission, RefusesAddressesThatWouldNeverBeCalled) {
   };
   EXPECT_EQ(webhook("https://hooks.example.com/services/1?x=2"), "");
   EXPECT_EQ(webhook("http://127.0.0.1:9/hook"), "");
-  EXPECT_THAT(webhook("http://hooks.example.com/"), HasSubstr("without TLS"));
+  EXPECT_THAT(webhook("http://hooks.example.com/"), HasSubstr("plain HTTP is for loopback"));
   EXPECT_THAT(webhook("hooks.example.com"), HasSubstr("notifications.webhook"));
   EXPECT_THAT(webhook("https://ann:secret@hooks.example.com/"), HasSubstr("credentials"));
   const auto query = [&](const std::string& url) {
