@@ -546,7 +546,6 @@ TEST_F(AccessTest, MetricsTellWhatAPersonWouldBeWokenFor) {
 
 TEST_F(AccessTest, AScrapeShowsWhatWasLastObservedAndAsksNobody) {
   ASSERT_EQ(a_.call("GET", "/clusters/prod").status, 200);
-  a_.h.run_until([] { return false; }, std::chrono::minutes(2));
   a_.h.cluster.node("n3").up = false;
   int asked = 0;
   a_.h.cluster.fate = [&](const auto&, const auto&) {
@@ -567,7 +566,7 @@ TEST_F(AccessTest, AScrapeShowsWhatWasLastObservedAndAsksNobody) {
   const auto after = a_.call("GET", "/metrics").body;
   EXPECT_GT(asked, 0);
   EXPECT_THAT(after, HasSubstr("verger_node_up{cluster=\"prod\",node=\"n3\"} 0"));
-  EXPECT_GE(time_in(after) - time_in(before), 120.0);
+  EXPECT_GT(time_in(after), time_in(before));
 }
 
 TEST_F(AccessTest, ARunThatLeavesDifferingNodesIsNoSuccess) {

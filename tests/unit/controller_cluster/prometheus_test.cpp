@@ -136,7 +136,7 @@ TEST_F(Prometheus, AnAbsentServerAndOneThatMayNotBeCalledAreProblems) {
   EXPECT_FALSE(gone.holds);
   EXPECT_FALSE(gone.problem.empty());
   EXPECT_THAT(ask({"g", "http://192.0.2.1:9090", "up", "1", ""}).problem,
-              HasSubstr("only loopback"));
+              HasSubstr("loopback addresses only"));
 }
 
 }  // namespace
