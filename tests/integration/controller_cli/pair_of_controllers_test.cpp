@@ -243,6 +243,7 @@ TEST(RunWatch, OfARunThatLeavesDifferingNodesIsNoSuccess) {
       return answer(200, {{"events", json::array()}, {"next", 1}});
     }
     return answer(200, {{"id", "0123456789abcdef"},
+                        {"operation", "scavenge"},
                         {"state", "done-with-differences"},
                         {"stages", json::array()},
                         {"alerts", json::array()},

