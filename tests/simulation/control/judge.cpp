@@ -5,6 +5,7 @@
 
 #include "controller/cluster/cluster_events.h"
 #include "controller/executor/events.h"
+#include "controller/scheduler/policy_book.h"
 
 namespace verger::sim {
 
@@ -80,9 +81,11 @@ bool Judge::denied_for(const std::string& run, milliseconds duration) const {
   const auto now = site_.world().wall();
   const Ticks before(now.value() - duration.count() * kTicksPerMillisecond);
   const Ticks between(now.value() - duration.count() / 2 * kTicksPerMillisecond);
-  if (hours_since_) {
-    return site_.world().now() - *hours_since_ > duration + kHoursAreRead &&
-           scenario_.denied_by_change(now) && scenario_.denied_by_change(before) &&
+  if (site_.world().now() - hours_since_ <= duration + kHoursAreRead) {
+    return false;
+  }
+  if (hours_are_changed_) {
+    return scenario_.denied_by_change(now) && scenario_.denied_by_change(before) &&
            scenario_.denied_by_change(between);
   }
   return scenario_.denied(now) && scenario_.denied(before) && scenario_.denied(between);
@@ -107,15 +110,19 @@ void Judge::journaled(const controller::JournalEvent& event) {
     cluster_paused_ = true;
   } else if (event.type == events::kClusterResumed) {
     cluster_paused_ = false;
-  } else if (event.type == events::kClusterIdentified) {
-    identified_ = event.data.contains("identity");
+  } else if (event.type == events::kClusterIdentified || event.type == events::kClusterAdded) {
+    const auto document = api::JsonDocument::parse(event.data, "event");
+    const auto identity = document ? document->root().find("identity") : std::nullopt;
+    identified_ = identified_ || (identity && identity->is_string() && !identity->string().empty());
   }
 }
 
 void Judge::follow_hours(const controller::JournalEvent& event) {
-  // The change may have been lost on its way: what the journal has counts.
-  if (is_policy_change(event, scenario_)) {
+  // The change may have been lost on its way, and what it changed be applied once more after it:
+  // what the journal has last counts.
+  if (event.type == events::kPolicyApplied) {
     hours_since_ = site_.world().now();
+    hours_are_changed_ = is_policy_change(event, scenario_);
   }
 }
 

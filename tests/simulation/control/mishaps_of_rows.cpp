@@ -10,7 +10,7 @@ using std::chrono::minutes;
 namespace {
 
 /// Until a run comes to what was provoked.
-constexpr minutes kPatience{4};
+constexpr minutes kPatience{2};
 constexpr milliseconds kLooksForScavenge{500};
 
 }  // namespace
@@ -27,9 +27,9 @@ bool Mishaps::provoke(const std::string& kind) {
     at_start_ = [this](const std::string& at) { fill_disk(at); };
     wait_for_moment();
   } else if (kind == "agent lies") {
-    ail(random_.below(2) == 0 ? Ailment::kOldAgent : Ailment::kAgentLies, node, 60'000);
+    ail(random_.below(2) == 0 ? Ailment::kOldAgent : Ailment::kAgentLies, node, 40'000);
   } else if (kind == "certificate ends") {
-    ail(Ailment::kShortCertificate, node, 150'000);
+    ail(Ailment::kShortCertificate, node, 100'000);
   } else if (kind == "stranger") {
     replace(node);
   } else if (kind == "ghost") {
@@ -98,7 +98,7 @@ void Mishaps::fill_disk(const std::string& node) {
       at_start_ = [this](const std::string& at) { fill_disk(at); };
       return;
     }
-    ail(Ailment::kLittleDisk, node, 60'000);
+    ail(Ailment::kLittleDisk, node, 40'000);
     site_.model().fail_scavenge(node);
     count("disk filled under a scavenge");
   });
@@ -113,7 +113,7 @@ void Mishaps::replace(const std::string& node) {
   site_.model().replace(node, /*by_stranger=*/true);
   site_.ailments().begin(Ailment::kStranger, node, world_.now());
   count("node replaced by a stranger");
-  const auto pause = milliseconds(15'000 + random_.below(60'000));
+  const auto pause = milliseconds(10'000 + random_.below(45'000));
   last_for(pause);
   world_.schedule(pause, [this, node] { bring_back(node); });
 }

@@ -137,12 +137,12 @@ void OperationFates::judge_scavenge(const Fate& fate, const Claim& claim) {
       rulings_.met(row::kNodeRestarts);
     }
   } else if (claim.outcome == "adopted-ended") {
-    if (!fate.adopted_ended) {
+    if (!foreign_ended_.contains(fate.adopted)) {
       wrong(fate, claim, "what it adopted has not ended");
     }
     rulings_.met(row::kAdoptedEnds);
   } else if (done && !fate.adopted.empty()) {
-    if (!fate.adopted_ended) {
+    if (!foreign_ended_.contains(fate.adopted)) {
       wrong(fate, claim, "what it adopted has not ended");
     }
     rulings_.met(row::kAdopted);
@@ -245,12 +245,12 @@ void OperationFates::started(const std::string& node, bool foreign) {
 
 void OperationFates::ended(const std::string& node, const ModelScavenge& scavenge,
                            const ModelEnd& end) {
-  auto* fate = scavenge.foreign ? at_work(node) : of_running(node);
-  if (fate == nullptr) {
+  if (scavenge.foreign) {
+    foreign_ended_.insert(scavenge.id);
     return;
   }
-  if (scavenge.foreign) {
-    fate->adopted_ended = fate->adopted_ended || fate->adopted == scavenge.id;
+  auto* fate = of_running(node);
+  if (fate == nullptr) {
     return;
   }
   fate->errored = fate->errored || end.failed;
@@ -263,10 +263,10 @@ void OperationFates::ended(const std::string& node, const ModelScavenge& scaveng
 
 void OperationFates::gone(const std::string& node, const std::optional<ModelScavenge>& running) {
   gone_at_[node] = site_.world().now();
-  if (auto* fate = at_work(node); fate != nullptr && fate->open) {
-    if (running && running->foreign) {
-      fate->adopted_ended = fate->adopted_ended || fate->adopted == running->id;
-    } else if (fate->begun > 0) {
+  if (running && running->foreign) {
+    foreign_ended_.insert(running->id);
+  } else if (auto* fate = at_work(node); fate != nullptr && fate->open) {
+    if (fate->begun > 0) {
       fate->restarted = true;
       fate->restarted_amid = fate->restarted_amid || running.has_value();
     } else {

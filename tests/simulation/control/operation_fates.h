@@ -80,7 +80,6 @@ class OperationFates {
     bool restarted = false;  ///< its node, since a scavenge of it began
     bool restarted_amid = false;
     bool died_before = false;  ///< its node, before anything was begun
-    bool adopted_ended = false;
     bool reply_lost = false;
     bool wrote_point = false;
     bool controller_gone = false;
@@ -109,7 +108,8 @@ class OperationFates {
   std::map<std::string, std::string> scavenging_;  ///< node -> the newest operation there
   std::map<std::string, Monotonic> gone_at_;       ///< by node; also of one that is back
   Monotonic stage_started_at_{};
-  std::set<std::string> errored_;  ///< nodes
+  std::set<std::string> errored_;        ///< nodes
+  std::set<std::string> foreign_ended_;  ///< ids of scavenges
   std::set<std::string> skipped_nodes_;
   std::set<std::int64_t> our_points_;
   int resigns_ = 0;

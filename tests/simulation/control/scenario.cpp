@@ -54,7 +54,7 @@ planner::Policy base_policy(Random& random) {
 /// One run of so many is a long one.
 constexpr std::uint64_t kLongOneIn = 24;
 /// And in one of so many a node is down for days.
-constexpr std::uint64_t kDaysOneIn = 500;
+constexpr std::uint64_t kDaysOneIn = 2'000;
 
 std::size_t voters_of(bool brief, Random& random) {
   const auto kind = random.below(20);
@@ -236,7 +236,7 @@ Scenario make_scenario(std::uint64_t seed) {
     scenario.deny.push_back(window_near(zone, wall.minute, wall.weekday, random));
   }
   scenario.scheduled = random.below(scenario.brief ? 12 : 4) == 0 ||
-                       (scenario.clock_changes && random.below(4) == 0);
+                       (scenario.clock_changes && random.below(6) == 0);
   if (scenario.scheduled || !scenario.deny.empty()) {
     write_policy(scenario, zone, random);
   }

@@ -129,8 +129,8 @@ void Tournament::run_started(const controller::JournalEvent& event, api::JsonVie
 }
 
 void Tournament::other_event(const controller::JournalEvent& event) {
-  if (is_policy_change(event, scenario_)) {
-    policy_changed_ = !run_.empty() && !run_ended_;
+  if (event.type == events::kPolicyApplied) {
+    policy_changed_ = is_policy_change(event, scenario_) && !run_.empty() && !run_ended_;
     return;
   }
   const bool waits = event.type == events::kScheduleWaiting;

@@ -146,7 +146,6 @@ class Script {
     note("start", said(ask(at(follower_).start_scavenge({}))));
     wait([this] { return at_point(follower_); });
     const auto failed = rig_.inside(follower_)->running;
-    rig_.run_for(milliseconds(150));  // its checkpoint is on disk
     rig_.fail_scavenge(follower_);
     idle(follower_);
     note("failed", state(follower_) + ", " + told(follower_, failed));
@@ -320,11 +319,11 @@ Rig rig_in(SimWorld& world, std::function<node::NodeInspection*(const std::strin
                             milliseconds limit) { return world.run_until(done, limit); }};
 }
 
-/// What a scavenge writes next has no room.
+/// The next chunk that a scavenge writes has no room; where it is, is on disk by then.
 void fill_disk_of_scavenges(SimWorld& world, const std::string& name) {
   auto& disk = world.host(name).disk();
   disk.set_fault_hook([&world, &disk](const DiskOperation& operation) -> std::optional<Error> {
-    if (!operation.path.string().contains("scaveng")) {
+    if (!operation.path.string().contains(".scavenge.tmp")) {
       return std::nullopt;
     }
     world.schedule(milliseconds(0), [&disk] { disk.set_fault_hook(nullptr); });
