@@ -109,6 +109,16 @@ void RunDriver::note_unwatched(const planner::Step& step) {
 net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const planner::Step& step,
                                           StepContext context) {
   if (cancelling() || is_skipped(step) || pausing()) {
+    // Without the permit nothing arrives any longer; what arrived before it went is observed now.
+    if (!co_await shut_out_late_request(context)) {
+      co_await nap(poll());
+      co_return true;
+    }
+    const auto since = co_await kind_of(step).observe(context_of(step, co_await watch(step)));
+    check();
+    if (since.kind != Verdict::Kind::kNotArrived) {
+      co_return true;
+    }
     if (co_await give_up_intent(step, context, "it was never requested", false)) {
       co_return false;
     }
