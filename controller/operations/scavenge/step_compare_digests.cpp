@@ -47,7 +47,7 @@ class CompareDigestsStep final : public StepKind {
     const auto memo = parsed_or_empty(context.state.memo);
     const auto point = memo.value("point", -1LL);
     if (const auto known = known_and_same(context, point)) {
-      co_return done(compare(context, point, *known));
+      co_return compared(context, point, *known);
     }
     // Agents keep what they have finished; so the earlier ones are queried again only at the end.
     auto have = memo.value("ready", std::set<std::string>());
@@ -70,7 +70,7 @@ class CompareDigestsStep final : public StepKind {
         digests[node] = *std::move(look.digest);
       }
     }
-    co_return done(compare(context, point, digests));
+    co_return compared(context, point, digests);
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override { return true; }
@@ -109,6 +109,22 @@ class CompareDigestsStep final : public StepKind {
       out[node] = *std::move(digest);
     }
     return out;
+  }
+
+  /// A node that does not answer has not finished nothing: its point is not known.
+  static Verdict compared(const StepContext& context, std::int64_t point,
+                          const std::map<std::string, api::Digest>& digests) {
+    for (const auto& name : nodes_of(context)) {
+      const auto* node = context.snapshot.find(name);
+      if (node == nullptr || !node->answered || !node->agent) {
+        return steps::verdict(
+            Verdict::Kind::kUnknown,
+            fmt::format("which scavenge point {} has finished is not known: {}", name,
+                        node == nullptr || node->answered ? "its agent does not answer"
+                                                          : "it does not answer"));
+      }
+    }
+    return done(compare(context, point, digests));
   }
 
   static json compare(const StepContext& context, std::int64_t point,
