@@ -81,7 +81,7 @@ bool Judge::denied_for(const std::string& run, milliseconds duration) const {
   const auto now = site_.world().wall();
   const Ticks before(now.value() - duration.count() * kTicksPerMillisecond);
   const Ticks between(now.value() - duration.count() / 2 * kTicksPerMillisecond);
-  if (site_.world().now() - hours_since_ <= duration + kHoursAreRead) {
+  if (hours_since_ && site_.world().now() - *hours_since_ <= duration + kHoursAreRead) {
     return false;
   }
   if (hours_are_changed_) {
@@ -120,9 +120,10 @@ void Judge::journaled(const controller::JournalEvent& event) {
 void Judge::follow_hours(const controller::JournalEvent& event) {
   // The change may have been lost on its way, and what it changed be applied once more after it:
   // what the journal has last counts.
-  if (event.type == events::kPolicyApplied) {
+  if (event.type == events::kPolicyApplied &&
+      is_policy_change(event, scenario_) != hours_are_changed_) {
     hours_since_ = site_.world().now();
-    hours_are_changed_ = is_policy_change(event, scenario_);
+    hours_are_changed_ = !hours_are_changed_;
   }
 }
 

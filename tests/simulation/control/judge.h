@@ -72,8 +72,8 @@ class Judge {
   Site& site_;
   const Scenario& scenario_;
   Tournament tournament_;
-  std::string run_;          ///< stream of the first one; later ones are not judged
-  Monotonic hours_since_{};  ///< the policy was applied last
+  std::string run_;                       ///< stream of the first one; later ones are not judged
+  std::optional<Monotonic> hours_since_;  ///< they were changed last
   bool hours_are_changed_ = false;
   std::vector<std::string> violations_;
   std::set<std::string> said_;

@@ -319,16 +319,16 @@ Rig rig_in(SimWorld& world, std::function<node::NodeInspection*(const std::strin
                             milliseconds limit) { return world.run_until(done, limit); }};
 }
 
-/// The next chunk that a scavenge writes has no room; where it is, is on disk by then.
+/// The next that a scavenge writes of how far it is has no room; what it writes after it has.
 void fill_disk_of_scavenges(SimWorld& world, const std::string& name) {
-  auto& disk = world.host(name).disk();
-  disk.set_fault_hook([&world, &disk](const DiskOperation& operation) -> std::optional<Error> {
-    if (!operation.path.string().contains(".scavenge.tmp")) {
-      return std::nullopt;
-    }
-    world.schedule(milliseconds(0), [&disk] { disk.set_fault_hook(nullptr); });
-    return Error{Errc::kNoSpace, operation.path.string() + ": no space left"};
-  });
+  world.host(name).disk().set_fault_hook(
+      [failed = false](const DiskOperation& operation) mutable -> std::optional<Error> {
+        if (failed || !operation.path.string().contains("scavenging")) {
+          return std::nullopt;
+        }
+        failed = true;
+        return Error{Errc::kNoSpace, operation.path.string() + ": no space left"};
+      });
 }
 
 std::vector<std::string> of_embedded_nodes() {
