@@ -81,11 +81,6 @@ void OperationFates::intended(const std::string& operation, const std::string& s
   }
   auto& fate = fates_[operation];
   fate = {.step = step, .node = node_of_step(step), .adopted = adopted, .epoch = epoch};
-  const auto* process = site_.model().node(fate.node);
-  if (!adopted.empty() && process != nullptr) {
-    // It may have ended between the look at it and this intent.
-    fate.adopted_ended = !process->running() || process->running()->id != adopted;
-  }
   open_[step] = operation;
   if (is_scavenge_step(step)) {
     scavenging_[fate.node] = operation;
