@@ -15,7 +15,7 @@ namespace verger::controller {
 namespace {
 
 /// A host that drops packets must not hold up the others, nor the end.
-constexpr std::chrono::milliseconds kLookLimit{3'000};
+constexpr std::chrono::milliseconds kSurveyLimit{3'000};
 constexpr std::size_t kAtOnce = 32;
 /// Between two clusters of the first round, in which every connection is made.
 constexpr std::chrono::milliseconds kFirstPause{50};
@@ -38,7 +38,7 @@ struct Survey::State {
 
 net::awaitable<void> Survey::State::look(std::shared_ptr<State> self, ClusterConfig config) {
   static_cast<void>(
-      co_await self->parts.observer.take(std::move(config), Depth::kSurvey, kLookLimit));
+      co_await self->parts.observer.take(std::move(config), Depth::kSurvey, kSurveyLimit));
 }
 
 void Survey::State::spawn_look(const std::shared_ptr<State>& self, ClusterConfig config) {
