@@ -258,8 +258,8 @@ void register_clusters(Vergerd& vergerd, Members& members) {
     auto nodes = json::array();
     for (std::size_t k = i; k < i + kNodesOfCluster; ++k) {
       nodes.push_back({{"name", all[k].name},
-                       {"url", fmt::format("https://127.0.0.1:{}", all[k].node_port)},
-                       {"agent_url", fmt::format("https://127.0.0.1:{}", all[k].agent_port)}});
+                       {"node", fmt::format("https://127.0.0.1:{}", all[k].node_port)},
+                       {"agent", fmt::format("https://127.0.0.1:{}", all[k].agent_port)}});
     }
     vergerd.post("/clusters", {{"name", all[i].cluster}, {"nodes", nodes}});
   }
