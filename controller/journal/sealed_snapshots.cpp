@@ -19,7 +19,7 @@ std::string hash_of(const std::string& text) { return to_hex(sha256(as_bytes(tex
 
 Result<void> SealedSnapshots::learn() {
   for (;;) {
-    VERGER_TRY(const auto events, inner_->read(kStream, read_to_, kReadAtOnce));
+    VERGER_TRY(const auto events, inner().read(kStream, read_to_, kReadAtOnce));
     for (const auto& event : events) {
       read_to_ = event.revision;
       const auto data = json::parse(event.data, nullptr, false);
@@ -71,13 +71,13 @@ Result<void> SealedSnapshots::save_snapshot(const Snapshot& snapshot, Controller
                   {"state", hash_of(snapshot.state)}};
   VERGER_TRY(
       const auto sealed,
-      inner_->append(kStream, kAnyRevision, {NewEvent{std::string(kSealed), seal.dump()}}, epoch));
+      inner().append(kStream, kAnyRevision, {NewEvent{std::string(kSealed), seal.dump()}}, epoch));
   static_cast<void>(sealed);
-  return inner_->save_snapshot(snapshot, epoch);
+  return inner().save_snapshot(snapshot, epoch);
 }
 
 Result<std::optional<Snapshot>> SealedSnapshots::snapshot(std::string_view stream) {
-  VERGER_TRY(auto kept, inner_->snapshot(stream));
+  VERGER_TRY(auto kept, inner().snapshot(stream));
   if (!kept) {
     return std::optional<Snapshot>();
   }
@@ -86,7 +86,7 @@ Result<std::optional<Snapshot>> SealedSnapshots::snapshot(std::string_view strea
 }
 
 Result<std::vector<Snapshot>> SealedSnapshots::current_snapshots(std::string_view prefix) {
-  VERGER_TRY(auto kept, inner_->current_snapshots(prefix));
+  VERGER_TRY(auto kept, inner().current_snapshots(prefix));
   VERGER_CHECK(learn());
   std::erase_if(kept,
                 [this](const Snapshot& snapshot) { return !is_sealed(snapshot, Of::kSummary); });

@@ -1,6 +1,7 @@
 #include "controller/operations/scavenge/digest_work.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 using steps::int_parameter;
+using steps::parsed_or_empty;
 using steps::running;
 using steps::verdict;
 
@@ -56,11 +58,21 @@ net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node,
   co_return out;
 }
 
+net::awaitable<ActAnswer> NodeDigestStep::act(StepContext) {
+  co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+}
+
+net::awaitable<void> NodeDigestStep::interrupt(StepContext context) {
+  const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
+  const auto node = context.step.node;
+  co_await stop_digest(std::move(context), node, point);
+}
+
 net::awaitable<void> stop_digest(StepContext context, std::string node, std::int64_t point) {
-  const bool goes_on =
+  const bool keep =
       context.interrupt != Interrupt::kCancel && context.interrupt != Interrupt::kSkip;
   const auto peers = context.peers;
-  static_cast<void>(co_await peers->stop_digest(std::move(node), point, goes_on));
+  static_cast<void>(co_await peers->stop_digest(std::move(node), point, keep));
 }
 
 }  // namespace verger::controller::scavenge

@@ -21,6 +21,15 @@ struct DigestLook {
 net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node, std::int64_t point,
                                           bool readable);
 
+/// A step whose work is one digest of its node: the look at it begins the agent's work, so there is
+/// nothing to act on and nothing to undo. The step's memo has the "point".
+class NodeDigestStep : public StepKind {
+ public:
+  net::awaitable<ActAnswer> act(StepContext context) final;
+  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const final { return true; }
+  net::awaitable<void> interrupt(StepContext context) final;
+};
+
 /// Stops it. It is kept where the run is to resume later.
 net::awaitable<void> stop_digest(StepContext context, std::string node, std::int64_t point);
 

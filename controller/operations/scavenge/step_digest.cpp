@@ -19,7 +19,7 @@ using steps::ready;
 using steps::text_parameter;
 
 /// Only looks; there is nothing to undo. The request for it begins the agent's work.
-class DigestStep final : public StepKind {
+class DigestStep final : public NodeDigestStep {
  public:
   [[nodiscard]] std::string_view name() const override { return "digest"; }
 
@@ -30,10 +30,6 @@ class DigestStep final : public StepKind {
           {{"computed", false}, {"reason", "the number of the shared point was not seen"}});
     }
     co_return ready({{"point", point}, {"readable", is_readable_wanted(context)}});
-  }
-
-  net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
@@ -48,13 +44,6 @@ class DigestStep final : public StepKind {
     auto out = done(value);
     out.values[digest_value_name(node)] = value.dump();
     co_return out;
-  }
-
-  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override { return true; }
-  net::awaitable<void> interrupt(StepContext context) override {
-    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
-    const auto node = context.step.node;
-    co_await stop_digest(std::move(context), node, point);
   }
 
  private:

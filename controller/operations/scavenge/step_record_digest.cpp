@@ -18,7 +18,7 @@ using steps::ready;
 using steps::wait;
 
 /// Only looks; there is nothing to act on, and nothing to undo.
-class RecordDigestStep final : public StepKind {
+class RecordDigestStep final : public NodeDigestStep {
  public:
   [[nodiscard]] std::string_view name() const override { return "record_digest"; }
 
@@ -42,10 +42,6 @@ class RecordDigestStep final : public StepKind {
     co_return ready({{"point", point}});
   }
 
-  net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
-  }
-
   net::awaitable<Verdict> observe(StepContext context) override {
     const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
     const auto node = context.step.node;
@@ -63,13 +59,6 @@ class RecordDigestStep final : public StepKind {
     out.values[kDigestBefore] =
         json{{"node", context.step.node}, {"readable", seen.readable}}.dump();
     co_return out;
-  }
-
-  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override { return true; }
-  net::awaitable<void> interrupt(StepContext context) override {
-    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
-    const auto node = context.step.node;
-    co_await stop_digest(std::move(context), node, point);
   }
 };
 
