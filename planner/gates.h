@@ -37,8 +37,8 @@ namespace verger::planner {
 
 enum class GateVerdict : std::uint8_t {
   kOpen,
-  kClosed,  ///< waiting may open it
-  kPutOff,  ///< other stages first
+  kClosed,    ///< waiting may open it
+  kDeferred,  ///< other stages first
 };
 
 /// An open gate with a reason is one that could not be looked at: "not seen" is not "fine".

@@ -50,7 +50,7 @@ Json json_of(const Stage& stage, bool with_estimates) {
       {"deadlineMs", stage.deadline_ms},
       {"groups", std::move(groups)},
       {"id", stage.id},
-      {"ifPutOff", stage.if_put_off},
+      {"ifPutOff", stage.if_deferred},
       {"onFailure", to_string(stage.on_failure)},
       {"title", stage.title},
       {"undoDeadlineMs", stage.undo_deadline_ms},

@@ -72,7 +72,7 @@ struct Stage {
   FailureRule on_failure = FailureRule::kStop;
   /// Not empty: a contingency. It runs only if the stage of that id had to be put off, right before
   /// its second turn.
-  std::string if_put_off;
+  std::string if_deferred;
   /// It comes after every node's turn, also after one that was put off.
   bool closing = false;
 };

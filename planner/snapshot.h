@@ -194,10 +194,10 @@ struct ClusterSnapshot {
   Ticks taken_at;
   std::vector<NodeSnapshot> nodes;
   /// Endpoints in gossip that are not registered, and that are alive.
-  std::vector<std::string> strangers;
+  std::vector<std::string> unregistered;
   /// Members in gossip that are not registered, that vote and do not answer: left by a replaced
   /// node, or a voter that was never registered.
-  std::size_t silent_strangers = 0;
+  std::size_t unregistered_voters = 0;
   /// Of the controller's own, for people; nothing is decided by them.
   std::vector<std::string> warnings{};
   /// Set where the members contradict the registration: another database, a foreign cluster.
@@ -218,7 +218,7 @@ struct ClusterSnapshot {
   /// Of all voters the cluster has. Clusters have an odd number of them: where an even number is
   /// registered and gossip has one more, that one is a voter too.
   [[nodiscard]] std::size_t quorum() const {
-    const bool one_missing = voters() % 2 == 0 && silent_strangers > 0;
+    const bool one_missing = voters() % 2 == 0 && unregistered_voters > 0;
     return (voters() + (one_missing ? 1 : 0)) / 2 + 1;
   }
   /// Bytes of the log that `node` has not received, not processed or not indexed of what the leader

@@ -37,7 +37,7 @@ Result<void> Access::load() {
   for (const auto& stream : streams) {
     VERGER_TRY(const auto events, journal_.read(stream));
     for (const auto& event : events) {
-      VERGER_CHECK(fold(event));
+      VERGER_RETURN_IF_ERROR(fold(event));
     }
   }
   if (bootstrap_ == nullptr) {
@@ -172,7 +172,7 @@ Result<Access::Created> Access::create(std::string name, std::string_view role, 
   if (expires_at) {
     data["expires_at"] = format_ticks(*expires_at);
   }
-  VERGER_CHECK(append(made.id, Revision(0), events::kTokenCreated, data.dump()));
+  VERGER_RETURN_IF_ERROR(append(made.id, Revision(0), events::kTokenCreated, data.dump()));
   if (!bootstrap_secret_.empty()) {
     bootstrap_secret_.clear();
     bootstrap_->drop();
@@ -222,8 +222,8 @@ Result<Sequence> Access::asked(const Principal& principal, const http::Request& 
   const auto reason = body ? body->root().find("reason") : std::nullopt;
   const auto target = http::parse_target(request.target);
   auto why = reason && reason->is_string() ? reason->string() : std::string();
-  if (const auto told = request.headers.get("Verger-Reason"); told && why.empty()) {
-    why = http::percent_decode(*told).value_or(std::string(*told));
+  if (const auto given = request.headers.get("Verger-Reason"); given && why.empty()) {
+    why = http::percent_decode(*given).value_or(std::string(*given));
   }
   const bool is_of_plan = target && target->segments.size() == 5 && target->segments[2] == "plans";
   auto data = api::JsonWriter()

@@ -62,7 +62,7 @@ std::optional<Left> left_of(const RunState& run, Ticks now) {
 json expected_seconds(const planner::Plan& plan) {
   planner::DurationRange sum;
   for (const auto& stage : plan.stages) {
-    if (!stage.if_put_off.empty()) {
+    if (!stage.if_deferred.empty()) {
       continue;
     }
     for (const auto& group : stage.groups) {

@@ -55,10 +55,10 @@ class Scrape {
     std::map<std::pair<std::string, std::string>, double> latest;
     std::map<std::pair<std::string, std::string>, double> latest_failed;
     std::map<std::pair<std::string, std::string>, double> latest_differing;
-    std::map<std::string, std::size_t> told;
+    std::map<std::string, std::size_t> alerts;
     // What begins with its first failure shows no increase.
     for (const auto& cluster : parts_.registry.list()) {
-      told[cluster.name] = 0;
+      alerts[cluster.name] = 0;
       for (const auto* outcome :
            {"done", "done-with-differences", "failed", "cancelled", "active"}) {
         counts[{cluster.name, outcome}] = 0;
@@ -82,7 +82,7 @@ class Scrape {
       paused_runs[cluster.name] = 0;
     }
     for (const auto& run : parts_.executor.active_runs("")) {
-      told[run->cluster] += run->open_alerts();
+      alerts[run->cluster] += run->open_alerts();
       if (run->status == RunStatus::kPaused) {
         paused_runs[run->cluster] = 1;
       }
@@ -102,7 +102,7 @@ class Scrape {
     for (const auto& [key, value] : latest_differing) {
       differing.Add(Labels{{"cluster", key.first}, {"operation", key.second}}).Set(value);
     }
-    for (const auto& [cluster, value] : told) {
+    for (const auto& [cluster, value] : alerts) {
       alerts.Add(Labels{{"cluster", cluster}}).Set(static_cast<double>(value));
     }
   }
@@ -233,13 +233,13 @@ class Scrape {
   }
 
   void notifications(const NotificationCounts& counts) {
-    auto& told = prometheus::BuildCounter()
+    auto& sent = prometheus::BuildCounter()
                      .Name("verger_notifications_total")
                      .Help("Notifications since this controller started")
                      .Register(registry_);
-    const auto add = [&told](const char* way, const NotificationCounts::Of& of) {
-      told.Add({{"way", way}, {"outcome", "told"}}).Increment(static_cast<double>(of.told));
-      told.Add({{"way", way}, {"outcome", "failed"}}).Increment(static_cast<double>(of.failed));
+    const auto add = [&sent](const char* way, const NotificationCounts::Of& of) {
+      sent.Add({{"way", way}, {"outcome", "sent"}}).Increment(static_cast<double>(of.sent));
+      sent.Add({{"way", way}, {"outcome", "failed"}}).Increment(static_cast<double>(of.failed));
     };
     add("webhook", counts.webhooks);
     add("command", counts.commands);

@@ -77,7 +77,7 @@ Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
   }
   const auto parameters = given == nullptr ? json::object() : *given;
   for (const auto& [parameter, value] : parameters.items()) {
-    VERGER_CHECK(set_parameter(*operation, parameter, value, policy));
+    VERGER_RETURN_IF_ERROR(set_parameter(*operation, parameter, value, policy));
   }
   return policy;
 }

@@ -48,7 +48,7 @@ bool is_plain_progress(const json& data) {
          (unwatched == data.end() || *unwatched == 0 || unwatched->is_null());
 }
 
-std::string step_told_of(const json& data) { return data.value("step", std::string()); }
+std::string step_of(const json& data) { return data.value("step", std::string()); }
 
 json ranges_of(const std::vector<std::pair<Sequence, Sequence>>& ranges) {
   auto out = json::array();
@@ -147,7 +147,7 @@ struct Retention::Impl {
       if (without_progress.contains(run->id)) {
         continue;
       }
-      VERGER_CO_CHECK(co_await progress_of("run/" + run->id, ended, limit));
+      VERGER_CO_RETURN_IF_ERROR(co_await progress_of("run/" + run->id, ended, limit));
       if (ended && run->ended_at && *run->ended_at < limit) {
         without_progress.insert(run->id);
       }
@@ -156,8 +156,8 @@ struct Retention::Impl {
   }
 
   net::awaitable<Result<void>> progress_of(std::string stream, bool ended, Ticks limit) {
-    std::map<std::string, JournalEvent> told;     ///< the newest progress of each step
-    std::map<std::string, JournalEvent> waiting;  ///< the newest, where nothing else came since
+    std::map<std::string, JournalEvent> progress;  ///< the newest progress of each step
+    std::map<std::string, JournalEvent> waiting;   ///< the newest, where nothing else came since
     Revision at(0);
     for (;;) {
       VERGER_CO_TRY(const auto page, page_of(stream, at));
@@ -173,17 +173,17 @@ struct Retention::Impl {
         if (!data.is_object()) {
           continue;
         }
-        const auto step = step_told_of(data);
-        auto& newest = is_progress ? told : waiting;
+        const auto step = step_of(data);
+        auto& newest = is_progress ? progress : waiting;
         if (const auto older = newest.find(step);
             older != newest.end() && (is_progress || event.type == events::kStepWaiting) &&
             older->second.at < limit) {
           take(older->second, Keep::kNothing, done.progress);
         }
         if (is_progress) {
-          told.erase(step);
+          progress.erase(step);
           if (is_plain_progress(data)) {
-            told.emplace(step, event);
+            progress.emplace(step, event);
           }
         }
         waiting.erase(step);
@@ -192,7 +192,7 @@ struct Retention::Impl {
         }
       }
       at = page.back().revision;
-      VERGER_CO_CHECK(co_await remove_if_full());
+      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
       co_await let_others_in();
     }
     co_return Result<void>{};
@@ -220,7 +220,7 @@ struct Retention::Impl {
         continue;
       }
       // In the present format, even if the last one is in an older one.
-      VERGER_CO_CHECK(parts.journal.save_snapshot(snapshot_of(**state), parts.epoch));
+      VERGER_CO_RETURN_IF_ERROR(parts.journal.save_snapshot(snapshot_of(**state), parts.epoch));
       const auto last = (*state)->revision;
       Revision at(1);
       for (bool more = true; more;) {
@@ -233,7 +233,7 @@ struct Retention::Impl {
           }
           at = event.revision;
         }
-        VERGER_CO_CHECK(co_await remove_if_full());
+        VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
         co_await let_others_in();
       }
       without_details.insert(run->id);
@@ -254,7 +254,7 @@ struct Retention::Impl {
         continue;
       }
       parts.runs.forget_run(run->id);
-      VERGER_CO_CHECK(co_await take_stream("run/" + run->id, Keep::kArchive, &done.runs));
+      VERGER_CO_RETURN_IF_ERROR(co_await take_stream("run/" + run->id, Keep::kArchive, &done.runs));
     }
     co_return Result<void>{};
   }
@@ -264,7 +264,8 @@ struct Retention::Impl {
     for (const auto& plan : parts.runs.plans("")) {
       if (plan.made_at < limit) {
         parts.runs.forget_plan(plan.hash);
-        VERGER_CO_CHECK(co_await take_stream("plan/" + plan.hash, Keep::kArchive, &done.plans));
+        VERGER_CO_RETURN_IF_ERROR(
+            co_await take_stream("plan/" + plan.hash, Keep::kArchive, &done.plans));
       }
     }
     co_return Result<void>{};
@@ -296,7 +297,7 @@ struct Retention::Impl {
         at = page.back().revision;
         co_await let_others_in();
       }
-      VERGER_CO_CHECK(co_await remove_if_full());
+      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
     }
     co_return Result<void>{};
   }
@@ -308,7 +309,7 @@ struct Retention::Impl {
     for (const auto& stream : streams) {
       VERGER_CO_TRY(const auto first, parts.journal.read(stream, Revision(0), 1));
       if (!first.empty() && first.front().at < limit) {
-        VERGER_CO_CHECK(co_await take_stream(stream, Keep::kNothing, &done.answers));
+        VERGER_CO_RETURN_IF_ERROR(co_await take_stream(stream, Keep::kNothing, &done.answers));
       }
       if (++looked_at % 100 == 0) {
         co_await let_others_in();
@@ -332,7 +333,7 @@ struct Retention::Impl {
         }
         take(event, Keep::kArchive, done.audit);
       }
-      VERGER_CO_CHECK(co_await remove_if_full());
+      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
       co_await let_others_in();
     }
     co_return Result<void>{};
@@ -362,7 +363,7 @@ struct Retention::Impl {
         }
       }
       at = page.back().revision;
-      VERGER_CO_CHECK(co_await remove_if_full());
+      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
       co_await let_others_in();
     }
     for (const auto& [sealed, events] : kept) {
@@ -418,10 +419,11 @@ struct Retention::Impl {
     ranges = joined(std::move(ranges));
     for (std::size_t begin = 0; begin < ranges.size(); begin += kRangesInRecord) {
       const auto end = std::min(ranges.size(), begin + kRangesInRecord);
-      VERGER_CO_CHECK(record({{"events", 0},
-                              {"joined", old.size()},
-                              {"ranges", ranges_of({ranges.begin() + static_cast<long>(begin),
-                                                    ranges.begin() + static_cast<long>(end)})}}));
+      VERGER_CO_RETURN_IF_ERROR(
+          record({{"events", 0},
+                  {"joined", old.size()},
+                  {"ranges", ranges_of({ranges.begin() + static_cast<long>(begin),
+                                        ranges.begin() + static_cast<long>(end)})}}));
     }
     for (const auto& event : old) {
       take(event, Keep::kArchive, done.records);
@@ -459,14 +461,15 @@ struct Retention::Impl {
       const auto name =
           fmt::format("journal-{:012}-{:012}.jsonl", work.archive.begin()->first.value(),
                       work.archive.rbegin()->first.value());
-      VERGER_CO_CHECK(make_directories_durably(parts.files, parts.archive));
-      VERGER_CO_CHECK(write_file_durably(parts.files, parts.archive / name, as_bytes(text)));
+      VERGER_CO_RETURN_IF_ERROR(make_directories_durably(parts.files, parts.archive));
+      VERGER_CO_RETURN_IF_ERROR(
+          write_file_durably(parts.files, parts.archive / name, as_bytes(text)));
       about["archive"] = name;
       about["archive_sha256"] = to_hex(sha256(as_bytes(text)));
       done.archived.push_back(name);
     }
-    VERGER_CO_CHECK(record(std::move(about)));
-    VERGER_CO_CHECK(parts.journal.remove(work.removal, parts.epoch));
+    VERGER_CO_RETURN_IF_ERROR(record(std::move(about)));
+    VERGER_CO_RETURN_IF_ERROR(parts.journal.remove(work.removal, parts.epoch));
     status.removed += static_cast<std::int64_t>(work.removal.events.size());
     co_await let_others_in();
     co_return Result<void>{};
@@ -514,8 +517,8 @@ struct Retention::Impl {
     for (const auto part :
          {&Impl::answers, &Impl::progress, &Impl::runs, &Impl::run_details, &Impl::plans,
           &Impl::schedules, &Impl::audit, &Impl::seals, &Impl::records}) {
-      VERGER_CO_CHECK(co_await (this->*part)());
-      VERGER_CO_CHECK(co_await remove_round());
+      VERGER_CO_RETURN_IF_ERROR(co_await (this->*part)());
+      VERGER_CO_RETURN_IF_ERROR(co_await remove_round());
     }
     co_return parts.journal.reclaim();
   }
@@ -535,7 +538,7 @@ struct Retention::Impl {
     self->done = {};
     self->round = {};
     VERGER_CO_TRY(self->done.before, self->parts.journal.size());
-    VERGER_CO_CHECK(co_await self->all());
+    VERGER_CO_RETURN_IF_ERROR(co_await self->all());
     VERGER_CO_TRY(self->done.after, self->parts.journal.size());
     self->known_size = self->done.after;
     self->size_known_at = self->parts.clock.monotonic();

@@ -242,7 +242,7 @@ json snapshot(const planner::ClusterSnapshot& snapshot) {
   const auto* leader = snapshot.leader();
   return {{"taken_at", format_ticks(snapshot.taken_at)},
           {"leader", leader == nullptr ? json() : json(leader->name)},
-          {"strangers", snapshot.strangers},
+          {"strangers", snapshot.unregistered},
           {"warnings", std::move(warnings)},
           {"nodes", std::move(nodes)}};
 }
@@ -261,7 +261,7 @@ json plan(const StoredPlan& stored) {
                       {"name", stage.title},
                       {"deadline_seconds", stage.deadline_ms / 1000},
                       {"failure_rule", to_string(stage.on_failure)},
-                      {"if_put_off", stage.if_put_off},
+                      {"if_put_off", stage.if_deferred},
                       {"steps", std::move(steps)}});
   }
   auto forecast = json::array();
@@ -307,7 +307,7 @@ json run(const RunState& run, std::optional<Ticks> now) {
     const auto state = run.stages.find(stage.id);
     stages.push_back({{"id", stage.id},
                       {"name", stage.title},
-                      {"if_put_off", stage.if_put_off},
+                      {"if_put_off", stage.if_deferred},
                       {"state", to_string(state == run.stages.end() ? StageStatus::kPending
                                                                     : state->second.status)},
                       {"steps", std::move(steps)}});

@@ -325,7 +325,7 @@ CallFailure ApiClient::why_nobody_answered(const Call& what, Round round) {
 }
 
 std::expected<json, CallFailure> ApiClient::call(Call what) {
-  const auto until = std::chrono::steady_clock::now() + state_->access.patience;
+  const auto until = std::chrono::steady_clock::now() + state_->access.retry_for;
   auto round = ask_in_turn(what);
   // One of a pair needs some seconds to take over. Until then nothing is changed.
   while (!round.response && state_->access.controllers.size() > 1 &&

@@ -45,7 +45,7 @@ struct ApiAccess {
   std::string reason{};  ///< of what is changed, for the audit; empty: none is given
   std::shared_ptr<http::TlsContext> tls{};  ///< for https; null: that is unavailable
   /// How long to wait while none of several acts, as when one of a pair takes over.
-  std::chrono::milliseconds patience{std::chrono::seconds(20)};
+  std::chrono::milliseconds retry_for{std::chrono::seconds(20)};
 };
 
 /// The controller's API, one call after the other; blocks.

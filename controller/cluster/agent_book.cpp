@@ -167,8 +167,8 @@ Result<AgentBook::NewToken> AgentBook::create_token(const std::string& cluster,
   if (parts_.authority == nullptr) {
     return Error{Errc::kUnsupported, "this controller has no authority for agents"};
   }
-  VERGER_CHECK(check_name("cluster name", cluster));
-  VERGER_CHECK(check_name("node name", node));
+  VERGER_RETURN_IF_ERROR(check_name("cluster name", cluster));
+  VERGER_RETURN_IF_ERROR(check_name("node name", node));
   if (valid_for < seconds(1) || valid_for > kLongestToken) {
     return Error{
         Errc::kInvalidArgument,
@@ -182,8 +182,8 @@ Result<AgentBook::NewToken> AgentBook::create_token(const std::string& cluster,
   }
   // What cannot be put into a certificate is better refused now than at the agent.
   VERGER_TRY(const auto trial, certificates::make_key_and_request());
-  VERGER_CHECK(parts_.authority->issue(trial.request, subject_of(cluster, node, hosts),
-                                       parts_.clock.now(), seconds(1)));
+  VERGER_RETURN_IF_ERROR(parts_.authority->issue(trial.request, subject_of(cluster, node, hosts),
+                                                 parts_.clock.now(), seconds(1)));
   const auto made = make_secret(parts_.random);
   const json data{{"token", made.id},
                   {"salt", made.kept.salt},
@@ -191,7 +191,7 @@ Result<AgentBook::NewToken> AgentBook::create_token(const std::string& cluster,
                   {"hosts", hosts},
                   {"expires_at", format_ticks(after(parts_.clock.now(), valid_for))},
                   {"by", by}};
-  VERGER_CHECK(append(cluster, node, events::kAgentTokenCreated, data.dump()));
+  VERGER_RETURN_IF_ERROR(append(cluster, node, events::kAgentTokenCreated, data.dump()));
   return NewToken{
       tokens_.at(made.id).open,
       fmt::format("{}{}_{}_{}", kTokenMark, made.id, made.secret, parts_.authority->fingerprint())};
@@ -252,7 +252,7 @@ Result<AgentBook::Enrolment> AgentBook::enrol(std::string_view text, std::string
                   {"authority", parts_.authority->fingerprint()},
                   {"certificate", issued.certificate},
                   {"by", fmt::format("token {} of {}", token.open.id, token.open.created_by)}};
-  VERGER_CHECK(append(cluster, node, events::kAgentEnrolled, data.dump()));
+  VERGER_RETURN_IF_ERROR(append(cluster, node, events::kAgentEnrolled, data.dump()));
   return Enrolment{cluster, node, issued.certificate, parts_.authority->root(), issued.not_after};
 }
 
@@ -270,7 +270,7 @@ Result<certificates::Issued> AgentBook::renew(const std::string& cluster, const 
                   {"not_after", format_ticks(issued.not_after)},
                   {"authority", parts_.authority->fingerprint()},
                   {"by", "vergerd"}};
-  VERGER_CHECK(append(cluster, node, events::kAgentRenewed, data.dump()));
+  VERGER_RETURN_IF_ERROR(append(cluster, node, events::kAgentRenewed, data.dump()));
   return issued;
 }
 

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "controller/cluster/detail/compare.h"
-#include "controller/cluster/detail/told.h"
+#include "controller/cluster/detail/observed_facts.h"
 #include "controller/cluster/gather.h"
 #include "controller/cluster/identity.h"
-#include "controller/cluster/memory.h"
+#include "controller/cluster/observation_cache.h"
 #include "controller/cluster/peers.h"
 #include "nodeagent/client/judge.h"
 
@@ -21,9 +21,9 @@ using planner::ClusterSnapshot;
 
 /// How far a clock was behind or ahead, read between two looks at ours; nullopt where it
 /// gave no time. `grain`: the answer may be older by as much.
-std::optional<planner::ClockSkew> skew_of(std::string_view told, Ticks before, Ticks after,
+std::optional<planner::ClockSkew> skew_of(std::string_view reported, Ticks before, Ticks after,
                                           std::chrono::milliseconds grain) {
-  const auto theirs = parse_ticks(std::string(told));
+  const auto theirs = parse_ticks(std::string(reported));
   if (!theirs) {
     return std::nullopt;
   }
@@ -102,7 +102,7 @@ void agent_is_late(Raw& raw) {
 }
 
 net::awaitable<void> ask_node(SharedRaw into, std::shared_ptr<Peers> peers, ClusterNode config,
-                              Clock* clock, std::shared_ptr<Memory> memory, Depth depth) {
+                              Clock* clock, std::shared_ptr<ObservationCache> cache, Depth depth) {
   auto& raw = *into;
   auto& node = raw.node;
   const auto before = clock->now();
@@ -136,12 +136,12 @@ net::awaitable<void> ask_node(SharedRaw into, std::shared_ptr<Peers> peers, Clus
       const auto own = co_await peers->auto_scavenge(config.name);
       node.auto_scavenge = own ? *own : planner::AutoScavenge::kUnknown;
     }
-    if (depth == Depth::kThorough && memory->has_metrics(node.url, node.instance_id)) {
+    if (depth == Depth::kThorough && cache->has_metrics(node.url, node.instance_id)) {
       const auto index = co_await peers->index_status(config.name);
       if (index && !index->empty()) {
         node.index_merging = *index != "Idle";
       } else if (!index && index.error().code == Errc::kUnsupported) {
-        memory->keep_without_metrics(node.url, node.instance_id);
+        cache->keep_without_metrics(node.url, node.instance_id);
       }
     }
   }
@@ -193,8 +193,8 @@ bool differ(const std::string& a, const std::string& b) {
 
 /// Node and agent side by side, then one picture.
 net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, Clock* clock,
-                              http::Timers* timers, std::shared_ptr<Memory> memory, Depth depth,
-                              Limit limit) {
+                              http::Timers* timers, std::shared_ptr<ObservationCache> cache,
+                              Depth depth, Limit limit) {
   std::vector<net::awaitable<SharedRaw>> questions;
   const auto of_node = std::make_shared<Raw>();
   of_node->node.name = config.name;
@@ -202,7 +202,7 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
   of_node->node.agent_url = config.agent_url;
   of_node->node.taken_at = clock->now();
   questions.push_back(fill(timers, limit, of_node,
-                           ask_node(of_node, peers, config, clock, std::move(memory), depth),
+                           ask_node(of_node, peers, config, clock, std::move(cache), depth),
                            &node_is_late));
   if (!config.agent_url.empty() && depth != Depth::kGossip) {
     const auto of_agent = std::make_shared<Raw>();
@@ -269,7 +269,7 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
 }
 
 /// With `closely_at`, all the others are only queried for their gossip.
-net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Memory> memory,
+net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<ObservationCache> cache,
                                          ClusterConfig config, Depth depth, Limit limit,
                                          std::string closely_at) {
   if (!config.credentials.empty()) {
@@ -285,7 +285,7 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Memory
   for (const auto& node : config.nodes) {
     const bool near = closely_at.empty() || closely_at == node.name;
     questions.push_back(
-        ask(peers, node, clock, &network.timers, memory, near ? depth : Depth::kGossip, limit));
+        ask(peers, node, clock, &network.timers, cache, near ? depth : Depth::kGossip, limit));
   }
   std::vector<Raw> raws;
   raws.reserve(config.nodes.size());
@@ -300,7 +300,7 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Memory
 struct Observer::State {
   explicit State(Network n) : network(std::move(n)) {}
   Network network;
-  std::shared_ptr<Memory> memory = std::make_shared<Memory>();
+  std::shared_ptr<ObservationCache> cache = std::make_shared<ObservationCache>();
   std::map<std::string, std::shared_ptr<const ClusterSnapshot>> last_seen;  ///< by cluster
 };
 
@@ -392,8 +392,8 @@ net::awaitable<ClusterSnapshot> Observer::watch(ClusterConfig config, std::strin
 
 void Observer::forget_certificates(const ClusterConfig& config) {
   for (const auto& node : config.nodes) {
-    state_->memory->forget_certificate(node.url);
-    state_->memory->forget_certificate(node.agent_url);
+    state_->cache->forget_certificate(node.url);
+    state_->cache->forget_certificate(node.agent_url);
   }
 }
 
@@ -405,7 +405,7 @@ Result<void> Observer::check_credentials(const ClusterConfig& config) const {
   for (const auto& node : config.nodes) {
     const auto endpoint = http::parse_endpoint(node.url);
     if (found && endpoint) {
-      VERGER_CHECK(check_host(*found, config.credentials, *endpoint));
+      VERGER_RETURN_IF_ERROR(check_host(*found, config.credentials, *endpoint));
     }
   }
   return {};
@@ -435,7 +435,7 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
                                                   std::string closely_at) {
   const auto began = state->network.clock.monotonic();
   auto raws =
-      co_await ask_all(state->network, state->memory, config, depth, limit, std::move(closely_at));
+      co_await ask_all(state->network, state->cache, config, depth, limit, std::move(closely_at));
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
@@ -453,7 +453,7 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
     snapshot.wrong_cluster = contradicts_epoch(snapshot, config.epoch);
   }
   if (!limit) {
-    state->memory->compare(snapshot, state->network.clock.monotonic());
+    state->cache->compare(snapshot, state->network.clock.monotonic());
   }
   const bool with_certificates = depth == Depth::kSurvey || depth == Depth::kThorough;
   if (!with_certificates || !state->network.served_certificate) {
@@ -472,7 +472,7 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
       if (!url.starts_with("https")) {
         continue;
       }
-      if (const auto* known = state->memory->certificate(
+      if (const auto* known = state->cache->certificate(
               url, state->network.clock.monotonic(),
               depth == Depth::kSurvey ? kCertificateAgeOfSurvey : kCertificateAge)) {
         if (*known) {
@@ -493,8 +493,8 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
       snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
     }
     if (!seen.late || !limit) {
-      state->memory->keep_certificate(seen.url, std::move(seen.certificate),
-                                      state->network.clock.monotonic());
+      state->cache->keep_certificate(seen.url, std::move(seen.certificate),
+                                     state->network.clock.monotonic());
     }
   }
   for (auto& node : snapshot.nodes) {
@@ -506,7 +506,7 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
 net::awaitable<std::string> Observer::identity(ClusterConfig config) {
   const auto state = state_;
   const auto raws =
-      co_await ask_all(state->network, state->memory, std::move(config), Depth::kQuick, {}, {});
+      co_await ask_all(state->network, state->cache, std::move(config), Depth::kQuick, {}, {});
   std::set<std::string> ids;
   for (const auto& raw : raws) {
     if (!raw.database_id.empty()) {

@@ -93,7 +93,7 @@ Result<client::NodeClient> Peers::node_client(std::string_view node) const {
   VERGER_TRY(auto endpoint, http::parse_endpoint(found->url));
   std::optional<client::Credentials> shown;
   if (credentials_) {
-    VERGER_CHECK(check_host(*credentials_, cluster_.credentials, endpoint));
+    VERGER_RETURN_IF_ERROR(check_host(*credentials_, cluster_.credentials, endpoint));
     shown = client::Credentials{credentials_->user, credentials_->password};
   }
   return client::NodeClient(*clients_.nodes, std::move(endpoint), std::move(shown), {}, deadline_);

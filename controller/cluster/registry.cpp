@@ -171,7 +171,7 @@ Result<void> Registry::append(std::string_view name, NewEvent event) {
 }
 
 Result<ClusterConfig> Registry::check(ClusterConfig config) const {
-  VERGER_CHECK(check_name("cluster name", config.name));
+  VERGER_RETURN_IF_ERROR(check_name("cluster name", config.name));
   if (find(config.name)) {
     return Error{
         Errc::kExists,
@@ -186,7 +186,7 @@ Result<ClusterConfig> Registry::check(ClusterConfig config) const {
 }
 
 Result<ClusterConfig> Registry::check_update(ClusterConfig config) const {
-  VERGER_CHECK(find(config.name));
+  VERGER_RETURN_IF_ERROR(find(config.name));
   return check_members(std::move(config));
 }
 
@@ -205,7 +205,7 @@ Result<ClusterConfig> Registry::check_members(ClusterConfig config) const {
     if (node.name.empty()) {
       node.name = fmt::format("{}:{}", url->host, url->port);
     }
-    VERGER_CHECK(check_name("node name", node.name));
+    VERGER_RETURN_IF_ERROR(check_name("node name", node.name));
     if (!node.agent_url.empty()) {
       auto agent = http::parse_endpoint(node.agent_url, http::kAgentPort);
       if (!agent) {
@@ -253,7 +253,7 @@ Result<void> Registry::update(ClusterConfig config) {
 }
 
 Result<void> Registry::remove(std::string_view name) {
-  VERGER_CHECK(find(name));
+  VERGER_RETURN_IF_ERROR(find(name));
   return append(name, {std::string(events::kClusterRemoved), "{}"});
 }
 

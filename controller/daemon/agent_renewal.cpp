@@ -24,8 +24,9 @@ net::awaitable<Result<void>> renew(AgentRenewal& parts, EnrolledAgent enrolled) 
   const client::AgentClient agent(parts.client_of(enrolled), endpoint, parts.request_deadline);
   VERGER_CO_TRY(const auto request, client::to_result(co_await agent.certificate_request()));
   VERGER_CO_TRY(const auto issued, parts.book.renew(cluster, node, request));
-  VERGER_CO_CHECK(client::to_result(co_await agent.install_certificate(issued.certificate)));
-  VERGER_CO_CHECK(parts.book.has_arrived(cluster, node, issued.serial));
+  VERGER_CO_RETURN_IF_ERROR(
+      client::to_result(co_await agent.install_certificate(issued.certificate)));
+  VERGER_CO_RETURN_IF_ERROR(parts.book.has_arrived(cluster, node, issued.serial));
   parts.log.info("an agent's certificate was renewed",
                  {{"cluster", cluster},
                   {"node", node},
@@ -62,7 +63,8 @@ Result<bool> renew_own_certificate(const certificates::Authority& authority, con
                              {.common_name = std::string(certificates::kControllerCommonName),
                               .usage = certificates::Usage::kClient},
                              now, lifetime));
-  VERGER_CHECK(write_private_file(path, made.key + issued.certificate, IfThere::kReplace));
+  VERGER_RETURN_IF_ERROR(
+      write_private_file(path, made.key + issued.certificate, IfThere::kReplace));
   return true;
 }
 

@@ -7,7 +7,7 @@ namespace verger::controller {
 
 Result<AgentsAuthority> AgentsAuthority::open(const VergerdOptions& options) {
   const Path data = options.data;
-  VERGER_CHECK(make_directories_durably(posix_file_system(), data));
+  VERGER_RETURN_IF_ERROR(make_directories_durably(posix_file_system(), data));
   const auto file = options.agents_ca();
   auto authority = certificates::Authority::open_or_make(file, system_clock().now());
   if (!authority) {
@@ -33,7 +33,7 @@ http::TlsFiles AgentsAuthority::tls() const {
           .trusted_roots = file.string()};
 }
 
-void AgentsAuthority::warn_of_strangers(const AgentBook& book, Log& log) const {
+void AgentsAuthority::warn_of_lost_authority(const AgentBook& book, Log& log) const {
   for (const auto& agent : book.agents()) {
     if (agent.authority != authority.fingerprint()) {
       log.error("an agent has enrolled with an authority that no longer exists",

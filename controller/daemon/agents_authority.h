@@ -24,7 +24,7 @@ struct AgentsAuthority {
   /// For connections to agents that have enrolled.
   [[nodiscard]] http::TlsFiles tls() const;
   /// Warns of an authority that agents did not enrol with: it would fail without a sign.
-  void warn_of_strangers(const AgentBook& book, Log& log) const;
+  void warn_of_lost_authority(const AgentBook& book, Log& log) const;
 };
 
 }  // namespace verger::controller

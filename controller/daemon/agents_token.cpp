@@ -19,7 +19,7 @@ Result<std::string> open_or_make_agents_token(const Path& file, Random& random) 
   if (!made && made.error().code != Errc::kExists) {
     return made.error();
   }
-  VERGER_CHECK(check_private_file(file));
+  VERGER_RETURN_IF_ERROR(check_private_file(file));
   VERGER_TRY(const auto bytes, read_file(posix_file_system(), file, kTokenFileBytes));
   const auto text = as_text(bytes);
   std::string token(text.substr(0, text.find_first_of("\r\n")));

@@ -31,7 +31,7 @@ Result<std::string> BootstrapTokenFile::take() {
   auto token = kept();
   if (token.empty()) {
     token = std::string(kBootstrapTokenMark) + make_secret(random_).secret;
-    VERGER_CHECK(write_private_file(file_, token + '\n', IfThere::kReplace));
+    VERGER_RETURN_IF_ERROR(write_private_file(file_, token + '\n', IfThere::kReplace));
   }
   log_.info("no token has been created yet: the API accepts the bootstrap token alone",
             {{"file", file_.string()}, {"do", "verger token create NAME --role admin"}});

@@ -125,9 +125,9 @@ struct CommandRunner::State {
         kill_session(pid);
         left = milliseconds::max();
       }
-      const auto nap = std::min(left, kLookInterval);
-      co_await self->timers.sleep_for(nap);
-      left -= nap;
+      const auto pause = std::min(left, kLookInterval);
+      co_await self->timers.sleep_for(pause);
+      left -= pause;
     }
   }
 };
@@ -171,8 +171,8 @@ Result<Path> CommandRunner::admit(const std::string& program) const {
     return refused(fmt::format("the command {} is no program of {} (--notification-commands)",
                                file.string(), room.string()));
   }
-  VERGER_CHECK(check_owner(room));
-  VERGER_CHECK(check_owner(file));
+  VERGER_RETURN_IF_ERROR(check_owner(room));
+  VERGER_RETURN_IF_ERROR(check_owner(file));
   return file;
 }
 

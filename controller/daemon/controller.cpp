@@ -142,7 +142,7 @@ Controller::~Controller() = default;
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
                                                      ControllerEnvironment environment) {
-  VERGER_CHECK(make_directories_durably(environment.files, options.data_directory));
+  VERGER_RETURN_IF_ERROR(make_directories_durably(environment.files, options.data_directory));
   VERGER_TRY(auto opened, environment.open_journal
                               ? environment.open_journal()
                               : open_sqlite_journal_above(
@@ -153,12 +153,12 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
   const auto owner = environment.random.uuid().to_string();
   VERGER_TRY(auto epoch, journal->begin_epoch(owner));
   auto parts = std::make_unique<Parts>(std::move(options), environment, std::move(journal), epoch);
-  VERGER_CHECK(parts->registry.load());
-  VERGER_CHECK(parts->book.load());
-  VERGER_CHECK(parts->scheduler.load());
-  VERGER_CHECK(parts->access.load());
-  VERGER_CHECK(parts->agents.load());
-  VERGER_CHECK(parts->notifier.load());
+  VERGER_RETURN_IF_ERROR(parts->registry.load());
+  VERGER_RETURN_IF_ERROR(parts->book.load());
+  VERGER_RETURN_IF_ERROR(parts->scheduler.load());
+  VERGER_RETURN_IF_ERROR(parts->access.load());
+  VERGER_RETURN_IF_ERROR(parts->agents.load());
+  VERGER_RETURN_IF_ERROR(parts->notifier.load());
   return std::unique_ptr<Controller>(new Controller(std::move(parts)));
 }
 
@@ -172,7 +172,7 @@ Result<void> Controller::start() {
                                  return found ? (*found)->cluster : std::string();
                                }}));
   }
-  VERGER_CHECK(parts_->executor.start());
+  VERGER_RETURN_IF_ERROR(parts_->executor.start());
   parts_->scheduler.start();
   if (parts_->survey) {
     parts_->survey->start();

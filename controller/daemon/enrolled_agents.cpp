@@ -24,7 +24,7 @@ bool is_believed(const EnrolledAgent& agent, const http::CertificateInfo& shown)
 
 }  // namespace
 
-std::string advice_about_stranger(const http::CertificateInfo& shown) {
+std::string advice_about_unknown_issuer(const http::CertificateInfo& shown) {
   std::string agent;
   for (const auto& uri : shown.uris) {
     agent = agent.empty() ? certificates::agent_of_identity(uri) : agent;
@@ -83,7 +83,7 @@ std::unique_ptr<http::BeastClient> EnrolledAgents::make_client(
   http::BeastClientOptions options{
       .idle_lifetime = kConnectionUnused, .tls = tls_, .plain_to_loopback_only = true};
   options.accept_peer = std::move(accept);
-  options.stranger_advice = advice_about_stranger;
+  options.unknown_issuer_advice = advice_about_unknown_issuer;
   return std::make_unique<http::BeastClient>(executor_, std::move(options));
 }
 

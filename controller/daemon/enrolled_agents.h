@@ -17,7 +17,7 @@ namespace verger::controller {
 
 /// What to do about an agent whose certificate no trusted root vouches for: that of one that is
 /// enrolled with another vergerd needs no root, but another enrolment. Empty: it is no such agent.
-std::string advice_about_stranger(const http::CertificateInfo& shown);
+std::string advice_about_unknown_issuer(const http::CertificateInfo& shown);
 
 /// The HTTP clients for agents that have enrolled, one for each: it sends nothing to a peer with
 /// another certificate than that agent's own. One executor; everything handed out lives as long as

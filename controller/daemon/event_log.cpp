@@ -48,7 +48,7 @@ constexpr LineOf kLines[] = {
     {events::kSkippedNodeIdle, "skipped node is idle", {"node"}},
     {events::kAlertCleared, "alert cleared", {"key"}},
     {events::kStageStarted, "stage started", {"stage"}},
-    {events::kStagePutOff, "stage put off", {"stage", "reason"}},
+    {events::kStageDeferred, "stage deferred", {"stage", "reason"}},
     {events::kStageEnded, "stage ended", {"stage", "state"}},
     {events::kStageRolledBack, "stage rolled back", {"stage", "reason"}},
     {events::kStepWaiting, "step waits", {"step", "reason"}},

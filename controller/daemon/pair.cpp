@@ -76,11 +76,11 @@ net::awaitable<void> Pair::run() {
     if (!trouble.empty()) {
       say(About::kTrouble, std::move(trouble));
     }
-    co_await nap(look_every(parts_.lease_ttl));
+    co_await sleep_for(look_every(parts_.lease_ttl));
   }
 }
 
-net::awaitable<void> Pair::nap(milliseconds duration) {
+net::awaitable<void> Pair::sleep_for(milliseconds duration) {
   using net::experimental::awaitable_operators::operator||;
   if (!stopping_) {
     co_await (wake_.async_receive(net::as_tuple(net::use_awaitable)) ||
@@ -135,7 +135,7 @@ net::awaitable<void> Pair::look() {
 }
 
 void Pair::look_at_authority(const std::string& of_the_other) {
-  const auto stranger =
+  const auto foreign =
       of_the_other.empty() || of_the_other == parts_.agents_authority
           ? std::string()
           : fmt::format(
@@ -143,10 +143,10 @@ void Pair::look_at_authority(const std::string& of_the_other) {
                 "this one would reach no agent that enrolled there; copy its file "
                 "agents-ca.pem (--agents-ca-file) to this machine and start vergerd again",
                 parts_.agents_authority.substr(0, 16), acting_url_, of_the_other.substr(0, 16));
-  if (stranger != stranger_ && !stranger.empty()) {
-    parts_.log.error("this controller could not take over", {{"reason", stranger}});
+  if (foreign != foreign_authority_ && !foreign.empty()) {
+    parts_.log.error("this controller could not take over", {{"reason", foreign}});
   }
-  stranger_ = stranger;
+  foreign_authority_ = foreign;
 }
 
 net::awaitable<void> Pair::try_to_act() {
@@ -178,7 +178,7 @@ net::awaitable<void> Pair::act(std::shared_ptr<Term> term, std::shared_ptr<EtcdL
     parts_.log.info("this controller is active", {{"epoch", std::to_string(epoch_)}});
     front_.set(term);
     why_.clear();
-    stranger_.clear();
+    foreign_authority_.clear();
     about_ = About::kStart;
     while (!stopping_ && lease->held()) {
       if (lease->wants_renewal()) {
@@ -188,7 +188,7 @@ net::awaitable<void> Pair::act(std::shared_ptr<Term> term, std::shared_ptr<EtcdL
         }
       }
       if (lease->held()) {
-        co_await nap(look_every(parts_.lease_ttl));
+        co_await sleep_for(look_every(parts_.lease_ttl));
       }
     }
   } else {
@@ -237,7 +237,8 @@ http::Response Pair::answer_standing_by(const http::Request& request) const {
               {"controller_epoch", epoch_},
               {"acting", acting},
               {"reason", why_},
-              {"warnings", stranger_.empty() ? json::array() : json::array({stranger_})}});
+              {"warnings",
+               foreign_authority_.empty() ? json::array() : json::array({foreign_authority_})}});
   }
   if (path == "/metrics" && request.method == "GET") {
     http::Response out;

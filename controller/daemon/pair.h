@@ -66,7 +66,7 @@ class Pair {
   enum class About : std::uint8_t { kStart, kOtherActs, kJournal, kLease, kTerm, kTrouble };
   void say(About about, std::string why);
   /// Until then, or until this one is to stop.
-  net::awaitable<void> nap(std::chrono::milliseconds duration);
+  net::awaitable<void> sleep_for(std::chrono::milliseconds duration);
   /// After something that will hardly be better in a moment.
   void wait_before_the_next_try();
   [[nodiscard]] http::Response answer_standing_by(const http::Request& request) const;
@@ -83,7 +83,7 @@ class Pair {
   std::string why_;  ///< this one does not act
   About about_ = About::kStart;
   Monotonic said_at_{};
-  std::string stranger_;  ///< what is wrong with the other one's authority
+  std::string foreign_authority_;  ///< what is wrong with the other one's authority
   net::experimental::channel<void(boost::system::error_code)> wake_;
   std::int64_t epoch_ = 0;                ///< the newest that was seen
   Monotonic may_act_from_{};              ///< after a term that could not begin

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 Result<std::shared_ptr<Term>> Term::open(const TermParts& parts, OpenJournal open_journal) {
   auto term = std::make_shared<Term>(parts);
-  VERGER_CHECK(term->make(std::move(open_journal)));
+  VERGER_RETURN_IF_ERROR(term->make(std::move(open_journal)));
   return term;
 }
 
@@ -67,12 +67,12 @@ Result<void> Term::make(OpenJournal open_journal) {
            .log_events = true,
            .bootstrap = &bootstrap_}));
   enrolled_->attach(controller_->registry(), controller_->agents());
-  parts_.authority.warn_of_strangers(controller_->agents(), parts_.log);
+  parts_.authority.warn_of_lost_authority(controller_->agents(), parts_.log);
   return {};
 }
 
 Result<void> Term::start() {
-  VERGER_CHECK(controller_->start());
+  VERGER_RETURN_IF_ERROR(controller_->start());
   running_.begin();
   net::co_spawn(parts_.executor, AgentRenewal::run(renewal()),
                 net::bind_cancellation_slot(

@@ -47,7 +47,7 @@ Result<TrustedClients::Side> TrustedClients::make_side(const http::TlsFiles& fil
           .tls = side.tls,
           .roots_advice = "; name those of the cluster's certificates (verger cluster add --ca "
                           "FILE), or start vergerd with --ca",
-          .stranger_advice = advice_about_stranger,
+          .unknown_issuer_advice = advice_about_unknown_issuer,
           .plain_to_loopback_only = true});
   return side;
 }
@@ -57,7 +57,7 @@ Result<std::unique_ptr<TrustedClients>> TrustedClients::make(boost::asio::any_io
                                                              std::string agents_token, Log& log) {
   std::unique_ptr<TrustedClients> out(new TrustedClients(
       std::move(executor), std::move(tls), std::move(directory), std::move(agents_token), log));
-  VERGER_CHECK(out->trusting({}));
+  VERGER_RETURN_IF_ERROR(out->trusting({}));
   return out;
 }
 

@@ -30,7 +30,7 @@ int fail(const Error& error) {
 }
 
 /// Waits for a signal or the end of the allotted time.
-net::awaitable<void> wait_until_told(std::int64_t end_after_seconds) {
+net::awaitable<void> wait_until_stopped(std::int64_t end_after_seconds) {
   using net::experimental::awaitable_operators::operator||;
   const auto executor = co_await net::this_coro::executor;
   net::signal_set signals(executor, SIGINT, SIGTERM);
@@ -110,7 +110,7 @@ class Vergerd {
   /// Until it is ordered to end. The exit code.
   int run() {
     int status = 0;
-    net::co_spawn(context_, end_when_told(*this), [&](const std::exception_ptr& error) {
+    net::co_spawn(context_, end_when_stopped(*this), [&](const std::exception_ptr& error) {
       if (error) {
         log_.error("stopping failed");
         status = kExitFailed;
@@ -128,8 +128,8 @@ class Vergerd {
   }
 
  private:
-  static net::awaitable<void> end_when_told(Vergerd& self) {
-    co_await wait_until_told(self.options_.end_after_seconds);
+  static net::awaitable<void> end_when_stopped(Vergerd& self) {
+    co_await wait_until_stopped(self.options_.end_after_seconds);
     self.log_.info("stopping; runs that have not ended continue at the next start");
     if (self.pair_ != nullptr) {
       co_await self.pair_->stop();  // first: the other one waits for it
@@ -151,8 +151,8 @@ class Vergerd {
 
   Result<void> open_alone() {
     VERGER_TRY(term_, controller::Term::open(term_parts(), {}));
-    VERGER_CHECK(listen(term_->controller().handler()));
-    VERGER_CHECK(term_->start());
+    VERGER_RETURN_IF_ERROR(listen(term_->controller().handler()));
+    VERGER_RETURN_IF_ERROR(term_->start());
     log_.info("serving", {{"url", endpoint_.url()},
                           {"epoch", fmt::format("{}", term_->controller().epoch())}});
     return {};
@@ -161,7 +161,7 @@ class Vergerd {
   Result<void> open_as_one_of_a_pair() {
     VERGER_TRY(auto etcd, options_.etcd());
     // The URL has the port, which is only known once it listens.
-    VERGER_CHECK(
+    VERGER_RETURN_IF_ERROR(
         listen([this](http::Request request) { return pair_->handler()(std::move(request)); }));
     VERGER_TRY(pair_,
                controller::Pair::make(
@@ -199,7 +199,8 @@ class Vergerd {
     VERGER_TRY(endpoint_, server_->listen());
     if (!options_.port_file.empty()) {
       const auto text = fmt::format("{}\n", endpoint_.port);
-      VERGER_CHECK(write_file_durably(posix_file_system(), options_.port_file, as_bytes(text)));
+      VERGER_RETURN_IF_ERROR(
+          write_file_durably(posix_file_system(), options_.port_file, as_bytes(text)));
     }
     return {};
   }

@@ -209,7 +209,7 @@ Result<void> check_options(const VergerdOptions& options) {
                  "--api-certificate-file and --api-certificate-private-key-file");
   }
   if (!options.journal_etcd.empty()) {
-    VERGER_CHECK(check_pair(options));
+    VERGER_RETURN_IF_ERROR(check_pair(options));
   }
   for (const auto& [name, value] : {std::pair("--poll-interval-ms", options.poll_interval_ms),
                                     std::pair("--request-deadline-ms", options.request_deadline_ms),

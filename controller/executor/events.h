@@ -30,9 +30,9 @@ inline constexpr std::string_view kAlert = "alert";               ///< {step, ke
 /// {key}: what it reported is over. Most alerts of a step are cleared by how the step continues.
 inline constexpr std::string_view kAlertCleared = "alert-cleared";
 
-inline constexpr std::string_view kStageStarted = "stage-started";  ///< {stage}
-inline constexpr std::string_view kStagePutOff = "stage-put-off";   ///< {stage, reason}
-inline constexpr std::string_view kStageEnded = "stage-ended";      ///< {stage, state}
+inline constexpr std::string_view kStageStarted = "stage-started";   ///< {stage}
+inline constexpr std::string_view kStageDeferred = "stage-put-off";  ///< {stage, reason}
+inline constexpr std::string_view kStageEnded = "stage-ended";       ///< {stage, state}
 
 inline constexpr std::string_view kStepWaiting =
     "step-waiting";  ///< {step, reason, gates}; again when the reason changes

@@ -75,7 +75,7 @@ Result<void> Executor::Impl::load_runs() {
       continue;
     }
     auto run = std::make_shared<detail::Run>(core->parts.journal, id, core->parts.epoch);
-    VERGER_CHECK(core->reload(*run));
+    VERGER_RETURN_IF_ERROR(core->reload(*run));
     core->runs[id] = run;
     if (has_ended(run->state.status)) {
       core->keep_snapshot(*run);
@@ -121,8 +121,8 @@ Executor::Executor(ExecutorParts parts) : impl_(std::make_shared<Impl>(std::move
 Executor::~Executor() { impl_->core->stopping = true; }
 
 Result<void> Executor::start() {
-  VERGER_CHECK(impl_->core->plans.load());
-  VERGER_CHECK(impl_->load_runs());
+  VERGER_RETURN_IF_ERROR(impl_->core->plans.load());
+  VERGER_RETURN_IF_ERROR(impl_->load_runs());
   for (const auto& [id, run] : impl_->core->runs) {
     if (!has_ended(run->state.status)) {
       impl_->launch(run);
@@ -173,7 +173,7 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
     snapshot.hours = hours->hours(config, policy.name, snapshot.taken_at);
   }
   snapshot.queries = co_await ask_queries(impl->core->parts.network, policy.gates.queries);
-  VERGER_CO_CHECK(impl->learn_identity(config, snapshot));
+  VERGER_CO_RETURN_IF_ERROR(impl->learn_identity(config, snapshot));
   auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
   if (!plan) {
     // What stands in the way is then most often that run's own work.
@@ -241,7 +241,7 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
       return cluster_paused(now);
     }
     if (core.parts.options.shared_journal) {
-      VERGER_CHECK(check_fencing(now));
+      VERGER_RETURN_IF_ERROR(check_fencing(now));
     }
     if (const auto other = impl->active_run(plan->cluster)) {
       const auto shown = other->state.id.substr(0, 12);

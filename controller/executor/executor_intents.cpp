@@ -64,7 +64,7 @@ Result<std::shared_ptr<detail::Run>> Executor::Impl::find(std::string_view id) c
 }
 
 Result<void> Executor::Impl::record(detail::Run& run, std::string_view type, const json& data) {
-  VERGER_CHECK(core->record(run, {{std::string(type), data}}));
+  VERGER_RETURN_IF_ERROR(core->record(run, {{std::string(type), data}}));
   run.wake();
   return {};
 }
@@ -110,10 +110,10 @@ Result<void> Executor::pause(std::string_view id, std::string by, std::string re
 
 Result<void> Executor::pause_cluster(std::string_view cluster, std::string by, std::string reason,
                                      PauseMode mode, std::optional<Ticks> until) {
-  VERGER_CHECK(impl_->core->parts.registry.set_paused(cluster, true, reason, until));
+  VERGER_RETURN_IF_ERROR(impl_->core->parts.registry.set_paused(cluster, true, reason, until));
   if (const auto run = impl_->active_run(cluster);
       run && run->state.status != RunStatus::kCancelling) {
-    VERGER_CHECK(impl_->pause(
+    VERGER_RETURN_IF_ERROR(impl_->pause(
         run->state.id, {{"by", std::move(by)}, {"reason", std::move(reason)}, {"cluster", true}},
         mode));
   }
@@ -122,7 +122,7 @@ Result<void> Executor::pause_cluster(std::string_view cluster, std::string by, s
 
 net::awaitable<Result<void>> Executor::resume_cluster(std::string cluster, std::string by) {
   const auto impl = impl_;
-  VERGER_CO_CHECK(impl->core->parts.registry.set_paused(cluster, false, ""));
+  VERGER_CO_RETURN_IF_ERROR(impl->core->parts.registry.set_paused(cluster, false, ""));
   const auto run = impl->active_run(cluster);
   if (run && run->state.paused_with_cluster &&
       (run->state.status == RunStatus::kPaused || run->state.status == RunStatus::kPausing)) {
@@ -131,7 +131,7 @@ net::awaitable<Result<void>> Executor::resume_cluster(std::string cluster, std::
       auto error = resumed.error().within(
           fmt::format("cluster {} is no longer paused, but its run is", cluster));
       if (!has_ended(run->state.status) && !run->state.has_open_alert(kResumeAlert)) {
-        VERGER_CO_CHECK(
+        VERGER_CO_RETURN_IF_ERROR(
             impl->record(*run, events::kAlert,
                          {{"step", ""}, {"key", kResumeAlert}, {"reason", error.message}}));
       }
@@ -175,7 +175,7 @@ net::awaitable<Result<std::string>> Executor::skip_node(std::string id, std::str
   }
   const auto& decided = force ? run->state.disregarded_nodes : run->state.skipped_nodes;
   if (!decided.contains(node)) {
-    VERGER_CO_CHECK(impl->record(
+    VERGER_CO_RETURN_IF_ERROR(impl->record(
         *run, events::kNodeSkipped,
         {{"node", node}, {"by", std::move(by)}, {"reason", std::move(reason)}, {"force", force}}));
   }

@@ -91,7 +91,7 @@ Result<StoredPlan> PlanBook::add(planner::Plan plan, std::string by, Ticks now) 
   StreamWriter writer(*journal_, stream_of_plan(hash), epoch_, Revision(0));
   auto text = fmt::format(R"({{"by":{},"plan":{}}})", json(stored.made_by).dump(),
                           planner::text_of(*stored.plan));
-  VERGER_CHECK(writer.append({{std::string(events::kPlanMade), std::move(text)}}));
+  VERGER_RETURN_IF_ERROR(writer.append({{std::string(events::kPlanMade), std::move(text)}}));
   keep(stored);
   return stored;
 }

@@ -102,7 +102,7 @@ planner::Stage stage_of(const json& value) {
                           {planner::FailureRule::kStop, planner::FailureRule::kSkipNode,
                            planner::FailureRule::kUndoAll},
                           planner::FailureRule::kStop);
-  out.if_put_off = value.at("ifPutOff").get<std::string>();
+  out.if_deferred = value.at("ifPutOff").get<std::string>();
   read(value, "closing", out.closing);
   return out;
 }

@@ -48,7 +48,7 @@ template <class Archive, class Step>
 void members(Archive& archive, Step& step) {
   archive("status", step.status);
   archive("attempt", step.attempt);
-  archive("forgiven", step.forgiven);
+  archive("forgiven", step.attempts_before_rollback);
   archive("operation", step.operation);
   archive("memo", step.memo);
   archive("result", step.result);
@@ -77,7 +77,7 @@ template <class Archive, class Stage>
 void members(Archive& archive, Stage& stage) {
   archive("status", stage.status);
   archive("started", stage.started);
-  archive("put_off", stage.put_off);
+  archive("put_off", stage.deferrals);
   archive("rolling_back", stage.rolling_back);
 }
 
@@ -304,7 +304,7 @@ Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::strin
   VERGER_TRY(const auto first, journal.read(stream, Revision(0), 1));
   RunState state;
   for (const auto& event : first) {
-    VERGER_CHECK(apply(state, event));
+    VERGER_RETURN_IF_ERROR(apply(state, event));
   }
   if (!state.plan || !read_text(stream, snapshot->state, state)) {
     return std::optional<RunState>();
@@ -352,7 +352,7 @@ Snapshot snapshot_of(const RunState& run) {
 
 Result<RunSummary> parse_summary(const Snapshot& snapshot) {
   RunSummary out;
-  VERGER_CHECK(read_text(snapshot.stream, snapshot.summary, out));
+  VERGER_RETURN_IF_ERROR(read_text(snapshot.stream, snapshot.summary, out));
   return out;
 }
 
@@ -372,7 +372,7 @@ Result<RunState> replay_run(Journal& journal, const std::string& stream) {
                                  "program cannot read; use the newer program",
                                  stream)};
       }
-      VERGER_CHECK(apply(state, event));
+      VERGER_RETURN_IF_ERROR(apply(state, event));
     }
   }
   if (!state.plan) {

@@ -28,7 +28,7 @@ bool works_on_nodes(const planner::Stage& stage) {
 }
 
 /// The second turn comes after all stages that work on nodes, its contingency right before it.
-void put_off(RunState& state, const std::string& id) {
+void defer(RunState& state, const std::string& id) {
   const auto at = std::ranges::find(state.order, id);
   auto next = at == state.order.end() ? state.order.begin() : state.order.erase(at);
   auto place = next;
@@ -40,7 +40,7 @@ void put_off(RunState& state, const std::string& id) {
   }
   std::vector<std::string> later;
   for (const auto& stage : state.plan->stages) {
-    if (stage.if_put_off == id && std::ranges::find(state.order, stage.id) == state.order.end()) {
+    if (stage.if_deferred == id && std::ranges::find(state.order, stage.id) == state.order.end()) {
       later.push_back(stage.id);
     }
   }
@@ -49,7 +49,7 @@ void put_off(RunState& state, const std::string& id) {
   auto& stage = state.stages[id];
   stage.status = StageStatus::kPending;
   stage.started.reset();
-  ++stage.put_off;
+  ++stage.deferrals;
 }
 
 /// When the step was last heard of.
@@ -81,7 +81,7 @@ void roll_back(RunState& state, const std::string& id, Ticks at) {
         continue;
       }
       if (step.status == StepStatus::kDone || step.status == StepStatus::kUndone) {
-        step.forgiven = step.attempt;
+        step.attempts_before_rollback = step.attempt;
         step.active_ms = 0;
       }
       set_status(step, StepStatus::kPending, at);
@@ -263,7 +263,7 @@ bool apply_to_run(RunState& state, const JournalEvent& event, const json& data) 
 
 bool apply_to_stage(RunState& state, const JournalEvent& event, const json& data) {
   const std::string_view type = event.type;
-  if (type != events::kStageStarted && type != events::kStagePutOff &&
+  if (type != events::kStageStarted && type != events::kStageDeferred &&
       type != events::kStageEnded && type != events::kUndoStarted &&
       type != events::kStageRolledBack) {
     return false;
@@ -273,8 +273,8 @@ bool apply_to_stage(RunState& state, const JournalEvent& event, const json& data
   if (type == events::kStageStarted) {
     stage.status = StageStatus::kRunning;
     stage.started = event.at;
-  } else if (type == events::kStagePutOff) {
-    put_off(state, id);
+  } else if (type == events::kStageDeferred) {
+    defer(state, id);
   } else if (type == events::kUndoStarted) {
     stage.status = StageStatus::kUndoing;
     stage.started = event.at;
@@ -459,7 +459,7 @@ void begin(RunState& state, const JournalEvent& event, std::shared_ptr<const pla
   state.started_at = event.at;
   for (const auto& stage : plan->stages) {
     state.stages[stage.id] = StageState{};
-    if (stage.if_put_off.empty()) {
+    if (stage.if_deferred.empty()) {
       state.order.push_back(stage.id);
     }
     for (const auto& group : stage.groups) {

@@ -76,8 +76,9 @@ struct PhaseSeen {
 
 struct StepState {
   StepStatus status = StepStatus::kPending;
-  std::int32_t attempt = 0;     ///< starts that were intended
-  std::int32_t forgiven = 0;    ///< of these, before a rollback: they do not count for the limit
+  std::int32_t attempt = 0;  ///< starts that were intended
+  std::int32_t attempts_before_rollback =
+      0;                        ///< of these, before a rollback: they do not count for the limit
   std::string operation;        ///< id of the newest intent
   std::string memo = "{}";      ///< JSON: what the step noted before it acted
   std::string result = "{}";    ///< JSON of a done step
@@ -113,8 +114,8 @@ std::string_view to_string(StageStatus status);
 struct StageState {
   StageStatus status = StageStatus::kPending;
   std::optional<Ticks> started;
-  std::int32_t put_off = 0;   ///< how often its turn was, because its node led the cluster
-  bool rolling_back = false;  ///< its undo is no failure: it will be done again
+  std::int32_t deferrals = 0;  ///< how often its turn was, because its node led the cluster
+  bool rolling_back = false;   ///< its undo is no failure: it will be done again
 };
 
 /// Leadership went from one node to another while the run was under way.

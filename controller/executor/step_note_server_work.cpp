@@ -12,7 +12,7 @@ namespace verger::controller {
 namespace {
 
 using detail::look_at_work;
-using detail::may_be_told_later;
+using detail::may_be_known_later;
 using detail::NotedWork;
 using detail::why_not_seen;
 using detail::WorkList;
@@ -22,7 +22,7 @@ using steps::verdict;
 using steps::wait;
 
 /// A calm leader answers at once; what cannot be noted by then holds up no run.
-constexpr std::chrono::seconds kNotingPatience{60};
+constexpr std::chrono::seconds kNotingLimit{60};
 
 /// Only looks, and leaves what it saw for the step after the move.
 class NoteServerWorkStep final : public StepKind {
@@ -42,10 +42,10 @@ class NoteServerWorkStep final : public StepKind {
     const auto seen = co_await look_at_work(peers, node);
     for (const auto& [what, list] : {std::pair("projections", &seen.projections),
                                      std::pair("persistent subscriptions", &seen.subscriptions)}) {
-      if (context.in_state >= kNotingPatience) {
+      if (context.in_state >= kNotingLimit) {
         break;
       }
-      if (may_be_told_later(*list)) {
+      if (may_be_known_later(*list)) {
         co_return wait(
             fmt::format("{} does not tell which {} run: {}", node, what, list->error().message));
       }

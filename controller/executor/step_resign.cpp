@@ -108,8 +108,8 @@ class ResignStep final : public StepKind {
     }
     // A resignation that no quorum agrees to leaves no trace. The request may still take
     // effect for as long as an election needs.
-    const auto patience = hold + int_parameter(context.step, "settleMs", 10'000);
-    if (context.in_state.count() < patience) {
+    const auto settled_after = hold + int_parameter(context.step, "settleMs", 10'000);
+    if (context.in_state.count() < settled_after) {
       co_return running({{"leader", leader->name}});
     }
     co_return verdict(Verdict::Kind::kNotHappened, "it still leads, in the same epoch");

@@ -20,7 +20,7 @@ Result<void> append_and_fold(Journal& journal, std::string stream, ControllerEpo
                              Revision folded, std::vector<NewEvent> events, const Fold& fold) {
   VERGER_TRY(const auto missed, journal.read(stream, folded));
   for (const auto& event : missed) {
-    VERGER_CHECK(fold(event));
+    VERGER_RETURN_IF_ERROR(fold(event));
   }
   if (!missed.empty()) {
     return Error{Errc::kUnavailable,
@@ -31,7 +31,7 @@ Result<void> append_and_fold(Journal& journal, std::string stream, ControllerEpo
   StreamWriter writer(journal, std::move(stream), epoch, folded);
   VERGER_TRY(const auto written, writer.append(std::move(events)));
   for (const auto& event : written) {
-    VERGER_CHECK(fold(event));
+    VERGER_RETURN_IF_ERROR(fold(event));
   }
   return {};
 }

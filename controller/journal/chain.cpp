@@ -144,10 +144,10 @@ Result<ChainCheck> check_chain(Journal& journal) {
       break;
     }
     for (const auto& event : events) {
-      VERGER_CHECK(check.next(event));
+      VERGER_RETURN_IF_ERROR(check.next(event));
     }
   }
-  VERGER_CHECK(check.end());
+  VERGER_RETURN_IF_ERROR(check.end());
   return check;
 }
 

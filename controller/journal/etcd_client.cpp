@@ -231,7 +231,7 @@ net::awaitable<Result<void>> EtcdClient::keep_lease(std::int64_t lease) {
 
 net::awaitable<Result<void>> EtcdClient::revoke_lease(std::int64_t lease) {
   const json request{{"ID", std::to_string(lease)}};
-  VERGER_CO_CHECK(co_await ask("/v3/lease/revoke", request.dump(), true));
+  VERGER_CO_RETURN_IF_ERROR(co_await ask("/v3/lease/revoke", request.dump(), true));
   co_return Result<void>{};
 }
 

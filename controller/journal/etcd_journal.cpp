@@ -46,7 +46,7 @@ class EtcdJournal final : public Journal {
       : clock_(clock), term_(std::move(term)), store_(options, term_ ? term_->lease : nullptr) {}
 
   Result<void> open() {
-    VERGER_CHECK(store_.open());
+    VERGER_RETURN_IF_ERROR(store_.open());
     VERGER_TRY(head_, store_.load_head());
     return {};
   }
@@ -54,8 +54,8 @@ class EtcdJournal final : public Journal {
   Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
                                            std::vector<NewEvent> events,
                                            ControllerEpoch epoch) override {
-    VERGER_CHECK(certain());
-    VERGER_CHECK(check_epoch(stream, epoch));
+    VERGER_RETURN_IF_ERROR(certain());
+    VERGER_RETURN_IF_ERROR(check_epoch(stream, epoch));
     VERGER_TRY(const auto tip, tip_of(stream));
     if (expected != kAnyRevision && expected != tip.revision) {
       return Error{Errc::kConflict, fmt::format("{}: expected revision {}, it is at {}", stream,
@@ -64,7 +64,7 @@ class EtcdJournal final : public Journal {
     if (events.empty()) {
       return std::vector<JournalEvent>();
     }
-    VERGER_CHECK(detail::check_append(stream, events));
+    VERGER_RETURN_IF_ERROR(detail::check_append(stream, events));
     auto next = head_;
     auto written = chained(stream, tip.revision, std::move(events), next);
     const StreamTip new_tip{written.back().revision, written.back().hash};
@@ -98,7 +98,7 @@ class EtcdJournal final : public Journal {
 
   Result<std::vector<JournalEvent>> read(std::string_view stream, Revision after,
                                          std::size_t limit) override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     if (may_remember()) {
       if (auto kept = memory_.read(stream, after, limit)) {
         return *std::move(kept);
@@ -114,7 +114,7 @@ class EtcdJournal final : public Journal {
   }
 
   Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit) override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     if (may_remember() && after >= head_.sequence) {
       return std::vector<JournalEvent>();
     }
@@ -127,13 +127,13 @@ class EtcdJournal final : public Journal {
   }
 
   Result<Revision> revision(std::string_view stream) override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     VERGER_TRY(const auto tip, tip_of(stream));
     return tip.revision;
   }
 
   Result<Sequence> last_sequence() override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     if (!may_remember()) {
       VERGER_TRY(const auto head, store_.load_head());
       return head.sequence;
@@ -142,7 +142,7 @@ class EtcdJournal final : public Journal {
   }
 
   Result<std::vector<std::string>> streams(std::string_view prefix) override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     VERGER_TRY(const auto found, store_.all_below("streams/", prefix));
     std::vector<std::string> out;
     for (const auto& [name, kv] : found) {
@@ -156,8 +156,8 @@ class EtcdJournal final : public Journal {
   }
 
   Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) override {
-    VERGER_CHECK(certain());
-    VERGER_CHECK(check_epoch(snapshot.stream, epoch));
+    VERGER_RETURN_IF_ERROR(certain());
+    VERGER_RETURN_IF_ERROR(check_epoch(snapshot.stream, epoch));
     VERGER_TRY(const auto tip, tip_of(snapshot.stream));
     const auto conflict = [&] {
       return Error{Errc::kConflict, fmt::format("{}: a snapshot of revision {}, which is not its "
@@ -189,7 +189,7 @@ class EtcdJournal final : public Journal {
   }
 
   Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     VERGER_TRY(const auto found, store_.get(json::array({etcd::get(keys().summary(stream)),
                                                          etcd::get(keys().state(stream))})));
     if (found[0].empty() || found[1].empty()) {
@@ -211,7 +211,7 @@ class EtcdJournal final : public Journal {
   }
 
   Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     VERGER_TRY(const auto tips, store_.all_below("streams/", prefix));
     VERGER_TRY(const auto summaries, store_.all_below("snapshots/", prefix));
     std::vector<Snapshot> out;
@@ -230,9 +230,9 @@ class EtcdJournal final : public Journal {
   }
 
   Result<void> remove(const Removal& removal, ControllerEpoch epoch) override {
-    VERGER_CHECK(certain());
-    VERGER_CHECK(check_epoch(kJournalStream, epoch));
-    VERGER_CHECK(detail::check_removal(removal, head_.sequence));
+    VERGER_RETURN_IF_ERROR(certain());
+    VERGER_RETURN_IF_ERROR(check_epoch(kJournalStream, epoch));
+    VERGER_RETURN_IF_ERROR(detail::check_removal(removal, head_.sequence));
     for (const auto& event : removal.events) {
       VERGER_TRY(const auto tip, tip_of(event.stream));
       if (tip.revision == event.revision &&
@@ -259,7 +259,7 @@ class EtcdJournal final : public Journal {
   }
 
   Result<std::vector<RemovedRange>> removed() override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     VERGER_TRY(const auto found, store_.all_below("removed/", ""));
     std::vector<RemovedRange> out;
     for (const auto& [name, kv] : found) {
@@ -270,14 +270,14 @@ class EtcdJournal final : public Journal {
   }
 
   Result<void> reclaim() override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     VERGER_TRY(const auto head, store_.load_head());
     const auto compacted = store_.compact(head.written);
     return compacted || compacted.error().code == Errc::kNotFound ? Result<void>{} : compacted;
   }
 
   Result<JournalSize> size() override {
-    VERGER_CHECK(certain());
+    VERGER_RETURN_IF_ERROR(certain());
     VERGER_TRY(const auto ranges, removed());
     VERGER_TRY(const auto bytes, store_.size());
     VERGER_TRY(const auto last, last_sequence());

@@ -81,13 +81,13 @@ Result<std::optional<Snapshot>> SealedSnapshots::snapshot(std::string_view strea
   if (!kept) {
     return std::optional<Snapshot>();
   }
-  VERGER_CHECK(learn());
+  VERGER_RETURN_IF_ERROR(learn());
   return is_sealed(*kept, Of::kAll) ? std::move(kept) : std::optional<Snapshot>();
 }
 
 Result<std::vector<Snapshot>> SealedSnapshots::current_snapshots(std::string_view prefix) {
   VERGER_TRY(auto kept, inner().current_snapshots(prefix));
-  VERGER_CHECK(learn());
+  VERGER_RETURN_IF_ERROR(learn());
   std::erase_if(kept,
                 [this](const Snapshot& snapshot) { return !is_sealed(snapshot, Of::kSummary); });
   return kept;

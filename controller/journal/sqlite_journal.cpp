@@ -92,14 +92,15 @@ class SqliteJournal final : public Journal {
     if (version < kSchemaVersion) {
       VERGER_TRY(auto transaction, sqlite::Transaction::begin(*database_));
       if (version == 0) {
-        VERGER_CHECK(database_->execute(kSchema));
+        VERGER_RETURN_IF_ERROR(database_->execute(kSchema));
       }
       if (version < 2) {
-        VERGER_CHECK(database_->execute(kSnapshotSchema));
+        VERGER_RETURN_IF_ERROR(database_->execute(kSnapshotSchema));
       }
-      VERGER_CHECK(database_->execute(kRemovedSchema));
-      VERGER_CHECK(database_->execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
-      VERGER_CHECK(transaction.commit());
+      VERGER_RETURN_IF_ERROR(database_->execute(kRemovedSchema));
+      VERGER_RETURN_IF_ERROR(
+          database_->execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
+      VERGER_RETURN_IF_ERROR(transaction.commit());
     }
     return load_head();
   }
@@ -107,8 +108,8 @@ class SqliteJournal final : public Journal {
   Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
                                            std::vector<NewEvent> events,
                                            ControllerEpoch epoch) override {
-    VERGER_CHECK(ready());
-    VERGER_CHECK(check_epoch(stream, epoch));
+    VERGER_RETURN_IF_ERROR(ready());
+    VERGER_RETURN_IF_ERROR(check_epoch(stream, epoch));
     VERGER_TRY(const auto current, revision(stream));
     if (expected != kAnyRevision && expected != current) {
       return Error{Errc::kConflict, fmt::format("{}: expected revision {}, it is at {}", stream,
@@ -138,7 +139,7 @@ class SqliteJournal final : public Journal {
 
   Result<std::vector<JournalEvent>> read(std::string_view stream, Revision after,
                                          std::size_t limit) override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(auto statement,
                database_->prepare_to_keep(fmt::format(
                    "{} WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?", kColumns)));
@@ -147,7 +148,7 @@ class SqliteJournal final : public Journal {
   }
 
   Result<std::vector<JournalEvent>> read_all(Sequence after, std::size_t limit) override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(auto statement, database_->prepare_to_keep(fmt::format(
                                    "{} WHERE sequence > ? ORDER BY sequence LIMIT ?", kColumns)));
     statement.bind(1, after.value()).bind(2, static_cast<std::int64_t>(limit));
@@ -155,7 +156,7 @@ class SqliteJournal final : public Journal {
   }
 
   Result<Revision> revision(std::string_view stream) override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(auto statement,
                database_->prepare_to_keep("SELECT revision FROM streams WHERE stream = ?"));
     statement.bind(1, stream);
@@ -164,12 +165,12 @@ class SqliteJournal final : public Journal {
   }
 
   Result<Sequence> last_sequence() override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     return head_.sequence;
   }
 
   Result<std::vector<std::string>> streams(std::string_view prefix) override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(auto statement, database_->prepare_to_keep(
                                    "SELECT stream FROM streams WHERE stream >= ? ORDER BY stream"));
     statement.bind(1, prefix);
@@ -184,8 +185,8 @@ class SqliteJournal final : public Journal {
   }
 
   Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) override {
-    VERGER_CHECK(ready());
-    VERGER_CHECK(check_epoch(snapshot.stream, epoch));
+    VERGER_RETURN_IF_ERROR(ready());
+    VERGER_RETURN_IF_ERROR(check_epoch(snapshot.stream, epoch));
     auto saved = [&]() -> Result<bool> {
       VERGER_TRY(auto statement,
                  database_->prepare_to_keep(
@@ -197,7 +198,7 @@ class SqliteJournal final : public Journal {
           .bind(2, std::string_view(snapshot.state))
           .bind(3, std::string_view(snapshot.stream))
           .bind(4, snapshot.revision.value());
-      VERGER_CHECK(statement.run());
+      VERGER_RETURN_IF_ERROR(statement.run());
       return database_->changes() > 0;
     }();
     if (!saved) {
@@ -212,7 +213,7 @@ class SqliteJournal final : public Journal {
   }
 
   Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(auto statement,
                database_->prepare_to_keep(
                    "SELECT n.revision, n.summary, n.state FROM snapshots n JOIN "
@@ -229,7 +230,7 @@ class SqliteJournal final : public Journal {
   }
 
   Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(auto statement, database_->prepare_to_keep(
                                    "SELECT n.stream, n.revision, n.summary FROM snapshots n JOIN "
                                    "streams s ON s.stream = n.stream AND s.revision = n.revision "
@@ -251,9 +252,9 @@ class SqliteJournal final : public Journal {
   }
 
   Result<void> remove(const Removal& removal, ControllerEpoch epoch) override {
-    VERGER_CHECK(ready());
-    VERGER_CHECK(check_epoch(kJournalStream, epoch));
-    VERGER_CHECK(check_removal(removal, head_.sequence));
+    VERGER_RETURN_IF_ERROR(ready());
+    VERGER_RETURN_IF_ERROR(check_epoch(kJournalStream, epoch));
+    VERGER_RETURN_IF_ERROR(check_removal(removal, head_.sequence));
     auto begun = sqlite::Transaction::begin(*database_);
     if (!begun) {
       return failed(begun.error(), "removal", false);
@@ -270,7 +271,7 @@ class SqliteJournal final : public Journal {
   }
 
   Result<std::vector<RemovedRange>> removed() override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(auto statement,
                database_->prepare_to_keep("SELECT first, last, hash FROM removed ORDER BY last"));
     std::vector<RemovedRange> out;
@@ -286,13 +287,13 @@ class SqliteJournal final : public Journal {
   }
 
   Result<void> reclaim() override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     // Pages that are free serve new events; of the log beside the file nothing is left.
     return database_->execute("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
   Result<JournalSize> size() override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     VERGER_TRY(const auto page, database_->query_int("PRAGMA page_size"));
     VERGER_TRY(const auto pages, database_->query_int("PRAGMA page_count"));
     VERGER_TRY(const auto unused, database_->query_int("PRAGMA freelist_count"));
@@ -304,7 +305,7 @@ class SqliteJournal final : public Journal {
   }
 
   Result<ControllerEpoch> begin_epoch(std::string_view owner) override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     const ControllerEpoch next(std::max(head_.epoch, epoch_above_).value() + 1);
     auto begun = sqlite::Transaction::begin(*database_);
     if (!begun) {
@@ -328,12 +329,12 @@ class SqliteJournal final : public Journal {
   }
 
   Result<ControllerEpoch> epoch() override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     return head_.epoch;
   }
 
   Result<Sequence> verify() override {
-    VERGER_CHECK(ready());
+    VERGER_RETURN_IF_ERROR(ready());
     const auto check = check_chain(*this);
     if (!check) {
       return check.error().within(path_.string());
@@ -351,8 +352,8 @@ class SqliteJournal final : public Journal {
       return {};
     }
     database_.reset();
-    VERGER_CHECK(open());
-    VERGER_CHECK(database_->execute("PRAGMA wal_checkpoint(TRUNCATE)"));
+    VERGER_RETURN_IF_ERROR(open());
+    VERGER_RETURN_IF_ERROR(database_->execute("PRAGMA wal_checkpoint(TRUNCATE)"));
     in_doubt_ = false;
     return {};
   }
@@ -412,14 +413,14 @@ class SqliteJournal final : public Journal {
           .bind(6, row.at.value())
           .bind(7, epoch.value())
           .bind(8, ByteView(head.hash));
-      VERGER_CHECK(insert.run());
+      VERGER_RETURN_IF_ERROR(insert.run());
     }
     VERGER_TRY(auto update,
                database_->prepare_to_keep("INSERT INTO streams (stream, revision) VALUES (?, "
                                           "?) ON CONFLICT (stream) DO UPDATE SET revision = "
                                           "excluded.revision"));
     update.bind(1, stream).bind(2, revision.value());
-    VERGER_CHECK(update.run());
+    VERGER_RETURN_IF_ERROR(update.run());
     return out;
   }
 
@@ -433,7 +434,7 @@ class SqliteJournal final : public Journal {
           .bind(2, std::string_view(event.stream))
           .bind(3, event.revision.value())
           .bind(4, ByteView(hash));
-      VERGER_CHECK(drop.run());
+      VERGER_RETURN_IF_ERROR(drop.run());
       if (database_->changes() != 1) {
         return Error{Errc::kInvalidArgument, fmt::format("event {} of {} is not there",
                                                          event.sequence.value(), event.stream)};
@@ -444,7 +445,7 @@ class SqliteJournal final : public Journal {
         VERGER_TRY(auto forget, database_->prepare_to_keep(
                                     fmt::format("DELETE FROM {} WHERE stream = ?", from)));
         forget.bind(1, std::string_view(stream));
-        VERGER_CHECK(forget.run());
+        VERGER_RETURN_IF_ERROR(forget.run());
       }
     }
     VERGER_TRY(const auto known, removed());
@@ -452,14 +453,14 @@ class SqliteJournal final : public Journal {
     for (const auto& old : change.gone) {
       VERGER_TRY(auto forget, database_->prepare_to_keep("DELETE FROM removed WHERE last = ?"));
       forget.bind(1, old.value());
-      VERGER_CHECK(forget.run());
+      VERGER_RETURN_IF_ERROR(forget.run());
     }
     for (const auto& range : change.now) {
       const auto hash = bytes_of_hex(range.hash);
       VERGER_TRY(auto keep, database_->prepare_to_keep(
                                 "INSERT INTO removed (last, first, hash) VALUES (?, ?, ?)"));
       keep.bind(1, range.last.value()).bind(2, range.first.value()).bind(3, ByteView(hash));
-      VERGER_CHECK(keep.run());
+      VERGER_RETURN_IF_ERROR(keep.run());
     }
     return each_stream_has_its_newest(removal);
   }

@@ -119,11 +119,11 @@ Result<CronSchedule> CronSchedule::parse(std::string_view text, Zone zone) {
                              "weekday",
                              text, fields.size())};
   }
-  VERGER_CHECK(read_field({"minute", 0, 59, {}}, fields[0], out.minutes_));
-  VERGER_CHECK(read_field({"hour", 0, 23, {}}, fields[1], out.hours_));
-  VERGER_CHECK(read_field({"day", 1, 31, {}}, fields[2], out.days_));
-  VERGER_CHECK(read_field({"month", 1, 12, kMonths}, fields[3], out.months_));
-  VERGER_CHECK(read_field({"weekday", 0, 7, kDays}, fields[4], out.weekdays_));
+  VERGER_RETURN_IF_ERROR(read_field({"minute", 0, 59, {}}, fields[0], out.minutes_));
+  VERGER_RETURN_IF_ERROR(read_field({"hour", 0, 23, {}}, fields[1], out.hours_));
+  VERGER_RETURN_IF_ERROR(read_field({"day", 1, 31, {}}, fields[2], out.days_));
+  VERGER_RETURN_IF_ERROR(read_field({"month", 1, 12, kMonths}, fields[3], out.months_));
+  VERGER_RETURN_IF_ERROR(read_field({"weekday", 0, 7, kDays}, fields[4], out.weekdays_));
   if (out.weekdays_.test(7)) {
     out.weekdays_.set(0);
   }

@@ -55,7 +55,7 @@ struct Notifier::Impl {
   std::set<std::string> stopped;  ///< runs that wait for their hours
 
   /// Most events are never notified; they are many.
-  static bool may_be_told(const JournalEvent& event) {
+  static bool is_notified(const JournalEvent& event) {
     return event.stream.starts_with("run/")
                ? event.type == events::kRunStarted || event.type == events::kRunEnded ||
                      event.type == events::kAlert || event.type == events::kStepWaiting ||
@@ -92,7 +92,7 @@ struct Notifier::Impl {
   }
 
   [[nodiscard]] std::optional<Notice> notice_of(const JournalEvent& event) {
-    if (!may_be_told(event)) {
+    if (!is_notified(event)) {
       return std::nullopt;
     }
     if (const bool is_of_step =
@@ -175,7 +175,7 @@ struct Notifier::Impl {
       const auto answer = co_await self->parts.network.for_services().send(
           address->endpoint, std::move(request), self->parts.network.request_deadline);
       if (answer && answer->status < 300) {
-        ++self->counts.webhooks.told;
+        ++self->counts.webhooks.sent;
         co_return;
       }
       problem = answer ? fmt::format("it answered {}", answer->status) : answer.error().message;
@@ -203,7 +203,7 @@ struct Notifier::Impl {
     const auto done = parts.run_command
                           ? parts.run_command(to.command, body)
                           : Result<void>(Error{Errc::kUnsupported, "commands are not run here"});
-    ++(done ? counts.commands.told : counts.commands.failed);
+    ++(done ? counts.commands.sent : counts.commands.failed);
     if (!done) {
       parts.network.log.warning(
           "a notification's command did not start",

@@ -27,7 +27,7 @@ struct NotifierParts {
 /// Since the start of this controller. A command counts as notified once it runs.
 struct NotificationCounts {
   struct Of {
-    std::uint64_t told = 0;
+    std::uint64_t sent = 0;
     std::uint64_t failed = 0;
   };
   Of webhooks;

@@ -98,16 +98,16 @@ Result<StoredPolicy> PolicyBook::apply(SchedulePolicy policy, std::string by,
   if (const auto known = find(name); known && known->policy.source == policy.source && !expected) {
     return known;  // nothing changes
   }
-  VERGER_CHECK(append(name,
-                      {std::string(events::kPolicyApplied),
-                       json{{"yaml", policy.source}, {"by", std::move(by)}}.dump()},
-                      expected, &policy));
+  VERGER_RETURN_IF_ERROR(append(name,
+                                {std::string(events::kPolicyApplied),
+                                 json{{"yaml", policy.source}, {"by", std::move(by)}}.dump()},
+                                expected, &policy));
   return find(name);
 }
 
 Result<void> PolicyBook::remove(std::string_view name, std::string by,
                                 std::optional<Revision> expected) {
-  VERGER_CHECK(find(name));
+  VERGER_RETURN_IF_ERROR(find(name));
   return append(name, {std::string(events::kPolicyRemoved), json{{"by", std::move(by)}}.dump()},
                 expected);
 }

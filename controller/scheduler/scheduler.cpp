@@ -25,7 +25,7 @@ std::string started_by(std::string_view policy) { return fmt::format("policy/{}"
 
 bool moves_leader(const planner::Plan& plan) {
   return std::ranges::any_of(plan.stages, [](const planner::Stage& stage) {
-    return stage.if_put_off.empty() &&
+    return stage.if_deferred.empty() &&
            std::ranges::any_of(stage.groups, [](const planner::Group& group) {
              return std::ranges::any_of(
                  group, [](const planner::Step& step) { return step.cost.leader_move; });
@@ -99,7 +99,7 @@ struct Scheduler::Impl {
                             stream.substr(slash + 1)}];
       VERGER_TRY(const auto events, parts.journal.read(stream));
       for (const auto& event : events) {
-        VERGER_CHECK(fold(state, event));
+        VERGER_RETURN_IF_ERROR(fold(state, event));
       }
     }
     return {};

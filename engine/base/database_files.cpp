@@ -96,9 +96,9 @@ class DatabaseFileSystem final : public FileSystem {
     VERGER_TRY(const bool there, disk_.exists(path));
     const auto parent = directory_of(path);
     if (!there && parent != path) {
-      VERGER_CHECK(make_directories(parent));
+      VERGER_RETURN_IF_ERROR(make_directories(parent));
     }
-    VERGER_CHECK(disk_.make_directories(path));
+    VERGER_RETURN_IF_ERROR(disk_.make_directories(path));
     if (const auto heritage = heritage_of(parent); !there && heritage) {
       // One that stays the caller's is his own, with all that is made in it.
       static_cast<void>(give(path, *heritage, kDirectoryBits));
@@ -107,7 +107,7 @@ class DatabaseFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const Path& path) override {
-    VERGER_CHECK(open(path, OpenMode::kCreate));
+    VERGER_RETURN_IF_ERROR(open(path, OpenMode::kCreate));
     return disk_.lock(path);
   }
 

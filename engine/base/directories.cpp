@@ -17,9 +17,9 @@ Result<void> make_directories_durably(FileSystem& files, const Path& directory) 
       break;
     }
   }
-  VERGER_CHECK(files.make_directories(directory));
+  VERGER_RETURN_IF_ERROR(files.make_directories(directory));
   for (const Path& parent : parents) {
-    VERGER_CHECK(files.sync_directory(parent));
+    VERGER_RETURN_IF_ERROR(files.sync_directory(parent));
   }
   return {};
 }

@@ -19,8 +19,8 @@ Result<void> write_file_durably(FileSystem& files, const Path& path, ByteView co
   temporary += ".tmp";
   const auto write_temporary = [&]() -> Result<void> {
     VERGER_TRY(const auto file, files.open(temporary, OpenMode::kCreate));
-    VERGER_CHECK(file->resize(0));  // one may be left from a crash
-    VERGER_CHECK(file->write_at(0, content));
+    VERGER_RETURN_IF_ERROR(file->resize(0));  // one may be left from a crash
+    VERGER_RETURN_IF_ERROR(file->write_at(0, content));
     return file->sync();
   };
   auto written = write_temporary();

@@ -58,7 +58,7 @@ struct MemoryFileSystem::State {
   Result<NodePtr> find_or_create(Lock& lock, const Path& path, bool only_new) {
     VERGER_TRY(auto found, tree.place(path));
     if (!found.node) {
-      VERGER_CHECK(allow(lock, "create", path));
+      VERGER_RETURN_IF_ERROR(allow(lock, "create", path));
       VERGER_TRY(found, tree.place(path));
     }
     if (found.node) {
@@ -86,16 +86,16 @@ class MemoryFileSystem::State::OpenFile final : public File {
 
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
     const Lock lock(state_->mutex);
-    VERGER_CHECK(check_alive());
+    VERGER_RETURN_IF_ERROR(check_alive());
     return node_->content.read(offset, into);
   }
 
   Result<void> write_at(std::uint64_t offset, ByteView bytes) override {
     Lock lock(state_->mutex);
-    VERGER_CHECK(check_writable());
-    VERGER_CHECK(check_size(offset));
-    VERGER_CHECK(check_size(offset + bytes.size()));
-    VERGER_CHECK(state_->allow(lock, "write", path_));
+    VERGER_RETURN_IF_ERROR(check_writable());
+    VERGER_RETURN_IF_ERROR(check_size(offset));
+    VERGER_RETURN_IF_ERROR(check_size(offset + bytes.size()));
+    VERGER_RETURN_IF_ERROR(state_->allow(lock, "write", path_));
     const std::uint64_t claim = node_->content.claimed_by(offset, bytes.size());
     if (auto& left = state_->free_space; left.has_value()) {
       if (claim > *left) {
@@ -113,22 +113,22 @@ class MemoryFileSystem::State::OpenFile final : public File {
 
   Result<std::uint64_t> size() const override {
     const Lock lock(state_->mutex);
-    VERGER_CHECK(check_alive());
+    VERGER_RETURN_IF_ERROR(check_alive());
     return node_->content.size();
   }
 
   Result<void> resize(std::uint64_t size) override {
     Lock lock(state_->mutex);
-    VERGER_CHECK(check_writable());
-    VERGER_CHECK(check_size(size));
-    VERGER_CHECK(state_->allow(lock, "resize", path_));
+    VERGER_RETURN_IF_ERROR(check_writable());
+    VERGER_RETURN_IF_ERROR(check_size(size));
+    VERGER_RETURN_IF_ERROR(state_->allow(lock, "resize", path_));
     node_->resize(size);
     return {};
   }
 
   Result<void> sync() override {
     Lock lock(state_->mutex);
-    VERGER_CHECK(check_writable());
+    VERGER_RETURN_IF_ERROR(check_writable());
     if (auto allowed = state_->allow(lock, "sync", path_); !allowed) {
       sync_failed_ = true;
       if (check_alive()) {  // the hook may have cut the power
@@ -148,7 +148,7 @@ class MemoryFileSystem::State::OpenFile final : public File {
     return {};
   }
   Result<void> check_writable() const {
-    VERGER_CHECK(check_alive());
+    VERGER_RETURN_IF_ERROR(check_alive());
     if (sync_failed_) {
       return path_error(Errc::kIo, path_, "closed for writing: an earlier sync failed");
     }
@@ -243,8 +243,8 @@ Result<std::vector<DirectoryEntry>> MemoryFileSystem::list(const Path& directory
 
 Result<void> MemoryFileSystem::rename(const Path& from, const Path& to) {
   State::Lock lock(state_->mutex);
-  VERGER_CHECK(state_->tree.existing(from));
-  VERGER_CHECK(state_->allow(lock, "rename", from));
+  VERGER_RETURN_IF_ERROR(state_->tree.existing(from));
+  VERGER_RETURN_IF_ERROR(state_->allow(lock, "rename", from));
   VERGER_TRY(auto source, state_->tree.existing(from));
   VERGER_TRY(auto target, state_->tree.place(to));
   if (target.node == source.node) {
@@ -265,8 +265,8 @@ Result<void> MemoryFileSystem::rename(const Path& from, const Path& to) {
 
 Result<void> MemoryFileSystem::remove(const Path& path) {
   State::Lock lock(state_->mutex);
-  VERGER_CHECK(state_->tree.existing(path));
-  VERGER_CHECK(state_->allow(lock, "remove", path));
+  VERGER_RETURN_IF_ERROR(state_->tree.existing(path));
+  VERGER_RETURN_IF_ERROR(state_->allow(lock, "remove", path));
   VERGER_TRY(auto place, state_->tree.existing(path));
   if (!place.node->live.empty()) {
     return path_error(Errc::kIo, path, "cannot remove: Directory not empty");
@@ -288,7 +288,7 @@ Result<void> MemoryFileSystem::make_directories(const Path& path) {
     if (state_->tree.find(so_far)) {
       continue;
     }
-    VERGER_CHECK(state_->allow(lock, "make_directory", so_far));
+    VERGER_RETURN_IF_ERROR(state_->allow(lock, "make_directory", so_far));
     VERGER_TRY(auto place, state_->tree.place(so_far));
     state_->tree.change(
         {nullptr, {}, std::move(place.directory), std::move(place.name), make_directory_node()});
@@ -298,7 +298,7 @@ Result<void> MemoryFileSystem::make_directories(const Path& path) {
 
 Result<void> MemoryFileSystem::sync_directory(const Path& directory) {
   State::Lock lock(state_->mutex);
-  VERGER_CHECK(state_->allow(lock, "sync_directory", directory));
+  VERGER_RETURN_IF_ERROR(state_->allow(lock, "sync_directory", directory));
   const auto node = state_->tree.find(directory);
   if (!node || !node->is_directory) {
     return path_error(Errc::kNotFound, directory, "cannot sync: No such directory");
@@ -309,8 +309,8 @@ Result<void> MemoryFileSystem::sync_directory(const Path& directory) {
 
 Result<void> MemoryFileSystem::set_read_only(const Path& path, bool read_only) {
   State::Lock lock(state_->mutex);
-  VERGER_CHECK(state_->tree.existing(path));
-  VERGER_CHECK(state_->allow(lock, "set_read_only", path));
+  VERGER_RETURN_IF_ERROR(state_->tree.existing(path));
+  VERGER_RETURN_IF_ERROR(state_->allow(lock, "set_read_only", path));
   VERGER_TRY(const auto place, state_->tree.existing(path));
   place.node->read_only = read_only;
   return {};

@@ -72,7 +72,7 @@ class PosixFile final : public File {
   }
 
   Result<void> write_at(std::uint64_t offset, ByteView bytes) override {
-    VERGER_CHECK(check_usable());
+    VERGER_RETURN_IF_ERROR(check_usable());
     std::size_t done = 0;
     while (done < bytes.size()) {
       const auto put = retried([&] {
@@ -97,7 +97,7 @@ class PosixFile final : public File {
   }
 
   Result<void> resize(std::uint64_t size) override {
-    VERGER_CHECK(check_usable());
+    VERGER_RETURN_IF_ERROR(check_usable());
     if (retried([&] { return ::ftruncate(fd_.get(), static_cast<off_t>(size)); }) != 0) {
       return errno_error(errno, fmt::format("cannot resize to {} bytes", size), path_);
     }
@@ -105,7 +105,7 @@ class PosixFile final : public File {
   }
 
   Result<void> sync() override {
-    VERGER_CHECK(check_usable());
+    VERGER_RETURN_IF_ERROR(check_usable());
     // The size belongs to what fdatasync makes durable; times do not matter.
     if (retried([&] { return ::fdatasync(fd_.get()); }) != 0) {
       const int number = errno;
@@ -254,7 +254,7 @@ class PosixFileSystem final : public FileSystem {
     }
     const Path parent = path.parent_path();
     if (!parent.empty() && parent != path) {
-      VERGER_CHECK(make_directories(parent));
+      VERGER_RETURN_IF_ERROR(make_directories(parent));
     }
     // Another process may have created it since.
     if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {

@@ -47,7 +47,7 @@ Result<void> write_private_file(const Path& path, std::string_view content, IfTh
     const Path& draft;
     ~Remover() { ::unlink(draft.c_str()); }
   } remover{draft};
-  VERGER_CHECK(write_all(fd.get(), content, draft));
+  VERGER_RETURN_IF_ERROR(write_all(fd.get(), content, draft));
   if (::fsync(fd.get()) != 0) {
     return failed("cannot be made durable", draft);
   }

@@ -66,8 +66,8 @@ Error take_error(Result<T>&& result) {
 /// VERGER_TRY(auto x, expression): x is the value, or the function returns the error.
 #define VERGER_TRY(declaration, ...) \
   VERGER_TRY_INNER(VERGER_CONCAT(verger_try_, __LINE__), return, declaration, __VA_ARGS__)
-/// VERGER_CHECK(expression): for Result<void>, or where the value does not matter.
-#define VERGER_CHECK(...)                                               \
+/// VERGER_RETURN_IF_ERROR(expression): for Result<void>, or where the value does not matter.
+#define VERGER_RETURN_IF_ERROR(...)                                     \
   if (auto verger_check_ = (__VA_ARGS__); !verger_check_.has_value()) { \
     return ::verger::detail::take_error(std::move(verger_check_));      \
   } else                                                                \
@@ -75,7 +75,7 @@ Error take_error(Result<T>&& result) {
 /// The same two inside a coroutine; the expression may hold a co_await.
 #define VERGER_CO_TRY(declaration, ...) \
   VERGER_TRY_INNER(VERGER_CONCAT(verger_try_, __LINE__), co_return, declaration, __VA_ARGS__)
-#define VERGER_CO_CHECK(...)                                            \
+#define VERGER_CO_RETURN_IF_ERROR(...)                                  \
   if (auto verger_check_ = (__VA_ARGS__); !verger_check_.has_value()) { \
     co_return ::verger::detail::take_error(std::move(verger_check_));   \
   } else                                                                \

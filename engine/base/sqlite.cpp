@@ -279,16 +279,16 @@ Result<Database> Database::open(FileSystem& files, const Path& path, OpenOptions
   }
   auto handle = std::make_unique<Handle>();
   handle->path = path;
-  VERGER_CHECK(handle->open(files, options.create));
+  VERGER_RETURN_IF_ERROR(handle->open(files, options.create));
   // Before the first access: a WAL database could not be read otherwise. The file may come from
   // somewhere else, so its schema is not trusted.
-  VERGER_CHECK(handle->execute(
+  VERGER_RETURN_IF_ERROR(handle->execute(
       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; "
       "PRAGMA cell_size_check=ON"));
   Database database(std::move(handle));
   // Takes the lock and recovers what a killed process left. The page size of an empty file stays
   // open until the first table.
-  VERGER_CHECK(database.query_int("PRAGMA schema_version"));
+  VERGER_RETURN_IF_ERROR(database.query_int("PRAGMA schema_version"));
   if (options.own_state) {
     VERGER_TRY(const auto mode, database.query_text("PRAGMA journal_mode=WAL"));
     if (mode != "wal") {
@@ -296,7 +296,7 @@ Result<Database> Database::open(FileSystem& files, const Path& path, OpenOptions
                    fmt::format("{}: cannot use a write-ahead log, the journal mode is {}",
                                path.string(), mode.value_or("unknown"))};
     }
-    VERGER_CHECK(database.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
+    VERGER_RETURN_IF_ERROR(database.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
   }
   return database;
 }
@@ -305,13 +305,13 @@ Result<Database> Database::open_snapshot(FileSystem& files, const Path& path) {
   auto handle = std::make_unique<Handle>();
   handle->path = path;
   VERGER_TRY(handle->snapshot, detail::copy_database(files, path));
-  VERGER_CHECK(handle->open(*handle->snapshot, false));
-  VERGER_CHECK(handle->execute(
+  VERGER_RETURN_IF_ERROR(handle->open(*handle->snapshot, false));
+  VERGER_RETURN_IF_ERROR(handle->execute(
       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; "
       "PRAGMA cell_size_check=ON"));
   Database database(std::move(handle));
-  VERGER_CHECK(database.query_int("PRAGMA schema_version"));
-  VERGER_CHECK(database.execute("PRAGMA query_only=ON"));
+  VERGER_RETURN_IF_ERROR(database.query_int("PRAGMA schema_version"));
+  VERGER_RETURN_IF_ERROR(database.execute("PRAGMA query_only=ON"));
   return database;
 }
 
@@ -337,7 +337,7 @@ Result<std::optional<std::string>> Database::query_text(std::string_view sql) {
   if (row && !statement.column_is_null(0)) {
     text = statement.column_text(0);
   }
-  VERGER_CHECK(statement.finish());
+  VERGER_RETURN_IF_ERROR(statement.finish());
   return text;
 }
 
@@ -348,7 +348,7 @@ Result<std::int64_t> Database::query_int(std::string_view sql) {
     return Error{Errc::kNotFound, fmt::format("{}: \"{}\": no row", handle_->path.string(), sql)};
   }
   const std::int64_t value = statement.column_int(0);
-  VERGER_CHECK(statement.finish());
+  VERGER_RETURN_IF_ERROR(statement.finish());
   return value;
 }
 
@@ -384,7 +384,7 @@ Result<void> Database::close() {
 }
 
 Result<Transaction> Transaction::begin(Database& database) {
-  VERGER_CHECK(database.execute("BEGIN IMMEDIATE"));
+  VERGER_RETURN_IF_ERROR(database.execute("BEGIN IMMEDIATE"));
   return Transaction(database);
 }
 Transaction::Transaction(Transaction&& other) noexcept
@@ -397,7 +397,7 @@ Transaction::~Transaction() {
 }
 Result<void> Transaction::commit() {
   VERGER_ASSERT(database_ != nullptr);
-  VERGER_CHECK(database_->execute("COMMIT"));
+  VERGER_RETURN_IF_ERROR(database_->execute("COMMIT"));
   database_ = nullptr;
   return {};
 }

@@ -148,7 +148,7 @@ Result<std::unique_ptr<BloomFilter>> BloomFilter::open(FileSystem& files, const 
   VERGER_TRY(auto file, files.open(path, OpenMode::kRead));
   VERGER_TRY(const auto size, file->size());
   BloomLine line{};
-  VERGER_CHECK(file->read_exact(0, line));
+  VERGER_RETURN_IF_ERROR(file->read_exact(0, line));
   auto header = decode_bloom_header(line, size);
   if (!header) {
     return header.error().within(path.string());
@@ -204,7 +204,7 @@ Result<BloomFilter::DamagedLines> BloomFilter::damaged_lines() const {
   for (std::uint64_t at = kBloomLineSize; at < size_;) {
     const auto length = std::min<std::uint64_t>(block.size(), size_ - at);
     const auto lines = MutableBytes(block).first(length);
-    VERGER_CHECK(file_->read_exact(at, lines));
+    VERGER_RETURN_IF_ERROR(file_->read_exact(at, lines));
     for (std::size_t line = 0; line < length; line += kBloomLineSize) {
       if (!check_bloom_line(lines.subspan(line, kBloomLineSize)) && damaged.count++ == 0) {
         damaged.first_offset = at + line;

@@ -63,7 +63,7 @@ struct EntrySweep::Table {
   /// Puts the entries before the window in front of it, and forgets those at or after `keep`.
   Result<void> extend(std::size_t keep) {
     const auto count = std::min(step, start);
-    VERGER_CHECK(table->read(start - count, count, piece));
+    VERGER_RETURN_IF_ERROR(table->read(start - count, count, piece));
     if (!window.empty() && !piece.empty() && window.front() > piece.back()) {
       return detail::out_of_order(table->path(), table->entry_offset(start));
     }
@@ -97,18 +97,18 @@ struct EntrySweep::Table {
     // The run of the hash ends inside the window, or where the table ends.
     const bool inside = !window.empty() && !before && (end_reached() || hash > window.back().hash);
     if (before) {
-      VERGER_CHECK(extend(1));
+      VERGER_RETURN_IF_ERROR(extend(1));
       if (start > 0 && hash > window.front().hash) {
         if (!table->may_contain(hash)) {
           return true;
         }
-        VERGER_CHECK(search(hash));
+        VERGER_RETURN_IF_ERROR(search(hash));
       }
     } else if (!inside) {
       if (!table->may_contain(hash)) {
         return true;
       }
-      VERGER_CHECK(search(hash));
+      VERGER_RETURN_IF_ERROR(search(hash));
     }
     for (;;) {
       const auto run = std::ranges::equal_range(window, hash, std::greater{}, &IndexEntry::hash);
@@ -120,7 +120,7 @@ struct EntrySweep::Table {
         first = start + static_cast<std::uint64_t>(run.begin() - window.begin());
         return true;
       }
-      VERGER_CHECK(extend(run.size()));
+      VERGER_RETURN_IF_ERROR(extend(run.size()));
     }
   }
 };

@@ -60,13 +60,13 @@ Result<void> ExistenceFilter::add(std::vector<StreamHash> hashes, LogPosition ch
   const auto bit_count = filter != nullptr ? filter->bit_count() : logical_bytes_ * 8;
   const bool create = filter == nullptr;
   filter.reset();
-  VERGER_CHECK(files_.make_directories(directory_));
+  VERGER_RETURN_IF_ERROR(files_.make_directories(directory_));
   VERGER_TRY(const auto file, files_.open(data_path(), OpenMode::kCreate));
   const auto header = encode_bloom_header({0, bit_count});
   if (create) {
-    VERGER_CHECK(file->resize(0));
-    VERGER_CHECK(file->resize(bloom_file_size(bit_count / 8)));
-    VERGER_CHECK(file->write_at(0, header));
+    VERGER_RETURN_IF_ERROR(file->resize(0));
+    VERGER_RETURN_IF_ERROR(file->resize(bloom_file_size(bit_count / 8)));
+    VERGER_RETURN_IF_ERROR(file->write_at(0, header));
   }
   std::vector<std::uint64_t> bits;
   bits.reserve(hashes.size() * kBloomProbes);
@@ -91,7 +91,7 @@ Result<void> ExistenceFilter::add(std::vector<StreamHash> hashes, LogPosition ch
     end = std::min(end, line_count);
     lines.assign((end - first) * kBloomLineSize, std::byte{0});
     if (!create) {
-      VERGER_CHECK(file->read_exact(first * kBloomLineSize, lines));
+      VERGER_RETURN_IF_ERROR(file->read_exact(first * kBloomLineSize, lines));
     } else if (first == 0) {
       std::ranges::copy(header, lines.begin());
     }
@@ -108,11 +108,11 @@ Result<void> ExistenceFilter::add(std::vector<StreamHash> hashes, LogPosition ch
         seal_bloom_line(bytes);
       }
     }
-    VERGER_CHECK(file->write_at(first * kBloomLineSize, lines));
+    VERGER_RETURN_IF_ERROR(file->write_at(first * kBloomLineSize, lines));
   }
   // The bits are on the disk before the checkpoint says so.
-  VERGER_CHECK(file->sync());
-  VERGER_CHECK(files_.sync_directory(directory_));
+  VERGER_RETURN_IF_ERROR(file->sync());
+  VERGER_RETURN_IF_ERROR(files_.sync_directory(directory_));
   return checkpoint > checkpoint_ ? write_checkpoint(checkpoint) : Result<void>();
 }
 
@@ -123,7 +123,7 @@ Result<void> ExistenceFilter::lower(LogPosition position) {
 Result<void> ExistenceFilter::write_checkpoint(LogPosition position) {
   std::array<std::byte, sizeof(std::int64_t)> bytes;
   store_le(bytes.data(), position.value());
-  VERGER_CHECK(write_file_durably(files_, checkpoint_path(), bytes));
+  VERGER_RETURN_IF_ERROR(write_file_durably(files_, checkpoint_path(), bytes));
   checkpoint_ = position;
   return {};
 }

@@ -70,7 +70,7 @@ Result<std::vector<IndexEntry>> Index::range(StreamHash hash, EventNumber from, 
                               bool more = out.size() >= asked;
                               for (const auto& table : view->newest_first) {
                                 const auto before = out.size();
-                                VERGER_CHECK(table->range(hash, from, to, asked, out));
+                                VERGER_RETURN_IF_ERROR(table->range(hash, from, to, asked, out));
                                 more = more || out.size() - before >= asked;
                               }
                               return more;
@@ -81,17 +81,17 @@ Result<std::vector<IndexEntry>> Index::range(StreamHash hash, EventNumber from, 
 Result<std::vector<IndexEntry>> Index::range_forward(StreamHash hash, EventNumber from,
                                                      EventNumber to, std::size_t limit) const {
   const auto view = state_->view();
-  auto found = merged_range(limit, std::less{},
-                            [&](std::size_t asked, std::vector<IndexEntry>& out) -> Result<bool> {
-                              view->memory->range_forward(hash, from, to, asked, out);
-                              bool more = out.size() >= asked;
-                              for (const auto& table : view->newest_first) {
-                                const auto before = out.size();
-                                VERGER_CHECK(table->range_forward(hash, from, to, asked, out));
-                                more = more || out.size() - before >= asked;
-                              }
-                              return more;
-                            });
+  auto found = merged_range(
+      limit, std::less{}, [&](std::size_t asked, std::vector<IndexEntry>& out) -> Result<bool> {
+        view->memory->range_forward(hash, from, to, asked, out);
+        bool more = out.size() >= asked;
+        for (const auto& table : view->newest_first) {
+          const auto before = out.size();
+          VERGER_RETURN_IF_ERROR(table->range_forward(hash, from, to, asked, out));
+          more = more || out.size() - before >= asked;
+        }
+        return more;
+      });
   return found ? std::move(found) : state_->noted(std::move(found).error());
 }
 
@@ -161,14 +161,14 @@ Result<void> Index::maintain() {
     return {};
   }
   if (memory_entry_count() >= state_->options.max_mem_table_size) {
-    VERGER_CHECK(state_->flush());
+    VERGER_RETURN_IF_ERROR(state_->flush());
   }
   while (true) {
     const auto level = state_->view()->set->level_to_merge();
     if (level < 0) {
       return {};
     }
-    VERGER_CHECK(state_->merge_level(level));
+    VERGER_RETURN_IF_ERROR(state_->merge_level(level));
   }
 }
 

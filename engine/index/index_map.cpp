@@ -146,11 +146,11 @@ Result<void> save_index_map(FileSystem& files, const Path& directory, const Inde
       directory / fmt::format("{}.{}.indexmap.tmp", kIndexMapName, random.uuid().to_string());
   {
     VERGER_TRY(const auto file, files.open(temporary, OpenMode::kCreateNew));
-    VERGER_CHECK(file->write_at(0, as_bytes(format_index_map(map))));
-    VERGER_CHECK(file->sync());
+    VERGER_RETURN_IF_ERROR(file->write_at(0, as_bytes(format_index_map(map))));
+    VERGER_RETURN_IF_ERROR(file->sync());
   }
   VERGER_FAILPOINT("index.map.before-rename");
-  VERGER_CHECK(files.rename(temporary, directory / kIndexMapName));
+  VERGER_RETURN_IF_ERROR(files.rename(temporary, directory / kIndexMapName));
   return files.sync_directory(directory);
 }
 

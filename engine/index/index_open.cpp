@@ -49,7 +49,7 @@ Result<std::shared_ptr<const detail::TableSet>> open_tables(FileSystem& files,
   for (const auto& line : map.tables) {
     VERGER_TRY(auto table, PTable::open(files, directory / line.file, options.cache_depth));
     if (verify && table->count() > 0) {
-      VERGER_CHECK(table->verify_md5());
+      VERGER_RETURN_IF_ERROR(table->verify_md5());
     }
     set->slots.push_back({line.level, line.position, std::move(table)});
   }
@@ -65,17 +65,18 @@ Result<void> copy_file(FileSystem& files, const Path& from, const Path& to) {
     if (size == 0) {
       return target->sync();
     }
-    VERGER_CHECK(target->write_at(at, ByteView(block).first(size)));
+    VERGER_RETURN_IF_ERROR(target->write_at(at, ByteView(block).first(size)));
     at += size;
   }
 }
 
 Result<void> copy_tree(FileSystem& files, const Path& from, const Path& to) {
-  VERGER_CHECK(files.make_directories(to));
+  VERGER_RETURN_IF_ERROR(files.make_directories(to));
   VERGER_TRY(const auto entries, files.list(from));
   for (const auto& entry : entries) {
-    VERGER_CHECK(entry.is_directory ? copy_tree(files, from / entry.name, to / entry.name)
-                                    : copy_file(files, from / entry.name, to / entry.name));
+    VERGER_RETURN_IF_ERROR(entry.is_directory
+                               ? copy_tree(files, from / entry.name, to / entry.name)
+                               : copy_file(files, from / entry.name, to / entry.name));
   }
   return files.sync_directory(to);
 }
@@ -102,8 +103,8 @@ Result<Path> back_up(FileSystem& files, const Path& directory, Clock& clock) {
     plain = plain.parent_path();
   }
   auto target = plain.parent_path() / name;
-  VERGER_CHECK(copy_tree(files, directory, target));
-  VERGER_CHECK(files.sync_directory(target.parent_path()));
+  VERGER_RETURN_IF_ERROR(copy_tree(files, directory, target));
+  VERGER_RETURN_IF_ERROR(files.sync_directory(target.parent_path()));
   return target;
 }
 
@@ -125,7 +126,7 @@ Result<void> Index::State::load_tables(const log::TransactionLog& log) {
     if (!set) {
       return std::move(set).error();
     }
-    VERGER_CHECK(check_against_log(map, log));
+    VERGER_RETURN_IF_ERROR(check_against_log(map, log));
     last_prepare = map.prepare_checkpoint;
     last_commit = map.commit_checkpoint;
     publish(std::make_shared<detail::Memtable>(), *std::move(set));
@@ -168,7 +169,7 @@ Result<void> Index::State::clean_up() {
       continue;
     }
     if (is_index_file_name(name)) {
-      VERGER_CHECK(remove_if_there(files, directory / entry.name));
+      VERGER_RETURN_IF_ERROR(remove_if_there(files, directory / entry.name));
     } else {
       out.warning("a foreign file in the index directory; a server would delete it",
                   {{"file", (directory / entry.name).string()}});
@@ -204,10 +205,10 @@ Result<void> Index::State::catch_up(const log::TransactionLog& log) {
           send();
         }
         if (full && !options.read_only) {
-          VERGER_CHECK(flush());
+          VERGER_RETURN_IF_ERROR(flush());
           for (auto level = view()->set->level_to_merge(); level >= 0;
                level = view()->set->level_to_merge()) {
-            VERGER_CHECK(merge_level(level));
+            VERGER_RETURN_IF_ERROR(merge_level(level));
           }
         }
         return {};
@@ -220,9 +221,9 @@ Result<void> Index::State::catch_up(const log::TransactionLog& log) {
     if (!record) {
       break;
     }
-    VERGER_CHECK(collector.feed(*record));
+    VERGER_RETURN_IF_ERROR(collector.feed(*record));
   }
-  VERGER_CHECK(collector.finish());
+  VERGER_RETURN_IF_ERROR(collector.finish());
   send();
   return {};
 }
@@ -255,9 +256,9 @@ Result<std::unique_ptr<Index>> Index::open(FileSystem& files, const Path& direct
   }
   if (!options.read_only) {
     VERGER_TRY(const bool there, files.exists(directory));
-    VERGER_CHECK(files.make_directories(directory));
+    VERGER_RETURN_IF_ERROR(files.make_directories(directory));
     if (!there && directory.has_parent_path()) {
-      VERGER_CHECK(files.sync_directory(directory.parent_path()));
+      VERGER_RETURN_IF_ERROR(files.sync_directory(directory.parent_path()));
     }
     if (!loaded) {
       out.warning("the index is damaged and rebuilt from the log; the log is not changed",
@@ -267,12 +268,12 @@ Result<std::unique_ptr<Index>> Index::open(FileSystem& files, const Path& direct
         VERGER_TRY(const auto backup, detail::back_up(files, directory, clock));
         out.warning("the damaged index was copied", {{"to", backup.string()}});
       }
-      VERGER_CHECK(remove_if_there(files, directory / kIndexMapName));
+      VERGER_RETURN_IF_ERROR(remove_if_there(files, directory / kIndexMapName));
     }
-    VERGER_CHECK(remove_if_there(files, directory / detail::kForceVerifyName));
-    VERGER_CHECK(state->clean_up());
-    VERGER_CHECK(state->existence.load());
-    VERGER_CHECK(state->existence.lower(log.end()));
+    VERGER_RETURN_IF_ERROR(remove_if_there(files, directory / detail::kForceVerifyName));
+    VERGER_RETURN_IF_ERROR(state->clean_up());
+    VERGER_RETURN_IF_ERROR(state->existence.load());
+    VERGER_RETURN_IF_ERROR(state->existence.lower(log.end()));
     state->existence_contiguous =
         state->existence.enabled() &&
         state->existence.checkpoint() >= state->view()->set->commit_checkpoint;
@@ -280,7 +281,7 @@ Result<std::unique_ptr<Index>> Index::open(FileSystem& files, const Path& direct
   auto index = std::unique_ptr<Index>(new Index(std::move(state)));
   auto& opened = *index->state_;
   if (options.read_only || opened.view()->set->commit_checkpoint >= LogPosition(0)) {
-    VERGER_CHECK(opened.catch_up(log));
+    VERGER_RETURN_IF_ERROR(opened.catch_up(log));
     return index;
   }
   IndexRebuildJob job(*index, log, options.catch_up_end, true);

@@ -90,7 +90,7 @@ Result<void> Index::State::flush() {
   VERGER_TRY(auto writer, PTableWriter::create(files, directory, random.uuid(), entries.size(),
                                                options.cache_depth));
   for (const auto& entry : entries) {
-    VERGER_CHECK(writer.append(entry));
+    VERGER_RETURN_IF_ERROR(writer.append(entry));
   }
   VERGER_TRY(const auto path, writer.finish());
   VERGER_FAILPOINT("index.flush.after-table");
@@ -99,7 +99,7 @@ Result<void> Index::State::flush() {
   set->append(0, std::move(table));
   set->prepare_checkpoint = last_prepare;
   set->commit_checkpoint = last_commit;
-  VERGER_CHECK(save(*set));
+  VERGER_RETURN_IF_ERROR(save(*set));
   adopt(std::make_shared<detail::Memtable>(), std::move(set));
   explicit_writes.clear();
   if (const auto updated = update_existence_filter(entries); !updated) {
@@ -143,7 +143,7 @@ Result<void> Index::State::merge_level(int level) {
     if (!more) {
       break;
     }
-    VERGER_CHECK(writer.append(merge.current()));
+    VERGER_RETURN_IF_ERROR(writer.append(merge.current()));
   }
   VERGER_TRY(const auto path, writer.finish());
   VERGER_FAILPOINT("index.merge.after-table");
@@ -151,7 +151,7 @@ Result<void> Index::State::merge_level(int level) {
   auto set = std::make_shared<detail::TableSet>(*now->set);
   set->remove_level(level);
   set->append(level + 1, std::move(merged));
-  VERGER_CHECK(save(*set));
+  VERGER_RETURN_IF_ERROR(save(*set));
   adopt(nullptr, std::move(set));
   return {};
 }
@@ -165,7 +165,7 @@ Result<void> Index::State::replace(const std::shared_ptr<const PTable>& old,
                  fmt::format("{}: no live table of the index", old->path().string())};
   }
   VERGER_TRY(slot->table, PTable::open(files, replacement, options.cache_depth));
-  VERGER_CHECK(save(*set));
+  VERGER_RETURN_IF_ERROR(save(*set));
   VERGER_FAILPOINT("index.replace.after-map");
   adopt(nullptr, std::move(set));
   return {};
@@ -210,7 +210,7 @@ void Index::State::remember_commit(std::span<const IndexEntry> entries, LogPosit
 Result<void> Index::State::truncate(LogPosition position) {
   const auto now = view();
   if (!options.read_only) {
-    VERGER_CHECK(existence.lower(position));
+    VERGER_RETURN_IF_ERROR(existence.lower(position));
   }
   if (now->set->commit_checkpoint >= position) {
     if (!options.read_only) {
@@ -219,7 +219,7 @@ Result<void> Index::State::truncate(LogPosition position) {
       if (!removed && removed.error().code != Errc::kNotFound) {
         return removed.error();
       }
-      VERGER_CHECK(files.sync_directory(directory));
+      VERGER_RETURN_IF_ERROR(files.sync_directory(directory));
     }
     return Error{Errc::kConflict,
                  fmt::format("{}: the PTables reach to {}, beyond the cut at {}; rebuild the index",

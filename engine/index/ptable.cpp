@@ -71,7 +71,7 @@ Result<void> PTable::State::load_midpoints() {
   const auto count = layout.midpoint_count;
   if (count <= kMaxMidpoints) {
     Bytes bytes(count * detail::kMidpointSize);
-    VERGER_CHECK(file->read_exact(layout.midpoint_offset(0), bytes));
+    VERGER_RETURN_IF_ERROR(file->read_exact(layout.midpoint_offset(0), bytes));
     midpoints.reserve(count);
     for (std::uint64_t k = 0; k < count; ++k) {
       VERGER_TRY(const auto midpoint,
@@ -84,7 +84,7 @@ Result<void> PTable::State::load_midpoints() {
   std::array<std::byte, detail::kMidpointSize> bytes;
   for (std::uint64_t i = 0; i < kSparseMidpoints; ++i) {
     const auto k = detail::midpoint_entry(i, count, kSparseMidpoints);
-    VERGER_CHECK(file->read_exact(layout.midpoint_offset(k), bytes));
+    VERGER_RETURN_IF_ERROR(file->read_exact(layout.midpoint_offset(k), bytes));
     VERGER_TRY(const auto midpoint, check_midpoint(decode_midpoint(bytes.data()), k));
     midpoints.push_back(midpoint);
   }
@@ -104,7 +104,7 @@ class Search {
     if (n < start_ || n >= start_ + block_.size()) {
       // Centred: lookups continue in either direction from where a search has ended.
       const auto start = n < kBlock / 4 ? 0 : n - kBlock / 4;
-      VERGER_CHECK(load(start, std::min(kBlock, layout_.count - start)));
+      VERGER_RETURN_IF_ERROR(load(start, std::min(kBlock, layout_.count - start)));
     }
     return block_[n - start_];
   }
@@ -137,7 +137,7 @@ class Search {
     const auto first = low == 0 ? 0 : low - 1;
     const auto last = std::min(high + 1, layout_.count);
     if (first < start_ || last > start_ + block_.size()) {
-      VERGER_CHECK(load(first, last - first));
+      VERGER_RETURN_IF_ERROR(load(first, last - first));
     }
     const auto begin = block_.begin() + static_cast<std::ptrdiff_t>(low - start_);
     const auto end = block_.begin() + static_cast<std::ptrdiff_t>(high - start_);
@@ -153,7 +153,7 @@ class Search {
 
  private:
   Result<void> load(std::uint64_t start, std::uint64_t count) {
-    VERGER_CHECK(
+    VERGER_RETURN_IF_ERROR(
         detail::read_entries(file_, layout_.entry_offset(start), layout_.version, count, block_));
     start_ = start;
     return {};
@@ -162,7 +162,8 @@ class Search {
   Result<IndexEntry> probe(std::uint64_t n) const {
     std::array<std::byte, detail::kEntrySize> bytes;
     const auto size = detail::entry_size(layout_.version);
-    VERGER_CHECK(file_.read_exact(layout_.entry_offset(n), MutableBytes(bytes).first(size)));
+    VERGER_RETURN_IF_ERROR(
+        file_.read_exact(layout_.entry_offset(n), MutableBytes(bytes).first(size)));
     return detail::decode_entry(bytes.data(), layout_.version);
   }
 
@@ -200,7 +201,7 @@ Result<std::shared_ptr<const PTable>> PTable::open(FileSystem& files, const Path
   VERGER_TRY(state->file, files.open(path, OpenMode::kRead));
   VERGER_TRY(state->file_size, state->file->size());
   std::array<std::byte, detail::kPTableHeaderSize> header;
-  VERGER_CHECK(state->file->read_exact(0, header));
+  VERGER_RETURN_IF_ERROR(state->file->read_exact(0, header));
   const auto version = detail::decode_ptable_header(header);
   std::array<std::byte, detail::kPTableFooterSize> footer{};
   constexpr auto kTail = detail::kPTableFooterSize + detail::kPTableMd5Size;
@@ -221,7 +222,7 @@ Result<std::shared_ptr<const PTable>> PTable::open(FileSystem& files, const Path
       return Error{Errc::kCorruption, fmt::format("{}: a PTable of version 4 cannot have {} bytes",
                                                   path.string(), state->file_size)};
     }
-    VERGER_CHECK(state->file->read_exact(state->file_size - kTail, footer));
+    VERGER_RETURN_IF_ERROR(state->file->read_exact(state->file_size - kTail, footer));
   }
   const auto layout = detail::decode_ptable_layout(*version, footer, state->file_size);
   if (!layout) {
@@ -229,7 +230,7 @@ Result<std::shared_ptr<const PTable>> PTable::open(FileSystem& files, const Path
   }
   state->layout = *layout;
   state->search_midpoints = detail::search_midpoints(*layout, cache_depth);
-  VERGER_CHECK(state->load_midpoints());
+  VERGER_RETURN_IF_ERROR(state->load_midpoints());
   auto bloom_path = path;
   bloom_path += ".bloomfilter";
   // Without a usable filter the table only costs more reads.
@@ -293,20 +294,20 @@ Result<void> PTable::range_forward(StreamHash hash, EventNumber from, EventNumbe
 
 Result<std::optional<IndexEntry>> PTable::latest(StreamHash hash) const {
   std::vector<IndexEntry> found;
-  VERGER_CHECK(range(hash, kSmallestNumber, kGreatestNumber, 1, found));
+  VERGER_RETURN_IF_ERROR(range(hash, kSmallestNumber, kGreatestNumber, 1, found));
   return found.empty() ? std::nullopt : std::optional(found.front());
 }
 
 Result<std::optional<IndexEntry>> PTable::oldest(StreamHash hash) const {
   std::vector<IndexEntry> found;
-  VERGER_CHECK(range_forward(hash, kSmallestNumber, kGreatestNumber, 1, found));
+  VERGER_RETURN_IF_ERROR(range_forward(hash, kSmallestNumber, kGreatestNumber, 1, found));
   return found.empty() ? std::nullopt : std::optional(found.front());
 }
 
 Result<std::optional<IndexEntry>> PTable::previous(StreamHash hash, EventNumber number) const {
   std::vector<IndexEntry> found;
   if (number > kSmallestNumber) {
-    VERGER_CHECK(range(hash, kSmallestNumber, EventNumber(number.value() - 1), 1, found));
+    VERGER_RETURN_IF_ERROR(range(hash, kSmallestNumber, EventNumber(number.value() - 1), 1, found));
   }
   return found.empty() ? std::nullopt : std::optional(found.front());
 }
@@ -314,7 +315,8 @@ Result<std::optional<IndexEntry>> PTable::previous(StreamHash hash, EventNumber 
 Result<std::optional<IndexEntry>> PTable::next(StreamHash hash, EventNumber number) const {
   std::vector<IndexEntry> found;
   if (number < kGreatestNumber) {
-    VERGER_CHECK(range_forward(hash, EventNumber(number.value() + 1), kGreatestNumber, 1, found));
+    VERGER_RETURN_IF_ERROR(
+        range_forward(hash, EventNumber(number.value() + 1), kGreatestNumber, 1, found));
   }
   return found.empty() ? std::nullopt : std::optional(found.front());
 }
@@ -367,15 +369,15 @@ Result<void> PTable::verify_md5(const std::function<Result<void>()>& pause) cons
   const auto end = state_->file_size - detail::kPTableMd5Size;
   for (std::uint64_t at = 0; at < end;) {
     if (pause) {
-      VERGER_CHECK(pause());
+      VERGER_RETURN_IF_ERROR(pause());
     }
     const auto bytes = MutableBytes(block).first(std::min<std::uint64_t>(block.size(), end - at));
-    VERGER_CHECK(state_->file->read_exact(at, bytes));
+    VERGER_RETURN_IF_ERROR(state_->file->read_exact(at, bytes));
     running.update(bytes);
     at += bytes.size();
   }
   Md5Digest stored;
-  VERGER_CHECK(state_->file->read_exact(end, stored));
+  VERGER_RETURN_IF_ERROR(state_->file->read_exact(end, stored));
   if (running.finish() != stored) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: the MD5 at offset {} is not that of the file's content; rebuild "

@@ -54,7 +54,7 @@ struct PTableWriter::State {
   Result<void> flush_when_full() { return buffered >= kBufferSize ? flush() : Result<void>(); }
   Result<void> flush() {
     const auto bytes = ByteView(buffer).first(buffered);
-    VERGER_CHECK(file->write_at(written, bytes));
+    VERGER_RETURN_IF_ERROR(file->write_at(written, bytes));
     md5.update(bytes);
     written += buffered;
     buffered = 0;
@@ -100,7 +100,7 @@ Result<void> PTableWriter::append(const IndexEntry& entry) {
 }
 
 Result<std::uint64_t> PTableWriter::State::append_midpoints() {
-  VERGER_CHECK(flush());
+  VERGER_RETURN_IF_ERROR(flush());
   const auto midpoints = detail::required_midpoints(count, cache_depth);
   // How many entries there would be was not known while they were written, so they are read again,
   // in order: mostly from memory.
@@ -113,20 +113,21 @@ Result<std::uint64_t> PTableWriter::State::append_midpoints() {
       start = n;
       at = 0;
       block.resize(std::min<std::uint64_t>(4096, count - n) * detail::kEntrySize);
-      VERGER_CHECK(file->read_exact(detail::kPTableHeaderSize + n * detail::kEntrySize, block));
+      VERGER_RETURN_IF_ERROR(
+          file->read_exact(detail::kPTableHeaderSize + n * detail::kEntrySize, block));
     }
     const auto* entry = block.data() + at;
     auto* midpoint = extend(detail::kMidpointSize);
     std::copy_n(entry, 16, midpoint);
     store_le(midpoint + 16, static_cast<std::int64_t>(n));
-    VERGER_CHECK(flush_when_full());
+    VERGER_RETURN_IF_ERROR(flush_when_full());
   }
   return midpoints;
 }
 
 Result<void> PTableWriter::State::write_bloom() {
   VERGER_TRY(const auto target, files.open(bloom_path, OpenMode::kCreateNew));
-  VERGER_CHECK(target->write_at(0, bloom.finish()));
+  VERGER_RETURN_IF_ERROR(target->write_at(0, bloom.finish()));
   return target->sync();
 }
 
@@ -138,12 +139,12 @@ Result<Path> PTableWriter::finish() {
   footer[0] = std::byte{1};
   footer[1] = std::byte{detail::kNewestPTableVersion};
   store_le(footer + 2, static_cast<std::uint32_t>(midpoints));
-  VERGER_CHECK(state.flush());
+  VERGER_RETURN_IF_ERROR(state.flush());
   const auto digest = state.md5.finish();
-  VERGER_CHECK(state.file->write_at(state.written, digest));
-  VERGER_CHECK(state.file->sync());
-  VERGER_CHECK(state.write_bloom());
-  VERGER_CHECK(state.files.sync_directory(state.directory));
+  VERGER_RETURN_IF_ERROR(state.file->write_at(state.written, digest));
+  VERGER_RETURN_IF_ERROR(state.file->sync());
+  VERGER_RETURN_IF_ERROR(state.write_bloom());
+  VERGER_RETURN_IF_ERROR(state.files.sync_directory(state.directory));
   state.finished = true;
   return state.path;
 }

@@ -80,7 +80,7 @@ Result<void> IndexRebuildJob::State::start() {
 
 Result<void> IndexRebuildJob::State::take(const detail::WriteCollector::Write& write) {
   for (const auto& entry : write.entries) {
-    VERGER_CHECK(sorter.add(entry));
+    VERGER_RETURN_IF_ERROR(sorter.add(entry));
   }
   prepare = write.prepare;
   commit = write.commit;
@@ -94,7 +94,7 @@ Result<void> IndexRebuildJob::State::read(std::uint32_t units) {
   for (std::uint32_t i = 0; i < units; ++i) {
     VERGER_TRY(const auto record, cursor->next());
     if (!record) {
-      VERGER_CHECK(collector->finish());
+      VERGER_RETURN_IF_ERROR(collector->finish());
       cursor.reset();
       collector.reset();
       if (sorter.count() == 0 || stays_in_memory()) {
@@ -107,7 +107,7 @@ Result<void> IndexRebuildJob::State::read(std::uint32_t units) {
       return {};
     }
     ++records;
-    VERGER_CHECK(collector->feed(*record));
+    VERGER_RETURN_IF_ERROR(collector->feed(*record));
   }
   return {};
 }
@@ -119,7 +119,7 @@ Result<void> IndexRebuildJob::State::write(std::uint32_t units) {
       phase = Phase::kFinish;
       return {};
     }
-    VERGER_CHECK(writer->append(sorter.current()));
+    VERGER_RETURN_IF_ERROR(writer->append(sorter.current()));
   }
   return {};
 }
@@ -159,7 +159,7 @@ Result<void> IndexRebuildJob::State::finish() {
     const auto level = table_level(table->count(), index.options.max_mem_table_size);
     set->append(level, std::move(table));
   }
-  VERGER_CHECK(index.save(*set));
+  VERGER_RETURN_IF_ERROR(index.save(*set));
   index.last_prepare = set->prepare_checkpoint;
   index.last_commit = set->commit_checkpoint;
   index.explicit_writes.clear();
@@ -184,16 +184,16 @@ Result<StepOutcome> IndexRebuildJob::step(Budget budget) {
   const auto units = std::max<std::uint32_t>(budget.units, 1);
   switch (state_->phase) {
     case State::Phase::kStart:
-      VERGER_CHECK(state_->start());
+      VERGER_RETURN_IF_ERROR(state_->start());
       break;
     case State::Phase::kRead:
-      VERGER_CHECK(state_->read(units));
+      VERGER_RETURN_IF_ERROR(state_->read(units));
       break;
     case State::Phase::kWrite:
-      VERGER_CHECK(state_->write(units));
+      VERGER_RETURN_IF_ERROR(state_->write(units));
       break;
     case State::Phase::kFinish:
-      VERGER_CHECK(state_->finish());
+      VERGER_RETURN_IF_ERROR(state_->finish());
       return StepOutcome{.kind = StepOutcome::Kind::kDone};
   }
   return StepOutcome{};

@@ -34,7 +34,7 @@ Result<OpenedFile> open_file(FileSystem& files, const Path& path, std::uint64_t 
                              path.string(), least_size, opened.size)};
   }
   std::array<std::byte, kChunkHeaderSize> bytes{};
-  VERGER_CHECK(opened.file->read_exact(0, bytes));
+  VERGER_RETURN_IF_ERROR(opened.file->read_exact(0, bytes));
   auto header = decode_chunk_header(bytes);
   if (!header) {
     return header.error().within(path.string());
@@ -91,7 +91,7 @@ Chunk::~Chunk() {
 Result<std::shared_ptr<Chunk>> Chunk::open_completed(FileSystem& files, const Path& path) {
   VERGER_TRY(auto opened, open_file(files, path, kChunkHeaderSize + kChunkFooterSize));
   std::array<std::byte, kChunkFooterSize> bytes{};
-  VERGER_CHECK(opened.file->read_exact(opened.size - kChunkFooterSize, bytes));
+  VERGER_RETURN_IF_ERROR(opened.file->read_exact(opened.size - kChunkFooterSize, bytes));
   auto footer = decode_chunk_footer(bytes);
   if (!footer) {
     return footer.error().within(path.string());
@@ -102,7 +102,7 @@ Result<std::shared_ptr<Chunk>> Chunk::open_completed(FileSystem& files, const Pa
                              "lies behind it; restore it from a backup or another node",
                              path.string(), opened.size - kChunkFooterSize)};
   }
-  VERGER_CHECK(check_sizes(path, opened.size, opened.header, *footer));
+  VERGER_RETURN_IF_ERROR(check_sizes(path, opened.size, opened.header, *footer));
   auto state = std::make_unique<State>();
   state->files = &files;
   state->path = path;
@@ -206,15 +206,15 @@ Result<LogRecord> Chunk::State::read_actual(std::int64_t actual, Bytes& buffer) 
   };
   const auto offset = static_cast<std::uint64_t>(kChunkHeaderSize + actual);
   const auto first = std::min(left, kFirstReadSize);
-  VERGER_CHECK(file->read_exact(offset, resized(first)));
+  VERGER_RETURN_IF_ERROR(file->read_exact(offset, resized(first)));
   const std::int64_t size = load_le<std::int32_t>(buffer.data());
   if (size <= 0 || size > kMaxRecordSize || size + kFramingSize > left) {
     return corrupt(actual, fmt::format("its length {} is impossible", size));
   }
   const auto framed = resized(size + kFramingSize);
   if (size + kFramingSize > first) {
-    VERGER_CHECK(file->read_exact(offset + static_cast<std::uint64_t>(first),
-                                  framed.subspan(static_cast<std::size_t>(first))));
+    VERGER_RETURN_IF_ERROR(file->read_exact(offset + static_cast<std::uint64_t>(first),
+                                            framed.subspan(static_cast<std::size_t>(first))));
   }
   return decode(framed, actual);
 }
@@ -292,7 +292,7 @@ Result<std::optional<LogRecord>> Chunk::read_before(LogPosition position, Bytes&
       return state_->corrupt(
           0, fmt::format("no record can end at log position {}", start_position() + end));
     }
-    VERGER_CHECK(
+    VERGER_RETURN_IF_ERROR(
         state_->file->read_exact(static_cast<std::uint64_t>(kChunkHeaderSize + end - 4), suffix));
     const std::int64_t size = load_le<std::int32_t>(suffix.data());
     actual = end - size - kFramingSize;
@@ -328,14 +328,15 @@ Result<bool> Chunk::has_record_at(LogPosition position) const {
   }
   std::array<std::byte, kHeadSize> head{};
   const auto offset = static_cast<std::uint64_t>(kChunkHeaderSize + local);
-  VERGER_CHECK(state_->file->read_exact(offset, head));
+  VERGER_RETURN_IF_ERROR(state_->file->read_exact(offset, head));
   const std::int64_t size = load_le<std::int32_t>(head.data());
   if (size <= 0 || size > kMaxRecordSize || size + kFramingSize > left ||
       load_le<std::int64_t>(head.data() + 6) != position.value()) {
     return false;
   }
   std::array<std::byte, 4> suffix{};
-  VERGER_CHECK(state_->file->read_exact(offset + 4 + static_cast<std::uint64_t>(size), suffix));
+  VERGER_RETURN_IF_ERROR(
+      state_->file->read_exact(offset + 4 + static_cast<std::uint64_t>(size), suffix));
   return load_le<std::int32_t>(suffix.data()) == size;
 }
 
@@ -361,11 +362,11 @@ Result<void> Chunk::verify_md5(const std::function<Result<void>()>& pause) const
   const auto hashed = state_->file_size - state_->footer->md5.size();
   for (std::uint64_t at = 0; at < hashed;) {
     if (pause) {
-      VERGER_CHECK(pause());
+      VERGER_RETURN_IF_ERROR(pause());
     }
     const auto part = MutableBytes(buffer).first(
         static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), hashed - at)));
-    VERGER_CHECK(state_->file->read_exact(at, part));
+    VERGER_RETURN_IF_ERROR(state_->file->read_exact(at, part));
     hash.update(part);
     at += part.size();
   }

@@ -35,7 +35,7 @@ void ChunkChecksum::hash(ByteView bytes) {
 
 Result<void> ChunkChecksum::add(const LogRecord& record) {
   if (record.file_offset != at_) {
-    VERGER_CHECK(read_to(record.file_offset));
+    VERGER_RETURN_IF_ERROR(read_to(record.file_offset));
   }
   append_bytes(waiting_, record.framed);
   at_ += record.framed.size();
@@ -54,7 +54,7 @@ Result<void> ChunkChecksum::read_to(std::uint64_t end) {
   while (at_ < end) {
     const auto part = MutableBytes(block).first(
         static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), end - at_)));
-    VERGER_CHECK(chunk_->read_raw(at_, part));
+    VERGER_RETURN_IF_ERROR(chunk_->read_raw(at_, part));
     hash(part);
     at_ += part.size();
   }
@@ -63,7 +63,7 @@ Result<void> ChunkChecksum::read_to(std::uint64_t end) {
 
 Result<void> ChunkChecksum::finish() {
   const auto& stored = chunk_->footer()->md5;
-  VERGER_CHECK(read_to(chunk_->file_size() - stored.size()));
+  VERGER_RETURN_IF_ERROR(read_to(chunk_->file_size() - stored.size()));
   const auto computed = background_ != nullptr ? background_->finish() : md5_.finish();
   return computed == chunk_->footer()->md5 ? Result<void>()
                                            : detail::wrong_checksum(*chunk_, computed);
@@ -83,7 +83,7 @@ ChunkVerification::ChunkVerification(std::shared_ptr<const Chunk> chunk)
 Result<void> ChunkVerification::finish(const std::function<Result<void>()>& pause) {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kBetweenPauses, [this] { return outcome_.has_value(); })) {
-    VERGER_CHECK(pause());
+    VERGER_RETURN_IF_ERROR(pause());
   }
   return *outcome_;
 }

@@ -33,8 +33,8 @@ struct ChunkScanner::State {
     const auto in_file = static_cast<std::uint64_t>(actual) + filled;
     const auto size = std::min(buffer.size() - filled,
                                static_cast<std::size_t>(end) - static_cast<std::size_t>(in_file));
-    VERGER_CHECK(file->file->read_exact(kChunkHeaderSize + in_file,
-                                        MutableBytes(buffer).subspan(filled, size)));
+    VERGER_RETURN_IF_ERROR(file->file->read_exact(kChunkHeaderSize + in_file,
+                                                  MutableBytes(buffer).subspan(filled, size)));
     filled += size;
     return {};
   }
@@ -74,13 +74,13 @@ Result<std::optional<LogRecord>> ChunkScanner::next() {
   if (left < kFramingSize) {
     return s.file->corrupt(s.actual, "it would reach beyond the chunk's data");
   }
-  VERGER_CHECK(s.fill(4, end));
+  VERGER_RETURN_IF_ERROR(s.fill(4, end));
   const std::int64_t size = load_le<std::int32_t>(s.buffer.data() + s.begin);
   if (size <= 0 || size > kMaxRecordSize || size + kFramingSize > left) {
     return s.file->corrupt(s.actual, fmt::format("its length {} is impossible", size));
   }
   const auto framed_size = static_cast<std::size_t>(size + kFramingSize);
-  VERGER_CHECK(s.fill(framed_size, end));
+  VERGER_RETURN_IF_ERROR(s.fill(framed_size, end));
   auto record = s.file->decode(ByteView(s.buffer).subspan(s.begin, framed_size), s.actual);
   if (!record) {
     return std::move(record).error();

@@ -50,7 +50,7 @@ Result<ChunkWriter> ChunkWriter::create(FileSystem& files, const Path& directory
   ChunkWriter writer(std::move(state));  // removes the file should the header not go in
   State& s = *writer.state_;
   s.output = std::make_unique<detail::ChunkOutput>(*s.file, 0);
-  VERGER_CHECK(s.output->append(encode_chunk_header(header)));
+  VERGER_RETURN_IF_ERROR(s.output->append(encode_chunk_header(header)));
   return writer;
 }
 
@@ -70,7 +70,7 @@ Result<void> ChunkWriter::append(LogPosition position, ByteView framed) {
                  fmt::format("{}: more than 2 GiB of records do not fit into a chunk file",
                              s.path.string())};
   }
-  VERGER_CHECK(s.output->append(framed));
+  VERGER_RETURN_IF_ERROR(s.output->append(framed));
   if (s.header.scavenged) {
     append_le(s.map, static_cast<std::int32_t>(s.data_size));
     append_le(s.map, local);
@@ -89,9 +89,9 @@ Result<ChunkWriter::Finished> ChunkWriter::finish() {
   footer.physical_data_size = static_cast<std::int32_t>(s.data_size);
   footer.logical_data_size = s.logical_size;
   footer.map_size = static_cast<std::int32_t>(s.map.size());
-  VERGER_CHECK(s.output->append(s.map));
+  VERGER_RETURN_IF_ERROR(s.output->append(s.map));
   VERGER_TRY(const auto written, s.output->complete(footer));
-  VERGER_CHECK(s.file->sync());
+  VERGER_RETURN_IF_ERROR(s.file->sync());
   s.finished = true;
   return Finished{s.path, s.header, written.footer, written.file_size};
 }

@@ -54,9 +54,9 @@ Result<void> make_durable_directory(FileSystem& files, const Path& directory) {
     }
     parents.push_back(at.has_parent_path() ? at.parent_path() : Path("."));
   }
-  VERGER_CHECK(files.make_directories(directory));
+  VERGER_RETURN_IF_ERROR(files.make_directories(directory));
   for (const Path& parent : parents) {
-    VERGER_CHECK(files.sync_directory(parent));
+    VERGER_RETURN_IF_ERROR(files.sync_directory(parent));
   }
   return {};
 }
@@ -65,13 +65,13 @@ Result<void> make_durable_directory(FileSystem& files, const Path& directory) {
 /// changed the directory before this one held the lock.
 Result<Opened> open_alone(FileSystem& files, const Path& directory, const LogOptions& options) {
   if (options.create) {
-    VERGER_CHECK(make_durable_directory(files, directory));
+    VERGER_RETURN_IF_ERROR(make_durable_directory(files, directory));
   }
   std::unique_ptr<FileLock> lock;
   for (;;) {
     VERGER_TRY(auto snapshot, detail::take_snapshot(files, directory, options.create));
     if (!options.assume_stopped && is_machine_disk(files)) {
-      VERGER_CHECK(detail::refuse_running_server(directory));
+      VERGER_RETURN_IF_ERROR(detail::refuse_running_server(directory));
     }
     const LogPosition cut(snapshot.checkpoints.value(Checkpoint::kTruncate));
     std::optional<detail::TruncationPlan> plan;
@@ -89,7 +89,7 @@ Result<Opened> open_alone(FileSystem& files, const Path& directory, const LogOpt
       }
     }
     if (plan) {
-      VERGER_CHECK(detail::carry_out(files, directory, snapshot.checkpoints, *plan));
+      VERGER_RETURN_IF_ERROR(detail::carry_out(files, directory, snapshot.checkpoints, *plan));
       VERGER_TRY(snapshot, detail::take_snapshot(files, directory, true));
       VERGER_TRY(judgement, detail::judge(files, directory, snapshot, options));
     }
@@ -102,19 +102,19 @@ Result<void> recover(TransactionLog::State& state, const Judgement& judgement) {
   // writer.chk before anything is removed: with the old value the received chunk would be the last,
   // and it would be found again.
   const auto& values = judgement.checkpoints;
-  VERGER_CHECK(state.stored.store(Checkpoint::kWriter, values.writer.value()));
+  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kWriter, values.writer.value()));
   // Missing files get their initial values, so that other programs need not guess.
-  VERGER_CHECK(state.stored.store(Checkpoint::kChaser, values.chaser.value()));
-  VERGER_CHECK(state.stored.store(Checkpoint::kEpoch, values.epoch.value()));
-  VERGER_CHECK(state.stored.store(Checkpoint::kProposal, values.proposal));
-  VERGER_CHECK(state.stored.store(Checkpoint::kTruncate, -1));
+  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kChaser, values.chaser.value()));
+  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kEpoch, values.epoch.value()));
+  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kProposal, values.proposal));
+  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kTruncate, -1));
   // None of these files is live, in any order of removals.
   for (const auto& name : judgement.to_remove) {
-    VERGER_CHECK(state.files.remove(state.directory / name));
+    VERGER_RETURN_IF_ERROR(state.files.remove(state.directory / name));
     state.log.info("removed a chunk file that is not live", {{"file", name}});
   }
   if (!judgement.to_remove.empty()) {
-    VERGER_CHECK(state.files.sync_directory(state.directory));
+    VERGER_RETURN_IF_ERROR(state.files.sync_directory(state.directory));
   }
   for (const auto& name : judgement.temporary) {
     if (const auto removed = state.files.remove(state.directory / name); !removed) {
@@ -167,7 +167,7 @@ Result<std::unique_ptr<TransactionLog>> TransactionLog::open(FileSystem& files,
   state->lock = std::move(opened->lock);
   state->truncated = opened->truncated;
   if (options.access == Access::kWrite) {
-    VERGER_CHECK(recover(*state, recovery));
+    VERGER_RETURN_IF_ERROR(recover(*state, recovery));
   } else if (recovery.checkpoints.truncate != kNoPosition) {
     log.warning("a truncation of the log is pending; what is shown is the log before it",
                 {{"directory", directory.string()},
@@ -259,14 +259,14 @@ void TransactionLog::set_proposal(std::int32_t number) {
 }
 
 Result<void> TransactionLog::flush_checkpoints() {
-  VERGER_CHECK(state_->check_writable());
+  VERGER_RETURN_IF_ERROR(state_->check_writable());
   const Checkpoints values = checkpoints();
   // Never above writer.chk: the server refuses such a directory.
   const auto stored_writer = state_->stored.value(Checkpoint::kWriter);
-  VERGER_CHECK(
+  VERGER_RETURN_IF_ERROR(
       state_->stored.store(Checkpoint::kChaser, std::min(values.chaser.value(), stored_writer)));
   if (values.epoch.value() <= stored_writer) {
-    VERGER_CHECK(state_->stored.store(Checkpoint::kEpoch, values.epoch.value()));
+    VERGER_RETURN_IF_ERROR(state_->stored.store(Checkpoint::kEpoch, values.epoch.value()));
   }
   return state_->stored.store(Checkpoint::kProposal, values.proposal);
 }

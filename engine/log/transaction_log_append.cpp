@@ -99,7 +99,7 @@ Result<void> TransactionLog::State::ensure_active() {
 }
 
 Result<void> TransactionLog::State::append_bytes_at_end(ByteView framed) {
-  VERGER_CHECK(active->append(framed));
+  VERGER_RETURN_IF_ERROR(active->append(framed));
   append_position += static_cast<std::int64_t>(framed.size());
   return {};
 }
@@ -109,9 +109,9 @@ Result<void> TransactionLog::State::flush() {
     return {};
   }
   // Data first: writer.chk never promises bytes that a power cut could remove.
-  VERGER_CHECK(active->sync());
+  VERGER_RETURN_IF_ERROR(active->sync());
   VERGER_FAILPOINT("log.flush.before-writer-chk");
-  VERGER_CHECK(stored.store(Checkpoint::kWriter, append_position));
+  VERGER_RETURN_IF_ERROR(stored.store(Checkpoint::kWriter, append_position));
   ChunkAccess::publish(*active->chunk(), active->data_size());
   end.store(append_position, std::memory_order_release);
   if (!unflushed_epochs.empty()) {
@@ -126,14 +126,14 @@ Result<void> TransactionLog::State::flush() {
       checkpoints.epoch = newest;
     }
     // A crash before this leaves an older epoch: its successors are found behind it.
-    VERGER_CHECK(stored.store(Checkpoint::kEpoch, newest.value()));
+    VERGER_RETURN_IF_ERROR(stored.store(Checkpoint::kEpoch, newest.value()));
   }
   return {};
 }
 
 Result<void> TransactionLog::State::roll(RollOrder order, bool start_next) {
   // Epochs must be known before the chunk they are in is out of flush's sight.
-  VERGER_CHECK(flush());
+  VERGER_RETURN_IF_ERROR(flush());
   const std::lock_guard structure(structure_mutex);
   VERGER_TRY(auto completed, active->complete());
   append_position = completed->end_position().value();
@@ -146,12 +146,12 @@ Result<void> TransactionLog::State::roll(RollOrder order, bool start_next) {
   }
   // A crash before this leaves writer.chk inside a completed chunk, which is then reopened; after
   // it, on a boundary without or with the next chunk.
-  VERGER_CHECK(stored.store(Checkpoint::kWriter, append_position));
+  VERGER_RETURN_IF_ERROR(stored.store(Checkpoint::kWriter, append_position));
   put(std::move(completed));
   if (active) {
     put(active->chunk());
   } else if (start_next) {
-    VERGER_CHECK(start_chunk(next_header()));
+    VERGER_RETURN_IF_ERROR(start_chunk(next_header()));
   }
   end.store(append_position, std::memory_order_release);
   return {};
@@ -161,10 +161,10 @@ LogPosition TransactionLog::append_position() const { return LogPosition(state_-
 
 Result<std::vector<LogPosition>> TransactionLog::append(std::span<Prepare> prepares) {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
   std::int64_t total = 0;
   for (const Prepare& prepare : prepares) {
-    VERGER_CHECK(check_prepare(prepare));
+    VERGER_RETURN_IF_ERROR(check_prepare(prepare));
     total += static_cast<std::int64_t>(record_size(Record(prepare))) + kFramingSize;
   }
   if (total > s.chunk_size) {
@@ -178,10 +178,10 @@ Result<std::vector<LogPosition>> TransactionLog::append(std::span<Prepare> prepa
     return positions;
   }
   if (s.active && !s.active->fits(total)) {
-    VERGER_CHECK(s.guarded(
+    VERGER_RETURN_IF_ERROR(s.guarded(
         s.roll(prepares.size() == 1 ? RollOrder::kNewChunkFirst : RollOrder::kWriterFirst, true)));
   }
-  VERGER_CHECK(s.guarded(s.ensure_active()));
+  VERGER_RETURN_IF_ERROR(s.guarded(s.ensure_active()));
   s.scratch.clear();
   positions.reserve(prepares.size());
   const LogPosition first(s.append_position);
@@ -193,22 +193,22 @@ Result<std::vector<LogPosition>> TransactionLog::append(std::span<Prepare> prepa
     append_framed(s.scratch, Record(prepare));
     positions.push_back(prepare.position);
   }
-  VERGER_CHECK(s.guarded(s.append_bytes_at_end(s.scratch)));
+  VERGER_RETURN_IF_ERROR(s.guarded(s.append_bytes_at_end(s.scratch)));
   const bool is_point = prepares.size() == 1 && prepares[0].stream == kScavengePointStream &&
                         prepares[0].type == kScavengePointType;
   if (is_point) {
-    VERGER_CHECK(s.guarded(s.roll(RollOrder::kWriterFirst, true)));
+    VERGER_RETURN_IF_ERROR(s.guarded(s.roll(RollOrder::kWriterFirst, true)));
   }
   return positions;
 }
 
 Result<LogPosition> TransactionLog::State::append_single(Record record) {
-  VERGER_CHECK(check_writable());
+  VERGER_RETURN_IF_ERROR(check_writable());
   const auto size = static_cast<std::int64_t>(record_size(record)) + kFramingSize;
   if (active && !active->fits(size)) {
-    VERGER_CHECK(guarded(roll(RollOrder::kNewChunkFirst, true)));
+    VERGER_RETURN_IF_ERROR(guarded(roll(RollOrder::kNewChunkFirst, true)));
   }
-  VERGER_CHECK(guarded(ensure_active()));
+  VERGER_RETURN_IF_ERROR(guarded(ensure_active()));
   const LogPosition position(append_position);
   if (auto* commit = std::get_if<Commit>(&record)) {
     commit->position = position;
@@ -218,7 +218,7 @@ Result<LogPosition> TransactionLog::State::append_single(Record record) {
   }
   scratch.clear();
   append_framed(scratch, record);
-  VERGER_CHECK(guarded(append_bytes_at_end(scratch)));
+  VERGER_RETURN_IF_ERROR(guarded(append_bytes_at_end(scratch)));
   return position;
 }
 
@@ -233,9 +233,9 @@ Result<LogPosition> TransactionLog::append(Commit commit) {
 
 Result<Epoch> TransactionLog::append_epoch(EpochNumber number, const Uuid& leader_instance_id) {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
-  VERGER_CHECK(flush());
-  VERGER_CHECK(s.find_epochs());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
+  VERGER_RETURN_IF_ERROR(flush());
+  VERGER_RETURN_IF_ERROR(s.find_epochs());
   const auto previous = s.epochs.last();
   if (number.value() < 0 || (previous && number <= previous->number)) {
     return Error{Errc::kInvalidArgument,
@@ -246,9 +246,9 @@ Result<Epoch> TransactionLog::append_epoch(EpochNumber number, const Uuid& leade
   std::int64_t expected = -1;
   if (previous) {
     Bytes buffer;
-    VERGER_CHECK(read(previous->position, buffer));
+    VERGER_RETURN_IF_ERROR(read(previous->position, buffer));
     LogCursor cursor(*this, previous->position, end());
-    VERGER_CHECK(cursor.next());
+    VERGER_RETURN_IF_ERROR(cursor.next());
     VERGER_TRY(const auto after, cursor.next());
     const Prepare* event = after ? after->prepare() : nullptr;
     if (event != nullptr && event->stream == kEpochStream) {
@@ -266,12 +266,12 @@ Result<Epoch> TransactionLog::append_epoch(EpochNumber number, const Uuid& leade
   epoch.position = LogPosition(s.append_position);
   auto size = static_cast<std::int64_t>(encode_epoch_json(epoch).size()) + 32 + kFramingSize;
   if (s.active && !s.active->fits(size)) {
-    VERGER_CHECK(s.guarded(s.roll(RollOrder::kNewChunkFirst, true)));
+    VERGER_RETURN_IF_ERROR(s.guarded(s.roll(RollOrder::kNewChunkFirst, true)));
   }
-  VERGER_CHECK(s.guarded(s.ensure_active()));
+  VERGER_RETURN_IF_ERROR(s.guarded(s.ensure_active()));
   epoch.position = LogPosition(s.append_position);
   const std::string json = encode_epoch_json(epoch);
-  VERGER_CHECK(
+  VERGER_RETURN_IF_ERROR(
       s.append_single(Record(SystemRecord{epoch.position, epoch.timestamp, as_bytes(json)})));
   s.unflushed_epochs.push_back(epoch);
 
@@ -287,8 +287,8 @@ Result<Epoch> TransactionLog::append_epoch(EpochNumber number, const Uuid& leade
   event.timestamp = epoch.timestamp;
   event.type = kEpochStream;
   event.data = as_bytes(json);
-  VERGER_CHECK(append(std::span(&event, 1)));
-  VERGER_CHECK(flush());
+  VERGER_RETURN_IF_ERROR(append(std::span(&event, 1)));
+  VERGER_RETURN_IF_ERROR(flush());
   {
     const std::lock_guard lock(s.checkpoint_mutex);
     s.checkpoints.proposal = std::max(s.checkpoints.proposal, number.value());
@@ -297,13 +297,13 @@ Result<Epoch> TransactionLog::append_epoch(EpochNumber number, const Uuid& leade
 }
 
 Result<void> TransactionLog::flush() {
-  VERGER_CHECK(state_->check_writable());
+  VERGER_RETURN_IF_ERROR(state_->check_writable());
   return state_->guarded(state_->flush());
 }
 
 Result<void> TransactionLog::complete_chunk() {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
   if (s.active && s.active->data_size() > 0) {
     return s.guarded(s.roll(RollOrder::kWriterFirst, true));
   }

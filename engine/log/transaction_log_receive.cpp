@@ -28,7 +28,7 @@ Result<Path> write_front(TransactionLog::State& s, const std::shared_ptr<const C
     if (!record || record->position() >= header.end_position()) {
       break;
     }
-    VERGER_CHECK(writer.append(record->position(), record->framed));
+    VERGER_RETURN_IF_ERROR(writer.append(record->position(), record->framed));
   }
   VERGER_TRY(auto finished, writer.finish());
   return finished.path;
@@ -62,22 +62,22 @@ Result<void> install(TransactionLog::State& s, const Path& temporary, const Path
   // replaces goes only when writer.chk has moved behind it. A crash in between leaves a scavenged
   // chunk that writer.chk points to the start of, or into while the files it replaces are there:
   // opening knows both, sets writer.chk behind it and removes those files.
-  VERGER_CHECK(s.files.rename(temporary, path));
+  VERGER_RETURN_IF_ERROR(s.files.rename(temporary, path));
   VERGER_FAILPOINT("log.receive.after-rename");
-  VERGER_CHECK(s.files.sync_directory(s.directory));
+  VERGER_RETURN_IF_ERROR(s.files.sync_directory(s.directory));
   static_cast<void>(s.files.set_read_only(path, true));
   std::vector<std::shared_ptr<const Chunk>> installed;
   if (split) {
     VERGER_TRY(const int next, detail::next_version(s.files, s.directory, split->whole->start()));
     const Path front_path = s.directory / chunk_file_name(split->whole->start(), next);
-    VERGER_CHECK(s.files.rename(split->front, front_path));
-    VERGER_CHECK(s.files.sync_directory(s.directory));
+    VERGER_RETURN_IF_ERROR(s.files.rename(split->front, front_path));
+    VERGER_RETURN_IF_ERROR(s.files.sync_directory(s.directory));
     static_cast<void>(s.files.set_read_only(front_path, true));
     VERGER_TRY(auto chunk, Chunk::open_completed(s.files, front_path));
     installed.push_back(std::move(chunk));
   }
   VERGER_TRY(std::shared_ptr<const Chunk> chunk, Chunk::open_completed(s.files, path));
-  VERGER_CHECK(s.stored.store(Checkpoint::kWriter, chunk->end_position().value()));
+  VERGER_RETURN_IF_ERROR(s.stored.store(Checkpoint::kWriter, chunk->end_position().value()));
   VERGER_FAILPOINT("log.receive.before-delete");
   installed.push_back(chunk);
   std::erase_if(s.retired, [](const auto& one) { return one.expired(); });
@@ -89,7 +89,7 @@ Result<void> install(TransactionLog::State& s, const Path& temporary, const Path
     const std::lock_guard guard(s.epoch_mutex);
     s.epochs.truncate(chunk->start_position());
   }
-  VERGER_CHECK(s.note_epochs_of(chunk));
+  VERGER_RETURN_IF_ERROR(s.note_epochs_of(chunk));
   s.append_position = chunk->end_position().value();
   s.end.store(s.append_position, std::memory_order_release);
   return {};
@@ -99,7 +99,7 @@ Result<void> install(TransactionLog::State& s, const Path& temporary, const Path
 
 Result<void> TransactionLog::receive_chunk(const Path& temporary) {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
   VERGER_TRY(auto received, Chunk::open_completed(s.files, temporary));
   const ChunkHeader header = received->header();
   if (!header.scavenged || header.chunk_size != s.chunk_size) {
@@ -113,9 +113,9 @@ Result<void> TransactionLog::receive_chunk(const Path& temporary) {
                              temporary.string(), header.start_position(), header.end_position(),
                              s.append_position)};
   };
-  VERGER_CHECK(flush());
+  VERGER_RETURN_IF_ERROR(flush());
   if (header.start_position().value() == s.append_position) {
-    VERGER_CHECK(s.guarded(s.complete_filled_chunk()));
+    VERGER_RETURN_IF_ERROR(s.guarded(s.complete_filled_chunk()));
   }
   const bool behind = header.start_position().value() == s.append_position &&
                       !(s.active && s.active->data_size() > 0);
@@ -123,8 +123,8 @@ Result<void> TransactionLog::receive_chunk(const Path& temporary) {
                   header.end_position().value() < s.append_position)) {
     return conflict();
   }
-  VERGER_CHECK(received->verify_md5());
-  VERGER_CHECK(s.find_epochs());
+  VERGER_RETURN_IF_ERROR(received->verify_md5());
+  VERGER_RETURN_IF_ERROR(s.find_epochs());
 
   const std::lock_guard structure(s.structure_mutex);
   std::optional<SplitChunk> split;

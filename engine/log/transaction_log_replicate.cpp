@@ -39,7 +39,7 @@ Result<Record> canonical_record(ByteView bytes, std::int64_t position, Bytes& sc
 
 Result<void> TransactionLog::append_replicated(ByteView framed_records) {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
   if (framed_records.empty()) {
     return {};
   }
@@ -77,16 +77,16 @@ Result<void> TransactionLog::append_replicated(ByteView framed_records) {
                              framed_records.size(), s.append_position)};
   }
   if (!found.empty()) {
-    VERGER_CHECK(s.find_epochs());
+    VERGER_RETURN_IF_ERROR(s.find_epochs());
   }
-  VERGER_CHECK(s.guarded(s.append_bytes_at_end(framed_records)));
+  VERGER_RETURN_IF_ERROR(s.guarded(s.append_bytes_at_end(framed_records)));
   s.unflushed_epochs.insert(s.unflushed_epochs.end(), found.begin(), found.end());
   return {};
 }
 
 Result<void> TransactionLog::complete_replicated_chunk() {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
   if (!s.active || s.active->data_size() == 0) {
     return Error{Errc::kConflict,
                  fmt::format("there is no chunk with records to complete at log position {}",
@@ -105,14 +105,14 @@ Result<void> TransactionLog::State::complete_filled_chunk() {
 
 Result<void> TransactionLog::start_replicated_chunk(const ChunkHeader& header) {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
   if (header.scavenged || header.start != header.end || header.chunk_size != s.chunk_size) {
     return Error{Errc::kCorruption,
                  fmt::format("the leader's chunk {} to {} with chunk size {} cannot be written "
                              "record by record (chunk size here: {})",
                              header.start, header.end, header.chunk_size, s.chunk_size)};
   }
-  VERGER_CHECK(s.guarded(s.complete_filled_chunk()));
+  VERGER_RETURN_IF_ERROR(s.guarded(s.complete_filled_chunk()));
   if (header.start_position().value() != s.append_position ||
       (s.active && s.active->data_size() > 0)) {
     return Error{

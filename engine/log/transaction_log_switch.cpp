@@ -35,9 +35,9 @@ Result<std::shared_ptr<const Chunk>> TransactionLog::switch_in_chunk(const Path&
   const Path path = s.directory / chunk_file_name(header.start, version);
   // Complete and synced before it gets its name; a crash after the rename leaves old and new, of
   // which the new one counts, and the old ones are removed at the next opening.
-  VERGER_CHECK(s.files.rename(temporary, path));
+  VERGER_RETURN_IF_ERROR(s.files.rename(temporary, path));
   VERGER_FAILPOINT("log.switch.after-rename");
-  VERGER_CHECK(s.files.sync_directory(s.directory));
+  VERGER_RETURN_IF_ERROR(s.files.sync_directory(s.directory));
   static_cast<void>(s.files.set_read_only(path, true));
   VERGER_TRY(std::shared_ptr<const Chunk> chunk, Chunk::open_completed(s.files, path));
   const auto replaced = s.put(chunk);
@@ -51,8 +51,8 @@ Result<std::shared_ptr<const Chunk>> TransactionLog::switch_in_chunk(const Path&
 
 Result<void> TransactionLog::truncate(LogPosition position) {
   State& s = *state_;
-  VERGER_CHECK(s.check_writable());
-  VERGER_CHECK(flush());
+  VERGER_RETURN_IF_ERROR(s.check_writable());
+  VERGER_RETURN_IF_ERROR(flush());
   if (position > end()) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("cannot truncate to {}: the log ends at {}", position, end())};
@@ -90,7 +90,7 @@ Result<void> TransactionLog::truncate(LogPosition position) {
     }
   }
   const auto carry_out = [&]() -> Result<void> {
-    VERGER_CHECK(detail::carry_out(s.files, s.directory, s.stored, plan));
+    VERGER_RETURN_IF_ERROR(detail::carry_out(s.files, s.directory, s.stored, plan));
     if (cut) {
       VERGER_TRY(auto reopened, Chunk::open_active(s.files, cut->path(), plan.keep));
       VERGER_TRY(s.active,

@@ -41,7 +41,7 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
     }
     VERGER_TRY(const auto record, scanner_->next());
     if (!record) {
-      VERGER_CHECK(close_chunk());
+      VERGER_RETURN_IF_ERROR(close_chunk());
       continue;
     }
     const auto position = record->position();
@@ -52,18 +52,18 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
                                "completed chunk",
                                position, context_.point.position)};
     }
-    VERGER_CHECK(take(*record));
+    VERGER_RETURN_IF_ERROR(take(*record));
     ++context_.progress.records_accumulated;
     ++counts_.records;
     point_reached_ = position == context_.point.position;
     // Inside a merged chunk the record after a gap belongs to a later logical chunk; like the
     // server's, this scan takes it in both.
     if (point_reached_ || record->next >= chunk_end_) {
-      VERGER_CHECK(close_chunk());
+      VERGER_RETURN_IF_ERROR(close_chunk());
       continue;
     }
     if (++records_ % kRecordsBetweenRests == 0) {
-      VERGER_CHECK(context_.check_stop());
+      VERGER_RETURN_IF_ERROR(context_.check_stop());
       if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
         return StepOutcome{StepOutcome::Kind::kRest, rest};
       }
@@ -78,17 +78,17 @@ Result<bool> Accumulator::open_chunk() {
   if (point_reached_ || start > context_.point.position) {
     return false;
   }
-  VERGER_CHECK(context_.check_stop());
+  VERGER_RETURN_IF_ERROR(context_.check_stop());
   auto chunk = context_.parts.log.chunk_at(start);
   if (chunk == nullptr) {
     return Error{Errc::kCorruption, fmt::format("{}: no chunk file holds log position {}",
                                                 context_.parts.log.directory().string(), start)};
   }
   chunk_end_ = start + size;
-  VERGER_CHECK(start_checksum(chunk));
+  VERGER_RETURN_IF_ERROR(start_checksum(chunk));
   file_ = chunk;
   VERGER_TRY(scanner_, log::ChunkScanner::open(std::move(chunk), start));
-  VERGER_CHECK(context_.state.begin());
+  VERGER_RETURN_IF_ERROR(context_.state.begin());
   range_.reset();
   records_ = 0;
   counts_ = {.started = context_.parts.clock.monotonic()};
@@ -104,7 +104,7 @@ Result<void> Accumulator::start_checksum(const std::shared_ptr<const log::Chunk>
     } else if (chunk->start() == chunk->end()) {
       checksum_.emplace(chunk, context_.options.hash_in_background);
     } else {  // of a merged chunk only a part is read at a time
-      VERGER_CHECK(chunk->verify_md5([this] { return context_.check_stop(); }));
+      VERGER_RETURN_IF_ERROR(chunk->verify_md5([this] { return context_.check_stop(); }));
       context_.note_sound(*chunk);
     }
   }
@@ -127,12 +127,12 @@ void Accumulator::look_ahead(const log::Chunk& chunk) {
 
 Result<void> Accumulator::finish_checksum() {
   if (verification_ != nullptr) {
-    VERGER_CHECK(verification_->finish([this] { return context_.check_stop(); }));
+    VERGER_RETURN_IF_ERROR(verification_->finish([this] { return context_.check_stop(); }));
     verification_.reset();
     context_.note_sound(*file_);
   }
   if (checksum_) {
-    VERGER_CHECK(checksum_->finish());
+    VERGER_RETURN_IF_ERROR(checksum_->finish());
     checksum_.reset();
     context_.note_sound(*file_);
   }
@@ -141,7 +141,7 @@ Result<void> Accumulator::finish_checksum() {
 
 Result<void> Accumulator::take(const log::LogRecord& record) {
   if (checksum_) {
-    VERGER_CHECK(checksum_->add(record));
+    VERGER_RETURN_IF_ERROR(checksum_->add(record));
   }
   const auto* prepare = record.prepare();
   if (prepare == nullptr) {
@@ -150,29 +150,29 @@ Result<void> Accumulator::take(const log::LogRecord& record) {
   auto added = add(*prepare);
   if (!added && added.error().code == Errc::kUnsupported) {
     // A record that cannot be may be one that was damaged.
-    VERGER_CHECK(finish_checksum());
+    VERGER_RETURN_IF_ERROR(finish_checksum());
   }
   return added;
 }
 
 Result<void> Accumulator::close_chunk() {
   scanner_.reset();
-  VERGER_CHECK(finish_checksum());
-  VERGER_CHECK(carry_out());
+  VERGER_RETURN_IF_ERROR(finish_checksum());
+  VERGER_RETURN_IF_ERROR(carry_out());
   for (const auto& [chunk, weight] : weights_) {
-    VERGER_CHECK(context_.state.add_weight(chunk, weight));
+    VERGER_RETURN_IF_ERROR(context_.state.add_weight(chunk, weight));
   }
   weights_.clear();
   if (range_) {
-    VERGER_CHECK(context_.state.set_time_range(chunk_, *range_));
+    VERGER_RETURN_IF_ERROR(context_.state.set_time_range(chunk_, *range_));
   }
-  VERGER_CHECK(context_.state.set_checkpoint({.point = context_.point,
-                                              .stage = Stage::kAccumulating,
-                                              .done_chunk = chunk_,
-                                              .done_stream = {}}));
+  VERGER_RETURN_IF_ERROR(context_.state.set_checkpoint({.point = context_.point,
+                                                        .stage = Stage::kAccumulating,
+                                                        .done_chunk = chunk_,
+                                                        .done_stream = {}}));
   VERGER_FAILPOINT("scavenge.accumulate.before-commit");
   const auto before_commit = context_.parts.clock.monotonic();
-  VERGER_CHECK(context_.state.commit());
+  VERGER_RETURN_IF_ERROR(context_.state.commit());
   report_chunk(before_commit);
   ++chunk_;
   context_.progress.done = ++chunks_;
@@ -290,12 +290,12 @@ Result<void> Accumulator::carry_out() {
   }
   VERGER_TRY(const bool noted, context_.state.note_streams(streams, pause));
   if (!noted) {
-    VERGER_CHECK(carry_out_in_order());
+    VERGER_RETURN_IF_ERROR(carry_out_in_order());
     pending_.clear();
     return {};
   }
   if (!pending_.records().empty()) {
-    VERGER_CHECK(context_.check_tables());
+    VERGER_RETURN_IF_ERROR(context_.check_tables());
   }
   // Records of one stream keep their order, which is that of their positions; those of different
   // streams do not touch each other, and weights are whole numbers.
@@ -309,16 +309,16 @@ Result<void> Accumulator::carry_out() {
   std::uint64_t done = 0;
   for (auto& record : records) {
     if (done++ % kRecordsBetweenRests == 0) {
-      VERGER_CHECK(pause());
+      VERGER_RETURN_IF_ERROR(pause());
     }
-    VERGER_CHECK(apply_to_metastream(record));
+    VERGER_RETURN_IF_ERROR(apply_to_metastream(record));
   }
   sort_by(&detail::PendingRecord::original_hash);
   for (const auto& record : records) {
     if (done++ % kRecordsBetweenRests == 0) {
-      VERGER_CHECK(pause());
+      VERGER_RETURN_IF_ERROR(pause());
     }
-    VERGER_CHECK(apply_to_original(record));
+    VERGER_RETURN_IF_ERROR(apply_to_original(record));
   }
   pending_.clear();
   return {};
@@ -330,23 +330,23 @@ Result<void> Accumulator::carry_out_in_order() {
   const auto note_up_to = [&](std::size_t end) -> Result<void> {
     for (; name < end; ++name) {
       if (name % kRecordsBetweenRests == 0) {
-        VERGER_CHECK(context_.check_stop());
+        VERGER_RETURN_IF_ERROR(context_.check_stop());
       }
-      VERGER_CHECK(report_collision(pending_.text(names[name])));
+      VERGER_RETURN_IF_ERROR(report_collision(pending_.text(names[name])));
     }
     return {};
   };
   if (!pending_.records().empty()) {
-    VERGER_CHECK(context_.check_tables());
+    VERGER_RETURN_IF_ERROR(context_.check_tables());
   }
   std::uint64_t done = 0;
   for (auto& record : pending_.records()) {
     if (done++ % kRecordsBetweenRests == 0) {
-      VERGER_CHECK(context_.check_stop());
+      VERGER_RETURN_IF_ERROR(context_.check_stop());
     }
-    VERGER_CHECK(note_up_to(record.names_before));
-    VERGER_CHECK(apply_to_metastream(record));
-    VERGER_CHECK(apply_to_original(record));
+    VERGER_RETURN_IF_ERROR(note_up_to(record.names_before));
+    VERGER_RETURN_IF_ERROR(apply_to_metastream(record));
+    VERGER_RETURN_IF_ERROR(apply_to_original(record));
   }
   return note_up_to(names.size());
 }
@@ -366,12 +366,12 @@ Result<void> Accumulator::apply_to_metastream(detail::PendingRecord& record) {
   const StreamHandle metastream{record.metastream_hash,
                                 state.is_collision(name) ? std::string(name) : std::string()};
   if (record.tombstone) {
-    VERGER_CHECK(state.set_metastream_tombstone(metastream));
+    VERGER_RETURN_IF_ERROR(state.set_metastream_tombstone(metastream));
     VERGER_TRY(const auto last, index_.last_number(metastream, [name]() -> Result<std::string> {
       return std::string(name);
     }));
     if (last != kNoStream) {
-      VERGER_CHECK(index_.forward(metastream, last.value(), 1, infos_));
+      VERGER_RETURN_IF_ERROR(index_.forward(metastream, last.value(), 1, infos_));
       if (!infos_.empty()) {
         add_weight(infos_.front().position);
       }
@@ -420,7 +420,7 @@ Result<Accumulator::MetadataOrder> Accumulator::order_of(const detail::PendingRe
                                                          const StreamHandle& metastream) {
   const auto number = record.number;
   const auto from = std::max<std::int64_t>(number.value() - 1, 0);
-  VERGER_CHECK(index_.forward(metastream, from, kOrderWindow, infos_));
+  VERGER_RETURN_IF_ERROR(index_.forward(metastream, from, kOrderWindow, infos_));
   MetadataOrder order;
   for (const auto& info : infos_) {
     if (info.position < record.position && info.number >= number) {

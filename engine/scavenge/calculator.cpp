@@ -22,12 +22,12 @@ Result<StepOutcome> Calculator::step(Budget budget) {
       VERGER_TRY(const bool more, next_row());
       if (!more) {
         if (in_batch_) {
-          VERGER_CHECK(finish_batch());
+          VERGER_RETURN_IF_ERROR(finish_batch());
         }
-        VERGER_CHECK(context_.check_stop());
+        VERGER_RETURN_IF_ERROR(context_.check_stop());
         return StepOutcome{StepOutcome::Kind::kDone, {}};
       }
-      VERGER_CHECK(start_stream());
+      VERGER_RETURN_IF_ERROR(start_stream());
     }
     VERGER_TRY(const bool finished, walker_.step([this](const StreamWalker::Verdict& verdict) {
       if (verdict.weight != 0) {
@@ -36,12 +36,12 @@ Result<StepOutcome> Calculator::step(Budget budget) {
     }));
     units += walker_.entries_read() + 1;
     if (finished) {
-      VERGER_CHECK(finish_stream());
+      VERGER_RETURN_IF_ERROR(finish_stream());
     }
     infos_since_rest_ += walker_.entries_read() + 1;
     if (infos_since_rest_ >= kInfosBetweenRests) {
       infos_since_rest_ = 0;
-      VERGER_CHECK(context_.check_stop());
+      VERGER_RETURN_IF_ERROR(context_.check_stop());
       if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
         return StepOutcome{StepOutcome::Kind::kRest, rest};
       }
@@ -61,13 +61,13 @@ Result<bool> Calculator::next_row() {
 
 Result<void> Calculator::start_stream() {
   if (!in_batch_) {
-    VERGER_CHECK(context_.state.begin());
+    VERGER_RETURN_IF_ERROR(context_.state.begin());
     in_batch_ = true;
     batch_size_ = 0;
     changed_ = false;
     weights_.clear();
   }
-  VERGER_CHECK(walker_.start(rows_[row_]));
+  VERGER_RETURN_IF_ERROR(walker_.start(rows_[row_]));
   in_stream_ = true;
   return {};
 }
@@ -80,7 +80,7 @@ Result<void> Calculator::finish_stream() {
   const auto maybe = either(walk.maybe(), row.data.maybe);
   if (status != row.data.status || discard != row.data.discard || maybe != row.data.maybe) {
     changed_ = true;
-    VERGER_CHECK(context_.state.set_calculated(row.handle, status, discard, maybe));
+    VERGER_RETURN_IF_ERROR(context_.state.set_calculated(row.handle, status, discard, maybe));
   }
   done_ = row.handle;
   ++row_;
@@ -88,24 +88,24 @@ Result<void> Calculator::finish_stream() {
   ++batch_size_;
   context_.progress.done = ++streams_;
   ++context_.progress.streams_calculated;
-  VERGER_CHECK(context_.unit_finished(Stage::kCalculating, streams_));
+  VERGER_RETURN_IF_ERROR(context_.unit_finished(Stage::kCalculating, streams_));
   return batch_size_ == context_.options.calculation_batch ? finish_batch() : Result<void>{};
 }
 
 Result<void> Calculator::finish_batch() {
   if (changed_ || !weights_.empty()) {
     // Discard points never go back: they must not come from a damaged table.
-    VERGER_CHECK(context_.check_tables());
+    VERGER_RETURN_IF_ERROR(context_.check_tables());
   }
   for (const auto& [chunk, weight] : weights_) {
-    VERGER_CHECK(context_.state.add_weight(chunk, weight));
+    VERGER_RETURN_IF_ERROR(context_.state.add_weight(chunk, weight));
   }
-  VERGER_CHECK(context_.state.set_checkpoint({.point = context_.point,
-                                              .stage = Stage::kCalculating,
-                                              .done_chunk = {},
-                                              .done_stream = done_}));
+  VERGER_RETURN_IF_ERROR(context_.state.set_checkpoint({.point = context_.point,
+                                                        .stage = Stage::kCalculating,
+                                                        .done_chunk = {},
+                                                        .done_stream = done_}));
   VERGER_FAILPOINT("scavenge.calculate.before-commit");
-  VERGER_CHECK(context_.state.commit());
+  VERGER_RETURN_IF_ERROR(context_.state.commit());
   in_batch_ = false;
   return {};
 }

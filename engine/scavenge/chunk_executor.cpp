@@ -85,11 +85,11 @@ bool ChunkExecutor::executes(double weight) const {
 }
 
 Result<StepOutcome> ChunkExecutor::step(Budget budget) {
-  VERGER_CHECK(context_.check_stop());
-  VERGER_CHECK(check_numbers());
+  VERGER_RETURN_IF_ERROR(context_.check_stop());
+  VERGER_RETURN_IF_ERROR(check_numbers());
   for (auto& slot : slots_) {
     if (slot->rewrite == nullptr) {
-      VERGER_CHECK(fill(*slot));
+      VERGER_RETURN_IF_ERROR(fill(*slot));
     }
   }
   std::vector<std::function<void()>> pieces;
@@ -115,7 +115,7 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
       return error.message.starts_with(file) ? error : error.within(file);
     }
     if (*slot->outcome) {
-      VERGER_CHECK(finish(*slot));
+      VERGER_RETURN_IF_ERROR(finish(*slot));
     }
   }
   VERGER_TRY(const bool grown, write_checkpoint());
@@ -146,7 +146,7 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
           fmt::format("SCAVENGING: executing {} with weight {}, chunks {}-{}, positions {} to {}",
                       name, weight_text(weight), chunk->start(), chunk->end(),
                       chunk->start_position(), chunk->end_position()));
-      VERGER_CHECK(give_limits(slot));
+      VERGER_RETURN_IF_ERROR(give_limits(slot));
       const ChunkRewrite::Names names{
           .temporary = context_.parts.random.uuid().to_string() + ".scavenge.tmp",
           .chunk_id = context_.parts.random.uuid()};
@@ -165,8 +165,8 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
     context_.parts.out.info(fmt::format("SCAVENGING: skipped {} with weight {}, threshold {}", name,
                                         weight_text(weight), context_.point.threshold));
     if (context_.options.threads == 1) {
-      VERGER_CHECK(write_checkpoint());
-      VERGER_CHECK(context_.check_stop());
+      VERGER_RETURN_IF_ERROR(write_checkpoint());
+      VERGER_RETURN_IF_ERROR(context_.check_stop());
     }
   }
   return {};
@@ -187,7 +187,7 @@ Result<void> ChunkExecutor::finish(Slot& slot) {
   VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(finished.path));
   context_.note_sound(*chunk);
   VERGER_FAILPOINT("scavenge.execute.after-switch");
-  VERGER_CHECK(context_.state.reset_weights(event.start, event.end));
+  VERGER_RETURN_IF_ERROR(context_.state.reset_weights(event.start, event.end));
   VERGER_FAILPOINT("scavenge.execute.after-weight-reset");
   event.time_taken = (context_.parts.clock.monotonic() - slot.started).count() / 100;
   context_.parts.out.debug(fmt::format(
@@ -214,12 +214,12 @@ Result<bool> ChunkExecutor::write_checkpoint() {
   if (done < 0 || (written_ && done <= *written_)) {
     return false;
   }
-  VERGER_CHECK(context_.state.begin());
-  VERGER_CHECK(context_.state.set_checkpoint({.point = context_.point,
-                                              .stage = Stage::kExecutingChunks,
-                                              .done_chunk = done,
-                                              .done_stream = {}}));
-  VERGER_CHECK(context_.state.commit());
+  VERGER_RETURN_IF_ERROR(context_.state.begin());
+  VERGER_RETURN_IF_ERROR(context_.state.set_checkpoint({.point = context_.point,
+                                                        .stage = Stage::kExecutingChunks,
+                                                        .done_chunk = done,
+                                                        .done_stream = {}}));
+  VERGER_RETURN_IF_ERROR(context_.state.commit());
   written_ = done;
   context_.progress.done = static_cast<std::uint64_t>(done + 1) *
                            static_cast<std::uint64_t>(context_.parts.log.chunk_size());

@@ -37,7 +37,7 @@ Result<StepOutcome> ChunkMerger::step(Budget budget) {
     if (!copied) {
       report_failure(copied.error());
     } else if (*copied) {
-      VERGER_CHECK(finish_merge());
+      VERGER_RETURN_IF_ERROR(finish_merge());
     }
     return StepOutcome{};
   }
@@ -135,7 +135,7 @@ Result<bool> ChunkMerger::copy(std::uint32_t records) {
     VERGER_TRY(const auto record, merge_->scanner->next());
     if (!record) {
       if (merge_->checksum) {
-        VERGER_CHECK(merge_->checksum->finish());
+        VERGER_RETURN_IF_ERROR(merge_->checksum->finish());
         merge_->checksum.reset();
       }
       merge_->scanner.reset();
@@ -143,9 +143,9 @@ Result<bool> ChunkMerger::copy(std::uint32_t records) {
     }
     bytes += record->framed.size();
     if (merge_->checksum) {
-      VERGER_CHECK(merge_->checksum->add(*record));
+      VERGER_RETURN_IF_ERROR(merge_->checksum->add(*record));
     }
-    VERGER_CHECK(merge_->writer.append(record->position(), record->framed));
+    VERGER_RETURN_IF_ERROR(merge_->writer.append(record->position(), record->framed));
   }
   return false;
 }

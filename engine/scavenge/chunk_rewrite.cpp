@@ -84,14 +84,14 @@ Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
     VERGER_TRY(const auto record, scanner_.next());
     if (!record) {
       if (checksum_) {
-        VERGER_CHECK(checksum_->finish());
+        VERGER_RETURN_IF_ERROR(checksum_->finish());
       }
       VERGER_TRY(finished_, writer_.finish());
       return true;
     }
     bytes += record->framed.size();
     if (checksum_) {
-      VERGER_CHECK(checksum_->add(*record));
+      VERGER_RETURN_IF_ERROR(checksum_->add(*record));
     }
     bool keep = true;
     if (const auto* prepare = record->prepare()) {
@@ -110,7 +110,7 @@ Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
       }
     }
     if (keep) {
-      VERGER_CHECK(writer_.append(record->position(), record->framed));
+      VERGER_RETURN_IF_ERROR(writer_.append(record->position(), record->framed));
       ++kept_;
     } else {
       ++discarded_;

@@ -79,14 +79,14 @@ struct RunContext {
   Result<void> check_table(const index::PTable& table) {
     const auto name = table.path().string();
     if (options.compare_checksums && table.count() > 0 && !sound_files.contains(name)) {
-      VERGER_CHECK(table.verify_md5([this] { return check_stop(); }));
+      VERGER_RETURN_IF_ERROR(table.verify_md5([this] { return check_stop(); }));
       sound_files.insert(name);
     }
     return {};
   }
   Result<void> check_tables() {
     for (const auto& slot : parts.index.tables()) {
-      VERGER_CHECK(check_table(*slot.table));
+      VERGER_RETURN_IF_ERROR(check_table(*slot.table));
     }
     return {};
   }

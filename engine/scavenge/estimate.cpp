@@ -111,7 +111,7 @@ Result<bool> EstimateJob::State::count_chunk(std::uint32_t units, Estimate& esti
       if (next_chunk == chunks.size()) {
         return true;
       }
-      VERGER_CHECK(open_chunk(estimate));
+      VERGER_RETURN_IF_ERROR(open_chunk(estimate));
       if (!scanner) {
         close_chunk(estimate);
         continue;
@@ -368,7 +368,7 @@ Result<StepOutcome> EstimateJob::step(Budget budget) {
       break;
     }
     case Phase::kMerges:
-      VERGER_CHECK(state_->plan(estimate_));
+      VERGER_RETURN_IF_ERROR(state_->plan(estimate_));
       state_->phase = Phase::kTables;
       break;
     case Phase::kTables: {

@@ -142,7 +142,7 @@ Result<Explanation> Explainer::State::explain(const log::Prepare& prepare, Event
   result.type = prepare.type;
   result.timestamp = prepare.timestamp;
   result.in_log = true;
-  VERGER_CHECK(place(result));
+  VERGER_RETURN_IF_ERROR(place(result));
   describe_stream(*stream, result);
   if (stream->original && stream->original->max_age_seconds &&
       *stream->original->max_age_seconds <
@@ -169,9 +169,9 @@ Result<Explanation> Explainer::State::explain_entry(const StreamStory& stream,
   result.number = entry.number;
   result.position = entry.position;
   result.stays = false;
-  VERGER_CHECK(place(result));
+  VERGER_RETURN_IF_ERROR(place(result));
   describe_stream(stream, result);
-  VERGER_CHECK(explain_index(stream, entry, result));
+  VERGER_RETURN_IF_ERROR(explain_index(stream, entry, result));
   detail::put_into_words(preview, stream, result);
   return result;
 }
@@ -192,7 +192,7 @@ Result<Explanation> Explainer::record(LogPosition position) {
     result.in_log = true;
     result.kept_by = StayRule::kNotAnEvent;
     result.type = std::holds_alternative<log::Commit>(record.record) ? "commit" : "epoch";
-    VERGER_CHECK(state_->place(result));
+    VERGER_RETURN_IF_ERROR(state_->place(result));
     detail::put_into_words(state_->preview, {}, result);
     return result;
   }
@@ -206,7 +206,7 @@ Result<Explanation> Explainer::record(LogPosition position) {
   for (const auto& entry : entries) {
     if (entry.position == position) {
       result.number = entry.number;
-      VERGER_CHECK(state_->explain_index(*stream, entry, result));
+      VERGER_RETURN_IF_ERROR(state_->explain_index(*stream, entry, result));
     }
   }
   return result;
@@ -238,7 +238,7 @@ Result<std::vector<Explanation>> Explainer::stream(std::string_view name, EventN
       continue;
     }
     VERGER_TRY(auto explained, state_->explain(*prepare, entry.number));
-    VERGER_CHECK(state_->explain_index(*stream, entry, explained));
+    VERGER_RETURN_IF_ERROR(state_->explain_index(*stream, entry, explained));
     result.push_back(std::move(explained));
   }
   if (result.empty()) {

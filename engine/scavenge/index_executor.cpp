@@ -50,35 +50,35 @@ Result<StepOutcome> IndexExecutor::step(Budget budget) {
 
 Result<StepOutcome> IndexExecutor::run(Budget budget) {
   for (std::uint32_t n = 0; n < budget.units; ++n) {
-    VERGER_CHECK(context_.check_stop());
+    VERGER_RETURN_IF_ERROR(context_.check_stop());
     if (table_ == nullptr) {
       if (next_ == slots_.size()) {
         return StepOutcome{StepOutcome::Kind::kDone, {}};
       }
-      VERGER_CHECK(open_table());
+      VERGER_RETURN_IF_ERROR(open_table());
     }
     if (table_->before_left > 0) {
       VERGER_TRY(const auto* earlier, table_->before->next());
       VERGER_ASSERT(earlier != nullptr);
-      VERGER_CHECK(table_->writer->append(*earlier));
+      VERGER_RETURN_IF_ERROR(table_->writer->append(*earlier));
       --table_->before_left;
       continue;
     }
     VERGER_TRY(const auto* entry, table_->scanner.next());
     if (entry == nullptr) {
-      VERGER_CHECK(close_table());
+      VERGER_RETURN_IF_ERROR(close_table());
       continue;
     }
     note_order(*entry);
     VERGER_TRY(const bool keep, keeps(*entry));
     if (keep) {
       if (table_->writer) {
-        VERGER_CHECK(table_->writer->append(*entry));
+        VERGER_RETURN_IF_ERROR(table_->writer->append(*entry));
       }
       ++table_->kept;
     } else {
       if (!table_->writer) {
-        VERGER_CHECK(start_writing());
+        VERGER_RETURN_IF_ERROR(start_writing());
       }
       ++table_->dropped;
     }
@@ -112,7 +112,7 @@ Result<void> IndexExecutor::open_table() {
 Result<void> IndexExecutor::start_writing() {
   auto& parts = context_.parts;
   const auto& table = table_->slot.table;
-  VERGER_CHECK(context_.check_table(*table));
+  VERGER_RETURN_IF_ERROR(context_.check_table(*table));
   VERGER_TRY(table_->writer,
              index::PTableWriter::create(parts.files, parts.index.directory(), parts.random.uuid(),
                                          table->count(), parts.index.options().cache_depth));
@@ -136,7 +136,7 @@ Result<void> IndexExecutor::close_table() {
     const auto old_size = old->file_size();
     VERGER_TRY(const auto path, table_->writer->finish());
     VERGER_TRY(const auto new_size, parts.files.file_size(path));
-    VERGER_CHECK(parts.index.replace_table(old, path));
+    VERGER_RETURN_IF_ERROR(parts.index.replace_table(old, path));
     VERGER_FAILPOINT("scavenge.index.after-table");
     event.entries_deleted = table_->dropped;
     event.entries_kept = table_->kept;

@@ -18,10 +18,11 @@ Result<std::unique_ptr<const LimitsTable>> LimitsTable::load(
     return std::unique_ptr<const LimitsTable>();
   }
   std::unique_ptr<LimitsTable> table(new LimitsTable(streams));
-  VERGER_CHECK(state.visit_limits(kMostStreams, [&](StreamHash hash, const StreamLimits& limits) {
-    table->put(hash, limits);
-    return --streams % kBetweenPauses == 0 ? pause() : Result<void>{};
-  }));
+  VERGER_RETURN_IF_ERROR(
+      state.visit_limits(kMostStreams, [&](StreamHash hash, const StreamLimits& limits) {
+        table->put(hash, limits);
+        return --streams % kBetweenPauses == 0 ? pause() : Result<void>{};
+      }));
   return std::unique_ptr<const LimitsTable>(std::move(table));
 }
 

@@ -57,14 +57,14 @@ Result<std::unique_ptr<Preview>> Preview::open(const ScavengeParts& parts, Scrat
       std::unique_ptr<Preview>(new Preview(parts, scratch.files, std::move(directory), options));
   const auto source = ScavengeState::path_in(parts.index.directory());
   const auto target = ScavengeState::path_in(preview->directory_);
-  VERGER_CHECK(scratch.files.make_directories(target.parent_path()));
+  VERGER_RETURN_IF_ERROR(scratch.files.make_directories(target.parent_path()));
   VERGER_TRY(const bool there, parts.files.exists(source));
   if (there) {
     auto& page_size = preview->options_.state.page_size;
     VERGER_TRY(page_size, page_size_of(parts.files, source, page_size));
-    VERGER_CHECK(sqlite::copy_database(parts.files, source, scratch.files, target));
+    VERGER_RETURN_IF_ERROR(sqlite::copy_database(parts.files, source, scratch.files, target));
   }
-  VERGER_CHECK(preview->open_state());
+  VERGER_RETURN_IF_ERROR(preview->open_state());
   VERGER_TRY(preview->checkpoint_, preview->state_->checkpoint());
   return preview;
 }
@@ -124,7 +124,8 @@ Result<StepOutcome> Preview::step(Budget budget) {
       done_ = true;
       return StepOutcome{StepOutcome::Kind::kDone, {}};
     }
-    VERGER_CHECK(start_job(options_.assumed_point ? Stage::kAccumulating : Stage::kCalculating));
+    VERGER_RETURN_IF_ERROR(
+        start_job(options_.assumed_point ? Stage::kAccumulating : Stage::kCalculating));
   }
   if (stop_) {
     job_->request_stop();
@@ -140,10 +141,10 @@ Result<StepOutcome> Preview::step(Budget budget) {
   }
   point_ = job_->point();
   job_.reset();
-  VERGER_CHECK(open_state());
+  VERGER_RETURN_IF_ERROR(open_state());
   if (last_stage_ == Stage::kAccumulating) {
-    VERGER_CHECK(widen_last_range());
-    VERGER_CHECK(start_job(Stage::kCalculating));
+    VERGER_RETURN_IF_ERROR(widen_last_range());
+    VERGER_RETURN_IF_ERROR(start_job(Stage::kCalculating));
     return StepOutcome{};
   }
   done_ = true;
@@ -159,8 +160,8 @@ Result<void> Preview::widen_last_range() {
   }
   range->min = std::min(range->min, point_.effective_now);
   range->max = std::max(range->max, point_.effective_now);
-  VERGER_CHECK(state_->begin());
-  VERGER_CHECK(state_->set_time_range(chunk, *range));
+  VERGER_RETURN_IF_ERROR(state_->begin());
+  VERGER_RETURN_IF_ERROR(state_->set_time_range(chunk, *range));
   return state_->commit();
 }
 

@@ -55,7 +55,7 @@ ScavengeJob::~ScavengeJob() {
 Result<StepOutcome> ScavengeJob::step(Budget budget) {
   auto outcome = [&]() -> Result<StepOutcome> {
     if (!started_) {
-      VERGER_CHECK(start());
+      VERGER_RETURN_IF_ERROR(start());
       started_ = true;
     }
     VERGER_TRY(const auto stepped, task_->step(budget));
@@ -63,8 +63,8 @@ Result<StepOutcome> ScavengeJob::step(Budget budget) {
       return stepped;
     }
     task_.reset();
-    VERGER_CHECK(context_.unit_finished(progress_.stage, 0));
-    VERGER_CHECK(next_stage());
+    VERGER_RETURN_IF_ERROR(context_.unit_finished(progress_.stage, 0));
+    VERGER_RETURN_IF_ERROR(next_stage());
     return StepOutcome{
         progress_.stage == Stage::kDone ? StepOutcome::Kind::kDone : StepOutcome::Kind::kMore, {}};
   }();
@@ -83,11 +83,11 @@ Result<void> ScavengeJob::start() {
                  "threads must be 1 to 4 and throttle percent 1 to 100; with more than one thread "
                  "it must be 100"};
   }
-  VERGER_CHECK(check_table_versions(context_.parts.index));
+  VERGER_RETURN_IF_ERROR(check_table_versions(context_.parts.index));
   report_collisions();
   VERGER_TRY(const auto checkpoint, state_->checkpoint());
   if (!checkpoint) {
-    VERGER_CHECK(check_point_record());
+    VERGER_RETURN_IF_ERROR(check_point_record());
     return enter(Stage::kAccumulating, std::nullopt, std::nullopt, true);
   }
   if (checkpoint->stage == Stage::kDone) {
@@ -99,7 +99,7 @@ Result<void> ScavengeJob::start() {
                                context_.point.number, context_.point.position,
                                checkpoint->point.number, checkpoint->point.position)};
     }
-    VERGER_CHECK(check_point_record());
+    VERGER_RETURN_IF_ERROR(check_point_record());
     return enter(Stage::kAccumulating, context_.chunk_of(checkpoint->point.position), std::nullopt,
                  true);
   }
@@ -113,7 +113,7 @@ Result<void> ScavengeJob::start() {
                     to_string(checkpoint->stage), context_.point.number)};
   }
   context_.point = checkpoint->point;
-  VERGER_CHECK(check_point_record());
+  VERGER_RETURN_IF_ERROR(check_point_record());
   return enter(checkpoint->stage, checkpoint->done_chunk, checkpoint->done_stream, false);
 }
 
@@ -141,17 +141,17 @@ Result<void> ScavengeJob::check_point_record() {
 Result<void> ScavengeJob::enter(Stage stage, std::optional<std::int32_t> done_chunk,
                                 std::optional<StreamHandle> done_stream, bool write_checkpoint) {
   if (write_checkpoint) {
-    VERGER_CHECK(state_->begin());
-    VERGER_CHECK(state_->set_checkpoint(
+    VERGER_RETURN_IF_ERROR(state_->begin());
+    VERGER_RETURN_IF_ERROR(state_->set_checkpoint(
         {.point = context_.point, .stage = stage, .done_chunk = done_chunk}));
     if (stage == Stage::kDone) {
       VERGER_FAILPOINT("scavenge.done.before-commit");
     }
-    VERGER_CHECK(state_->commit());
+    VERGER_RETURN_IF_ERROR(state_->commit());
     if (stage >= Stage::kExecutingChunks) {
       // From here on chunks and tables change. What that rests on must not be lost to a power cut:
       // a run from an earlier stage would see other time ranges and weights.
-      VERGER_CHECK(state_->make_durable());
+      VERGER_RETURN_IF_ERROR(state_->make_durable());
     }
   }
   progress_.stage = stage;

@@ -20,16 +20,17 @@ Result<std::unique_ptr<ScavengeState>> ScavengeState::open(FileSystem& files,
                                                            index::HashFunction hash,
                                                            StateOptions options) {
   const auto path = path_in(index_directory);
-  VERGER_CHECK(files.make_directories(path.parent_path()));
+  VERGER_RETURN_IF_ERROR(files.make_directories(path.parent_path()));
   // Chunks change for good soon: the names of what they rest on must not be lost before.
-  VERGER_CHECK(files.sync_directory(index_directory));
+  VERGER_RETURN_IF_ERROR(files.sync_directory(index_directory));
   VERGER_TRY(auto database, sqlite::Database::open(files, path, {.own_state = false}));
-  VERGER_CHECK(files.sync_directory(path.parent_path()));
-  VERGER_CHECK(detail::apply_pragmas(database, path, options.page_size, options.cache_size));
-  VERGER_CHECK(detail::create_schema(database));
+  VERGER_RETURN_IF_ERROR(files.sync_directory(path.parent_path()));
+  VERGER_RETURN_IF_ERROR(
+      detail::apply_pragmas(database, path, options.page_size, options.cache_size));
+  VERGER_RETURN_IF_ERROR(detail::create_schema(database));
   auto impl = std::make_unique<Impl>(std::move(database), hash, options);
-  VERGER_CHECK(impl->prepare_statements());
-  VERGER_CHECK(impl->load_collisions());
+  VERGER_RETURN_IF_ERROR(impl->prepare_statements());
+  VERGER_RETURN_IF_ERROR(impl->load_collisions());
   return std::unique_ptr<ScavengeState>(new ScavengeState(std::move(impl)));
 }
 
@@ -56,41 +57,43 @@ Result<void> ScavengeState::Impl::prepare_statements() {
   VERGER_TRY(put_hash_user, prepare("INSERT INTO HashUsers (key, value) VALUES (?1, ?2) "
                                     "ON CONFLICT (key) DO NOTHING"));
   VERGER_TRY(put_collision, prepare("INSERT OR IGNORE INTO HashCollisions (key) VALUES (?1)"));
-  VERGER_CHECK(prepare_keyed(
+  VERGER_RETURN_IF_ERROR(prepare_keyed(
       put_limits, kOriginal,
       "INSERT INTO {} (key, maxAge, maxCount, truncateBefore, status) VALUES (?1, ?2, ?3, ?4, 1) "
       "ON CONFLICT (key) DO UPDATE SET maxAge = excluded.maxAge, maxCount = excluded.maxCount, "
       "truncateBefore = excluded.truncateBefore, status = excluded.status"));
-  VERGER_CHECK(prepare_keyed(
+  VERGER_RETURN_IF_ERROR(prepare_keyed(
       put_tombstone, kOriginal,
       "INSERT INTO {} (key, isTombstoned, status) VALUES (?1, 1, 1) ON CONFLICT (key) DO UPDATE "
       "SET isTombstoned = excluded.isTombstoned, status = excluded.status"));
-  VERGER_CHECK(prepare_keyed(
+  VERGER_RETURN_IF_ERROR(prepare_keyed(
       put_meta_discard, kMetastream,
       "INSERT INTO {} (key, discardPoint) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET "
       "discardPoint = excluded.discardPoint"));
-  VERGER_CHECK(prepare_keyed(put_meta_tombstone, kMetastream,
-                             "INSERT INTO {} (key, isTombstoned) VALUES (?1, 1) ON CONFLICT (key) "
-                             "DO UPDATE SET isTombstoned = excluded.isTombstoned"));
-  VERGER_CHECK(prepare_keyed(
+  VERGER_RETURN_IF_ERROR(
+      prepare_keyed(put_meta_tombstone, kMetastream,
+                    "INSERT INTO {} (key, isTombstoned) VALUES (?1, 1) ON CONFLICT (key) "
+                    "DO UPDATE SET isTombstoned = excluded.isTombstoned"));
+  VERGER_RETURN_IF_ERROR(prepare_keyed(
       put_calculated, kOriginal,
       "UPDATE {} SET status = ?2, discardPoint = ?3, maybeDiscardPoint = ?4 WHERE key = ?1"));
   // The status is in an index: leaving it alone spares that.
-  VERGER_CHECK(
+  VERGER_RETURN_IF_ERROR(
       prepare_keyed(put_points, kOriginal,
                     "UPDATE {} SET discardPoint = ?2, maybeDiscardPoint = ?3 WHERE key = ?1"));
-  VERGER_CHECK(prepare_keyed(
+  VERGER_RETURN_IF_ERROR(prepare_keyed(
       get_original, kOriginal,
       "SELECT isTombstoned, maxAge, discardPoint, maybeDiscardPoint FROM {} WHERE key = ?1"));
-  VERGER_CHECK(prepare_keyed(get_metastream, kMetastream,
-                             "SELECT isTombstoned, discardPoint FROM {} WHERE key = ?1"));
-  VERGER_CHECK(prepare_keyed(get_original_data, kOriginal,
-                             "SELECT isTombstoned, maxAge, maxCount, truncateBefore, discardPoint, "
-                             "maybeDiscardPoint, status FROM {} WHERE key = ?1"));
+  VERGER_RETURN_IF_ERROR(prepare_keyed(get_metastream, kMetastream,
+                                       "SELECT isTombstoned, discardPoint FROM {} WHERE key = ?1"));
+  VERGER_RETURN_IF_ERROR(
+      prepare_keyed(get_original_data, kOriginal,
+                    "SELECT isTombstoned, maxAge, maxCount, truncateBefore, discardPoint, "
+                    "maybeDiscardPoint, status FROM {} WHERE key = ?1"));
   constexpr std::string_view kActive =
       "SELECT key, isTombstoned, maxAge, maxCount, truncateBefore, discardPoint, "
       "maybeDiscardPoint FROM {} WHERE status = 1 AND key > ?1 ORDER BY key LIMIT ?2";
-  VERGER_CHECK(prepare_keyed(get_active, kOriginal, kActive));
+  VERGER_RETURN_IF_ERROR(prepare_keyed(get_active, kOriginal, kActive));
   VERGER_TRY(put_range, prepare("INSERT INTO ChunkTimeStampRanges (key, min, max) VALUES (?1, ?2, "
                                 "?3) ON CONFLICT (key) DO UPDATE SET min = excluded.min, max = "
                                 "excluded.max"));
@@ -116,7 +119,7 @@ Result<void> ScavengeState::begin() {
 
 Result<void> ScavengeState::commit() {
   VERGER_ASSERT(impl_->transaction.has_value());
-  VERGER_CHECK(impl_->transaction->commit());
+  VERGER_RETURN_IF_ERROR(impl_->transaction->commit());
   impl_->transaction.reset();
   impl_->learnt = false;
   return {};
@@ -237,12 +240,12 @@ Result<bool> ScavengeState::note_streams(std::span<NamedHash> streams,
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const auto& [stream_hash, name] = streams[i];
     if (i % kBetweenPauses == 0) {
-      VERGER_CHECK(pause());
+      VERGER_RETURN_IF_ERROR(pause());
     }
     if (i > 0 && streams[i - 1].hash == stream_hash) {
       continue;
     }
-    VERGER_CHECK(impl.put_hash_user->bind(1, key_of(streams[i])).bind(2, name).run());
+    VERGER_RETURN_IF_ERROR(impl.put_hash_user->bind(1, key_of(streams[i])).bind(2, name).run());
     if (impl.database.changes() == 0) {
       VERGER_TRY(const auto user, impl.user_of(stream_hash));
       if (user != name) {
@@ -262,21 +265,22 @@ Result<std::optional<std::string>> ScavengeState::note_stream(std::string_view n
   VERGER_TRY(auto user, impl.user_of(stream_hash));
   impl.learnt = true;
   if (!user) {
-    VERGER_CHECK(impl.put_hash_user->bind(1, static_cast<std::int64_t>(stream_hash.value()))
-                     .bind(2, name)
-                     .run());
+    VERGER_RETURN_IF_ERROR(
+        impl.put_hash_user->bind(1, static_cast<std::int64_t>(stream_hash.value()))
+            .bind(2, name)
+            .run());
     return std::nullopt;
   }
   if (*user == name) {
     return std::nullopt;
   }
   const bool user_is_new = !is_collision(*user);
-  VERGER_CHECK(impl.put_collision->bind(1, name).run());
+  VERGER_RETURN_IF_ERROR(impl.put_collision->bind(1, name).run());
   impl.add_collision(name);
   if (user_is_new) {
-    VERGER_CHECK(impl.put_collision->bind(1, std::string_view(*user)).run());
+    VERGER_RETURN_IF_ERROR(impl.put_collision->bind(1, std::string_view(*user)).run());
     impl.add_collision(*user);
-    VERGER_CHECK(impl.move_rows(*user, stream_hash));
+    VERGER_RETURN_IF_ERROR(impl.move_rows(*user, stream_hash));
   }
   return user;
 }
@@ -298,9 +302,9 @@ Result<void> ScavengeState::Impl::move_rows(std::string_view name, StreamHash ha
   const auto key = static_cast<std::int64_t>(hash_of_name.value());
   for (const auto& move : kMoves) {
     VERGER_TRY(auto insert, prepare(move.insert));
-    VERGER_CHECK(insert.bind(1, key).bind(2, name).run());
+    VERGER_RETURN_IF_ERROR(insert.bind(1, key).bind(2, name).run());
     VERGER_TRY(auto remove, prepare(move.remove));
-    VERGER_CHECK(remove.bind(1, key).run());
+    VERGER_RETURN_IF_ERROR(remove.bind(1, key).run());
   }
   return {};
 }

@@ -119,7 +119,7 @@ Result<std::vector<OriginalRow>> ScavengeState::active_streams(const StreamHandl
   if (from == nullptr || from->by_name()) {
     auto& get = *impl_->get_active.by_name;
     get.bind(1, std::string_view(from == nullptr ? "" : from->name)).bind(2, wanted);
-    VERGER_CHECK(collect(get, true));
+    VERGER_RETURN_IF_ERROR(collect(get, true));
   }
   if (rows.size() < limit) {
     // The smallest hash of all could not be found by "greater than": it is queried by a double
@@ -131,7 +131,7 @@ Result<std::vector<OriginalRow>> ScavengeState::active_streams(const StreamHandl
       get.bind(1, static_cast<std::int64_t>(from->hash.value()));
     }
     get.bind(2, wanted - static_cast<std::int64_t>(rows.size()));
-    VERGER_CHECK(collect(get, false));
+    VERGER_RETURN_IF_ERROR(collect(get, false));
   }
   return rows;
 }
@@ -237,7 +237,7 @@ Result<bool> ScavengeState::visit_limits(
       if (++found > most) {
         return false;
       }
-      VERGER_CHECK(
+      VERGER_RETURN_IF_ERROR(
           visit(StreamHash(static_cast<std::uint64_t>(rows->column_int(0))),
                 metastream ? metastream_limits_in(*rows, 1) : original_limits_in(*rows, 1)));
     }
@@ -286,7 +286,7 @@ class TableCursor {
       if (steps == kNear) {
         rows_.reset();
       }
-      VERGER_CHECK(advance(hash));
+      VERGER_RETURN_IF_ERROR(advance(hash));
     }
     if (ended_ || *row_ != hash) {
       return false;
@@ -302,7 +302,7 @@ class TableCursor {
     if (!rows_) {
       // Below the highest bit there are no negative keys left to visit.
       negative_ = wanted.value() >= kNegative;
-      VERGER_CHECK(start(wanted));
+      VERGER_RETURN_IF_ERROR(start(wanted));
     }
     for (;;) {
       VERGER_TRY(const bool more, rows_->step());
@@ -315,7 +315,7 @@ class TableCursor {
         return {};
       }
       negative_ = false;
-      VERGER_CHECK(start(StreamHash(kNegative - 1)));
+      VERGER_RETURN_IF_ERROR(start(StreamHash(kNegative - 1)));
     }
   }
 

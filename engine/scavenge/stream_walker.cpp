@@ -35,7 +35,7 @@ Result<void> StreamWalker::start(const OriginalRow& row) {
 }
 
 Result<bool> StreamWalker::step(const Visitor& visit) {
-  VERGER_CHECK(index_.forward(row_.handle, slice_, kSliceSize, entries_));
+  VERGER_RETURN_IF_ERROR(index_.forward(row_.handle, slice_, kSliceSize, entries_));
   const auto end = slice_ > kLastNumber - kSliceSize ? kLastNumber : slice_ + kSliceSize - 1;
   bool finished = false;
   if (entries_.empty()) {

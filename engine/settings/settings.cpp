@@ -234,7 +234,7 @@ Result<void> Settings::read_environment(const std::map<std::string, std::string>
     known.insert(variable);
     const auto found = environment.find(variable);
     if (found != environment.end() && option.source < Source::kEnvironment) {
-      VERGER_CHECK(take(option, found->second, Source::kEnvironment, variable));
+      VERGER_RETURN_IF_ERROR(take(option, found->second, Source::kEnvironment, variable));
     }
   }
   // Only a warning: container platforms put variables of their own beside ours.
@@ -291,7 +291,7 @@ Result<void> Settings::read_file(const std::string& path) {
         return Error{Errc::kInvalidArgument, where + ": a value or a list is expected"};
       }
       if (option->source < Source::kFile) {
-        VERGER_CHECK(take(*option, text, Source::kFile, where));
+        VERGER_RETURN_IF_ERROR(take(*option, text, Source::kFile, where));
       }
     }
   } catch (const YAML::Exception& error) {
@@ -308,11 +308,11 @@ Result<Settings::Asked> Settings::parse(const std::vector<std::string>& argument
     return asked;
   }
   for (auto& [option, value] : flags) {
-    VERGER_CHECK(take(*option, value, Source::kFlag, "--" + option->name));
+    VERGER_RETURN_IF_ERROR(take(*option, value, Source::kFlag, "--" + option->name));
   }
-  VERGER_CHECK(read_environment(environment));
+  VERGER_RETURN_IF_ERROR(read_environment(environment));
   if (!config_.empty()) {
-    VERGER_CHECK(read_file(config_));
+    VERGER_RETURN_IF_ERROR(read_file(config_));
   }
   return asked;
 }

@@ -74,7 +74,7 @@ class Settings {
       option.type = "integer";
       option.set = [&into](std::string_view text) -> Result<void> {
         std::int64_t value = 0;
-        VERGER_CHECK(parse_integer(text, value));
+        VERGER_RETURN_IF_ERROR(parse_integer(text, value));
         if (!std::in_range<T>(value)) {
           return Error{Errc::kInvalidArgument, "the number is too large or too small"};
         }

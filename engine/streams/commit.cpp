@@ -16,7 +16,7 @@ Result<void> feed_range(const log::TransactionLog& log, LogPosition begin, LogPo
     if (!record) {
       return {};
     }
-    VERGER_CHECK(feed.push(record->record, record->next));
+    VERGER_RETURN_IF_ERROR(feed.push(record->record, record->next));
   }
 }
 
@@ -70,7 +70,7 @@ Result<void> Database::State::look_into_ranges() {
       pending.push(std::move(*write));
     } else {
       const auto range = std::get<detail::PendingWrites::Range>(item);
-      VERGER_CHECK(feed_range(*log, range.begin, range.end, feed));
+      VERGER_RETURN_IF_ERROR(feed_range(*log, range.begin, range.end, feed));
     }
   }
   feed.finish();
@@ -103,7 +103,7 @@ Result<void> Database::State::commit_up_to(LogPosition position) {
       if (write->end > position) {
         break;
       }
-      VERGER_CHECK(add_to_index(*write));
+      VERGER_RETURN_IF_ERROR(add_to_index(*write));
       pending.pop_front();
       continue;
     }
@@ -114,14 +114,14 @@ Result<void> Database::State::commit_up_to(LogPosition position) {
     std::vector<detail::Write> writes;
     detail::RecordFeed feed(*log, [&](detail::Write write) { writes.push_back(std::move(write)); });
     const auto end = std::min(range.end, position);
-    VERGER_CHECK(feed_range(*log, range.begin, end, feed));
+    VERGER_RETURN_IF_ERROR(feed_range(*log, range.begin, end, feed));
     // A write that continues behind `end` waits for the next commit.
     const auto rest = end < range.end ? feed.open_since().value_or(end) : end;
     if (end == range.end) {
       feed.finish();
     }
     for (const auto& write : writes) {
-      VERGER_CHECK(add_to_index(write));
+      VERGER_RETURN_IF_ERROR(add_to_index(write));
       recent.add(write);
     }
     if (rest < range.end) {
@@ -159,7 +159,7 @@ Result<void> Database::State::remember_recent() {
     begin = record->position();
   }
   detail::RecordFeed feed(*log, [&](const detail::Write& write) { recent.add(write); });
-  VERGER_CHECK(feed_range(*log, begin, committed_position(), feed));
+  VERGER_RETURN_IF_ERROR(feed_range(*log, begin, committed_position(), feed));
   feed.finish();
   return {};
 }
@@ -168,10 +168,10 @@ Result<void> Database::commit_up_to(LogPosition position) { return state_->commi
 
 Result<void> Database::append_replicated(ByteView framed_records) {
   auto& state = *state_;
-  VERGER_CHECK(state.check_writable("replication"));
+  VERGER_RETURN_IF_ERROR(state.check_writable("replication"));
   state.account_for_log();
-  VERGER_CHECK(state.log->append_replicated(framed_records));
-  VERGER_CHECK(state.log->flush());
+  VERGER_RETURN_IF_ERROR(state.log->append_replicated(framed_records));
+  VERGER_RETURN_IF_ERROR(state.log->flush());
   // A range, not writes: most of the time it is committed before versions are requested.
   state.account_for_log();
   return {};
@@ -179,10 +179,10 @@ Result<void> Database::append_replicated(ByteView framed_records) {
 
 Result<void> Database::receive_chunk(const Path& temporary) {
   auto& state = *state_;
-  VERGER_CHECK(state.check_writable("replication"));
+  VERGER_RETURN_IF_ERROR(state.check_writable("replication"));
   state.account_for_log();
   const auto end = state.log->end();
-  VERGER_CHECK(state.log->receive_chunk(temporary));
+  VERGER_RETURN_IF_ERROR(state.log->receive_chunk(temporary));
   if (const auto chunk = state.log->chunk_at(LogPosition(state.log->end().value() - 1));
       chunk != nullptr && chunk->start_position() < end) {
     // What is not committed is no longer cached: records of it may have gone, or others
@@ -195,7 +195,7 @@ Result<void> Database::receive_chunk(const Path& temporary) {
 
 Result<void> Database::truncate(LogPosition position, bool even_committed) {
   auto& state = *state_;
-  VERGER_CHECK(state.check_writable("truncating"));
+  VERGER_RETURN_IF_ERROR(state.check_writable("truncating"));
   auto cut = position;
   const auto chunk = state.log->chunk_at(position);
   if (chunk != nullptr && chunk->header().scavenged) {
@@ -207,7 +207,7 @@ Result<void> Database::truncate(LogPosition position, bool even_committed) {
                              "{})",
                              state.log->directory().string(), cut, state.committed_position())};
   }
-  VERGER_CHECK(state.log->truncate(position));
+  VERGER_RETURN_IF_ERROR(state.log->truncate(position));
   // A crash from here on leaves an index that reaches beyond chaser.chk: the next opening rebuilds.
   const auto end = state.log->end();
   state.pending.clear();
@@ -219,7 +219,8 @@ Result<void> Database::truncate(LogPosition position, bool even_committed) {
   state.accounted = committed;
   state.account_for_log();
   auto shortened = state.index->truncate(end);
-  VERGER_CHECK(state.log->flush_checkpoints());  // before an index that reaches further is made
+  VERGER_RETURN_IF_ERROR(
+      state.log->flush_checkpoints());  // before an index that reaches further is made
   if (!shortened && shortened.error().code == Errc::kConflict) {
     shortened = state.index->rebuild(*state.log, committed);
   }

@@ -100,7 +100,7 @@ Result<Database::State::Decision> Database::State::decide(std::string_view strea
                                                           std::int64_t expected_version,
                                                           std::span<const Uuid> ids) {
   using Kind = Decision::Kind;
-  VERGER_CHECK(look_into_ranges());
+  VERGER_RETURN_IF_ERROR(look_into_ranges());
   Decision decision{Kind::kWrite};
   VERGER_TRY(decision.current, last_event_number(stream));
   const auto current = decision.current.value();

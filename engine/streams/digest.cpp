@@ -94,10 +94,11 @@ struct DigestJob::State {
     }
     if (const auto* commit = std::get_if<log::Commit>(&record.record)) {
       Result<void> outcome;
-      VERGER_CHECK(detail::visit_transaction(log, *commit, [&](const log::Prepare& prepare) {
-        outcome = readable->add(prepare, detail::number_by_commit(*commit, prepare));
-        return outcome.has_value();
-      }));
+      VERGER_RETURN_IF_ERROR(
+          detail::visit_transaction(log, *commit, [&](const log::Prepare& prepare) {
+            outcome = readable->add(prepare, detail::number_by_commit(*commit, prepare));
+            return outcome.has_value();
+          }));
       return outcome;
     }
     return {};
@@ -133,7 +134,7 @@ Result<StepOutcome> DigestJob::step(Budget budget) {
                                                           : StepOutcome::Kind::kMore};
   };
   if (state.phase == State::Phase::kSettling) {
-    VERGER_CHECK(state.settle());
+    VERGER_RETURN_IF_ERROR(state.settle());
     return outcome();
   }
   std::uint64_t bytes = 0;
@@ -147,7 +148,7 @@ Result<StepOutcome> DigestJob::step(Budget budget) {
     state.at = record->next;
     state.hash(*record);
     if (state.readable) {
-      VERGER_CHECK(state.look(*record));
+      VERGER_RETURN_IF_ERROR(state.look(*record));
     }
   }
   return StepOutcome{StepOutcome::Kind::kMore};

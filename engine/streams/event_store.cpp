@@ -73,18 +73,18 @@ Result<std::unique_ptr<Database>> Database::open(FileSystem& files, const Path& 
     // opening: that one goes first. Not before an index that is to be thrown away now.
     const auto map = index::load_index_map(files, index_directory);
     if (map && map->commit_checkpoint < chaser) {
-      VERGER_CHECK(raise_chaser());
+      VERGER_RETURN_IF_ERROR(raise_chaser());
     }
   }
   VERGER_TRY(auto stream_index, index::Index::open(files, index_directory, *transaction_log,
                                                    options.index, clock, random, log));
-  VERGER_CHECK(raise_chaser());
+  VERGER_RETURN_IF_ERROR(raise_chaser());
   auto state =
       std::make_unique<State>(files, clock, random, log, writable, std::move(transaction_log),
                               std::move(stream_index), committed);
   if (writable) {
     state->log->set_chaser(committed);
-    VERGER_CHECK(state->remember_recent());
+    VERGER_RETURN_IF_ERROR(state->remember_recent());
     state->account_for_log();
   }
   return std::unique_ptr<Database>(new Database(std::move(state)));

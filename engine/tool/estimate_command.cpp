@@ -63,7 +63,7 @@ Result<Rate> measure(ToolContext& tool, const log::TransactionLog& log) {
     const auto piece = std::min<std::uint64_t>(kBlock, size - rate.measured_bytes);
     const auto part = MutableBytes(block).first(piece);
     const auto before = tool.clock.monotonic();
-    VERGER_CHECK(largest->read_raw(log::kChunkHeaderSize + rate.measured_bytes, part));
+    VERGER_RETURN_IF_ERROR(largest->read_raw(log::kChunkHeaderSize + rate.measured_bytes, part));
     reading += tool.clock.monotonic() - before;
     md5.update(part);
     rate.measured_bytes += piece;
@@ -259,7 +259,7 @@ Result<int> run(ToolContext& tool, const EstimateOptions& options) {
   {
     Progress progress(tool, "estimate", job.bytes_total());
     for (;;) {
-      VERGER_CHECK(StopSignals::check());
+      VERGER_RETURN_IF_ERROR(StopSignals::check());
       VERGER_TRY(const auto outcome, job.step({.units = 65'536}));
       if (outcome.kind == StepOutcome::Kind::kDone) {
         break;

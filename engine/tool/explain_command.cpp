@@ -194,7 +194,7 @@ Result<int> run(ToolContext& tool, const ExplainOptions& options) {
     return {};
   };
   for (const auto& text : options.events) {
-    VERGER_CHECK(StopSignals::check());
+    VERGER_RETURN_IF_ERROR(StopSignals::check());
     const auto wanted = parse_wanted(text);
     const bool is_one = wanted.from == wanted.to;
     const auto events = explainer.stream(wanted.stream, wanted.from, wanted.to, options.limit);
@@ -206,13 +206,13 @@ Result<int> run(ToolContext& tool, const ExplainOptions& options) {
     if (is_one) {
       asked["eventNumber"] = wanted.from.value();
     }
-    VERGER_CHECK(say_missing(events.error(), std::move(asked)));
+    VERGER_RETURN_IF_ERROR(say_missing(events.error(), std::move(asked)));
   }
   for (const auto position : options.positions) {
     if (const auto one = explainer.record(LogPosition(position)); one) {
       show({*one}, false);
     } else {
-      VERGER_CHECK(say_missing(one.error(), {{"position", position}}));
+      VERGER_RETURN_IF_ERROR(say_missing(one.error(), {{"position", position}}));
     }
   }
   if (missing > 0) {

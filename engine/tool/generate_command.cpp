@@ -38,7 +38,7 @@ Result<void> read_size(std::string_view text, Workload& workload) {
 Result<int> run(ToolContext& tool, const GenerateOptions& options) {
   auto workload = options.workload;
   workload.index = !options.no_index;
-  VERGER_CHECK(read_size(options.size, workload));
+  VERGER_RETURN_IF_ERROR(read_size(options.size, workload));
   if (!options.start.empty()) {
     VERGER_TRY(workload.start, parse_ticks(options.start));
   }

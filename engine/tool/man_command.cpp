@@ -114,10 +114,10 @@ void add_page(const CLI::App& command, const std::string& name,
 }
 
 Result<int> write(ToolContext& tool, const CLI::App& program, const Path& directory) {
-  VERGER_CHECK(tool.files.make_directories(directory));
+  VERGER_RETURN_IF_ERROR(tool.files.make_directories(directory));
   const auto pages = man_pages(program);
   for (const auto& [file, page] : pages) {
-    VERGER_CHECK(write_file_durably(tool.files, directory / file, as_bytes(page)));
+    VERGER_RETURN_IF_ERROR(write_file_durably(tool.files, directory / file, as_bytes(page)));
   }
   tool.out << fmt::format("{} manual pages written to {}\n", pages.size(), directory.string());
   return kExitDone;

@@ -83,7 +83,7 @@ Result<streams::ScavengePoint> write_point(streams::Database& database,
   if (!written) {
     return written.error().error;
   }
-  VERGER_CHECK(database.commit_up_to(written->end));
+  VERGER_RETURN_IF_ERROR(database.commit_up_to(written->end));
   VERGER_TRY(const auto point, streams::latest_scavenge_point(database));
   if (!point || point->position != written->position) {
     return Error{Errc::kRefused,
@@ -150,7 +150,7 @@ Result<bool> take_outside_point(ToolContext& tool, streams::Database& database,
               "a server on these files fails with WrongExpectedVersion"
             : "The log holds no point at all: a server that scavenges these files next begins with "
               "point 0");
-  VERGER_CHECK(log.complete_chunk());
+  VERGER_RETURN_IF_ERROR(log.complete_chunk());
   return true;
 }
 
@@ -288,7 +288,7 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   VERGER_TRY(auto point, choose_point(tool, arguments, *database, checkpoint));
   if (arguments.new_point) {
     if (options.compare_checksums) {
-      VERGER_CHECK(check_sound(tool, *database));
+      VERGER_RETURN_IF_ERROR(check_sound(tool, *database));
       options.compare_checksums = false;  // each file once a run
     }
     VERGER_TRY(point, write_point(*database, checkpoint, arguments.threshold));
@@ -304,7 +304,7 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
     options.assumed_point = !arguments.point_file.empty();
   }
   if (!options.assumed_point) {
-    VERGER_CHECK(end_chunk_of(database->transaction_log(), *point));
+    VERGER_RETURN_IF_ERROR(end_chunk_of(database->transaction_log(), *point));
   }
   const auto runner = options.threads > 1 ? scavenge::make_thread_runner(options.threads) : nullptr;
   scavenge::ScavengeEvents events;

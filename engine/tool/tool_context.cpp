@@ -139,10 +139,10 @@ Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
                                                          log::Access access,
                                                          const IndexSettings& settings) {
   const Path directory = arguments.directory;
-  VERGER_CHECK(check_directory(tool, directory));
+  VERGER_RETURN_IF_ERROR(check_directory(tool, directory));
   if (access == log::Access::kWrite) {
-    VERGER_CHECK(refuse_foreign_files(tool, arguments));
-    VERGER_CHECK(refuse_truncation(tool, directory));
+    VERGER_RETURN_IF_ERROR(refuse_foreign_files(tool, arguments));
+    VERGER_RETURN_IF_ERROR(refuse_truncation(tool, directory));
   }
   streams::DatabaseOptions options;
   options.log.access = access;

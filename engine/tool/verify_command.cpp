@@ -30,7 +30,7 @@ Result<int> run(ToolContext& tool, const VerifyArguments& options) {
                                          : Path(options.scratch)};
   Findings findings;
   const Path directory = arguments.directory;
-  VERGER_CHECK(check_directory(tool, directory));
+  VERGER_RETURN_IF_ERROR(check_directory(tool, directory));
   VERGER_TRY(const auto chunks,
              verify_chunks(tool, directory, arguments.chunk_size, how.threads, findings));
   IndexTotals totals;

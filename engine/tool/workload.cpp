@@ -64,28 +64,28 @@ class Generator {
         data_(workload.size_max, ' ') {}
 
   Result<Generated> run(const std::function<void(std::uint64_t)>& progress) {
-    VERGER_CHECK(open());
-    VERGER_CHECK(write_events(progress));
-    VERGER_CHECK(write_endings());
-    VERGER_CHECK(log_->flush());
+    VERGER_RETURN_IF_ERROR(open());
+    VERGER_RETURN_IF_ERROR(write_events(progress));
+    VERGER_RETURN_IF_ERROR(write_endings());
+    VERGER_RETURN_IF_ERROR(log_->flush());
     log_->set_chaser(log_->end());
-    VERGER_CHECK(log_->flush_checkpoints());
+    VERGER_RETURN_IF_ERROR(log_->flush_checkpoints());
     result_.end = log_->end();
     result_.chunks = log_->chunks().size();
     log_.reset();
     if (workload_.index) {
       VERGER_TRY(result_.index_entries, index_->write(files_, directory_ / "index", random_));
     }
-    VERGER_CHECK(files_.sync_directory(directory_));
+    VERGER_RETURN_IF_ERROR(files_.sync_directory(directory_));
     if (directory_.has_parent_path()) {
-      VERGER_CHECK(files_.sync_directory(directory_.parent_path()));
+      VERGER_RETURN_IF_ERROR(files_.sync_directory(directory_.parent_path()));
     }
     return result_;
   }
 
  private:
   Result<void> open() {
-    VERGER_CHECK(files_.make_directories(directory_));
+    VERGER_RETURN_IF_ERROR(files_.make_directories(directory_));
     VERGER_TRY(const auto entries, files_.list(directory_));
     for (const auto& entry : entries) {
       if (entry.name != "verger.lock") {
@@ -130,7 +130,7 @@ class Generator {
     prepare.timestamp = clock_.now();
     prepare.type = type;
     prepare.data = as_bytes(data);
-    VERGER_CHECK(log_->append(std::span(&prepare, 1)));
+    VERGER_RETURN_IF_ERROR(log_->append(std::span(&prepare, 1)));
     ++result_.records;
     return prepare.position;
   }
@@ -161,7 +161,7 @@ class Generator {
         clock_.set(Ticks(workload_.start.value() + step * static_cast<std::int64_t>(written)));
         if (round == 0) {
           if (const auto json = plan_.metadata(stream); !json.empty()) {
-            VERGER_CHECK(append_metadata(stream, 0, json));
+            VERGER_RETURN_IF_ERROR(append_metadata(stream, 0, json));
           }
         }
         const auto data = next_data(round);
@@ -208,7 +208,7 @@ class Generator {
     for (std::uint64_t stream = 0; stream < workload_.streams; ++stream) {
       const auto ending = plan_.ending(stream);
       if (ending == WorkloadPlan::Ending::kSoftDeleted) {
-        VERGER_CHECK(append_metadata(stream, 0, kSoftDeletedMetadata));
+        VERGER_RETURN_IF_ERROR(append_metadata(stream, 0, kSoftDeletedMetadata));
       } else if (ending == WorkloadPlan::Ending::kDeleted) {
         VERGER_TRY(const auto position, append(plan_.name(stream), kDeletedStream.value(),
                                                flags::kStreamDelete, streams::kTombstoneType, {}));
@@ -284,11 +284,11 @@ Result<void> check(const Workload& workload) {
 Result<Generated> generate_workload(FileSystem& files, const Path& directory,
                                     const Workload& workload, Log& out,
                                     const std::function<void(std::uint64_t)>& progress) {
-  VERGER_CHECK(check(workload));
+  VERGER_RETURN_IF_ERROR(check(workload));
   // Half of the time would be waiting for the disk.
   BackgroundFiles background(files);
   VERGER_TRY(const auto result, Generator(background, directory, workload, out).run(progress));
-  VERGER_CHECK(background.finish());
+  VERGER_RETURN_IF_ERROR(background.finish());
   return result;
 }
 

@@ -111,7 +111,7 @@ Result<ScavengePoint> parse_point(JsonView value, const std::string& where) {
   fields.read("position", point.position);
   fields.read("effectiveNow", point.effective_now);
   fields.read("threshold", point.threshold);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return point;
 }
 
@@ -131,7 +131,7 @@ Result<OperationStatus> parse_status(JsonView value, const std::string& where) {
   if (const auto result = fields.find("result")) {
     status.result_json = result->text();
   }
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   auto known = parse_operation_state(state);
   if (!known.has_value()) {
     return Error{Errc::kCorruption, fmt::format("{}.state: {}", where, known.error().message)};
@@ -354,7 +354,7 @@ Result<NodeFacts> node_facts_of(JsonView value) {
     inner.require("point");
     facts.unfinished.emplace();
     inner.read("stage", facts.unfinished->stage);
-    VERGER_CHECK(inner.result());
+    VERGER_RETURN_IF_ERROR(inner.result());
     VERGER_TRY(facts.unfinished->point,
                parse_point(*inner.find("point"), "facts.unfinished.point"));
   }
@@ -366,9 +366,9 @@ Result<NodeFacts> node_facts_of(JsonView value) {
     inner.read("chunksDone", scavenge.chunks_done);
     inner.read("chunksTotal", scavenge.chunks_total);
     inner.read("bytesSaved", scavenge.bytes_saved);
-    VERGER_CHECK(inner.result());
+    VERGER_RETURN_IF_ERROR(inner.result());
   }
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return facts;
 }
 
@@ -400,7 +400,7 @@ Result<OperationRequest> parse_operation_request(std::string_view body) {
       fields.wrong("parameters", "an object was expected");
     }
   }
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   if (!is_id(request.id)) {
     fields.wrong("id", "1 to 128 letters, digits or -_.: were expected");
   }
@@ -410,7 +410,7 @@ Result<OperationRequest> parse_operation_request(std::string_view body) {
   if (request.controller_epoch < 0) {
     fields.wrong("controllerEpoch", "must not be negative");
   }
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return request;
 }
 
@@ -432,7 +432,7 @@ Result<Permit> parse_permit(std::string_view body) {
   if (permit.valid_for_ms < 0 || permit.valid_for_ms > kPermitLongest) {
     fields.wrong("validForMs", "must be from 0 (revoked) to 86400000");
   }
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return permit;
 }
 
@@ -456,7 +456,7 @@ Result<Digest> parse_digest(std::string_view body) {
     digest.chunks.push_back(element.string());
     return {};
   });
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return digest;
 }
 
@@ -466,7 +466,7 @@ Result<DigestAnswer> parse_digest_progress(std::string_view body) {
   Fields fields(document.root(), "digest");
   fields.read("bytesDone", answer.bytes_done);
   fields.read("bytesTotal", answer.bytes_total);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return answer;
 }
 

@@ -49,7 +49,7 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   fields.read("databaseIdentity", out.database_directory.identity);
   fields.read("indexDirectory", out.index_directory.path);
   fields.read("indexIdentity", out.index_directory.identity);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return out;
 }
 
@@ -74,11 +74,11 @@ Result<std::vector<GateLimit>> parse_gates(std::string_view parameters_json) {
     inner.require("name");
     inner.read("name", gate.name);
     inner.read("limit", gate.limit);
-    VERGER_CHECK(inner.result());
+    VERGER_RETURN_IF_ERROR(inner.result());
     out.push_back(std::move(gate));
     return {};
   });
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return out;
 }
 

@@ -279,8 +279,8 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view
   Parser parser(text);
   if (!parser.read()) {
     // Rare, and the other reader says where.
-    auto told = parse_json(text, what, kMaxJsonDepth);
-    return told ? Error{Errc::kCorruption, fmt::format("{}: not JSON", what)} : told.error();
+    auto parsed = parse_json(text, what, kMaxJsonDepth);
+    return parsed ? Error{Errc::kCorruption, fmt::format("{}: not JSON", what)} : parsed.error();
   }
   JsonDocument document;
   document.text_ = text;

@@ -71,7 +71,7 @@ Result<GossipMember> parse_member(JsonView value, const std::string& where) {
   fields.read("nodePriority", member.node_priority);
   fields.read("isReadOnlyReplica", member.is_read_only_replica);
   fields.read("esVersion", member.es_version);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   // A state of a newer server makes this member one that is not settled; the others count.
   member.state = parse_node_state(state).value_or(NodeState::kUnknown);
   return member;
@@ -85,7 +85,7 @@ Result<ScavengeEvent> parse_entry(JsonView value, const std::string& where) {
   entry.require("eventType");
   entry.read("eventType", event.type);
   entry.read("eventNumber", event.number);
-  VERGER_CHECK(entry.result());
+  VERGER_RETURN_IF_ERROR(entry.result());
   const auto data = entry.find("data");
   const auto text = data && data->is_string() ? data->string() : std::string();
   if (!data || (data->is_string() && text.empty())) {
@@ -106,7 +106,7 @@ Result<ScavengeEvent> parse_entry(JsonView value, const std::string& where) {
   fields.read("chunkStartNumber", event.chunk_start);
   fields.read("chunkEndNumber", event.chunk_end);
   fields.read("maxChunkScavenged", event.max_chunk_scavenged);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return event;
 }
 
@@ -201,7 +201,7 @@ Result<Gossip> parse_gossip(std::string_view body) {
   });
   fields.read("serverIp", gossip.server_ip);
   fields.read("serverPort", gossip.server_port);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return gossip;
 }
 
@@ -222,15 +222,15 @@ Result<NodeInfo> parse_info(std::string_view body) {
     Fields inner(*features, "info.features");
     inner.read("atomPub", info.atom_pub);
     inner.read("userManagement", info.user_management);
-    VERGER_CHECK(inner.result());
+    VERGER_RETURN_IF_ERROR(inner.result());
   }
   if (const auto authentication = fields.find("authentication")) {
     Fields inner(*authentication, "info.authentication");
     inner.read("type", info.authentication_type);
-    VERGER_CHECK(inner.result());
+    VERGER_RETURN_IF_ERROR(inner.result());
   }
   info.is_verger = fields.has("verger");
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return info;
 }
 
@@ -241,7 +241,7 @@ Result<CurrentScavenge> parse_current_scavenge(std::string_view body) {
   fields.require("scavengeId");
   fields.read("scavengeId", current.id);
   fields.read("scavengeLink", current.link);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return current;
 }
 
@@ -258,7 +258,7 @@ Result<std::vector<ScavengeEvent>> parse_scavenge_feed(std::string_view body) {
     }
     return {};
   });
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return events;
 }
 

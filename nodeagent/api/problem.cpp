@@ -121,7 +121,7 @@ Result<Problem> parse_problem(std::string_view body) {
   fields.read("status", problem.status);
   fields.read("detail", problem.detail);
   fields.read("code", problem.code);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   return problem;
 }
 

@@ -107,10 +107,10 @@ Result<void> add_alternative_names(X509* to, const Subject& subject) {
     if (!good) {
       return wrong(fmt::format("\"{}\" is neither a host's name nor an address", host));
     }
-    VERGER_CHECK(add_name(names.get(), is_address(host) ? GEN_IPADD : GEN_DNS, host));
+    VERGER_RETURN_IF_ERROR(add_name(names.get(), is_address(host) ? GEN_IPADD : GEN_DNS, host));
   }
   if (!subject.identity.empty()) {
-    VERGER_CHECK(add_name(names.get(), GEN_URI, subject.identity));
+    VERGER_RETURN_IF_ERROR(add_name(names.get(), GEN_URI, subject.identity));
   }
   if (sk_GENERAL_NAME_num(names.get()) > 0 &&
       X509_add1_ext_i2d(to, NID_subject_alt_name, names.get(), 0, X509V3_ADD_DEFAULT) != 1) {
@@ -166,7 +166,7 @@ Result<KeyAndRequest> make_key_and_request() {
   VERGER_TRY(const auto key, new_key());
   const CertificateRequest request(X509_REQ_new());
   // The issuer decides what the certificate says; this name only shows people what the request is.
-  VERGER_CHECK(
+  VERGER_RETURN_IF_ERROR(
       set_common_name(X509_REQ_get_subject_name(request.get()), std::string(kAgentCommonName)));
   if (X509_REQ_set_version(request.get(), X509_REQ_VERSION_1) != 1 ||
       X509_REQ_set_pubkey(request.get(), key.get()) != 1 ||
@@ -203,7 +203,7 @@ Result<std::string> make_root(Ticks now) {
   VERGER_TRY(const auto root, begin_certificate(key.get(), from, until));
   // Roots of two controllers have two names, so that a message shows which is meant.
   const auto name = fmt::format("Verger agents {}", serial_of(root.get()).substr(0, 8));
-  VERGER_CHECK(set_common_name(X509_get_subject_name(root.get()), name));
+  VERGER_RETURN_IF_ERROR(set_common_name(X509_get_subject_name(root.get()), name));
   if (X509_set_issuer_name(root.get(), X509_get_subject_name(root.get())) != 1) {
     return openssl_error("the root's name");
   }
@@ -211,7 +211,7 @@ Result<std::string> make_root(Ticks now) {
            {NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
            {NID_key_usage, "critical,keyCertSign,cRLSign"},
            {NID_subject_key_identifier, "hash"}}) {
-    VERGER_CHECK(add_extension(root.get(), root.get(), kind, value));
+    VERGER_RETURN_IF_ERROR(add_extension(root.get(), root.get(), kind, value));
   }
   if (X509_sign(root.get(), key.get(), EVP_sha256()) == 0) {
     return openssl_error("the root cannot be signed");
@@ -232,7 +232,7 @@ Result<Authority> Authority::open_or_make(const Path& path, Ticks now) {
       return written.error().within("a new authority for agents");
     }
   }
-  VERGER_CHECK(check_private_file(path));
+  VERGER_RETURN_IF_ERROR(check_private_file(path));
   VERGER_TRY(const auto bytes, read_file(posix_file_system(), path, kFileBytes));
   const auto text = as_text(bytes);
   const auto broken = [&](const Error& error) {
@@ -275,7 +275,7 @@ Result<Issued> Authority::issue(std::string_view request, const Subject& subject
                              unix_of(state_->not_after)));
   }
   VERGER_TRY(const auto out, begin_certificate(key, from, until));
-  VERGER_CHECK(set_common_name(X509_get_subject_name(out.get()), subject.common_name));
+  VERGER_RETURN_IF_ERROR(set_common_name(X509_get_subject_name(out.get()), subject.common_name));
   if (X509_set_issuer_name(out.get(), X509_get_subject_name(state_->certificate.get())) != 1) {
     return openssl_error("the issuer's name");
   }
@@ -287,9 +287,9 @@ Result<Issued> Authority::issue(std::string_view request, const Subject& subject
            {NID_ext_key_usage, server ? "critical,serverAuth" : "critical,clientAuth"},
            {NID_subject_key_identifier, "hash"},
            {NID_authority_key_identifier, "keyid:always"}}) {
-    VERGER_CHECK(add_extension(out.get(), state_->certificate.get(), kind, value));
+    VERGER_RETURN_IF_ERROR(add_extension(out.get(), state_->certificate.get(), kind, value));
   }
-  VERGER_CHECK(add_alternative_names(out.get(), subject));
+  VERGER_RETURN_IF_ERROR(add_alternative_names(out.get(), subject));
   if (X509_sign(out.get(), state_->key.get(), EVP_sha256()) == 0) {
     return openssl_error("the certificate cannot be signed");
   }

@@ -423,7 +423,7 @@ Result<ProgramOptions> OptionParser::finish() {
   options.node.scavenge_backend_page_size =
       page_size_in_bytes(options.node.scavenge_backend_page_size);
   list_effective(options);
-  VERGER_CHECK(check(options));
+  VERGER_RETURN_IF_ERROR(check(options));
   return options;
 }
 

@@ -81,7 +81,8 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
     node::JobRunner& jobs, const NodeTls* tls, std::function<void()> on_reload, Log& log) {
   auto state = std::make_unique<State>(executor, tls, client, options, log);
   auto* raw = state.get();
-  VERGER_CHECK(check_database_place(posix_file_system(), options.node.database, options.init));
+  VERGER_RETURN_IF_ERROR(
+      check_database_place(posix_file_system(), options.node.database, options.init));
   VERGER_TRY(state->node,
              node::Node::open(
                  options.node,

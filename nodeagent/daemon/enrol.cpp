@@ -96,7 +96,8 @@ Result<certificates::KeyAndRequest> key_for(const IdentityFiles& files) {
     }
   }
   VERGER_TRY(auto made, certificates::make_key_and_request());
-  VERGER_CHECK(write_private_file(files.draft, made.key + made.request, IfThere::kReplace));
+  VERGER_RETURN_IF_ERROR(
+      write_private_file(files.draft, made.key + made.request, IfThere::kReplace));
   return made;
 }
 
@@ -142,8 +143,10 @@ Result<certificates::Checked> store(const IdentityFiles& files, const json& answ
   }
   VERGER_TRY(auto checked, certificates::check_issued(certificate, key, authority));
   // Which agent this is hangs on the certificate, so it comes last.
-  VERGER_CHECK(write_file_durably(posix_file_system(), files.authority, as_bytes(authority)));
-  VERGER_CHECK(write_private_file(files.certificate, key + certificate, IfThere::kReplace));
+  VERGER_RETURN_IF_ERROR(
+      write_file_durably(posix_file_system(), files.authority, as_bytes(authority)));
+  VERGER_RETURN_IF_ERROR(
+      write_private_file(files.certificate, key + certificate, IfThere::kReplace));
   static_cast<void>(posix_file_system().remove(files.draft));
   return checked;
 }

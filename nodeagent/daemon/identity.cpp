@@ -88,9 +88,9 @@ http::Response Identity::install(const http::Request& request) {
                    fmt::format("the certificate is for {}, this agent is {}", checked.identity,
                                own.identity)};
     }
-    VERGER_CHECK(
+    VERGER_RETURN_IF_ERROR(
         write_private_file(files_.certificate, pending_key_ + certificate, IfThere::kReplace));
-    VERGER_CHECK(reload_());
+    VERGER_RETURN_IF_ERROR(reload_());
     return checked;
   }();
   if (!stored) {

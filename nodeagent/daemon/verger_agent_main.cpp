@@ -97,7 +97,7 @@ struct Program {
   std::unique_ptr<http::Server> agent_server;
   /// Reads flags, environment and file again.
   std::function<Result<ProgramOptions>()> read_options;
-  bool told_to_end = false;
+  bool stopping = false;
   int status = 0;
 };
 
@@ -163,7 +163,8 @@ class ServerSearch final : public Job {
 
 net::awaitable<Result<std::optional<external::ServerProcess>>> find_server_of(Program* program) {
   const auto search = std::make_shared<ServerSearch>(program->options.node.database);
-  VERGER_CO_CHECK(co_await program->looks.run(search, std::make_shared<node::StopFlag>()));
+  VERGER_CO_RETURN_IF_ERROR(
+      co_await program->looks.run(search, std::make_shared<node::StopFlag>()));
   co_return search->found;
 }
 
@@ -314,7 +315,7 @@ Result<void> start_agent(Program& program, Log& log) {
 /// Ends the node when it was ordered to shut down; the process too, unless an agent outlives it.
 net::awaitable<void> look_after(Program& program, Log& log) {
   auto credentials_looked_at = std::chrono::steady_clock::now() + kCredentialsInterval;
-  while (!program.told_to_end) {
+  while (!program.stopping) {
     if (program.node && program.node->wants_to_stop()) {
       log.info("the node stops");
       if (program.node->failed()) {
@@ -352,7 +353,7 @@ net::awaitable<void> wait_for_the_end(Program& program, Log& log) {
     co_await signals.async_wait(net::use_awaitable);
   }
   log.info("stopping");
-  program.told_to_end = true;
+  program.stopping = true;
 }
 
 net::awaitable<void> reload_on_signal(Program& program, Log& log) {
@@ -425,7 +426,7 @@ int main(int argc, char** argv) {
   }
   const auto read_options = [argc, argv]() -> Result<ProgramOptions> {
     OptionParser parser;
-    VERGER_CHECK(parser.parse(argc, argv));
+    VERGER_RETURN_IF_ERROR(parser.parse(argc, argv));
     return parser.finish();
   };
   OptionParser parser;

@@ -59,12 +59,12 @@ Result<std::optional<std::string>> checkpoint_in_place(FileSystem& files, const 
     }
     return {};
   };
-  VERGER_CHECK(at_rest());
+  VERGER_RETURN_IF_ERROR(at_rest());
   ReadThrough through(files, path);
   VERGER_TRY(auto state,
              sqlite::Database::open(through, path, {.create = false, .own_state = false}));
   VERGER_TRY(auto text, state.query_text(kCheckpoint));
-  VERGER_CHECK(at_rest());
+  VERGER_RETURN_IF_ERROR(at_rest());
   return text;
 }
 

@@ -78,25 +78,25 @@ bool is_number(std::string_view text) {
 struct Compared {
   std::string_view option;  ///< as the options of agent and node are called
   Path ours;
-  Path told;   ///< empty: the node did not tell
-  Path named;  ///< what it should tell; empty: the same path
+  Path reported;  ///< empty: the node did not tell
+  Path named;     ///< what it should tell; empty: the same path
 };
 
 enum class Evidence : std::uint8_t { kNone, kSame, kOther };
 
 /// By the path alone, as seen from each of the roots.
 Evidence by_path(const Compared& each, const std::vector<Path>& roots) {
-  if (!each.named.empty() && !each.told.empty()) {
-    return each.named.lexically_normal() == each.told.lexically_normal() ? Evidence::kSame
-                                                                         : Evidence::kOther;
+  if (!each.named.empty() && !each.reported.empty()) {
+    return each.named.lexically_normal() == each.reported.lexically_normal() ? Evidence::kSame
+                                                                             : Evidence::kOther;
   }
   const auto ours = key_of(each.ours);
-  if (!ours || !each.told.is_absolute()) {
+  if (!ours || !each.reported.is_absolute()) {
     return Evidence::kNone;
   }
   auto out = Evidence::kNone;
   for (const auto& root : roots) {
-    if (const auto key = key_of(below(root, each.told))) {
+    if (const auto key = key_of(below(root, each.reported))) {
       if (*key == *ours) {
         return Evidence::kSame;
       }
@@ -112,20 +112,21 @@ Error another_directory(const Compared& each) {
               "{0} of this agent is {1}, but that of its node is {2} (GET /info/options): correct "
               "{0} in the agent's file; where the server runs in a container and has the same "
               "directory under that path, say Server{0}: {2}",
-              each.option, each.ours.string(), each.told.string())};
+              each.option, each.ours.string(), each.reported.string())};
 }
 
-Error no_proof(const Compared& each, const std::string& not_told) {
-  const auto told = each.told.empty()
-                        ? fmt::format("the node does not tell its own ({})", not_told)
-                        : fmt::format("its node reports {}, which is no directory on this machine",
-                                      each.told.string());
+Error no_proof(const Compared& each, const std::string& why_unknown) {
+  const auto reported =
+      each.reported.empty()
+          ? fmt::format("the node does not tell its own ({})", why_unknown)
+          : fmt::format("its node reports {}, which is no directory on this machine",
+                        each.reported.string());
   return {Errc::kUnavailable,
           fmt::format("{0} of this agent is {1}, and nothing proves that it is its node's: {2}; "
                       "say Server{0} in the agent's file where the server sees another path, or "
                       "run the agent as the server's user, so that it sees which files that has "
                       "open",
-                      each.option, each.ours.string(), told)};
+                      each.option, each.ours.string(), reported)};
 }
 
 }  // namespace
@@ -136,12 +137,12 @@ std::string directory_identity(const Path& directory) {
   return kernel.empty() ? std::string() : fmt::format("{}:{}:{}", kernel, key->device, key->inode);
 }
 
-Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDirectories& told,
+Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDirectories& reported,
                                const Path& proc) {
-  Compared database{"Db", ours.place.database, told.database, ours.server_database};
-  Compared index{"Index", ours.place.index_directory(), told.index, ours.server_index};
-  if (index.told.empty() && !database.told.empty()) {
-    index.told = database.told / "index";
+  Compared database{"Db", ours.place.database, reported.database, ours.server_database};
+  Compared index{"Index", ours.place.index_directory(), reported.index, ours.server_index};
+  if (index.reported.empty() && !database.reported.empty()) {
+    index.reported = database.reported / "index";
   }
   if (index.named.empty() && !database.named.empty() && ours.place.index.empty()) {
     index.named = database.named / "index";
@@ -157,15 +158,15 @@ Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDire
   // only one that has a log open counts.
   std::vector<Path> roots{Path()};
   bool node_has_it_open = false;
-  if (told.process > 0 && told.process != ::getpid()) {
-    const auto process = proc / std::to_string(told.process);
+  if (reported.process > 0 && reported.process != ::getpid()) {
+    const auto process = proc / std::to_string(reported.process);
     const auto open = log_directories_of(process);
     if (!open.empty() && !open.contains(*key)) {
       return Error{Errc::kConflict,
                    fmt::format("Db of this agent is {}, but process {}, which is its node, has no "
                                "file in it open: its Db is {}",
-                               database.ours.string(), told.process,
-                               told.database.empty() ? "another one" : told.database)};
+                               database.ours.string(), reported.process,
+                               reported.database.empty() ? "another one" : reported.database)};
     }
     if (!open.empty()) {
       node_has_it_open = true;
@@ -187,7 +188,7 @@ Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDire
     return another_directory(database);
   }
   if (seen == Evidence::kNone && !node_has_it_open) {
-    return no_proof(database, told.not_told);
+    return no_proof(database, reported.why_unknown);
   }
   switch (by_path(index, roots)) {
     case Evidence::kSame:
@@ -198,30 +199,30 @@ Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDire
       break;
   }
   // Without a database that any event was indexed in there may be none yet.
-  const bool default_of_both = ours.place.index.empty() && told.index.empty();
-  return default_of_both ? Result<void>() : Result<void>(no_proof(index, told.not_told));
+  const bool default_of_both = ours.place.index.empty() && reported.index.empty();
+  return default_of_both ? Result<void>() : Result<void>(no_proof(index, reported.why_unknown));
 }
 
-Result<void> PositionWatch::compare(const Path& directory, std::int64_t told, std::int64_t found,
-                                    std::chrono::nanoseconds now) {
+Result<void> PositionWatch::compare(const Path& directory, std::int64_t reported,
+                                    std::int64_t found, std::chrono::nanoseconds now) {
   constexpr std::chrono::seconds kTime{10};
-  if (found < told) {
+  if (found < reported) {
     return Error{Errc::kConflict,
                  fmt::format("the log in {} is written to position {}, and its node's to {}: it is "
                              "not the directory that the node writes to",
-                             directory.string(), found, told)};
+                             directory.string(), found, reported)};
   }
   if (noted_ && now - noted_->at < kTime) {
     return {};
   }
-  if (noted_ && told < noted_->found) {
+  if (noted_ && reported < noted_->found) {
     return Error{
         Errc::kConflict,
         fmt::format("the log in {} was written to position {} {} s ago, and its node's is "
                     "only at {} now: it is not the directory that the node writes to",
                     directory.string(), noted_->found,
                     std::chrono::duration_cast<std::chrono::seconds>(now - noted_->at).count(),
-                    told)};
+                    reported)};
   }
   noted_ = Noted{.found = found, .at = now};
   return {};

@@ -20,10 +20,10 @@ std::string directory_identity(const Path& directory);
 
 /// What the node reports of its directories (GET /info/options) and of its process (GET /stats).
 struct NodeDirectories {
-  std::string database{};    ///< empty: it did not tell
-  std::string index{};       ///< empty: "index" in `database`
-  std::int64_t process = 0;  ///< as numbered where it runs; 0: it did not tell
-  std::string not_told{};    ///< why `database` is empty
+  std::string database{};     ///< empty: it did not tell
+  std::string index{};        ///< empty: "index" in `database`
+  std::int64_t process = 0;   ///< as numbered where it runs; 0: it did not tell
+  std::string why_unknown{};  ///< why `database` is empty
 };
 
 /// Directories as the agent was configured.
@@ -39,7 +39,7 @@ struct ConfiguredDirectories {
 /// processes have open. Reads `proc` (/proc) and changes nothing; may block for some milliseconds.
 /// Errors: kConflict: a directory is another one than the node's, both paths are in the message;
 /// kUnavailable: there is no proof in either direction, the message says what to do.
-Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDirectories& told,
+Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDirectories& reported,
                                const Path& proc = "/proc");
 
 /// Follows whether the log in a directory moves as the node's does: never below its earlier reports
@@ -47,9 +47,9 @@ Result<void> prove_directories(const ConfiguredDirectories& ours, const NodeDire
 /// seconds later. Only for one process of the node: reset() when it is another one. One thread.
 class PositionWatch {
  public:
-  /// `told`: the node's own writer checkpoint, from before `found` was read from writer.chk.
+  /// `reported`: the node's own writer checkpoint, from before `found` was read from writer.chk.
   /// Error: kConflict.
-  Result<void> compare(const Path& directory, std::int64_t told, std::int64_t found,
+  Result<void> compare(const Path& directory, std::int64_t reported, std::int64_t found,
                        std::chrono::nanoseconds now);
   void reset() { noted_.reset(); }
 

@@ -35,11 +35,16 @@ constexpr std::chrono::seconds kUntilNextProof{30};
 class DirectoryLook final : public Job {
  public:
   using Prove =
-      std::function<Result<void>(const ConfiguredDirectories&, const NodeDirectories& told)>;
-  DirectoryLook(FileSystem& files, ConfiguredDirectories ours, NodeDirectories told, Prove prove)
-      : files_(files), ours_(std::move(ours)), told_(std::move(told)), prove_(std::move(prove)) {}
+      std::function<Result<void>(const ConfiguredDirectories&, const NodeDirectories& reported)>;
+  DirectoryLook(FileSystem& files, ConfiguredDirectories ours, NodeDirectories reported,
+                Prove prove)
+      : files_(files),
+        ours_(std::move(ours)),
+        reported_(std::move(reported)),
+        prove_(std::move(prove)) {}
   Result<StepOutcome> step(Budget /*budget*/) override {
-    VERGER_CHECK(prove_ ? prove_(ours_, told_) : external::prove_directories(ours_, told_));
+    VERGER_RETURN_IF_ERROR(prove_ ? prove_(ours_, reported_)
+                                  : external::prove_directories(ours_, reported_));
     VERGER_TRY(position_, log::writer_position(files_, ours_.place.database));
     return StepOutcome{.kind = StepOutcome::Kind::kDone};
   }
@@ -48,7 +53,7 @@ class DirectoryLook final : public Job {
  private:
   FileSystem& files_;
   ConfiguredDirectories ours_;
-  NodeDirectories told_;
+  NodeDirectories reported_;
   Prove prove_;
   LogPosition position_{0};
 };
@@ -103,7 +108,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   const Path& database_directory() const override { return options.place.database; }
   const Path& index_directory() const override { return index; }
   Result<std::vector<streams::ScavengePoint>> scavenge_points() const override {
-    VERGER_CHECK(proof);
+    VERGER_RETURN_IF_ERROR(proof);
     if (!log_problem.empty()) {
       return Error{Errc::kUnavailable, log_problem};
     }
@@ -129,7 +134,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   }
   Result<std::shared_ptr<node::DigestWork>> make_digest_job(
       std::int64_t point_number, const streams::DigestOptions& with) const override {
-    VERGER_CHECK(proof);
+    VERGER_RETURN_IF_ERROR(proof);
     return std::make_shared<DigestOfFiles>(reading(env.log), point_number, with);
   }
 
@@ -256,24 +261,24 @@ net::awaitable<Result<void>> ExternalNode::Impl::prove(std::shared_ptr<Impl> sel
 }
 
 net::awaitable<Result<void>> ExternalNode::Impl::compare_directories() {
-  NodeDirectories told;
+  NodeDirectories reported;
   const auto settings = client::to_result(co_await client.settings());
   if (settings) {
-    told.database = settings->database;
-    told.index = settings->index;
+    reported.database = settings->database;
+    reported.index = settings->index;
   } else {
-    told.not_told = settings.error().message;
+    reported.why_unknown = settings.error().message;
   }
   if (const auto stats = client::to_result(co_await client.stats())) {
-    told.process = stats->process_id;
+    reported.process = stats->process_id;
   }
   const ConfiguredDirectories ours{.place = options.place,
                                    .server_database = options.server_database,
                                    .server_index = options.server_index};
   for (int attempt = 0;; ++attempt) {
     VERGER_CO_TRY(const auto before, co_await ask_for_own_entry());
-    const auto look = std::make_shared<DirectoryLook>(env.files, ours, told, env.prove);
-    VERGER_CO_CHECK(co_await env.looks.run(look, std::make_shared<node::StopFlag>()));
+    const auto look = std::make_shared<DirectoryLook>(env.files, ours, reported, env.prove);
+    VERGER_CO_RETURN_IF_ERROR(co_await env.looks.run(look, std::make_shared<node::StopFlag>()));
     auto moves = position_watch.compare(options.place.database, before.writer_checkpoint,
                                         look->position().value(), env.clock.monotonic());
     // A node that is being started again may have cut its log in between.
@@ -359,7 +364,7 @@ net::awaitable<void> ExternalNode::Impl::watch_log(std::shared_ptr<Impl> self) {
 net::awaitable<Result<void>> ExternalNode::Impl::look_at_files(std::shared_ptr<Impl> self) {
   const auto look = std::make_shared<FilesLook>(self->env.files, self->options.place,
                                                 kProgressLimit, self->progress_stamp);
-  VERGER_CO_CHECK(co_await self->env.looks.run(look, std::make_shared<node::StopFlag>()));
+  VERGER_CO_RETURN_IF_ERROR(co_await self->env.looks.run(look, std::make_shared<node::StopFlag>()));
   if (look->chunks()) {
     self->inventory = *look->chunks();
   }
@@ -379,8 +384,8 @@ net::awaitable<Result<void>> ExternalNode::Impl::look_at_files(std::shared_ptr<I
     self->progress = *look->progress();
   }
   self->progress_problem = look->progress() ? Error{Errc::kIo, {}} : look->progress().error();
-  VERGER_CO_CHECK(look->chunks());
-  VERGER_CO_CHECK(look->progress());
+  VERGER_CO_RETURN_IF_ERROR(look->chunks());
+  VERGER_CO_RETURN_IF_ERROR(look->progress());
   co_return Result<void>();
 }
 

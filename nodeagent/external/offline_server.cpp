@@ -163,7 +163,7 @@ std::string OfflineServer::wrong_user() const {
 net::awaitable<Result<bool>> OfflineServer::files_are_free() {
   const auto parts = parts_;
   const auto look = std::make_shared<FilesAreFree>(parts->place.database);
-  VERGER_CO_CHECK(co_await parts->looks.run(look, std::make_shared<node::StopFlag>()));
+  VERGER_CO_RETURN_IF_ERROR(co_await parts->looks.run(look, std::make_shared<node::StopFlag>()));
   if (look->found()) {
     parts->server = look->found();
   }
@@ -175,7 +175,7 @@ net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit) {
   const auto parts = parts_;
   parts->stop_scavenge = std::make_shared<node::StopFlag>();
   const auto flag = parts->stop_scavenge;
-  VERGER_CO_CHECK(co_await files_are_free());  // which process it is
+  VERGER_CO_RETURN_IF_ERROR(co_await files_are_free());  // which process it is
   parts->log.info("stopping the server");
   const auto began = parts->clock.monotonic();
   const auto asked = co_await parts->service.stop();
@@ -219,7 +219,7 @@ net::awaitable<Result<void>> OfflineServer::scavenge(std::int64_t point, std::in
   const auto job =
       std::make_shared<OfflineScavenge>([parts] { return parts->open(); }, parts->files,
                                         parts->clock, parts->random, parts->log, point, threads);
-  VERGER_CO_CHECK(co_await parts->jobs.run(job, parts->stop_scavenge));
+  VERGER_CO_RETURN_IF_ERROR(co_await parts->jobs.run(job, parts->stop_scavenge));
   parts->scavenged = job->scavenged();
   co_return Result<void>();
 }

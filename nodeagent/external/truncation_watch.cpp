@@ -14,7 +14,7 @@ using std::chrono::duration_cast;
 using std::chrono::seconds;
 
 /// How long the server may be without a process in all.
-constexpr std::chrono::minutes kPatience{15};
+constexpr std::chrono::minutes kWithoutProcessLimit{15};
 /// A start command returns before the server has its files open.
 constexpr seconds kUntilSeen{15};
 constexpr seconds kShortestPause{1};
@@ -130,7 +130,7 @@ class TruncationWatch::Impl {
       env_.log.warning("the start of the server did nothing: no process has opened its files",
                        {{"database", database_.string()}});
     }
-    if (now_at.without_process >= kPatience) {
+    if (now_at.without_process >= kWithoutProcessLimit) {
       give_up();
       co_return;
     }

@@ -112,7 +112,7 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
       if (to.tls) {
         auto secured =
             co_await connect_tls(std::move(*socket), self->options.tls, to, limit,
-                                 self->options.accept_peer, self->options.stranger_advice);
+                                 self->options.accept_peer, self->options.unknown_issuer_advice);
         if (!secured.has_value()) {
           co_return secured.error().within(request.method + " " + request.target);
         }

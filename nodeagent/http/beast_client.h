@@ -34,7 +34,7 @@ struct BeastClientOptions {
   std::function<Result<void>(const CertificateInfo&)> accept_peer{};
   /// Asked about a certificate that no trusted root vouches for: what to do about it, for the
   /// error. Empty: that the root is to be added. Nothing of the certificate is verified.
-  std::function<std::string(const CertificateInfo&)> stranger_advice{};
+  std::function<std::string(const CertificateInfo&)> unknown_issuer_advice{};
   /// Plain HTTP is spoken with this machine only: nothing, and no password, crosses a network
   /// unprotected. The programs set it.
   bool plain_to_loopback_only = false;

@@ -74,7 +74,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::server(TlsFiles files, ClientCer
   impl->is_server = true;
   impl->clients = clients;
   std::shared_ptr<TlsContext> out(new TlsContext(std::move(impl)));
-  VERGER_CHECK(out->reload());
+  VERGER_RETURN_IF_ERROR(out->reload());
   return out;
 }
 
@@ -82,7 +82,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::client(TlsFiles files) {
   auto impl = std::make_unique<Impl>();
   impl->files = std::move(files);
   std::shared_ptr<TlsContext> out(new TlsContext(std::move(impl)));
-  VERGER_CHECK(out->reload());
+  VERGER_RETURN_IF_ERROR(out->reload());
   return out;
 }
 

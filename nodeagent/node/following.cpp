@@ -152,11 +152,12 @@ Result<void> Following::Link::truncate(LogPosition position) {
                             {"from", std::to_string(context_.log().end().value())},
                             {"to", std::to_string(position.value())}});
   if (context_.options.misbehaviour.exits_to_truncate) {
-    VERGER_CHECK(log::note_truncation(context_.env.files, context_.log().directory(), position));
+    VERGER_RETURN_IF_ERROR(
+        log::note_truncation(context_.env.files, context_.log().directory(), position));
     context_.env.on_shutdown();
     return Error{Errc::kCancelled, "the process ends in order to cut its log"};
   }
-  VERGER_CHECK(context_.db().truncate(position));
+  VERGER_RETURN_IF_ERROR(context_.db().truncate(position));
   VERGER_FAILPOINT("node.truncate.after");
   last_heard_ = context_.now();
   following_.election_.refresh_log();
@@ -166,7 +167,7 @@ Result<void> Following::Link::truncate(LogPosition position) {
 /// Until the leader accepts; the log is truncated as it orders.
 net::awaitable<Result<void>> Following::Link::subscribe(std::shared_ptr<Link> link) {
   for (;;) {
-    VERGER_CO_CHECK(co_await link->connection_->send(encode(link->subscription())));
+    VERGER_CO_RETURN_IF_ERROR(co_await link->connection_->send(encode(link->subscription())));
     const auto frame = co_await link->connection_->receive();
     if (!frame || !link->current()) {
       co_return link_broke();
@@ -174,7 +175,7 @@ net::awaitable<Result<void>> Following::Link::subscribe(std::shared_ptr<Link> li
     link->last_heard_ = link->context_.now();
     VERGER_CO_TRY(const auto answer, decode(*frame));
     if (const auto* truncate = std::get_if<Truncate>(&answer)) {
-      VERGER_CO_CHECK(link->truncate(truncate->position));
+      VERGER_CO_RETURN_IF_ERROR(link->truncate(truncate->position));
     } else if (const auto* refused = std::get_if<Refused>(&answer)) {
       co_return Error{Errc::kRefused, refused->reason};
     } else if (const auto* accepted = std::get_if<Accepted>(&answer);
@@ -230,7 +231,7 @@ Result<bool> Following::Link::take(const Message& message) {
     return take_completion(*complete);
   }
   if (const auto* fresh = std::get_if<NewChunk>(&message)) {
-    VERGER_CHECK(context_.log().start_replicated_chunk(fresh->header));
+    VERGER_RETURN_IF_ERROR(context_.log().start_replicated_chunk(fresh->header));
     return false;
   }
   if (const auto* raw = std::get_if<RawChunk>(&message)) {
@@ -252,7 +253,7 @@ Result<bool> Following::Link::take_batch(const Batch& batch) {
     if (batch.position != context_.log().append_position()) {
       return misplaced("records", batch.position);
     }
-    VERGER_CHECK(context_.db().append_replicated(batch.bytes));
+    VERGER_RETURN_IF_ERROR(context_.db().append_replicated(batch.bytes));
     return true;
   }
   append_bytes(partial_, batch.bytes);
@@ -262,7 +263,7 @@ Result<bool> Following::Link::take_batch(const Batch& batch) {
   if (batch.position != context_.log().append_position()) {
     return misplaced("records", batch.position);
   }
-  VERGER_CHECK(context_.db().append_replicated(std::exchange(partial_, {})));
+  VERGER_RETURN_IF_ERROR(context_.db().append_replicated(std::exchange(partial_, {})));
   return true;
 }
 
@@ -270,7 +271,7 @@ Result<bool> Following::Link::take_completion(const CompleteChunk& complete) {
   if (context_.log().append_position() != complete.end) {
     return misplaced("chunk completion", complete.end);
   }
-  VERGER_CHECK(context_.log().complete_replicated_chunk());
+  VERGER_RETURN_IF_ERROR(context_.log().complete_replicated_chunk());
   return true;
 }
 
@@ -288,17 +289,17 @@ Result<bool> Following::Link::take_raw(const RawChunk& piece) {
   if (!incoming_ || piece.offset != incoming_->next || piece.start != incoming_->start) {
     return Error{Errc::kCorruption, "replication: a piece of a chunk is missing"};
   }
-  VERGER_CHECK(incoming_->file->write_at(piece.offset, piece.bytes));
+  VERGER_RETURN_IF_ERROR(incoming_->file->write_at(piece.offset, piece.bytes));
   incoming_->next += piece.bytes.size();
   if (incoming_->next < piece.total) {
     return false;
   }
-  VERGER_CHECK(incoming_->file->sync());
+  VERGER_RETURN_IF_ERROR(incoming_->file->sync());
   incoming_->file.reset();
   VERGER_FAILPOINT("node.replicate.before-install");
   // It takes the place of what is here of it in one step; what was acknowledged is there before
   // and after.
-  VERGER_CHECK(context_.db().receive_chunk(incoming_->path));
+  VERGER_RETURN_IF_ERROR(context_.db().receive_chunk(incoming_->path));
   incoming_.reset();
   VERGER_FAILPOINT("node.replicate.chunk-received");
   return true;

@@ -103,7 +103,7 @@ Result<Member> parse_member(JsonView value) {
   fields.need("readOnly", member.read_only);
   fields.need("version", member.version);
   fields.need("alive", member.alive);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   VERGER_TRY(member.state, api::parse_node_state(state));
   return member;
 }

@@ -91,11 +91,11 @@ NodeId GossipService::take(const std::string& body) {
 }
 
 void GossipService::tell_problem(const http::Endpoint& peer, const std::string& problem) {
-  auto& told = problems_[node_id(peer)];
-  if (told == problem) {
+  auto& reported = problems_[node_id(peer)];
+  if (reported == problem) {
     return;
   }
-  told = problem;
+  reported = problem;
   if (!problem.empty()) {
     context_.env.log.warning("no gossip with another node",
                              {{"node", context_.self}, {"peer", peer.url()}, {"reason", problem}});

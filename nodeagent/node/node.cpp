@@ -235,7 +235,7 @@ class Node::Impl final : public NodeInspection {
 };
 
 Result<std::unique_ptr<Node>> Node::open(NodeOptions options, NodeEnvironment environment) {
-  VERGER_CHECK(check(options));
+  VERGER_RETURN_IF_ERROR(check(options));
   streams::DatabaseOptions database;
   database.log.access = log::Access::kWrite;
   database.log.chunk_size = options.chunk_size;

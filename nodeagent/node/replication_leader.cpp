@@ -100,17 +100,17 @@ net::awaitable<bool> send_progress(Leader leader, Follower follower) {
   const auto end = context.log().end();
   const auto commit = context.db().committed();
   const bool caught_up = end - follower->acknowledged <= kCaughtUpDistance;
-  const bool in_quorum = follower->told_in_quorum || caught_up;
+  const bool in_quorum = follower->sent_in_quorum || caught_up;
   const bool due =
       context.now() - follower->last_sent >= context.options.timings.heartbeat_interval;
   const auto round = leader->round();
-  if (commit == follower->told_commit && in_quorum == follower->told_in_quorum &&
-      round == follower->told_round && !due) {
+  if (commit == follower->sent_commit && in_quorum == follower->sent_in_quorum &&
+      round == follower->sent_round && !due) {
     co_return true;
   }
-  follower->told_commit = commit;
-  follower->told_in_quorum = in_quorum;
-  follower->told_round = round;
+  follower->sent_commit = commit;
+  follower->sent_in_quorum = in_quorum;
+  follower->sent_round = round;
   co_return co_await send(leader, follower, Progress{commit, end, caught_up, in_quorum, round});
 }
 

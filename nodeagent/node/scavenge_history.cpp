@@ -112,7 +112,7 @@ class OpenRuns {
   Result<bool> next_page() {
     VERGER_TRY(const auto page, context_.db().read_backward(kHistory, from_, kHistoryPage));
     for (const auto& link : page.events) {
-      VERGER_CHECK(take(link));
+      VERGER_RETURN_IF_ERROR(take(link));
     }
     from_ = page.next;
     return page.status == streams::StreamStatus::kSuccess && !page.end_of_stream &&
@@ -120,7 +120,7 @@ class OpenRuns {
   }
   Result<std::vector<OpenRun>> take_found() {
     for (auto& run : found_) {
-      VERGER_CHECK(sum(run));
+      VERGER_RETURN_IF_ERROR(sum(run));
     }
     return std::move(found_);
   }

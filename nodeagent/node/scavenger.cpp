@@ -347,7 +347,7 @@ net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Scavenger> scavenge
     }
     point = *created;
   }
-  VERGER_CO_CHECK(co_await end_of_chunk_committed(scavenger, run, point->position));
+  VERGER_CO_RETURN_IF_ERROR(co_await end_of_chunk_committed(scavenger, run, point->position));
   run->point = point;
   run->stage = checkpoint && decision.kind == scavenge::StartKind::kResume
                    ? checkpoint->stage

@@ -16,7 +16,7 @@
 namespace verger::agent {
 namespace {
 
-constexpr int kEndedTold = 20;
+constexpr int kEndedShown = 20;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ class Agent::Impl {
                                         state_directory_, environment_.clock, *below)};
     facts.highest_controller_epoch = runner_->journal().highest_epoch();
     auto unfinished = runner_->journal().unfinished();
-    auto ended = runner_->journal().newest_ended(kEndedTold);
+    auto ended = runner_->journal().newest_ended(kEndedShown);
     if (!unfinished || !ended) {
       co_return problem_of(!unfinished ? unfinished.error() : ended.error());
     }
@@ -235,7 +235,8 @@ Agent::Agent(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Agent::~Agent() { impl_->abandon(); }
 
 Result<std::unique_ptr<Agent>> Agent::open(AgentOptions options, AgentEnvironment environment) {
-  VERGER_CHECK(make_directories_durably(environment.files, options.journal.parent_path()));
+  VERGER_RETURN_IF_ERROR(
+      make_directories_durably(environment.files, options.journal.parent_path()));
   VERGER_TRY(auto journal,
              environment.open_journal
                  ? environment.open_journal()

@@ -104,7 +104,7 @@ Result<api::DigestAnswer> Digests::ask(node::NodeInspection& node, const DigestQ
       return work_->outcome.error();
     }
     if (!work_->finished && !work_->running) {
-      go_on(query.throttle_percent);
+      resume(query.throttle_percent);
     }
     return answer();
   }
@@ -127,7 +127,7 @@ Result<api::DigestAnswer> Digests::ask(node::NodeInspection& node, const DigestQ
   options.temporary_directory = directory_;
   VERGER_TRY(work->job, node.make_digest_job(query.point, options));
   work_ = std::move(work);
-  go_on(query.throttle_percent);
+  resume(query.throttle_percent);
   return answer();
 }
 
@@ -141,7 +141,7 @@ Result<api::DigestAnswer> Digests::answer() const {
   return out;
 }
 
-void Digests::go_on(int throttle_percent) {
+void Digests::resume(int throttle_percent) {
   work_->running = true;
   work_->stop = std::make_shared<node::StopFlag>();
   tasks_.spawn(

@@ -51,7 +51,7 @@ class Digests {
   class GentleWork;
   static net::awaitable<void> compute(std::shared_ptr<Work> work, std::shared_ptr<GentleWork> job,
                                       node::JobRunner& jobs, Clock& clock);
-  void go_on(int throttle_percent);
+  void resume(int throttle_percent);
   [[nodiscard]] Result<api::DigestAnswer> answer() const;
 
   node::JobRunner& jobs_;

@@ -9,7 +9,7 @@
 namespace verger::agent {
 namespace {
 
-constexpr std::size_t kPointsTold = 20;
+constexpr std::size_t kPointsShown = 20;
 
 /// What chunk `chunk` had as a file when it was completed: up to its point, or full. nullopt: where
 /// its point ends is not known.
@@ -35,10 +35,10 @@ void compare_sizes(const node::NodeInspection& node, const node::ChunkInventory&
                    const std::vector<streams::ScavengePoint>& points, std::int64_t chunks_below,
                    api::NodeFacts& facts) {
   const auto finished = node.last_finished_point();
-  const bool is_told = !finished || std::ranges::any_of(points, [&finished](const auto& point) {
+  const bool is_shown = !finished || std::ranges::any_of(points, [&finished](const auto& point) {
     return point.position.value() == finished->position;
   });
-  if (chunks.chunk_size <= 0 || !is_told) {
+  if (chunks.chunk_size <= 0 || !is_shown) {
     return;
   }
   const auto chunk = chunks.boundary_from(
@@ -104,7 +104,7 @@ api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files
     if (chunks_below >= 0) {
       compare_sizes(*node, chunks, *points, chunks_below, facts);
     }
-    const auto skipped = points->size() - std::min(points->size(), kPointsTold);
+    const auto skipped = points->size() - std::min(points->size(), kPointsShown);
     for (std::size_t i = skipped; i < points->size(); ++i) {
       const auto& point = (*points)[i];
       facts.points.push_back({.number = point.number.value(),

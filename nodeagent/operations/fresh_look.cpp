@@ -8,7 +8,7 @@ net::awaitable<Result<const node::NodeInspection*>> fresh_look(LocalNode node) {
   if (before == nullptr) {
     co_return silent;
   }
-  VERGER_CO_CHECK(co_await before->refresh());
+  VERGER_CO_RETURN_IF_ERROR(co_await before->refresh());
   const auto* inspection = node.inspection();  // it may have been stopped meanwhile
   if (inspection == nullptr) {
     co_return silent;

@@ -4,7 +4,7 @@
 
 #include "nodeagent/client/judge.h"
 #include "nodeagent/operations/operation.h"
-#include "nodeagent/operations/patience.h"
+#include "nodeagent/operations/waiting_limit.h"
 
 namespace verger::agent {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 /// A resignation to which no majority agrees has no effect, and no node reports it.
-constexpr std::chrono::seconds kLeadershipPatience{10};
+constexpr std::chrono::seconds kLeadershipLimit{10};
 
 /// The node's own entry in its own gossip.
 net::awaitable<Result<api::GossipMember>> own_entry(LocalNode node) {
@@ -69,7 +69,7 @@ class ResignOperation final : public Operation {
                                          {"epoch", self->epoch_number}}
                                         .dump()};
     }
-    if (waited_longer_than(kLeadershipPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kLeadershipLimit, node.clock.now(), record)) {
       co_return Observation{.kind = Observation::Kind::kFailed,
                             .code = "no_effect",
                             .text = "the node still leads in the same epoch: no majority agreed"};
@@ -105,7 +105,7 @@ class PriorityOperation final : public Operation {
       co_return Observation{
           .kind = Observation::Kind::kDone, .code = {}, .text = json{{"priority", *wanted}}.dump()};
     }
-    if (waited_longer_than(kLeadershipPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kLeadershipLimit, node.clock.now(), record)) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",

@@ -76,7 +76,7 @@ class Operation {
   [[nodiscard]] virtual bool works_on_files() const { return false; }
   /// True where act() leaves the node, until it returns, in a state that must not last (a stopped
   /// server). An agent that ends cancels such an operation and waits for act().
-  [[nodiscard]] virtual bool torn_by_a_stop() const { return false; }
+  [[nodiscard]] virtual bool blocks_shutdown() const { return false; }
   /// Has the node stop what was begun; observe() then shows it. False: it cannot be stopped.
   virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
 };

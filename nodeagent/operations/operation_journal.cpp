@@ -123,8 +123,8 @@ Result<std::unique_ptr<OperationJournal>> OperationJournal::open(
   }
   if (version == 0) {
     VERGER_TRY(auto transaction, sqlite::Transaction::begin(database));
-    VERGER_CHECK(database.execute(kSchema));
-    VERGER_CHECK(transaction.commit());
+    VERGER_RETURN_IF_ERROR(database.execute(kSchema));
+    VERGER_RETURN_IF_ERROR(transaction.commit());
   }
   VERGER_TRY(const auto epoch, database.query_int("SELECT highest_epoch FROM controller"));
   auto journal =
@@ -188,7 +188,7 @@ Result<OperationJournal::Accepted> SqliteOperationJournal::accept(
       .bind(12, std::string_view(record.memory_json))
       .bind(13, std::string_view(record.status.accepted_at))
       .bind(14, std::string_view(record.status.finished_at));
-  VERGER_CHECK(insert.run());
+  VERGER_RETURN_IF_ERROR(insert.run());
   return Accepted{.record = std::move(record), .is_new = true};
 }
 
@@ -211,7 +211,7 @@ Result<void> SqliteOperationJournal::update(const OperationRecord& record) {
       .bind(5, std::string_view(record.memory_json))
       .bind(6, std::string_view(record.status.finished_at))
       .bind(7, std::string_view(record.request.id));
-  VERGER_CHECK(update.run());
+  VERGER_RETURN_IF_ERROR(update.run());
   return {};
 }
 
@@ -233,13 +233,13 @@ Result<std::vector<OperationRecord>> SqliteOperationJournal::newest_ended(int co
 }
 
 Result<void> SqliteOperationJournal::raise_epoch(std::int64_t epoch) {
-  VERGER_CHECK(check_epoch(highest_epoch_, epoch));
+  VERGER_RETURN_IF_ERROR(check_epoch(highest_epoch_, epoch));
   if (epoch == highest_epoch_) {
     return {};
   }
   VERGER_TRY(auto update, database_.prepare_to_keep("UPDATE controller SET highest_epoch = ?"));
   update.bind(1, epoch);
-  VERGER_CHECK(update.run());
+  VERGER_RETURN_IF_ERROR(update.run());
   highest_epoch_ = epoch;
   return {};
 }
@@ -275,7 +275,7 @@ Result<std::int64_t> set_highest_epoch(FileSystem& files, const Path& journal, s
   VERGER_TRY(auto database, sqlite::Database::open(files, journal));
   VERGER_TRY(auto update, database.prepare("UPDATE controller SET highest_epoch = ?"));
   update.bind(1, epoch);
-  VERGER_CHECK(update.run());
+  VERGER_RETURN_IF_ERROR(update.run());
   return before;
 }
 

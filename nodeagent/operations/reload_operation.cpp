@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/operations/operation.h"
-#include "nodeagent/operations/patience.h"
+#include "nodeagent/operations/waiting_limit.h"
 
 namespace verger::agent {
 namespace {
@@ -12,7 +12,7 @@ using nlohmann::json;
 
 /// Only the log reports a reload that fails. The new certificate was served after half a second
 /// at most where it succeeded (node-interface.md, 4.5).
-constexpr std::chrono::seconds kReloadPatience{15};
+constexpr std::chrono::seconds kReloadLimit{15};
 
 class ReloadOperation final : public Operation {
  public:
@@ -60,7 +60,7 @@ class ReloadOperation final : public Operation {
           .text = json{{"serial", *served}, {"serialBefore", memory.value("before", std::string())}}
                       .dump()};
     }
-    if (waited_longer_than(kReloadPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kReloadLimit, node.clock.now(), record)) {
       co_return Observation{
           .kind = Observation::Kind::kFailed,
           .code = "no_effect",

@@ -54,7 +54,7 @@ void disk(const Look& look, States& out);
 std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve, std::int64_t threads);
 void disk_reserve(const Look& look, States& out);
 
-// gates_of_surroundings.cpp: time, and what the operator's policy has watched
+// gates_of_environment.cpp: time, and what the operator's policy has watched
 void clocks(const Look& look, States& out);
 void certificates(const Look& look, States& out);
 void queries(const Look& look, States& out);

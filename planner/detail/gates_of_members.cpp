@@ -48,7 +48,7 @@ void right_cluster(const Look& look, States& out) {
                  "nothing is done to it; remove the cluster and add it with the right URLs"));
     }
   }
-  for (const auto& stranger : look.snapshot.strangers) {
+  for (const auto& stranger : look.snapshot.unregistered) {
     out.push_back(closed(look.gate.name, "unregistered-member", "",
                          fmt::format("{} is a live member that is not registered", stranger),
                          "name all its nodes with `verger cluster update`"));
@@ -256,7 +256,7 @@ void not_leader(const Look& look, States& out) {
   if (node != nullptr && is_up(*node) && node->role == Role::kLeader) {
     auto state = closed(look.gate.name, "is-leader", node->name, "it leads the cluster",
                         "the leader's turn is the last");
-    state.verdict = GateVerdict::kPutOff;
+    state.verdict = GateVerdict::kDeferred;
     out.push_back(std::move(state));
   }
 }

@@ -120,7 +120,7 @@ void HashedText::write(const Stage& stage) {
   list(stage.groups,
        [this](const Group& group) { list(group, [this](const Step& step) { write(step); }); });
   text(",\"id\":", stage.id);
-  text(",\"ifPutOff\":", stage.if_put_off);
+  text(",\"ifPutOff\":", stage.if_deferred);
   text(",\"onFailure\":", to_string(stage.on_failure));
   text(",\"title\":", stage.title);
   number(",\"undoDeadlineMs\":", stage.undo_deadline_ms);

@@ -105,14 +105,14 @@ void add_restore_step(Stage& stage, const NodeSnapshot& node, const Priorities& 
 
 }  // namespace
 
-Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::string if_put_off) {
+Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::string if_deferred) {
   Stage stage;
   stage.id = joined("move-", node.name);
   stage.title = joined("move the leadership away from ", node.name);
   stage.deadline_ms = order.policy.limits.move_deadline_ms;
   stage.undo_deadline_ms = order.policy.limits.undo_deadline_ms;
   stage.on_failure = FailureRule::kUndoAll;
-  stage.if_put_off = std::move(if_put_off);
+  stage.if_deferred = std::move(if_deferred);
 
   const auto priorities = priorities_of(order, node);
   stage.groups.reserve(5);
@@ -129,7 +129,7 @@ Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::stri
 }
 
 std::optional<Stage> work_stage(const ScavengeOrder& order, const NodeSnapshot& node,
-                                std::string if_put_off) {
+                                std::string if_deferred) {
   if (!order.policy.limits.check_server_work) {
     return std::nullopt;
   }
@@ -142,7 +142,7 @@ std::optional<Stage> work_stage(const ScavengeOrder& order, const NodeSnapshot& 
                       order.policy.limits.move_deadline_ms;
   stage.undo_deadline_ms = order.policy.limits.undo_deadline_ms;
   stage.on_failure = FailureRule::kSkipNode;
-  stage.if_put_off = std::move(if_put_off);
+  stage.if_deferred = std::move(if_deferred);
   auto& step = add_alone(stage);
   step.id = joined("check-", node.name);
   step.kind = "check_server_work";

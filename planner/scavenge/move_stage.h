@@ -8,11 +8,11 @@
 namespace verger::planner::detail {
 
 /// Lowers the node's priority, makes it resign, restores the priority: all of it or nothing. With
-/// `if_put_off` it is done only before the second turn of the stage of that id.
-Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::string if_put_off);
+/// `if_deferred` it is done only before the second turn of the stage of that id.
+Stage move_stage(const ScavengeOrder& order, const NodeSnapshot& node, std::string if_deferred);
 /// After it: what the move stage noted is compared with what the new leader runs. Nothing where the
 /// policy does not want it. It fails no run.
 std::optional<Stage> work_stage(const ScavengeOrder& order, const NodeSnapshot& node,
-                                std::string if_put_off);
+                                std::string if_deferred);
 
 }  // namespace verger::planner::detail

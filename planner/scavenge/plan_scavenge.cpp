@@ -76,9 +76,9 @@ class Strategies {
       plan_.stages.push_back(*std::move(stage));
     }
   }
-  void add_move(const NodeSnapshot& node, const std::string& if_put_off) {
-    plan_.stages.push_back(move_stage(order_, node, if_put_off));
-    add(work_stage(order_, node, if_put_off));
+  void add_move(const NodeSnapshot& node, const std::string& if_deferred) {
+    plan_.stages.push_back(move_stage(order_, node, if_deferred));
+    add(work_stage(order_, node, if_deferred));
   }
   void add_node(const NodeSnapshot& node) {
     auto one = order_.scavenge.strategy == Strategy::kOffline

@@ -86,7 +86,7 @@ Result<json> act(std::span<const std::string> arguments) {
     if (arguments[3] == "small") {
       workload->shrink();
     }
-    VERGER_CHECK(generate(*workload, directory));
+    VERGER_RETURN_IF_ERROR(generate(*workload, directory));
     return json{{"events", workload->events()}};
   }
   if (action == "read") {

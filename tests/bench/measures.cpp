@@ -39,8 +39,8 @@ template <class Visit>
 Result<void> for_each_file(const Path& directory, const Path& below, const Visit& visit) {
   VERGER_TRY(const auto entries, posix_file_system().list(directory / below));
   for (const auto& entry : entries) {
-    VERGER_CHECK(entry.is_directory ? for_each_file(directory, below / entry.name, visit)
-                                    : visit(below / entry.name));
+    VERGER_RETURN_IF_ERROR(entry.is_directory ? for_each_file(directory, below / entry.name, visit)
+                                              : visit(below / entry.name));
   }
   return {};
 }
@@ -74,7 +74,7 @@ class StageTimes final : public scavenge::ScavengeEvents {
 Result<json> read_sequentially(const Path& directory) {
   Bytes block(kBlock);
   std::uint64_t bytes = 0;
-  VERGER_CHECK(for_each_file(directory, "", [&](const Path& name) -> Result<void> {
+  VERGER_RETURN_IF_ERROR(for_each_file(directory, "", [&](const Path& name) -> Result<void> {
     VERGER_TRY(const auto file, posix_file_system().open(directory / name, OpenMode::kRead));
     for (std::uint64_t at = 0;;) {
       VERGER_TRY(const auto size, file->read_at(at, block));
@@ -92,8 +92,8 @@ Result<json> copy_with_md5(const Path& from, const Path& to) {
   auto& files = posix_file_system();
   Bytes block(kBlock);
   std::uint64_t bytes = 0;
-  VERGER_CHECK(for_each_file(from, "", [&](const Path& name) -> Result<void> {
-    VERGER_CHECK(files.make_directories((to / name).parent_path()));
+  VERGER_RETURN_IF_ERROR(for_each_file(from, "", [&](const Path& name) -> Result<void> {
+    VERGER_RETURN_IF_ERROR(files.make_directories((to / name).parent_path()));
     VERGER_TRY(const auto source, files.open(from / name, OpenMode::kRead));
     VERGER_TRY(const auto target, files.open(to / name, OpenMode::kCreateNew));
     Md5 md5;
@@ -105,7 +105,7 @@ Result<json> copy_with_md5(const Path& from, const Path& to) {
       }
       const auto part = ByteView(block).first(size);
       md5.update(part);
-      VERGER_CHECK(target->write_at(at, part));
+      VERGER_RETURN_IF_ERROR(target->write_at(at, part));
       at += size;
       bytes += size;
     }
@@ -121,7 +121,7 @@ Result<json> write_point(const Path& directory) {
   if (!written) {
     return written.error().error;
   }
-  VERGER_CHECK(database->commit_up_to(written->end));
+  VERGER_RETURN_IF_ERROR(database->commit_up_to(written->end));
   return json::object();
 }
 
@@ -216,13 +216,13 @@ Result<json> digest_streams(const Path& directory, std::int64_t streams) {
     prepare.timestamp = Ticks(kUnixEpoch.value() + i * 1'000);
     prepare.stream = name;
     prepare.data = as_bytes(data);
-    VERGER_CHECK(digest.add(prepare, EventNumber(0)));
+    VERGER_RETURN_IF_ERROR(digest.add(prepare, EventNumber(0)));
     if (i % 20 == 0) {
       prepare.stream = about;
       prepare.data = as_bytes(R"({"$tb":1})");
-      VERGER_CHECK(digest.add(prepare, EventNumber(0)));
+      VERGER_RETURN_IF_ERROR(digest.add(prepare, EventNumber(0)));
     } else if (i % 50 == 1) {
-      VERGER_CHECK(digest.add(prepare, kDeletedStream));
+      VERGER_RETURN_IF_ERROR(digest.add(prepare, kDeletedStream));
     }
   }
   for (bool done = false; !done;) {
@@ -236,7 +236,7 @@ Result<json> digest_streams(const Path& directory, std::int64_t streams) {
 Result<json> rebuild_index(const Path& directory) {
   VERGER_TRY(const auto database, open_for_writing(directory));
   const Timer timer;
-  VERGER_CHECK(database->stream_index().rebuild(database->transaction_log()));
+  VERGER_RETURN_IF_ERROR(database->stream_index().rebuild(database->transaction_log()));
   return json{{"rebuild", timer.seconds()}};
 }
 

@@ -72,8 +72,8 @@ void tell_what_it_sees(Raw& raw, const Names& names) {
 }
 
 /// Members that are not registered. `silent`: how many registered nodes do not answer.
-void tell_strangers(const std::vector<Raw>& raws, const Names& names, std::size_t silent,
-                    planner::ClusterSnapshot& snapshot) {
+void note_unregistered(const std::vector<Raw>& raws, const Names& names, std::size_t silent,
+                       planner::ClusterSnapshot& snapshot) {
   // Endpoints of nodes that answer are known by their own gossip, whichever instance others
   // remember of them; a registered node that is silent may be any of the rest.
   std::set<std::string> registered;
@@ -100,10 +100,10 @@ void tell_strangers(const std::vector<Raw>& raws, const Names& names, std::size_
     }
   }
   if (alive.size() > silent) {
-    snapshot.strangers.assign(alive.begin(), alive.end());
+    snapshot.unregistered.assign(alive.begin(), alive.end());
   }
   if (dead_voters.size() > silent) {
-    snapshot.silent_strangers = dead_voters.size() - silent;
+    snapshot.unregistered_voters = dead_voters.size() - silent;
   }
 }
 
@@ -184,7 +184,7 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config,
       tell_what_it_sees(raw, names);
     }
   }
-  tell_strangers(raws, names, raws.size() - answered, snapshot);
+  note_unregistered(raws, names, raws.size() - answered, snapshot);
   tell_unheard_of(raws, answered);
   tell_other_databases(raws, config.identity);
   tell_shared_directories(raws);

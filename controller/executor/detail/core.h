@@ -43,7 +43,7 @@ struct Run {
   /// Of stages under way, on the monotonic clock; longer by each pause.
   std::map<std::string, Monotonic> deadlines;
   std::map<std::string, std::optional<Ticks>> deadline_of;  ///< which start of a stage it is for
-  std::map<std::string, Monotonic> progress_told;           ///< by step
+  std::map<std::string, Monotonic> progress_reported;       ///< by step
   /// When each step took its present state, on the clock that does not jump.
   struct StateBegin {
     std::optional<Ticks> since;  ///< as journaled: shows whether this is still that state

@@ -110,8 +110,8 @@ net::awaitable<bool> RunDriver::drive_group(const planner::Stage& stage,
   }
   const auto ends = co_await gather(std::move(work));
   check();
-  if (std::ranges::find(ends, StepEnd::kPutOff) != ends.end()) {
-    record(events::kStagePutOff, {{"stage", stage.id}, {"reason", "its node leads the cluster"}});
+  if (std::ranges::find(ends, StepEnd::kDeferred) != ends.end()) {
+    record(events::kStageDeferred, {{"stage", stage.id}, {"reason", "its node leads the cluster"}});
     co_return false;
   }
   for (const auto& step : group) {
@@ -274,7 +274,7 @@ bool RunDriver::has_begun(const planner::Stage& stage) const {
   return std::ranges::any_of(stage.groups, [this](const planner::Group& group) {
     return std::ranges::any_of(group, [this](const planner::Step& step) {
       const auto& state = run_->state.steps.at(step.id);
-      if (state.attempt == state.forgiven) {
+      if (state.attempt == state.attempts_before_rollback) {
         return false;
       }
       // Of a failed attempt there may be something to undo all the same. Where

@@ -12,7 +12,7 @@
 namespace verger::controller::detail {
 
 /// kClosed: its hours ended in the middle of a stage that must not stay half done.
-enum class StepEnd : std::uint8_t { kDone, kFailed, kSkipped, kPutOff, kLeft, kClosed };
+enum class StepEnd : std::uint8_t { kDone, kFailed, kSkipped, kDeferred, kLeft, kClosed };
 
 /// What was journaled as JSON text; an empty object where it is none.
 nlohmann::json parsed(const std::string& text);
@@ -78,7 +78,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
     nlohmann::json gates = nlohmann::json::array();
     bool only_hours = true;
     /// The node's turn comes after the others' instead; then nothing else is said.
-    bool put_off = false;
+    bool deferred = false;
     Fit fit{};
     /// Open ones that could not be looked at.
     nlohmann::json not_seen = nlohmann::json::array();
@@ -134,7 +134,7 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
                                  StepContext context);
 
-  // run_surroundings.cpp
+  // run_context.cpp
   void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
   /// The cluster as it is registered, or as the plan has it.
   [[nodiscard]] ClusterConfig cluster() const;
@@ -142,9 +142,9 @@ class RunDriver : public std::enable_shared_from_this<RunDriver> {
   net::awaitable<planner::ClusterSnapshot> look();
   /// How far the step is.
   net::awaitable<planner::ClusterSnapshot> watch(const planner::Step& step);
-  void take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config);
+  void complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config);
   [[nodiscard]] std::optional<planner::Hours> hours(const ClusterConfig& config) const;
-  net::awaitable<void> nap(std::chrono::milliseconds duration);
+  net::awaitable<void> sleep_for(std::chrono::milliseconds duration);
   /// How long the step has been in its present state, even when the wall clock was set.
   std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;
   std::chrono::milliseconds in_reason(const planner::Step& step) const;

@@ -84,7 +84,7 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
     }
     if (const auto found = run_->back_off.find(step.id);
         !asked && found != run_->back_off.end() && monotonic() < found->second.until) {
-      co_await nap(poll());
+      co_await sleep_for(poll());
       continue;
     }
     auto context = context_of(step, co_await watch(step));
@@ -120,7 +120,7 @@ net::awaitable<void> RunDriver::undo_step(const planner::Stage& stage, const pla
         problem = permitted.error().message;
       }
     }
-    co_await nap(poll());
+    co_await sleep_for(poll());
   }
 }
 

@@ -89,7 +89,7 @@ net::awaitable<WorkSeen> look_at_work(std::shared_ptr<Peers> peers, std::string 
   co_return out;
 }
 
-bool may_be_told_later(const WorkList& list) {
+bool may_be_known_later(const WorkList& list) {
   return !list && list.error().code != Errc::kUnsupported &&
          list.error().code != Errc::kUnauthorized;
 }

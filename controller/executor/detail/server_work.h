@@ -25,7 +25,7 @@ struct WorkSeen {
 net::awaitable<WorkSeen> look_at_work(std::shared_ptr<Peers> peers, std::string node);
 
 /// The node may tell another time: it has no leader, is busy, or did not answer.
-bool may_be_told_later(const WorkList& list);
+bool may_be_known_later(const WorkList& list);
 /// In one word or sentence why there is no list: "not offered", "the user may not read them".
 std::string why_not_seen(const WorkList& list);
 

@@ -124,7 +124,7 @@ net::awaitable<void> RunDriver::wait_for_hours(const planner::Step& step,
   const auto began = monotonic();
   run_->closed_since.erase(step.id);
   do {
-    co_await nap(std::max(poll(), until_asked_again(seen, core_->parts.network.clock.now())));
+    co_await sleep_for(std::max(poll(), until_asked_again(seen, core_->parts.network.clock.now())));
   } while (monotonic() - began < kLookWhileClosed && hours(cluster()) == seen && !cancelling() &&
            !pausing() && !is_skipped(step) && !run_->group_failed);
   run_->stop_deadlines(began, monotonic());
@@ -197,7 +197,7 @@ net::awaitable<void> RunDriver::wait_for_gate(const planner::Stage& stage,
                                  {"reason", fmt::format("deadline passed: {}", reason)}});
     co_return;
   }
-  co_await nap(poll());
+  co_await sleep_for(poll());
 }
 
 net::awaitable<Result<void>> RunDriver::permit(StepContext context,
@@ -330,8 +330,8 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
                                                const planner::Step& step,
                                                const StepContext& context) {
   ClosedGates closed;
-  const bool may_put_off =
-      run_->state.stages.at(stage.id).put_off == 0 && &step == &stage.groups.front().front();
+  const bool may_defer =
+      run_->state.stages.at(stage.id).deferrals == 0 && &step == &stage.groups.front().front();
   const auto threads = steps::int_parameter(step, "threads", 1);
   for (auto gate : step.gates) {
     if (is_gate_ignored(gate.name)) {
@@ -350,11 +350,11 @@ RunDriver::ClosedGates RunDriver::closed_gates(const planner::Stage& stage,
           context.skipped_nodes.contains(state.node)) {
         continue;
       }
-      if (state.verdict == planner::GateVerdict::kPutOff && may_put_off) {
-        closed.put_off = true;
+      if (state.verdict == planner::GateVerdict::kDeferred && may_defer) {
+        closed.deferred = true;
         return closed;
       }
-      if (state.verdict == planner::GateVerdict::kPutOff) {
+      if (state.verdict == planner::GateVerdict::kDeferred) {
         alert_once(
             step.id, "not-leader",
             fmt::format("{} waits: {} leads the cluster, and its turn was put off once; move "
@@ -383,13 +383,13 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
                                                              const planner::Step& step) {
   if (const auto found = run_->back_off.find(step.id);
       found != run_->back_off.end() && monotonic() < found->second.until) {
-    co_await nap(poll());
+    co_await sleep_for(poll());
     co_return std::nullopt;
   }
   auto context = context_of(step, co_await look());
   auto closed = closed_gates(stage, step, context);
-  if (closed.put_off) {
-    co_return StepEnd::kPutOff;
+  if (closed.deferred) {
+    co_return StepEnd::kDeferred;
   }
   if (!closed.reason.empty()) {
     if (closed.only_hours && stage.on_failure == planner::FailureRule::kUndoAll &&
@@ -432,7 +432,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::start_step(const planner::Stag
              {{"step", step.id}, {"code", "not-possible"}, {"reason", readiness.reason}});
       co_return StepEnd::kFailed;
   }
-  if (context.state.attempt - context.state.forgiven >= step.attempts) {
+  if (context.state.attempt - context.state.attempts_before_rollback >= step.attempts) {
     record(events::kStepFailed,
            {{"step", step.id},
             {"code", "attempts"},
@@ -460,7 +460,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
   if (!permitted) {
     auto reason = fmt::format("an agent gives no permit: {}", permitted.error().message);
     if (again) {
-      co_await nap(poll());  // the intent stands; watch_step says what it waits for
+      co_await sleep_for(poll());  // the intent stands; watch_step says what it waits for
     } else {
       co_await wait_for_gate(stage, step, std::move(reason));
     }
@@ -490,7 +490,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
     // A refusal is one; that it was not sent costs no attempt.
     co_await give_up_intent(step, context, answer.reason, refused);
     back_off(step, answer.reason);
-    co_await nap(poll());
+    co_await sleep_for(poll());
     co_return std::nullopt;
   }
   if (broken().reply_is_deed && answer.kind == ActAnswer::Kind::kAccepted) {
@@ -504,7 +504,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::act(const planner::Stage& stag
                                 {"reason", answer.reason},
                                 {"memo", parsed(answer.memo)}});
   } else {
-    co_await nap(poll());
+    co_await sleep_for(poll());
   }
   co_return std::nullopt;
 }

@@ -106,7 +106,7 @@ net::awaitable<void> RunDriver::pause_point() {
         record(events::kRunPaused, json::object());
       }
     }
-    co_await nap(poll());
+    co_await sleep_for(poll());
   }
   if (paused) {
     run_->stop_deadlines(began, monotonic());
@@ -158,8 +158,8 @@ net::awaitable<void> RunDriver::interrupt_if_wanted(const planner::Step& step,
     co_return;
   }
   // Journaled before the request, so that a stop is never taken for another party's.
-  const bool was_told = state_of(step).interrupting;
-  if (!was_told) {
+  const bool was_interrupted = state_of(step).interrupting;
+  if (!was_interrupted) {
     record(events::kStepInterrupting, {{"step", step.id}, {"why", to_string(*why)}});
     context.state.interrupting = true;
   }

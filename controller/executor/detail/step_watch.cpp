@@ -54,12 +54,12 @@ RunEvent new_event(std::string_view type, json data) {
 void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
                               std::vector<RunEvent> news) {
   const auto& state = state_of(step);
-  auto& told = run_->progress_told[step.id];
+  auto& reported = run_->progress_reported[step.id];
   const bool memo_is_new = !parsed(verdict.memo).empty();
-  const bool due = monotonic() - told >= core_->parts.options.progress_interval;
+  const bool due = monotonic() - reported >= core_->parts.options.progress_interval;
   if (state.status == StepStatus::kUnknown || memo_is_new ||
       (due && parsed(state.progress) != parsed(verdict.progress))) {
-    told = monotonic();
+    reported = monotonic();
     news.push_back(new_event(events::kStepProgress, {{"step", step.id},
                                                      {"progress", parsed(verdict.progress)},
                                                      {"memo", parsed(verdict.memo)}}));
@@ -111,7 +111,7 @@ net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const pla
   if (cancelling() || is_skipped(step) || pausing()) {
     // Without the permit nothing arrives any longer; what arrived before it went is observed now.
     if (!co_await shut_out_late_request(context)) {
-      co_await nap(poll());
+      co_await sleep_for(poll());
       co_return true;
     }
     const auto since = co_await kind_of(step).observe(context_of(step, co_await watch(step)));
@@ -122,7 +122,7 @@ net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const pla
     if (co_await give_up_intent(step, context, "it was never requested", false)) {
       co_return false;
     }
-    co_await nap(poll());
+    co_await sleep_for(poll());
     co_return true;
   }
   co_await act(stage, step, context, true);
@@ -176,7 +176,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
                                         {"outcome", verdict.outcome},
                                         {"counts", true}});
         back_off(step, verdict.reason);
-        co_await nap(poll());
+        co_await sleep_for(poll());
         co_return std::nullopt;
       case Verdict::Kind::kStopped:
         record_end(events::kStepInterrupted,
@@ -207,7 +207,7 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
     if (verdict.kind != Verdict::Kind::kNotArrived) {
       const auto pause = until_next_look(context.in_state, poll());
       co_await interrupt_if_wanted(step, context_of(step, std::move(context.snapshot)));
-      co_await nap(unknown > 0 ? poll() * std::min(unknown, kSlowestLook) : pause);
+      co_await sleep_for(unknown > 0 ? poll() * std::min(unknown, kSlowestLook) : pause);
     }
   }
 }

@@ -103,7 +103,7 @@ Result<std::vector<JournalEvent>> EtcdStore::read_all(Sequence after, std::size_
   while (out.size() < limit) {
     const auto wanted = std::min(kEventsInPage, limit - out.size());
     VERGER_TRY(const auto page, get(json::array({etcd::get_range(from, end, wanted)})));
-    VERGER_CHECK(add_events(page.front(), out));
+    VERGER_RETURN_IF_ERROR(add_events(page.front(), out));
     if (page.front().size() < wanted) {
       break;
     }

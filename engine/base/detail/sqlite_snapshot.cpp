@@ -48,14 +48,14 @@ Result<void> copy_file(FileSystem& from, const Path& source_path, FileSystem& to
                        const Path& target_path) {
   VERGER_TRY(const auto source, from.open(source_path, OpenMode::kRead));
   VERGER_TRY(const auto target, to.open(target_path, OpenMode::kCreate));
-  VERGER_CHECK(target->resize(0));
+  VERGER_RETURN_IF_ERROR(target->resize(0));
   Bytes buffer(std::size_t{1} << 20U);
   for (std::uint64_t offset = 0;;) {
     VERGER_TRY(const std::size_t got, source->read_at(offset, buffer));
     if (got == 0) {
       return {};
     }
-    VERGER_CHECK(target->write_at(offset, ByteView(buffer).first(got)));
+    VERGER_RETURN_IF_ERROR(target->write_at(offset, ByteView(buffer).first(got)));
     offset += got;
   }
 }
@@ -79,9 +79,10 @@ Result<void> copy_database(FileSystem& from, const Path& source, FileSystem& to,
     VERGER_TRY(const auto before, stamp_of(from, source));
     // The database first: a page that a checkpoint changes meanwhile is in the write-ahead log
     // copied afterwards, as long as that log did not start anew.
-    VERGER_CHECK(copy_file(from, source, to, target));
+    VERGER_RETURN_IF_ERROR(copy_file(from, source, to, target));
     for (const auto* suffix : {"-wal", "-journal"}) {
-      VERGER_CHECK(copy_if_there(from, beside(source, suffix), to, beside(target, suffix)));
+      VERGER_RETURN_IF_ERROR(
+          copy_if_there(from, beside(source, suffix), to, beside(target, suffix)));
     }
     VERGER_TRY(const auto after, stamp_of(from, source));
     if (before == after) {
@@ -97,8 +98,8 @@ namespace detail {
 
 Result<std::unique_ptr<MemoryFileSystem>> copy_database(FileSystem& files, const Path& path) {
   auto copy = std::make_unique<MemoryFileSystem>();
-  VERGER_CHECK(copy->make_directories(path.parent_path()));
-  VERGER_CHECK(sqlite::copy_database(files, path, *copy, path));
+  VERGER_RETURN_IF_ERROR(copy->make_directories(path.parent_path()));
+  VERGER_RETURN_IF_ERROR(sqlite::copy_database(files, path, *copy, path));
   return copy;
 }
 

@@ -21,7 +21,7 @@ Result<void> read_entries(const File& file, std::uint64_t offset, int version, s
                           std::vector<IndexEntry>& out) {
   const auto size = entry_size(version);
   Bytes bytes(count * size);
-  VERGER_CHECK(file.read_exact(offset, bytes));
+  VERGER_RETURN_IF_ERROR(file.read_exact(offset, bytes));
   out.resize(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     out[i] = decode_entry(bytes.data() + i * size, version);
@@ -40,7 +40,7 @@ Result<bool> EntryReader::refill() {
     block_.clear();
     return false;
   }
-  VERGER_CHECK(read_entries(*file_, offset_, version_, count, block_));
+  VERGER_RETURN_IF_ERROR(read_entries(*file_, offset_, version_, count, block_));
   if (last && block_.front() > *last) {
     return out_of_order(file_->path(), offset_);
   }

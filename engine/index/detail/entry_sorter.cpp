@@ -61,7 +61,7 @@ Result<void> EntrySorter::write_run() {
     for (std::size_t i = 0; i < count; ++i) {
       encode_entry(bytes.data() + i * kEntrySize, batch_[start + i]);
     }
-    VERGER_CHECK(runs_.back().file->write_at(start * kEntrySize, bytes));
+    VERGER_RETURN_IF_ERROR(runs_.back().file->write_at(start * kEntrySize, bytes));
   }
   batch_.clear();
   return {};

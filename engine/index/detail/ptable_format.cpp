@@ -83,7 +83,7 @@ Result<int> decode_ptable_header(ByteView header) {
   if (version == 0) {
     return Error{Errc::kCorruption, "PTable header at offset 1: version 0"};
   }
-  VERGER_CHECK(check_zeros(header.first(kPTableHeaderSize), kHeaderFields, "header"));
+  VERGER_RETURN_IF_ERROR(check_zeros(header.first(kPTableHeaderSize), kHeaderFields, "header"));
   return version;
 }
 
@@ -95,7 +95,7 @@ Result<PTableLayout> decode_ptable_layout(int version, ByteView footer, std::uin
         std::to_integer<int>(footer[1]) != version) {
       return Error{Errc::kCorruption, "PTable footer: type or version is not the header's"};
     }
-    VERGER_CHECK(check_zeros(footer.first(kPTableFooterSize), kFooterFields, "footer"));
+    VERGER_RETURN_IF_ERROR(check_zeros(footer.first(kPTableFooterSize), kFooterFields, "footer"));
     layout.midpoint_count = load_le<std::uint32_t>(footer.data() + 2);
     around += kPTableFooterSize + layout.midpoint_count * kMidpointSize;
   }

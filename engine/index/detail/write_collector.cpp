@@ -48,7 +48,7 @@ Result<void> WriteCollector::feed_prepare(const log::Prepare& prepare) {
     return {};
   }
   if (!entries_.empty() && prepare.transaction_position != write_) {
-    VERGER_CHECK(finish());
+    VERGER_RETURN_IF_ERROR(finish());
   }
   write_ = prepare.transaction_position;
   if (prepare.has(kIndexed)) {
@@ -81,7 +81,7 @@ Result<void> WriteCollector::feed_commit(const log::Commit& commit) {
   }
   VERGER_TRY(const auto parts, parts_of(commit));
   if (!entries_.empty()) {
-    VERGER_CHECK(finish());
+    VERGER_RETURN_IF_ERROR(finish());
   }
   std::optional<StreamHash> stream;
   for (const auto& part : parts) {

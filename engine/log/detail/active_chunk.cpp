@@ -13,7 +13,7 @@ namespace {
 Result<void> upgrade_header(File& file, ChunkHeader& header) {
   header.min_compatible_version = 3;
   header.version = 0;
-  VERGER_CHECK(file.write_at(0, encode_chunk_header(header)));
+  VERGER_RETURN_IF_ERROR(file.write_at(0, encode_chunk_header(header)));
   return file.sync();
 }
 
@@ -30,10 +30,10 @@ ActiveChunk::ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk,
 Result<ActiveChunk> ActiveChunk::open(FileSystem& files, std::shared_ptr<Chunk> chunk,
                                       bool hash_in_background) {
   // It may be a completed one that is reopened; the server removes the write permission then.
-  VERGER_CHECK(files.set_read_only(chunk->path(), false));
+  VERGER_RETURN_IF_ERROR(files.set_read_only(chunk->path(), false));
   VERGER_TRY(auto file, files.open(chunk->path(), OpenMode::kReadWrite));
   if (chunk->header().effective_version() < 3) {
-    VERGER_CHECK(upgrade_header(*file, ChunkAccess::state(*chunk).header));
+    VERGER_RETURN_IF_ERROR(upgrade_header(*file, ChunkAccess::state(*chunk).header));
   }
   return ActiveChunk(files, std::move(chunk), std::move(file), hash_in_background);
 }
@@ -52,14 +52,14 @@ Result<ActiveChunk> ActiveChunk::create(FileSystem& files, const Path& directory
       kChunkHeaderSize + static_cast<std::uint64_t>(header.chunk_size) + kChunkFooterSize);
   {
     VERGER_TRY(const auto file, files.open(temporary, OpenMode::kCreateNew));
-    VERGER_CHECK(file->resize(size));
-    VERGER_CHECK(file->write_at(0, encode_chunk_header(header)));
-    VERGER_CHECK(file->sync());
+    VERGER_RETURN_IF_ERROR(file->resize(size));
+    VERGER_RETURN_IF_ERROR(file->write_at(0, encode_chunk_header(header)));
+    VERGER_RETURN_IF_ERROR(file->sync());
   }
   // A chunk file is never seen without its header. A crash before the directory is synced leaves
   // the temporary file or nothing; after it, an empty chunk that opening removes or continues.
-  VERGER_CHECK(files.rename(temporary, directory / name));
-  VERGER_CHECK(files.sync_directory(directory));
+  VERGER_RETURN_IF_ERROR(files.rename(temporary, directory / name));
+  VERGER_RETURN_IF_ERROR(files.sync_directory(directory));
   VERGER_FAILPOINT("log.new-chunk.after-create");
   VERGER_TRY(auto chunk, Chunk::open_active(files, directory / name, 0));
   return open(files, std::move(chunk), hash_in_background);
@@ -75,35 +75,35 @@ bool ActiveChunk::fits(std::int64_t bytes) const {
 
 Result<void> ActiveChunk::hash_what_is_there() {
   if (!hashed_) {
-    VERGER_CHECK(output_.rehash());
+    VERGER_RETURN_IF_ERROR(output_.rehash());
     hashed_ = true;
   }
   return {};
 }
 
 Result<void> ActiveChunk::append(ByteView framed) {
-  VERGER_CHECK(hash_what_is_there());
+  VERGER_RETURN_IF_ERROR(hash_what_is_there());
   return output_.append(framed);
 }
 
 Result<void> ActiveChunk::sync() {
-  VERGER_CHECK(output_.flush());
+  VERGER_RETURN_IF_ERROR(output_.flush());
   return file_->sync();
 }
 
 Result<std::shared_ptr<Chunk>> ActiveChunk::complete() {
-  VERGER_CHECK(hash_what_is_there());
-  VERGER_CHECK(output_.flush());
+  VERGER_RETURN_IF_ERROR(hash_what_is_there());
+  VERGER_RETURN_IF_ERROR(output_.flush());
   // Until writer.chk lies behind the chunk its footer is not looked at: a crash anywhere in here
   // leaves an active chunk; bytes behind its records do not matter.
-  VERGER_CHECK(file_->resize(output_.offset()));
+  VERGER_RETURN_IF_ERROR(file_->resize(output_.offset()));
   VERGER_FAILPOINT("log.complete-chunk.before-footer");
   ChunkFooter footer;
   footer.completed = true;
   footer.physical_data_size = static_cast<std::int32_t>(data_size());
   footer.logical_data_size = footer.physical_data_size;
-  VERGER_CHECK(output_.complete(footer));
-  VERGER_CHECK(file_->sync());
+  VERGER_RETURN_IF_ERROR(output_.complete(footer));
+  VERGER_RETURN_IF_ERROR(file_->sync());
   VERGER_FAILPOINT("log.complete-chunk.after-footer");
   // Only a sign for people and the server; nothing relies on it.
   static_cast<void>(files_->set_read_only(chunk_->path(), true));

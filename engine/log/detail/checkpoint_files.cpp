@@ -38,7 +38,7 @@ Result<CheckpointFiles> CheckpointFiles::load(FileSystem& files, const Path& dir
       return std::move(file).error();
     }
     std::array<std::byte, kSize> bytes{};
-    VERGER_CHECK((*file)->read_at(0, bytes));
+    VERGER_RETURN_IF_ERROR((*file)->read_at(0, bytes));
     VERGER_TRY(one.size, (*file)->size());
     one.value = load_le<std::int64_t>(bytes.data());
   }
@@ -71,16 +71,16 @@ Result<void> CheckpointFiles::store(Checkpoint which, std::int64_t value) {
   const Path path = directory_ / checkpoint_file_name(which);
   if (!one.size) {
     // An empty file would count as 0: it gets its name only once its content is on the disk.
-    VERGER_CHECK(write_file_durably(*files_, path, bytes));
+    VERGER_RETURN_IF_ERROR(write_file_durably(*files_, path, bytes));
   } else {
     if (!one.file) {
       VERGER_TRY(one.file, files_->open(path, OpenMode::kReadWrite));
     }
-    VERGER_CHECK(one.file->write_at(0, bytes));
+    VERGER_RETURN_IF_ERROR(one.file->write_at(0, bytes));
     if (*one.size > kSize) {
-      VERGER_CHECK(one.file->resize(kSize));
+      VERGER_RETURN_IF_ERROR(one.file->resize(kSize));
     }
-    VERGER_CHECK(one.file->sync());
+    VERGER_RETURN_IF_ERROR(one.file->sync());
   }
   one.size = kSize;
   one.value = value;

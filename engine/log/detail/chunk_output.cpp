@@ -12,7 +12,7 @@ Result<void> ChunkOutput::rehash() {
   Bytes part(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferSize, written_)));
   for (std::uint64_t at = 0; at < written_;) {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), written_ - at));
-    VERGER_CHECK(file_->read_exact(at, MutableBytes(part).first(size)));
+    VERGER_RETURN_IF_ERROR(file_->read_exact(at, MutableBytes(part).first(size)));
     hash(ByteView(part).first(size));
     at += size;
   }
@@ -21,10 +21,10 @@ Result<void> ChunkOutput::rehash() {
 
 Result<void> ChunkOutput::append(ByteView bytes) {
   if (buffer_.size() + bytes.size() > kBufferSize) {
-    VERGER_CHECK(flush());
+    VERGER_RETURN_IF_ERROR(flush());
   }
   if (bytes.size() > kBufferSize) {
-    VERGER_CHECK(write(bytes));
+    VERGER_RETURN_IF_ERROR(write(bytes));
   } else {
     append_bytes(buffer_, bytes);
   }
@@ -33,7 +33,7 @@ Result<void> ChunkOutput::append(ByteView bytes) {
 
 Result<void> ChunkOutput::flush() {
   if (!buffer_.empty()) {
-    VERGER_CHECK(write(buffer_));
+    VERGER_RETURN_IF_ERROR(write(buffer_));
     buffer_.clear();
   }
   return {};
@@ -41,7 +41,7 @@ Result<void> ChunkOutput::flush() {
 
 /// Hashed in large pieces: by the record it would cost as much again as the rest of appending.
 Result<void> ChunkOutput::write(ByteView bytes) {
-  VERGER_CHECK(file_->write_at(written_, bytes));
+  VERGER_RETURN_IF_ERROR(file_->write_at(written_, bytes));
   hash(bytes);
   written_ += bytes.size();
   return {};
@@ -57,13 +57,13 @@ void ChunkOutput::hash(ByteView bytes) {
 
 Result<ChunkOutput::Completed> ChunkOutput::complete(ChunkFooter footer) {
   const auto file_size = align_chunk_file(offset() + kChunkFooterSize);
-  VERGER_CHECK(append(Bytes(file_size - kChunkFooterSize - offset())));
-  VERGER_CHECK(flush());
+  VERGER_RETURN_IF_ERROR(append(Bytes(file_size - kChunkFooterSize - offset())));
+  VERGER_RETURN_IF_ERROR(flush());
   const auto without_hash = encode_chunk_footer(footer);
   hash(ByteView(without_hash).first(without_hash.size() - footer.md5.size()));
   footer.md5 = background_ ? background_->finish() : hash_.finish();
   background_.reset();
-  VERGER_CHECK(file_->write_at(written_, encode_chunk_footer(footer)));
+  VERGER_RETURN_IF_ERROR(file_->write_at(written_, encode_chunk_footer(footer)));
   return Completed{footer, file_size};
 }
 

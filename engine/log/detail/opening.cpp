@@ -98,7 +98,7 @@ class Judge {
       : files_(files), directory_(directory), snapshot_(snapshot), options_(options) {}
 
   Result<Judgement> run() {
-    VERGER_CHECK(check_checkpoints(directory_, snapshot_));
+    VERGER_RETURN_IF_ERROR(check_checkpoints(directory_, snapshot_));
     out_.checkpoints = snapshot_.checkpoints.values();
     VERGER_TRY(out_.chunk_size, chunk_size_of(files_, directory_, snapshot_.listing, options_));
     const auto writer = out_.checkpoints.writer.value();
@@ -108,9 +108,9 @@ class Judge {
     last_ = ChunkNumber(static_cast<std::int32_t>(writer / out_.chunk_size));
     on_boundary_ = writer % out_.chunk_size == 0;
     VERGER_TRY(live_, find_live_files(files_, directory_, snapshot_.listing.chunks));
-    VERGER_CHECK(check_coverage());
+    VERGER_RETURN_IF_ERROR(check_coverage());
     for (const auto& live : live_.latest) {
-      VERGER_CHECK(take(live));
+      VERGER_RETURN_IF_ERROR(take(live));
     }
     for (const auto& old : live_.old) {
       if (old.start > last_) {
@@ -200,7 +200,7 @@ class Judge {
     if (!chunk) {
       return false;  // then the first error says more
     }
-    VERGER_CHECK(check_header(directory_, **chunk, live.end, out_.chunk_size));
+    VERGER_RETURN_IF_ERROR(check_header(directory_, **chunk, live.end, out_.chunk_size));
     VERGER_TRY(const bool full, fills_its_chunk(*chunk));
     if (!full) {
       return bad_writer(directory_, out_.checkpoints,
@@ -227,7 +227,7 @@ class Judge {
     const auto local =
         out_.checkpoints.writer.value() - std::int64_t{last_.value()} * out_.chunk_size;
     VERGER_TRY(auto chunk, Chunk::open_active(files_, path, local));
-    VERGER_CHECK(check_header(directory_, *chunk, live.file.start, out_.chunk_size));
+    VERGER_RETURN_IF_ERROR(check_header(directory_, *chunk, live.file.start, out_.chunk_size));
     Bytes buffer;
     if (auto before = chunk->read_before(out_.checkpoints.writer, buffer); !before) {
       if (before.error().code == Errc::kIo) {
@@ -287,9 +287,9 @@ class Judge {
     }
     const Path path = directory_ / live.file.name;
     VERGER_TRY(const auto chunk, Chunk::open_active(files_, path, 0));
-    VERGER_CHECK(check_header(directory_, *chunk, live.file.start, out_.chunk_size));
+    VERGER_RETURN_IF_ERROR(check_header(directory_, *chunk, live.file.start, out_.chunk_size));
     std::array<std::byte, 4> length{};
-    VERGER_CHECK(chunk->read_raw(kChunkHeaderSize, length));
+    VERGER_RETURN_IF_ERROR(chunk->read_raw(kChunkHeaderSize, length));
     if (load_le<std::int32_t>(length.data()) != 0) {
       return bad_writer(directory_, out_.checkpoints,
                         fmt::format("{} lies behind that and holds records", live.file.name));
@@ -355,7 +355,7 @@ Result<std::shared_ptr<Chunk>> open_live_chunk(FileSystem& files, const Path& di
     }
     return chunk;
   }
-  VERGER_CHECK(check_header(directory, **chunk, live.end, chunk_size));
+  VERGER_RETURN_IF_ERROR(check_header(directory, **chunk, live.end, chunk_size));
   return chunk;
 }
 

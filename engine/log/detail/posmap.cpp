@@ -24,7 +24,7 @@ Result<Posmap> Posmap::load(const File& file, const ChunkFooter& footer) {
   std::vector<PosmapEntry> entries;
   PosmapEntry previous{-1, -1};
   for (std::size_t first = 0; first < map.count_; first += entries.size()) {
-    VERGER_CHECK(map.read(first, entries, std::min(kEntriesPerRead, map.count_ - first)));
+    VERGER_RETURN_IF_ERROR(map.read(first, entries, std::min(kEntriesPerRead, map.count_ - first)));
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const PosmapEntry& entry = entries[i];
       if (entry.actual <= previous.actual || entry.local <= previous.local ||
@@ -48,7 +48,7 @@ Result<Posmap> Posmap::load(const File& file, const ChunkFooter& footer) {
 Result<void> Posmap::read(std::size_t first, std::vector<PosmapEntry>& entries,
                           std::size_t count) const {
   Bytes bytes(count * entry_size_);
-  VERGER_CHECK(file_->read_exact(offset_ + first * entry_size_, bytes));
+  VERGER_RETURN_IF_ERROR(file_->read_exact(offset_ + first * entry_size_, bytes));
   entries.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* at = bytes.data() + i * entry_size_;
@@ -61,7 +61,7 @@ Result<void> Posmap::read(std::size_t first, std::vector<PosmapEntry>& entries,
 
 Result<PosmapEntry> Posmap::entry(std::size_t index) const {
   std::vector<PosmapEntry> entries;
-  VERGER_CHECK(read(index, entries, 1));
+  VERGER_RETURN_IF_ERROR(read(index, entries, 1));
   return entries.front();
 }
 
@@ -74,7 +74,7 @@ Result<Posmap::Found> Posmap::lower_bound(std::int64_t local) const {
   const auto page = static_cast<std::size_t>(after - samples_.begin());
   const std::size_t first = page == 0 ? 0 : (page - 1) * kSampleDistance;
   std::vector<PosmapEntry> entries;
-  VERGER_CHECK(read(first, entries, std::min(kSampleDistance + 1, count_ - first)));
+  VERGER_RETURN_IF_ERROR(read(first, entries, std::min(kSampleDistance + 1, count_ - first)));
   const auto found = std::ranges::lower_bound(entries, local, {}, &PosmapEntry::local);
   if (found == entries.end()) {
     return Found{count_, std::nullopt};
@@ -84,7 +84,7 @@ Result<Posmap::Found> Posmap::lower_bound(std::int64_t local) const {
 
 Result<std::vector<PosmapEntry>> Posmap::all() const {
   std::vector<PosmapEntry> entries;
-  VERGER_CHECK(read(0, entries, count_));
+  VERGER_RETURN_IF_ERROR(read(0, entries, count_));
   return entries;
 }
 

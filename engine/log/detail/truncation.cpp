@@ -115,7 +115,7 @@ Result<const LiveFiles::Live*> find_covering(FileSystem& files, const Asked& ask
     if (covered > asked.chunk()) {
       return &one;
     }
-    VERGER_CHECK(open_live_chunk(files, asked.directory, one, asked.chunk_size));
+    VERGER_RETURN_IF_ERROR(open_live_chunk(files, asked.directory, one, asked.chunk_size));
   }
   if (covered < asked.chunk()) {
     return missing_chunk(asked.directory, ChunkNumber(static_cast<std::int32_t>(covered)),
@@ -160,10 +160,10 @@ Result<std::int64_t> plan_cut(FileSystem& files, const Asked& asked,
 Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
                                        const Snapshot& snapshot, const LogOptions& options,
                                        LogPosition position) {
-  VERGER_CHECK(check_value(directory, snapshot, position));
+  VERGER_RETURN_IF_ERROR(check_value(directory, snapshot, position));
   VERGER_TRY(const auto chunk_size, chunk_size_of(files, directory, snapshot.listing, options));
   const Asked asked{directory, position, chunk_size};
-  VERGER_CHECK(check_against_log(asked, snapshot));
+  VERGER_RETURN_IF_ERROR(check_against_log(asked, snapshot));
   const auto values = snapshot.checkpoints.values();
   const auto& listed = snapshot.listing.chunks;
   VERGER_TRY(const auto live, find_live_files(files, directory, listed));
@@ -202,7 +202,7 @@ Result<void> carry_out(FileSystem& files, const Path& directory, CheckpointFiles
   // From here until truncate.chk is -1 again every opening for writing starts this over. It holds
   // the target itself: after the removal of a scavenged chunk the requested position would mean
   // something else.
-  VERGER_CHECK(checkpoints.store(Checkpoint::kTruncate, plan.target.value()));
+  VERGER_RETURN_IF_ERROR(checkpoints.store(Checkpoint::kTruncate, plan.target.value()));
   // From the highest down: what a crash leaves has no gap.
   for (const auto& name : plan.remove) {
     const auto removed = files.remove(directory / name);
@@ -210,23 +210,23 @@ Result<void> carry_out(FileSystem& files, const Path& directory, CheckpointFiles
       return removed;
     }
   }
-  VERGER_CHECK(files.sync_directory(directory));
+  VERGER_RETURN_IF_ERROR(files.sync_directory(directory));
   VERGER_FAILPOINT("log.truncate.after-delete");
   if (plan.cut) {
     const Path path = directory / *plan.cut;
-    VERGER_CHECK(files.set_read_only(path, false));
+    VERGER_RETURN_IF_ERROR(files.set_read_only(path, false));
     VERGER_TRY(const auto file, files.open(path, OpenMode::kReadWrite));
     // Cut and extended again, so that everything behind, an old footer too, is zero. In between the
     // file is as long as its records, which opening accepts.
-    VERGER_CHECK(file->resize(kChunkHeaderSize + static_cast<std::uint64_t>(plan.keep)));
-    VERGER_CHECK(file->resize(plan.cut_size));
-    VERGER_CHECK(file->sync());
+    VERGER_RETURN_IF_ERROR(file->resize(kChunkHeaderSize + static_cast<std::uint64_t>(plan.keep)));
+    VERGER_RETURN_IF_ERROR(file->resize(plan.cut_size));
+    VERGER_RETURN_IF_ERROR(file->sync());
   }
   VERGER_FAILPOINT("log.truncate.before-checkpoints");
   // Readers' checkpoints before the writer's: none may ever lie above it.
-  VERGER_CHECK(checkpoints.store(Checkpoint::kEpoch, plan.epoch.value()));
-  VERGER_CHECK(checkpoints.store(Checkpoint::kChaser, plan.chaser.value()));
-  VERGER_CHECK(checkpoints.store(Checkpoint::kWriter, plan.writer.value()));
+  VERGER_RETURN_IF_ERROR(checkpoints.store(Checkpoint::kEpoch, plan.epoch.value()));
+  VERGER_RETURN_IF_ERROR(checkpoints.store(Checkpoint::kChaser, plan.chaser.value()));
+  VERGER_RETURN_IF_ERROR(checkpoints.store(Checkpoint::kWriter, plan.writer.value()));
   return checkpoints.store(Checkpoint::kTruncate, -1);
 }
 

@@ -26,19 +26,20 @@ Result<void> check_pragma(sqlite::Database& database, const Path& path, std::str
 
 Result<void> apply_pragmas(sqlite::Database& database, const Path& path, int page_size,
                            std::int64_t cache_size) {
-  VERGER_CHECK(database.execute(fmt::format("PRAGMA page_size = {}", page_size)));
+  VERGER_RETURN_IF_ERROR(database.execute(fmt::format("PRAGMA page_size = {}", page_size)));
   // Switching to WAL writes the first page of a new file, and with it the page size.
   VERGER_TRY(const auto mode, database.query_text("PRAGMA journal_mode = wal"));
-  VERGER_CHECK(check_pragma(database, path, "page_size", std::to_string(page_size),
-                            "give the page size the file was made with"));
+  VERGER_RETURN_IF_ERROR(check_pragma(database, path, "page_size", std::to_string(page_size),
+                                      "give the page size the file was made with"));
   if (mode.value_or("") != "wal") {
     return Error{Errc::kRefused,
                  fmt::format("{}: journal_mode stays {}", path.string(), mode.value_or("unknown"))};
   }
-  VERGER_CHECK(database.execute("PRAGMA synchronous = 1"));
-  VERGER_CHECK(check_pragma(database, path, "synchronous", "1", "the setting did not stick"));
+  VERGER_RETURN_IF_ERROR(database.execute("PRAGMA synchronous = 1"));
+  VERGER_RETURN_IF_ERROR(
+      check_pragma(database, path, "synchronous", "1", "the setting did not stick"));
   const auto cache = -(cache_size / 1024);
-  VERGER_CHECK(database.execute(fmt::format("PRAGMA cache_size = {}", cache)));
+  VERGER_RETURN_IF_ERROR(database.execute(fmt::format("PRAGMA cache_size = {}", cache)));
   return check_pragma(database, path, "cache_size", std::to_string(cache),
                       "the setting did not stick");
 }
@@ -76,7 +77,7 @@ Result<void> create_schema(sqlite::Database& database) {
       "CREATE TABLE IF NOT EXISTS Checkpoint (key Integer PRIMARY KEY, value Text NOT NULL);" +
       text("ChunkTimeStampRanges", "INTEGER", "min INTEGER, max INTEGER") +
       text("ChunkWeights", "INTEGER", "value REAL NOT NULL");
-  VERGER_CHECK(database.execute(sql));
+  VERGER_RETURN_IF_ERROR(database.execute(sql));
   return transaction.commit();
 }
 

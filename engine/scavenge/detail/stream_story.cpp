@@ -114,7 +114,7 @@ Result<StreamStory> read_story(Preview& preview, std::string_view name) {
   }));
   if (story.last != kNoStream) {
     std::vector<index::IndexEntry> entries;
-    VERGER_CHECK(index.forward(story.handle, story.last.value(), 1, entries));
+    VERGER_RETURN_IF_ERROR(index.forward(story.handle, story.last.value(), 1, entries));
     if (!entries.empty()) {
       story.last_event = decider(preview, "event", name, entries.front());
     }
@@ -134,7 +134,7 @@ Result<StreamStory> read_story(Preview& preview, std::string_view name) {
     return story;
   }
   StreamWalker walker(parts.index, parts.log, preview.point(), state);
-  VERGER_CHECK(walker.start({.handle = story.handle, .data = *story.original}));
+  VERGER_RETURN_IF_ERROR(walker.start({.handle = story.handle, .data = *story.original}));
   for (bool finished = false; !finished;) {
     VERGER_TRY(finished, walker.step([&](const StreamWalker::Verdict& verdict) {
       story.verdicts.push_back(verdict);

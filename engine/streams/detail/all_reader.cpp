@@ -26,7 +26,7 @@ Result<std::vector<Event>> events_of(const log::TransactionLog& log, const log::
     return events;
   }
   if (const auto* commit = std::get_if<log::Commit>(&record.record)) {
-    VERGER_CHECK(visit_transaction(log, *commit, [&](const log::Prepare& prepare) {
+    VERGER_RETURN_IF_ERROR(visit_transaction(log, *commit, [&](const log::Prepare& prepare) {
       if (!hidden_in_all(prepare.stream)) {
         events.push_back(make_event(prepare, number_by_commit(*commit, prepare), commit->position));
       }

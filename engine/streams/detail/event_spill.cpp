@@ -157,7 +157,7 @@ Result<void> EventSpill::write_out() {
       return removed;
     }
     VERGER_TRY(file_, files.open(path, OpenMode::kCreateNew));
-    VERGER_CHECK(files.remove(path));  // so that nothing is left of it, however this ends
+    VERGER_RETURN_IF_ERROR(files.remove(path));  // so that nothing is left of it, however this ends
   }
   for (auto& partition : partitions_) {
     seal(partition);
@@ -165,7 +165,7 @@ Result<void> EventSpill::write_out() {
       if (segment.bytes.empty()) {
         continue;
       }
-      VERGER_CHECK(file_->write_at(file_size_, segment.bytes));
+      VERGER_RETURN_IF_ERROR(file_->write_at(file_size_, segment.bytes));
       segment.offset = file_size_;
       file_size_ += segment.size;
       segment.bytes = Bytes();
@@ -191,7 +191,7 @@ Result<void> EventSpill::read(std::size_t partition, std::size_t segment,
     bytes = sealed.bytes;
     if (sealed.bytes.empty()) {
       buffer.resize(sealed.size);
-      VERGER_CHECK(file_->read_exact(sealed.offset, buffer));
+      VERGER_RETURN_IF_ERROR(file_->read_exact(sealed.offset, buffer));
       bytes = buffer;
     }
   }

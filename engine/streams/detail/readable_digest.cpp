@@ -73,10 +73,10 @@ Result<bool> ReadableDigest::settle() {
     return true;
   }
   if (segment_ < spill_.segments(partition_)) {
-    VERGER_CHECK(spill_.read(partition_, segment_, events_));
+    VERGER_RETURN_IF_ERROR(spill_.read(partition_, segment_, events_));
     for (const auto& event : events_) {
       if (summing_) {
-        VERGER_CHECK(sum(event));
+        VERGER_RETURN_IF_ERROR(sum(event));
       } else {
         learn(event);
       }

@@ -54,7 +54,7 @@ Result<void> RecordFeed::push(const log::Record& record, LogPosition next) {
   }
   if (const auto* commit = std::get_if<log::Commit>(&record)) {
     finish();
-    VERGER_CHECK(visit_transaction(log_, *commit, [&](const log::Prepare& prepare) {
+    VERGER_RETURN_IF_ERROR(visit_transaction(log_, *commit, [&](const log::Prepare& prepare) {
       const auto size = static_cast<std::int64_t>(log::record_size(log::Record(prepare)));
       add(prepare, number_by_commit(*commit, prepare), prepare.position + size + log::kFramingSize);
       return true;

@@ -14,7 +14,7 @@ class BackgroundFiles::BackgroundFile final : public File {
 
   const Path& path() const override { return file_->path(); }
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
-    VERGER_CHECK(owner_.wait_for_write(last_write_));
+    VERGER_RETURN_IF_ERROR(owner_.wait_for_write(last_write_));
     return file_->read_at(offset, into);
   }
   Result<void> write_at(std::uint64_t offset, ByteView bytes) override {
@@ -24,15 +24,15 @@ class BackgroundFiles::BackgroundFile final : public File {
     return {};
   }
   Result<std::uint64_t> size() const override {
-    VERGER_CHECK(owner_.wait_for_write(last_write_));
+    VERGER_RETURN_IF_ERROR(owner_.wait_for_write(last_write_));
     return file_->size();
   }
   Result<void> resize(std::uint64_t size) override {
-    VERGER_CHECK(owner_.wait_for_write(last_write_));
+    VERGER_RETURN_IF_ERROR(owner_.wait_for_write(last_write_));
     return file_->resize(size);
   }
   Result<void> sync() override {
-    VERGER_CHECK(owner_.wait_for_write(last_write_));
+    VERGER_RETURN_IF_ERROR(owner_.wait_for_write(last_write_));
     return owner_.queue_sync(file_);
   }
 
@@ -61,10 +61,10 @@ Result<void> BackgroundFiles::finish() {
     changed_.wait(lock, [&] {
       return failure_ || (writes_done_ == writes_queued_ && syncs_done_ == syncs_queued_);
     });
-    VERGER_CHECK(state());
+    VERGER_RETURN_IF_ERROR(state());
   }
   for (const auto& directory : directories_) {
-    VERGER_CHECK(files_.sync_directory(directory));
+    VERGER_RETURN_IF_ERROR(files_.sync_directory(directory));
   }
   directories_.clear();
   return {};
@@ -73,7 +73,7 @@ Result<void> BackgroundFiles::finish() {
 Result<std::uint64_t> BackgroundFiles::queue_write(Write write) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return failure_ || bytes_waiting_ < kMostBytesWaiting; });
-  VERGER_CHECK(state());
+  VERGER_RETURN_IF_ERROR(state());
   bytes_waiting_ += write.bytes.size();
   writes_.push_back(std::move(write));
   changed_.notify_all();
@@ -88,7 +88,7 @@ Result<void> BackgroundFiles::wait_for_write(std::uint64_t number) {
 
 Result<void> BackgroundFiles::queue_sync(std::shared_ptr<File> file) {
   const std::lock_guard lock(mutex_);
-  VERGER_CHECK(state());
+  VERGER_RETURN_IF_ERROR(state());
   // A chunk is synced for its footer only: what waits for the same file is done by one sync.
   if (syncs_.empty() || syncs_.back() != file) {
     syncs_.push_back(std::move(file));
@@ -144,7 +144,7 @@ void BackgroundFiles::sync_all() {
 Result<std::unique_ptr<File>> BackgroundFiles::open(const Path& path, OpenMode mode) {
   if (mode == OpenMode::kRead) {
     // Through another handle, so that all of it has to be there.
-    VERGER_CHECK(wait_for_write(writes_queued_));
+    VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
     return files_.open(path, mode);
   }
   VERGER_TRY(auto file, files_.open(path, mode));
@@ -153,18 +153,18 @@ Result<std::unique_ptr<File>> BackgroundFiles::open(const Path& path, OpenMode m
 }
 
 Result<std::uint64_t> BackgroundFiles::file_size(const Path& path) {
-  VERGER_CHECK(wait_for_write(writes_queued_));
+  VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
   return files_.file_size(path);
 }
 
 Result<std::vector<DirectoryEntry>> BackgroundFiles::list(const Path& directory) {
-  VERGER_CHECK(wait_for_write(writes_queued_));
+  VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
   return files_.list(directory);
 }
 
 /// The content under a name is there at once; which names survive a crash is not promised.
 Result<void> BackgroundFiles::rename(const Path& from, const Path& to) {
-  VERGER_CHECK(wait_for_write(writes_queued_));
+  VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
   return files_.rename(from, to);
 }
 

@@ -37,7 +37,7 @@ std::vector<Piece> pieces_of(const streams::Database& database) {
 }  // namespace
 
 Result<void> check_sound(ToolContext& tool, const streams::Database& database) {
-  VERGER_CHECK(scavenge::check_table_versions(database.stream_index()));
+  VERGER_RETURN_IF_ERROR(scavenge::check_table_versions(database.stream_index()));
   const auto pieces = pieces_of(database);
   std::uint64_t total = 0;
   for (const auto& piece : pieces) {
@@ -57,7 +57,7 @@ Result<void> check_sound(ToolContext& tool, const streams::Database& database) {
       },
       [&] { progress.update(done.load(std::memory_order_relaxed)); });
   for (auto& outcome : outcomes) {
-    VERGER_CHECK(std::move(outcome));
+    VERGER_RETURN_IF_ERROR(std::move(outcome));
   }
   return {};
 }

@@ -33,7 +33,7 @@ struct ExpectedEntries::Reader {
         return {};
       }
       done.fetch_add(record->framed.size(), std::memory_order_relaxed);
-      VERGER_CHECK(add(*record));
+      VERGER_RETURN_IF_ERROR(add(*record));
     }
   }
 
@@ -49,12 +49,13 @@ struct ExpectedEntries::Reader {
       return {};
     }
     Result<void> outcome;
-    VERGER_CHECK(streams_detail::visit_transaction(log, *commit, [&](const log::Prepare& event) {
-      const auto number = streams_detail::number_by_commit(*commit, event);
-      part.by_commit.emplace(event.position.value(), number);
-      outcome = add_event(event, number);
-      return outcome.has_value();
-    }));
+    VERGER_RETURN_IF_ERROR(
+        streams_detail::visit_transaction(log, *commit, [&](const log::Prepare& event) {
+          const auto number = streams_detail::number_by_commit(*commit, event);
+          part.by_commit.emplace(event.position.value(), number);
+          outcome = add_event(event, number);
+          return outcome.has_value();
+        }));
     return outcome;
   }
 
@@ -102,7 +103,7 @@ Result<ExpectedEntries> ExpectedEntries::read(ToolContext& tool, const streams::
       },
       [&] { progress.update(done.load(std::memory_order_relaxed)); });
   for (auto& part : result.parts_) {
-    VERGER_CHECK(part->outcome);
+    VERGER_RETURN_IF_ERROR(part->outcome);
     findings.take(part->findings);
     result.complete_ = result.complete_ && part->complete;
   }

@@ -80,7 +80,7 @@ Result<void> run(ToolContext& tool, scavenge::Preview& preview) {
   constexpr Budget kBudget{.units = 32'768};
   StageProgress progress(tool);
   for (;;) {
-    VERGER_CHECK(StopSignals::check());
+    VERGER_RETURN_IF_ERROR(StopSignals::check());
     VERGER_TRY(const auto outcome, preview.step(kBudget));
     if (outcome.kind == StepOutcome::Kind::kDone) {
       return {};
@@ -130,8 +130,8 @@ Result<OpenedPreview> open_preview(ToolContext& tool, const PreviewArguments& ar
                                                  : std::filesystem::path(arguments.scratch);
   VERGER_TRY(opened.preview,
              scavenge::Preview::open(parts, {tool.files, scratch}, arguments.options));
-  VERGER_CHECK(choose(tool, arguments, opened));
-  VERGER_CHECK(run(tool, *opened.preview));
+  VERGER_RETURN_IF_ERROR(choose(tool, arguments, opened));
+  VERGER_RETURN_IF_ERROR(run(tool, *opened.preview));
   return opened;
 }
 

@@ -36,7 +36,7 @@ Result<std::optional<std::int64_t>> read_checkpoint(FileSystem& files, const Pat
 Result<log::ChunkHeader> read_header(FileSystem& files, const Path& path) {
   VERGER_TRY(const auto file, files.open(path, OpenMode::kRead));
   Bytes bytes(log::kChunkHeaderSize);
-  VERGER_CHECK(file->read_exact(0, bytes));
+  VERGER_RETURN_IF_ERROR(file->read_exact(0, bytes));
   return log::decode_chunk_header(bytes);
 }
 
@@ -192,8 +192,8 @@ class ChunkVerifier {
         findings_(findings) {}
 
   Result<ChunkTotals> run() {
-    VERGER_CHECK(find_files());
-    VERGER_CHECK(look_at_checkpoints());
+    VERGER_RETURN_IF_ERROR(find_files());
+    VERGER_RETURN_IF_ERROR(look_at_checkpoints());
     std::int32_t expected = 0;
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const auto& file = files_[i];

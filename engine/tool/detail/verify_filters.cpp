@@ -40,7 +40,7 @@ Result<ExistenceCheck> ExistenceCheck::open(FileSystem& files, const Path& index
   constexpr std::string_view kRemedy = "a server makes it anew when it starts";
   ExistenceCheck check;
   index::ExistenceFilter existence(files, index_directory, 0);
-  VERGER_CHECK(existence.load());
+  VERGER_RETURN_IF_ERROR(existence.load());
   check.checkpoint_ = existence.checkpoint();
   if (check.checkpoint_ == kNoPosition) {
     return check;  // a server begins anew, regardless of the filter

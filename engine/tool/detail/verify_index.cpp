@@ -101,7 +101,7 @@ class IndexVerifier {
     VERGER_TRY(existence_, ExistenceCheck::open(tool_.files, index_.directory(), findings_));
     VERGER_TRY(auto expected, ExpectedEntries::read(tool_, database, options_, findings_));
     totals_.events = expected.count();
-    VERGER_CHECK(compare(slots, expected));
+    VERGER_RETURN_IF_ERROR(compare(slots, expected));
     return totals_;
   }
 
@@ -183,19 +183,19 @@ class IndexVerifier {
         VERGER_TRY(wanted, expected.advance());
       }
       if (found != nullptr && (!wanted || expected.current() < *found->entry)) {
-        VERGER_CHECK(look_at(*found, matched == found->entry, expected));
+        VERGER_RETURN_IF_ERROR(look_at(*found, matched == found->entry, expected));
         found = tables.advance(findings_);
         progress.update(totals_.entries);
         continue;
       }
       if (wanted && (found == nullptr || *found->entry < expected.current())) {
-        VERGER_CHECK(look_up(expected.current()));
+        VERGER_RETURN_IF_ERROR(look_up(expected.current()));
         VERGER_TRY(wanted, expected.advance());
       }
     }
     for (const auto& slot : slots) {
       if (slot.table->version() <= 2) {
-        VERGER_CHECK(verify_old_table(slot.table, expected));
+        VERGER_RETURN_IF_ERROR(verify_old_table(slot.table, expected));
       }
     }
     return {};
@@ -226,7 +226,7 @@ class IndexVerifier {
     TableEntries entries({index::TableSlot{.level = 0, .position = 0, .table = table}});
     while (auto* source = entries.advance(findings_)) {
       ++totals_.entries;
-      VERGER_CHECK(entry_against_log(*table, *source->entry, source->number, expected));
+      VERGER_RETURN_IF_ERROR(entry_against_log(*table, *source->entry, source->number, expected));
     }
     return {};
   }

@@ -42,7 +42,7 @@ Result<void> verify_state(ToolContext& tool, const Path& index_directory,
   if (!there) {
     return {};
   }
-  VERGER_CHECK(tool.files.make_directories(options.scratch));
+  VERGER_RETURN_IF_ERROR(tool.files.make_directories(options.scratch));
   const Copy copy(tool.files,
                   options.scratch / ("verger-verify-" + tool.random.uuid().to_string() + ".db"));
   const auto copied = sqlite::copy_database(tool.files, path, tool.files, copy.path());
@@ -50,7 +50,7 @@ Result<void> verify_state(ToolContext& tool, const Path& index_directory,
     findings.note(path, "not looked at: " + copied.error().message);
     return {};
   }
-  VERGER_CHECK(copied);
+  VERGER_RETURN_IF_ERROR(copied);
   const auto checked = quick_check(tool.files, copy.path());
   if (!checked && checked.error().code != Errc::kCorruption) {
     return checked.error();

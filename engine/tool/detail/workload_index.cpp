@@ -52,14 +52,14 @@ Result<std::uint64_t> WorkloadIndex::write(FileSystem& files, const Path& direct
   }
   std::ranges::sort(others_, std::ranges::greater{});
 
-  VERGER_CHECK(files.make_directories(directory));
+  VERGER_RETURN_IF_ERROR(files.make_directories(directory));
   const auto total = positions_.size() + others_.size();
   VERGER_TRY(auto writer, index::PTableWriter::create(files, directory, random.uuid(), total,
                                                       workload_.cache_depth));
   auto other = others_.begin();
   const auto append_others = [&](const index::IndexEntry& until) -> Result<void> {
     for (; other != others_.end() && *other > until; ++other) {
-      VERGER_CHECK(writer.append(*other));
+      VERGER_RETURN_IF_ERROR(writer.append(*other));
     }
     return {};
   };
@@ -71,27 +71,27 @@ Result<std::uint64_t> WorkloadIndex::write(FileSystem& files, const Path& direct
     for (auto number = plan_.events_of(stream); number-- > 0;) {
       const index::IndexEntry entry{hash, EventNumber(static_cast<std::int64_t>(number)),
                                     positions_[first + number]};
-      VERGER_CHECK(append_others(entry));
-      VERGER_CHECK(writer.append(entry));
+      VERGER_RETURN_IF_ERROR(append_others(entry));
+      VERGER_RETURN_IF_ERROR(writer.append(entry));
     }
   }
   for (const auto& entry : others_) {
     hashes.push_back(entry.hash);
   }
   for (; other != others_.end(); ++other) {
-    VERGER_CHECK(writer.append(*other));
+    VERGER_RETURN_IF_ERROR(writer.append(*other));
   }
   VERGER_TRY(const auto path, writer.finish());
 
   index::ExistenceFilter existence(files, directory, workload_.existence_filter_size);
-  VERGER_CHECK(existence.load());
-  VERGER_CHECK(existence.add(std::move(hashes), last_));
+  VERGER_RETURN_IF_ERROR(existence.load());
+  VERGER_RETURN_IF_ERROR(existence.add(std::move(hashes), last_));
   index::IndexMap map;
   map.prepare_checkpoint = last_;
   map.commit_checkpoint = last_;
   map.tables.push_back(
       {index::table_level(total, workload_.max_mem_table_size), 0, path.filename().string()});
-  VERGER_CHECK(index::save_index_map(files, directory, map, random));
+  VERGER_RETURN_IF_ERROR(index::save_index_map(files, directory, map, random));
   return total;
 }
 

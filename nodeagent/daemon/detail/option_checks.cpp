@@ -127,20 +127,20 @@ Result<void> check_files(const http::TlsFiles& files, std::string_view prefix) {
 
 Result<void> check(const ProgramOptions& options) {
   if (options.role != Role::kAgent) {  // else they are another process's
-    VERGER_CHECK(check_files(options.node_tls, "--"));
+    VERGER_RETURN_IF_ERROR(check_files(options.node_tls, "--"));
     if (options.node_has_tls() && options.node_tls.trusted_roots.empty()) {
       return wrong("--certificate-file needs --trusted-root-certificates-path: whom to trust");
     }
   }
-  VERGER_CHECK(check_files(options.agent_tls, "--agent-"));
-  VERGER_CHECK(check_reach(options));
+  VERGER_RETURN_IF_ERROR(check_files(options.agent_tls, "--agent-"));
+  VERGER_RETURN_IF_ERROR(check_reach(options));
   if (options.role != Role::kAgent) {
-    VERGER_CHECK(check_node(options));
+    VERGER_RETURN_IF_ERROR(check_node(options));
   }
   if (options.role != Role::kNode && options.state_directory.empty()) {
     return wrong("--state is missing: a directory for the agent's journal");
   }
-  VERGER_CHECK(check_controller(options));
+  VERGER_RETURN_IF_ERROR(check_controller(options));
   if (options.service.start_command.empty() != options.service.stop_command.empty()) {
     return wrong("--start-command and --stop-command belong together: give both or none");
   }

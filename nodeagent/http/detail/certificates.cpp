@@ -249,7 +249,7 @@ Result<TlsMaterial> load_material(const TlsFiles& files) {
     VERGER_TRY(out.roots, load_roots(files.trusted_roots, files.check_own_chain));
   }
   if (files.check_own_chain && !out.chain.empty()) {
-    VERGER_CHECK(check_own_chain(out, files));
+    VERGER_RETURN_IF_ERROR(check_own_chain(out, files));
   }
   return out;
 }

@@ -47,7 +47,7 @@ struct Refusal {
 };
 
 /// No chain leads to a trusted root.
-bool is_strangers(int error) {
+bool is_of_unknown_issuer(int error) {
   return error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT ||
          error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
          error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE ||
@@ -57,7 +57,7 @@ bool is_strangers(int error) {
 }
 
 std::string advice_for(int error, const std::string& roots) {
-  if (is_strangers(error)) {
+  if (is_of_unknown_issuer(error)) {
     return fmt::format(
         "no chain leads from it to a trusted root: add the root that issued it to {}, and "
         "intermediates that are not sent along with it; where enrolling made that file, enrol "
@@ -77,10 +77,10 @@ std::string advice_for(int error, const std::string& roots) {
 class TlsTransport final : public Transport {
  public:
   TlsTransport(tcp::socket plain, std::shared_ptr<const TlsContext::Impl::Loaded> settings,
-               StrangerAdvice stranger_advice = {})
+               UnknownIssuerAdvice unknown_issuer_advice = {})
       : Transport(std::move(plain)),
         settings_(std::move(settings)),
-        stranger_advice_(std::move(stranger_advice)),
+        unknown_issuer_advice_(std::move(unknown_issuer_advice)),
         stream_(socket(), *settings_->context) {}
 
   net::awaitable<IoResult> shake_hands(net::ssl::stream_base::handshake_type side,
@@ -178,8 +178,8 @@ class TlsTransport final : public Transport {
       if (at != nullptr && leaf != nullptr && X509_cmp(at, leaf) != 0) {
         refusal_->why += fmt::format(", namely {}", one_line(describe(at)));
       }
-      if (is_strangers(error) && stranger_advice_) {
-        refusal_->advice = stranger_advice_(info);
+      if (is_of_unknown_issuer(error) && unknown_issuer_advice_) {
+        refusal_->advice = unknown_issuer_advice_(info);
       }
       if (refusal_->advice.empty()) {
         refusal_->advice = advice_for(error, settings_->trusted_roots);
@@ -188,7 +188,7 @@ class TlsTransport final : public Transport {
   }
 
   std::shared_ptr<const TlsContext::Impl::Loaded> settings_;
-  StrangerAdvice stranger_advice_;
+  UnknownIssuerAdvice unknown_issuer_advice_;
   std::optional<Refusal> refusal_;
   boost::system::error_code ignored_;
   net::ssl::stream<tcp::socket&> stream_;
@@ -213,9 +213,10 @@ net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
 net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
     tcp::socket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
     std::chrono::steady_clock::time_point limit,
-    std::function<Result<void>(const CertificateInfo&)> accept, StrangerAdvice stranger_advice) {
+    std::function<Result<void>(const CertificateInfo&)> accept,
+    UnknownIssuerAdvice unknown_issuer_advice) {
   const auto transport = std::make_shared<TlsTransport>(std::move(socket), tls->impl().current(),
-                                                        std::move(stranger_advice));
+                                                        std::move(unknown_issuer_advice));
   transport->expires_at(limit);
   const auto shaken = co_await transport->shake_hands(net::ssl::stream_base::client, to.host);
   if (shaken.error) {

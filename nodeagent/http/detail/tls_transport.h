@@ -45,13 +45,13 @@ net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
     net::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls,
     std::chrono::steady_clock::duration limit);
 /// What to do about a certificate that no trusted root vouches for; empty: add the root.
-using StrangerAdvice = std::function<std::string(const CertificateInfo&)>;
+using UnknownIssuerAdvice = std::function<std::string(const CertificateInfo&)>;
 /// The handshake of a connection to `to`, whose certificate must fit to.host, and `accept` where
 /// there is one. Error: kUnavailable.
 net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
     net::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
     std::chrono::steady_clock::time_point limit,
     std::function<Result<void>(const CertificateInfo&)> accept = {},
-    StrangerAdvice stranger_advice = {});
+    UnknownIssuerAdvice unknown_issuer_advice = {});
 
 }  // namespace verger::http

@@ -26,9 +26,9 @@ struct Subscriber {
   bool closed = false;
   Monotonic last_heard{0};
   Monotonic last_sent{0};
-  LogPosition told_commit{-1};
-  bool told_in_quorum = false;
-  std::uint64_t told_round = 0;
+  LogPosition sent_commit{-1};
+  bool sent_in_quorum = false;
+  std::uint64_t sent_round = 0;
   std::uint64_t confirmed_round = 0;  ///< it followed us still when it heard of this one
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;

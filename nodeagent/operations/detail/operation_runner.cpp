@@ -78,16 +78,16 @@ void OperationRunner::start() {
 net::awaitable<void> OperationRunner::stop() {
   stopping_ = true;
   // A copy: act() may return while another one is requested to.
-  for (const auto& record : std::set<RunningOperation>(torn_by_a_stop_)) {
+  for (const auto& record : std::set<RunningOperation>(blocking_shutdown_)) {
     environment_.log.info("waiting for an operation before the agent ends",
                           {{"operation", record->request.id}, {"kind", record->request.kind}});
     static_cast<void>(co_await kinds_.at(record->request.kind)->cancel(local_node(), *record));
   }
   for (std::chrono::milliseconds waited{0};
-       !torn_by_a_stop_.empty() && waited < options_.stop_limit; waited += kStopLook) {
+       !blocking_shutdown_.empty() && waited < options_.stop_limit; waited += kStopLook) {
     co_await environment_.timers.sleep_for(kStopLook);
   }
-  for (const auto& record : torn_by_a_stop_) {
+  for (const auto& record : blocking_shutdown_) {
     environment_.log.error(
         "the agent ends in the middle of an operation; the server may be stopped until the "
         "agent is started again",
@@ -111,10 +111,10 @@ Result<OperationJournal::Accepted> OperationRunner::submit(const api::OperationR
   }
   VERGER_TRY(const auto known, journal_->find(asked.id));
   if (!known) {
-    VERGER_CHECK(journal_->raise_epoch(asked.controller_epoch));
+    VERGER_RETURN_IF_ERROR(journal_->raise_epoch(asked.controller_epoch));
     superseded_by(asked.controller_epoch);
-    VERGER_CHECK(permitted_now(asked));
-    VERGER_CHECK(check_parameters(*kind->second, asked.parameters_json));
+    VERGER_RETURN_IF_ERROR(permitted_now(asked));
+    VERGER_RETURN_IF_ERROR(check_parameters(*kind->second, asked.parameters_json));
     if (stopping_) {
       return Error{Errc::kUnavailable, "the agent is stopping"};
     }
@@ -271,9 +271,9 @@ net::awaitable<Result<void>> OperationRunner::act(Self self, RunningOperation re
   };
   auto& kind = *self->kinds_.at(record->request.kind);
   std::optional<Entry> entry;
-  if (kind.torn_by_a_stop()) {
-    self->torn_by_a_stop_.insert(record);
-    entry.emplace(self->torn_by_a_stop_, record);
+  if (kind.blocks_shutdown()) {
+    self->blocking_shutdown_.insert(record);
+    entry.emplace(self->blocking_shutdown_, record);
   }
   co_return co_await kind.act(self->local_node(), *record);
 }
@@ -348,10 +348,10 @@ Result<void> OperationRunner::check_instance(const api::OperationRequest& reques
 }
 
 net::awaitable<Result<void>> OperationRunner::last_look(RunningOperation record) {
-  VERGER_CO_CHECK(check_instance(record->request));
-  VERGER_CO_CHECK(permitted_now(record->request));
+  VERGER_CO_RETURN_IF_ERROR(check_instance(record->request));
+  VERGER_CO_RETURN_IF_ERROR(permitted_now(record->request));
   if (auto* node = environment_.inspection(); node != nullptr) {
-    VERGER_CO_CHECK(co_await node->prove_directories());
+    VERGER_CO_RETURN_IF_ERROR(co_await node->prove_directories());
   }
   co_return co_await kinds_.at(record->request.kind)->look(local_node(), *record);
 }

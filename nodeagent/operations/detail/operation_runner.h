@@ -86,7 +86,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   std::map<std::string, std::unique_ptr<Operation>> kinds_;
   std::map<std::string, RunningOperation> running_;
   /// Operations within an act() that must return before the agent ends.
-  std::set<RunningOperation> torn_by_a_stop_;
+  std::set<RunningOperation> blocking_shutdown_;
   bool stopping_ = false;
   bool gone_ = false;
 };

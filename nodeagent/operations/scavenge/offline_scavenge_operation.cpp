@@ -54,7 +54,7 @@ class OfflineScavengeOperation final : public Operation {
     return {"point", "threads", "serviceDeadlineMs"};
   }
   [[nodiscard]] bool works_on_files() const override { return true; }
-  [[nodiscard]] bool torn_by_a_stop() const override { return true; }
+  [[nodiscard]] bool blocks_shutdown() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto parameters, parse(record));

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 /// How long the end of a run may go untold: its last event is written without waiting, and may be
 /// lost. Then the state database decides.
-constexpr std::int64_t kPatienceSeconds = 10;
+constexpr std::int64_t kSilenceLimitSeconds = 10;
 /// The end of a run is its newest entry, or among the newest: entries may change places.
 constexpr std::int32_t kLogEntries = 20;
 
@@ -36,7 +36,7 @@ json point_json(const api::ScavengePoint& point) {
 }
 
 /// What must survive a restart between acting and observing.
-struct Memory {
+struct Waiting {
   std::string scavenge_id;          ///< empty: the answer was lost, or has not come
   std::vector<std::string> before;  ///< ids the node had reported before this operation
   /// Number of the point that was finished before; -1: none; kNotKnown: it could not be read.
@@ -44,8 +44,8 @@ struct Memory {
   std::int64_t bytes_before = -1;
   std::int64_t silent_since = 0;  ///< ticks; when the node first said nothing about the run
 
-  static Memory read(const OperationRecord& record) {
-    Memory memory;
+  static Waiting read(const OperationRecord& record) {
+    Waiting memory;
     const auto stored = api::JsonDocument::parse(record.memory_json, "memory");
     if (!stored) {
       return memory;
@@ -92,7 +92,7 @@ Result<client::ScavengeParameters> parse_parameters(const OperationRecord& recor
   fields.read("threshold", threshold);
   fields.read("throttlePercent", throttle_percent);
   fields.read("syncOnly", sync_only);
-  VERGER_CHECK(fields.result());
+  VERGER_RETURN_IF_ERROR(fields.result());
   if (threads < 1 || threads > 4) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("threads must be 1 to 4, not {}: a server fails with more", threads)};
@@ -121,7 +121,7 @@ class ScavengeOperation final : public Operation {
     // Without it the end of a former run could be taken for that of ours, should the answer to the
     // start be lost.
     VERGER_CO_TRY(const auto history, client::to_result(co_await node.client.scavenges()));
-    Memory memory;
+    Waiting memory;
     for (const auto& event : history) {
       memory.before.push_back(event.scavenge_id);
     }
@@ -152,14 +152,14 @@ class ScavengeOperation final : public Operation {
     if (auto* inspection = node.inspection()) {
       inspection->expect_scavenge();
     }
-    auto memory = Memory::read(record);
+    auto memory = Waiting::read(record);
     memory.scavenge_id = answer.value->id;
     memory.write(record);
     co_return Result<void>();
   }
 
   net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) override {
-    auto memory = Memory::read(record);
+    auto memory = Waiting::read(record);
     const auto current = client::to_result(co_await node.client.current_scavenge());
     if (!current) {
       co_return Observation{
@@ -181,7 +181,8 @@ class ScavengeOperation final : public Operation {
           if (event.type == "$scavengeCompleted") {
             const auto inspection = co_await fresh_look(node);
             // The server may still be at its files; afterwards the point is given without waiting.
-            if (!inspection && node.inspection() != nullptr && is_patient(node, memory)) {
+            if (!inspection && node.inspection() != nullptr &&
+                is_within_silence_limit(node, memory)) {
               memory.write(record);
               co_return Observation{Observation::Kind::kUnknown, {}, inspection.error().message};
             }
@@ -192,7 +193,7 @@ class ScavengeOperation final : public Operation {
     }
     // Neither running nor reported as ended. Events come late or never, so wait a while, then let
     // the state database decide.
-    const bool patient = is_patient(node, memory);
+    const bool patient = is_within_silence_limit(node, memory);
     memory.write(record);
     if (patient) {
       co_return Observation{.kind = Observation::Kind::kUnknown,
@@ -205,7 +206,7 @@ class ScavengeOperation final : public Operation {
   }
 
   net::awaitable<bool> cancel(LocalNode node, OperationRecord& record) override {
-    const auto id = Memory::read(record).scavenge_id;
+    const auto id = Waiting::read(record).scavenge_id;
     // The answer may be lost although the run stopped; observe() finds out.
     if (id.empty()) {
       static_cast<void>(co_await node.client.stop_current_scavenge());
@@ -216,18 +217,18 @@ class ScavengeOperation final : public Operation {
   }
 
  private:
-  static bool is_patient(const LocalNode& node, Memory& memory) {
+  static bool is_within_silence_limit(const LocalNode& node, Waiting& memory) {
     const auto now = node.clock.now().value();
     if (memory.silent_since == 0 || memory.silent_since > now) {  // later: the clock was set back
       memory.silent_since = now;
     }
-    return now - memory.silent_since < kPatienceSeconds * kTicksPerSecond;
+    return now - memory.silent_since < kSilenceLimitSeconds * kTicksPerSecond;
   }
 
   /// The start was answered with nothing. What runs now, or began since, is taken for ours: nothing
   /// ran when this operation looked, and only this agent starts scavenges here.
   static net::awaitable<void> find_lost_id(LocalNode node, api::CurrentScavenge current,
-                                           Memory& memory) {
+                                           Waiting& memory) {
     if (!current.id.empty()) {
       memory.scavenge_id = current.id;
       co_return;
@@ -250,7 +251,7 @@ class ScavengeOperation final : public Operation {
     }
   }
 
-  static Observation ended(const node::NodeInspection* inspection, const Memory& memory,
+  static Observation ended(const node::NodeInspection* inspection, const Waiting& memory,
                            const api::ScavengeEvent& event) {
     if (event.result == "Success" && event.error.empty()) {
       json result = {{"scavengeId", memory.scavenge_id},
@@ -276,7 +277,7 @@ class ScavengeOperation final : public Operation {
                                         : event.error};
   }
 
-  static Observation by_state(const node::NodeInspection& inspection, const Memory& memory) {
+  static Observation by_state(const node::NodeInspection& inspection, const Waiting& memory) {
     if (const auto unfinished = inspection.unfinished_scavenge()) {
       return {.kind = Observation::Kind::kFailed,
               .code = "interrupted",

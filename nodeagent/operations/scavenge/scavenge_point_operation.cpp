@@ -5,8 +5,8 @@
 
 #include "nodeagent/operations/fresh_look.h"
 #include "nodeagent/operations/operation.h"
-#include "nodeagent/operations/patience.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
+#include "nodeagent/operations/waiting_limit.h"
 
 namespace verger::agent {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 /// A server gives up writing the point after seconds, or hangs without a leader.
-constexpr std::chrono::seconds kPointPatience{60};
+constexpr std::chrono::seconds kPointLimit{60};
 
 /// The newest point that the node's scavenge state knows; a run that resumes has its point there
 /// from its first moments on.
@@ -104,7 +104,7 @@ class ScavengePointOperation final : public Operation {
                                            {"threshold", point->threshold}}}}
                                         .dump()};
     }
-    if (waited_longer_than(kPointPatience, node.clock.now(), record)) {
+    if (waited_longer_than(kPointLimit, node.clock.now(), record)) {
       co_return Observation{.kind = Observation::Kind::kFailed,
                             .code = "no_point",
                             .text = "no scavenge runs, and no new point is in its state"};

@@ -17,7 +17,7 @@
 namespace verger::test {
 
 /// A paused node keeps its connections: its client tries another one after this.
-constexpr std::chrono::milliseconds kPatience{600};
+constexpr std::chrono::milliseconds kCallTimeout{600};
 
 /// Appends event after event to a stream of its own, each at its place, through whichever node;
 /// what was not acknowledged is sent again under its id.
@@ -26,7 +26,7 @@ class Writer {
   Writer(const RealCluster& cluster, std::uint64_t seed, int number)
       : cluster_(cluster),
         random_(seed),
-        caller_({}, kPatience),
+        caller_({}, kCallTimeout),
         stream_(fmt::format("account-{}", number)),
         thread_([this](const std::stop_token& stop) { write(stop); }) {}
 
@@ -65,7 +65,7 @@ class Reader {
   Reader(const RealCluster& cluster, std::uint64_t seed, std::vector<std::string> streams)
       : cluster_(cluster),
         random_(seed),
-        caller_({}, kPatience),
+        caller_({}, kCallTimeout),
         streams_(std::move(streams)),
         thread_([this](const std::stop_token& stop) { read(stop); }) {}
 

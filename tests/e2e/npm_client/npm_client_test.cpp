@@ -75,11 +75,12 @@ TEST(NpmClient, AppendsToAndReadsStreamsOfTheEmbeddedNode) {
     return answer && answer->status == 200 && answer->body.contains("\"leader\"");
   })) << file_text(directory.path() / "node.log");
 
-  const auto told =
+  const auto reported =
       run({"node", (packages / "client.js").string()},
           {{"NODE_URL", url}, {"NODE_EXTRA_CA_CERTS", authority.root().string()}}, seconds(60));
-  EXPECT_EQ(told.status, 0) << told.out << told.err << file_text(directory.path() / "node.log");
-  EXPECT_THAT(told.out, HasSubstr("all good"));
+  EXPECT_EQ(reported.status, 0) << reported.out << reported.err
+                                << file_text(directory.path() / "node.log");
+  EXPECT_THAT(reported.out, HasSubstr("all good"));
   // What it wrote is there for others too.
   const auto head = caller.get(url, "/streams/orders-npm/head/backward/1");
   ASSERT_TRUE(head.has_value());

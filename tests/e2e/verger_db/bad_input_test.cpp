@@ -442,10 +442,10 @@ TEST_F(VergerDbBadInput, DatabasesOfDifferentChunkSizesDiffer) {
   EXPECT_EQ(outcome.status, 1) << outcome.err;
   EXPECT_THAT(outcome.out,
               AllOf(HasSubstr("the databases differ"), HasSubstr("131072"), HasSubstr("262144")));
-  const auto told =
+  const auto reported =
       nlohmann::json::parse(run({"diff", database().string(), other.string(), "-o", "json"}).out);
-  EXPECT_EQ(told.at("equal"), false);
-  EXPECT_TRUE(told.at("position").is_null());
+  EXPECT_EQ(reported.at("equal"), false);
+  EXPECT_TRUE(reported.at("position").is_null());
 }
 
 }  // namespace

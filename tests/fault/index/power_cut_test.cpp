@@ -96,10 +96,10 @@ class PowerCut : public testing::Test {
         if (!entry) {
           break;
         }
-        VERGER_CHECK(writer.append(*entry));
+        VERGER_RETURN_IF_ERROR(writer.append(*entry));
       }
       VERGER_TRY(const auto path, writer.finish());
-      VERGER_CHECK(index->replace_table(slot.table, path));
+      VERGER_RETURN_IF_ERROR(index->replace_table(slot.table, path));
     }
     return index->rebuild(log);
   }

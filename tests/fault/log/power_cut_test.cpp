@@ -41,25 +41,26 @@ class Workload {
 
   Result<void> run() {
     VERGER_TRY(log_, machine_.open());
-    VERGER_CHECK(epoch(0));
+    VERGER_RETURN_IF_ERROR(epoch(0));
     for (int i = 0; i < 3; ++i) {
-      VERGER_CHECK(write(1, 700));
-      VERGER_CHECK(write(2, 450));
-      VERGER_CHECK(flush());
+      VERGER_RETURN_IF_ERROR(write(1, 700));
+      VERGER_RETURN_IF_ERROR(write(2, 450));
+      VERGER_RETURN_IF_ERROR(flush());
     }
-    VERGER_CHECK(rewrite(0, 1));
-    VERGER_CHECK(write(1, 700));
-    VERGER_CHECK(log_->complete_chunk());
+    VERGER_RETURN_IF_ERROR(rewrite(0, 1));
+    VERGER_RETURN_IF_ERROR(write(1, 700));
+    VERGER_RETURN_IF_ERROR(log_->complete_chunk());
     note_flushed();
-    VERGER_CHECK(epoch(1));
-    VERGER_CHECK(write(3, 300));
-    VERGER_CHECK(flush());
-    VERGER_CHECK(truncate(std::prev(expected_.durable.end(), 2)->first));
-    VERGER_CHECK(write(1, 400));
-    VERGER_CHECK(flush());
-    VERGER_CHECK(truncate(expected_.durable.begin()->first + kChunkSize));  // the merged chunk goes
-    VERGER_CHECK(write(2, 300));
-    VERGER_CHECK(flush());
+    VERGER_RETURN_IF_ERROR(epoch(1));
+    VERGER_RETURN_IF_ERROR(write(3, 300));
+    VERGER_RETURN_IF_ERROR(flush());
+    VERGER_RETURN_IF_ERROR(truncate(std::prev(expected_.durable.end(), 2)->first));
+    VERGER_RETURN_IF_ERROR(write(1, 400));
+    VERGER_RETURN_IF_ERROR(flush());
+    VERGER_RETURN_IF_ERROR(
+        truncate(expected_.durable.begin()->first + kChunkSize));  // the merged chunk goes
+    VERGER_RETURN_IF_ERROR(write(2, 300));
+    VERGER_RETURN_IF_ERROR(flush());
     log_->set_chaser(log_->end());
     return log_->flush_checkpoints();
   }
@@ -87,7 +88,7 @@ class Workload {
     return {};
   }
   Result<void> flush() {
-    VERGER_CHECK(log_->flush());
+    VERGER_RETURN_IF_ERROR(log_->flush());
     note_flushed();
     return {};
   }
@@ -125,18 +126,18 @@ class Workload {
         if (!record) {
           break;
         }
-        VERGER_CHECK(writer.append(record->position(), record->framed));
+        VERGER_RETURN_IF_ERROR(writer.append(record->position(), record->framed));
       }
     }
     VERGER_TRY(const auto finished, writer.finish());
-    VERGER_CHECK(log_->switch_in_chunk(finished.path));
+    VERGER_RETURN_IF_ERROR(log_->switch_in_chunk(finished.path));
     return {};
   }
   Result<void> truncate(std::int64_t position) {
     const auto chunk = log_->chunk_at(LogPosition(position));
     const auto target = chunk->header().scavenged ? chunk->start_position().value() : position;
     expected_.truncating_to = target;
-    VERGER_CHECK(log_->truncate(LogPosition(position)));
+    VERGER_RETURN_IF_ERROR(log_->truncate(LogPosition(position)));
     std::erase_if(expected_.durable, [&](const auto& one) { return one.first >= target; });
     expected_.truncating_to = -1;
     expected_.end = target;

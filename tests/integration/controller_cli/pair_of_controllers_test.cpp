@@ -106,8 +106,8 @@ const FakeController::Answer kActs = [](const http::Request&) {
 };
 
 struct Client {
-  explicit Client(std::vector<http::Endpoint> controllers, milliseconds patience = milliseconds(0))
-      : api({.controllers = std::move(controllers), .patience = patience}, notices) {}
+  explicit Client(std::vector<http::Endpoint> controllers, milliseconds retry_for = milliseconds(0))
+      : api({.controllers = std::move(controllers), .retry_for = retry_for}, notices) {}
   std::ostringstream notices;
   ApiClient api;
 };

@@ -52,13 +52,15 @@ class Tls : public testing::Test, public Loopback {
     ASSERT_TRUE(endpoint.tls);
   }
   /// One request with a client of its own.
-  Result<Response> ask(TlsFiles with, Endpoint to,
-                       std::function<std::string(const CertificateInfo&)> stranger_advice = {}) {
+  Result<Response> ask(
+      TlsFiles with, Endpoint to,
+      std::function<std::string(const CertificateInfo&)> unknown_issuer_advice = {}) {
     auto made = TlsContext::client(std::move(with));
     EXPECT_TRUE(made.has_value()) << made.error().message;
     BeastClient client(
         context.get_executor(),
-        BeastClientOptions{.tls = *made, .stranger_advice = std::move(stranger_advice)});
+        BeastClientOptions{.tls = *made,
+                           .unknown_issuer_advice = std::move(unknown_issuer_advice)});
     Result<Response> out = Error{Errc::kTimeout, "not asked"};
     run([](BeastClient& c, Endpoint where, Result<Response>& answer) -> net::awaitable<void> {
       answer = co_await c.send(where, Request{.method = "POST"}, 5s);

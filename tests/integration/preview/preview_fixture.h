@@ -39,7 +39,7 @@ class PreviewFixture : public testing::TestWithParam<std::string> {
     auto opened = std::make_unique<Opened>();
     VERGER_TRY(opened->database,
                open_database(files, "/db", fixture.run(), log::Access::kReadOnly));
-    VERGER_CHECK(opened->scratch->make_directories("/scratch"));
+    VERGER_RETURN_IF_ERROR(opened->scratch->make_directories("/scratch"));
     const scavenge::ScavengeParts parts{opened->database->transaction_log(),
                                         opened->database->stream_index(),
                                         files,

@@ -17,7 +17,7 @@ class MemoryJournal final : public Journal {
   Result<std::vector<JournalEvent>> append(std::string_view stream, Revision expected,
                                            std::vector<NewEvent> events,
                                            ControllerEpoch epoch) override {
-    VERGER_CHECK(check_epoch(stream, epoch));
+    VERGER_RETURN_IF_ERROR(check_epoch(stream, epoch));
     auto& indices = store_->streams[std::string(stream)];
     const auto current = static_cast<std::int64_t>(indices.size());
     if (expected != kAnyRevision && expected.value() != current) {
@@ -106,7 +106,7 @@ class MemoryJournal final : public Journal {
   }
 
   Result<void> save_snapshot(const Snapshot& snapshot, ControllerEpoch epoch) override {
-    VERGER_CHECK(check_epoch(snapshot.stream, epoch));
+    VERGER_RETURN_IF_ERROR(check_epoch(snapshot.stream, epoch));
     VERGER_TRY(const auto at, revision(snapshot.stream));
     if (at != snapshot.revision) {
       return Error{Errc::kConflict,

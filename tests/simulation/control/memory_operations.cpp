@@ -34,7 +34,7 @@ class MemoryOperations final : public OperationJournal {
     record.status.id = request.id;
     record.status.kind = request.kind;
     record.status.accepted_at = format_ticks(clock_.now());
-    VERGER_CHECK(write([&] { store_->records.push_back(record); }));
+    VERGER_RETURN_IF_ERROR(write([&] { store_->records.push_back(record); }));
     return Accepted{.record = std::move(record), .is_new = true};
   }
 
@@ -72,7 +72,7 @@ class MemoryOperations final : public OperationJournal {
   [[nodiscard]] std::int64_t highest_epoch() const override { return store_->highest_epoch; }
 
   Result<void> raise_epoch(std::int64_t epoch) override {
-    VERGER_CHECK(agent::check_epoch(store_->highest_epoch, epoch));
+    VERGER_RETURN_IF_ERROR(agent::check_epoch(store_->highest_epoch, epoch));
     if (epoch == store_->highest_epoch) {
       return {};
     }

@@ -10,7 +10,7 @@ using std::chrono::minutes;
 namespace {
 
 /// Until a run comes to what was provoked.
-constexpr minutes kPatience{2};
+constexpr minutes kMomentLimit{2};
 constexpr milliseconds kLooksForScavenge{500};
 
 }  // namespace
@@ -19,7 +19,7 @@ void Mishaps::last_for(milliseconds duration) {
   over_at_ = std::max(over_at_, world_.now() + duration);
 }
 
-void Mishaps::wait_for_moment() { waits_until_ = world_.now() + kPatience; }
+void Mishaps::wait_for_moment() { waits_until_ = world_.now() + kMomentLimit; }
 
 bool Mishaps::provoke(const std::string& kind) {
   const auto node = any_node();

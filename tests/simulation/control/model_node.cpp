@@ -412,13 +412,13 @@ http::Response ModelNode::history(std::string_view id, std::size_t count) const 
   api::JsonWriter out;
   out.begin_object().name("entries").begin_list();
   const auto end = cluster_.visible(cluster_.members_[index_]);
-  std::size_t told = 0;
-  for (auto i = end; i > 0 && told < count; --i) {
+  std::size_t reported = 0;
+  for (auto i = end; i > 0 && reported < count; --i) {
     const auto& event = cluster_.log_[i - 1].event;
     if (!event || (!id.empty() && event->scavenge_id != id)) {
       continue;
     }
-    ++told;
+    ++reported;
     out.begin_object()
         .member("eventType", event->type)
         .member("eventNumber", i - 1)
@@ -426,7 +426,7 @@ http::Response ModelNode::history(std::string_view id, std::size_t count) const 
         .member("data", data_of(*event))
         .end_object();
   }
-  if (told == 0) {
+  if (reported == 0) {
     return text_answer(404, "");
   }
   return json_answer(out.end_list().end_object().take());

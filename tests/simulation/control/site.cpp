@@ -283,13 +283,13 @@ Result<void> Site::boot_controller(Machine& machine) {
 void Site::tell_journal(Machine& machine) {
   const auto controller = machine.controller.lock();
   const auto news =
-      controller ? controller->journal().read_all(told_)
+      controller ? controller->journal().read_all(reported_)
                  : Result<std::vector<controller::JournalEvent>>(Error{Errc::kUnavailable, "gone"});
   if (!news) {
     return;
   }
   for (const auto& event : *news) {
-    told_ = event.sequence;
+    reported_ = event.sequence;
     if (on_journal) {
       on_journal(event);
     }

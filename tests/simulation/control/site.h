@@ -105,7 +105,7 @@ class Site {
   ModelCluster model_;
   Ailments ailments_;
   std::shared_ptr<JournalStore> store_ = std::make_shared<JournalStore>();
-  controller::Sequence told_{0};
+  controller::Sequence reported_{0};
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
 };
 

@@ -104,20 +104,20 @@ class Script {
     const auto id = rig_.inside(follower_)->running;
     note("stop", said(ask(at(follower_).stop_current_scavenge())));
     rig_.run_for(seconds(3));
-    note("stopped", state(follower_) + ", " + told(follower_, id));
+    note("stopped", state(follower_) + ", " + reported(follower_, id));
     scavenge("resumes", follower_, false);
 
     note("start", said(ask(at(other_).start_scavenge({.sync_only = true}))));
     wait([this] { return at_point(other_); });
     const auto interrupted = rig_.inside(other_)->running;
     // A node knows by the log alone which runs of a former process are open.
-    for (int i = 0; i < 100 && !told(other_, interrupted).ends_with("started"); ++i) {
+    for (int i = 0; i < 100 && !reported(other_, interrupted).ends_with("started"); ++i) {
       rig_.run_for(milliseconds(50));
     }
     rig_.restart(other_);
     wait([this] { return rig_.settled(); });
     rig_.run_for(seconds(5));
-    note("restarted", state(other_) + ", " + told(other_, interrupted));
+    note("restarted", state(other_) + ", " + reported(other_, interrupted));
     scavenge("resumes after a restart", other_, true);
 
     fail_and_resume();
@@ -148,7 +148,7 @@ class Script {
     const auto failed = rig_.inside(follower_)->running;
     rig_.fail_scavenge(follower_);
     idle(follower_);
-    note("failed", state(follower_) + ", " + told(follower_, failed));
+    note("failed", state(follower_) + ", " + reported(follower_, failed));
     scavenge("resumes after an error", follower_, false);
   }
 
@@ -213,7 +213,7 @@ class Script {
     const auto started = ask(at(name).start_scavenge({.sync_only = sync_only}));
     idle(name);
     note(what, fmt::format("{}, {}, {}", said(started), state(name),
-                           started.value ? told(name, started.value->id) : ""));
+                           started.value ? reported(name, started.value->id) : ""));
   }
   std::string current(const std::string& name) {
     const auto current = ask(at(name).current_scavenge());
@@ -229,7 +229,7 @@ class Script {
     return look && !look->running.empty() && look->unfinished >= 0;
   }
   /// Its start, whether it reported work, its end.
-  std::string told(const std::string& name, const std::string& id) {
+  std::string reported(const std::string& name, const std::string& id) {
     const auto log = ask(at(name).scavenge_log(id, 20));
     std::string text = said(log);
     bool worked = false;

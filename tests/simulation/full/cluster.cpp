@@ -264,7 +264,7 @@ Result<void> Cluster::boot_node(Machine& machine) {
                   .on_failure =
                       [this, name](const Error& error) { end_from_inside(name, error.message); }}));
 
-  VERGER_CHECK(open_agent(host, program));
+  VERGER_RETURN_IF_ERROR(open_agent(host, program));
   host.serve_http(kNodePort, owned->node->http_handler());
   host.serve_frames(kReplicationPort, owned->node->frame_handler());
   owned->node->start(

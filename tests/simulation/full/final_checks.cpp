@@ -172,10 +172,10 @@ void check_report(const json& run, const std::map<std::string, Seen>& seen, Watc
       watcher.violation(fmt::format("the report's logical digest of {} is {}, the node's is {}",
                                     name, member("logical_digest"), truth.logical));
     }
-    const auto told = member("readable_digest");
-    if (told != truth.readable && (is_recorded || !told.empty())) {
+    const auto shown = member("readable_digest");
+    if (shown != truth.readable && (is_recorded || !shown.empty())) {
       watcher.violation(fmt::format("the report's readable digest of {} is {}, the node's is {}",
-                                    name, told, truth.readable));
+                                    name, shown, truth.readable));
     }
     check_sizes(node, watcher);
   }

@@ -110,12 +110,12 @@ Result<void> replay_to_point(FileSystem& files, FileSystem& after, const Scaveng
       break;
     }
     if (log.chunk_of(record->position()) != log.chunk_of(log.append_position())) {
-      VERGER_CHECK(log.complete_replicated_chunk());
+      VERGER_RETURN_IF_ERROR(log.complete_replicated_chunk());
     }
-    VERGER_CHECK(target->append_replicated(record->framed));
+    VERGER_RETURN_IF_ERROR(target->append_replicated(record->framed));
   }
-  VERGER_CHECK(log.complete_replicated_chunk());
-  VERGER_CHECK(target->commit_up_to(log.end()));
+  VERGER_RETURN_IF_ERROR(log.complete_replicated_chunk());
+  VERGER_RETURN_IF_ERROR(target->commit_up_to(log.end()));
   return log.flush_checkpoints();
 }
 

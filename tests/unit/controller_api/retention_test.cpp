@@ -68,9 +68,9 @@ TEST_F(RetentionTest, TakesProgressOfWhichThereIsNewerAndNothingElseOfAFreshRun)
   const auto id = run();
   const auto stream = "run/" + id;
   const auto before = a_.get("/runs/" + id);
-  const auto told = count(stream, "step-progress");
+  const auto reported = count(stream, "step-progress");
   const auto all = a_.h.journal->read(stream)->size();
-  ASSERT_GT(told, 20U);
+  ASSERT_GT(reported, 20U);
   EXPECT_EQ(compact().events(), 0) << "it is too young";
   later(3);
   const auto done = compact();

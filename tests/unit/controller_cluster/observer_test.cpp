@@ -134,7 +134,7 @@ TEST_F(ObserverTest, AsksEveryMemberAboutItself) {
   EXPECT_EQ(snapshot.find("n2")->agent->last_finished->number, 0);
   EXPECT_EQ(snapshot.find("n3")->agent->unfinished->point.number, 0);
   EXPECT_EQ(snapshot.latest_point()->number, 0);
-  EXPECT_THAT(snapshot.strangers, IsEmpty());
+  EXPECT_THAT(snapshot.unregistered, IsEmpty());
 }
 
 TEST_F(ObserverTest, AsksAProcessWithoutMetricsOnlyOnceForThem) {
@@ -157,7 +157,7 @@ TEST_F(ObserverTest, SaysWhatDidNotAnswer) {
   EXPECT_THAT(snapshot.find("n3")->problem, HasSubstr("refused"));
   EXPECT_FALSE(snapshot.find("n2")->agent_answered);
   EXPECT_THAT(snapshot.find("n1")->sees_dead, IsEmpty()) << "n3's instance is not known to us";
-  EXPECT_THAT(snapshot.strangers, IsEmpty());
+  EXPECT_THAT(snapshot.unregistered, IsEmpty());
 }
 
 TEST_F(ObserverTest, RemembersHowLongTheLeaderHasBeenTheSame) {
@@ -174,15 +174,15 @@ TEST_F(ObserverTest, RemembersHowLongTheLeaderHasBeenTheSame) {
 TEST_F(ObserverTest, NoticesAMemberThatNobodyRegistered) {
   cluster_.add_replica();
   const auto snapshot = take();
-  EXPECT_THAT(snapshot.strangers, ElementsAre("10.0.0.4:2113"));
+  EXPECT_THAT(snapshot.unregistered, ElementsAre("10.0.0.4:2113"));
 }
 
 TEST_F(ObserverTest, NoticesAVoterThatNobodyRegisteredAndThatIsDown) {
   config_.nodes.pop_back();
   cluster_.node("n3").up = false;
   const auto snapshot = take();
-  EXPECT_THAT(snapshot.strangers, IsEmpty());
-  EXPECT_EQ(snapshot.silent_strangers, 1U);
+  EXPECT_THAT(snapshot.unregistered, IsEmpty());
+  EXPECT_EQ(snapshot.unregistered_voters, 1U);
   EXPECT_EQ(snapshot.quorum(), 2U);
 }
 

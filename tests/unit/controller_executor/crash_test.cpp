@@ -177,22 +177,22 @@ TEST(ControllerCrash, ASnapshotAtAnyEventGivesTheSameStateAsAllEvents) {
 
   auto copy = open_sqlite_journal(h.disk, "/state/copy.db", h.time).value();
   const auto epoch = copy->begin_epoch("test").value();
-  RunState told;
+  RunState reported;
   for (const auto& event : events) {
     ASSERT_TRUE(
         copy->append(stream, kAnyRevision, {NewEvent{event.type, event.data}}, epoch).has_value());
-    ASSERT_TRUE(apply(told, copy->read(stream, told.revision).value().at(0)).has_value());
+    ASSERT_TRUE(apply(reported, copy->read(stream, reported.revision).value().at(0)).has_value());
     // The state of the snapshot before this event, and this event.
     const auto replayed = replay_run(*copy, stream);
     ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
-    ASSERT_EQ(snapshot_of(*replayed).state, snapshot_of(told).state) << event.type;
-    ASSERT_TRUE(copy->save_snapshot(snapshot_of(told), epoch).has_value());
-    ASSERT_EQ(snapshot_of(replay_run(*copy, stream).value()).state, snapshot_of(told).state);
+    ASSERT_EQ(snapshot_of(*replayed).state, snapshot_of(reported).state) << event.type;
+    ASSERT_TRUE(copy->save_snapshot(snapshot_of(reported), epoch).has_value());
+    ASSERT_EQ(snapshot_of(replay_run(*copy, stream).value()).state, snapshot_of(reported).state);
   }
   const auto summary = parse_summary(copy->current_snapshots("run/").value().at(0));
   ASSERT_TRUE(summary.has_value()) << summary.error().message;
   EXPECT_EQ(summary->status, RunStatus::kDone);
-  EXPECT_EQ(summary->durations.size(), summary_of(told).durations.size());
+  EXPECT_EQ(summary->durations.size(), summary_of(reported).durations.size());
   EXPECT_GT(summary->durations.size(), 3U);
 }
 

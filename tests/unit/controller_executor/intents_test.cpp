@@ -194,12 +194,12 @@ TEST_F(Intents, AnAlertIsClearedOnceItsCauseIsOver) {
   ASSERT_THAT(h_.alerts(run), Contains(HasSubstr("n3 has not answered")));
   ASSERT_THAT(h_.alerts(run), Contains(HasSubstr("has waited for 5 min: n3")));
   EXPECT_GE(h_.state(run).open_alerts(), 2U);
-  const auto told = h_.alerts(run).size();
+  const auto reported = h_.alerts(run).size();
   away(false);
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n3").running.has_value(); }));
   h_.run_until([] { return false; }, std::chrono::seconds(5));
   EXPECT_EQ(h_.state(run).open_alerts(), 0U);
-  EXPECT_EQ(h_.alerts(run).size(), told) << "what was reported stays on record";
+  EXPECT_EQ(h_.alerts(run).size(), reported) << "what was reported stays on record";
   ASSERT_TRUE(h_.state(run).alerts[0].cleared_at.has_value());
   EXPECT_GT(*h_.state(run).alerts[0].cleared_at, h_.state(run).alerts[0].at);
   ASSERT_TRUE(h_.run_to_end(run));
@@ -446,7 +446,7 @@ class SkippedNode : public Intents {
     pass(std::chrono::seconds(5));
     const auto skipped = h_.wait_for(h_.executor->skip_node(run_, "n2", "me", "its agent is gone"));
     ASSERT_TRUE(skipped.has_value()) << skipped.error().message;
-    told_ = *skipped;
+    reported_ = *skipped;
   }
   void pass(std::chrono::milliseconds time) {
     h_.run_until([] { return false; }, time);
@@ -454,13 +454,13 @@ class SkippedNode : public Intents {
   std::string gates() { return h_.state(run_).steps.at("scavenge-n3").gates; }
   std::string run_;
   std::string id_;
-  std::string told_;
+  std::string reported_;
 };
 
 TEST_F(SkippedNode, HoldsTheOthersUpWhileItsScavengeIsSeenToRun) {
   ASSERT_NO_FATAL_FAILURE(skip_with_dead_agent());
-  EXPECT_THAT(told_, AllOf(HasSubstr("n2 still scavenges (" + id_ + ")"), HasSubstr("n3 waits"),
-                           HasSubstr("--force")));
+  EXPECT_THAT(reported_, AllOf(HasSubstr("n2 still scavenges (" + id_ + ")"), HasSubstr("n3 waits"),
+                               HasSubstr("--force")));
   pass(std::chrono::minutes(10));
   EXPECT_EQ(h_.cluster.node("n3").scavenge_starts, 0) << "n2 still scavenges";
   EXPECT_EQ(h_.state(run_).status, RunStatus::kWaiting);

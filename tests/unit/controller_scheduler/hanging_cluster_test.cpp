@@ -56,7 +56,7 @@ class OneHangs : public ::testing::Test {
                       .network = h_.network(),
                       .run_command = [this](const std::vector<std::string>&,
                                             const std::string& input) -> Result<void> {
-                        told_.push_back(input);
+                        reported_.push_back(input);
                         return {};
                       }});
     EXPECT_TRUE(notifier_->load().has_value());
@@ -109,7 +109,7 @@ class OneHangs : public ::testing::Test {
   std::unique_ptr<PolicyBook> book_;
   std::unique_ptr<Notifier> notifier_;
   std::unique_ptr<Scheduler> scheduler_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
 };
 
 /// A due time that is not kept at once is never made up for.
@@ -129,7 +129,7 @@ TEST_F(OneHangs, NeitherOtherClustersNorNotificationsWaitForIt) {
   EXPECT_GT(client_.asked, 0U);
   ASSERT_THAT(starts(), SizeIs(1));
   EXPECT_EQ(starts().front(), "02:00");
-  EXPECT_THAT(told_, Contains(HasSubstr(R"("moment":"done")")))
+  EXPECT_THAT(reported_, Contains(HasSubstr(R"("moment":"done")")))
       << "while the other cluster still hangs";
 }
 

@@ -106,8 +106,8 @@ TEST_F(Notifications, SendWhatAPolicyOrders) {
   EXPECT_THAT(commands_, ElementsAre("notify started"));
   notifier_->look();
   EXPECT_THAT(hook_.got, SizeIs(1)) << "once";
-  EXPECT_EQ(notifier_->counts().webhooks.told, 1U);
-  EXPECT_EQ(notifier_->counts().commands.told, 1U);
+  EXPECT_EQ(notifier_->counts().webhooks.sent, 1U);
+  EXPECT_EQ(notifier_->counts().commands.sent, 1U);
 }
 
 TEST_F(Notifications, OfAServerThatStaysDownAreAMomentOfTheirOwn) {
@@ -196,7 +196,7 @@ TEST_F(Notifications, AreTriedAgainAndGivenUp) {
   hook_.fail = 10;
   run_and_look();
   EXPECT_THAT(hook_.got, SizeIs(5));
-  EXPECT_EQ(notifier_->counts().webhooks.told, 1U);
+  EXPECT_EQ(notifier_->counts().webhooks.sent, 1U);
   EXPECT_EQ(notifier_->counts().webhooks.failed, 1U);
 }
 

@@ -19,7 +19,7 @@ Result<void> insert(Database& database, int number) {
   VERGER_TRY(auto transaction, Transaction::begin(database));
   VERGER_TRY(auto statement, database.prepare("INSERT INTO t VALUES (?, ?)"));
   for (int row = 0; row < kRows; ++row) {
-    VERGER_CHECK(statement.bind(1, number).bind(2, std::string(1500, 'x')).run());
+    VERGER_RETURN_IF_ERROR(statement.bind(1, number).bind(2, std::string(1500, 'x')).run());
   }
   return transaction.commit();
 }

@@ -56,8 +56,8 @@ nlohmann::json case_of(const Archive& archive) {
 std::vector<Archive> reported_archives() {
   auto all = archives();
   std::erase_if(all, [](const Archive& archive) {
-    const auto told = case_of(archive);
-    return !told.contains(archive.snapshot) || !told[archive.snapshot].contains("tables");
+    const auto reported = case_of(archive);
+    return !reported.contains(archive.snapshot) || !reported[archive.snapshot].contains("tables");
   });
   if (all.empty()) {
     throw std::runtime_error("no case.json lists the tables of an index");

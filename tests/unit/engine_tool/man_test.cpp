@@ -84,16 +84,16 @@ TEST_F(Man, ExitCodesAreThoseOfTheTableOfAllPrograms) {
             (std::set<int>{kExitDone, kExitFailed, kExitRefused, kExitStopped, kExitUsage}))
       << "this program waits for nothing";
   ASSERT_EQ(run({"man", "/man"}), kExitDone);
-  int told = 0;
+  int reported = 0;
   for (const auto& one : *disk.list("/man")) {
     const auto codes = codes_in(page(one.name), "Exit codes: ");
-    told += codes.empty() ? 0 : 1;
+    reported += codes.empty() ? 0 : 1;
     for (const int code : codes) {
       EXPECT_TRUE(table.contains(code)) << one.name << ": " << code;
     }
     EXPECT_EQ(codes.empty(), !codes.contains(kExitUsage)) << one.name << ": wrong usage is missing";
   }
-  EXPECT_GT(told, 3);
+  EXPECT_GT(reported, 3);
   out.str("");
   ASSERT_EQ(run({"scavenge", "--help"}), kExitDone);
   EXPECT_EQ(codes_in(out.str(), "Exit codes: "),

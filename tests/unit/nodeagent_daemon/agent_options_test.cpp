@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 Result<ProgramOptions> options_of(std::vector<std::string> arguments,
                                   const std::map<std::string, std::string>& environment = {}) {
   OptionParser parser;
-  VERGER_CHECK(parser.parse(arguments, environment));
+  VERGER_RETURN_IF_ERROR(parser.parse(arguments, environment));
   return parser.finish();
 }
 

@@ -34,10 +34,12 @@ class DirectoryProof : public ::testing::Test {
     fs::create_symlink(file, at / "fd" / "7");
     fs::create_symlink(root, at / "root");
   }
-  Result<void> prove(const NodeDirectories& told) const {
-    return prove_directories(ours_, told, path("proc"));
+  Result<void> prove(const NodeDirectories& reported) const {
+    return prove_directories(ours_, reported, path("proc"));
   }
-  NodeDirectories told(const std::string& node) const { return {.database = path(node).string()}; }
+  NodeDirectories reported(const std::string& node) const {
+    return {.database = path(node).string()};
+  }
   static void expect_conflict(const Result<void>& proof, const Path& ours, const Path& other) {
     ASSERT_FALSE(proof.has_value());
     EXPECT_EQ(proof.error().code, Errc::kConflict) << proof.error().message;
@@ -49,28 +51,28 @@ class DirectoryProof : public ::testing::Test {
 };
 
 TEST_F(DirectoryProof, TheNodesOwnDirectoryUnderAnyPath) {
-  EXPECT_TRUE(prove(told("n2")).has_value());
+  EXPECT_TRUE(prove(reported("n2")).has_value());
   fs::create_directory_symlink(path("n2"), path("link"));
-  EXPECT_TRUE(prove(told("link")).has_value());
+  EXPECT_TRUE(prove(reported("link")).has_value());
   EXPECT_EQ(directory_identity(path("link")), directory_identity(path("n2")));
   EXPECT_NE(directory_identity(path("n2")), directory_identity(path("n3")));
   EXPECT_EQ(directory_identity(path("none")), "");
 }
 
 TEST_F(DirectoryProof, AnotherNodesDirectoryIsRefusedWithBothPaths) {
-  expect_conflict(prove(told("n3")), path("n2"), path("n3"));
+  expect_conflict(prove(reported("n3")), path("n2"), path("n3"));
 }
 
 TEST_F(DirectoryProof, AnotherNodesIndexIsRefusedWithBothPaths) {
   ours_.place.index = path("n3") / "index";
-  expect_conflict(prove(told("n2")), path("n3") / "index", path("n2") / "index");
-  auto with_index = told("n2");
+  expect_conflict(prove(reported("n2")), path("n3") / "index", path("n2") / "index");
+  auto with_index = reported("n2");
   with_index.index = (path("n3") / "index").string();
   EXPECT_TRUE(prove(with_index).has_value());
 }
 
 TEST_F(DirectoryProof, TheFilesThatTheNodesProcessHasOpenCountForMoreThanItsPath) {
-  auto of_process = told("n2");
+  auto of_process = reported("n2");
   of_process.process = 41;
   process(41, path("n3") / "chunk-000000.000000");
   expect_conflict(prove(of_process), path("n2"), path("n2"));
@@ -104,7 +106,7 @@ TEST_F(DirectoryProof, WhereTheProcessCannotBeSeenThePathIsGivenByHand) {
 }
 
 TEST_F(DirectoryProof, ANodeThatDoesNotTellItsDirectoryIsKnownByItsProcess) {
-  NodeDirectories silent{.process = 41, .not_told = "404 Not Found"};
+  NodeDirectories silent{.process = 41, .why_unknown = "404 Not Found"};
   const auto refused = prove(silent);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Errc::kUnavailable);

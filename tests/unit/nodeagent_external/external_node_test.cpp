@@ -158,12 +158,12 @@ class ExternalNodeTest : public ::testing::Test {
             .jobs = runner_,
             .looks = runner_,
             .log = null_log(),
-            .prove = [this](const ConfiguredDirectories& ours, const NodeDirectories& told) {
+            .prove = [this](const ConfiguredDirectories& ours, const NodeDirectories& reported) {
               ++proofs_;
-              return ours.place.database == told.database
+              return ours.place.database == reported.database
                          ? Result<void>()
                          : Error{Errc::kConflict,
-                                 ours.place.database.string() + " is not " + told.database};
+                                 ours.place.database.string() + " is not " + reported.database};
             }});
     node_->start();
     EXPECT_TRUE(

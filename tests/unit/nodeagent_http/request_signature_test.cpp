@@ -105,7 +105,7 @@ TEST_F(RequestSignature, WithoutOneOnlyTheTokenItselfDoes) {
   EXPECT_EQ(refusal(request), "");
 }
 
-/// Answers as it is told, and keeps what it was asked.
+/// Answers as configured, and keeps what it was asked.
 class ListenerInstead final : public Client {
  public:
   net::awaitable<Result<Response>> send(Endpoint, Request request,

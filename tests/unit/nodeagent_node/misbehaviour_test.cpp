@@ -75,16 +75,16 @@ TEST(Misbehaviour, TheEndOfAScavengeIsToldLateOrNever) {
     ASSERT_TRUE(cluster.run_until_settled());
     const auto started = cluster.post(0, "/admin/scavenge");
     ASSERT_EQ(started->status, 200);
-    const auto is_told = [&] {
+    const auto is_shown = [&] {
       return cluster.get(0, "/streams/$scavenges?embed=body")->body.find("$scavengeCompleted") !=
              std::string::npos;
     };
     ASSERT_TRUE(world.run_until(
         [&] { return cluster.node(0)->inspection().last_finished_point().has_value(); }, 10s));
     world.run_for(5s);
-    EXPECT_FALSE(is_told());
+    EXPECT_FALSE(is_shown());
     world.run_for(10s);
-    EXPECT_EQ(is_told(), !never);
+    EXPECT_EQ(is_shown(), !never);
   }
 }
 

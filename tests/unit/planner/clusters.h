@@ -81,7 +81,7 @@ inline void with_points(ClusterSnapshot& snapshot, std::int64_t newest,
 inline std::string outline(const Plan& plan, bool contingencies = false) {
   std::string out;
   for (const auto& stage : plan.stages) {
-    if (!stage.if_put_off.empty() && !contingencies) {
+    if (!stage.if_deferred.empty() && !contingencies) {
       continue;
     }
     out += out.empty() ? "" : " | ";

@@ -240,10 +240,10 @@ TEST(Gates, ALagThatFallsOrIsNoiseIsNone) {
 TEST(Gates, AVoterThatNobodyRegisteredCountsForTheQuorum) {
   auto snapshot = cluster(2);
   EXPECT_EQ(evaluate({"quorum-margin", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
-  snapshot.silent_strangers = 1;
+  snapshot.unregistered_voters = 1;
   EXPECT_EQ(snapshot.quorum(), 2U);
   snapshot = cluster(3);
-  snapshot.silent_strangers = 1;  // left over by a node that was replaced
+  snapshot.unregistered_voters = 1;  // left over by a node that was replaced
   EXPECT_EQ(snapshot.quorum(), 2U);
   EXPECT_EQ(evaluate({"quorum-margin", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
 }

@@ -82,7 +82,7 @@ void check_plan(const ClusterSnapshot& snapshot, const Policy& policy, const Pla
         if (node != nullptr && !node->read_only_replica) {
           voters.insert(step.node);
         }
-        if (step.kind == "resign" && stage.if_put_off.empty()) {
+        if (step.kind == "resign" && stage.if_deferred.empty()) {
           ASSERT_EQ(step.node, leader);
           ASSERT_FALSE(leader_moved);
           leader_moved = true;

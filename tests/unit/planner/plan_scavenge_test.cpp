@@ -59,7 +59,7 @@ TEST(PlanScavenge, HoldsAMoveReadyForAFollowerThatComesToLead) {
   const auto plan = make_plan(cluster(), Policy{});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->stages[0].id, "move-n2");
-  EXPECT_EQ(plan->stages[0].if_put_off, "scavenge-n2");
+  EXPECT_EQ(plan->stages[0].if_deferred, "scavenge-n2");
   EXPECT_EQ(plan->stages[0].on_failure, FailureRule::kUndoAll);
 }
 
@@ -239,7 +239,7 @@ const RefusalCase kRefusals[] = {
      },
      {"n3:wrong-node"}},
     {"AMemberIsNotRegistered",
-     [](ClusterSnapshot& c) { c.strangers = {"10.0.0.9:2113"}; },
+     [](ClusterSnapshot& c) { c.unregistered = {"10.0.0.9:2113"}; },
      {"unregistered-member"}},
     {"NobodyLeads",
      [](ClusterSnapshot& c) {

@@ -1,4 +1,4 @@
-#include "nodeagent/operations/patience.h"
+#include "nodeagent/operations/waiting_limit.h"
 
 #include <gtest/gtest.h>
 
@@ -9,21 +9,21 @@ using std::chrono::seconds;
 
 Ticks at(std::int64_t second) { return Ticks(second * kTicksPerSecond); }
 
-TEST(Patience, BeginsWithTheFirstLookAndEndsOnce) {
+TEST(WaitingLimit, BeginsWithTheFirstLookAndEndsOnce) {
   OperationRecord record;
   EXPECT_FALSE(waited_longer_than(seconds(10), at(100), record));
   EXPECT_FALSE(waited_longer_than(seconds(10), at(110), record));
   EXPECT_TRUE(waited_longer_than(seconds(10), at(111), record));
 }
 
-TEST(Patience, BeginsAnewWhereTheClockWasSetBack) {
+TEST(WaitingLimit, BeginsAnewWhereTheClockWasSetBack) {
   OperationRecord record;
   EXPECT_FALSE(waited_longer_than(seconds(10), at(5000), record));
   EXPECT_FALSE(waited_longer_than(seconds(10), at(100), record));
   EXPECT_TRUE(waited_longer_than(seconds(10), at(111), record));
 }
 
-TEST(Patience, LeavesWhatTheOperationRemembers) {
+TEST(WaitingLimit, LeavesWhatTheOperationRemembers) {
   OperationRecord record;
   record.memory_json = R"({"epoch":7})";
   EXPECT_FALSE(waited_longer_than(seconds(10), at(100), record));

@@ -11,7 +11,7 @@ namespace verger::controller {
 /// What an observer remembers of clusters between two looks, and adds to the next snapshot: how
 /// long the leader has been the same, how large lags were, and certificates that were looked at
 /// lately.
-class Memory {
+class ObservationCache {
  public:
   /// How long the leader has been the same, and the lags of some seconds ago.
   void compare(planner::ClusterSnapshot& snapshot, Monotonic now);

@@ -1,4 +1,4 @@
-#include "controller/cluster/detail/told.h"
+#include "controller/cluster/detail/observed_facts.h"
 
 namespace verger::controller::detail {
 namespace {

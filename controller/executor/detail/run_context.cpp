@@ -67,7 +67,7 @@ void RunDriver::failpoint([[maybe_unused]] const planner::Step& step,
   VERGER_FAILPOINT(fmt::format("controller.{}.{}", step.kind, where));
 }
 
-net::awaitable<void> RunDriver::nap(std::chrono::milliseconds duration) {
+net::awaitable<void> RunDriver::sleep_for(std::chrono::milliseconds duration) {
   check();
   using net::experimental::awaitable_operators::operator||;
   const auto waker = std::make_shared<Waker>(co_await net::this_coro::executor);
@@ -100,7 +100,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
     snapshot.queries = co_await ask_queries(core_->parts.network, queries);
     check();
   }
-  take_in(snapshot, config);
+  complete(snapshot, config);
   co_return snapshot;
 }
 
@@ -111,7 +111,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::watch(const planner::Step& s
   auto snapshot = co_await (all ? core_->observer.take(config, Depth::kQuick)
                                 : core_->observer.watch(config, step.node));
   check();
-  take_in(snapshot, config);
+  complete(snapshot, config);
   co_return snapshot;
 }
 
@@ -123,7 +123,7 @@ std::optional<planner::Hours> RunDriver::hours(const ClusterConfig& config) cons
                                    core_->parts.network.clock.now());
 }
 
-void RunDriver::take_in(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
+void RunDriver::complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
   snapshot.hours = hours(config);
   track_leader(snapshot);
   track_silence(snapshot);

@@ -1,4 +1,4 @@
-#include "controller/cluster/memory.h"
+#include "controller/cluster/observation_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -24,10 +24,10 @@ planner::ClusterSnapshot cluster(std::int64_t lag) {
 }
 
 TEST(ClusterMemory, TellsTheLagOfSomeSecondsAgo) {
-  Memory memory;
-  const auto look = [&memory](seconds at, std::int64_t lag) {
+  ObservationCache cache;
+  const auto look = [&cache](seconds at, std::int64_t lag) {
     auto snapshot = cluster(lag);
-    memory.compare(snapshot, Monotonic(at));
+    cache.compare(snapshot, Monotonic(at));
     return snapshot;
   };
   EXPECT_EQ(look(seconds(100), 500).nodes[1].lag_before, -1) << "the first look";
@@ -40,31 +40,31 @@ TEST(ClusterMemory, TellsTheLagOfSomeSecondsAgo) {
 }
 
 TEST(ClusterMemory, BeginsAnewWithAnotherLeader) {
-  Memory memory;
+  ObservationCache cache;
   auto snapshot = cluster(500);
-  memory.compare(snapshot, Monotonic(seconds(100)));
+  cache.compare(snapshot, Monotonic(seconds(100)));
   snapshot = cluster(500);
   for (auto& node : snapshot.nodes) {
     node.epoch_number = 5;
   }
-  memory.compare(snapshot, Monotonic(seconds(110)));
+  cache.compare(snapshot, Monotonic(seconds(110)));
   EXPECT_EQ(snapshot.leader_stable_ms, 0);
   EXPECT_EQ(snapshot.nodes[1].lag_before, -1);
 }
 
 TEST(ClusterMemory, KeepsACertificateForAMinuteAndAFailureForTenSeconds) {
-  Memory memory;
+  ObservationCache cache;
   const auto minute = std::chrono::seconds(60);
-  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(1)), minute), nullptr);
-  memory.keep_certificate("https://n1", planner::ServedCertificate{"0A", "node", Ticks(5)},
-                          Monotonic(seconds(1)));
-  ASSERT_NE(memory.certificate("https://n1", Monotonic(seconds(60)), minute), nullptr);
-  EXPECT_EQ((*memory.certificate("https://n1", Monotonic(seconds(60)), minute))->serial, "0A");
-  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(61)), minute), nullptr);
-  EXPECT_NE(memory.certificate("https://n1", Monotonic(seconds(599)), 10 * minute), nullptr);
-  memory.keep_certificate("https://n1", std::nullopt, Monotonic(seconds(61)));
-  EXPECT_NE(memory.certificate("https://n1", Monotonic(seconds(70)), minute), nullptr);
-  EXPECT_EQ(memory.certificate("https://n1", Monotonic(seconds(71)), minute), nullptr);
+  EXPECT_EQ(cache.certificate("https://n1", Monotonic(seconds(1)), minute), nullptr);
+  cache.keep_certificate("https://n1", planner::ServedCertificate{"0A", "node", Ticks(5)},
+                         Monotonic(seconds(1)));
+  ASSERT_NE(cache.certificate("https://n1", Monotonic(seconds(60)), minute), nullptr);
+  EXPECT_EQ((*cache.certificate("https://n1", Monotonic(seconds(60)), minute))->serial, "0A");
+  EXPECT_EQ(cache.certificate("https://n1", Monotonic(seconds(61)), minute), nullptr);
+  EXPECT_NE(cache.certificate("https://n1", Monotonic(seconds(599)), 10 * minute), nullptr);
+  cache.keep_certificate("https://n1", std::nullopt, Monotonic(seconds(61)));
+  EXPECT_NE(cache.certificate("https://n1", Monotonic(seconds(70)), minute), nullptr);
+  EXPECT_EQ(cache.certificate("https://n1", Monotonic(seconds(71)), minute), nullptr);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "controller/cluster/memory.h"
+#include "controller/cluster/observation_cache.h"
 
 namespace verger::controller {
 namespace {
@@ -13,7 +13,7 @@ constexpr seconds kFailureAge{10};
 
 }  // namespace
 
-void Memory::compare(planner::ClusterSnapshot& snapshot, Monotonic now) {
+void ObservationCache::compare(planner::ClusterSnapshot& snapshot, Monotonic now) {
   const auto* leader = snapshot.leader();
   if (leader == nullptr) {
     clusters_.erase(snapshot.cluster);
@@ -44,9 +44,8 @@ void Memory::compare(planner::ClusterSnapshot& snapshot, Monotonic now) {
   }
 }
 
-const std::optional<planner::ServedCertificate>* Memory::certificate(const std::string& url,
-                                                                     Monotonic now,
-                                                                     seconds age) const {
+const std::optional<planner::ServedCertificate>* ObservationCache::certificate(
+    const std::string& url, Monotonic now, seconds age) const {
   const auto found = certificates_.find(url);
   if (found == certificates_.end() ||
       now - found->second.at >= (found->second.seen ? age : kFailureAge)) {
@@ -55,17 +54,18 @@ const std::optional<planner::ServedCertificate>* Memory::certificate(const std::
   return &found->second.seen;
 }
 
-void Memory::keep_certificate(const std::string& url,
-                              std::optional<planner::ServedCertificate> seen, Monotonic now) {
+void ObservationCache::keep_certificate(const std::string& url,
+                                        std::optional<planner::ServedCertificate> seen,
+                                        Monotonic now) {
   certificates_[url] = {std::move(seen), now};
 }
 
-bool Memory::has_metrics(const std::string& url, const std::string& instance) const {
+bool ObservationCache::has_metrics(const std::string& url, const std::string& instance) const {
   const auto found = without_metrics_.find(url);
   return found == without_metrics_.end() || found->second != instance;
 }
 
-void Memory::keep_without_metrics(const std::string& url, std::string instance) {
+void ObservationCache::keep_without_metrics(const std::string& url, std::string instance) {
   without_metrics_[url] = std::move(instance);
 }
 
