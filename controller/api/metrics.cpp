@@ -55,10 +55,10 @@ class Scrape {
     std::map<std::pair<std::string, std::string>, double> latest;
     std::map<std::pair<std::string, std::string>, double> latest_failed;
     std::map<std::pair<std::string, std::string>, double> latest_differing;
-    std::map<std::string, std::size_t> alerts;
+    std::map<std::string, std::size_t> open_alerts;
     // What begins with its first failure shows no increase.
     for (const auto& cluster : parts_.registry.list()) {
-      alerts[cluster.name] = 0;
+      open_alerts[cluster.name] = 0;
       for (const auto* outcome :
            {"done", "done-with-differences", "failed", "cancelled", "active"}) {
         counts[{cluster.name, outcome}] = 0;
@@ -82,7 +82,7 @@ class Scrape {
       paused_runs[cluster.name] = 0;
     }
     for (const auto& run : parts_.executor.active_runs("")) {
-      alerts[run->cluster] += run->open_alerts();
+      open_alerts[run->cluster] += run->open_alerts();
       if (run->status == RunStatus::kPaused) {
         paused_runs[run->cluster] = 1;
       }
@@ -102,7 +102,7 @@ class Scrape {
     for (const auto& [key, value] : latest_differing) {
       differing.Add(Labels{{"cluster", key.first}, {"operation", key.second}}).Set(value);
     }
-    for (const auto& [cluster, value] : alerts) {
+    for (const auto& [cluster, value] : open_alerts) {
       alerts.Add(Labels{{"cluster", cluster}}).Set(static_cast<double>(value));
     }
   }
