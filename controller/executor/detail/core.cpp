@@ -94,7 +94,8 @@ net::awaitable<void> drive_run(std::shared_ptr<Core> core, std::shared_ptr<Run> 
   while (!core->stopping) {
     std::string trouble;
     try {
-      co_await std::make_shared<RunDriver>(core, run)->drive();
+      RunDriver driver(core, run);
+      co_await driver.drive();
       co_return;
     } catch (const Stopped&) {
       co_return;

@@ -1,3 +1,5 @@
+#include "controller/executor/detail/run_context.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -9,7 +11,6 @@
 
 #include "controller/cluster/prometheus.h"
 #include "controller/executor/broken.h"
-#include "controller/executor/detail/run_driver.h"
 #include "controller/executor/detail/waker.h"
 #include "controller/executor/events.h"
 #include "engine/base/assert.h"
@@ -36,7 +37,7 @@ net::awaitable<void> woken(std::shared_ptr<Waker> waker) {
 
 }  // namespace
 
-void RunDriver::check() const {
+void RunContext::check() const {
   if (core_->stopping) {
     throw Stopped{};
   }
@@ -45,7 +46,7 @@ void RunDriver::check() const {
   }
 }
 
-void RunDriver::record_all(std::vector<RunEvent> new_events) {
+void RunContext::record_all(std::vector<RunEvent> new_events) {
   check();
   auto recorded = core_->record(*run_, std::move(new_events));
   if (!recorded) {
@@ -56,18 +57,18 @@ void RunDriver::record_all(std::vector<RunEvent> new_events) {
   }
 }
 
-void RunDriver::record(std::string_view type, json data) {
+void RunContext::record(std::string_view type, json data) {
   std::vector<RunEvent> one;
   one.push_back({std::string(type), std::move(data)});
   record_all(std::move(one));
 }
 
-void RunDriver::failpoint([[maybe_unused]] const planner::Step& step,
-                          [[maybe_unused]] std::string_view where) const {
+void RunContext::failpoint([[maybe_unused]] const planner::Step& step,
+                           [[maybe_unused]] std::string_view where) const {
   VERGER_FAILPOINT(fmt::format("controller.{}.{}", step.kind, where));
 }
 
-net::awaitable<void> RunDriver::sleep_for(std::chrono::milliseconds duration) {
+net::awaitable<void> RunContext::sleep_for(std::chrono::milliseconds duration) {
   check();
   using net::experimental::awaitable_operators::operator||;
   const auto waker = std::make_shared<Waker>(co_await net::this_coro::executor);
@@ -77,7 +78,7 @@ net::awaitable<void> RunDriver::sleep_for(std::chrono::milliseconds duration) {
   check();
 }
 
-ClusterConfig RunDriver::cluster() const {
+ClusterConfig RunContext::cluster() const {
   auto config = core_->parts.registry.find(run_->state.cluster);
   if (config) {
     return *std::move(config);
@@ -91,7 +92,7 @@ ClusterConfig RunDriver::cluster() const {
   return planned;
 }
 
-net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
+net::awaitable<planner::ClusterSnapshot> RunContext::look() {
   check();
   const auto config = cluster();
   auto snapshot = co_await core_->observer.take(config, Depth::kThorough);
@@ -104,7 +105,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::look() {
   co_return snapshot;
 }
 
-net::awaitable<planner::ClusterSnapshot> RunDriver::watch(const planner::Step& step) {
+net::awaitable<planner::ClusterSnapshot> RunContext::watch(const planner::Step& step) {
   check();
   const auto config = cluster();
   const bool all = step.node.empty() || kind_of(step).looks_at_all_nodes();
@@ -115,7 +116,7 @@ net::awaitable<planner::ClusterSnapshot> RunDriver::watch(const planner::Step& s
   co_return snapshot;
 }
 
-std::optional<planner::Hours> RunDriver::hours(const ClusterConfig& config) const {
+std::optional<planner::Hours> RunContext::hours(const ClusterConfig& config) const {
   if (core_->parts.hours == nullptr || run_->state.ignores_hours || is_broken("hours-ignored")) {
     return std::nullopt;
   }
@@ -123,13 +124,13 @@ std::optional<planner::Hours> RunDriver::hours(const ClusterConfig& config) cons
                                    core_->parts.network.clock.now());
 }
 
-void RunDriver::complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
+void RunContext::complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
   snapshot.hours = hours(config);
   track_leader(snapshot);
   track_silence(snapshot);
 }
 
-void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
+void RunContext::track_leader(const planner::ClusterSnapshot& snapshot) {
   const auto* leader = snapshot.leader();
   auto& state = run_->state;
   if (leader == nullptr || snapshot.leader_stable_ms < state.plan->policy.limits.leader_hold_ms ||
@@ -157,7 +158,7 @@ void RunDriver::track_leader(const planner::ClusterSnapshot& snapshot) {
 }
 
 /// Only an operator brings it back, so the alert fires at once and has a name of its own.
-void RunDriver::track_given_up(const planner::NodeSnapshot& node) {
+void RunContext::track_given_up(const planner::NodeSnapshot& node) {
   const auto what = fmt::format("{}{}", kStaysDownAlert, node.name);
   if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
     clear_alert("/" + what);
@@ -167,7 +168,7 @@ void RunDriver::track_given_up(const planner::NodeSnapshot& node) {
   }
 }
 
-void RunDriver::track_silence(const planner::ClusterSnapshot& snapshot) {
+void RunContext::track_silence(const planner::ClusterSnapshot& snapshot) {
   constexpr std::chrono::minutes kLongSilence{2};
   for (const auto& node : snapshot.nodes) {
     track_given_up(node);
@@ -187,7 +188,7 @@ void RunDriver::track_silence(const planner::ClusterSnapshot& snapshot) {
   }
 }
 
-void RunDriver::alert_once(std::string_view step, std::string_view what, std::string reason) {
+void RunContext::alert_once(std::string_view step, std::string_view what, std::string reason) {
   auto key = fmt::format("{}/{}", step, what);
   if (run_->state.has_open_alert(key)) {
     return;
@@ -196,25 +197,25 @@ void RunDriver::alert_once(std::string_view step, std::string_view what, std::st
   record(events::kAlert, {{"step", step}, {"key", std::move(key)}, {"reason", std::move(reason)}});
 }
 
-void RunDriver::clear_alert(const std::string& key) {
+void RunContext::clear_alert(const std::string& key) {
   if (run_->state.has_open_alert(key) && !has_ended(run_->state.status)) {
     record(events::kAlertCleared, {{"key", key}});
   }
 }
 
-bool RunDriver::is_news(const std::string& what, const std::string& text) {
+bool RunContext::is_news(const std::string& what, const std::string& text) {
   auto& logged = run_->logged[what];
   return std::exchange(logged, text) != text;
 }
 
-StepKind& RunDriver::kind_of(const planner::Step& step) const {
+StepKind& RunContext::kind_of(const planner::Step& step) const {
   auto* kind = core_->parts.kinds.find(step.kind);
   VERGER_ASSERT(kind != nullptr);  // drive() lets no run of unknown kinds begin a step
   return *kind;
 }
 
-StepContext RunDriver::context_of(const planner::Step& step,
-                                  planner::ClusterSnapshot snapshot) const {
+StepContext RunContext::context_of(const planner::Step& step,
+                                   planner::ClusterSnapshot snapshot) const {
   const auto& state = run_->state;
   StepContext context;
   context.cluster = core_->parts.registry.find(state.cluster).value_or(ClusterConfig{});
@@ -234,7 +235,7 @@ StepContext RunDriver::context_of(const planner::Step& step,
   return context;
 }
 
-std::chrono::milliseconds RunDriver::in_reason(const planner::Step& step) const {
+std::chrono::milliseconds RunContext::in_reason(const planner::Step& step) const {
   const auto& reason = run_->state.steps.at(step.id).reason;
   auto& began = run_->reason_began[step.id];
   if (began.reason != reason || began.at == Monotonic{}) {
@@ -243,7 +244,7 @@ std::chrono::milliseconds RunDriver::in_reason(const planner::Step& step) const 
   return std::chrono::duration_cast<std::chrono::milliseconds>(monotonic() - began.at);
 }
 
-std::vector<RunEvent> RunDriver::new_values(
+std::vector<RunEvent> RunContext::new_values(
     const std::map<std::string, std::string>& values) const {
   std::vector<RunEvent> out;
   for (const auto& [name, value] : values) {
@@ -256,7 +257,7 @@ std::vector<RunEvent> RunDriver::new_values(
   return out;
 }
 
-void RunDriver::back_off(const planner::Step& step, const std::string& reason) {
+void RunContext::back_off(const planner::Step& step, const std::string& reason) {
   constexpr std::chrono::milliseconds kLongest{30'000};
   constexpr int kFailuresToTell = 20;  // some ten minutes
   auto& each = run_->back_off[step.id];
@@ -270,7 +271,7 @@ void RunDriver::back_off(const planner::Step& step, const std::string& reason) {
   }
 }
 
-std::chrono::milliseconds RunDriver::in_state(const planner::Step& step, Ticks now) const {
+std::chrono::milliseconds RunContext::in_state(const planner::Step& step, Ticks now) const {
   const auto since = run_->state.steps.at(step.id).since;
   auto& began = run_->state_began[step.id];
   if (!began.since || began.since != since) {
@@ -282,7 +283,7 @@ std::chrono::milliseconds RunDriver::in_state(const planner::Step& step, Ticks n
   return std::chrono::duration_cast<std::chrono::milliseconds>(monotonic() - began.at);
 }
 
-void RunDriver::begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms) {
+void RunContext::begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms) {
   // After a restart only the wall clock knows how long the stage has been under way.
   const auto started = run_->state.stages.at(stage.id).started;
   if (run_->deadlines.contains(stage.id) && run_->deadline_of[stage.id] == started) {
@@ -295,6 +296,72 @@ void RunDriver::begin_deadline(const planner::Stage& stage, std::int64_t deadlin
               : 0;
   run_->deadlines[stage.id] =
       monotonic() + std::chrono::milliseconds(std::max<std::int64_t>(deadline_ms - gone, 0));
+}
+
+net::awaitable<void> RunContext::pause_point() {
+  const auto began = monotonic();
+  bool paused = false;
+  while (pausing()) {
+    paused = true;
+    if (run_->state.status == RunStatus::kPausing) {
+      const bool acting = std::ranges::any_of(run_->state.steps, [](const auto& each) {
+        return each.second.status == StepStatus::kActing ||
+               each.second.status == StepStatus::kUnknown;
+      });
+      if (!acting) {
+        record(events::kRunPaused, json::object());
+      }
+    }
+    co_await sleep_for(poll());
+  }
+  if (paused) {
+    run_->stop_deadlines(began, monotonic());
+    run_->closed_since.clear();
+  }
+}
+
+bool RunContext::past_deadline(const planner::Stage& stage, const planner::Step& step,
+                               std::string_view doing) {
+  const auto found = run_->deadlines.find(stage.id);
+  if (found == run_->deadlines.end() || monotonic() < found->second) {
+    return false;
+  }
+  auto reason = fmt::format("{} is {} past the deadline of its stage ({} ms)", step.id, doing,
+                            stage.deadline_ms);
+  if (stage.on_failure == planner::FailureRule::kStop) {
+    // Stopping the run would undo nothing and help no node: it waits for a person, with an alert.
+    alert_once(step.id, "deadline",
+               fmt::format("{}; `verger run skip` leaves the node out", reason));
+    return false;
+  }
+  alert_once(step.id, "deadline", std::move(reason));
+  return true;
+}
+
+bool RunContext::closes_run(const planner::Stage& stage) const {
+  return std::ranges::all_of(stage.groups, [this](const planner::Group& group) {
+    return std::ranges::all_of(group, [this](const planner::Step& step) {
+      const auto* kind = core_->parts.kinds.find(step.kind);
+      return kind != nullptr && kind->closes_run();
+    });
+  });
+}
+
+bool RunContext::has_begun(const planner::Stage& stage) const {
+  return std::ranges::any_of(stage.groups, [this](const planner::Group& group) {
+    return std::ranges::any_of(group, [this](const planner::Step& step) {
+      const auto& state = run_->state.steps.at(step.id);
+      if (state.attempt == state.attempts_before_rollback) {
+        return false;
+      }
+      // Of a failed attempt there may be something to undo all the same. Where
+      // nothing can be, rolling back leaves the step as it is: it would be done again and again.
+      const bool came_to_nothing =
+          state.status == StepStatus::kPending || state.status == StepStatus::kWaiting;
+      const auto* kind = core_->parts.kinds.find(step.kind);
+      return !came_to_nothing || (kind != nullptr && kind->can_undo());
+    });
+  });
 }
 
 }  // namespace verger::controller::detail

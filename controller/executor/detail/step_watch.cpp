@@ -1,18 +1,32 @@
+#include "controller/executor/detail/step_watch.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "controller/executor/detail/run_driver.h"
 #include "controller/executor/events.h"
 #include "controller/executor/step_support.h"
 
-// A step that may have acted: its node is looked at until it can tell how that ended.
 namespace verger::controller::detail {
 
 using nlohmann::json;
 
 namespace {
+
+std::string_view to_string(Interrupt why) {
+  switch (why) {
+    case Interrupt::kPause:
+      return "pause";
+    case Interrupt::kCancel:
+      return "cancel";
+    case Interrupt::kSkip:
+      return "skip";
+    case Interrupt::kHours:
+      return "hours";
+  }
+  return "";
+}
 
 bool ends_intent(Verdict::Kind kind) {
   switch (kind) {
@@ -51,32 +65,32 @@ RunEvent new_event(std::string_view type, json data) {
 
 }  // namespace
 
-void RunDriver::tell_progress(const planner::Step& step, const Verdict& verdict,
+void StepWatch::tell_progress(const planner::Step& step, const Verdict& verdict,
                               std::vector<RunEvent> news) {
-  const auto& state = state_of(step);
-  auto& reported = run_->progress_reported[step.id];
+  const auto& state = run_->state_of(step);
+  auto& reported = run_->live().progress_reported[step.id];
   const bool memo_is_new = !parsed(verdict.memo).empty();
-  const bool due = monotonic() - reported >= core_->parts.options.progress_interval;
+  const bool due = run_->monotonic() - reported >= run_->parts().options.progress_interval;
   if (state.status == StepStatus::kUnknown || memo_is_new ||
       (due && parsed(state.progress) != parsed(verdict.progress))) {
-    reported = monotonic();
+    reported = run_->monotonic();
     news.push_back(new_event(events::kStepProgress, {{"step", step.id},
                                                      {"progress", parsed(verdict.progress)},
                                                      {"memo", parsed(verdict.memo)}}));
   }
   if (!news.empty()) {
-    record_all(std::move(news));
+    run_->record_all(std::move(news));
   }
 }
 
-void RunDriver::tell_unknown(const planner::Step& step, const Verdict& verdict,
+void StepWatch::tell_unknown(const planner::Step& step, const Verdict& verdict,
                              std::vector<RunEvent> news) {
-  const auto& state = state_of(step);
+  const auto& state = run_->state_of(step);
   if (state.status != StepStatus::kUnknown || state.reason != verdict.reason) {
     news.push_back(
         new_event(events::kStepUnknown, {{"step", step.id}, {"reason", verdict.reason}}));
   }
-  if (is_skipped(step)) {
+  if (run_->is_skipped(step)) {
     news.push_back(new_event(
         events::kStepSkipped,
         {{"step", step.id},
@@ -84,83 +98,84 @@ void RunDriver::tell_unknown(const planner::Step& step, const Verdict& verdict,
           fmt::format("its node is skipped; the outcome is not known: {}", verdict.reason)}}));
   }
   if (!news.empty()) {
-    record_all(std::move(news));
+    run_->record_all(std::move(news));
   }
 }
 
-void RunDriver::note_unwatched(const planner::Step& step) {
-  const auto& state = state_of(step);
-  if (!run_->watched.insert(step.id).second || state.status != StepStatus::kActing) {
+void StepWatch::note_unwatched(const planner::Step& step) {
+  const auto& state = run_->state_of(step);
+  if (!run_->live().watched.insert(step.id).second || state.status != StepStatus::kActing) {
     return;
   }
   // Another controller saw it last. Whether it worked since then is not known: its duration must
   // not count that time.
   const auto last = std::max(state.since.value_or(Ticks()), state.phase.at);
   const auto gone =
-      (core_->parts.network.clock.now().value() - last.value()) / kTicksPerMillisecond;
+      (run_->parts().network.clock.now().value() - last.value()) / kTicksPerMillisecond;
   if (std::chrono::milliseconds(gone) >= kUnwatchedAtLeast) {
-    record(events::kStepProgress, {{"step", step.id},
-                                   {"progress", parsed(state.progress)},
-                                   {"memo", json::object()},
-                                   {"unwatched_ms", gone}});
+    run_->record(events::kStepProgress, {{"step", step.id},
+                                         {"progress", parsed(state.progress)},
+                                         {"memo", json::object()},
+                                         {"unwatched_ms", gone}});
   }
 }
 
-net::awaitable<bool> RunDriver::ask_again(const planner::Stage& stage, const planner::Step& step,
+net::awaitable<bool> StepWatch::ask_again(const planner::Stage& stage, const planner::Step& step,
                                           StepContext context) {
-  if (cancelling() || is_skipped(step) || pausing()) {
+  if (run_->cancelling() || run_->is_skipped(step) || run_->pausing()) {
     // Without the permit nothing arrives any longer; what arrived before it went is observed now.
-    if (!co_await shut_out_late_request(context)) {
-      co_await sleep_for(poll());
+    if (!co_await permits_.shut_out_late_request(context)) {
+      co_await run_->sleep_for(run_->poll());
       co_return true;
     }
-    const auto since = co_await kind_of(step).observe(context_of(step, co_await watch(step)));
-    check();
+    const auto since =
+        co_await run_->kind_of(step).observe(run_->context_of(step, co_await run_->watch(step)));
+    run_->check();
     if (since.kind != Verdict::Kind::kNotArrived) {
       co_return true;
     }
-    if (co_await give_up_intent(step, context, "it was never requested", false)) {
+    if (co_await starts_.give_up_intent(step, context, "it was never requested", false)) {
       co_return false;
     }
-    co_await sleep_for(poll());
+    co_await run_->sleep_for(run_->poll());
     co_return true;
   }
-  co_await act(stage, step, context, true);
+  co_await starts_.act(stage, step, context, true);
   // Refused: the intent is given up, the step begins anew.
-  const auto status = state_of(step).status;
+  const auto status = run_->state_of(step).status;
   co_return status == StepStatus::kActing || status == StepStatus::kUnknown;
 }
 
-net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stage& stage,
-                                                             const planner::Step& step) {
-  auto& kind = kind_of(step);
+net::awaitable<std::optional<StepEnd>> StepWatch::watch(const planner::Stage& stage,
+                                                        const planner::Step& step) {
+  auto& kind = run_->kind_of(step);
   note_unwatched(step);
   for (int unknown = 0;;) {
-    auto context = context_of(step, co_await watch(step));
+    auto context = run_->context_of(step, co_await run_->watch(step));
     auto verdict = co_await kind.observe(context);
-    check();
+    run_->check();
     // Seen to have ended, by others' work perhaps, while the request was never answered.
     if (ends_intent(verdict.kind) && !context.state.acted &&
-        !co_await shut_out_late_request(context)) {
+        !co_await permits_.shut_out_late_request(context)) {
       verdict = steps::verdict(
           Verdict::Kind::kUnknown,
           fmt::format("the request may still arrive, and the agent of {} does not answer",
                       step.node));
     }
-    auto news = new_values(verdict.values);
+    auto news = run_->new_values(verdict.values);
     const auto record_end = [&](std::string_view type, json data) {
       news.push_back(new_event(type, std::move(data)));
-      record_all(std::move(news));
+      run_->record_all(std::move(news));
     };
     switch (verdict.kind) {
       case Verdict::Kind::kRunning:
         tell_progress(step, verdict, std::move(news));
         break;
       case Verdict::Kind::kDone:
-        failpoint(step, "before-outcome");
+        run_->failpoint(step, "before-outcome");
         record_end(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.result)}});
-        failpoint(step, "after-outcome");
-        if (broken().second_resign && step.cost.leader_move &&
+        run_->failpoint(step, "after-outcome");
+        if (run_->broken().second_resign && step.cost.leader_move &&
             context.snapshot.leader() != nullptr) {
           static_cast<void>(co_await context.peers->resign(context.snapshot.leader()->name));
         }
@@ -175,14 +190,14 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
                                         {"reason", verdict.reason},
                                         {"outcome", verdict.outcome},
                                         {"counts", true}});
-        back_off(step, verdict.reason);
-        co_await sleep_for(poll());
+        run_->back_off(step, verdict.reason);
+        co_await run_->sleep_for(run_->poll());
         co_return std::nullopt;
       case Verdict::Kind::kStopped:
         record_end(events::kStepInterrupted,
                    {{"step", step.id}, {"reason", verdict.reason}, {"outcome", verdict.outcome}});
         if (!context.state.interrupting) {
-          back_off(step, verdict.reason);
+          run_->back_off(step, verdict.reason);
         }
         co_return std::nullopt;
       case Verdict::Kind::kFailed:
@@ -191,25 +206,62 @@ net::awaitable<std::optional<StepEnd>> RunDriver::watch_step(const planner::Stag
         co_return StepEnd::kFailed;
       case Verdict::Kind::kUnknown:
         tell_unknown(step, verdict, std::move(news));
-        if (is_skipped(step)) {
+        if (run_->is_skipped(step)) {
           co_return StepEnd::kSkipped;
         }
         break;
     }
-    if (past_deadline(stage, step, "under way")) {
-      record(events::kStepFailed,
-             {{"step", step.id},
-              {"code", "deadline"},
-              {"reason", fmt::format("deadline passed; {}", state_of(step).reason)}});
+    if (run_->past_deadline(stage, step, "under way")) {
+      run_->record(events::kStepFailed,
+                   {{"step", step.id},
+                    {"code", "deadline"},
+                    {"reason", fmt::format("deadline passed; {}", run_->state_of(step).reason)}});
       co_return StepEnd::kFailed;
     }
     unknown = verdict.kind == Verdict::Kind::kUnknown ? unknown + 1 : 0;
     if (verdict.kind != Verdict::Kind::kNotArrived) {
-      const auto pause = until_next_look(context.in_state, poll());
-      co_await interrupt_if_wanted(step, context_of(step, std::move(context.snapshot)));
-      co_await sleep_for(unknown > 0 ? poll() * std::min(unknown, kSlowestLook) : pause);
+      const auto pause = until_next_look(context.in_state, run_->poll());
+      co_await interrupt_if_wanted(step, run_->context_of(step, std::move(context.snapshot)));
+      co_await run_->sleep_for(unknown > 0 ? run_->poll() * std::min(unknown, kSlowestLook)
+                                           : pause);
     }
   }
+}
+
+net::awaitable<void> StepWatch::interrupt_if_wanted(const planner::Step& step,
+                                                    StepContext context) {
+  std::optional<Interrupt> why;
+  if (run_->cancelling()) {
+    why = Interrupt::kCancel;
+  } else if (run_->is_skipped(step)) {
+    why = Interrupt::kSkip;
+  } else if (run_->state().status == RunStatus::kPausing) {
+    why = Interrupt::kPause;
+  } else if (context.snapshot.hours && !context.snapshot.hours->open &&
+             std::ranges::find(step.gates, "hours", &planner::Gate::name) != step.gates.end()) {
+    why = Interrupt::kHours;
+  }
+  if (!why) {
+    co_return;
+  }
+  const bool by_pause = *why == Interrupt::kPause;
+  if (by_pause && run_->state().pause_mode == PauseMode::kDrain) {
+    co_return;
+  }
+  // "Now" stops what can be stopped at all, regardless of the policy on pauses.
+  const bool now = by_pause && run_->state().pause_mode == PauseMode::kNow;
+  if (!run_->kind_of(step).can_interrupt(context, now ? Interrupt::kCancel : *why)) {
+    co_return;
+  }
+  // Journaled before the request, so that a stop is never taken for another party's.
+  const bool was_interrupted = run_->state_of(step).interrupting;
+  if (!was_interrupted) {
+    run_->record(events::kStepInterrupting, {{"step", step.id}, {"why", to_string(*why)}});
+    context.state.interrupting = true;
+  }
+  context.interrupt = why;
+  co_await run_->kind_of(step).interrupt(std::move(context));
+  run_->check();
 }
 
 }  // namespace verger::controller::detail

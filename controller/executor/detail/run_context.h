@@ -1,0 +1,114 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/detail/core.h"
+
+namespace verger::controller::detail {
+
+/// What was journaled as JSON text; an empty object where it is none.
+nlohmann::json parsed(const std::string& text);
+
+/// What every part of a run's driver stands on: the run's state, looks at its cluster, records,
+/// alerts, deadlines, sleeping. Knows no kind of step by name. One executor.
+///
+/// Whatever waits or records here throws Stopped or JournalTrouble where the run must not continue.
+class RunContext {
+ public:
+  RunContext(std::shared_ptr<Core> core, std::shared_ptr<Run> run)
+      : core_(std::move(core)), run_(std::move(run)) {}
+
+  [[nodiscard]] RunState& state() { return run_->state; }
+  [[nodiscard]] const RunState& state() const { return run_->state; }
+  /// What is known of the run in this process alone.
+  [[nodiscard]] Run& live() { return *run_; }
+  [[nodiscard]] ExecutorParts& parts() { return core_->parts; }
+  StepState& state_of(const planner::Step& step) { return run_->state.steps.at(step.id); }
+  [[nodiscard]] StepKind& kind_of(const planner::Step& step) const;
+
+  // --- the cluster
+  /// As it is registered, or as the plan has it.
+  [[nodiscard]] ClusterConfig cluster() const;
+  /// All that gates look at.
+  net::awaitable<planner::ClusterSnapshot> look();
+  /// How far the step is.
+  net::awaitable<planner::ClusterSnapshot> watch(const planner::Step& step);
+  [[nodiscard]] std::optional<planner::Hours> hours(const ClusterConfig& config) const;
+  StepContext context_of(const planner::Step& step, planner::ClusterSnapshot snapshot) const;
+
+  // --- the journal
+  void record(std::string_view type, nlohmann::json data);
+  void record_all(std::vector<RunEvent> events);
+  /// Events for those that the run does not have yet.
+  [[nodiscard]] std::vector<RunEvent> new_values(
+      const std::map<std::string, std::string>& values) const;
+  /// Until clear_alert() of "STEP/WHAT", the same is not raised again.
+  void alert_once(std::string_view step, std::string_view what, std::string reason);
+  /// What the alert reported is over.
+  void clear_alert(const std::string& key);
+  /// False: the same was logged of it the last time.
+  bool is_news(const std::string& what, const std::string& text);
+
+  // --- time
+  net::awaitable<void> sleep_for(std::chrono::milliseconds duration);
+  /// Returns once the run is neither pausing nor paused.
+  net::awaitable<void> pause_point();
+  void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);
+  /// True when the deadline has passed and the stage's rule ends the step for it.
+  bool past_deadline(const planner::Stage& stage, const planner::Step& step,
+                     std::string_view doing);
+  /// How long the step has been in its present state, even when the wall clock was set.
+  std::chrono::milliseconds in_state(const planner::Step& step, Ticks now) const;
+  /// An attempt failed: the next one begins later, twice as late each time, up to half a
+  /// minute. An alert fires when that continues.
+  void back_off(const planner::Step& step, const std::string& reason);
+  [[nodiscard]] Monotonic monotonic() const { return core_->parts.network.clock.monotonic(); }
+  [[nodiscard]] std::chrono::milliseconds poll() const {
+    return core_->parts.options.poll_interval;
+  }
+
+  // --- what the run is at
+  /// Throws where nothing must be done or recorded.
+  void check() const;
+  [[nodiscard]] bool cancelling() const {
+    return run_->state.status == RunStatus::kCancelling && !closing;
+  }
+  [[nodiscard]] bool pausing() const {
+    return run_->state.status == RunStatus::kPausing || run_->state.status == RunStatus::kPaused;
+  }
+  [[nodiscard]] bool is_skipped(const planner::Step& step) const {
+    return !step.node.empty() && run_->state.skipped_nodes.contains(step.node);
+  }
+  [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
+  /// Stages whose work is done before the run ends, with any outcome.
+  [[nodiscard]] bool closes_run(const planner::Stage& stage) const;
+  /// What is left is done although the run is cancelled, or has failed.
+  bool closing = false;
+
+  [[nodiscard]] Mutations broken() const {
+    return kMayBeBroken ? core_->parts.options.mutations : Mutations{};
+  }
+  void failpoint(const planner::Step& step, std::string_view where) const;
+
+ private:
+  void complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config);
+  std::chrono::milliseconds in_reason(const planner::Step& step) const;
+  /// Raises an alert of a node that has been silent for minutes, such as one that crashed in
+  /// resigning and that nothing starts again.
+  void track_given_up(const planner::NodeSnapshot& node);
+  void track_silence(const planner::ClusterSnapshot& snapshot);
+  void track_leader(const planner::ClusterSnapshot& snapshot);
+
+  std::shared_ptr<Core> core_;
+  std::shared_ptr<Run> run_;
+};
+
+}  // namespace verger::controller::detail

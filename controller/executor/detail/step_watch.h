@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "controller/executor/detail/permits.h"
+#include "controller/executor/detail/run_context.h"
+#include "controller/executor/detail/step_end.h"
+#include "controller/executor/detail/step_start.h"
+
+namespace verger::controller::detail {
+
+/// A step that may have acted: its node is looked at until it can tell how that ended.
+class StepWatch {
+ public:
+  StepWatch(std::shared_ptr<RunContext> run, StepStart& starts)
+      : run_(run), permits_(run), starts_(starts) {}
+
+  /// Until the intent is known to have ended one way or the other; nullopt: continue with what the
+  /// step's state says.
+  net::awaitable<std::optional<StepEnd>> watch(const planner::Stage& stage,
+                                               const planner::Step& step);
+
+ private:
+  /// Before the first look of this process.
+  void note_unwatched(const planner::Step& step);
+  /// Each journals `news` too.
+  void tell_progress(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
+  void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
+  /// What has not arrived is sent again. False: it is given up, and the step begins anew.
+  net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
+                                 StepContext context);
+  net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context);
+
+  std::shared_ptr<RunContext> run_;
+  Permits permits_;
+  StepStart& starts_;
+};
+
+}  // namespace verger::controller::detail
