@@ -113,7 +113,7 @@ struct Plan {
   std::vector<NodeForecast> forecast;  ///< not part of the hash
   /// Things a person should know, such as what cannot be claimed without agents.
   std::vector<std::string> notes;
-  std::string hash;  ///< lower-case hex SHA-256 of hashed_json()
+  std::string hash;  ///< hash_of() the plan
   Ticks made_at;     ///< not part of the hash
 
   [[nodiscard]] const Step* find_step(std::string_view id) const;
@@ -128,14 +128,11 @@ struct Refusal {
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-/// What the hash covers, and all of the plan (with `hash`, estimates and forecast).
-Json hashed_json(const Plan& plan);
-/// hashed_json(plan).text(), written straight: a plan of a thousand nodes has megabytes.
+/// Canonical JSON (planner/json.h) of what the hash covers, and of all of the plan, with its hash,
+/// estimates and forecast.
 std::string hashed_text(const Plan& plan);
-Json to_json(const Plan& plan);
-/// to_json(plan).text(), written straight.
 std::string text_of(const Plan& plan);
-Json to_json(const Refusal& refusal);
+/// Lower-case hex SHA-256 of hashed_text(plan).
 std::string hash_of(const Plan& plan);
 
 Basis basis_of(const ClusterSnapshot& snapshot);

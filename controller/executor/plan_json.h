@@ -7,7 +7,7 @@
 
 namespace verger::controller {
 
-/// Reads what planner::to_json(plan) wrote, and checks the hash. Errors: kCorruption.
+/// Reads what planner::text_of(plan) wrote, and checks the hash. Errors: kCorruption.
 Result<planner::Plan> parse_plan(const nlohmann::json& value);
 nlohmann::json to_nlohmann(const planner::Json& value);
 

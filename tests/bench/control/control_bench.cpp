@@ -85,7 +85,7 @@ void planning(int nodes) {
   const planner::Policy policy;
   const auto plan = planner::make_plan(snapshot, policy);
   const double time = median_ms([&] { static_cast<void>(planner::make_plan(snapshot, policy)); });
-  const auto text = planner::hashed_json(*plan).text();
+  const auto text = planner::hashed_text(*plan);
   const double hashing = median_ms([&] { static_cast<void>(sha256(as_bytes(text))); });
   fmt::print("planner alone, {} nodes: {:.2f} ms, {} stages; x {:.1f} SHA-256 of its {} bytes\n",
              nodes, time, plan->stages.size(), time / hashing, text.size());

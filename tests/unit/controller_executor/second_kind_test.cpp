@@ -116,7 +116,7 @@ class SecondKind : public ::testing::Test {
     plan.stages = {stage};
     plan.made_at = h_.time.now();
     plan.hash = planner::hash_of(plan);
-    const auto text = fmt::format(R"({{"by":"test","plan":{}}})", planner::to_json(plan).text());
+    const auto text = fmt::format(R"({{"by":"test","plan":{}}})", planner::text_of(plan));
     const auto epoch = *h_.journal->epoch();
     const auto stream = "plan/" + plan.hash;
     if (h_.journal->revision(stream)->value() == 0) {

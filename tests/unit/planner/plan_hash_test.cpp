@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/unit/planner/clusters.h"
 
 namespace verger::planner {
@@ -88,14 +90,48 @@ TEST(PlanHash, IsWhatItWasBefore) {
   }
 }
 
-TEST(PlanText, IsWhatAllOfThePlanSays) {
+/// What the hash does not cover.
+const char* const kNotHashed[] = {"forecast", "hash", "madeAt", "notes"};
+
+TEST(PlanText, IsCanonicalAndHoldsWhatIsHashed) {
   for (const auto& one : hash_cases()) {
     SCOPED_TRACE(one.name);
     auto plan = make_plan(one.snapshot, one.policy);
     ASSERT_TRUE(plan) << plan.error().front().message;
     plan->notes.emplace_back("a \"note\"");
-    EXPECT_EQ(text_of(*plan), to_json(*plan).text());
+    const auto text = text_of(*plan);
+    auto read = nlohmann::json::parse(text);
+    EXPECT_EQ(read.dump(), text) << "members are out of order";
+    EXPECT_EQ(read["notes"].back(), "a \"note\"");
+    EXPECT_EQ(read["hash"], one.hash);
+    for (const auto* member : kNotHashed) {
+      EXPECT_EQ(read.erase(member), 1U) << member;
+    }
+    for (auto& stage : read["stages"]) {
+      for (auto& group : stage["groups"]) {
+        for (auto& step : group) {
+          EXPECT_EQ(step.erase("expected"), 1U) << step["id"];
+        }
+      }
+    }
+    EXPECT_EQ(read.dump(), hashed_text(*plan));
   }
+}
+
+TEST(PlanText, NamesTheSizesOfAForecastThatKnowsThem) {
+  auto snapshot = cluster(1);
+  snapshot.nodes.front().agent->database_bytes = 5;
+  snapshot.nodes.front().agent->disk_free = 7'000'000'000;
+  auto plan = make_plan(snapshot, Policy{});
+  ASSERT_TRUE(plan) << plan.error().front().message;
+  ASSERT_EQ(plan->forecast.size(), 1U);
+  const auto forecast = [&] { return nlohmann::json::parse(text_of(*plan))["forecast"][0]; };
+  EXPECT_EQ(forecast()["databaseBytes"], 5);
+  EXPECT_EQ(forecast()["diskFree"], 7'000'000'000);
+  EXPECT_EQ(forecast()["diskNeeded"], plan->forecast.front().disk_needed);
+  EXPECT_EQ(forecast()["node"], "n1");
+  plan->forecast.front().disk_free = -1;
+  EXPECT_EQ(forecast().size(), 2U) << forecast();
 }
 
 TEST(PlanHash, QuotesEscapeACharacterWhereverItStands) {
