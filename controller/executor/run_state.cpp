@@ -163,7 +163,8 @@ bool is_of_gate(const RunAlert& alert) {
 
 /// What is left to do by hand, also once the run has ended.
 bool outlives_run(const RunAlert& alert) {
-  return alert.key.ends_with("/undo") || alert.key.ends_with("/differences");
+  return alert.key.ends_with("/undo") || alert.key.ends_with("/differences") ||
+         alert.key.contains("/left-");
 }
 
 bool has_gate_code(const json& gates, std::string_view code) {

@@ -117,9 +117,12 @@ TEST_F(ServerWorkCase, TheRunContinuesWithoutWhatNeverComesBackAndReportsIt) {
   EXPECT_EQ(seen["not_back"][1]["name"], "orders::g2");
   EXPECT_THAT(seen["not_back"][1]["command"].get<std::string>(),
               HasSubstr("/subscriptions/restart'"));
-  EXPECT_TRUE(std::ranges::any_of(h_.state(run_).alerts, [](const RunAlert& alert) {
+  const auto alerts = h_.state(run_).alerts;
+  const auto left = std::ranges::find_if(alerts, [](const RunAlert& alert) {
     return alert.step.empty() && alert.reason.contains("orders::g2: NotReady");
-  }));
+  });
+  ASSERT_NE(left, alerts.end());
+  EXPECT_FALSE(left->cleared_at.has_value()) << "the run is over, what it left is not";
   EXPECT_THAT(seen["report"][0].get<std::string>(), HasSubstr("projection p1: not listed"));
 }
 
