@@ -211,7 +211,8 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
             .runs =
                 [](const external::ServerProcess& process) {
                   return external::still_runs(process);
-                }});
+                },
+            .given_up_file = Path(options.state_directory) / "server-given-up"});
     program.truncation->start();
   }
 }

@@ -38,7 +38,7 @@ struct Recovery {
 
 }  // namespace
 
-class TruncationWatch::Impl {
+class TruncationWatch::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(Path database, std::chrono::milliseconds interval, Environment environment)
       : database_(std::move(database)),
@@ -54,7 +54,10 @@ class TruncationWatch::Impl {
     }
   }
 
-  http::TaskGroup& tasks() { return tasks_; }
+  void start() {
+    load_given_up();
+    tasks_.spawn(watch(shared_from_this()));
+  }
   void stop() {
     stopping_ = true;
     tasks_.cancel();
@@ -84,7 +87,9 @@ class TruncationWatch::Impl {
     }
     recovery_.reset();
     problem_.clear();
-    given_up_ = false;
+    if (std::exchange(given_up_, false)) {
+      forget_given_up();
+    }
     if (!std::exchange(answered_, true) || now >= next_search_) {
       next_search_ = now + kBetweenSearches;
       if (auto found = co_await env_.find()) {
@@ -194,6 +199,38 @@ class TruncationWatch::Impl {
     env_.log.error("the server that has to cut its log stays down", {{"reason", problem_}});
     recovery_.reset();
     given_up_ = true;
+    if (!env_.given_up_file.empty()) {
+      warn_unless(write_file_durably(env_.files, env_.given_up_file, as_bytes(problem_)));
+    }
+  }
+
+  void load_given_up() {
+    if (env_.given_up_file.empty()) {
+      return;
+    }
+    const auto exists = env_.files.exists(env_.given_up_file);
+    if (!exists || !*exists) {
+      warn_unless(exists);
+      return;
+    }
+    const auto kept = read_file(env_.files, env_.given_up_file);
+    warn_unless(kept);
+    given_up_ = kept.has_value();
+    problem_ = kept ? std::string(as_text(*kept)) : "";
+  }
+
+  void forget_given_up() {
+    if (!env_.given_up_file.empty()) {
+      warn_unless(env_.files.remove(env_.given_up_file));
+    }
+  }
+
+  template <class T>
+  void warn_unless(const Result<T>& done) {
+    if (!done) {
+      env_.log.warning("the file that says that the agent has given up starting its server",
+                       {{"file", env_.given_up_file.string()}, {"error", done.error().message}});
+    }
   }
 
   Path database_;
@@ -215,7 +252,7 @@ TruncationWatch::TruncationWatch(Path database, std::chrono::milliseconds interv
 
 TruncationWatch::~TruncationWatch() { impl_->stop(); }
 
-void TruncationWatch::start() { impl_->tasks().spawn(Impl::watch(impl_)); }
+void TruncationWatch::start() { impl_->start(); }
 
 bool TruncationWatch::has_given_up() const { return impl_->has_given_up(); }
 std::string TruncationWatch::problem() const { return impl_->problem(); }

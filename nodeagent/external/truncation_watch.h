@@ -43,6 +43,9 @@ class TruncationWatch {
     /// find_server() of the database, on a thread that may block.
     std::function<net::awaitable<Result<std::optional<ServerProcess>>>()> find;
     std::function<bool(const ServerProcess&)> runs;  ///< still_runs()
+    /// Where it is kept that it gave up and why, until the server answers: a restarted agent says
+    /// it, too. Empty: nowhere.
+    Path given_up_file{};
   };
   TruncationWatch(Path database, std::chrono::milliseconds interval, Environment environment);
   /// Ends the looking; a start under way ends by itself.

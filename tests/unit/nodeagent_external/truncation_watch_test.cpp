@@ -21,6 +21,12 @@ class TruncationWatchTest : public ::testing::Test {
     host_.boot();
     EXPECT_TRUE(host_.disk().make_directories("/db").has_value());
     process_ = ServerProcess{100, 1};
+    EXPECT_TRUE(host_.disk().make_directories("/state").has_value());
+    start_agent();
+    answers_ = true;
+    world_.run_for(milliseconds(2'000));
+  }
+  void start_agent() {
     watch_.emplace("/db", milliseconds(500),
                    TruncationWatch::Environment{
                        .executor = host_.executor(),
@@ -31,10 +37,9 @@ class TruncationWatchTest : public ::testing::Test {
                        .answers = [this] { return answers_; },
                        .start = [this] { return start(this); },
                        .find = [this] { return find(this); },
-                       .runs = [this](const ServerProcess& each) { return process_ == each; }});
-    answers_ = true;
+                       .runs = [this](const ServerProcess& each) { return process_ == each; },
+                       .given_up_file = "/state/server-given-up"});
     watch_->start();
-    world_.run_for(milliseconds(2'000));
   }
   /// As the server does: it notes the position, and its files are closed before it is gone.
   void end_to_cut(seconds until_gone) {
@@ -119,6 +124,26 @@ TEST_F(TruncationWatchTest, GivesUpByTimeAndSaysSo) {
   answers_ = true;
   world_.run_for(minutes(1));
   EXPECT_FALSE(watch_->has_given_up());
+}
+
+TEST_F(TruncationWatchTest, ARestartedAgentSaysThatItHasGivenUpUntilTheServerAnswers) {
+  idle_starts_ = 1'000'000;
+  end_to_cut(seconds(1));
+  world_.run_for(minutes(16));
+  const auto said = watch_->problem();
+  const auto given = commands_;
+  start_agent();
+  world_.run_for(minutes(30));
+  EXPECT_TRUE(watch_->has_given_up());
+  EXPECT_EQ(watch_->problem(), said);
+  EXPECT_EQ(commands_, given);
+  answers_ = true;
+  world_.run_for(minutes(1));
+  EXPECT_FALSE(watch_->has_given_up());
+  start_agent();
+  world_.run_for(seconds(1));
+  EXPECT_FALSE(watch_->has_given_up());
+  EXPECT_EQ(watch_->problem(), "");
 }
 
 TEST_F(TruncationWatchTest, AServerThatOpensItsDatabaseForHoursIsLeftToIt) {
