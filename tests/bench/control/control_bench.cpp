@@ -2,6 +2,7 @@
 // its own, in virtual time where runs are measured; times are of this thread's processor, and stand
 // beside a yardstick of the same run.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -328,6 +329,7 @@ void year(const std::string& name, ControllerHarness& clock_owner, std::unique_p
              static_cast<double>(size.bytes) / (1 << 20),
              static_cast<double>(size.bytes_in_use) / (1 << 20), removed,
              kinds_of_events(*journal));
+  static_cast<void>(std::fflush(stdout));
 }
 
 void years(const Path& directory) {
@@ -340,7 +342,9 @@ void years(const Path& directory) {
          directory, compacting);
     ControllerHarness other;
     test::EtcdServer etcd;
-    const EtcdOptions options{.endpoints = must(parse_etcd_endpoints(etcd.url()))};
+    // Sizes are measured here, so a disk that is slow for a moment ends nothing.
+    const EtcdOptions options{.endpoints = must(parse_etcd_endpoints(etcd.url())),
+                              .call_deadline = std::chrono::seconds(60)};
     year("etcd", other, must(open_etcd_journal(options, other.time)), directory, compacting);
   }
   std::filesystem::remove_all(directory.string());
