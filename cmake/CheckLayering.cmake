@@ -38,14 +38,14 @@ allow(engine/streams OURS engine/base/ engine/log/ engine/index/ LIBS fmt json)
 allow(engine/scavenge OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json)
 allow(engine/tool OURS engine/ LIBS fmt json cli11)
 allow(planner OURS engine/base/ LIBS fmt)
-allow(nodeagent/http OURS engine/base/ LIBS fmt asio beast openssl)
+allow(nodeagent/http OURS engine/base/ nodeagent/certificates/ LIBS fmt asio beast openssl)
 allow(nodeagent/api OURS engine/base/ nodeagent/http/ LIBS fmt json)
 allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ LIBS fmt json asio)
 allow(nodeagent/certificates OURS engine/base/ LIBS fmt openssl)
 allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/
   LIBS fmt json asio openssl prometheus)
 allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
-  nodeagent/node/ LIBS fmt json asio)
+  nodeagent/certificates/ nodeagent/node/ LIBS fmt json asio)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/node/ nodeagent/external/ LIBS fmt json asio)
 allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio)

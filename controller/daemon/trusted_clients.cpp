@@ -6,6 +6,7 @@
 #include <set>
 
 #include "controller/daemon/enrolled_agents.h"
+#include "nodeagent/certificates/certificate_info.h"
 
 namespace verger::controller {
 namespace {
@@ -100,7 +101,7 @@ std::vector<http::CertificateInfo> TrustedClients::roots_of(const std::string& r
   namespace fs = std::filesystem;
   std::vector<http::CertificateInfo> out;
   const auto add = [&out](const Path& file) {
-    if (auto read = http::read_certificates(file.string())) {
+    if (auto read = certificates::read_certificates(file.string())) {
       out.insert(out.end(), read->begin(), read->end());
     }
   };

@@ -1,13 +1,13 @@
 #include "nodeagent/certificates/authority.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include "engine/base/digest.h"
 #include "engine/base/private_file.h"
-#include "nodeagent/certificates/detail/openssl.h"
+#include "nodeagent/certificates/detail/builder.h"
+#include "nodeagent/certificates/key.h"
+#include "nodeagent/certificates/openssl.h"
 
 namespace verger::certificates {
 namespace {
@@ -17,120 +17,18 @@ using std::chrono::seconds;
 constexpr std::string_view kAgentIdentity = "urn:verger:agent:";
 constexpr seconds kRootLifetime = std::chrono::hours(24 * 3652);
 constexpr std::uint64_t kFileBytes = 64U << 10U;
-constexpr int kBitsEc = 256;
-constexpr int kBitsRsa = 2048;
-
-std::time_t unix_of(Ticks time) {
-  return static_cast<std::time_t>((time.value() - kUnixEpoch.value()) / kTicksPerSecond);
-}
 
 Error wrong(std::string text) { return {Errc::kInvalidArgument, std::move(text)}; }
 
-/// Version 3, a random serial, the dates, the key.
-Result<Certificate> begin_certificate(EVP_PKEY* key, Ticks from, Ticks until) {
-  Certificate out(X509_new());
-  unsigned char bytes[16];
-  if (out == nullptr || RAND_bytes(bytes, sizeof(bytes)) != 1) {
-    return openssl_error("no randomness for a serial number");
-  }
-  bytes[0] = static_cast<unsigned char>((bytes[0] & 0x7FU) | 0x40U);  // positive, of full length
-  const Number serial(BN_bin2bn(bytes, sizeof(bytes), nullptr));
-  std::time_t begin = unix_of(from);
-  std::time_t end = unix_of(until);
-  if (X509_set_version(out.get(), X509_VERSION_3) != 1 ||
-      BN_to_ASN1_INTEGER(serial.get(), X509_get_serialNumber(out.get())) == nullptr ||
-      X509_time_adj_ex(X509_getm_notBefore(out.get()), 0, 0, &begin) == nullptr ||
-      X509_time_adj_ex(X509_getm_notAfter(out.get()), 0, 0, &end) == nullptr ||
-      X509_set_pubkey(out.get(), key) != 1) {
-    return openssl_error("a certificate cannot be put together");
-  }
-  return out;
-}
-
-Result<void> set_common_name(X509_NAME* name, const std::string& text) {
-  if (X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
-                                 reinterpret_cast<const unsigned char*>(text.data()),
-                                 static_cast<int>(text.size()), -1, 0) != 1) {
-    return openssl_error("the common name " + text);
-  }
-  return {};
-}
-
-Result<void> add_extension(X509* to, X509* issuer, int kind, const char* value) {
-  X509V3_CTX context;
-  X509V3_set_ctx_nodb(&context);
-  X509V3_set_ctx(&context, issuer, to, nullptr, nullptr, 0);
-  const Extension extension(X509V3_EXT_conf_nid(nullptr, &context, kind, value));
-  if (extension == nullptr || X509_add_ext(to, extension.get(), -1) != 1) {
-    return openssl_error(fmt::format("an extension cannot be added ({})", value));
-  }
-  return {};
-}
-
-Result<void> add_name(GENERAL_NAMES* to, int type, const std::string& text) {
-  AlternativeName name(GENERAL_NAME_new());
-  ASN1_STRING* value = nullptr;
-  std::string bytes = text;
-  if (type == GEN_IPADD) {
-    char raw[16];
-    const bool v4 = ::inet_pton(AF_INET, text.c_str(), raw) == 1;
-    if (!v4 && ::inet_pton(AF_INET6, text.c_str(), raw) != 1) {
-      return wrong(fmt::format("\"{}\" is no address", text));
-    }
-    bytes.assign(raw, v4 ? 4U : 16U);
-    value = ASN1_OCTET_STRING_new();
-  } else {
-    value = ASN1_IA5STRING_new();
-  }
-  ASN1_STRING_set(value, bytes.data(), static_cast<int>(bytes.size()));
-  GENERAL_NAME_set0_value(name.get(), type, value);
-  if (sk_GENERAL_NAME_push(to, name.get()) == 0) {
-    return openssl_error("no memory for a name");
-  }
-  static_cast<void>(name.release());  // the stack's now
-  return {};
-}
-
-bool is_address(const std::string& host) {
-  char raw[16];
-  return ::inet_pton(AF_INET, host.c_str(), raw) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), raw) == 1;
-}
-
-Result<void> add_alternative_names(X509* to, const Subject& subject) {
-  const AlternativeNames names(GENERAL_NAMES_new());
+Result<AlternativeNames> alternative_names(const Subject& subject) {
+  AlternativeNames names(GENERAL_NAMES_new());
   for (const auto& host : subject.hosts) {
-    const bool good = !host.empty() && host.size() <= 253 && std::ranges::all_of(host, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             c == '-' || c == '.' || c == ':' || c == '_';
-    });
-    if (!good) {
-      return wrong(fmt::format("\"{}\" is neither a host's name nor an address", host));
-    }
-    VERGER_RETURN_IF_ERROR(add_name(names.get(), is_address(host) ? GEN_IPADD : GEN_DNS, host));
+    VERGER_RETURN_IF_ERROR(add_host(names.get(), host));
   }
   if (!subject.identity.empty()) {
-    VERGER_RETURN_IF_ERROR(add_name(names.get(), GEN_URI, subject.identity));
+    VERGER_RETURN_IF_ERROR(add_uri(names.get(), subject.identity));
   }
-  if (sk_GENERAL_NAME_num(names.get()) > 0 &&
-      X509_add1_ext_i2d(to, NID_subject_alt_name, names.get(), 0, X509V3_ADD_DEFAULT) != 1) {
-    return openssl_error("the names cannot be added");
-  }
-  return {};
-}
-
-/// The key of a request, which must have signed it.
-Result<EVP_PKEY*> key_in(X509_REQ* request) {
-  EVP_PKEY* key = X509_REQ_get0_pubkey(request);
-  if (key == nullptr || X509_REQ_verify(request, key) != 1) {
-    return openssl_error("the certificate request is not signed by its own key");
-  }
-  const int type = EVP_PKEY_get_base_id(key);
-  const int bits = EVP_PKEY_get_bits(key);
-  if (!(type == EVP_PKEY_EC && bits >= kBitsEc) && !(type == EVP_PKEY_RSA && bits >= kBitsRsa)) {
-    return wrong("the key of the certificate request is too weak; it takes EC P-256 or RSA 2048");
-  }
-  return key;
+  return names;
 }
 
 }  // namespace
@@ -163,7 +61,7 @@ Result<std::string> fingerprint_of(std::string_view pem) {
 }
 
 Result<KeyAndRequest> make_key_and_request() {
-  VERGER_TRY(const auto key, new_key());
+  VERGER_TRY(const auto key, new_key(KeyType::kEcP256));
   const CertificateRequest request(X509_REQ_new());
   // The issuer decides what the certificate says; this name only shows people what the request is.
   VERGER_RETURN_IF_ERROR(
@@ -181,7 +79,7 @@ Result<KeyAndRequest> make_key_and_request() {
 
 Result<std::string> key_of_request(std::string_view request) {
   VERGER_TRY(const auto parsed, read_request(request));
-  VERGER_TRY(const EVP_PKEY* key, key_in(parsed.get()));
+  VERGER_TRY(const EVP_PKEY* key, key_of(parsed.get()));
   unsigned char* der = nullptr;
   const int size = i2d_PUBKEY(key, &der);
   if (size <= 0) {
@@ -197,7 +95,7 @@ namespace {
 
 /// Root and key as the text of their file.
 Result<std::string> make_root(Ticks now) {
-  VERGER_TRY(const auto key, new_key());
+  VERGER_TRY(const auto key, new_key(KeyType::kEcP256));
   const Ticks from(now.value() - seconds(kClocksDiffer).count() * kTicksPerSecond);
   const Ticks until(now.value() + kRootLifetime.count() * kTicksPerSecond);
   VERGER_TRY(const auto root, begin_certificate(key.get(), from, until));
@@ -266,7 +164,7 @@ Result<Authority> Authority::open_or_make(const Path& path, Ticks now) {
 Result<Issued> Authority::issue(std::string_view request, const Subject& subject, Ticks now,
                                 seconds lifetime) const {
   VERGER_TRY(const auto parsed, read_request(request));
-  VERGER_TRY(EVP_PKEY * key, key_in(parsed.get()));
+  VERGER_TRY(EVP_PKEY * key, key_of(parsed.get()));
   const Ticks from(now.value() - seconds(kClocksDiffer).count() * kTicksPerSecond);
   const Ticks until(
       std::min(now.value() + lifetime.count() * kTicksPerSecond, state_->not_after.value()));
@@ -289,7 +187,8 @@ Result<Issued> Authority::issue(std::string_view request, const Subject& subject
            {NID_authority_key_identifier, "keyid:always"}}) {
     VERGER_RETURN_IF_ERROR(add_extension(out.get(), state_->certificate.get(), kind, value));
   }
-  VERGER_RETURN_IF_ERROR(add_alternative_names(out.get(), subject));
+  VERGER_TRY(const auto names, alternative_names(subject));
+  VERGER_RETURN_IF_ERROR(add_alternative_names(out.get(), names.get()));
   if (X509_sign(out.get(), state_->key.get(), EVP_sha256()) == 0) {
     return openssl_error("the certificate cannot be signed");
   }

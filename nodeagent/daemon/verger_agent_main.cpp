@@ -10,6 +10,7 @@
 #include "engine/base/database_files.h"
 #include "engine/base/exit_code.h"
 #include "engine/logging/spdlog_log.h"
+#include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/daemon/agent_options.h"
 #include "nodeagent/daemon/controller_guard.h"
 #include "nodeagent/daemon/credentials_file.h"
@@ -220,7 +221,7 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
 /// What the agent answers, for its controller alone.
 Result<http::Handler> guarded(const ProgramOptions& options, http::Handler handler, Log& log) {
   if (options.agent_has_tls()) {
-    VERGER_TRY(const auto own, http::read_certificates(options.agent_tls.certificate));
+    VERGER_TRY(const auto own, certificates::read_certificates(options.agent_tls.certificate));
     if (own.front().common_name == options.controller_name) {
       return Error{
           Errc::kInvalidArgument,
@@ -283,7 +284,8 @@ Result<void> start_agent(Program& program, Log& log) {
       return serial_shown_by(program.context.get_executor(), endpoint);
     };
     environment.serial_on_disk = [&program]() -> Result<std::string> {
-      VERGER_TRY(const auto read, http::read_certificates(program.options.node_tls.certificate));
+      VERGER_TRY(const auto read,
+                 certificates::read_certificates(program.options.node_tls.certificate));
       return read.front().serial;
     };
   }

@@ -8,6 +8,7 @@
 
 #include "engine/log/writer_position.h"
 #include "nodeagent/api/json_text.h"
+#include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/scavenge_count.h"
 #include "nodeagent/http/task_group.h"
@@ -479,7 +480,7 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
   }
   auto certificates = json::object();
   if (!impl.options.certificate_file.empty()) {
-    if (const auto read = http::read_certificates(impl.options.certificate_file)) {
+    if (const auto read = certificates::read_certificates(impl.options.certificate_file)) {
       certificates["onDisk"] = to_json(read->front());
       if (impl.served) {
         facts.warning = not_reloaded(*impl.served, read->front(), impl.options.certificate_file);
@@ -522,7 +523,7 @@ Result<std::string> ExternalNode::serial_on_disk() const {
     return Error{Errc::kUnsupported,
                  "the agent does not know where the node's certificate is (--certificate-file)"};
   }
-  VERGER_TRY(const auto read, http::read_certificates(impl_->options.certificate_file));
+  VERGER_TRY(const auto read, certificates::read_certificates(impl_->options.certificate_file));
   return read.front().serial;
 }
 

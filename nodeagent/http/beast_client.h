@@ -9,12 +9,12 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "engine/base/clock.h"
+#include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/http/client.h"
 
 namespace verger::http {
 
 class TlsContext;
-struct CertificateInfo;
 
 struct BeastClientOptions {
   /// Age at which a connection carries no new request. The server's nodes use ten minutes; until
@@ -31,10 +31,10 @@ struct BeastClientOptions {
   /// Checks the certificate of each new connection, after TLS has accepted it: whether it is
   /// that of the one who is meant. An error ends the connection before anything is sent, and the
   /// request with kUnavailable.
-  std::function<Result<void>(const CertificateInfo&)> accept_peer{};
+  std::function<Result<void>(const certificates::CertificateInfo&)> accept_peer{};
   /// Asked about a certificate that no trusted root vouches for: what to do about it, for the
   /// error. Empty: that the root is to be added. Nothing of the certificate is verified.
-  std::function<std::string(const CertificateInfo&)> unknown_issuer_advice{};
+  std::function<std::string(const certificates::CertificateInfo&)> unknown_issuer_advice{};
   /// Plain HTTP is spoken with this machine only: nothing, and no password, crosses a network
   /// unprotected. The programs set it.
   bool plain_to_loopback_only = false;

@@ -3,20 +3,20 @@
 #include <fmt/format.h>
 #include <openssl/ssl.h>
 
-#include "nodeagent/http/detail/certificates.h"
+#include "nodeagent/certificates/tls_material.h"
 #include "nodeagent/http/detail/tls_transport.h"
 
 namespace verger::http {
 namespace {
 
 Error not_taken(const std::string& path, std::string_view what) {
-  return {Errc::kInvalidArgument, fmt::format("{}: {}: {}", path, what, openssl_text())};
+  return certificates::openssl_error(fmt::format("{}: {}", path, what));
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const TlsContext::Impl::Loaded>> TlsContext::Impl::build(
-    const TlsMaterial& material, const TlsFiles& from) const {
+    const certificates::TlsMaterial& material, const TlsFiles& from) const {
   auto out = std::make_shared<Loaded>();
   out->context = std::make_unique<net::ssl::context>(is_server ? net::ssl::context::tls_server
                                                                : net::ssl::context::tls_client);
@@ -40,7 +40,7 @@ Result<std::shared_ptr<const TlsContext::Impl::Loaded>> TlsContext::Impl::build(
     if (SSL_CTX_use_PrivateKey(native, material.key.get()) != 1) {
       return not_taken(from.private_key, "this key cannot be used");
     }
-    out->certificate = describe(material.chain.front().get());
+    out->certificate = certificates::describe(material.chain.front().get());
   } else if (is_server) {
     return Error{Errc::kInvalidArgument, "a TLS server needs a certificate"};
   }
@@ -88,7 +88,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::client(TlsFiles files) {
 
 Result<void> TlsContext::reload() {
   const auto files = impl_->current_files();
-  VERGER_TRY(const auto material, load_material(files));
+  VERGER_TRY(const auto material, certificates::load_material(files));
   VERGER_TRY(auto loaded, impl_->build(material, files));
   const std::lock_guard lock(impl_->mutex);
   impl_->loaded = std::move(loaded);
@@ -97,7 +97,7 @@ Result<void> TlsContext::reload() {
 
 Result<void> TlsContext::reload_all(const std::vector<std::shared_ptr<TlsContext>>& contexts,
                                     const TlsFiles& files) {
-  VERGER_TRY(const auto material, load_material(files));
+  VERGER_TRY(const auto material, certificates::load_material(files));
   std::vector<std::shared_ptr<const Impl::Loaded>> built;
   for (const auto& context : contexts) {
     VERGER_TRY(auto loaded, context->impl_->build(material, files));

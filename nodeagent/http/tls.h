@@ -10,47 +10,14 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "engine/base/result.h"
+#include "nodeagent/certificates/certificate_info.h"
+#include "nodeagent/certificates/tls_files.h"
 #include "nodeagent/http/client.h"
 
 namespace verger::http {
 
-/// Where the material of one side is: PEM, certificates DER too.
-struct TlsFiles {
-  /// Leaf first, then intermediates. Empty: a client that shows none.
-  std::string certificate{};
-  std::string private_key{};
-  /// Of an encrypted private key.
-  std::string private_key_password{};
-  /// A file with one or more roots, or a directory of .crt, .cert, .cer, .pem and .der files.
-  /// Nothing else is trusted, not the system's roots either. Intermediates among them are no roots,
-  /// and refused with check_own_chain.
-  std::string trusted_roots{};
-  /// The common name, or a pattern such as "*.db.example.com", by which a node's certificate is
-  /// known (Peer::certificate_is_node). Empty: that of the own certificate.
-  std::string reserved_common_name{};
-  /// A node's rule: the own certificate must chain to `trusted_roots`, be valid now, have no
-  /// self-signed intermediate and fit `reserved_common_name`; the roots must all be self-signed.
-  bool check_own_chain = false;
-  friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
-};
-
-/// What a certificate says of itself; nothing of it is verified.
-struct CertificateInfo {
-  std::string subject{};  ///< "CN=n1.example.com"
-  std::string issuer{};
-  std::string common_name{};
-  std::string serial{};       ///< upper-case hex
-  std::string fingerprint{};  ///< SHA-256, lower-case hex
-  std::vector<std::string> names{};
-  std::vector<std::string> uris{};  ///< among the subject's alternative names
-  std::string not_before{};         ///< ISO 8601, UTC
-  std::string not_after{};
-  /// Of one that was served: those it was shown with, up to a root where that was among them.
-  std::vector<CertificateInfo> issuers{};
-};
-
-/// The certificates of a file, in its order: of a node's, leaf first. Errors as TlsContext.
-Result<std::vector<CertificateInfo>> read_certificates(const std::string& path);
+using certificates::CertificateInfo;
+using certificates::TlsFiles;
 
 /// What a TLS server shows to a new connection now, trusted or not. Error: kUnavailable.
 net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor executor,

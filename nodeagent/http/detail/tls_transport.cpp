@@ -14,24 +14,24 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
-#include "nodeagent/http/detail/certificates.h"
+#include "nodeagent/certificates/openssl.h"
+#include "nodeagent/http/served_chain.h"
 
 namespace verger::http {
 namespace {
 
 using tcp = net::ip::tcp;
 
-using CertificateOwner = std::unique_ptr<X509, Deleter<X509_free>>;
-
 /// Fills in what a verified certificate says about its owner.
 void describe_peer(SSL* ssl, const std::string& reserved_common_name, Peer& peer) {
-  const CertificateOwner certificate(SSL_get1_peer_certificate(ssl));
+  const certificates::Certificate certificate(SSL_get1_peer_certificate(ssl));
   if (certificate == nullptr || SSL_get_verify_result(ssl) != X509_V_OK) {
     return;
   }
-  auto info = describe(certificate.get());
-  peer.certificate_is_node = common_name_fits(reserved_common_name, info.common_name) &&
-                             has_node_usages(certificate.get());
+  auto info = certificates::describe(certificate.get());
+  peer.certificate_is_node =
+      certificates::common_name_fits(reserved_common_name, info.common_name) &&
+      certificates::has_node_usages(certificate.get());
   peer.certificate_common_name = std::move(info.common_name);
   peer.certificate_names = std::move(info.names);
 }
@@ -112,8 +112,8 @@ class TlsTransport final : public Transport {
 
   /// After a handshake: everything empty where none was shown.
   CertificateInfo peer_certificate() {
-    const CertificateOwner certificate(SSL_get1_peer_certificate(stream_.native_handle()));
-    return certificate == nullptr ? CertificateInfo{} : describe(certificate.get());
+    const certificates::Certificate certificate(SSL_get1_peer_certificate(stream_.native_handle()));
+    return certificate == nullptr ? CertificateInfo{} : certificates::describe(certificate.get());
   }
 
   /// Why the other side's certificate was not accepted, or how the handshake failed else.
@@ -165,9 +165,9 @@ class TlsTransport final : public Transport {
   void note_refusal(bool chained, const std::string& host, X509_STORE_CTX* context) {
     const auto* leaf = X509_STORE_CTX_get0_cert(context);
     const auto* at = X509_STORE_CTX_get_current_cert(context);
-    const auto info = leaf == nullptr ? CertificateInfo{} : describe(leaf);
+    const auto info = leaf == nullptr ? CertificateInfo{} : certificates::describe(leaf);
     const auto error = X509_STORE_CTX_get_error(context);
-    refusal_ = Refusal{.certificate = one_line(info)};
+    refusal_ = Refusal{.certificate = certificates::one_line(info)};
     if (chained) {
       refusal_->why = fmt::format(
           "it is not for {}, but for {}", host,
@@ -176,7 +176,8 @@ class TlsTransport final : public Transport {
     } else {
       refusal_->why = X509_verify_cert_error_string(error);
       if (at != nullptr && leaf != nullptr && X509_cmp(at, leaf) != 0) {
-        refusal_->why += fmt::format(", namely {}", one_line(describe(at)));
+        refusal_->why +=
+            fmt::format(", namely {}", certificates::one_line(certificates::describe(at)));
       }
       if (is_of_unknown_issuer(error) && unknown_issuer_advice_) {
         refusal_->advice = unknown_issuer_advice_(info);
@@ -235,36 +236,26 @@ net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
 
 namespace {
 
-/// A connection that is made only to look at the certificate. The timer's handler may run after the
-/// coroutine has resumed.
+/// A connection that is made only to look at the certificates. The timer's handler may run after
+/// the coroutine has resumed.
 struct Probe {
   net::ssl::context context{net::ssl::context::tls_client};
   net::ssl::stream<tcp::socket> stream;
   net::steady_timer timer;
-  CertificateInfo seen;
   Probe(tcp::socket socket, std::chrono::steady_clock::time_point limit)
       : stream(std::move(socket), context), timer(stream.get_executor(), limit) {}
 };
 
 }  // namespace
 
-net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor executor,
-                                                           Endpoint from,
-                                                           std::chrono::milliseconds deadline) {
+net::awaitable<Result<std::string>> served_chain(net::any_io_executor executor, Endpoint from,
+                                                 std::chrono::milliseconds deadline) {
   const auto limit = std::chrono::steady_clock::now() + deadline;
   VERGER_CO_TRY(auto socket, co_await connect_tcp(executor, from, limit));
   const auto probe = std::make_shared<Probe>(std::move(socket), limit);
   boost::system::error_code ignored;
-  probe->stream.set_verify_mode(net::ssl::verify_peer, ignored);
   // Whether it is to be trusted is not the question here.
-  probe->stream.set_verify_callback(
-      [seen = &probe->seen](bool, net::ssl::verify_context& verify) {
-        if (X509_STORE_CTX_get_error_depth(verify.native_handle()) == 0) {
-          *seen = describe(X509_STORE_CTX_get_current_cert(verify.native_handle()));
-        }
-        return true;
-      },
-      ignored);
+  probe->stream.set_verify_mode(net::ssl::verify_none, ignored);
   boost::system::error_code is_name;
   net::ip::make_address(from.host, is_name);
   if (is_name) {
@@ -278,17 +269,32 @@ net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor 
   });
   auto [error] = co_await probe->stream.async_handshake(net::ssl::stream_base::client, kTuple);
   probe->timer.cancel();
-  if (probe->seen.fingerprint.empty()) {
+  // The leaf is the first of them. A server that wants a client's certificate ends the handshake
+  // after it has shown its own.
+  const auto* shown = SSL_get_peer_cert_chain(probe->stream.native_handle());
+  std::string out;
+  for (int i = 0; shown != nullptr && i < sk_X509_num(shown); ++i) {
+    VERGER_CO_TRY(const auto text, certificates::to_pem(sk_X509_value(shown, i)));
+    out += text;
+  }
+  if (out.empty()) {
     co_return Error{Errc::kUnavailable,
                     fmt::format("{}: TLS handshake: {}", from.url(),
                                 error ? error.message() : "no certificate was shown")};
   }
-  // The leaf is the first of them.
-  const auto* shown = SSL_get_peer_cert_chain(probe->stream.native_handle());
-  for (int i = 1; shown != nullptr && i < sk_X509_num(shown); ++i) {
-    probe->seen.issuers.push_back(describe(sk_X509_value(shown, i)));
+  co_return out;
+}
+
+net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor executor,
+                                                           Endpoint from,
+                                                           std::chrono::milliseconds deadline) {
+  VERGER_CO_TRY(const auto chain, co_await served_chain(executor, from, deadline));
+  VERGER_CO_TRY(const auto shown, certificates::read_certificate_list(chain));
+  auto out = certificates::describe(shown.front().get());
+  for (std::size_t i = 1; i < shown.size(); ++i) {
+    out.issuers.push_back(certificates::describe(shown[i].get()));
   }
-  co_return probe->seen;
+  co_return out;
 }
 
 }  // namespace verger::http

@@ -10,9 +10,11 @@
 #include "nodeagent/http/detail/transport.h"
 #include "nodeagent/http/tls.h"
 
-namespace verger::http {
-
+namespace verger::certificates {
 struct TlsMaterial;
+}  // namespace verger::certificates
+
+namespace verger::http {
 
 struct TlsContext::Impl {
   struct Loaded {
@@ -36,8 +38,8 @@ struct TlsContext::Impl {
     return files;
   }
   /// Changes nothing.
-  [[nodiscard]] Result<std::shared_ptr<const Loaded>> build(const TlsMaterial& material,
-                                                            const TlsFiles& from) const;
+  [[nodiscard]] Result<std::shared_ptr<const Loaded>> build(
+      const certificates::TlsMaterial& material, const TlsFiles& from) const;
 };
 
 /// The handshake of an accepted connection. Error: kUnavailable, with what failed.

@@ -8,6 +8,7 @@
 #include <openssl/x509v3.h>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/deleter.h"
 #include "engine/base/result.h"
@@ -28,16 +29,25 @@ using AlternativeName = std::unique_ptr<GENERAL_NAME, Deleter<GENERAL_NAME_free>
 /// kInvalidArgument, with the newest reason of OpenSSL, whose queue is emptied.
 Error openssl_error(std::string_view what);
 
-Result<Key> new_key();
-/// Errors: kInvalidArgument: no such thing in the text.
-Result<Key> read_key(std::string_view pem);
+/// What was written to a memory BIO.
+std::string content_of(BIO* bio);
+
+/// Errors of these: kInvalidArgument: no such thing in the text.
+/// `password`: of an encrypted key; without one such a key is an error.
+Result<Key> read_key(std::string_view pem, const std::string& password = {});
 Result<Certificate> read_certificate(std::string_view pem);
 Result<CertificateRequest> read_request(std::string_view pem);
+/// All certificates of a PEM text in order, or the one of a DER file's bytes; at least one.
+Result<std::vector<Certificate>> read_certificate_list(std::string_view text);
+/// The same of a file, which the message names. Errors: kNotFound and kIo, too.
+Result<std::vector<Certificate>> read_certificate_file(const std::string& path);
 Result<std::string> to_pem(const EVP_PKEY* key);
 Result<std::string> to_pem(const X509* certificate);
 Result<std::string> to_pem(const X509_REQ* request);
 
+/// Upper-case hex.
 std::string serial_of(const X509* certificate);
+/// Lower-case hex.
 Result<std::string> sha256_of(const X509* certificate);
 std::string first_uri_of(const X509* certificate);
 Result<Ticks> ticks_of(const ASN1_TIME* time);

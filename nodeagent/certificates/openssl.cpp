@@ -1,9 +1,12 @@
-#include "nodeagent/certificates/detail/openssl.h"
+#include "nodeagent/certificates/openssl.h"
 
+#include <cstring>
 #include <fmt/format.h>
-#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/file_system.h"
 
 namespace verger::certificates {
 namespace {
@@ -15,16 +18,25 @@ BioOwner reader_of(std::string_view text) {
   return BioOwner(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
+/// Without a callback OpenSSL would prompt on the terminal.
+int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*from*/) { return -1; }
+
+int give_password(char* buffer, int size, int /*writing*/, void* from) {
+  const auto& password = *static_cast<const std::string*>(from);
+  if (password.empty() || password.size() > static_cast<std::size_t>(size)) {
+    return -1;
+  }
+  std::memcpy(buffer, password.data(), password.size());
+  return static_cast<int>(password.size());
+}
+
+}  // namespace
+
 std::string content_of(BIO* bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio, &data);
   return {data, static_cast<std::size_t>(size)};
 }
-
-/// An encrypted key is none of ours; without this OpenSSL would prompt on the terminal.
-int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*from*/) { return -1; }
-
-}  // namespace
 
 Error openssl_error(std::string_view what) {
   const auto code = ERR_get_error();
@@ -36,20 +48,16 @@ Error openssl_error(std::string_view what) {
   return {Errc::kInvalidArgument, fmt::format("{}: {}", what, text)};
 }
 
-Result<Key> new_key() {
+Result<Key> read_key(std::string_view pem, const std::string& password) {
   ERR_clear_error();
-  Key key(EVP_EC_gen("P-256"));
+  auto given = password;
+  Key key(PEM_read_bio_PrivateKey(reader_of(pem).get(), nullptr, give_password, &given));
   if (key == nullptr) {
-    return openssl_error("a new key cannot be made");
-  }
-  return key;
-}
-
-Result<Key> read_key(std::string_view pem) {
-  ERR_clear_error();
-  Key key(PEM_read_bio_PrivateKey(reader_of(pem).get(), nullptr, no_password, nullptr));
-  if (key == nullptr) {
-    return openssl_error("no PEM private key");
+    const bool encrypted = pem.contains("ENCRYPTED");
+    return openssl_error(!encrypted ? "no PEM private key"
+                         : password.empty()
+                             ? "the private key is encrypted and no password is given"
+                             : "the private key is encrypted; is the password right?");
   }
   return key;
 }
@@ -61,6 +69,39 @@ Result<Certificate> read_certificate(std::string_view pem) {
     return openssl_error("no PEM certificate");
   }
   return out;
+}
+
+Result<std::vector<Certificate>> read_certificate_list(std::string_view text) {
+  ERR_clear_error();
+  std::vector<Certificate> out;
+  const auto bio = reader_of(text);
+  while (Certificate next{PEM_read_bio_X509(bio.get(), nullptr, no_password, nullptr)}) {
+    out.push_back(std::move(next));
+  }
+  const auto last = ERR_peek_last_error();
+  // The end of the text is reported as "no start line".
+  const bool ended =
+      ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
+  if (!out.empty() && !ended) {
+    return openssl_error("one of its certificates cannot be read");
+  }
+  ERR_clear_error();
+  if (out.empty()) {
+    Certificate one(d2i_X509_bio(reader_of(text).get(), nullptr));
+    ERR_clear_error();
+    if (one == nullptr) {
+      return Error{Errc::kInvalidArgument,
+                   "no PEM certificate in it, and it is not a DER certificate either"};
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Result<std::vector<Certificate>> read_certificate_file(const std::string& path) {
+  VERGER_TRY(const auto bytes, read_file(posix_file_system(), path));
+  auto found = read_certificate_list(as_text(bytes));
+  return found ? std::move(found) : found.error().within(path);
 }
 
 Result<CertificateRequest> read_request(std::string_view pem) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "engine/base/result.h"
+#include "nodeagent/http/client.h"
+
+namespace verger::http {
+
+/// The certificates that a TLS server shows to a new connection now, PEM, leaf first; trusted or
+/// not. Error: kUnavailable.
+net::awaitable<Result<std::string>> served_chain(net::any_io_executor executor, Endpoint from,
+                                                 std::chrono::milliseconds deadline);
+
+}  // namespace verger::http
