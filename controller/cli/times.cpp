@@ -1,6 +1,7 @@
 #include "controller/cli/times.h"
 
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <fmt/format.h>
 #include <optional>
@@ -97,20 +98,25 @@ bool read_clock(std::string_view& rest, std::tm& into) {
   return true;
 }
 
+std::chrono::year_month_day date_of(const std::tm& parts) {
+  return {std::chrono::year(parts.tm_year + 1900),
+          std::chrono::month(static_cast<unsigned>(parts.tm_mon + 1)),
+          std::chrono::day(static_cast<unsigned>(parts.tm_mday))};
+}
+
 bool read_date(std::string_view& rest, std::tm& into) {
   const auto year = digits(rest, 4);
   const bool first = literal(rest, '-');
   const auto month = digits(rest, 2);
   const bool second = literal(rest, '-');
   const auto day = digits(rest, 2);
-  if (!year || !first || !month || !second || !day || *month < 1 || *month > 12 || *day < 1 ||
-      *day > 31 || !(literal(rest, 'T') || literal(rest, ' '))) {
+  if (!year || !first || !month || !second || !day || !(literal(rest, 'T') || literal(rest, ' '))) {
     return false;
   }
   into.tm_year = *year - 1900;
   into.tm_mon = *month - 1;
   into.tm_mday = *day;
-  return true;
+  return date_of(into).ok();
 }
 
 /// Seconds east of UTC of "Z", "+01:00", "-0530"; nullopt: it is none of them.
@@ -211,12 +217,12 @@ Result<Ticks> parse_until(const std::string& text, Ticks now) {
   if (!dated || !east) {
     return wrong;
   }
-  const auto date = parts;
-  const auto time = ::timegm(&parts);
-  if (time < 0 || parts.tm_mday != date.tm_mday) {
-    return wrong;  // such as 31 February
+  const auto time = std::chrono::sys_days(date_of(parts)) + std::chrono::hours(parts.tm_hour) +
+                    std::chrono::minutes(parts.tm_min) + seconds(parts.tm_sec);
+  if (time.time_since_epoch().count() < 0) {
+    return wrong;
   }
-  return at_unix(time - *east);
+  return at_unix(time.time_since_epoch().count() - *east);
 }
 
 }  // namespace verger::cli

@@ -23,51 +23,20 @@ class SystemClock final : public Clock {
 constexpr std::int64_t kSecondsPerDay = 86'400;
 constexpr std::int64_t kTicksPerDay = kSecondsPerDay * kTicksPerSecond;
 
-constexpr bool is_leap(std::int64_t year) {
-  return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+/// Days between 0001-01-01 and 1970-01-01, proleptic Gregorian.
+constexpr std::chrono::days kEpochDay(kUnixEpoch.value() / kTicksPerDay);
+
+constexpr std::chrono::year_month_day date_of(std::int64_t days) {
+  return std::chrono::sys_days(std::chrono::days(days) - kEpochDay);
 }
 
-constexpr std::int64_t days_in_month(std::int64_t year, std::int64_t month) {
-  constexpr std::int64_t kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  return month == 2 && is_leap(year) ? 29 : kDays[month - 1];
+constexpr std::int64_t days_of(const std::chrono::year_month_day& date) {
+  return (std::chrono::sys_days(date).time_since_epoch() + kEpochDay).count();
 }
 
-/// Days between 0001-01-01 and the first of January of `year`, proleptic Gregorian.
-constexpr std::int64_t days_before_year(std::int64_t year) {
-  const std::int64_t past = year - 1;
-  return past * 365 + past / 4 - past / 100 + past / 400;
-}
-
-struct Date {
-  std::int64_t year;
-  std::int64_t month;
-  std::int64_t day;
-};
-
-constexpr Date date_of(std::int64_t days) {
-  std::int64_t year = days / 366 + 1;  // never too late: no year is longer
-  while (days_before_year(year + 1) <= days) {
-    ++year;
-  }
-  std::int64_t rest = days - days_before_year(year);
-  std::int64_t month = 1;
-  while (rest >= days_in_month(year, month)) {
-    rest -= days_in_month(year, month);
-    ++month;
-  }
-  return {year, month, rest + 1};
-}
-
-constexpr std::int64_t days_of(const Date& date) {
-  std::int64_t days = days_before_year(date.year) + date.day - 1;
-  for (std::int64_t month = 1; month < date.month; ++month) {
-    days += days_in_month(date.year, month);
-  }
-  return days;
-}
-
-static_assert(days_of({1970, 1, 1}) * kTicksPerDay == kUnixEpoch.value());
-static_assert(days_of({9999, 12, 31}) * kTicksPerDay + kTicksPerDay - 1 == kMaxTicks.value());
+static_assert(days_of(std::chrono::year(1) / 1 / 1) == 0);
+static_assert(days_of(std::chrono::year(9999) / 12 / 31) * kTicksPerDay + kTicksPerDay - 1 ==
+              kMaxTicks.value());
 
 /// With leading zeros.
 void append_digits(std::string& text, std::int64_t value, std::size_t count) {
@@ -139,12 +108,14 @@ std::optional<std::int64_t> scan_ticks(std::string_view text) {
   if (!fraction || (!in.rest().empty() && in.rest() != "Z" && in.rest() != "+00:00")) {
     return std::nullopt;
   }
-  if (*year < 1 || *month < 1 || *month > 12 || *day < 1 || *day > days_in_month(*year, *month) ||
-      *hour > 23 || *minute > 59 || *second > 59) {
+  const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(*year)),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day)));
+  if (*year < 1 || !date.ok() || *hour > 23 || *minute > 59 || *second > 59) {
     return std::nullopt;
   }
   const std::int64_t seconds = (*hour * 60 + *minute) * 60 + *second;
-  return days_of({*year, *month, *day}) * kTicksPerDay + seconds * kTicksPerSecond + *fraction;
+  return days_of(date) * kTicksPerDay + seconds * kTicksPerSecond + *fraction;
 }
 
 }  // namespace
@@ -164,9 +135,10 @@ std::string format_ticks(Ticks time) {
   const std::int64_t fraction = time.value() % kTicksPerSecond;
   std::string text;
   text.reserve(sizeof "2024-01-02T03:04:05.1234567Z");
-  append_digits(text, date.year, 4);
+  append_digits(text, int{date.year()}, 4);
   for (const auto& [mark, value] :
-       {std::pair('-', date.month), std::pair('-', date.day), std::pair('T', seconds / 3600),
+       {std::pair('-', std::int64_t{unsigned{date.month()}}),
+        std::pair('-', std::int64_t{unsigned{date.day()}}), std::pair('T', seconds / 3600),
         std::pair(':', seconds / 60 % 60), std::pair(':', seconds % 60)}) {
     text += mark;
     append_digits(text, value, 2);
