@@ -251,42 +251,6 @@ std::int64_t prepare_weight(const Prepare& prepare) {
   return 100 + 2 * (utf16_length(prepare.stream) + utf16_length(prepare.type)) + bytes;
 }
 
-bool is_utf8(std::string_view text) {
-  const auto* at = reinterpret_cast<const unsigned char*>(text.data());
-  const auto* end = at + text.size();
-  const auto ascii_word = [](const unsigned char* word) {
-    return (load_le<std::uint64_t>(reinterpret_cast<const std::byte*>(word)) &
-            0x8080'8080'8080'8080U) == 0;
-  };
-  while (at < end) {
-    if (end - at >= 8 && ascii_word(at)) {  // names are nearly always ASCII
-      at += 8;
-      continue;
-    }
-    if (*at < 0x80U) {
-      ++at;
-      continue;
-    }
-    const int more = *at >= 0xF0U ? 3 : *at >= 0xE0U ? 2 : 1;
-    if (*at < 0xC2U || *at > 0xF4U || end - at <= more) {
-      return false;
-    }
-    // The second byte's range shuts out overlong forms, surrogates, and what lies above U+10FFFF.
-    const unsigned char low = *at == 0xE0U ? 0xA0U : *at == 0xF0U ? 0x90U : 0x80U;
-    const unsigned char high = *at == 0xEDU ? 0x9FU : *at == 0xF4U ? 0x8FU : 0xBFU;
-    if (at[1] < low || at[1] > high) {
-      return false;
-    }
-    for (int i = 2; i <= more; ++i) {
-      if ((at[i] & 0xC0U) != 0x80U) {
-        return false;
-      }
-    }
-    at += more + 1;
-  }
-  return true;
-}
-
 }  // namespace detail
 
 LogPosition position_of(const Record& record) {

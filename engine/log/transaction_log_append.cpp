@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/failpoint.h"
+#include "engine/base/utf8.h"
 #include "engine/log/detail/byte_reader.h"
 #include "engine/log/detail/chunk_state.h"
 #include "engine/log/detail/log_state.h"
@@ -25,7 +26,7 @@ Result<void> check_prepare(const Prepare& prepare) {
   if (prepare.stream.empty()) {
     return bad("a stream has a name");
   }
-  if (!detail::is_utf8(prepare.stream) || !detail::is_utf8(prepare.type)) {
+  if (!is_utf8(prepare.stream) || !is_utf8(prepare.type)) {
     return bad("names are valid UTF-8");
   }
   if (prepare.event_id.is_zero() || prepare.correlation_id.is_zero()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/clock.h"
+#include "engine/base/utf8.h"
 
 namespace verger {
 namespace {
@@ -38,29 +39,6 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
       return spdlog::level::err;
   }
   return spdlog::level::info;
-}
-
-/// Length of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) {
-    return 1;
-  }
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) {
-    return 0;
-  }
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) {
-      return 0;
-    }
-  }
-  const unsigned second = byte(1);
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool surrogate = first == 0xed && second >= 0xa0;
-  const bool too_large = first == 0xf4 && second >= 0x90;
-  return overlong || surrogate || too_large ? 0 : length;
 }
 
 void append_quoted(std::string& out, std::string_view text) {

@@ -1,9 +1,9 @@
 // Writing: events, deletes, metadata, as the server does it (docs/formats/node-interface.md §1.11).
 #include <algorithm>
 
+#include "engine/base/utf8.h"
 #include "engine/streams/detail/database_state.h"
 #include "engine/streams/detail/undelete_json.h"
-#include "engine/streams/detail/utf8.h"
 #include "engine/streams/detail/write_errors.h"
 #include "engine/streams/stream_names.h"
 
@@ -21,7 +21,7 @@ std::unexpected<WriteFailure> failure(Error error, EventNumber current = kNoStre
 }
 
 Result<void> check_name(std::string_view stream) {
-  if (stream.empty() || stream == "$$" || !detail::is_valid_utf8(stream)) {
+  if (stream.empty() || stream == "$$" || !is_utf8(stream)) {
     return Error{
         Errc::kInvalidArgument,
         fmt::format("'{}' cannot be a stream's name: it must be text and not empty", stream)};
@@ -38,7 +38,7 @@ Result<void> check_events(std::string_view stream, const std::vector<NewEvent>& 
     if (event.id.is_zero()) {
       return refuse("its id must not be zero");
     }
-    if (!detail::is_valid_utf8(event.type)) {
+    if (!is_utf8(event.type)) {
       return refuse("its type is not UTF-8 text");
     }
     if (event.data.size() + event.metadata.size() > kMaxEventData) {

@@ -12,6 +12,7 @@
 
 #include "engine/base/json_depth.h"
 #include "engine/base/json_escape.h"
+#include "engine/base/utf8.h"
 #include "nodeagent/api/json_text.h"
 
 namespace verger::api {
@@ -192,7 +193,9 @@ class JsonDocument::Parser {
         if (!skip_escape()) {
           return false;
         }
-      } else if (!skip_utf8(c)) {
+      } else if (const auto length = utf8_length(text_.substr(at_)); length > 0) {
+        at_ += length;
+      } else {
         return false;
       }
     }
@@ -226,36 +229,6 @@ class JsonDocument::Parser {
     }
     at_ += 4;
     return value;
-  }
-
-  /// Well-formed UTF-8 only: no overlong forms, no surrogates, nothing above U+10FFFF.
-  bool skip_utf8(unsigned char first) {
-    std::size_t more = 0;
-    unsigned char least = 0x80;
-    unsigned char most = 0xBF;
-    if (first >= 0xC2 && first <= 0xDF) {
-      more = 1;
-    } else if (first >= 0xE0 && first <= 0xEF) {
-      more = 2;
-      least = first == 0xE0 ? 0xA0 : 0x80;
-      most = first == 0xED ? 0x9F : 0xBF;
-    } else if (first >= 0xF0 && first <= 0xF4) {
-      more = 3;
-      least = first == 0xF0 ? 0x90 : 0x80;
-      most = first == 0xF4 ? 0x8F : 0xBF;
-    } else {
-      return false;
-    }
-    ++at_;
-    for (; more > 0; --more, ++at_) {
-      const auto c = static_cast<unsigned char>(here());
-      if (at_end() || c < least || c > most) {
-        return false;
-      }
-      least = 0x80;
-      most = 0xBF;
-    }
-    return true;
   }
 
   static Place place(std::size_t at) { return static_cast<Place>(at); }
@@ -303,25 +276,6 @@ std::uint32_t hex4_at(std::string_view text, std::size_t at) {
   std::uint32_t value = 0;
   std::from_chars(text.data() + at, text.data() + at + 4, value, 16);
   return value;
-}
-
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto add = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xC0U | code >> 6U);
-    add(0x80U | (code & 0x3FU));
-  } else if (code < 0x10000) {
-    add(0xE0U | code >> 12U);
-    add(0x80U | (code >> 6U & 0x3FU));
-    add(0x80U | (code & 0x3FU));
-  } else {
-    add(0xF0U | code >> 18U);
-    add(0x80U | (code >> 12U & 0x3FU));
-    add(0x80U | (code >> 6U & 0x3FU));
-    add(0x80U | (code & 0x3FU));
-  }
 }
 
 /// Of a string that the parser has taken.

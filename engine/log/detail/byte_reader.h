@@ -80,7 +80,5 @@ class ByteReader {
 std::int64_t utf16_length(std::string_view utf8);
 /// What the server compares with the limit of 16 MiB, on writing and on reading.
 std::int64_t prepare_weight(const Prepare& prepare);
-/// Whether a text comes back unchanged from a reader and writer of UTF-8.
-bool is_utf8(std::string_view text);
 
 }  // namespace verger::log::detail

@@ -21,7 +21,6 @@ struct CodePoint {
 };
 /// The first one of `text`, which is not empty.
 CodePoint decode(std::string_view text);
-void append_utf8(std::string& out, std::uint32_t code_point);
 
 /// White space beyond ASCII.
 bool is_wide_space(std::uint32_t code_point);

@@ -1,5 +1,6 @@
 #include "engine/streams/detail/lenient_json.h"
 
+#include "engine/base/utf8.h"
 #include "engine/streams/detail/json_text.h"
 
 namespace verger::streams::detail {
@@ -262,7 +263,7 @@ bool LenientJsonReader::parse_string(char quote) {
       continue;
     }
     if (high_surrogate_ != 0) {
-      json_text::append_utf8(text_, 0xFFFD);
+      append_utf8(text_, 0xFFFD);
       high_surrogate_ = 0;
     }
     if (c == quote) {
@@ -281,7 +282,7 @@ bool LenientJsonReader::parse_escape() {
     return parse_unicode();
   }
   if (high_surrogate_ != 0) {
-    json_text::append_utf8(text_, 0xFFFD);
+    append_utf8(text_, 0xFFFD);
     high_surrogate_ = 0;
   }
   switch (c) {
@@ -322,21 +323,20 @@ bool LenientJsonReader::parse_unicode() {
   at_ += 4;
   const auto unit = static_cast<std::uint32_t>(*value);
   if (unit >= 0xDC00 && unit <= 0xDFFF) {
-    json_text::append_utf8(text_,
-                           high_surrogate_ == 0
-                               ? 0xFFFD
-                               : 0x10000 + ((high_surrogate_ - 0xD800) << 10U) + (unit - 0xDC00));
+    append_utf8(text_, high_surrogate_ == 0
+                           ? 0xFFFD
+                           : 0x10000 + ((high_surrogate_ - 0xD800) << 10U) + (unit - 0xDC00));
     high_surrogate_ = 0;
     return true;
   }
   if (high_surrogate_ != 0) {
-    json_text::append_utf8(text_, 0xFFFD);
+    append_utf8(text_, 0xFFFD);
     high_surrogate_ = 0;
   }
   if (unit >= 0xD800 && unit <= 0xDBFF) {
     high_surrogate_ = unit;
   } else {
-    json_text::append_utf8(text_, unit);
+    append_utf8(text_, unit);
   }
   return true;
 }

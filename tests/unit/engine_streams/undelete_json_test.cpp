@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/streams/detail/utf8.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams {
@@ -35,17 +34,6 @@ TEST(UndeleteJson, BeginsAnewWhereNestingWouldCostTheStack) {
   EXPECT_THAT(undelete(nested(64), 1), testing::StartsWith(R"({"a":[[[)"));
   EXPECT_EQ(undelete(nested(65), 1), R"({"$tb":1})");
   EXPECT_EQ(undelete(nested(1'000'000), 1), R"({"$tb":1})");
-}
-
-TEST(Utf8, AcceptsTextAndRefusesTheRest) {
-  for (const std::string_view good : {"", "plain", "käse", "日本", "\U0001F427", "\U0010FFFF"}) {
-    EXPECT_TRUE(detail::is_valid_utf8(good)) << good;
-  }
-  for (const std::string_view bad :
-       {"\x80", "\xC3", "\xC3\x28", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
-        "\xF4\x90\x80\x80", "\xFF", "a\xE2\x82"}) {
-    EXPECT_FALSE(detail::is_valid_utf8(bad));
-  }
 }
 
 TEST(StreamNames, TellMetastreams) {
