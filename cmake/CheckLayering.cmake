@@ -139,7 +139,7 @@ endforeach()
 set(names_scavenge "[Ss]caveng")  # in comments, too
 file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
 list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
-set(tables planner/operations.cpp planner/operation_policy.h
+set(tables planner/operation_policy.h
   controller/operations/operation_modules.cpp controller/cli/operations/reports.h
   controller/cli/operations/reports.cpp nodeagent/operations/detail/operation_runner.cpp)
 # What a node shows of itself, and what the API says of that: facts that no operation owns.

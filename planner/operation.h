@@ -27,8 +27,8 @@ struct FieldProblem {
 };
 
 /// Everything that the rest of the planner and the controller know of an operation. What a
-/// controller adds to it is controller/operations/operation.h. Each is a folder of its own and a
-/// line in operations.cpp.
+/// controller adds to it is controller/operations/operation_module.h. Each is a folder of its own
+/// and an alternative in operation_policy.h.
 struct Operation {
   std::string_view name;     ///< in policies, plans, the API, and behind `verger plan`
   std::string_view summary;  ///< of `verger plan`, for people

@@ -15,8 +15,9 @@ struct UnknownOperation {
   Json content;
 };
 
-/// What an operation has for itself, one alternative each; the table of operations is
-/// planner/operations.cpp. The first is what a policy is about that does not say.
+/// The table of operations: what each has for itself, one alternative each, with its Operation as
+/// the static function `operation`. The first is what a policy is about that does not say; the last
+/// is none.
 using OperationPolicy = std::variant<ScavengePolicy, UnknownOperation>;
 
 }  // namespace verger::planner

@@ -1,11 +1,13 @@
 #include "planner/operations.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <utility>
+#include <variant>
 
 #include "planner/detail/make_field.h"
-#include "planner/scavenge/scavenge_operation.h"
 
 namespace verger::planner {
 namespace {
@@ -92,14 +94,21 @@ constexpr AgentKind kCommonAgentKinds[] = {{.name = "resign", .touches_files = f
                                            {.name = "reload", .touches_files = false},
                                            {.name = "start_service", .touches_files = false}};
 
+constexpr auto kOperationCount = std::variant_size_v<OperationPolicy> - 1;
+
+/// In the order of the alternatives, so that an index of one is an index of the other.
+template <std::size_t... kIndex>
+const std::array<const Operation*, kOperationCount>& operations_of(
+    std::index_sequence<kIndex...> /*all*/) {
+  static const std::array<const Operation*, kOperationCount> kOperations{
+      &std::variant_alternative_t<kIndex, OperationPolicy>::operation()...};
+  return kOperations;
+}
+
 }  // namespace
 
-// One line for each operation.
 std::span<const Operation* const> operations() {
-  static const Operation* const kOperations[] = {
-      &scavenge_operation(),
-  };
-  return kOperations;
+  return operations_of(std::make_index_sequence<kOperationCount>());
 }
 
 bool Operation::is_work(const Step& step) const {
@@ -116,12 +125,7 @@ std::string_view operation_name(const Policy& policy) {
   if (const auto* unknown = std::get_if<UnknownOperation>(&policy.operation)) {
     return unknown->name;
   }
-  for (const auto* each : operations()) {
-    if (each->defaults().index() == policy.operation.index()) {
-      return each->name;
-    }
-  }
-  return "";
+  return operations()[policy.operation.index()]->name;
 }
 
 const Operation* operation_of(const Policy& policy) {

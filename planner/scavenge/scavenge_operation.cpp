@@ -1,8 +1,7 @@
-#include "planner/scavenge/scavenge_operation.h"
-
 #include <algorithm>
 
 #include "planner/detail/make_field.h"
+#include "planner/operation.h"
 #include "planner/scavenge/plan_scavenge.h"
 
 namespace verger::planner {
@@ -141,7 +140,7 @@ const ScavengePolicy& scavenge_of(const Policy& policy) {
   return std::get<ScavengePolicy>(policy.operation);
 }
 
-const Operation& scavenge_operation() {
+const Operation& ScavengePolicy::operation() {
   static const Operation kScavenge{
       .name = "scavenge",
       .summary = "Plan a scavenge of a whole cluster",

@@ -6,6 +6,7 @@
 
 namespace verger::planner {
 
+struct Operation;
 struct Policy;
 
 /// In which order the nodes are scavenged, and by whom.
@@ -63,6 +64,9 @@ constexpr auto choices_of(AutoScavengeRule) {
 /// What a person wants of a scavenge of a cluster, besides what every run has. Its fields are in
 /// scavenge_operation.cpp. Times are milliseconds.
 struct ScavengePolicy {
+  /// The scavenge of a whole cluster to one point; the strategies are in plan_scavenge.cpp.
+  static const Operation& operation();
+
   Strategy strategy = Strategy::kRolling;
   std::int32_t threads = 1;  ///< 1 to 4; more make a server fail
   std::int32_t threshold = 0;

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "planner/gates.h"
+#include "planner/operation.h"
 #include "planner/scavenge/auto_scavenge_stages.h"
-#include "planner/scavenge/scavenge_operation.h"
 #include "planner/scavenge/scavenge_stage.h"
 
 namespace verger::planner::detail {
@@ -54,7 +54,7 @@ class Refusing {
       refuse("policy-invalid", "",
              fmt::format("throttle percent is {}", order_.scavenge.throttle_percent), "1 to 100");
     } else {
-      for (auto& problem : scavenge_operation().check(order_.policy)) {
+      for (auto& problem : ScavengePolicy::operation().check(order_.policy)) {
         refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
       }
     }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/operations/scavenge/scavenge_module.h"
-#include "planner/scavenge/scavenge_operation.h"
+#include "planner/operation.h"
 
 namespace verger::controller::scavenge {
 namespace {
@@ -79,7 +79,7 @@ struct Seen {
 
  private:
   static bool is_scavenge(const planner::Step& step) {
-    return planner::scavenge_operation().is_work(step);
+    return planner::ScavengePolicy::operation().is_work(step);
   }
   void miss(const planner::Step& step, const StepState& state) {
     if (state.since) {
