@@ -26,8 +26,8 @@ struct Field {
   /// Who may say it besides a policy file.
   enum class Request : std::uint8_t {
     kNo,
-    kShown,     ///< nobody; the API shows it with a plan where it is not the default
-    kAccepted,  ///< whoever asks for a plan; the API shows it with each plan
+    kShown,     ///< a policy file alone; the API shows it with a plan where it is not the default
+    kAccepted,  ///< a request for a plan, too; the API shows it with each plan
   };
 
   std::string_view name;   ///< in plans, hashes and the journal: "throttlePercent"

@@ -28,7 +28,7 @@ struct QueryBlocker {
   friend bool operator==(const QueryBlocker&, const QueryBlocker&) = default;
 };
 
-/// Deadlines, attempts, settle and hold times of a run, whatever its operation. Times are
+/// Deadlines, attempts, settle and hold times of a run of any operation. Times are
 /// milliseconds.
 struct RunLimits {
   /// Neither the operation's work nor a resignation begins sooner after an election that the run

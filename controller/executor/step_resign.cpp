@@ -77,7 +77,7 @@ class ResignStep final : public StepKind {
     }
     const auto memo = parsed_or_empty(context.state.memo);
     if (leader->name != context.step.node) {
-      // Another machine at the address of a member leads nobody but itself, in epochs of its own.
+      // Another machine at the address of a member leads no node but itself, in epochs of its own.
       if (leader->epoch_number <= memo.value("epoch", -1)) {
         co_return running({{"leader", json()}});
       }

@@ -9,7 +9,7 @@
 
 #include "controller/executor/step_kind.h"
 
-/// What step kinds share, whatever their operation.
+/// What the step kinds of all operations share.
 namespace verger::controller::steps {
 
 nlohmann::json parsed_or_empty(const std::string& text);

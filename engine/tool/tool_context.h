@@ -103,7 +103,7 @@ inline constexpr std::string_view kNoChecksums = "not compared: `verger-db verif
 /// Of commands that write into a database, for --help.
 inline constexpr std::string_view kWhoseFiles =
     "New files get owner, group and permissions of their directory: run it as that user, or as "
-    "root;\nanybody else is refused before the first change.\n";
+    "root;\nany other user is refused before the first change.\n";
 
 /// Opens the database; everything in the log counts as committed.
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,

@@ -34,11 +34,11 @@ class SignatureCheck {
   SignatureCheck(std::string secret, Clock& clock);
 
   /// Also accepts `Authorization: Bearer SECRET`, for a person with curl, who knows the receiver.
-  /// A command counts once: what is recorded while nobody listens here, or on the way, does nothing
-  /// when it is sent again. Reads may come again, as clients repeat them on a new connection.
-  /// kUnauthorized: no signature, or one with another secret or for another request. kRefused: an
-  /// old one, one from before this object was made, or a command's second one. The request must
-  /// have arrived whole, with its Host.
+  /// A command counts once: what an attacker records on the way, or in place of the receiver, does
+  /// nothing when it is sent again. Reads may come again, as clients repeat them on a new
+  /// connection. kUnauthorized: no signature, or one with another secret or for another request.
+  /// kRefused: an old one, one from before this object was made, or a command's second one. The
+  /// request must have arrived whole, with its Host.
   Result<void> check(const Request& request);
 
  private:
@@ -50,8 +50,8 @@ class SignatureCheck {
 };
 
 /// Signs the answer to a signed request: `Verger-Signature: MAC`, where MAC is hmac_sha256(secret,
-/// "answer", the request's Authorization, status, SHA-256 of the body, a line each). So whoever
-/// listens in place of the receiver cannot say what it did, nor give an old answer to a new
+/// "answer", the request's Authorization, status, SHA-256 of the body, a line each). So a process
+/// that listens in place of the receiver cannot say what it did, nor give an old answer to a new
 /// request.
 void sign_answer(Response& answer, std::string_view authorization, std::string_view secret);
 

@@ -20,7 +20,7 @@ nlohmann::json parsed(const std::string& text);
 /// What every part of a run's driver stands on: the run's state, looks at its cluster, records,
 /// alerts, deadlines, sleeping. Knows no kind of step by name. One executor.
 ///
-/// Whatever waits or records here throws Stopped or JournalTrouble where the run must not continue.
+/// All that waits or records here throws Stopped or JournalTrouble where the run must not continue.
 class RunContext {
  public:
   RunContext(std::shared_ptr<Core> core, std::shared_ptr<Run> run)

@@ -325,7 +325,7 @@ void Mishaps::cluster(const std::string& kind) {
     }
   } else if (kind == "foreign stop") {
     if (model.stop_by_hand(node)) {
-      count("scavenge stopped by somebody");
+      count("scavenge stopped by another client");
     }
   } else if (kind == "scavenge errors") {
     if (model.fail_scavenge(node)) {

@@ -105,7 +105,7 @@ void Mishaps::fill_disk(const std::string& node) {
 }
 
 void Mishaps::replace(const std::string& node) {
-  // Before, a person has registered whoever was there.
+  // Before, an operator has registered the members that were there.
   if (!judge_.cluster_is_identified() || site_.ailments().has(Ailment::kStranger, node) ||
       !site_.crash(node, false, milliseconds(1'000 + random_.below(5'000)))) {
     return;
@@ -151,7 +151,8 @@ void Mishaps::end_in_resigning(const std::string& node) {
   });
 }
 
-/// Whoever is scavenged now makes the point; one of the others does not get to see it for a while.
+/// The node that is scavenged now makes the point; one of the others does not get to see it for a
+/// while.
 void Mishaps::hold_up_another(const std::string& node) {
   for (const auto& other : site_.model().hosts()) {
     if (other != node && other != site_.model().leader() && site_.model().is_voter(other)) {

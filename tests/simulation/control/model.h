@@ -156,7 +156,7 @@ class ModelCluster {
   void haunt(std::string_view host, bool haunts) { find(host)->ghost = haunts; }
   /// The next resignations that take effect: who resigned wins again.
   void let_resigner_win(int times) { resigner_wins_ = times; }
-  /// Of the next resignation: nobody leads for so long after it.
+  /// Of the next resignation: no node leads for so long after it.
   void slow_election(std::chrono::milliseconds duration) { slow_election_ = duration; }
 
   // --- what is
@@ -188,7 +188,7 @@ class ModelCluster {
   std::function<void(std::string_view host, const ModelScavenge& running)> on_refused_start;
   std::function<void(std::string_view host, const ModelScavenge&, const ModelEnd&)> on_end;
   std::function<void(std::string_view host, std::int64_t point, bool foreign)> on_point_written;
-  /// Its process is gone, whatever was at work in it.
+  /// Its process is gone, with all that was at work in it.
   std::function<void(std::string_view host, const std::optional<ModelScavenge>&)> on_gone;
   std::function<void(std::string_view host)> on_boot;
   /// `again`: it led before, and had resigned.
@@ -243,7 +243,7 @@ class ModelCluster {
   std::chrono::milliseconds election_{0};  ///< still to go; without a leader
   std::chrono::milliseconds lonely_{0};    ///< the leader without a majority
   int more_elections_ = 0;
-  std::string resigned_;  ///< instance that has resigned, until somebody leads
+  std::string resigned_;  ///< instance that has resigned, until a node leads
   int resigner_wins_ = 0;
   std::chrono::milliseconds slow_election_{0};
   std::uint64_t ticks_ = 0;

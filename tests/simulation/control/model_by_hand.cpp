@@ -1,6 +1,6 @@
 #include "tests/simulation/control/model.h"
 
-// What others do to the cluster: somebody at a node, or the one who provokes faults.
+// What others do to the cluster: an operator at a node, or the fault injection.
 namespace verger::sim {
 
 using api::NodeState;

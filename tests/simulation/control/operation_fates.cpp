@@ -95,7 +95,7 @@ void OperationFates::closed(const Claim& claim) {
   fate->open = false;
   open_.erase(claim.step);
   if (claim.type == events::kStepSkipped || claim.type == events::kStepUndone) {
-    return;  // by a person's wish, whatever became of it
+    return;  // by an operator's request, regardless of its outcome
   }
   if (fate->acted && claim.epoch > fate->epoch) {
     rulings_.met(fate->controller_gone ? row::kControllerKilled : row::kTwoControllers);

@@ -75,7 +75,7 @@ class OperationFates {
     bool acted = false;
     int begun = 0;  ///< scavenges
     bool errored = false;
-    bool stopped = false;  ///< by anybody
+    bool stopped = false;  ///< by any client
     bool stopped_by_hand = false;
     bool restarted = false;  ///< its node, since a scavenge of it began
     bool restarted_amid = false;
