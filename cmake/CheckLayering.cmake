@@ -143,7 +143,7 @@ set(tables planner/operation_policy.h
   controller/operations/operation_modules.cpp controller/cli/operations/reports.h
   controller/cli/operations/reports.cpp nodeagent/operations/detail/operation_runner.cpp)
 # What a node shows of itself, and what the API says of that: facts that no operation owns.
-set(facts planner/snapshot.h planner/snapshot.cpp planner/gates.h planner/gates.cpp
+set(facts planner/snapshot.h planner/snapshot.cpp planner/gate_table.cpp
   planner/node_work.h planner/node_work.cpp planner/detail/gate_checks.h
   planner/detail/gates_of_work.cpp controller/api/openapi.cpp controller/api/views.cpp
   controller/cli/cluster_commands.cpp)

@@ -35,6 +35,12 @@ GateState measured(GateState state, std::string value, std::string limit) {
   return state;
 }
 
+GateState opened(const Look& look, std::string value, std::string limit, std::string node) {
+  auto state = closed(look.gate.name, "", std::move(node), "", "");
+  state.verdict = GateVerdict::kOpen;
+  return measured(std::move(state), std::move(value), std::move(limit));
+}
+
 /// major * 100 + minor of "24.10.3"; nullopt for anything else.
 std::optional<int> version_number(std::string_view text) {
   int major = 0;
@@ -54,67 +60,40 @@ std::optional<int> version_number(std::string_view text) {
 
 namespace {
 
-using Check = void (*)(const detail::Look&, detail::States&);
-constexpr std::pair<std::string_view, Check> kChecks[] = {
-    {"right-cluster", detail::right_cluster},
-    {"voters-alive", detail::voters_alive},
-    {"one-leader", detail::one_leader},
-    {"quorum-margin", detail::quorum_margin},
-    {"lag-below", detail::lag_below},
-    {"lag-falling", detail::lag_falling},
-    {"nobody-scavenges", detail::nobody_scavenges},
-    {"others-idle", detail::others_idle},
-    {"idle", detail::idle},
-    {"auto-scavenge-off", detail::auto_scavenge_off},
-    {"disk", detail::disk},
-    {"disk-reserve", detail::disk_reserve},
-    {"agents-answer", detail::agents_answer},
-    {"no-other-work", detail::no_other_work},
-    {"index-idle", detail::index_idle},
-    {"leader-settled", detail::leader_settled},
-    {"clocks", detail::clocks},
-    {"certificates", detail::certificates},
-    {"queries", detail::queries},
-    {"hours", detail::hours},
-    {"not-leader", detail::not_leader},
-};
+/// A step that does not fit into what is left of its window may fit into the next day's.
+constexpr std::string_view kDoesNotFit = "does-not-fit";
+constexpr std::int64_t kDoesNotFitAlertMs = 24 * 3'600'000;
 
-/// What is wrong by itself is alerted within minutes; what usually ends by itself,
-/// once it has lasted unusually long.
-constexpr std::pair<std::string_view, std::int64_t> kAlertMinutes[] = {
-    {"right-cluster", 5},
-    {"voters-alive", 5},
-    {"one-leader", 5},
-    {"quorum-margin", 5},
-    {"lag-below", 30},
-    {"lag-falling", 30},
-    {"nobody-scavenges", 60},
-    {"others-idle", 60},
-    {"idle", 60},
-    {"auto-scavenge-off", 5},
-    {"disk", 5},
-    {"disk-reserve", 5},
-    {"agents-answer", 5},
-    {"no-other-work", 60},
-    {"index-idle", 60},
-    {"leader-settled", 15},
-    {"clocks", 5},
-    {"certificates", 5},
-    {"queries", 30},
-    {"does-not-fit", 24 * 60},
-};
-constexpr std::int64_t kOtherAlertMinutes = 15;
+detail::States states_of(const Gate& gate, const detail::Look& look) {
+  detail::States out;
+  const auto* entry = find_gate(gate.name);
+  if (entry == nullptr) {
+    out.push_back(detail::closed(gate.name, "unknown-gate", "",
+                                 fmt::format("unknown gate {}", gate.name),
+                                 "use a controller that knows it"));
+    return out;
+  }
+  entry->check(look, out);
+  if (out.empty()) {
+    out.push_back(detail::closed(gate.name, "", "", "", ""));
+    out.back().verdict = GateVerdict::kOpen;
+  }
+  std::ranges::sort(out, {}, [](const GateState& s) { return std::tie(s.node, s.code, s.reason); });
+  return out;
+}
 
 }  // namespace
 
 std::int64_t alert_after_ms(std::string_view gate, const RunLimits& limits) {
+  const auto* entry = find_gate(gate);
+  const auto severity = entry == nullptr ? GateSeverity::kUnsettled : entry->severity;
+  if (severity == GateSeverity::kSchedule) {
+    return 0;
+  }
   if (limits.gate_deadline_ms > 0) {
     return limits.gate_deadline_ms;
   }
-  const auto name = gate.substr(0, gate.find(':'));  // "queries:write-latency"
-  const auto* own =
-      std::ranges::find(kAlertMinutes, name, &std::pair<std::string_view, std::int64_t>::first);
-  return (own == std::end(kAlertMinutes) ? kOtherAlertMinutes : own->second) * 60'000;
+  return gate == kDoesNotFit ? kDoesNotFitAlertMs : alert_after_ms(severity);
 }
 
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
@@ -126,22 +105,13 @@ std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapsho
 std::vector<GateState> evaluate(const Gate& gate, const ClusterSnapshot& snapshot,
                                 const NodeSnapshot* node, std::int64_t lasts_ms,
                                 std::int64_t threads) {
-  detail::States out;
-  const auto* check =
-      std::ranges::find(kChecks, gate.name, &std::pair<std::string_view, Check>::first);
-  if (check == std::end(kChecks)) {
-    out.push_back(detail::closed(gate.name, "unknown-gate", "",
-                                 fmt::format("unknown gate {}", gate.name),
-                                 "use a controller that knows it"));
-    return out;
-  }
-  check->second({gate, snapshot, node, lasts_ms, threads}, out);
-  if (out.empty()) {
-    out.push_back(detail::closed(gate.name, "", "", "", ""));
-    out.back().verdict = GateVerdict::kOpen;
-  }
-  std::ranges::sort(out, {}, [](const GateState& s) { return std::tie(s.node, s.code, s.reason); });
-  return out;
+  return states_of(gate, {gate, snapshot, node, lasts_ms, threads, /*values=*/true});
+}
+
+std::vector<GateState> evaluate_causes(const Gate& gate, const ClusterSnapshot& snapshot,
+                                       const NodeSnapshot* node, std::int64_t lasts_ms,
+                                       std::int64_t threads) {
+  return states_of(gate, {gate, snapshot, node, lasts_ms, threads, /*values=*/false});
 }
 
 }  // namespace verger::planner

@@ -38,7 +38,7 @@ std::optional<NodeWork> work_on(const NodeSnapshot& node) {
 
 bool waits_for_work_elsewhere(const Step& step) {
   return std::ranges::any_of(step.gates, [](const Gate& gate) {
-    return gate.name == "nobody-scavenges" || gate.name == "others-idle";
+    return gate.name == "no-scavenge-running" || gate.name == "no-scavenge-elsewhere";
   });
 }
 

@@ -12,10 +12,15 @@
 
 namespace verger::planner {
 
-/// A condition that must hold before a step acts. `name` is one of planner/gates.h.
+/// A condition that must hold before a step acts.
 struct Gate {
-  std::string name;
-  std::int64_t limit = 0;  ///< bytes or milliseconds, as the gate says
+  std::string name;        ///< one of planner/gate_table.h
+  std::int64_t limit = 0;  ///< in the gate's unit
+  /// What a plan that an earlier version made calls it: its hash covers that. Empty: `name`.
+  std::string planned_as{};
+  [[nodiscard]] const std::string& name_in_plan() const {
+    return planned_as.empty() ? name : planned_as;
+  }
   friend bool operator==(const Gate&, const Gate&) = default;
 };
 

@@ -57,7 +57,7 @@ class PlanWriter {
     object("leaderMove", cost.leader_move, "quorumMargin", cost.quorum_margin);
   }
   void write(const DurationRange& range) { object("highMs", range.high_ms, "lowMs", range.low_ms); }
-  void write(const Gate& gate) { object("limit", gate.limit, "name", gate.name); }
+  void write(const Gate& gate) { object("limit", gate.limit, "name", gate.name_in_plan()); }
 
   void write(const Json& value) { value.write(out_); }
   void write(const Json::Object& members) {

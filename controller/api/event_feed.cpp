@@ -11,6 +11,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/events.h"
+#include "controller/executor/gate_board.h"
 #include "controller/journal/member_names.h"
 
 namespace verger::controller {
@@ -151,6 +153,13 @@ json to_json(const JournalEvent& event) {
   if (data.is_object() && data.contains("salt")) {
     data.erase("salt");
     data.erase("hash");
+  }
+  if (event.type == events::kStepWaiting || event.type == events::kStepIntended) {
+    for (const auto* gates : {"gates", "not_seen"}) {
+      if (data.is_object() && data.contains(gates)) {
+        data[gates] = with_current_gate_names(std::move(data[gates]));
+      }
+    }
   }
   return {{"sequence", event.sequence.value()},
           {"time", format_ticks(event.at)},

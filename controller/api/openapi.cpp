@@ -8,6 +8,7 @@
 
 #include "controller/api/routes.h"
 #include "controller/operations/operation_modules.h"
+#include "planner/gate_table.h"
 #include "planner/operations.h"
 
 namespace verger::controller {
@@ -21,7 +22,8 @@ constexpr std::string_view kPlanned = "PlannedParameters";
 
 /// Besides what ApiSchema says, a type may be "operation" (a name of one), or
 /// "operation.parameters", "operation.planned", "operation.report": of the one that the object is
-/// about. What is not here is an object of any members.
+/// about; "gate" (a name of planner/gate_table.h), or "severity" (of a gate). What is not here is
+/// an object of any members.
 constexpr ApiSchema kSchemas[] = {
     {"NewCluster",
      "name:string! nodes:NewNode[]! credentials:string trusted_roots:string labels:object "
@@ -100,12 +102,21 @@ constexpr ApiSchema kSchemas[] = {
      "started_at:time?! "
      "finished_at:time?! attempts:integer! timeline:StepTimeline! progress:Progress?! "
      "result:object?!"},
-    {"NotSeen", "gate:string! node:string! reason:string!"},
+    {"RunGates", "run:string! steps:GatesOfStep[]!"},
+    {"GatesOfStep",
+     "step:string! node:string! "
+     "state:pending|waiting|acting|unknown|done|failed|skipped|undone! evaluated_at:time?! "
+     "gates:GateState[]!"},
+    {"GateState",
+     "gate:gate! node:string! state:open|closed|deferred|not_seen|skipped|unknown! code:string! "
+     "value:string! limit:string! reason:string! hint:string! severity:severity?! since:time?! "
+     "alert_at:time?!"},
+    {"NotSeen", "gate:gate! node:string! reason:string!"},
     {"StepTimeline",
      "preparing_seconds:number! waiting_seconds:number! acting_seconds:number! "
      "observing_seconds:number!"},
     {"WaitedFor",
-     "gate:string! code:string! node:string! reason:string! value:string! limit:string! "
+     "gate:gate! code:string! node:string! reason:string! value:string! limit:string! "
      "since:time! alert_at:time?!"},
     {"Progress",
      "phase:string! chunks_done:integer! chunks_total:integer! bytes_saved:integer! "
@@ -211,6 +222,22 @@ json type_of(std::string_view type, std::set<std::string>& used) {
       names.push_back(each->name);
     }
     return json{{"type", "string"}, {"enum", std::move(names)}};
+  }
+  if (type == "gate") {
+    auto names = json::array();
+    for (const auto& each : planner::gate_table()) {
+      names.push_back(each.name);
+    }
+    return json{{"type", "string"},
+                {"oneOf",
+                 json::array({json{{"enum", std::move(names)}}, json{{"pattern", "^queries:."}}})}};
+  }
+  if (type == "severity") {
+    std::set<std::string_view> names;
+    for (const auto& each : planner::gate_table()) {
+      names.insert(planner::to_string(each.severity));
+    }
+    return json{{"type", "string"}, {"enum", names}};
   }
   if (type == "operation.parameters" || type == "operation.planned") {
     std::vector<json> choices;

@@ -33,6 +33,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/runs", kViewer, "listRuns", "Runs, newest first", 200, "", "Runs",
      "cluster limit cursor"},
     {"GET", "/runs/{id}", kViewer, "getRun", "One run", 200, "", "Run", ""},
+    {"GET", "/runs/{id}/gates", kViewer, "getRunGates",
+     "The gates of the steps that wait or are under way, open ones too", 200, "", "RunGates", ""},
     {"POST", "/runs/{id}/pause", kOperator, "pauseRun", "Begin no new step", 202, "RunPause", "Run",
      ""},
     {"POST", "/runs/{id}/resume", kOperator, "resumeRun",

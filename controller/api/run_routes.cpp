@@ -69,6 +69,14 @@ net::awaitable<http::Response> Api::runs(http::Request request, http::Target tar
       return views::run(*run);
     });
   }
+  if (path.size() == 5 && path[4] == "gates") {
+    if (request.method != "GET") {
+      co_return wrong_method(request, "GET");
+    }
+    const auto run = parts_.executor.find_run(path[3]);
+    co_return run ? json_answer(200, views::gates(**run, parts_.executor.gates((*run)->id)))
+                  : problem_of(run.error());
+  }
   if (path.size() == 5) {
     if (request.method != "POST") {
       co_return wrong_method(request, "POST");

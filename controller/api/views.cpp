@@ -8,7 +8,6 @@
 #include "controller/journal/member_names.h"
 #include "controller/operations/operation_modules.h"
 #include "engine/base/clock.h"
-#include "engine/base/quantities.h"
 #include "planner/gates.h"
 #include "planner/operations.h"
 
@@ -103,26 +102,10 @@ json progress(const StepState& state) {
           {"chunks_per_hour", rate ? json(*rate) : json()}};
 }
 
-/// "lag-below 16 MiB": the gates whose limits are bytes or milliseconds say so.
-std::string gate_text(const planner::Gate& gate) {
-  if (gate.limit == 0) {
-    return gate.name;
-  }
-  if (gate.name == "lag-below" || gate.name == "disk" || gate.name == "disk-reserve") {
-    return fmt::format("{} {}", gate.name, human_bytes(gate.limit));
-  }
-  if (gate.name == "clocks" || gate.name == "certificates" || gate.name == "leader-settled") {
-    return gate.limit % 3'600'000 == 0 ? fmt::format("{} {} h", gate.name, gate.limit / 3'600'000)
-           : gate.limit % 1'000 == 0   ? fmt::format("{} {} s", gate.name, gate.limit / 1'000)
-                                       : fmt::format("{} {} ms", gate.name, gate.limit);
-  }
-  return fmt::format("{} {}", gate.name, gate.limit);
-}
-
 json step_of_plan(const planner::Step& step, std::size_t group) {
   auto gates = json::array();
   for (const auto& gate : step.gates) {
-    gates.push_back(gate_text(gate));
+    gates.push_back(planner::gate_text(gate));
   }
   json expected;
   if (step.expected.high_ms > 0) {
@@ -166,22 +149,6 @@ json parameters_of(const planner::Policy& policy) {
     }
   }
   return out;
-}
-
-/// With the time at which an alert fires; closed hours raise none.
-json waiting_for(const StepState& state, const planner::Policy& policy) {
-  auto gates = json::parse(state.gates, nullptr, false);
-  for (auto& gate : gates) {
-    const auto since = parse_ticks(gate.value("since", std::string()));
-    gate["alert_at"] =
-        since && gate.value("gate", std::string()) != "hours"
-            ? json(format_ticks(
-                  Ticks(since->value() +
-                        planner::alert_after_ms(gate.value("gate", std::string()), policy.limits) *
-                            kTicksPerMillisecond)))
-            : json();
-  }
-  return gates;
 }
 
 json step_of_run(const planner::Step& step, const StepState& state, const planner::Policy& policy,

@@ -5,6 +5,7 @@
 
 #include "controller/cli/commands.h"
 #include "controller/cli/json_text.h"
+#include "controller/cli/run_gates_text.h"
 #include "controller/cli/run_text.h"
 #include "controller/cli/run_watch.h"
 #include "controller/cli/table.h"
@@ -43,13 +44,15 @@ int list_runs(const CliContext& context, const std::string& cluster) {
   return kDone;
 }
 
-int show_run(const CliContext& context, const std::string& id) {
-  const auto run = context.api.get("/runs/" + http::percent_encode(id));
+int show_run(const CliContext& context, const std::string& id, bool gates) {
+  const auto run = context.api.get("/runs/" + http::percent_encode(id) + (gates ? "/gates" : ""));
   if (!run) {
     return context.fail(run.error());
   }
   if (context.json) {
     context.out << run->dump() << '\n';
+  } else if (gates) {
+    print_run_gates(context, *run);
   } else {
     print_run(context, *run);
   }
@@ -157,8 +160,12 @@ void add_run_commands(CLI::App& app, Command& chosen) {
   auto id = std::make_shared<std::string>();
   auto* show = run->add_subcommand("show", "One run: its steps, and its report once it has ended");
   show->add_option("RUN", *id, "The run's id, or its first digits")->required();
-  show->callback([id, &chosen] {
-    chosen = [id](const CliContext& context) { return show_run(context, *id); };
+  auto gates = std::make_shared<bool>(false);
+  show->add_flag("--gates", *gates,
+                 "All gates of the steps that wait or are under way, open ones too, with value and "
+                 "limit");
+  show->callback([id, gates, &chosen] {
+    chosen = [id, gates](const CliContext& context) { return show_run(context, *id, *gates); };
   });
 
   auto seconds = std::make_shared<int>(24 * 3600);

@@ -309,6 +309,11 @@ std::vector<std::shared_ptr<const RunState>> Executor::active_runs(std::string_v
   return out;
 }
 
+GateBoard Executor::gates(std::string_view id) const {
+  const auto found = impl_->core->runs.find(id);
+  return found == impl_->core->runs.end() ? GateBoard() : found->second->gates;
+}
+
 Observer& Executor::observer() { return impl_->core->observer; }
 
 void Executor::forget_run(std::string_view id) {

@@ -13,6 +13,7 @@
 
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
+#include "controller/executor/gate_board.h"
 #include "controller/executor/mutations.h"
 #include "controller/executor/plan_book.h"
 #include "controller/executor/run_snapshot.h"
@@ -105,6 +106,9 @@ class Executor {
   /// A unique prefix of 8 digits will do. Errors: kNotFound, kConflict (the prefix does not name
   /// one run); the journal's, which has the runs that ended.
   [[nodiscard]] Result<std::shared_ptr<const RunState>> find_run(std::string_view id) const;
+
+  /// The gates of a run under way as this controller last evaluated them; nothing of any other run.
+  [[nodiscard]] GateBoard gates(std::string_view id) const;
 
   /// Takes all looks at nodes, those of runs too.
   [[nodiscard]] Observer& observer();

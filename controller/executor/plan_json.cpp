@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
+#include "planner/gate_table.h"
 
 namespace verger::controller {
 namespace {
@@ -69,7 +70,13 @@ planner::Step step_of(const json& value) {
   out.node = value.at("node").get<std::string>();
   out.parameters = *from_json(value.at("parameters")).as_object();
   for (const auto& gate : value.at("gates")) {
-    out.gates.push_back({gate.at("name").get<std::string>(), gate.at("limit").get<std::int64_t>()});
+    auto planned_as = gate.at("name").get<std::string>();
+    auto& read = out.gates.emplace_back();
+    read.name = planner::current_gate_name(planned_as);
+    read.limit = gate.at("limit").get<std::int64_t>();
+    if (read.name != planned_as) {
+      read.planned_as = std::move(planned_as);
+    }
   }
   out.act = value.at("act").get<std::string>();
   out.observe = value.at("observe").get<std::string>();

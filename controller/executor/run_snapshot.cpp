@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/events.h"
+#include "controller/executor/gate_board.h"
 #include "controller/executor/step_support.h"
 #include "controller/journal/member_names.h"
 #include "planner/operations.h"
@@ -288,6 +289,9 @@ void rename_members(RunState& state) {
   for (auto& [id, step] : state.steps) {
     for (auto* text : {&step.memo, &step.result, &step.progress}) {
       rename(*text);
+    }
+    for (auto* gates : {&step.gates, &step.not_seen}) {
+      *gates = with_current_gate_names(json::parse(*gates, nullptr, false)).dump();
     }
   }
   for (auto& [name, value] : state.values) {

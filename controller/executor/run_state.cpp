@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/events.h"
+#include "controller/executor/gate_board.h"
 #include "controller/executor/plan_json.h"
 #include "controller/journal/member_names.h"
 #include "engine/base/clock.h"
@@ -310,7 +311,8 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
   if (type == events::kStepWaiting) {
     set_status(step, StepStatus::kWaiting, event.at);
     step.reason = reason;
-    step.gates = closed_gates(step.gates, data.value("gates", json::array()), event.at);
+    step.gates = closed_gates(
+        step.gates, with_current_gate_names(data.value("gates", json::array())), event.at);
     if (has_gate_code(data.value("gates", json::array()), "does-not-fit")) {
       step.does_not_fit_since = step.does_not_fit_since.value_or(event.at);
     }
@@ -321,7 +323,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.attempt = data.at("attempt").get<std::int32_t>();
     step.operation = data.at("operation").get<std::string>();
     step.memo = in_snake_case(data.at("memo")).dump();
-    step.not_seen = data.value("not_seen", json::array()).dump();
+    step.not_seen = with_current_gate_names(data.value("not_seen", json::array())).dump();
     step.acted = false;
     step.interrupting = false;
     step.reason.clear();

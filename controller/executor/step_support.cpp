@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/journal/member_names.h"
+#include "planner/gate_table.h"
 
 namespace verger::controller::steps {
 
@@ -101,7 +102,7 @@ std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {
   const bool votes = node != nullptr && !node->read_only_replica;
   for (const auto& gate : context.step.gates) {
     auto limit = gate.limit;
-    if (gate.name == "right-cluster") {
+    if (gate.name == "cluster-identity") {
       continue;
     }
     if (gate.name == "voters-alive") {
@@ -116,7 +117,10 @@ std::vector<api::GateLimit> gates_for_agent(const StepContext& context) {
     } else if (gate.name == "lag-below" && !context.skipped_nodes.empty()) {
       continue;
     }
-    out.push_back({gate.name, limit});
+    // An agent of version 0.1 knows the former name only; one of this version reads both.
+    const auto* entry = planner::find_gate(gate.name);
+    const bool renamed = entry != nullptr && !entry->former_name.empty();
+    out.push_back({renamed ? std::string(entry->former_name) : gate.name, limit});
   }
   return out;
 }

@@ -11,6 +11,7 @@
 #include "controller/journal/member_names.h"
 #include "controller/scheduler/scheduler.h"
 #include "nodeagent/api/json_view.h"
+#include "planner/gate_table.h"
 
 namespace verger::controller {
 
@@ -73,7 +74,8 @@ struct Notifier::Impl {
     const auto data = json::parse(event.data, nullptr, false);
     const auto gates = data.is_object() ? data.value("gates", json::array()) : json::array();
     const bool for_hours = std::ranges::any_of(gates, [](const json& gate) {
-      return gate.is_object() && gate.value("gate", std::string()) == "hours";
+      return gate.is_object() && planner::current_gate_name(gate.value("gate", std::string())) ==
+                                     planner::kMaintenanceWindow;
     });
     return for_hours && stopped.insert(run).second;
   }

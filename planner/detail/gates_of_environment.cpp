@@ -8,6 +8,8 @@
 namespace verger::planner::detail {
 
 void clocks(const Look& look, States& out) {
+  const NodeSnapshot* worst = nullptr;
+  const auto limit = fmt::format("{} ms", look.gate.limit);
   for (const auto& node : look.snapshot.nodes) {
     if (!node.clock || !is_up(node)) {
       continue;
@@ -15,21 +17,33 @@ void clocks(const Look& look, States& out) {
     // What the question itself may have cost is not held against the clock.
     const auto ahead = node.clock->ahead_ms;
     const auto off = std::max<std::int64_t>(std::abs(ahead) - node.clock->error_ms, 0);
+    if (worst == nullptr || std::abs(ahead) > std::abs(worst->clock->ahead_ms)) {
+      worst = &node;
+    }
     if (off > look.gate.limit) {
       out.push_back(measured(closed(look.gate.name, "clock-skew", node.name,
                                     fmt::format("its clock is {} ms {} the controller's",
                                                 std::abs(ahead), ahead > 0 ? "ahead of" : "behind"),
                                     "set both clocks by NTP; windows and certificates go by them"),
-                             fmt::format("{} ms", std::abs(ahead)),
-                             fmt::format("{} ms", look.gate.limit)));
+                             fmt::format("{} ms", std::abs(ahead)), limit));
     }
+  }
+  if (look.wants_value(out) && worst != nullptr) {
+    out.push_back(
+        opened(look, fmt::format("{} ms", std::abs(worst->clock->ahead_ms)), limit, worst->name));
   }
 }
 
 void certificates(const Look& look, States& out) {
   const auto needed =
       look.snapshot.taken_at.value() + (look.lasts_ms + look.gate.limit) * kTicksPerMillisecond;
+  const NodeSnapshot* first = nullptr;
+  Ticks earliest;
   const auto judge = [&](const NodeSnapshot& node, const std::string& what, Ticks not_after) {
+    if (first == nullptr || not_after < earliest) {
+      first = &node;
+      earliest = not_after;
+    }
     if (not_after.value() >= needed) {
       return;
     }
@@ -52,11 +66,20 @@ void certificates(const Look& look, States& out) {
       }
     }
   }
+  if (look.wants_value(out) && first != nullptr) {
+    out.push_back(opened(look, "until " + format_ticks(earliest),
+                         "until " + format_ticks(Ticks(needed)), first->name));
+  }
 }
 
 void queries(const Look& look, States& out) {
   for (const auto& query : look.snapshot.queries) {
     if (query.holds) {
+      if (!look.values) {
+        continue;
+      }
+      out.push_back(opened(look, query.value, query.limit));
+      out.back().gate = fmt::format("{}:{}", look.gate.name, query.name);
       continue;
     }
     const bool unknown = query.value.empty();
@@ -70,11 +93,20 @@ void queries(const Look& look, States& out) {
   }
 }
 
-void hours(const Look& look, States& out) {
-  if (!look.snapshot.hours || look.snapshot.hours->open) {
+void maintenance_window(const Look& look, States& out) {
+  if ((!look.snapshot.hours || look.snapshot.hours->open) && !look.values) {
+    return;
+  }
+  if (!look.snapshot.hours) {
+    out.push_back(opened(look, "no windows", ""));
     return;
   }
   const auto& now = *look.snapshot.hours;
+  if (now.open) {
+    out.push_back(opened(look, "open since " + format_ticks(now.since),
+                         now.until ? "open until " + format_ticks(*now.until) : std::string()));
+    return;
+  }
   const auto until = now.until ? format_ticks(*now.until) : std::string("further notice");
   out.push_back(measured(closed(look.gate.name, "outside-hours", "",
                                 fmt::format("{}; closed until {}", now.reason, until),

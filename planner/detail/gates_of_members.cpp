@@ -24,6 +24,17 @@ std::string in_seconds(std::int64_t milliseconds) {
   return fmt::format("{:g}", static_cast<double>(milliseconds) / 1'000);
 }
 
+struct LargestLag {
+  const NodeSnapshot* node = nullptr;
+  std::int64_t lag = 0;
+  void add(const NodeSnapshot& of, std::int64_t lags) {
+    if (node == nullptr || lags > lag) {
+      node = &of;
+      lag = lags;
+    }
+  }
+};
+
 /// It may answer, and be of another instance than its node.
 std::string agent_silence(const NodeSnapshot& node) {
   return node.agent_problem.empty() ? fmt::format("the agent of {} does not answer", node.name)
@@ -34,7 +45,7 @@ std::string agent_silence(const NodeSnapshot& node) {
 
 }  // namespace
 
-void right_cluster(const Look& look, States& out) {
+void cluster_identity(const Look& look, States& out) {
   if (!look.snapshot.wrong_cluster.empty()) {
     out.push_back(closed(
         look.gate.name, "wrong-cluster", "", look.snapshot.wrong_cluster,
@@ -52,6 +63,10 @@ void right_cluster(const Look& look, States& out) {
     out.push_back(closed(look.gate.name, "unregistered-member", "",
                          fmt::format("{} is a live member that is not registered", stranger),
                          "name all its nodes with `verger cluster update`"));
+  }
+  if (look.wants_value(out)) {
+    const auto all = fmt::format("{} nodes", look.snapshot.nodes.size());
+    out.push_back(opened(look, all, all));
   }
 }
 
@@ -83,6 +98,10 @@ void voters_alive(const Look& look, States& out) {
       }
     }
   }
+  if (look.wants_value(out)) {
+    const auto all = counted(look.snapshot.voters());
+    out.push_back(opened(look, all, all));
+  }
 }
 
 void one_leader(const Look& look, States& out) {
@@ -111,6 +130,9 @@ void one_leader(const Look& look, States& out) {
                            "wait until gossip has settled"));
     }
   }
+  if (look.wants_value(out)) {
+    out.push_back(opened(look, "1 leader", "1 leader", leader->name));
+  }
 }
 
 void quorum_margin(const Look& look, States& out) {
@@ -131,6 +153,8 @@ void quorum_margin(const Look& look, States& out) {
                            others == 1 ? "is" : "are", needed, needed == 1 ? "is" : "are"),
                "bring the other voters up first"),
         counted(others), counted(needed)));
+  } else if (look.values) {
+    out.push_back(opened(look, counted(others), counted(needed)));
   }
 }
 
@@ -139,6 +163,7 @@ void lag_below(const Look& look, States& out) {
   if (leader == nullptr) {
     return;  // one-leader says so
   }
+  LargestLag largest;
   for (const auto& node : look.snapshot.nodes) {
     if (&node == leader || !is_up(node)) {
       continue;
@@ -159,14 +184,24 @@ void lag_below(const Look& look, States& out) {
                            fmt::format("it is in epoch {}, the leader in {}", node.epoch_number,
                                        leader->epoch_number),
                            "wait until it has joined the leader"));
+    } else {
+      largest.add(node, lag);
     }
+  }
+  if (look.wants_value(out) && largest.node != nullptr) {
+    out.push_back(
+        opened(look, human_bytes(largest.lag), human_bytes(look.gate.limit), largest.node->name));
   }
 }
 
 void lag_falling(const Look& look, States& out) {
   const auto* leader = look.snapshot.leader();
+  LargestLag largest;
   for (const auto& node : look.snapshot.nodes) {
     const auto lag = lag_behind(leader, node);
+    if (is_up(node) && &node != leader && lag >= 0) {
+      largest.add(node, lag);
+    }
     // Positions are queried one after the other: a busy leader is always a little ahead.
     if (!is_up(node) || lag <= kLagNoise || node.lag_before < 0 || lag < node.lag_before) {
       continue;
@@ -183,6 +218,12 @@ void lag_falling(const Look& look, States& out) {
                            human_bytes(node.lag_before), node.lag_before_ms / 1000),
                "wait until it catches up; see what keeps it busy"),
         human_bytes(lag), "below " + human_bytes(node.lag_before)));
+  }
+  if (look.wants_value(out) && largest.node != nullptr) {
+    const auto before = largest.lag <= kLagNoise ? kLagNoise : largest.node->lag_before;
+    out.push_back(opened(look, human_bytes(largest.lag),
+                         before < 0 ? std::string() : "below " + human_bytes(before),
+                         largest.node->name));
   }
 }
 
@@ -237,17 +278,25 @@ void agents_answer(const Look& look, States& out) {
       }
     }
   }
+  if (look.wants_value(out)) {
+    const auto agents = fmt::format(
+        "{} agents", std::ranges::count_if(look.snapshot.nodes, &NodeSnapshot::has_agent));
+    out.push_back(opened(look, agents, agents));
+  }
 }
 
 void leader_settled(const Look& look, States& out) {
+  const auto stable = std::max<std::int64_t>(look.snapshot.leader_stable_ms, 0);
+  const auto limit = fmt::format("{} s", in_seconds(look.gate.limit));
+  const auto value = fmt::format("{} s", in_seconds(stable));
   if (look.snapshot.leader_stable_ms < look.gate.limit) {
-    const auto stable = std::max<std::int64_t>(look.snapshot.leader_stable_ms, 0);
     out.push_back(measured(
         closed(look.gate.name, "election-recent", "",
-               fmt::format("the leader has not been observed for {} s without an election",
-                           in_seconds(look.gate.limit)),
+               fmt::format("the leader has not been observed for {} without an election", limit),
                "wait"),
-        fmt::format("{} s", in_seconds(stable)), fmt::format("{} s", in_seconds(look.gate.limit))));
+        value, limit));
+  } else if (look.values) {
+    out.push_back(opened(look, value, limit));
   }
 }
 
@@ -257,7 +306,9 @@ void not_leader(const Look& look, States& out) {
     auto state = closed(look.gate.name, "is-leader", node->name, "it leads the cluster",
                         "the leader's turn is the last");
     state.verdict = GateVerdict::kDeferred;
-    out.push_back(std::move(state));
+    out.push_back(measured(std::move(state), "leader", "not the leader"));
+  } else if (look.values && node != nullptr && is_up(*node)) {
+    out.push_back(opened(look, node->state, "not the leader", node->name));
   }
 }
 

@@ -27,29 +27,39 @@ void scavenge_free(const Gate& gate, const NodeSnapshot& node, States& out) {
   }
 }
 
-}  // namespace
-
-void nobody_scavenges(const Look& look, States& out) {
-  for (const auto& node : look.snapshot.nodes) {
-    scavenge_free(look.gate, node, out);
+void none_runs(const Look& look, States& out) {
+  if (look.wants_value(out)) {
+    out.push_back(opened(look, "none", "none"));
   }
 }
 
-void others_idle(const Look& look, States& out) {
+}  // namespace
+
+void no_scavenge_running(const Look& look, States& out) {
+  for (const auto& node : look.snapshot.nodes) {
+    scavenge_free(look.gate, node, out);
+  }
+  none_runs(look, out);
+}
+
+void no_scavenge_elsewhere(const Look& look, States& out) {
   for (const auto& node : look.snapshot.nodes) {
     if (&node != look.node) {
       scavenge_free(look.gate, node, out);
     }
   }
+  none_runs(look, out);
 }
 
-void idle(const Look& look, States& out) {
+void no_scavenge_on_node(const Look& look, States& out) {
   if (look.node != nullptr) {
     scavenge_free(look.gate, *look.node, out);
   }
+  none_runs(look, out);
 }
 
 void auto_scavenge_off(const Look& look, States& out) {
+  const NodeSnapshot* scheduled = nullptr;  // and paused
   for (const auto& node : look.snapshot.nodes) {
     bool off = false;
     switch (node.auto_scavenge) {
@@ -76,7 +86,15 @@ void auto_scavenge_off(const Look& look, States& out) {
                  "(POST "
                  "/auto-scavenge/pause)"),
           std::string(to_string(node.auto_scavenge)), "off"));
+    } else if (node.auto_scavenge == AutoScavenge::kPaused) {
+      scheduled = &node;
     }
+  }
+  if (look.wants_value(out) && scheduled != nullptr) {
+    out.push_back(
+        opened(look, std::string(to_string(scheduled->auto_scavenge)), "off", scheduled->name));
+  } else if (look.wants_value(out)) {
+    out.push_back(opened(look, "off", "off"));
   }
 }
 
@@ -91,6 +109,7 @@ void no_other_work(const Look& look, States& out) {
       }
     }
   }
+  none_runs(look, out);
 }
 
 void index_idle(const Look& look, States& out) {
@@ -105,6 +124,8 @@ void index_idle(const Look& look, States& out) {
     out.push_back(measured(closed(look.gate.name, "index-merging", node->name,
                                   "its index is being merged", "wait until it ends"),
                            "merging", "idle"));
+  } else if (look.values && node != nullptr && is_up(*node)) {
+    out.push_back(opened(look, "idle", "idle", node->name));
   }
 }
 
@@ -116,11 +137,28 @@ std::int64_t disk_needed(const AgentFacts& facts, std::int64_t reserve, std::int
 
 namespace {
 
-/// `need`: what is written beside what is there, of `what`.
+/// `need`: what is written beside what is there, of `what`. `tightest`: the open state of the disk
+/// with the least to spare, which is `spare`.
+struct Tightest {
+  std::int64_t spare = 0;
+  States state{};
+};
 void room(const Look& look, std::string_view disk, std::int64_t free, std::int64_t need,
-          std::string_view what, States& out) {
-  if (free < 0 || free >= need + look.gate.limit) {
+          std::string_view what, Tightest& tightest, States& out) {
+  if (free < 0) {
     return;  // what cannot be seen is not claimed
+  }
+  const auto spare = free - need - look.gate.limit;
+  if (spare >= 0) {
+    if (!look.values) {
+      return;
+    }
+    if (tightest.state.empty() || spare < tightest.spare) {
+      tightest = {spare,
+                  {opened(look, fmt::format("{} free", human_bytes(free)),
+                          human_bytes(need + look.gate.limit), look.node->name)}};
+    }
+    return;
   }
   const auto reason =
       need > 0 ? fmt::format("{} free on the disk of the {}; {} needs {}, and {} must stay free",
@@ -147,19 +185,27 @@ void disk(const Look& look, States& out) {
     return;
   }
   const auto threads = std::max<std::int64_t>(look.threads, 1);
+  Tightest tightest;
   room(look, "database", facts.disk_free, disk_needed(facts, 0, threads),
        threads == 1 ? std::string("the largest rewrite")
                     : fmt::format("rewriting {} chunks side by side", threads),
-       out);
+       tightest, out);
   const auto merges = facts.largest_merge > facts.largest_table;
   room(look, "index", facts.index_disk_free,
        std::max({facts.largest_merge, facts.largest_table, std::int64_t{0}}),
-       merges ? "the largest merge of tables" : "the largest table", out);
+       merges ? "the largest merge of tables" : "the largest table", tightest, out);
+  if (look.wants_value(out)) {
+    out = std::move(tightest.state);
+  }
 }
 
 void disk_reserve(const Look& look, States& out) {
   if (look.node != nullptr && look.node->agent) {
-    room(look, "database", look.node->agent->disk_free, 0, "", out);
+    Tightest tightest;
+    room(look, "database", look.node->agent->disk_free, 0, "", tightest, out);
+    if (look.wants_value(out)) {
+      out = std::move(tightest.state);
+    }
   }
 }
 

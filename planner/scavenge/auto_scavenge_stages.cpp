@@ -34,7 +34,7 @@ std::optional<AutoScavengeStages> auto_scavenge_stages(const ScavengeOrder& orde
   Step pause;
   pause.id = "pause-auto-scavenge";
   pause.kind = "pause_auto_scavenge";
-  pause.gates = {{"right-cluster", 0}};
+  pause.gates = {{"cluster-identity", 0}};
   pause.act = "pause the servers' own auto-scavenge";
   pause.observe = "no node shows it waiting or at work";
   pause.reason = "two schedulers of scavenges would resign leaders beside each other";

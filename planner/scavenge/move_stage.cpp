@@ -44,7 +44,7 @@ void add_note_step(Stage& stage, const NodeSnapshot& node) {
   step.id = joined("note-", node.name);
   step.kind = "note_server_work";
   step.node = node.name;
-  step.gates = {{"right-cluster", 0}};
+  step.gates = {{"cluster-identity", 0}};
   step.act = "note which projections and persistent subscriptions run";
   step.observe = joined(node.name, " lists them, or does not offer them");
   step.reason = "they move with the leader, and do not always start again";
@@ -77,7 +77,7 @@ void add_start_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot
   step.kind = "start_server";
   step.node = node.name;
   add_parameter(step, "graceMs", order.policy.limits.own_move_settle_ms());
-  step.gates = {{"right-cluster", 0}};
+  step.gates = {{"cluster-identity", 0}};
   step.act = joined("start the server of ", node.name, " where resigning made it end");
   step.observe = "it answers, in its role";
   step.reason = "a leader may end by itself in resigning";
@@ -94,7 +94,7 @@ void add_restore_step(Stage& stage, const NodeSnapshot& node, const Priorities& 
   add_parameter(step, "onlyIfLeader", false);
   add_parameter(step, "priority", priorities.original);
   add_parameter(step, "restore", priorities.original);
-  step.gates = {{"right-cluster", 0}};
+  step.gates = {{"cluster-identity", 0}};
   step.act =
       joined("set the priority of ", node.name, " back to ", std::to_string(priorities.original));
   step.observe = "gossip shows the priority";
@@ -149,7 +149,7 @@ std::optional<Stage> work_stage(const ScavengeOrder& order, const NodeSnapshot& 
   add_parameter(step, "backMs", order.policy.limits.server_work_back_ms);
   add_parameter(step, "restart", order.policy.limits.restart_server_work);
   add_parameter(step, "waitMs", order.policy.limits.server_work_wait_ms);
-  step.gates = {{"right-cluster", 0}};
+  step.gates = {{"cluster-identity", 0}};
   step.act = order.policy.limits.restart_server_work
                  ? "start what ran before the move and does not run on the new leader"
                  : "compare what runs with what ran before the move";

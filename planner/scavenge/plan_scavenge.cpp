@@ -103,7 +103,10 @@ class Strategies {
     }
     for (const auto* node : order_.included()) {
       for (const auto& gate : order_.scavenge_gates(*node)) {
-        for (const auto& state : evaluate(gate, order_.snapshot, node)) {
+        if (const auto* entry = find_gate(gate.name); entry != nullptr && !entry->per_node) {
+          continue;  // of a cluster of a thousand nodes, all are looked at for each
+        }
+        for (const auto& state : evaluate_causes(gate, order_.snapshot, node)) {
           if (state.verdict == GateVerdict::kOpen && !state.reason.empty()) {
             plan_.notes.push_back(
                 fmt::format("{}: {} (gate {})", node->name, state.reason, state.gate));
@@ -164,8 +167,9 @@ class Strategies {
         for (auto& step : group) {
           // The others' scavenges are this run's own.
           for (auto& gate : step.gates) {
-            if (gate.name == "nobody-scavenges" || gate.name == "others-idle") {
-              gate.name = order_.scavenge.foreign == ForeignRule::kAdopt ? "agents-answer" : "idle";
+            if (gate.name == "no-scavenge-running" || gate.name == "no-scavenge-elsewhere") {
+              gate.name = order_.scavenge.foreign == ForeignRule::kAdopt ? "agents-answer"
+                                                                         : "no-scavenge-on-node";
             }
           }
           std::erase_if(step.gates, [](const Gate& gate) { return gate.name == "not-leader"; });

@@ -53,7 +53,7 @@ ScavengeOrder::ScavengeOrder(const ClusterSnapshot& seen, const Policy& wanted)
 
 void ScavengeOrder::list_gates() {
   std::vector<Gate> cluster_gates{
-      {"right-cluster", 0},
+      {"cluster-identity", 0},
       {"agents-answer", 0},
       {"voters-alive", 0},
       {"one-leader", 0},
@@ -72,35 +72,36 @@ void ScavengeOrder::list_gates() {
   if (!policy.gates.queries.empty()) {
     cluster_gates.push_back({"queries", 0});
   }
-  digest_gates_ = {{"right-cluster", 0},
+  digest_gates_ = {{"cluster-identity", 0},
                    {"agents-answer", 0},
                    {"lag-below", policy.gates.lag_limit_bytes},
-                   {"idle", 0},
+                   {"no-scavenge-on-node", 0},
                    {"disk-reserve", policy.gates.disk_reserve_bytes}};
   if (!policy.gates.queries.empty()) {
     digest_gates_.push_back({"queries", 0});
   }
-  digest_gates_.push_back({"hours", 0});
+  digest_gates_.push_back({"maintenance-window", 0});
   move_gates = cluster_gates;
   // The node that resigns stays up.
   std::ranges::find(move_gates, "quorum-margin", &Gate::name)->limit = 0;
-  move_gates.push_back({"hours", 0});
+  move_gates.push_back({"maintenance-window", 0});
   resign_gates = move_gates;
-  resign_gates.push_back({"nobody-scavenges", 0});
+  resign_gates.push_back({"no-scavenge-running", 0});
   resign_gates.push_back({"leader-settled", policy.limits.election_settle_ms});
   replica_gates_ = std::move(cluster_gates);
   replica_gates_.push_back({"leader-settled", policy.limits.election_settle_ms});
   replica_gates_.push_back({"auto-scavenge-off", 0});
   replica_gates_.push_back(
-      {scavenge.foreign == ForeignRule::kAdopt ? "others-idle" : "nobody-scavenges", 0});
+      {scavenge.foreign == ForeignRule::kAdopt ? "no-scavenge-elsewhere" : "no-scavenge-running",
+       0});
   replica_gates_.push_back({"index-idle", 0});
   replica_gates_.push_back({"disk", policy.gates.disk_reserve_bytes});
   voter_gates_ = replica_gates_;
-  replica_gates_.push_back({"hours", 0});
+  replica_gates_.push_back({"maintenance-window", 0});
   if (moves_leader()) {
     voter_gates_.push_back({"not-leader", 0});
   }
-  voter_gates_.push_back({"hours", 0});
+  voter_gates_.push_back({"maintenance-window", 0});
 }
 
 bool ScavengeOrder::includes_leader() const {

@@ -14,12 +14,6 @@
 namespace verger::planner::detail {
 namespace {
 
-/// Gates that say the same of the cluster whichever node the step is about.
-bool is_cluster_wide(const Gate& gate) {
-  return gate.name != "quorum-margin" && gate.name != "disk" && gate.name != "voters-alive" &&
-         gate.name != "index-idle";
-}
-
 class Refusing {
  public:
   Refusing(const ScavengeOrder& order, const History& history) : order_(order), history_(history) {}
@@ -184,17 +178,16 @@ class Refusing {
     }
     for (const auto* node : nodes) {
       for (const auto& gate : order_.scavenge_gates(*node)) {
-        if (gate.name == "not-leader" ||      // the order takes care of it
-            gate.name == "hours" ||           // a plan may be made at any time
-            gate.name == "leader-settled" ||  // it may not have been watched that long
-            gate.name == "others-idle" ||     // what runs now is adopted at its turn
-            (is_cluster_wide(gate) && node != nodes.front()) ||
+        // What says the same of the cluster whichever node the step is about is looked at once.
+        const auto* entry = find_gate(gate.name);
+        if ((entry != nullptr &&
+             (!entry->refuses_plans || (!entry->per_node && node != nodes.front()))) ||
             (gate.name == "quorum-margin" && margin_everywhere) ||
             (gate.name == "voters-alive" && node != nodes.front() && !node->read_only_replica)) {
           continue;
         }
         for (auto& state :
-             evaluate(gate, order_.snapshot, node, longest, threads_of(order_, *node))) {
+             evaluate_causes(gate, order_.snapshot, node, longest, threads_of(order_, *node))) {
           if (state.code == "auto-scavenge-active" && will_be_paused(state.node)) {
             continue;
           }

@@ -18,7 +18,7 @@ endif()
 
 # Nothing of this is a message or prose.
 file(WRITE "${DIRECTORY}/docs/glossary.md" "| not | but |\n|---|---|\n| come to nothing | fails |\n")
-file(WRITE "${DIRECTORY}/docs/gates.md" "The gate `nobody-scavenges` is open; nobody-scavenges too.\n")
+file(WRITE "${DIRECTORY}/docs/gates.md" "The gate `nobody-acts` is open; nobody-acts too.\n")
 file(WRITE "${DIRECTORY}/build/fetched.md" "It came to nothing.\n")
 file(WRITE "${DIRECTORY}/engine/good.cpp" "// It came to nothing.
 int came_to_nothing = f(\"one\");  // come to nothing \"two\"

@@ -9,6 +9,7 @@
 
 #include "controller/cluster/running_count.h"
 #include "controller/executor/executor.h"
+#include "controller/executor/gate_board.h"
 #include "controller/executor/run_snapshot.h"
 
 namespace verger::controller::detail {
@@ -64,6 +65,7 @@ struct Run {
   /// Of the gates that a step waits for, since when each has been closed; by step, then
   /// "gate:node".
   std::map<std::string, std::map<std::string, Monotonic>> closed_since;
+  GateBoard gates;                                ///< as they were last evaluated
   std::set<std::string> watched;                  ///< steps that this process began or looked at
   std::map<std::string, std::string> logged;      ///< by what it is about: what was logged last
   std::map<std::string, Monotonic> silent_since;  ///< by node

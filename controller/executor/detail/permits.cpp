@@ -26,7 +26,7 @@ net::awaitable<Result<void>> Permits::permit(StepContext context,
   // What brings a node back to how it was must not wait for the others: the agent that acts refuses
   // older epochs by itself.
   const bool restores =
-      context.state.undoing || std::ranges::find(context.step.gates, "agents-answer",
+      context.state.undoing || std::ranges::find(context.step.gates, planner::kAgentsAnswer,
                                                  &planner::Gate::name) == context.step.gates.end();
   std::vector<net::awaitable<Result<void>>> asks;
   for (const auto& node : context.cluster.nodes) {

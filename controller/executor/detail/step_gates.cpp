@@ -38,7 +38,8 @@ Fit StepGates::fit(const planner::Stage& stage, const planner::Step& step,
                    const StepContext& context) const {
   const auto& hours = context.snapshot.hours;
   if (!hours || !hours->open || !hours->until ||
-      std::ranges::find(step.gates, "hours", &planner::Gate::name) == step.gates.end() ||
+      std::ranges::find(step.gates, planner::kMaintenanceWindow, &planner::Gate::name) ==
+          step.gates.end() ||
       run_->kind_of(step).can_interrupt(context, Interrupt::kHours)) {
     return {};
   }
@@ -80,7 +81,7 @@ void ClosedGates::add(const planner::GateState& state) {
   const bool named = state.node.empty() || state.reason.contains(" of " + state.node + " ");
   reason += fmt::format("{}{}{}", reason.empty() ? "" : "; ", named ? "" : state.node + ": ",
                         state.reason);
-  only_hours = only_hours && state.gate == "hours";
+  only_hours = only_hours && state.gate == planner::kMaintenanceWindow;
   gates.push_back({{"gate", state.gate},
                    {"code", state.code},
                    {"node", state.node},
@@ -124,7 +125,7 @@ void StepGates::add_left_behind(const planner::Step& step, const StepContext& co
     }
     if (planner::waits_for_work_elsewhere(step)) {
       planner::GateState state;
-      state.gate = "no-other-work";
+      state.gate = planner::kNoOtherWork;
       state.code = left->seen ? "skipped-node-works" : "skipped-node-unseen";
       state.node = node;
       state.reason = fmt::format("it {}; {}", left->what, how_to_disregard(run_->state(), node));
@@ -170,11 +171,11 @@ ClosedGates StepGates::closed(const planner::Stage& stage, const planner::Step& 
     if (is_gate_ignored(gate.name)) {
       continue;
     }
-    if (gate.name == "leader-settled" && is_own_election(step, context.snapshot)) {
+    if (gate.name == planner::kLeaderSettled && is_own_election(step, context.snapshot)) {
       gate.limit = std::min(gate.limit, context.policy.limits.own_move_settle_ms());
     }
     for (const auto& state :
-         planner::evaluate(gate, context.snapshot, step.node, step.expected.high_ms, threads)) {
+         run_->live().gates.evaluate(run_->state(), step, gate, context.snapshot, threads)) {
       if (state.verdict == planner::GateVerdict::kOpen && !state.reason.empty()) {
         closed.not_seen.push_back(
             {{"gate", state.gate}, {"node", state.node}, {"reason", state.reason}});
@@ -200,7 +201,7 @@ ClosedGates StepGates::closed(const planner::Stage& stage, const planner::Step& 
   add_left_behind(step, context, closed);
   if (closed.reason.empty()) {
     planner::GateState hours;
-    hours.gate = "hours";
+    hours.gate = planner::kMaintenanceWindow;
     hours.code = "does-not-fit";
     hours.node = step.node;
     closed.fit = fit(stage, step, context);
@@ -234,7 +235,7 @@ void StepGates::track(const planner::Step& step, const std::string& reason, cons
   };
   for (const auto& gate : gates) {
     const auto name = gate.value("gate", std::string());
-    if (name != "hours") {
+    if (name != planner::kMaintenanceWindow) {
       track(name, gate.value("node", std::string()), gate.value("reason", std::string()),
             closed_for(gate, now));
     }

@@ -238,7 +238,8 @@ net::awaitable<void> StepWatch::interrupt_if_wanted(const planner::Step& step,
   } else if (run_->state().status == RunStatus::kPausing) {
     why = Interrupt::kPause;
   } else if (context.snapshot.hours && !context.snapshot.hours->open &&
-             std::ranges::find(step.gates, "hours", &planner::Gate::name) != step.gates.end()) {
+             std::ranges::find(step.gates, planner::kMaintenanceWindow, &planner::Gate::name) !=
+                 step.gates.end()) {
     why = Interrupt::kHours;
   }
   if (!why) {

@@ -59,7 +59,7 @@ TEST(Policies, AFreezeHoldsARunUntilItIsDeleted) {
   };
   ASSERT_TRUE(eventually(seconds(20), waits));
   const auto shown = cluster.verger({"run", "show", id});
-  EXPECT_THAT(shown.out, HasSubstr("hours"));
+  EXPECT_THAT(shown.out, HasSubstr("maintenance-window"));
   EXPECT_THAT(shown.out, HasSubstr("freeze"));
 
   // The controller's death changes nothing of that.

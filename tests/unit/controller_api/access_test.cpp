@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <regex>
 #include <set>
 
 #include <boost/asio/co_spawn.hpp>
@@ -364,6 +365,15 @@ std::string wrong_by_schema(const json& document, const json& schema, const json
   if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end()) {
     return where + " is none of " + schema["enum"].dump() + ": " + value.dump();
   }
+  if (schema.contains("oneOf") && type == "string" &&
+      std::ranges::none_of(schema["oneOf"], [&](const json& choice) {
+        return choice.contains("pattern")
+                   ? std::regex_search(value.get<std::string>(),
+                                       std::regex(choice["pattern"].get<std::string>()))
+                   : std::ranges::find(choice["enum"], value) != choice["enum"].end();
+      })) {
+    return where + " is none of " + schema["oneOf"].dump() + ": " + value.dump();
+  }
   if (schema.contains("items")) {
     for (const auto& each : value) {
       if (auto wrong = wrong_by_schema(document, schema["items"], each, where + "[]");
@@ -431,6 +441,7 @@ TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
       {"getPolicy", "/policies/nightly"},
       {"listRuns", "/runs"},
       {"getRun", "/runs/RUN"},
+      {"getRunGates", "/runs/RUN/gates"},
       {"getEvents", "/events"},
       {"getAudit", "/audit"},
       {"verifyAudit", "/audit/verify"},

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
 
 #include "engine/base/bytes.h"
+#include "planner/gate_table.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/temp_directory.h"
 #include "tests/unit/controller_api/api_harness.h"
@@ -34,6 +36,27 @@ void list_lost(const json& then, const json& now, const std::string& path,
     }
   } else if (then != now) {
     out.push_back(fmt::format("{} was {}, is {}", path, then.dump(), now.dump()));
+  }
+}
+
+/// What was said then, with the gates' names of today: all else must be as it was.
+void rename_gates(json& then) {
+  if (then.is_object()) {
+    for (auto& [name, value] : then.items()) {
+      if (name == "gate") {
+        value = planner::current_gate_name(value.get<std::string>());
+      } else if (name == "gates" && value.is_array()) {
+        for (auto& text : value) {  // "lag-below 16 MiB"
+          const auto gate = text.get<std::string>();
+          const auto end = std::min(gate.find(' '), gate.size());
+          text = planner::current_gate_name(gate.substr(0, end)) + gate.substr(end);
+        }
+      } else {
+        rename_gates(value);
+      }
+    }
+  } else if (then.is_array()) {
+    std::ranges::for_each(then, rename_gates);
   }
 }
 
@@ -83,6 +106,8 @@ class OldJournal : public ::testing::Test {
 TEST_F(OldJournal, ItsPlansKeepTheirHashes) {
   for (auto& [name, then] : answers("plan-")) {
     SCOPED_TRACE(name);
+    ASSERT_THAT(then.dump(), ::testing::HasSubstr("\"nobody-scavenges\""));
+    rename_gates(then);
     then.erase("created_at");  // since a restart it is the event's time, milliseconds later
     EXPECT_THAT(lost(then, "/plans/" + then.at("hash").get<std::string>()), ::testing::IsEmpty());
   }
@@ -91,6 +116,7 @@ TEST_F(OldJournal, ItsPlansKeepTheirHashes) {
 TEST_F(OldJournal, ItsRunsAreShownWithTheirReports) {
   for (auto& [name, then] : answers("run-")) {
     SCOPED_TRACE(name);
+    rename_gates(then);
     then.erase("hours");  // depends on the time
     EXPECT_EQ(then.at("state"), "done");
     EXPECT_THAT(lost(then, "/runs/" + then.at("id").get<std::string>()), ::testing::IsEmpty());

@@ -8,6 +8,7 @@
 
 #include "controller/cli/interrupt_note.h"
 #include "controller/cli/plan_text.h"
+#include "controller/cli/run_gates_text.h"
 #include "controller/cli/run_text.h"
 
 namespace verger::cli {
@@ -149,6 +150,31 @@ TEST(RunText, ShowsWhenAnAlertWasRaisedAndCleared) {
               AllOf(HasSubstr("alert: 2026-11-22T14:35:00Z n3 has not answered for 2 minutes "
                               "(cleared at 2026-11-22T14:37:50Z)"),
                     HasSubstr("alert: written by an older vergerd")));
+}
+
+TEST(RunGatesText, HasOpenGatesWithValueAndLimit) {
+  const auto gate = [](const char* name, const char* state, const char* value) {
+    return json{{"gate", name},    {"node", "n1"},    {"state", state},  {"value", value},
+                {"limit", "60 s"}, {"reason", "why"}, {"since", nullptr}};
+  };
+  const json gates{{"run", "0123456789abcdef"},
+                   {"steps",
+                    {{{"step", "scavenge-n3"},
+                      {"state", "waiting"},
+                      {"evaluated_at", "2026-11-22T14:37:50.123Z"},
+                      {"gates", {gate("clocks", "closed", "90 s"), gate("disk", "not_seen", "")}}},
+                     {{"step", "scavenge-n2"},
+                      {"state", "acting"},
+                      {"evaluated_at", nullptr},
+                      {"gates", {gate("lag-below", "open", "12 KiB")}}}}}};
+  const auto text = said(print_run_gates, gates);
+  EXPECT_THAT(text, HasSubstr("scavenge-n3 waiting, gates checked at 2026-11-22T14:37:50Z\n"));
+  EXPECT_THAT(text, HasSubstr("scavenge-n2 acting, gates not checked since vergerd's start\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("clocks +n1 +closed +90 s +60 s"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("disk +n1 +not seen"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("lag-below +n1 +open +12 KiB +60 s"));
+  EXPECT_THAT(said(print_run_gates, {{"run", "0123"}, {"steps", json::array()}}),
+              HasSubstr("no step waits"));
 }
 
 TEST(RunText, SaysWhenItResumesAndHowLongItTakesThen) {

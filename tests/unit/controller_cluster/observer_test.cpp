@@ -217,7 +217,7 @@ TEST_F(ObserverTest, NoticesAnotherDatabase) {
   const auto snapshot = take();
   EXPECT_TRUE(snapshot.find("n2")->wrong_identity);
   EXPECT_FALSE(snapshot.find("n1")->wrong_identity);
-  const auto gate = planner::evaluate({"right-cluster", 0}, snapshot, "n1");
+  const auto gate = planner::evaluate({"cluster-identity", 0}, snapshot, "n1");
   EXPECT_EQ(gate.at(0).verdict, planner::GateVerdict::kClosed);
   EXPECT_EQ(gate.at(0).node, "n2");
 }

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/plan_json.h"
 #include "controller/executor/run_snapshot.h"
 #include "nodeagent/api/member_names.h"
+#include "planner/gate_table.h"
 #include "tests/support/controller/controller_harness.h"
 
 /// Version 0.1 wrote what steps note into the journal in camelCase.
@@ -96,6 +98,41 @@ TEST_F(OldNames, OfSnapshotsReadAsThoseOfToday) {
   auto snapshot = snapshot_of(h_.state(run_));
   snapshot.state = state.dump();
   EXPECT_EQ(replayed("old.db", unchanged, snapshot), now_);
+}
+
+/// As version 0.1 made it: its hash covers its names.
+planner::Plan as_planned_of_old(planner::Plan plan) {
+  for (auto& stage : plan.stages) {
+    for (auto& group : stage.groups) {
+      for (auto& step : group) {
+        for (auto& gate : step.gates) {
+          gate.planned_as = planner::find_gate(gate.name)->former_name;
+        }
+      }
+    }
+  }
+  plan.hash = planner::hash_of(plan);
+  return plan;
+}
+
+TEST_F(OldNames, OfGatesInPlansKeepThePlansHashAndAreThoseOfToday) {
+  const auto today = h_.state(run_).plan;
+  const auto text = planner::text_of(as_planned_of_old(*today));
+  for (const auto* name : {"right-cluster", "nobody-scavenges", "idle", "hours"}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(fmt::format("\"name\":\"{}\"", name)));
+  }
+  const auto read = parse_plan(json::parse(text));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_NE(read->hash, today->hash);
+  EXPECT_EQ(planner::text_of(*read), text) << "a run of it journals the plan as it was made";
+  for (const auto* id : {"scavenge-n2", "digest-n1", "resign-n1"}) {
+    const auto& of_old = read->find_step(id)->gates;
+    const auto& of_today = today->find_step(id)->gates;
+    ASSERT_EQ(of_old.size(), of_today.size());
+    for (std::size_t i = 0; i < of_old.size(); ++i) {
+      EXPECT_EQ(of_old[i].name, of_today[i].name) << id;
+    }
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
+#include "planner/gate_table.h"
 #include "tests/support/cluster/sim_world.h"
 #include "tests/unit/nodeagent_operations/still_node.h"
 
@@ -91,9 +92,9 @@ class LastLook : public ::testing::Test {
   node::NodeInspection* inspection_ = nullptr;
 };
 
-const std::vector<api::GateLimit> kAll{{"voters-alive", 3}, {"quorum-margin", 2}, {"one-leader", 0},
-                                       {"lag-below", 100},  {"not-leader", 0},    {"idle", 0},
-                                       {"hours", 0}};
+const std::vector<api::GateLimit> kAll{
+    {"voters-alive", 3}, {"quorum-margin", 2},       {"one-leader", 0},        {"lag-below", 100},
+    {"not-leader", 0},   {"no-scavenge-on-node", 0}, {"maintenance-window", 0}};
 
 TEST_F(LastLook, IsOpenWhereAllIsWellAndPassesOverWhatItDoesNotKnow) {
   EXPECT_EQ(closed(kAll), "");
@@ -151,7 +152,22 @@ TEST_F(LastLook, SeesALagAndAScavengeThatSomebodyStarted) {
   gossip_.members[2].writer_checkpoint = 10;
   EXPECT_THAT(closed({{"lag-below", 100}}), HasSubstr("lags 990 bytes, the limit is 100"));
   running_ = "b3b1";
-  EXPECT_THAT(closed({{"nobody-scavenges", 0}}), HasSubstr("scavenge b3b1 runs here"));
+  EXPECT_EQ(closed({{"no-scavenge-running", 0}}), "no-scavenge-running: scavenge b3b1 runs here");
+  EXPECT_EQ(closed({{"no-scavenge-on-node", 0}}), "no-scavenge-on-node: scavenge b3b1 runs here");
+  // As a controller of version 0.1 calls them.
+  EXPECT_EQ(closed({{"nobody-scavenges", 0}}), "no-scavenge-running: scavenge b3b1 runs here");
+  EXPECT_EQ(closed({{"idle", 0}}), "no-scavenge-on-node: scavenge b3b1 runs here");
+}
+
+/// The table is the controller's; an agent, which may be older, has its own list.
+TEST(LastLooks, CheckTheGatesThatTheControllersTableSays) {
+  std::vector<std::string_view> expected;
+  for (const auto& entry : planner::gate_table()) {
+    if (entry.by_agent) {
+      expected.push_back(entry.name);
+    }
+  }
+  EXPECT_THAT(checked_gates(), ::testing::UnorderedElementsAreArray(expected));
 }
 
 TEST_F(LastLook, TakesOldGossipUnderSteadyWritesForNoLag) {

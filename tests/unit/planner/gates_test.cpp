@@ -33,6 +33,7 @@ TEST_P(ClosedGate, TellsValueAndLimit) {
   const auto open = evaluate(GetParam().gate, snapshot, "n2", 3'600'000);
   ASSERT_EQ(open.size(), 1U);
   EXPECT_EQ(open.front().verdict, GateVerdict::kOpen) << open.front().reason;
+  EXPECT_EQ(open.front().code, "");
   GetParam().spoil(snapshot);
   const auto states = evaluate(GetParam().gate, snapshot, "n2", 3'600'000);
   ASSERT_EQ(states.size(), 1U);
@@ -270,11 +271,12 @@ TEST(Gates, RefuseAPlanToo) {
 TEST(Gates, RaiseAlertsInMinutesWhereTheyDoNotOpenByThemselves) {
   RunLimits limits;
   EXPECT_EQ(alert_after_ms("disk", limits), 5 * 60'000);
-  EXPECT_EQ(alert_after_ms("nobody-scavenges", limits), 60 * 60'000);
+  EXPECT_EQ(alert_after_ms("no-scavenge-running", limits), 60 * 60'000);
   EXPECT_EQ(alert_after_ms("queries:write-latency", limits), 30 * 60'000);
   EXPECT_EQ(alert_after_ms("a gate of tomorrow", limits), 15 * 60'000);
   limits.gate_deadline_ms = 7'000;
   EXPECT_EQ(alert_after_ms("disk", limits), 7'000) << "the policy's time is for all gates";
+  EXPECT_EQ(alert_after_ms("maintenance-window", limits), 0) << "but closed windows are no delay";
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ TEST(PlanScavenge, ReadsLogsForDigestsAsGentlyAsItScavengesOneNodeAtATime) {
   for (const auto* id : {"record-n1", "digest-n1", "digest-n2", "compare-digests"}) {
     const auto* step = plan->find_step(id);
     ASSERT_NE(step, nullptr) << id;
-    for (const auto* gate : {"hours", "lag-below", "disk-reserve", "idle"}) {
+    for (const auto* gate :
+         {"maintenance-window", "lag-below", "disk-reserve", "no-scavenge-on-node"}) {
       EXPECT_THAT(step->gates, ::testing::Contains(::testing::Field(&Gate::name, gate))) << id;
     }
   }
