@@ -12,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 using testing::ApiHarness;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -33,9 +34,9 @@ TEST(OperationModules, ThereIsOneForEachOperationOfThePlanner) {
 TEST(OperationModules, TheApiDocumentSaysWhatMayBeAskedOfAnOperation) {
   ApiHarness a;
   const auto schemas = a.get("/openapi.json")["components"]["schemas"];
-  EXPECT_THAT(schemas["NewPlan"]["properties"]["operation"]["enum"], ElementsAre("scavenge"));
-  EXPECT_EQ(schemas["NewPlan"]["properties"]["parameters"]["$ref"],
-            "#/components/schemas/ScavengeParameters");
+  EXPECT_THAT(schemas["NewPlan"]["properties"]["operation"]["enum"], Contains("scavenge"));
+  EXPECT_THAT(schemas["NewPlan"]["properties"]["parameters"].dump(),
+              HasSubstr("#/components/schemas/ScavengeParameters\""));
   const auto& asked = schemas["ScavengeParameters"];
   EXPECT_EQ(asked["additionalProperties"], false);
   EXPECT_EQ(asked["properties"].size(), 4U);
@@ -53,7 +54,7 @@ TEST(OperationModules, ARequestForAnUnknownOperationIsAnsweredWithThoseThatAreKn
     return ApiHarness::json_of(a.call("POST", "/clusters/prod/plans", body))
         .value("detail", std::string());
   };
-  EXPECT_THAT(ask({{"operation", "repaint"}}), HasSubstr("known operations are: scavenge"));
+  EXPECT_THAT(ask({{"operation", "repaint"}}), HasSubstr(planner::known_operations()));
   EXPECT_THAT(ask({{"operation", "scavenge"}, {"parameters", {{"colour", 1}}}}),
               HasSubstr("parameter colour is not known; known are: threads, threshold, "
                         "throttle_percent, strategy"));
