@@ -90,9 +90,12 @@ constexpr ApiSchema kSchemas[] = {
      "done-with-differences|failed! "
      "reason:string! ignores_hours:boolean! started_by:string! started_at:time! finished_at:time?! "
      "stages:Stage[]! "
-     "leader_moves:LeaderMove[]! alerts:RunAlert[]! report:operation.report?! "
+     "leader_moves:LeaderMove[]! alerts:RunAlert[]! undo:NodeUndo[]! report:operation.report?! "
      "expected_end:ExpectedEnd? "
      "hours:Hours? notice:string"},
+    {"NodeUndo",
+     "node:string! state:undone|not-undone|under-way! at:time?! reason:string! "
+     "commands:string[]!"},
     {"RunAlert", "step:string! reason:string! at:time! cleared_at:time?!"},
     {"Stage", "id:string! name:string! if_put_off:string! state:string! steps:Step[]!"},
     {"Step",

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/plan_json.h"
+#include "controller/executor/undo_report.h"
 #include "controller/journal/member_names.h"
 #include "controller/operations/operation_modules.h"
 #include "engine/base/clock.h"
@@ -293,6 +294,14 @@ json run(const RunState& run, std::optional<Ticks> now) {
                       {"at", format_ticks(alert.at)},
                       {"cleared_at", time_or_null(alert.cleared_at)}});
   }
+  auto undo = json::array();
+  for (const auto& each : undo_report(run)) {
+    undo.push_back({{"node", each.node},
+                    {"state", to_string(each.outcome)},
+                    {"at", time_or_null(each.at)},
+                    {"reason", each.reason},
+                    {"commands", each.commands}});
+  }
   return {{"id", run.id},
           {"cluster", run.cluster},
           {"plan", run.plan->hash},
@@ -306,6 +315,7 @@ json run(const RunState& run, std::optional<Ticks> now) {
           {"stages", std::move(stages)},
           {"leader_moves", std::move(moves)},
           {"alerts", std::move(alerts)},
+          {"undo", std::move(undo)},
           {"report", report(run)}};
 }
 

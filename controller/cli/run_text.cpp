@@ -275,6 +275,21 @@ std::string alert_text(const json& alert) {
   return cleared.empty() ? text : fmt::format("{} (cleared at {})", text, to_the_second(cleared));
 }
 
+/// Each node at which something was undone, and what is left to do by hand.
+void print_undo(const CliContext& context, const json& run) {
+  for (const auto& node : list_of(run, "undo")) {
+    const auto state = text_of(node, "state");
+    const auto name = text_of(node, "node");
+    const auto words = state == "undone"       ? "undone, seen at " + time_of(node, "at")
+                       : state == "not-undone" ? "NOT undone: " + text_of(node, "reason")
+                                               : std::string("undo is under way");
+    context.out << fmt::format("undo: {}: {}\n", name.empty() ? "cluster" : name, words);
+    for (const auto& command : list_of(node, "commands")) {
+      context.out << "  run: " << command.get<std::string>() << '\n';
+    }
+  }
+}
+
 void print_run(const CliContext& context, const json& run) {
   const auto reason = text_of(run, "reason");
   const auto ended = time_of(run, "finished_at");
@@ -295,6 +310,7 @@ void print_run(const CliContext& context, const json& run) {
   print_closed_gates(context, run);
   print_not_seen(context, run);
   print_ways_out(context, run);
+  print_undo(context, run);
   for (const auto& alert : list_of(run, "alerts")) {
     context.out << "alert: " << alert_text(alert) << '\n';
   }

@@ -271,7 +271,7 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
 /// With `closely_at`, all the others are only queried for their gossip.
 net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<ObservationCache> cache,
                                          ClusterConfig config, Depth depth, Limit limit,
-                                         std::string closely_at) {
+                                         Limit limit_of_others, std::string closely_at) {
   if (!config.credentials.empty()) {
     const auto found = network.credentials.find(config.credentials);
     if (!found) {
@@ -284,8 +284,8 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Observ
   questions.reserve(config.nodes.size());
   for (const auto& node : config.nodes) {
     const bool near = closely_at.empty() || closely_at == node.name;
-    questions.push_back(
-        ask(peers, node, clock, &network.timers, cache, near ? depth : Depth::kGossip, limit));
+    questions.push_back(ask(peers, node, clock, &network.timers, cache,
+                            near ? depth : Depth::kGossip, near ? limit : limit_of_others));
   }
   std::vector<Raw> raws;
   raws.reserve(config.nodes.size());
@@ -383,11 +383,16 @@ Observer::~Observer() = default;
 
 // The coroutines may outlive the observer.
 net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth, Limit limit) {
-  return look(state_, std::move(config), depth, limit, {});
+  std::optional<WatchLimits> limits;
+  if (limit) {
+    limits = WatchLimits{.node = *limit, .others = *limit};
+  }
+  return look(state_, std::move(config), depth, limits, {});
 }
 
-net::awaitable<ClusterSnapshot> Observer::watch(ClusterConfig config, std::string node) {
-  return look(state_, std::move(config), Depth::kQuick, std::nullopt, std::move(node));
+net::awaitable<ClusterSnapshot> Observer::watch(ClusterConfig config, std::string node,
+                                                std::optional<WatchLimits> limits) {
+  return look(state_, std::move(config), Depth::kQuick, limits, std::move(node));
 }
 
 void Observer::forget_certificates(const ClusterConfig& config) {
@@ -412,8 +417,9 @@ Result<void> Observer::check_credentials(const ClusterConfig& config) const {
 }
 
 net::awaitable<ClusterSnapshot> Observer::look(std::shared_ptr<State> state, ClusterConfig config,
-                                               Depth depth, Limit limit, std::string closely_at) {
-  auto snapshot = co_await picture(state, std::move(config), depth, limit, std::move(closely_at));
+                                               Depth depth, std::optional<WatchLimits> limits,
+                                               std::string closely_at) {
+  auto snapshot = co_await picture(state, std::move(config), depth, limits, std::move(closely_at));
   if (depth == Depth::kSurvey || depth == Depth::kThorough) {
     state->last_seen[snapshot.cluster] = std::make_shared<const ClusterSnapshot>(snapshot);
   }
@@ -431,11 +437,14 @@ void Observer::keep_last_seen_of(const std::set<std::string>& clusters) {
 }
 
 net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
-                                                  ClusterConfig config, Depth depth, Limit limit,
+                                                  ClusterConfig config, Depth depth,
+                                                  std::optional<WatchLimits> limits,
                                                   std::string closely_at) {
   const auto began = state->network.clock.monotonic();
+  auto limit = limits ? Limit(limits->node) : std::nullopt;
   auto raws =
-      co_await ask_all(state->network, state->cache, config, depth, limit, std::move(closely_at));
+      co_await ask_all(state->network, state->cache, config, depth, limit,
+                       limits ? Limit(limits->others) : std::nullopt, std::move(closely_at));
   ClusterSnapshot snapshot;
   snapshot.cluster = config.name;
   snapshot.taken_at = state->network.clock.now();
@@ -506,7 +515,7 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
 net::awaitable<std::string> Observer::identity(ClusterConfig config) {
   const auto state = state_;
   const auto raws =
-      co_await ask_all(state->network, state->cache, std::move(config), Depth::kQuick, {}, {});
+      co_await ask_all(state->network, state->cache, std::move(config), Depth::kQuick, {}, {}, {});
   std::set<std::string> ids;
   for (const auto& raw : raws) {
     if (!raw.database_id.empty()) {

@@ -92,8 +92,14 @@ class Observer {
   net::awaitable<planner::ClusterSnapshot> take(
       ClusterConfig config, Depth depth = Depth::kThorough,
       std::optional<std::chrono::milliseconds> limit = std::nullopt);
-  /// The same, quick, while something is done at `node`: of the others, kGossip.
-  net::awaitable<planner::ClusterSnapshot> watch(ClusterConfig config, std::string node);
+  /// The same, quick, while something is done at `node`: of the others, kGossip. With `limits` the
+  /// others cannot delay it, and it leaves no trace in what is remembered of the leader.
+  struct WatchLimits {
+    std::chrono::milliseconds node;
+    std::chrono::milliseconds others;
+  };
+  net::awaitable<planner::ClusterSnapshot> watch(ClusterConfig config, std::string node,
+                                                 std::optional<WatchLimits> limits = std::nullopt);
   /// What the newest look of kSurvey or kThorough at a cluster showed; nullptr: there was none.
   [[nodiscard]] std::shared_ptr<const planner::ClusterSnapshot> last_seen(
       const std::string& cluster) const;
@@ -104,12 +110,14 @@ class Observer {
 
  private:
   struct State;
-  static net::awaitable<planner::ClusterSnapshot> look(
-      std::shared_ptr<State> state, ClusterConfig config, Depth depth,
-      std::optional<std::chrono::milliseconds> limit, std::string closely_at);
-  static net::awaitable<planner::ClusterSnapshot> picture(
-      std::shared_ptr<State> state, ClusterConfig config, Depth depth,
-      std::optional<std::chrono::milliseconds> limit, std::string closely_at);
+  static net::awaitable<planner::ClusterSnapshot> look(std::shared_ptr<State> state,
+                                                       ClusterConfig config, Depth depth,
+                                                       std::optional<WatchLimits> limits,
+                                                       std::string closely_at);
+  static net::awaitable<planner::ClusterSnapshot> picture(std::shared_ptr<State> state,
+                                                          ClusterConfig config, Depth depth,
+                                                          std::optional<WatchLimits> limits,
+                                                          std::string closely_at);
   std::shared_ptr<State> state_;
 };
 

@@ -56,6 +56,7 @@ inline constexpr std::string_view kUndoStarted =
 inline constexpr std::string_view kStageRolledBack = "stage-rolled-back";
 inline constexpr std::string_view kUndoIntended = "undo-intended";  ///< {step, operation, attempt}
 inline constexpr std::string_view kStepUndone = "step-undone";      ///< {step}
-inline constexpr std::string_view kUndoFailed = "undo-failed";      ///< {step, reason}
+/// {step, node, reason, command: for a person; empty: none is known}
+inline constexpr std::string_view kUndoFailed = "undo-failed";
 
 }  // namespace verger::controller::events

@@ -44,6 +44,15 @@ void members(Archive& archive, Time& time) {
   archive("counted", time.counted);
 }
 
+template <class Archive, class End>
+  requires std::is_same_v<std::remove_const_t<End>, UndoEnd>
+void members(Archive& archive, End& end) {
+  archive("undone", end.undone);
+  archive("reason", end.reason);
+  archive("command", end.command);
+  archive("at", end.at);
+}
+
 template <class Archive, class Step>
   requires std::is_same_v<std::remove_const_t<Step>, StepState>
 void members(Archive& archive, Step& step) {
@@ -65,6 +74,7 @@ void members(Archive& archive, Step& step) {
   archive("end_unseen", step.end_unseen);
   archive("undo_operation", step.undo_operation);
   archive("undo_attempt", step.undo_attempt);
+  archive("undo_end", step.undo_end);
   archive("active_ms", step.active_ms);
   archive("does_not_fit_since", step.does_not_fit_since);
   archive("time", step.time);

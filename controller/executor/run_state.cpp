@@ -71,6 +71,14 @@ void set_status(StepState& step, StepStatus status, Ticks at) {
   }
 }
 
+void forget_undo(RunState& state, const std::string& id) {
+  for (const auto& group : find_stage(state, id)->groups) {
+    for (const auto& step : group) {
+      state.steps.at(step.id).undo_end.reset();
+    }
+  }
+}
+
 /// All of the stage is to be done again. Attempts keep their numbers, since a permit for one is
 /// none for another; those that had been seen done do not count for the limit.
 void roll_back(RunState& state, const std::string& id, Ticks at) {
@@ -281,6 +289,7 @@ bool apply_to_stage(RunState& state, const JournalEvent& event, const json& data
     stage.status = StageStatus::kUndoing;
     stage.started = event.at;
     stage.rolling_back = data.value("why", std::string("failure")) != "failure";
+    forget_undo(state, id);
   } else if (type == events::kStageRolledBack) {
     roll_back(state, id, event.at);
   } else {
@@ -329,6 +338,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     step.reason.clear();
     step.started = step.started.value_or(event.at);
     step.does_not_fit_since.reset();
+    step.undo_end.reset();
     clear_own(is_of_gate);
   } else if (type == events::kStepActed) {
     step.acted = data.at("answer").get<std::string>() == "accepted";
@@ -387,10 +397,15 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     set_status(step, StepStatus::kUndone, event.at);
     step.undoing = false;
     step.end_unseen = false;
+    step.undo_end = UndoEnd{.undone = true, .reason = {}, .command = {}, .at = event.at};
     clear_own([](const auto&) { return true; });
   } else if (type == events::kUndoFailed) {
     step.undoing = false;
     step.reason = reason;
+    step.undo_end = UndoEnd{.undone = false,
+                            .reason = reason,
+                            .command = data.value("command", std::string()),
+                            .at = event.at};
   } else {
     return false;
   }

@@ -74,6 +74,14 @@ struct PhaseSeen {
   [[nodiscard]] std::optional<double> chunks_per_hour() const;
 };
 
+/// How the undo of a step ended.
+struct UndoEnd {
+  bool undone = false;  ///< seen so at its node
+  std::string reason;   ///< why it is not
+  std::string command;  ///< with which a person does it; empty: none is known
+  Ticks at;
+};
+
 struct StepState {
   StepStatus status = StepStatus::kPending;
   std::int32_t attempt = 0;  ///< starts that were intended
@@ -96,6 +104,7 @@ struct StepState {
   bool end_unseen = false;    ///< its node was skipped before what it began was seen to end
   std::string undo_operation;
   std::int32_t undo_attempt = 0;
+  std::optional<UndoEnd> undo_end;  ///< of the newest undo of its stage
   /// How long it has been seen at work, over all attempts; its present one not among them.
   std::int64_t active_ms = 0;
   /// Since when it has not fitted into what is left of its hours.

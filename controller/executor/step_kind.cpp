@@ -25,6 +25,10 @@ net::awaitable<Verdict> StepKind::observe_undo(StepContext) {
   co_return verdict;
 }
 
+bool StepKind::restores(const planner::Step&) const { return false; }
+
+std::string StepKind::undo_command(const StepContext&) const { return {}; }
+
 void StepKinds::add(std::unique_ptr<StepKind> kind) {
   auto name = std::string(kind->name());
   kinds_[std::move(name)] = std::move(kind);

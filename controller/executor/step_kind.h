@@ -132,6 +132,10 @@ class StepKind {
   /// True: what it does is done before the run ends, however that ends. A stage of such steps
   /// alone.
   [[nodiscard]] virtual bool closes_run() const { return false; }
+  /// With which a person undoes it where that could not be done or seen; empty: none is known.
+  [[nodiscard]] virtual std::string undo_command(const StepContext& context) const;
+  /// True: it only brings its node back to how it was. Nothing about another node holds it up.
+  [[nodiscard]] virtual bool restores(const planner::Step& step) const;
   /// False: nothing to undo, also where it acted.
   [[nodiscard]] virtual bool can_undo() const { return false; }
 };

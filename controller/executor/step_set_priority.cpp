@@ -31,6 +31,10 @@ class SetPriorityStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "set_priority"; }
   [[nodiscard]] bool can_undo() const override { return true; }
+  [[nodiscard]] bool restores(const planner::Step& step) const override {
+    return !step.node.empty() &&
+           int_parameter(step, "priority", 0) == int_parameter(step, "restore", 0);
+  }
 
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
@@ -67,6 +71,13 @@ class SetPriorityStep final : public StepKind {
   net::awaitable<ActAnswer> undo(StepContext context) override {
     const auto wanted = int_parameter(context.step, "restore", 0);
     co_return co_await set(std::move(context), wanted);
+  }
+
+  [[nodiscard]] std::string undo_command(const StepContext& context) const override {
+    const auto* node = context.node();
+    return steps::post_command(
+        node == nullptr ? "" : node->url,
+        fmt::format("/admin/node/priority/{}", int_parameter(context.step, "restore", 0)));
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {

@@ -26,6 +26,10 @@ class StartServerStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "start_server"; }
 
+  [[nodiscard]] bool restores(const planner::Step& step) const override {
+    return !step.node.empty();
+  }
+
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
     if (node == nullptr) {

@@ -38,6 +38,10 @@ std::string text_parameter(const planner::Step& step, std::string_view name) {
   return value == nullptr ? std::string() : *value;
 }
 
+std::string post_command(const std::string& url, std::string_view path, std::string_view options) {
+  return fmt::format("curl -X POST -d '' {}-u USER '{}{}'", options, url, path);
+}
+
 bool policy_lets_stop(const planner::Step& step, Interrupt why) {
   switch (why) {
     case Interrupt::kPause:

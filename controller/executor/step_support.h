@@ -17,6 +17,10 @@ std::int64_t int_parameter(const planner::Step& step, std::string_view name, std
 bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback);
 std::string text_parameter(const planner::Step& step, std::string_view name);
 
+/// For a person: a POST to the node itself; curl asks for the user's password.
+std::string post_command(const std::string& url, std::string_view path,
+                         std::string_view options = "");
+
 /// False where the plan's policy leaves such a step to end: parameters "onPause" and "onClose".
 bool policy_lets_stop(const planner::Step& step, Interrupt why);
 

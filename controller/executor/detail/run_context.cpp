@@ -92,8 +92,11 @@ ClusterConfig RunContext::cluster() const {
   return planned;
 }
 
-net::awaitable<planner::ClusterSnapshot> RunContext::look() {
+net::awaitable<planner::ClusterSnapshot> RunContext::look(const planner::Step& step) {
   check();
+  if (kind_of(step).restores(step)) {
+    co_return co_await watch_alone(step, core_->parts.network.request_deadline);
+  }
   const auto config = cluster();
   auto snapshot = co_await core_->observer.take(config, Depth::kThorough);
   check();
@@ -108,11 +111,33 @@ net::awaitable<planner::ClusterSnapshot> RunContext::look() {
 net::awaitable<planner::ClusterSnapshot> RunContext::watch(const planner::Step& step) {
   check();
   const auto config = cluster();
+  if (kind_of(step).restores(step)) {
+    co_return co_await watch_alone(step, core_->parts.network.request_deadline);
+  }
   const bool all = step.node.empty() || kind_of(step).looks_at_all_nodes();
   auto snapshot = co_await (all ? core_->observer.take(config, Depth::kQuick)
                                 : core_->observer.watch(config, step.node));
   check();
   complete(snapshot, config);
+  co_return snapshot;
+}
+
+net::awaitable<planner::ClusterSnapshot> RunContext::watch_alone(const planner::Step& step,
+                                                                 std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds kOthers{1'000};
+  if (step.node.empty()) {
+    co_return co_await watch(step);
+  }
+  check();
+  const auto config = cluster();
+  auto snapshot = co_await core_->observer.watch(
+      config, step.node, Observer::WatchLimits{.node = limit, .others = std::min(limit, kOthers)});
+  check();
+  snapshot.hours = hours(config);
+  if (const auto* node = snapshot.find(step.node)) {
+    track_given_up(*node);
+    track_silence(*node);
+  }
   co_return snapshot;
 }
 
@@ -127,7 +152,10 @@ std::optional<planner::Hours> RunContext::hours(const ClusterConfig& config) con
 void RunContext::complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
   snapshot.hours = hours(config);
   track_leader(snapshot);
-  track_silence(snapshot);
+  for (const auto& node : snapshot.nodes) {
+    track_given_up(node);
+    track_silence(node);
+  }
 }
 
 void RunContext::track_leader(const planner::ClusterSnapshot& snapshot) {
@@ -168,23 +196,20 @@ void RunContext::track_given_up(const planner::NodeSnapshot& node) {
   }
 }
 
-void RunContext::track_silence(const planner::ClusterSnapshot& snapshot) {
+void RunContext::track_silence(const planner::NodeSnapshot& node) {
   constexpr std::chrono::minutes kLongSilence{2};
-  for (const auto& node : snapshot.nodes) {
-    track_given_up(node);
-    if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
-      run_->silent_since.erase(node.name);
-      clear_alert(fmt::format("/silent-{}", node.name));
-      continue;
-    }
-    const auto since = run_->silent_since.try_emplace(node.name, monotonic()).first->second;
-    if (monotonic() - since >= kLongSilence && !has_ended(run_->state.status)) {
-      alert_once("", fmt::format("silent-{}", node.name),
-                 fmt::format("{} has not answered for {} minutes: {}{}{}; start it, or see what "
-                             "keeps it",
-                             node.name, kLongSilence.count(), node.problem,
-                             node.agent_problem.empty() ? "" : "; ", node.agent_problem));
-    }
+  if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
+    run_->silent_since.erase(node.name);
+    clear_alert(fmt::format("/silent-{}", node.name));
+    return;
+  }
+  const auto since = run_->silent_since.try_emplace(node.name, monotonic()).first->second;
+  if (monotonic() - since >= kLongSilence && !has_ended(run_->state.status)) {
+    alert_once("", fmt::format("silent-{}", node.name),
+               fmt::format("{} has not answered for {} minutes: {}{}{}; start it, or see what "
+                           "keeps it",
+                           node.name, kLongSilence.count(), node.problem,
+                           node.agent_problem.empty() ? "" : "; ", node.agent_problem));
   }
 }
 

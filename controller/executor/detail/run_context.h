@@ -37,10 +37,14 @@ class RunContext {
   // --- the cluster
   /// As it is registered, or as the plan has it.
   [[nodiscard]] ClusterConfig cluster() const;
-  /// All that gates look at.
-  net::awaitable<planner::ClusterSnapshot> look();
+  /// All that the step's gates look at.
+  net::awaitable<planner::ClusterSnapshot> look(const planner::Step& step);
   /// How far the step is.
   net::awaitable<planner::ClusterSnapshot> watch(const planner::Step& step);
+  /// The same of a step's own node, which takes `limit` at most and waits for no other node: of
+  /// those it has what they say of it within a second.
+  net::awaitable<planner::ClusterSnapshot> watch_alone(const planner::Step& step,
+                                                       std::chrono::milliseconds limit);
   [[nodiscard]] std::optional<planner::Hours> hours(const ClusterConfig& config) const;
   StepContext context_of(const planner::Step& step, planner::ClusterSnapshot snapshot) const;
 
@@ -104,7 +108,7 @@ class RunContext {
   /// Raises an alert of a node that has been silent for minutes, such as one that crashed in
   /// resigning and that nothing starts again.
   void track_given_up(const planner::NodeSnapshot& node);
-  void track_silence(const planner::ClusterSnapshot& snapshot);
+  void track_silence(const planner::NodeSnapshot& node);
   void track_leader(const planner::ClusterSnapshot& snapshot);
 
   std::shared_ptr<Core> core_;

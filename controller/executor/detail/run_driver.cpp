@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/events.h"
+#include "controller/executor/undo_report.h"
 
 namespace verger::controller::detail {
 
@@ -58,6 +59,11 @@ net::awaitable<void> RunDriver::drive() {
   }
 }
 
+std::string RunDriver::with_undo(std::string reason) const {
+  const auto text = not_undone_text(run_->state());
+  return text.empty() ? reason : reason.empty() ? text : fmt::format("{}; {}", reason, text);
+}
+
 void RunDriver::end_done() {
   auto status = RunStatus::kDone;
   std::vector<std::string> reasons;
@@ -80,6 +86,9 @@ void RunDriver::end_done() {
     run_->alert_once(id, "differences", text);
     reasons.push_back(std::move(text));
   }
+  if (auto text = not_undone_text(run_->state()); !text.empty()) {
+    reasons.push_back(std::move(text));
+  }
   run_->record(events::kRunEnded, {{"state", to_string(status)},
                                    {"reason", fmt::format("{}", fmt::join(reasons, "; "))}});
 }
@@ -94,7 +103,8 @@ net::awaitable<void> RunDriver::end_failed(const planner::Stage& stage, StageFai
 void RunDriver::end_failed_now(const planner::Stage& stage, const StageFailure& failure) {
   run_->record_all(
       {{std::string(events::kStageEnded), {{"stage", stage.id}, {"state", failure.state}}},
-       {std::string(events::kRunEnded), {{"state", "failed"}, {"reason", failure.reason}}}});
+       {std::string(events::kRunEnded),
+        {{"state", "failed"}, {"reason", with_undo(failure.reason)}}}});
 }
 
 net::awaitable<bool> RunDriver::close_run() {
@@ -130,8 +140,8 @@ net::awaitable<void> RunDriver::finish_cancelled() {
     co_return;
   }
   const bool failed = unknown_step() != nullptr || !all_known;
-  run_->record(events::kRunEnded,
-               {{"state", failed ? "failed" : "cancelled"}, {"reason", run_->state().reason}});
+  run_->record(events::kRunEnded, {{"state", failed ? "failed" : "cancelled"},
+                                   {"reason", with_undo(run_->state().reason)}});
 }
 
 }  // namespace verger::controller::detail

@@ -15,7 +15,8 @@ class RunDriver {
  public:
   RunDriver(std::shared_ptr<Core> core, std::shared_ptr<Run> run)
       : run_(std::make_shared<RunContext>(std::move(core), std::move(run))),
-        stages_(run_, std::make_shared<StepMachine>(run_), std::make_shared<Undo>(run_)) {}
+        steps_(std::make_shared<StepMachine>(run_)),
+        stages_(run_, steps_, std::make_shared<Undo>(run_, steps_)) {}
 
   /// Throws Stopped and JournalTrouble.
   net::awaitable<void> drive();
@@ -28,10 +29,13 @@ class RunDriver {
   net::awaitable<void> finish_cancelled();
   /// Drives the stages that close the run. False: the run has ended by one of them.
   net::awaitable<bool> close_run();
+  /// With what could not be undone, and the commands for it.
+  [[nodiscard]] std::string with_undo(std::string reason) const;
   /// The first step not ended whose kind this controller does not know.
   [[nodiscard]] const planner::Step* unknown_step() const;
 
   std::shared_ptr<RunContext> run_;
+  std::shared_ptr<StepMachine> steps_;
   StageDriver stages_;
 };
 

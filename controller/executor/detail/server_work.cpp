@@ -42,18 +42,14 @@ net::awaitable<OneList> ask_for_work(std::shared_ptr<Peers> peers, std::string n
   co_return out;
 }
 
-std::string post_command(const std::string& url, std::string_view path, std::string_view options) {
-  return fmt::format("curl -X POST -d '' {}-u USER '{}{}'", options, url, path);
-}
-
 /// Of one kind of work: what is noted and not seen running.
 void add_missing(std::vector<MissingWork>& out, std::string_view what,
                  const std::vector<std::string>& noted, const WorkList& now,
                  const std::string& url) {
   const bool projections = what == "projection";
-  const auto restart_all = projections ? post_command(url, "/projections/restart",
-                                                      "-H 'Content-Type: application/json' ")
-                                       : post_command(url, "/subscriptions/restart", "");
+  const auto restart_all = projections ? steps::post_command(url, "/projections/restart",
+                                                             "-H 'Content-Type: application/json' ")
+                                       : steps::post_command(url, "/subscriptions/restart", "");
   if (noted.empty()) {
     return;
   }
@@ -69,7 +65,7 @@ void add_missing(std::vector<MissingWork>& out, std::string_view what,
     out.push_back(
         {std::string(what), name, found == now->end() ? std::string("not listed") : found->status,
          projections
-             ? post_command(
+             ? steps::post_command(
                    url, fmt::format("/projection/{}/command/enable", http::percent_encode(name)),
                    "")
              : restart_all});

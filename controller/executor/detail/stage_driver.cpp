@@ -79,6 +79,7 @@ net::awaitable<bool> StageDriver::drive_group(const planner::Stage& stage,
 net::awaitable<std::optional<StageFailure>> StageDriver::drive(const planner::Stage& stage) {
   const auto& state = run_->state().stages.at(stage.id);
   if (state.status == StageStatus::kUndoing) {
+    run_->begin_deadline(stage, stage.deadline_ms);
     if (!state.rolling_back) {
       co_return co_await fail(stage, "");
     }
@@ -175,10 +176,10 @@ net::awaitable<void> StageDriver::roll_back(const planner::Stage& stage, std::st
 net::awaitable<bool> StageDriver::cancel(const planner::Stage& stage) {
   bool all_known = true;
   run_->begin_deadline(stage, stage.deadline_ms);
+  std::vector<net::awaitable<StepEnd>> work;
   for (const auto& group : stage.groups) {
     for (const auto& step : group) {
-      const auto status = run_->state_of(step).status;
-      if (status != StepStatus::kActing && status != StepStatus::kUnknown) {
+      if (!is_under_way(run_->state_of(step).status)) {
         continue;
       }
       if (run_->parts().kinds.find(step.kind) == nullptr) {
@@ -189,11 +190,13 @@ net::awaitable<bool> StageDriver::cancel(const planner::Stage& stage) {
                       {"reason", fmt::format("it was under way, and this controller does not know "
                                              "the kind \"{}\"; look at the node",
                                              step.kind)}});
-      } else {
-        co_await steps_->drive(stage, step);
+      } else if (stage.on_failure != planner::FailureRule::kUndoAll) {
+        work.push_back(drive_one(steps_, &stage, &step));
       }
     }
   }
+  co_await gather(std::move(work));
+  run_->check();
   if (stage.on_failure == planner::FailureRule::kUndoAll) {
     co_await undo_->undo(stage, "failure");
   }

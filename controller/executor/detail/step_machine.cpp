@@ -15,10 +15,19 @@ net::awaitable<StepEnd> StepMachine::drive(const planner::Stage& stage, const pl
   co_return end;
 }
 
+net::awaitable<void> StepMachine::settle(const planner::Stage& stage, const planner::Step& step,
+                                         std::chrono::milliseconds limit) {
+  const auto until = run_->monotonic() + limit;
+  while (is_under_way(run_->state_of(step).status)) {
+    if (co_await watches_.watch_for_undo(stage, step, until) == StepEnd::kLeft) {
+      co_return;
+    }
+  }
+}
+
 net::awaitable<StepEnd> StepMachine::to_end(const planner::Stage& stage,
                                             const planner::Step& step) {
-  if (run_->broken().repeat_after_crash && (run_->state_of(step).status == StepStatus::kActing ||
-                                            run_->state_of(step).status == StepStatus::kUnknown)) {
+  if (run_->broken().repeat_after_crash && is_under_way(run_->state_of(step).status)) {
     co_await starts_.act(stage, step, run_->context_of(step, co_await run_->watch(step)), false);
   }
   for (;;) {

@@ -18,6 +18,8 @@ class StepMachine final : public StepRunner {
   StepMachine& operator=(const StepMachine&) = delete;
 
   net::awaitable<StepEnd> drive(const planner::Stage& stage, const planner::Step& step) override;
+  net::awaitable<void> settle(const planner::Stage& stage, const planner::Step& step,
+                              std::chrono::milliseconds limit) override;
 
  private:
   net::awaitable<StepEnd> to_end(const planner::Stage& stage, const planner::Step& step);

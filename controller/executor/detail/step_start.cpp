@@ -93,7 +93,7 @@ net::awaitable<std::optional<StepEnd>> StepStart::start(const planner::Stage& st
     co_await run_->sleep_for(run_->poll());
     co_return std::nullopt;
   }
-  auto context = run_->context_of(step, co_await run_->look());
+  auto context = run_->context_of(step, co_await run_->look(step));
   auto closed = gates_.closed(stage, step, context);
   if (closed.deferred) {
     co_return StepEnd::kDeferred;
@@ -220,7 +220,7 @@ net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stag
 net::awaitable<bool> StepStart::give_up_intent(const planner::Step& step, StepContext context,
                                                std::string reason, bool counts) {
   // Where it was sent before, it may still be under way: first the permit goes.
-  const auto revoked = co_await permits_.permit(context, std::chrono::milliseconds(0));
+  const auto revoked = co_await permits_.permit_at_own_agent(context, std::chrono::milliseconds(0));
   if (!revoked) {
     if (run_->is_news("revoke " + step.id, revoked.error().message)) {
       run_->parts().network.log.warning("a permit could not be revoked",

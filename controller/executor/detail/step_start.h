@@ -24,7 +24,8 @@ class StepStart {
   /// `again`: what has not arrived is sent once more under the same operation id.
   net::awaitable<std::optional<StepEnd>> act(const planner::Stage& stage, const planner::Step& step,
                                              StepContext context, bool again);
-  /// The intent was never heard of; once no agent would accept it any longer, it is given up.
+  /// The intent was never heard of; once its node's agent would no longer accept it, it is given
+  /// up.
   net::awaitable<bool> give_up_intent(const planner::Step& step, StepContext context,
                                       std::string reason, bool counts);
 

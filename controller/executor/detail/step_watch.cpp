@@ -120,16 +120,29 @@ void StepWatch::note_unwatched(const planner::Step& step) {
   }
 }
 
+bool StepWatch::is_to_be_undone(const planner::Stage& stage) const {
+  return stage.on_failure == planner::FailureRule::kUndoAll &&
+         (run_->live().group_failed || run_->cancelling());
+}
+
+net::awaitable<planner::ClusterSnapshot> StepWatch::look(const planner::Step& step, ForUndo undo) {
+  constexpr std::chrono::milliseconds kLimit{5'000};
+  if (undo) {
+    co_return co_await run_->watch_alone(step, kLimit);
+  }
+  co_return co_await run_->watch(step);
+}
+
 net::awaitable<bool> StepWatch::ask_again(const planner::Stage& stage, const planner::Step& step,
-                                          StepContext context) {
-  if (run_->cancelling() || run_->is_skipped(step) || run_->pausing()) {
+                                          StepContext context, ForUndo undo) {
+  if (undo || run_->cancelling() || run_->is_skipped(step) || run_->pausing()) {
     // Without the permit nothing arrives any longer; what arrived before it went is observed now.
     if (!co_await permits_.shut_out_late_request(context)) {
       co_await run_->sleep_for(run_->poll());
       co_return true;
     }
     const auto since =
-        co_await run_->kind_of(step).observe(run_->context_of(step, co_await run_->watch(step)));
+        co_await run_->kind_of(step).observe(run_->context_of(step, co_await look(step, undo)));
     run_->check();
     if (since.kind != Verdict::Kind::kNotArrived) {
       co_return true;
@@ -142,16 +155,31 @@ net::awaitable<bool> StepWatch::ask_again(const planner::Stage& stage, const pla
   }
   co_await starts_.act(stage, step, context, true);
   // Refused: the intent is given up, the step begins anew.
-  const auto status = run_->state_of(step).status;
-  co_return status == StepStatus::kActing || status == StepStatus::kUnknown;
+  co_return is_under_way(run_->state_of(step).status);
 }
 
 net::awaitable<std::optional<StepEnd>> StepWatch::watch(const planner::Stage& stage,
                                                         const planner::Step& step) {
+  co_return co_await look_until_ended(stage, step, std::nullopt);
+}
+
+net::awaitable<std::optional<StepEnd>> StepWatch::watch_for_undo(const planner::Stage& stage,
+                                                                 const planner::Step& step,
+                                                                 Monotonic until) {
+  co_return co_await look_until_ended(stage, step, until);
+}
+
+net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner::Stage& stage,
+                                                                   const planner::Step& step,
+                                                                   ForUndo undo) {
   auto& kind = run_->kind_of(step);
   note_unwatched(step);
+  const bool may_leave = undo && kind.can_undo();
   for (int unknown = 0;;) {
-    auto context = run_->context_of(step, co_await run_->watch(step));
+    if (undo ? run_->monotonic() >= *undo : is_to_be_undone(stage)) {
+      co_return StepEnd::kLeft;
+    }
+    auto context = run_->context_of(step, co_await look(step, undo));
     auto verdict = co_await kind.observe(context);
     run_->check();
     // Seen to have ended, by others' work perhaps, while the request was never answered.
@@ -181,7 +209,7 @@ net::awaitable<std::optional<StepEnd>> StepWatch::watch(const planner::Stage& st
         }
         co_return StepEnd::kDone;
       case Verdict::Kind::kNotArrived:
-        if (!co_await ask_again(stage, step, context)) {
+        if (!co_await ask_again(stage, step, context, undo)) {
           co_return std::nullopt;
         }
         break;
@@ -209,6 +237,9 @@ net::awaitable<std::optional<StepEnd>> StepWatch::watch(const planner::Stage& st
         if (run_->is_skipped(step)) {
           co_return StepEnd::kSkipped;
         }
+        if (may_leave) {
+          co_return StepEnd::kLeft;
+        }
         break;
     }
     if (run_->past_deadline(stage, step, "under way")) {
@@ -221,17 +252,17 @@ net::awaitable<std::optional<StepEnd>> StepWatch::watch(const planner::Stage& st
     unknown = verdict.kind == Verdict::Kind::kUnknown ? unknown + 1 : 0;
     if (verdict.kind != Verdict::Kind::kNotArrived) {
       const auto pause = until_next_look(context.in_state, run_->poll());
-      co_await interrupt_if_wanted(step, run_->context_of(step, std::move(context.snapshot)));
+      co_await interrupt_if_wanted(step, run_->context_of(step, std::move(context.snapshot)), undo);
       co_await run_->sleep_for(unknown > 0 ? run_->poll() * std::min(unknown, kSlowestLook)
                                            : pause);
     }
   }
 }
 
-net::awaitable<void> StepWatch::interrupt_if_wanted(const planner::Step& step,
-                                                    StepContext context) {
+net::awaitable<void> StepWatch::interrupt_if_wanted(const planner::Step& step, StepContext context,
+                                                    ForUndo undo) {
   std::optional<Interrupt> why;
-  if (run_->cancelling()) {
+  if (undo || run_->cancelling()) {
     why = Interrupt::kCancel;
   } else if (run_->is_skipped(step)) {
     why = Interrupt::kSkip;

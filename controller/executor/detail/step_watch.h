@@ -17,12 +17,23 @@ class StepWatch {
   StepWatch(std::shared_ptr<RunContext> run, StepStart& starts)
       : run_(run), permits_(run), starts_(starts) {}
 
-  /// Until the intent is known to have ended one way or the other; nullopt: continue with what the
-  /// step's state says.
+  /// Until the intent is known to have ended one way or the other, or the step's stage is to be
+  /// undone (kLeft); nullopt: continue with what the step's state says.
   net::awaitable<std::optional<StepEnd>> watch(const planner::Stage& stage,
                                                const planner::Step& step);
+  /// As the beginning of its undo: it is stopped, and left at `until`, or, where it can be undone,
+  /// as soon as its node cannot tell.
+  net::awaitable<std::optional<StepEnd>> watch_for_undo(const planner::Stage& stage,
+                                                        const planner::Step& step, Monotonic until);
 
  private:
+  /// nullopt: for the outcome. Else for the undo, until then.
+  using ForUndo = std::optional<Monotonic>;
+  net::awaitable<std::optional<StepEnd>> look_until_ended(const planner::Stage& stage,
+                                                          const planner::Step& step, ForUndo until);
+  /// What was done in the stage is to be undone: the way back takes the step over.
+  [[nodiscard]] bool is_to_be_undone(const planner::Stage& stage) const;
+  net::awaitable<planner::ClusterSnapshot> look(const planner::Step& step, ForUndo undo);
   /// Before the first look of this process.
   void note_unwatched(const planner::Step& step);
   /// Each journals `news` too.
@@ -30,8 +41,9 @@ class StepWatch {
   void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
   /// What has not arrived is sent again. False: it is given up, and the step begins anew.
   net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
-                                 StepContext context);
-  net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context);
+                                 StepContext context, ForUndo undo);
+  net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context,
+                                           ForUndo undo);
 
   std::shared_ptr<RunContext> run_;
   Permits permits_;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,11 +20,17 @@ class StageUndo {
   virtual net::awaitable<void> undo(const planner::Stage& stage, std::string_view why) = 0;
 };
 
-/// Backwards: each node by itself, its last step first. A node that cannot be reached does not
-/// hold up the others.
+/// Backwards: all nodes at once, of each its last step first. Nothing about one node waits for
+/// another one: no gate, no look, no permit, no deadline.
+///
+/// A step is first brought to where it has ended or its node cannot tell (StepRunner::settle), and
+/// what was requested and never answered is shut out at the node's agent. Then the undo is
+/// requested again and again, until it is seen or the step's deadline has passed: the stage's undo
+/// deadline, counted from when it was its turn, also across restarts of the controller.
 class Undo final : public StageUndo, public std::enable_shared_from_this<Undo> {
  public:
-  explicit Undo(std::shared_ptr<RunContext> run) : run_(run), permits_(run) {}
+  Undo(std::shared_ptr<RunContext> run, std::shared_ptr<StepRunner> steps)
+      : run_(run), permits_(run), steps_(std::move(steps)) {}
   Undo(const Undo&) = delete;
   Undo& operator=(const Undo&) = delete;
 
@@ -32,12 +40,19 @@ class Undo final : public StageUndo, public std::enable_shared_from_this<Undo> {
   using Steps = std::vector<const planner::Step*>;
   static net::awaitable<bool> undo_node(std::shared_ptr<Undo> self, const planner::Stage* stage,
                                         Steps steps);
-  net::awaitable<void> undo_step(const planner::Stage& stage, const planner::Step& step);
+  /// `begins`: when it was its turn.
+  net::awaitable<void> undo_step(const planner::Stage& stage, const planner::Step& step,
+                                 Ticks begins);
+  /// The permit and the request. Error: it was not accepted, for this reason.
+  net::awaitable<Result<void>> request(const planner::Step& step, StepContext context);
+  void give_up(const planner::Step& step, std::string reason, std::string command);
+  [[nodiscard]] Monotonic deadline(const planner::Stage& stage, Ticks begins) const;
   /// The stage is rolled back because of its hours, and they are closed still.
   [[nodiscard]] bool waits_for_hours(const planner::Stage& stage, const planner::Step& step) const;
 
   std::shared_ptr<RunContext> run_;
   Permits permits_;
+  std::shared_ptr<StepRunner> steps_;
 };
 
 }  // namespace verger::controller::detail

@@ -6,6 +6,7 @@
 
 #include "controller/operations/scavenge/scavenge_support.h"
 #include "controller/operations/scavenge/step_kinds.h"
+#include "nodeagent/http/message.h"
 
 namespace verger::controller::scavenge {
 namespace {
@@ -152,6 +153,14 @@ class OfflineScavengeStep final : public StepKind {
 
   net::awaitable<ActAnswer> undo(StepContext context) override {
     co_return co_await act_through_agent(context, "start_service", json::object());
+  }
+
+  [[nodiscard]] std::string undo_command(const StepContext& context) const override {
+    const auto* node = context.node();
+    const auto agent = node == nullptr ? Result<http::Endpoint>(Error{Errc::kNotFound, ""})
+                                       : http::parse_endpoint(node->agent_url);
+    return fmt::format("ssh {} systemctl start eventstore  # the unit is ServiceUnit of its agent",
+                       agent ? agent->host : context.step.node);
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {

@@ -162,6 +162,7 @@ void Judge::run_event(const controller::JournalEvent& event) {
     const auto value = data.find(name);
     return value && value->is_string() ? value->string() : std::string();
   };
+  follow_undo(event, text("stage"), text("step"));
   if (type == events::kStepIntended || type == events::kUndoIntended) {
     const auto step = text("step");
     const auto operation = text("operation");
@@ -218,6 +219,47 @@ void Judge::run_event(const controller::JournalEvent& event) {
     }
     check_end_of_run();
     active_run_.clear();
+  }
+}
+
+void Judge::expect_undo(const std::string& stage, const std::string& dead) {
+  constexpr std::chrono::seconds kLimit{60};
+  emergency_ = Emergency{stage, dead};
+  site_.world().schedule(kLimit, [this, stage] {
+    if (!emergency_ || emergency_->stage != stage) {
+      return;
+    }
+    for (const auto& step : to_undo_) {
+      if (node_of_step(step) == node_of_step(stage)) {
+        violation(fmt::format("{} is not undone after a minute, while only {} is dead", step,
+                              emergency_->dead));
+      }
+    }
+  });
+}
+
+/// A healthy node is never left un-undone because another is dead.
+void Judge::follow_undo(const controller::JournalEvent& event, const std::string& stage,
+                        const std::string& step) {
+  const auto& type = event.type;
+  if (type == events::kStepIntended) {
+    if (step.starts_with("lower-") || step.starts_with("restore-") ||
+        step.starts_with("offline-")) {
+      to_undo_.insert(step);
+    }
+    if (step.starts_with("lower-") && on_lowering) {
+      on_lowering();
+    }
+  } else if (type == events::kStepUndone) {
+    to_undo_.erase(step);
+  } else if (type == events::kUndoFailed && emergency_) {
+    violation(fmt::format("{} could not be undone, while only {} is dead", step, emergency_->dead));
+  } else if (type == events::kUndoStarted) {
+    if (on_undo) {
+      on_undo(stage);
+    }
+  } else if (type == events::kStageRolledBack || type == events::kStageEnded) {
+    emergency_.reset();
   }
 }
 

@@ -29,7 +29,14 @@ class Judge {
   /// By the fault injector: what happens there is not the programs' doing.
   void replaced(const std::string& node) { replaced_.insert(node); }
   void at_the_end();
+  /// From now on nothing is wrong but that `dead` and its agent are: what the stage did is undone
+  /// within a minute.
+  void expect_undo(const std::string& stage, const std::string& dead);
 
+  /// A leader is about to lose its priority.
+  std::function<void()> on_lowering;
+  /// The undo of a stage has been journaled as begun.
+  std::function<void(const std::string& stage)> on_undo;
   /// A step's intent has just been stored: its request is sent next.
   std::function<void(const std::string& step)> on_intended;
   /// A scavenge of ours has begun; a leader has been asked to resign.
@@ -66,6 +73,8 @@ class Judge {
   /// What the comparison says of the nodes is what the model shows.
   void check_comparison(api::JsonView result);
   void check_end_of_run();
+  void follow_undo(const controller::JournalEvent& event, const std::string& stage,
+                   const std::string& step);
   /// Not for a run that an operator let work outside the hours. `run` may be empty.
   [[nodiscard]] bool denied_for(const std::string& run, std::chrono::milliseconds duration) const;
 
@@ -95,6 +104,12 @@ class Judge {
   std::map<std::string, std::map<std::int64_t, Monotonic>> finished_at_;
   bool comparison_differs_ = false;
   std::map<std::string, int> digest_steps_;  ///< by host, once hours had been closed for a while
+  struct Emergency {
+    std::string stage;
+    std::string dead;
+  };
+  std::optional<Emergency> emergency_;
+  std::set<std::string> to_undo_;  ///< steps that have acted and can be undone
   int planned_moves_ = 0;
   bool paused_ = false;
   bool identified_ = false;

@@ -79,6 +79,17 @@ Mishaps::Mishaps(Site& site, Judge& judge, std::uint64_t seed, const Scenario& s
       action(node);
     }
   };
+  if (scenario.emergency) {
+    judge_.on_lowering = [this] {
+      if (!over_ && pause_run) {
+        later(4'000, pause_run);
+      }
+    };
+    judge_.on_undo = [this](const std::string& stage) {
+      // As an event of its own: the controller is writing this.
+      world_.schedule(milliseconds(0), [this, stage] { begin_emergency(stage); });
+    };
+  }
   site_.write_fate = [this](const std::string& host, bool written) { return write(host, written); };
 }
 
@@ -405,8 +416,7 @@ void Mishaps::before_event() {
   }
 }
 
-void Mishaps::heal() {
-  over_ = true;
+void Mishaps::make_whole() {
   ++generation_;
   failpoint_countdown_ = 0;
   event_countdown_ = 0;
@@ -426,9 +436,33 @@ void Mishaps::heal() {
   for (const auto& name : site_.programs()) {
     world_.host(name).clock_skew = milliseconds(0);
   }
-  site_.trace().add(world_.now(), "", "everything is healed");
   site_.start_what_is_down();
+}
+
+void Mishaps::heal() {
+  over_ = true;
+  make_whole();
+  site_.trace().add(world_.now(), "", "everything is healed");
   judge_.healed();
+}
+
+void Mishaps::begin_emergency(const std::string& stage) {
+  constexpr milliseconds kDeadFor{90'000};
+  auto others = site_.model().hosts();
+  std::erase(others, node_of_step(stage));
+  if (over_ || others.empty()) {
+    return;
+  }
+  const auto dead = others[random_.below(others.size())];
+  make_whole();
+  quiet_at_ = world_.now();
+  over_at_ = world_.now() + kDeadFor;
+  end_when_over();
+  site_.trace().add(world_.now(), dead, "FAULT dead while another node is undone");
+  site_.crash(dead, /*power=*/false, kDeadFor);
+  site_.crash(Site::agent_of(dead), /*power=*/false, kDeadFor);
+  judge_.expect_undo(stage, dead);
+  count("undo beside a dead node");
 }
 
 FaultTally Mishaps::tally() const {

@@ -43,6 +43,10 @@ class Mishaps {
       .events = 200, .failpoints = 6, .writes = 10, .least_lost = 10, .first_within_ms = 60'000};
   static constexpr Density kBrief{
       .events = 60, .failpoints = 3, .writes = 5, .least_lost = 150, .first_within_ms = 250};
+  /// Nothing is wrong any longer, and what is down starts.
+  void make_whole();
+  /// While a stage is undone another node and its agent are dead, and nothing else is wrong.
+  void begin_emergency(const std::string& stage);
   void end_when_over();
   /// Kinds that wait for their moment or take their time: longer than was chosen.
   void last_for(std::chrono::milliseconds duration);

@@ -55,6 +55,8 @@ planner::Policy base_policy(Random& random) {
 constexpr std::uint64_t kLongOneIn = 24;
 /// And in one of so many a node is down for days.
 constexpr std::uint64_t kDaysOneIn = 2'000;
+/// Of the clusters where that can be, in one of so many a node is dead during an undo.
+constexpr std::uint64_t kEmergencyOneIn = 3;
 
 std::size_t voters_of(bool brief, Random& random) {
   const auto kind = random.below(20);
@@ -278,6 +280,8 @@ Scenario make_scenario(std::uint64_t seed) {
   if (seed % kDaysOneIn == kDaysOneIn / 2) {
     make_days(scenario);
   }
+  scenario.emergency = seed % kEmergencyOneIn == 1 && site.model.voters.size() > 1 && site.agents &&
+                       site.may_resign() && !scenario.days;
   return scenario;
 }
 

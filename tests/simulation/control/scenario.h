@@ -31,7 +31,9 @@ struct Scenario {
   std::string policy_yaml{};  ///< empty: none
   bool scheduled = false;     ///< the policy starts the run; else a person does
   bool days = false;          ///< a node is down for days
-  bool due_again = false;     ///< the policy's schedule is due every two minutes
+  /// While a stage is undone another node and its agent are dead, and nothing else is wrong.
+  bool emergency = false;
+  bool due_again = false;  ///< the policy's schedule is due every two minutes
   /// It comes when the policy has been applied.
   std::optional<std::chrono::milliseconds> due_after{};  ///< the start
   bool down_when_due = false;

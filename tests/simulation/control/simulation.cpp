@@ -37,8 +37,9 @@ constexpr std::array<std::pair<std::string_view, bool controller::Mutations::*>,
     {"repeat-after-crash", &controller::Mutations::repeat_after_crash},
 }};
 constexpr std::string_view kPermitIgnored = "permit-ignored";
-constexpr std::array<std::string_view, 5> kBrokenByName = {
-    "hours-ignored", "errored-is-done", "disk-ignored", "clocks-ignored", "agents-answer-ignored"};
+constexpr std::array<std::string_view, 6> kBrokenByName = {
+    "hours-ignored",  "errored-is-done",       "disk-ignored",
+    "clocks-ignored", "agents-answer-ignored", "undo-needs-all-agents"};
 
 Mishaps* failpoint_listener = nullptr;
 

@@ -68,7 +68,7 @@ Network ControllerHarness::network() {
           .clock = time,
           .credentials = credentials_,
           .log = null_log(),
-          .request_deadline = std::chrono::seconds(2),
+          .request_deadline = request_deadline,
           .served_certificate = served_certificate,
           .roots_of = [this](const std::string&) { return roots; }};
 }

@@ -75,6 +75,7 @@ class ControllerHarness {
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
   std::vector<http::CertificateInfo> roots;  ///< that the cluster's certificates are trusted by
   std::string scheme = "http";
+  std::chrono::milliseconds request_deadline{2'000};
   /// Set before boot(): more kinds, for the tests.
   std::function<void(controller::StepKinds&)> more_kinds;
 

@@ -338,6 +338,10 @@ net::awaitable<Result<http::Response>> FakeCluster::send(http::Endpoint to, http
   if (node == nullptr || (to_agent ? !agents || !node->agent_up : !node->up)) {
     co_return Error{Errc::kUnavailable, fmt::format("{}: connection refused", to.url())};
   }
+  if (to_agent ? node->agent_hangs : node->hangs) {
+    co_await time_.sleep_for(deadline);
+    co_return Error{Errc::kUnknownOutcome, fmt::format("{}: no answer", to.url())};
+  }
   const bool may_act = request.method != "GET";
   const auto what =
       may_act && fate ? fate(*node, request).value_or(Fate::kArrives) : Fate::kArrives;

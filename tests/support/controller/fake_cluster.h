@@ -42,6 +42,8 @@ struct FakeNode {
   int index = 0;
   bool up = true;
   bool agent_up = true;
+  bool hangs = false;  ///< it takes connections and answers nothing, as while it is frozen
+  bool agent_hangs = false;
   api::NodeState state = api::NodeState::kFollower;
   std::string instance;
   std::int32_t priority = 0;

@@ -127,7 +127,7 @@ TEST_F(PeakHours, WhatCannotBeUndoneInThemIsTriedEverMoreSeldomAndReportedOnce) 
   hours_.until = in(std::chrono::hours(9));
   const auto before = h_.state(run).revision.value();
   pass(std::chrono::hours(2));
-  EXPECT_LT(h_.state(run).revision.value() - before, 300) << "each try, half a minute apart";
+  EXPECT_LT(h_.state(run).revision.value() - before, 300) << "each try, a minute apart";
   EXPECT_THAT(h_.alerts(run), Contains(HasSubstr("could not be undone in time")));
   const auto alerts = h_.alerts(run).size();
   refuses = false;

@@ -239,7 +239,8 @@ TEST_F(SecondKind, ARunOfAnUnknownKindFailsAndSaysWhy) {
   ASSERT_TRUE(h_.run_to_end(run, std::chrono::minutes(1)));
   EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
   EXPECT_THAT(h_.state(run).reason, ::testing::HasSubstr("does not know the kind \"paint\""));
-  EXPECT_THAT(h_.alerts(run), Contains(::testing::HasSubstr("cannot be undone")));
+  EXPECT_THAT(h_.alerts(run),
+              Contains(::testing::HasSubstr("could not be undone: this controller")));
 }
 
 }  // namespace
