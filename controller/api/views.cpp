@@ -269,7 +269,8 @@ json run(const RunState& run, std::optional<Ticks> now) {
       for (const auto& step : group) {
         const auto found = run.steps.find(step.id);
         steps.push_back(step_of_run(step, found == run.steps.end() ? StepState{} : found->second,
-                                    run.plan->policy, run.paused_since ? std::nullopt : now));
+                                    run.plan->policy,
+                                    run.paused_since || run.ended_at ? std::nullopt : now));
       }
     }
     const auto state = run.stages.find(stage.id);

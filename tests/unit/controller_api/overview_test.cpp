@@ -198,6 +198,17 @@ TEST_F(OverviewTest, ARunIsResumedForOnceAlthoughItsWindowIsClosed) {
   EXPECT_TRUE(a_.h.run_until([&] { return a_.h.state(next).status == RunStatus::kWaiting; }));
 }
 
+TEST_F(OverviewTest, AStepThatACancelStoppedTakesNoTimeAfterTheRun) {
+  a_.h.cluster.scavenge_takes = std::chrono::minutes(5);
+  const auto run = started(a_.planned());
+  ASSERT_TRUE(a_.h.run_until([&] { return a_.h.cluster.node("n2").running.has_value(); }));
+  ASSERT_EQ(a_.call("POST", "/runs/" + run + "/cancel").status, 202);
+  ASSERT_TRUE(a_.h.run_to_end(run));
+  const auto ended = a_.get("/runs/" + run)["stages"].dump();
+  a_.h.run_until([] { return false; }, std::chrono::minutes(10));
+  EXPECT_EQ(a_.get("/runs/" + run)["stages"].dump(), ended);
+}
+
 TEST_F(OverviewTest, ARunTellsWhereItsTimeWent) {
   a_.h.cluster.scavenge_takes = std::chrono::minutes(5);
   const auto run = started(a_.planned());
