@@ -70,6 +70,7 @@ Result<std::unique_ptr<EnrolledAgents>> EnrolledAgents::make(boost::asio::any_io
                                                              const http::TlsFiles& tls) {
   std::unique_ptr<EnrolledAgents> out(new EnrolledAgents(std::move(executor)));
   VERGER_TRY(out->tls_, http::TlsContext::client(tls));
+  out->kept_ = std::make_shared<http::KeptConnections>(kConnectionsKept, kKeptConnectionUnused);
   return out;
 }
 
@@ -80,8 +81,10 @@ void EnrolledAgents::attach(const Registry& registry, const AgentBook& book) {
 
 std::unique_ptr<http::BeastClient> EnrolledAgents::make_client(
     std::function<Result<void>(const http::CertificateInfo&)> accept) const {
-  http::BeastClientOptions options{
-      .idle_lifetime = kConnectionUnused, .tls = tls_, .plain_to_loopback_only = true};
+  http::BeastClientOptions options{.idle_lifetime = kConnectionUnused,
+                                   .kept = kept_,
+                                   .tls = tls_,
+                                   .plain_to_loopback_only = true};
   options.accept_peer = std::move(accept);
   options.unknown_issuer_advice = advice_about_unknown_issuer;
   return std::make_unique<http::BeastClient>(executor_, std::move(options));
@@ -109,7 +112,7 @@ net::awaitable<std::string> EnrolledAgents::why_not_enrolled(http::Endpoint endp
 
 void EnrolledAgents::close_unused() {
   const auto now = system_clock().monotonic();
-  if (now - closed_at_ < kConnectionUnused / 2) {
+  if (now - closed_at_ < kConnectionUnused) {
     return;
   }
   closed_at_ = now;

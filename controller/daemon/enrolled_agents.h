@@ -69,6 +69,7 @@ class EnrolledAgents {
   std::map<std::string, Place> places_;  ///< by the agent's URL, as last looked up
   std::map<std::string, One> clients_;   ///< by identity
   Monotonic closed_at_{};
+  std::shared_ptr<http::KeptConnections> kept_;
   std::unique_ptr<http::BeastClient> newcomers_;
   std::unique_ptr<http::BeastClient> not_enrolled_;  ///< accepts no peer, and says whom it met
   std::map<http::Client*, std::unique_ptr<http::Client>> routers_;

@@ -45,6 +45,7 @@ Result<TrustedClients::Side> TrustedClients::make_side(const http::TlsFiles& fil
       executor_,
       http::BeastClientOptions{
           .idle_lifetime = kConnectionUnused,
+          .kept = kept_,
           .tls = side.tls,
           .roots_advice = "; name those of the cluster's certificates (verger cluster add --ca "
                           "FILE), or start vergerd with --ca",

@@ -16,9 +16,13 @@
 
 namespace verger::controller {
 
-/// Between two requests of a step that is watched a connection stays. Between two looks of a survey
-/// it does not: each TLS connection takes some 100 KiB, and there may be thousands.
+/// Between two requests of a step that is watched each connection stays. Between two looks of a
+/// survey so many stay to nodes, and as many to agents; with all of a large fleet there would be
+/// thousands, of some 100 KiB each over TLS. A new one costs a millisecond of processor time.
 inline constexpr std::chrono::seconds kConnectionUnused{5};
+inline constexpr std::size_t kConnectionsKept = 250;
+/// Longer than the minute between two looks, and less than agents and servers wait.
+inline constexpr std::chrono::seconds kKeptConnectionUnused{70};
 
 /// What vergerd shows and trusts over https.
 struct ClientTls {
@@ -79,6 +83,8 @@ class TrustedClients {
   std::string agents_token_;
   Log& log_;
   std::map<std::string, Entry> by_roots_;
+  std::shared_ptr<http::KeptConnections> kept_ =
+      std::make_shared<http::KeptConnections>(kConnectionsKept, kKeptConnectionUnused);
 };
 
 }  // namespace verger::controller

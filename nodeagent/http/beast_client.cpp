@@ -17,11 +17,27 @@
 
 namespace verger::http {
 
+std::shared_ptr<void> KeptConnections::take() {
+  if (free_.fetch_sub(1) <= 0) {
+    ++free_;
+    return nullptr;
+  }
+  struct Place {
+    std::shared_ptr<KeptConnections> of;
+    explicit Place(std::shared_ptr<KeptConnections> all) : of(std::move(all)) {}
+    ~Place() { ++of->free_; }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+  };
+  return std::make_shared<Place>(shared_from_this());
+}
+
 struct BeastClient::Impl {
   struct Pooled {
     std::shared_ptr<Transport> transport;
     Monotonic made{};
     Monotonic used{};
+    std::shared_ptr<void> place{};  ///< among the kept ones; null: it has none
   };
 
   net::any_io_executor strand;
@@ -31,6 +47,7 @@ struct BeastClient::Impl {
   std::atomic<std::size_t> made = 0;
   std::atomic<std::size_t> sent = 0;
   std::atomic<std::size_t> repeated = 0;
+  std::atomic<bool> any_idle = false;  ///< of any endpoint
 
   Impl(const net::any_io_executor& executor, BeastClientOptions with, Clock& time)
       : strand(net::make_strand(executor)), options(std::move(with)), clock(time) {}
@@ -38,8 +55,10 @@ struct BeastClient::Impl {
   void close_unusable(std::vector<Pooled>& pool) {
     const auto now = clock.monotonic();
     std::erase_if(pool, [&](Pooled& pooled) {
+      const auto unused =
+          pooled.place == nullptr ? options.idle_lifetime : options.kept->idle_lifetime();
       const bool usable = now - pooled.made < options.connection_lifetime &&
-                          now - pooled.used < options.idle_lifetime && pooled.transport->quiet();
+                          now - pooled.used < unused && pooled.transport->quiet();
       if (!usable) {
         pooled.transport->close();
       }
@@ -52,6 +71,7 @@ struct BeastClient::Impl {
       close_unusable(at->second);
       at = at->second.empty() ? idle.erase(at) : std::next(at);
     }
+    any_idle = !idle.empty();
   }
 
   /// The newest usable connection; unusable ones are closed on the way.
@@ -70,6 +90,10 @@ struct BeastClient::Impl {
     auto& pool = idle[to];
     pooled.used = clock.monotonic();
     pooled.transport->never_expires();
+    if (pooled.place == nullptr && options.kept != nullptr) {
+      pooled.place = options.kept->take();
+    }
+    any_idle = true;
     if (pool.size() >= options.idle_per_endpoint) {
       pool.front().transport->close();
       pool.erase(pool.begin());
@@ -207,6 +231,9 @@ void BeastClient::drop_connections() {
 }
 
 void BeastClient::close_unused() {
+  if (!impl_->any_idle) {
+    return;
+  }
   net::dispatch(impl_->strand, [impl = impl_] { impl->close_unused(); });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -16,12 +17,30 @@ namespace verger::http {
 
 class TlsContext;
 
+/// A number of unused connections that may stay for longer than others, over all clients that share
+/// it. Safe from any thread.
+class KeptConnections : public std::enable_shared_from_this<KeptConnections> {
+ public:
+  KeptConnections(std::size_t places, std::chrono::milliseconds idle_lifetime)
+      : free_(static_cast<std::ptrdiff_t>(places)), idle_lifetime_(idle_lifetime) {}
+  /// One place until what is returned goes away; nullptr: none is free.
+  std::shared_ptr<void> take();
+  /// Of a connection that has a place.
+  [[nodiscard]] std::chrono::milliseconds idle_lifetime() const { return idle_lifetime_; }
+
+ private:
+  std::atomic<std::ptrdiff_t> free_;
+  std::chrono::milliseconds idle_lifetime_;
+};
+
 struct BeastClientOptions {
   /// Age at which a connection carries no new request. The server's nodes use ten minutes; until
   /// then a peer may see the certificate of the day it was opened.
   std::chrono::milliseconds connection_lifetime{std::chrono::minutes(10)};
   /// An unused connection is not taken again after this time.
   std::chrono::milliseconds idle_lifetime{30'000};
+  /// Where it has a place for the connection, its own time counts instead.
+  std::shared_ptr<KeptConnections> kept{};
   std::size_t idle_per_endpoint = 4;
   std::size_t response_bytes = 64 * 1024 * 1024;  // NOLINT(bugprone-implicit-*): it fits
   /// For https endpoints; null: they are unavailable.

@@ -187,6 +187,46 @@ TEST_F(HttpClient, ClosesWhatIsNotUsedWhenAskedTo) {
   }(*this));
 }
 
+TEST_F(HttpClient, KeepsAsManyUnusedConnectionsForLongerAsItMay) {
+  const auto kept = std::make_shared<KeptConnections>(1, 70s);
+  const BeastClientOptions options{.idle_lifetime = 5s, .kept = kept};
+  std::vector<std::unique_ptr<BeastClient>> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.push_back(std::make_unique<BeastClient>(context.get_executor(), options, clock));
+  }
+  run([](HttpClient& t, BeastClient& first, BeastClient& second) -> net::awaitable<void> {
+    const auto ask = [](HttpClient& u,
+                        BeastClient& from) -> net::awaitable<std::shared_ptr<RawPeer>> {
+      auto [answer, peer] =
+          co_await (from.send(u.server.endpoint(), Request{}, 5s) && u.accept_and_answer());
+      EXPECT_TRUE(answer.has_value());
+      co_return peer;
+    };
+    auto one = co_await ask(t, first);
+    auto two = co_await ask(t, second);
+    t.clock.at += 60s;
+    first.close_unused();
+    second.close_unused();
+    EXPECT_EQ(co_await two->read_to_end(), "") << "there is one place";
+    auto again = [](std::shared_ptr<RawPeer> peer) -> net::awaitable<void> {
+      co_await peer->read_until("\r\n\r\n");
+      co_await peer->write(kOk);
+    };
+    EXPECT_TRUE(
+        (co_await (first.send(t.server.endpoint(), Request{}, 5s) && again(one))).has_value());
+    EXPECT_EQ(first.counts().connections_made, 1U);
+    t.clock.at += 71s;
+    first.close_unused();
+    EXPECT_EQ(co_await one->read_to_end(), "");
+    // Its place is free for another.
+    two = co_await ask(t, second);
+    t.clock.at += 60s;
+    EXPECT_TRUE(
+        (co_await (second.send(t.server.endpoint(), Request{}, 5s) && again(two))).has_value());
+    EXPECT_EQ(second.counts().connections_made, 2U);
+  }(*this, *clients[0], *clients[1]));
+}
+
 TEST_F(HttpClient, KeepsAConnectionNoLongerThanItsLifetime) {
   BeastClient short_lived{context.get_executor(),
                           BeastClientOptions{.connection_lifetime = 10ms, .idle_lifetime = 1h},
