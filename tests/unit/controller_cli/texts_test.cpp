@@ -152,6 +152,24 @@ TEST(RunText, ShowsWhenAnAlertWasRaisedAndCleared) {
                     HasSubstr("alert: written by an older vergerd")));
 }
 
+TEST(RunText, NamesEachNodeThatWasUndoneOrNot) {
+  auto run = run_with(step("done"));
+  run["undo"] = {{{"node", "n1"},
+                  {"state", "undone"},
+                  {"at", "2026-11-22T14:35:00.0000000Z"},
+                  {"reason", ""},
+                  {"commands", json::array()}},
+                 {{"node", "n2"},
+                  {"state", "not-undone"},
+                  {"at", "2026-11-22T14:40:00.0000000Z"},
+                  {"reason", "lower-n2: not in time: connection refused"},
+                  {"commands", json::array({"curl -X POST x"})}}};
+  EXPECT_THAT(said(print_run, run),
+              AllOf(HasSubstr("undo: n1: undone, seen at 2026-11-22T14:35:00Z\n"),
+                    HasSubstr("undo: n2: NOT undone: lower-n2: not in time: connection refused\n"
+                              "  run: curl -X POST x\n")));
+}
+
 TEST(RunGatesText, HasOpenGatesWithValueAndLimit) {
   const auto gate = [](const char* name, const char* state, const char* value) {
     return json{{"gate", name},    {"node", "n1"},    {"state", state},  {"value", value},
