@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"FrozenAgent", [](test::FakeNode& node) { node.agent_hangs = true; }, "no answer"}),
     [](const auto& info) { return info.param.name; });
 
-TEST_F(UndoTest, AStepWhoseNodeDiesBesideTheOneThatFailsHoldsNobodyUp) {
+TEST_F(UndoTest, AStepWhoseNodeDiesBesideTheOneThatFailsDelaysNoUndo) {
   // n2 dies with the request; without an end to wait for, its stage would wait an hour for it.
   h_.cluster.fate = [this](const test::FakeNode& node, const http::Request& request) {
     if (node.name == "n2" && request.target.ends_with("/operations")) {
