@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "controller/api/bootstrap_token.h"
-#include "controller/api/routes.h"
+#include "controller/api/role.h"
 #include "controller/journal/journal.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"

@@ -6,20 +6,19 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 #include "controller/journal/chain.h"
-#include "engine/base/digest.h"
 #include "engine/base/number_from_text.h"
 
-// /tokens, /audit, and answers kept for Idempotency-Key.
+// /tokens and /audit.
 namespace verger::controller {
 namespace {
 
 using nlohmann::json;
 
 constexpr std::size_t kVerifiedAtOnce = 200;
-constexpr std::string_view kAnswerKept = "answer-kept";  ///< {request, status, type, body}
 
 json view_of(const Token& token, bool expired) {
   return {{"id", token.id},
@@ -47,38 +46,20 @@ void leave_out(json& data, std::string_view stream, bool all) {
   }
 }
 
-/// Two requests with one key must be the same.
-std::string print_of(const http::Request& request) {
-  return to_hex(
-      sha256(as_bytes(fmt::format("{} {}\n{}", request.method, request.target, request.body))));
+http::Response list_tokens(const ApiParts& parts, const Call& call) {
+  const auto list = parts.access.tokens();
+  std::vector<std::string> keys;
+  keys.reserve(list.size());
+  for (const auto& token : list) {
+    keys.push_back(token.id);
+  }
+  return paged_answer("tokens", keys, call.target, [&](std::size_t i) {
+    return view_of(list[i], parts.access.has_expired(list[i]));
+  });
 }
 
-}  // namespace
-
-http::Response Api::tokens(const http::Request& request, const http::Target& target,
-                           const std::string& by) {
-  if (request.method == "GET") {
-    const auto list = parts_.access.tokens();
-    std::vector<std::string> keys;
-    keys.reserve(list.size());
-    for (const auto& token : list) {
-      keys.push_back(token.id);
-    }
-    return paged_answer("tokens", keys, target, [&](std::size_t i) {
-      return view_of(list[i], parts_.access.has_expired(list[i]));
-    });
-  }
-  if (request.method == "DELETE") {
-    if (auto revoked = parts_.access.revoke(target.segments[3], by); !revoked) {
-      return revoked.error().code == Errc::kRefused
-                 ? problem(409, "last_admin", revoked.error().message)
-                 : problem_of(revoked.error());
-    }
-    http::Response response;
-    response.status = 204;
-    return response;
-  }
-  const auto body = parse_body(request.body);
+http::Response create_token(const ApiParts& parts, const Call& call) {
+  const auto body = parse_body(call.body());
   if (!body) {
     return problem_of(body.error());
   }
@@ -98,7 +79,7 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
     }
     expires_at = *parsed;
   }
-  const auto created = parts_.access.create(name, role, by, expires_at);
+  const auto created = parts.access.create(name, role, call.by(), expires_at);
   if (!created) {
     return created.error().code == Errc::kExists
                ? problem(409, "token_exists", created.error().message)
@@ -111,17 +92,26 @@ http::Response Api::tokens(const http::Request& request, const http::Target& tar
   return answer;
 }
 
+http::Response revoke_token(const ApiParts& parts, const Call& call) {
+  if (const auto revoked = parts.access.revoke(call.named("id"), call.by()); !revoked) {
+    return revoked.error().code == Errc::kRefused
+               ? problem(409, "last_admin", revoked.error().message)
+               : problem_of(revoked.error());
+  }
+  return no_content();
+}
+
 /// In pieces, so that a long journal does not hold up the runs; what is appended meanwhile is
 /// walked too.
-net::awaitable<http::Response> Api::verify_audit() {
-  auto removed = parts_.journal.removed();
+net::awaitable<http::Response> verify_audit(const ApiParts& parts, Call /*call*/) {
+  auto removed = parts.journal.removed();
   if (!removed) {
     co_return problem_of(removed.error());
   }
   ChainCheck check(*std::move(removed));
   std::string last_hash;
   while (true) {
-    const auto events = parts_.journal.read_all(check.at(), kVerifiedAtOnce);
+    const auto events = parts.journal.read_all(check.at(), kVerifiedAtOnce);
     if (!events) {
       co_return problem_of(events.error());
     }
@@ -137,7 +127,7 @@ net::awaitable<http::Response> Api::verify_audit() {
       auto checked = check.next(event);
       if (!checked) {
         // Some of what was to come may have been removed since.
-        if (auto now = parts_.journal.removed()) {
+        if (auto now = parts.journal.removed()) {
           check.know(*std::move(now));
           checked = check.next(event);
         }
@@ -151,12 +141,12 @@ net::awaitable<http::Response> Api::verify_audit() {
   }
 }
 
-net::awaitable<http::Response> Api::audit(http::Target target) {
-  const auto after = number_from_text<std::int64_t>(target.parameter("after").value_or("0"));
+net::awaitable<http::Response> get_audit(const ApiParts& parts, Call call) {
+  const auto after = number_from_text<std::int64_t>(call.target.parameter("after").value_or("0"));
   if (!after || *after < 0) {
     co_return problem(400, "bad_request", "after must be a sequence number of the journal");
   }
-  const auto wanted = target.parameter("all").value_or("false");
+  const auto wanted = call.target.parameter("all").value_or("false");
   if (wanted != "true" && wanted != "false") {
     co_return problem(400, "bad_request", "all must be true or false");
   }
@@ -164,7 +154,7 @@ net::awaitable<http::Response> Api::audit(http::Target target) {
   auto entries = json::array();
   Sequence looked_at(*after);
   while (entries.size() < 500) {
-    const auto events = parts_.journal.read_all(looked_at, 500);
+    const auto events = parts.journal.read_all(looked_at, 500);
     if (!events) {
       co_return problem_of(events.error());
     }
@@ -197,50 +187,23 @@ net::awaitable<http::Response> Api::audit(http::Target target) {
   co_return json_answer(200, {{"entries", std::move(entries)}, {"next", looked_at.value()}});
 }
 
-std::optional<http::Response> Api::known_answer(const http::Request& request,
-                                                const std::string& stream) {
-  if (under_way_.contains(stream)) {
-    return problem(409, "in_progress", "a request with this Idempotency-Key is being carried out");
-  }
-  const auto events = parts_.journal.read(stream);
-  if (!events) {
-    return problem_of(events.error());
-  }
-  if (events->empty()) {
-    return std::nullopt;
-  }
-  const auto data = json::parse(events->front().data, nullptr, false);
-  if (!data.is_object() || data.value("request", std::string()) != print_of(request)) {
-    return problem(422, "idempotency_mismatch",
-                   "this Idempotency-Key was used for another request; take a new one");
-  }
-  http::Response out;
-  out.status = data.value("status", 500);
-  out.headers.set("Content-Type", data.value("type", std::string()));
-  out.headers.set("Idempotency-Replayed", "true");
-  out.body = data.value("body", std::string());
-  return out;
-}
+}  // namespace
 
-void Api::keep_answer(const http::Request& request, std::string_view route,
-                      const std::string& stream, const http::Response& response) {
-  // What failed here may be tried again; a secret is shown once.
-  if (response.status >= 500 || response.stream || route == "createToken" ||
-      route == "createAgentToken") {
-    return;
-  }
-  const json data{{"request", print_of(request)},
-                  {"status", response.status},
-                  {"type", response.headers.get("Content-Type").value_or("")},
-                  {"body", response.body}};
-  // What an answer holds may not be UTF-8; it must not make the request fail that it answers.
-  const auto text = data.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (const auto kept = parts_.journal.append(
-          stream, Revision(0), {NewEvent{std::string(kAnswerKept), text}}, parts_.epoch);
-      !kept) {
-    parts_.log.warning("the answer to a request is not kept for its Idempotency-Key",
-                       {{"target", request.target}, {"error", kept.error().message}});
-  }
+std::span<const Route> access_routes() {
+  using enum ApiRole;
+  static constexpr Route kRoutes[] = {
+      {"GET", "/audit", kAdmin, "getAudit", "Who asked for what, from where, and why", 200, "",
+       "Audit", "after all", get_audit},
+      {"GET", "/audit/verify", kAdmin, "verifyAudit", "Walk the journal's hash chain", 200, "",
+       "AuditVerified", "", verify_audit},
+      {"GET", "/tokens", kAdmin, "listTokens", "Tokens, without their secrets", 200, "", "Tokens",
+       "limit cursor", list_tokens},
+      {"POST", "/tokens", kAdmin, "createToken", "A new token; its secret is shown once", 201,
+       "NewToken", "TokenSecret", "", create_token, OnRecord::kAudited},
+      {"DELETE", "/tokens/{id}", kAdmin, "revokeToken", "Revoke a token", 204, "", "", "",
+       revoke_token},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 #include "nodeagent/http/client.h"
 
 // /agents: who has enrolled, one-time tokens, and enrolling itself.
@@ -42,10 +43,30 @@ std::string bare(const std::string& host) {
   return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
 }
 
-}  // namespace
+http::Response no_authority() {
+  return problem(503, "unavailable", "this controller has no authority for agents");
+}
 
-http::Response Api::create_agent_token(const std::string& text, const std::string& by) {
-  const auto body = parse_body(text);
+http::Response list_agents(const ApiParts& parts, const Call& /*call*/) {
+  if (parts.agents == nullptr) {
+    return json_answer(200, {{"agents", json::array()}, {"tokens", json::array()}});
+  }
+  auto agents = json::array();
+  for (const auto& agent : parts.agents->agents()) {
+    agents.push_back(view_of(agent));
+  }
+  auto tokens = json::array();
+  for (const auto& token : parts.agents->open_tokens()) {
+    tokens.push_back(view_of(token, parts.clock.now()));
+  }
+  return json_answer(200, {{"agents", std::move(agents)}, {"tokens", std::move(tokens)}});
+}
+
+http::Response create_agent_token(const ApiParts& parts, const Call& call) {
+  if (parts.agents == nullptr) {
+    return no_authority();
+  }
+  const auto body = parse_body(call.body());
   if (!body) {
     return problem_of(body.error());
   }
@@ -69,7 +90,7 @@ http::Response Api::create_agent_token(const std::string& text, const std::strin
     hosts.push_back(bare((*given)[i].get<std::string>()));
   }
   // A cluster may be registered later, when its agents run; one that is there must have the node.
-  if (const auto config = parts_.registry.find(cluster)) {
+  if (const auto config = parts.registry.find(cluster)) {
     const auto* found = config->find(node);
     if (found == nullptr) {
       return problem(404, "not_found",
@@ -83,20 +104,20 @@ http::Response Api::create_agent_token(const std::string& text, const std::strin
       }
     }
   }
-  const auto created = parts_.agents->create_token(cluster, node, std::move(hosts),
-                                                   std::chrono::seconds(seconds), by);
+  const auto created = parts.agents->create_token(cluster, node, std::move(hosts),
+                                                  std::chrono::seconds(seconds), call.by());
   if (!created) {
     return problem_of(created.error());
   }
-  auto out = view_of(created->token, parts_.clock.now());
+  auto out = view_of(created->token, parts.clock.now());
   out["token"] = created->secret;
   auto answer = json_answer(201, out);
   answer.headers.set("Cache-Control", "no-store");
   return answer;
 }
 
-http::Response Api::enrol_agent(const http::Request& request) {
-  const auto parsed = parse_body(request.body);
+http::Response enrol_agent(const ApiParts& parts, const Call& call) {
+  const auto parsed = parse_body(call.body());
   if (!parsed) {
     return problem_of(parsed.error());
   }
@@ -105,11 +126,11 @@ http::Response Api::enrol_agent(const http::Request& request) {
     return problem(400, "bad_request",
                    "the body must be {\"token\": ..., \"request\": a PEM certificate request}");
   }
-  if (parts_.agents == nullptr) {
-    return problem(503, "unavailable", "this controller has no authority for agents");
+  if (parts.agents == nullptr) {
+    return no_authority();
   }
-  const auto enrolled = parts_.agents->enrol(body.at("token").get<std::string>(),
-                                             body.at("request").get<std::string>());
+  const auto enrolled = parts.agents->enrol(body.at("token").get<std::string>(),
+                                            body.at("request").get<std::string>());
   if (!enrolled) {
     switch (enrolled.error().code) {
       case Errc::kUnauthorized:
@@ -129,34 +150,30 @@ http::Response Api::enrol_agent(const http::Request& request) {
                            {"not_after", format_ticks(enrolled->not_after)}});
 }
 
-http::Response Api::agents(const http::Request& request, const http::Target& target,
-                           const std::string& by) {
-  if (parts_.agents == nullptr) {
-    return request.method == "GET"
-               ? json_answer(200, {{"agents", json::array()}, {"tokens", json::array()}})
-               : problem(503, "unavailable", "this controller has no authority for agents");
+http::Response forget_agent(const ApiParts& parts, const Call& call) {
+  if (parts.agents == nullptr) {
+    return no_authority();
   }
-  if (request.method == "DELETE") {
-    if (auto forgotten = parts_.agents->forget(target.segments[3], target.segments[4], by);
-        !forgotten) {
-      return problem_of(forgotten.error());
-    }
-    http::Response response;
-    response.status = 204;
-    return response;
-  }
-  if (request.method == "POST") {
-    return create_agent_token(request.body, by);
-  }
-  auto agents = json::array();
-  for (const auto& agent : parts_.agents->agents()) {
-    agents.push_back(view_of(agent));
-  }
-  auto tokens = json::array();
-  for (const auto& token : parts_.agents->open_tokens()) {
-    tokens.push_back(view_of(token, parts_.clock.now()));
-  }
-  return json_answer(200, {{"agents", std::move(agents)}, {"tokens", std::move(tokens)}});
+  const auto forgotten = parts.agents->forget(call.named("cluster"), call.named("node"), call.by());
+  return forgotten ? no_content() : problem_of(forgotten.error());
+}
+
+}  // namespace
+
+std::span<const Route> agent_routes() {
+  using enum ApiRole;
+  static constexpr Route kRoutes[] = {
+      {"GET", "/agents", kViewer, "listAgents", "The agents that have enrolled, and open tokens",
+       200, "", "Agents", "", list_agents},
+      {"POST", "/agents/tokens", kAdmin, "createAgentToken",
+       "A one-time token for an agent to enrol; shown once", 201, "NewAgentToken", "AgentToken", "",
+       create_agent_token, OnRecord::kAudited},
+      {"POST", "/agents/enrol", kNobody, "enrolAgent", "A certificate for a one-time token", 200,
+       "AgentEnrolment", "AgentCertificate", "", enrol_agent, OnRecord::kByItself},
+      {"DELETE", "/agents/{cluster}/{node}", kAdmin, "forgetAgent",
+       "Accept an agent's certificate no more", 204, "", "", "", forget_agent},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

@@ -44,6 +44,12 @@ http::Response problem_of(const Error& error) {
   return problem(500, "internal", error.message);
 }
 
+http::Response no_content() {
+  http::Response response;
+  response.status = 204;
+  return response;
+}
+
 http::Response no_route(const http::Request& request) {
   return problem(404, "not_found",
                  fmt::format("{} {}: no such route; docs/formats/controller-api.md lists them",

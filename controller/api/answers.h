@@ -17,6 +17,8 @@ using api::problem;
 
 /// The problem an Error of the executor, the registry or the journal is to a client.
 http::Response problem_of(const Error& error);
+/// 204.
+http::Response no_content();
 http::Response no_route(const http::Request& request);
 http::Response wrong_method(const http::Request& request, std::string_view allowed);
 

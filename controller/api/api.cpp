@@ -5,20 +5,42 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/event_feed.h"
 #include "controller/api/metrics.h"
-#include "controller/api/openapi.h"
-#include "controller/api/routes.h"
-#include "engine/base/digest.h"
-#include "engine/base/number_from_text.h"
 
-// From a request to its handler: route, token, role, audit, idempotency. And /events, which
-// any part may have news for. The other routes are in *_routes.cpp.
 namespace verger::controller {
-namespace {}  // namespace
+
+Api::Api(ApiParts parts)
+    : parts_(std::move(parts)), kept_(parts_.journal, parts_.epoch, parts_.log) {
+  for (const auto& route : api_routes()) {
+    router_.add(
+        std::string(route.method), "/api/v1" + std::string(route.path),
+        [this, &route](http::RoutedRequest request) { return admit(route, std::move(request)); });
+  }
+  router_.add("GET", "/metrics",
+              [this](http::RoutedRequest request) { return metrics(std::move(request)); });
+}
 
 http::Handler Api::handler() {
   return [this](http::Request request) { return answer(std::move(request)); };
+}
+
+net::awaitable<http::Response> Api::answer(http::Request request) {
+  auto target = http::parse_target(request.target);
+  if (!target) {
+    co_return problem(400, "bad_request", target.error().message);
+  }
+  auto match = router_.find(request.method, *target);
+  if (match.handler == nullptr) {
+    co_return match.allow.empty() ? no_route(request) : wrong_method(request, match.allow);
+  }
+  co_return co_await (*match.handler)({.request = std::move(request),
+                                       .target = *std::move(target),
+                                       .parameters = std::move(match.parameters)});
+}
+
+net::awaitable<http::Response> Api::metrics(http::RoutedRequest request) {
+  const auto principal = principal_of(request.request, request.target.path, ApiRole::kViewer);
+  co_return principal ? metrics_answer(parts_) : principal.error();
 }
 
 std::expected<Principal, http::Response> Api::principal_of(const http::Request& request,
@@ -50,175 +72,71 @@ std::expected<Principal, http::Response> Api::principal_of(const http::Request& 
   return *std::move(who);
 }
 
-net::awaitable<http::Response> Api::answer(http::Request request) {
-  const auto target = http::parse_target(request.target);
-  if (!target) {
-    co_return problem(400, "bad_request", target.error().message);
-  }
-  const auto& path = target->segments;
-  if (path.size() == 1 && path[0] == "metrics" && request.method == "GET") {
-    auto principal = principal_of(request, target->path, ApiRole::kViewer);
-    if (!principal) {
-      co_return std::move(principal).error();
-    }
-    co_return metrics_answer(parts_);
-  }
-  if (path.size() < 3 || path[0] != "api" || path[1] != "v1") {
-    co_return no_route(request);
-  }
-  std::vector<std::string_view> methods;
-  const auto* route = find_route(request.method, std::span(path).subspan(2), methods);
-  if (route == nullptr) {
-    co_return methods.empty() ? no_route(request)
-                              : wrong_method(request, fmt::format("{}", fmt::join(methods, ", ")));
-  }
-  auto principal = principal_of(request, target->path, route->role);
+net::awaitable<http::Response> Api::admit(const Route& route, http::RoutedRequest request) {
+  auto principal = principal_of(request.request, request.target.path, route.role);
   if (!principal) {
     co_return std::move(principal).error();
   }
-  if (route->id == "enrolAgent") {
-    // A caller without a token must not be able to fill the journal: what succeeds records itself.
-    co_return enrol_agent(request);
+  Call call{std::move(request), *std::move(principal)};
+  if (route.on_record == OnRecord::kByItself) {
+    co_return co_await route.answer(parts_, std::move(call));
   }
-  if (request.method == "GET" || route->id == "validatePolicy" || route->id == "diffPolicy") {
-    const http::Request asked{
-        .method = request.method, .target = request.target, .headers = request.headers};
-    auto response = co_await dispatch(std::move(request), *target, *principal);
+  if (route.method == "GET" || route.on_record == OnRecord::kNever) {
+    const http::Request asked{.method = call.request.method,
+                              .target = call.request.target,
+                              .headers = call.request.headers};
+    auto response = co_await route.answer(parts_, std::move(call));
     answer_conditionally(asked, response);
     co_return response;
   }
-  co_return co_await answer_on_record(std::move(request), *target, *std::move(principal),
-                                      route->id);
+  co_return co_await answer_on_record(route, std::move(call));
 }
 
-net::awaitable<http::Response> Api::answer_on_record(http::Request request, http::Target target,
-                                                     Principal principal, std::string_view route) {
+net::awaitable<http::Response> Api::answer_on_record(const Route& route, Call call) {
   std::string key_stream;
-  if (const auto key = request.headers.get("Idempotency-Key"); key && request.method == "POST") {
+  if (const auto key = call.request.headers.get("Idempotency-Key"); key && route.method == "POST") {
     if (key->empty() || key->size() > 200) {
       co_return problem(400, "bad_request", "Idempotency-Key takes 1 to 200 characters");
     }
-    key_stream = fmt::format("{}{}", kAnswerStreams,
-                             to_hex(sha256(as_bytes(fmt::format("{}\n{}", principal.name, *key)))));
-    if (auto known = known_answer(request, key_stream)) {
+    key_stream = KeptAnswers::stream_of(call.by(), std::string(*key));
+    if (auto known = kept_.find(call.request, key_stream)) {
       co_return *std::move(known);
     }
   }
-  const auto asked = parts_.access.asked(principal, request, route);
+  const auto asked = parts_.access.asked(call.caller, call.request, route.id);
   if (!asked) {
     co_return problem_of(asked.error());  // what cannot be put on record is not done
   }
   if (key_stream.empty()) {
-    auto response = co_await dispatch(std::move(request), std::move(target), principal);
+    auto response = co_await route.answer(parts_, std::move(call));
     parts_.access.answered(*asked, response.status);
     co_return response;
   }
-  const auto original = request;
+  const auto original = call.request;
   http::Response response;
   {
-    struct Entry {
-      std::set<std::string>& keys;
-      const std::string& key;
-      Entry(std::set<std::string>& all, const std::string& own) : keys(all), key(own) {
-        keys.insert(key);
-      }
-      ~Entry() { keys.erase(key); }  // also where the handler throws: the key is to be used again
-    } under_way(under_way_, key_stream);
-    response = co_await dispatch(std::move(request), std::move(target), principal);
+    // Also where the answer throws: the key is to be used again.
+    const KeptAnswers::UnderWay under_way(kept_, key_stream);
+    response = co_await route.answer(parts_, std::move(call));
   }
   parts_.access.answered(*asked, response.status);
-  keep_answer(original, route, key_stream, response);
+  if (route.on_record != OnRecord::kAudited) {
+    kept_.keep(original, key_stream, response);
+  }
   co_return response;
 }
 
-http::Response Api::refusal_of(const Error& error, const std::string& cluster) const {
+http::Response refusal_of(const ApiParts& parts, const Error& error, const std::string& cluster) {
   if (error.code != Errc::kRefused) {
     return problem_of(error);
   }
-  if (const auto newest = parts_.journal.epoch(); newest && *newest != parts_.epoch) {
+  if (const auto newest = parts.journal.epoch(); newest && *newest != parts.epoch) {
     return problem(409, "other_controller", error.message);
   }
-  if (const auto config = parts_.registry.find(cluster); config && config->paused) {
+  if (const auto config = parts.registry.find(cluster); config && config->paused) {
     return problem(409, "cluster_paused", error.message);
   }
   return problem(409, "run_active", error.message);
-}
-
-net::awaitable<http::Response> Api::dispatch(http::Request request, http::Target target,
-                                             Principal principal) {
-  const auto& path = target.segments;
-  auto by = std::move(principal.name);
-  if (path[2] == "clusters") {
-    co_return co_await clusters(std::move(request), target, std::move(by));
-  }
-  if (path[2] == "plans") {
-    co_return co_await plans(std::move(request), target, std::move(by));
-  }
-  if (path[2] == "runs") {
-    co_return co_await runs(std::move(request), target, std::move(by));
-  }
-  if (path[2] == "policies") {
-    co_return policies(request, target, by);
-  }
-  if (path[2] == "tokens") {
-    co_return tokens(request, target, by);
-  }
-  if (path[2] == "agents") {
-    co_return agents(request, target, by);
-  }
-  if (path[2] == "audit") {
-    co_return path.size() == 4 ? co_await verify_audit() : co_await audit(std::move(target));
-  }
-  if (path[2] == "admin") {
-    co_return co_await journal(std::move(request), std::move(target), std::move(by));
-  }
-  if (path[2] == "events" && path.size() == 3) {
-    co_return co_await events(std::move(request), target, principal.role);
-  }
-  if (path[2] == "openapi.json") {
-    co_return json_answer(200, openapi_document(VERGER_VERSION));
-  }
-  if (path[2] == "health" && path.size() == 3) {
-    co_return json_answer(200, {{"status", "ok"},
-                                {"version", VERGER_VERSION},
-                                {"controller_epoch", parts_.epoch.value()}});
-  }
-  co_return no_route(request);
-}
-
-net::awaitable<http::Response> Api::events(http::Request request, http::Target target,
-                                           ApiRole role) {
-  if (request.method != "GET") {
-    co_return wrong_method(request, "GET");
-  }
-  EventQuery query;
-  query.role = role;
-  std::string after(target.parameter("after").value_or("0"));
-  if (const auto last = request.headers.get("Last-Event-ID")) {
-    after = *last;
-  }
-  const auto sequence = number_from_text<std::int64_t>(after);
-  const auto wait = number_from_text<std::int64_t>(target.parameter("wait").value_or("0"));
-  if (!sequence || *sequence < 0 || !wait || *wait < 0 || *wait > 30) {
-    co_return problem(400, "bad_request",
-                      "after must be a sequence number of the journal, wait 0 to 30 seconds");
-  }
-  query.after = Sequence(*sequence);
-  query.wait = std::chrono::seconds(*wait);
-  if (const auto id = target.parameter("run")) {
-    const auto run = parts_.executor.find_run(*id);
-    if (!run) {
-      co_return problem_of(run.error());
-    }
-    query.stream = "run/" + (*run)->id;
-  }
-  if (request.headers.get("Accept").value_or("").find("text/event-stream") !=
-      std::string_view::npos) {
-    co_return event_stream(parts_.journal, parts_.timers, parts_.clock, std::move(query));
-  }
-  const auto page =
-      co_await event_page(parts_.journal, parts_.timers, parts_.clock, std::move(query));
-  co_return page ? json_answer(200, *page) : problem_of(page.error());
 }
 
 }  // namespace verger::controller

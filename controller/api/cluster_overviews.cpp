@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
+#include "controller/api/routes.h"
 #include "controller/api/views.h"
 #include "controller/cluster/gather.h"
 #include "engine/base/clock.h"
@@ -54,11 +55,10 @@ std::map<std::string, LastRuns> last_runs(
   return out;
 }
 
-}  // namespace
-
-net::awaitable<http::Response> Api::list_clusters(http::Target target) {
-  const auto list = parts_.registry.list();
-  const auto runs = last_runs(parts_.executor.runs(""));
+net::awaitable<http::Response> list_clusters(const ApiParts& parts, Call call) {
+  const auto& target = call.target;
+  const auto list = parts.registry.list();
+  const auto runs = last_runs(parts.executor.runs(""));
   std::vector<std::string> keys;
   keys.reserve(list.size());
   for (const auto& config : list) {
@@ -91,7 +91,7 @@ net::awaitable<http::Response> Api::list_clusters(http::Target target) {
   std::vector<net::awaitable<planner::ClusterSnapshot>> looks;
   looks.reserve(shown.size());
   for (auto& config : shown) {
-    looks.push_back(parts_.observer.take(std::move(config), Depth::kGossip, kLookLimit));
+    looks.push_back(parts.observer.take(std::move(config), Depth::kGossip, kLookLimit));
   }
   const auto snapshots = co_await gather(std::move(looks));
   auto body = json::parse(answer.body);
@@ -100,6 +100,16 @@ net::awaitable<http::Response> Api::list_clusters(http::Target target) {
     clusters[i]["look"] = look_view(snapshots[i]);
   }
   co_return json_answer(200, body);
+}
+
+}  // namespace
+
+std::span<const Route> cluster_overview_routes() {
+  static constexpr Route kRoutes[] = {
+      {"GET", "/clusters", ApiRole::kViewer, "listClusters", "The registered clusters", 200, "",
+       "Clusters", "limit cursor look", list_clusters},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

@@ -4,12 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 #include "controller/api/views.h"
 #include "controller/cluster/identity.h"
 
-// /clusters, without their plans, pauses and schedules.
+// /clusters, their pauses and schedules; listing them is in cluster_overviews.cpp, changing one in
+// cluster_update.cpp.
 namespace verger::controller {
 
 using nlohmann::json;
@@ -24,90 +26,23 @@ json view_of(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch) {
   return out;
 }
 
-}  // namespace
-
-net::awaitable<http::Response> Api::clusters(http::Request request, http::Target target,
-                                             std::string by) {
-  const auto& path = target.segments;
-  if (path.size() == 3) {
-    if (request.method == "POST") {
-      co_return co_await add_cluster(std::move(request.body));
-    }
-    if (request.method != "GET") {
-      co_return wrong_method(request, "GET, POST");
-    }
-    co_return co_await list_clusters(std::move(target));
+net::awaitable<http::Response> get_cluster(const ApiParts& parts, Call call) {
+  const auto name = call.named("name");
+  const auto config = parts.registry.find(name);
+  if (!config) {
+    co_return problem_of(config.error());
   }
-  const auto& name = path[3];
-  if (path.size() == 4 && request.method == "DELETE") {
-    for (const auto& run : parts_.executor.active_runs(name)) {
-      co_return problem(409, "run_active",
-                        fmt::format("cluster {} has run {}, which has not ended; cancel it first",
-                                    name, run->id));
-    }
-    if (auto removed = parts_.registry.remove(name); !removed) {
-      co_return problem_of(removed.error());
-    }
-    http::Response response;
-    response.status = 204;
-    co_return response;
+  const auto snapshot = co_await parts.executor.observe(name);
+  if (!snapshot) {
+    co_return problem_of(snapshot.error());
   }
-  if (path.size() == 4 && request.method == "GET") {
-    const auto config = parts_.registry.find(name);
-    if (!config) {
-      co_return problem_of(config.error());
-    }
-    const auto snapshot = co_await parts_.executor.observe(name);
-    if (!snapshot) {
-      co_return problem_of(snapshot.error());
-    }
-    auto body = views::cluster(*config);
-    body["snapshot"] = view_of(*snapshot, parts_.epoch);
-    co_return json_answer(200, body);
-  }
-  if (path.size() == 4 && request.method == "PATCH") {
-    co_return co_await update_cluster(name, std::move(request.body));
-  }
-  if (path.size() == 4) {
-    co_return wrong_method(request, "GET, PATCH, DELETE");
-  }
-  if (path.size() == 5 && path[4] == "schedule") {
-    co_return request.method == "GET" ? schedule(name, target) : wrong_method(request, "GET");
-  }
-  if (path.size() == 5 && (path[4] == "pause" || path[4] == "resume")) {
-    if (request.method != "POST") {
-      co_return wrong_method(request, "POST");
-    }
-    co_return co_await cluster_intent(name, path[4], std::move(request.body), std::move(by));
-  }
-  if (path.size() == 5 && path[4] == "plans") {
-    if (request.method == "POST") {
-      co_return co_await make_plan(name, std::move(request.body), std::move(by));
-    }
-    if (request.method != "GET") {
-      co_return wrong_method(request, "GET, POST");
-    }
-    if (const auto config = parts_.registry.find(name); !config) {
-      co_return problem_of(config.error());
-    }
-    const auto list = parts_.executor.plans(name);
-    std::vector<std::string> keys;
-    keys.reserve(list.size());
-    for (const auto& stored : list) {
-      keys.push_back(stored.hash);
-    }
-    co_return paged_answer("plans", keys, target, [&](std::size_t i) -> Result<json> {
-      VERGER_TRY(const auto plan, parts_.executor.find_plan(keys[i]));
-      auto out = views::plan(plan);
-      out["awaits_approval_of"] = awaiting_policy(name, plan.plan->hash);
-      return out;
-    });
-  }
-  co_return no_route(request);
+  auto body = views::cluster(*config);
+  body["snapshot"] = view_of(*snapshot, parts.epoch);
+  co_return json_answer(200, body);
 }
 
-net::awaitable<http::Response> Api::add_cluster(std::string body) {
-  const auto parsed = parse_body(body);
+net::awaitable<http::Response> add_cluster(const ApiParts& parts, Call call) {
+  const auto parsed = parse_body(call.body());
   if (!parsed) {
     co_return problem_of(parsed.error());
   }
@@ -136,23 +71,23 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
       co_return problem_of(*own.wrong());
     }
   }
-  auto checked = parts_.registry.check(std::move(config));
+  auto checked = parts.registry.check(std::move(config));
   if (!checked) {
     co_return checked.error().code == Errc::kConflict
         ? problem(409, "cluster_exists", checked.error().message)
         : problem_of(checked.error());
   }
   config = *std::move(checked);
-  if (parts_.shared_journal) {
+  if (parts.shared_journal) {
     if (const auto fenced = check_fencing(config); !fenced) {
       co_return problem(422, "no_fencing", fenced.error().message + "; nothing was registered");
     }
   }
-  if (const auto sent = parts_.observer.check_credentials(config); !sent) {
+  if (const auto sent = parts.observer.check_credentials(config); !sent) {
     co_return problem(422, "credentials_refused",
                       sent.error().message + "; nothing was registered");
   }
-  const auto seen = co_await parts_.observer.take(config);
+  const auto seen = co_await parts.observer.take(config);
   if (std::ranges::none_of(seen.nodes, &planner::NodeSnapshot::answered) && !seen.nodes.empty()) {
     co_return problem(
         422, "cluster_unreachable",
@@ -167,18 +102,162 @@ net::awaitable<http::Response> Api::add_cluster(std::string body) {
   if (config.identity.empty()) {
     config.epoch = epoch_of(seen);
   }
-  if (auto added = parts_.registry.add(std::move(config)); !added) {
+  if (auto added = parts.registry.add(std::move(config)); !added) {
     co_return added.error().code == Errc::kConflict
         ? problem(409, "cluster_exists", added.error().message)
         : problem_of(added.error());
   }
-  const auto stored = parts_.registry.find(name);
+  const auto stored = parts.registry.find(name);
   if (!stored) {
     co_return problem_of(stored.error());
   }
   auto answer = views::cluster(*stored);
-  answer["snapshot"] = view_of(seen, parts_.epoch);
+  answer["snapshot"] = view_of(seen, parts.epoch);
   co_return json_answer(201, answer);
+}
+
+http::Response remove_cluster(const ApiParts& parts, const Call& call) {
+  const auto name = call.named("name");
+  for (const auto& run : parts.executor.active_runs(name)) {
+    return problem(
+        409, "run_active",
+        fmt::format("cluster {} has run {}, which has not ended; cancel it first", name, run->id));
+  }
+  const auto removed = parts.registry.remove(name);
+  return removed ? no_content() : problem_of(removed.error());
+}
+
+http::Response get_schedule(const ApiParts& parts, const Call& call) {
+  const auto cluster = call.named("name");
+  const auto config = parts.registry.find(cluster);
+  if (!config) {
+    return problem_of(config.error());
+  }
+  const auto mine = Zone::find(call.target.parameter("zone").value_or("UTC"));
+  if (!mine) {
+    return problem_of(mine.error());
+  }
+  const auto now = to_instant(parts.clock.now());
+  auto times = json::array();
+  for (const auto& each : parts.scheduler.next(*config, now, 10)) {
+    const bool opens = each.kind == NextTime::Kind::kOpens;
+    times.push_back(
+        {{"kind", opens ? "opens" : "due"},
+         {"policy", each.policy},
+         {"at", format_ticks(to_ticks(each.at))},
+         {"yours", mine->format(each.at)},
+         {"policys", each.zone.format(each.at)},
+         {"zone", each.zone.name()},
+         {"until", each.until ? json(format_ticks(to_ticks(*each.until))) : json()},
+         {"until_yours", each.until ? json(mine->format(*each.until)) : json()},
+         {"length_seconds", each.until ? json((*each.until - each.at).count()) : json()},
+         {"inside", each.inside}});
+  }
+  auto policies = json::array();
+  for (const auto& stored : parts.book.list()) {
+    if (stored.policy.selects(*config)) {
+      const auto state = parts.scheduler.state(stored.policy.name, cluster);
+      policies.push_back({{"policy", stored.policy.name},
+                          {"enabled", stored.policy.enabled},
+                          {"outcome", state.outcome},
+                          {"reason", state.reason},
+                          {"waiting", state.waiting}});
+    }
+  }
+  return json_answer(200, {{"cluster", cluster},
+                           {"now", format_ticks(parts.clock.now())},
+                           {"zone", mine->name()},
+                           {"policies", std::move(policies)},
+                           {"times", std::move(times)}});
+}
+
+/// What the request for a pause or its end says.
+struct ClusterIntent {
+  std::string reason;
+  std::string mode;
+  std::string until;
+};
+
+Result<ClusterIntent> cluster_intent_of(const Call& call, bool pauses) {
+  VERGER_TRY(const auto parsed, parse_body(call.body()));
+  Members members(parsed);
+  ClusterIntent out{
+      .reason = members.text("reason", "asked by " + call.by()), .mode = {}, .until = {}};
+  if (pauses) {
+    out.mode = members.text("mode", "policy");
+    out.until = members.text("until");
+  }
+  members.refuse_others();
+  if (members.wrong()) {
+    return *members.wrong();
+  }
+  return out;
+}
+
+http::Response after_intent(const ApiParts& parts, const Result<void>& outcome,
+                            const std::string& cluster) {
+  if (!outcome) {
+    return refusal_of(parts, outcome.error(), cluster);
+  }
+  const auto config = parts.registry.find(cluster);
+  return config ? json_answer(202, views::cluster(*config)) : problem_of(config.error());
+}
+
+http::Response pause_cluster(const ApiParts& parts, const Call& call) {
+  const auto cluster = call.named("name");
+  const auto wanted = cluster_intent_of(call, /*pauses=*/true);
+  if (!wanted) {
+    return problem_of(wanted.error());
+  }
+  const auto mode = parse_pause_mode(wanted->mode);
+  if (!mode) {
+    return problem(400, "bad_request", "mode takes policy, drain, now");
+  }
+  std::optional<Ticks> until;
+  if (!wanted->until.empty()) {
+    const auto parsed = parse_ticks(wanted->until);
+    if (!parsed) {
+      return problem_of(parsed.error());
+    }
+    if (*parsed <= parts.clock.now()) {
+      return problem(400, "bad_request", fmt::format("until {} is in the past", wanted->until));
+    }
+    until = *parsed;
+  }
+  return after_intent(
+      parts, parts.executor.pause_cluster(cluster, call.by(), wanted->reason, *mode, until),
+      cluster);
+}
+
+net::awaitable<http::Response> resume_cluster(const ApiParts& parts, Call call) {
+  const auto cluster = call.named("name");
+  const auto wanted = cluster_intent_of(call, /*pauses=*/false);
+  if (!wanted) {
+    co_return problem_of(wanted.error());
+  }
+  co_return after_intent(parts, co_await parts.executor.resume_cluster(cluster, call.by()),
+                         cluster);
+}
+
+}  // namespace
+
+std::span<const Route> cluster_routes() {
+  using enum ApiRole;
+  static constexpr Route kRoutes[] = {
+      {"POST", "/clusters", kAdmin, "addCluster", "Register a cluster", 201, "NewCluster",
+       "Cluster", "", add_cluster},
+      {"GET", "/clusters/{name}", kViewer, "getCluster", "One cluster as it is now", 200, "",
+       "Cluster", "", get_cluster},
+      {"DELETE", "/clusters/{name}", kAdmin, "removeCluster", "Forget a cluster", 204, "", "", "",
+       remove_cluster},
+      {"GET", "/clusters/{name}/schedule", kViewer, "getSchedule", "Next openings and due times",
+       200, "", "Schedule", "zone", get_schedule},
+      {"POST", "/clusters/{name}/pause", kOperator, "pauseCluster",
+       "Start nothing, pause what runs", 202, "Pause", "Cluster", "", pause_cluster},
+      {"POST", "/clusters/{name}/resume", kOperator, "resumeCluster", "End a cluster's pause", 202,
+       "Empty", "Cluster", "", resume_cluster},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

@@ -5,8 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 #include "controller/api/views.h"
 
 // PATCH /clusters/{name}: changes a registration in place; runs, plans and history stay.
@@ -66,17 +67,16 @@ http::Response run_is_active(const std::string& cluster, const RunState& run) {
                              cluster, run.id));
 }
 
-}  // namespace
-
-net::awaitable<http::Response> Api::update_cluster(std::string name, std::string body) {
-  const auto parsed = parse_body(body);
-  const auto before = parts_.registry.find(name);
+net::awaitable<http::Response> update_cluster(const ApiParts& parts, Call call) {
+  const auto name = call.named("name");
+  const auto parsed = parse_body(call.body());
+  const auto before = parts.registry.find(name);
   if (!parsed || !before) {
     co_return problem_of(parsed ? before.error() : parsed.error());
   }
   auto config = changed(*before, *parsed);
   if (config) {
-    config = parts_.registry.check_update(*std::move(config));
+    config = parts.registry.check_update(*std::move(config));
   }
   if (!config) {
     co_return config.error().code == Errc::kConflict
@@ -84,21 +84,21 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
         : problem_of(config.error());
   }
   const bool other_nodes = config->nodes != before->nodes;
-  if (other_nodes && !parts_.executor.active_runs(name).empty()) {
-    co_return run_is_active(name, *parts_.executor.active_runs(name).front());
+  if (other_nodes && !parts.executor.active_runs(name).empty()) {
+    co_return run_is_active(name, *parts.executor.active_runs(name).front());
   }
   std::optional<planner::ClusterSnapshot> seen;
   if (other_nodes || config->credentials != before->credentials ||
       config->trusted_roots != before->trusted_roots) {
-    if (parts_.shared_journal) {
+    if (parts.shared_journal) {
       if (const auto fenced = check_fencing(*config); !fenced) {
         co_return problem(422, "no_fencing", fenced.error().message + "; nothing was changed");
       }
     }
-    if (const auto sent = parts_.observer.check_credentials(*config); !sent) {
+    if (const auto sent = parts.observer.check_credentials(*config); !sent) {
       co_return problem(422, "credentials_refused", sent.error().message + "; nothing was changed");
     }
-    seen = co_await parts_.observer.take(*config);
+    seen = co_await parts.observer.take(*config);
     if (std::ranges::none_of(seen->nodes, &planner::NodeSnapshot::answered)) {
       co_return problem(
           422, "cluster_unreachable",
@@ -109,20 +109,20 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
       co_return problem(422, "wrong_cluster", seen->wrong_cluster + "; nothing was changed");
     }
     // The look took its time.
-    if (const auto now = parts_.registry.find(name); !now || *now != *before) {
+    if (const auto now = parts.registry.find(name); !now || *now != *before) {
       co_return problem(409, "changed_meanwhile",
                         fmt::format("cluster {} was changed meanwhile; look at it "
                                     "with `verger cluster show {}` and try again",
                                     name, name));
     }
-    if (other_nodes && !parts_.executor.active_runs(name).empty()) {
-      co_return run_is_active(name, *parts_.executor.active_runs(name).front());
+    if (other_nodes && !parts.executor.active_runs(name).empty()) {
+      co_return run_is_active(name, *parts.executor.active_runs(name).front());
     }
   }
-  if (auto updated = parts_.registry.update(*std::move(config)); !updated) {
+  if (auto updated = parts.registry.update(*std::move(config)); !updated) {
     co_return problem_of(updated.error());
   }
-  const auto stored = parts_.registry.find(name);
+  const auto stored = parts.registry.find(name);
   if (!stored) {
     co_return problem_of(stored.error());
   }
@@ -131,6 +131,17 @@ net::awaitable<http::Response> Api::update_cluster(std::string name, std::string
     answer["snapshot"] = views::snapshot(*seen);  // members that were not named are in it
   }
   co_return json_answer(200, answer);
+}
+
+}  // namespace
+
+std::span<const Route> cluster_update_routes() {
+  static constexpr Route kRoutes[] = {
+      {"PATCH", "/clusters/{name}", ApiRole::kAdmin, "updateCluster",
+       "Change nodes, credentials, roots or labels in place", 200, "ClusterChanges", "Cluster", "",
+       update_cluster},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

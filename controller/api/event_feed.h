@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "controller/api/routes.h"
+#include "controller/api/role.h"
 #include "controller/journal/journal.h"
 #include "nodeagent/http/message.h"
 #include "nodeagent/http/timers.h"

@@ -1,8 +1,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 
 // /admin: the journal's size and compaction.
 namespace verger::controller {
@@ -31,39 +32,54 @@ json view_of(const Compacted& compacted) {
           {"after", view_of(compacted.after)}};
 }
 
-}  // namespace
-
-net::awaitable<http::Response> Api::journal(http::Request request, http::Target target,
-                                            std::string by) {
-  if (parts_.retention == nullptr) {
-    co_return no_route(request);
+http::Response get_journal(const ApiParts& parts, const Call& call) {
+  if (parts.retention == nullptr) {
+    return no_route(call.request);
   }
-  if (target.segments[3] == "compact") {
-    const auto body = parse_body(request.body);
-    if (!body) {
-      co_return problem_of(body.error());
-    }
-    Members members(*body);
-    auto reason = members.text("reason");
-    members.refuse_others();
-    if (members.wrong()) {
-      co_return problem_of(*members.wrong());
-    }
-    const auto done = co_await parts_.retention->compact(std::move(by), std::move(reason));
-    if (!done && done.error().code == Errc::kConflict) {
-      co_return problem(409, "compaction_active", done.error().message);
-    }
-    co_return done ? json_answer(200, view_of(*done)) : problem_of(done.error());
-  }
-  const auto size = parts_.retention->size();
+  const auto size = parts.retention->size();
   if (!size) {
-    co_return problem_of(size.error());
+    return problem_of(size.error());
   }
   auto out = view_of(*size);
-  const auto status = parts_.retention->status();
+  const auto status = parts.retention->status();
   out["removed"] = status.removed;
   out["compacted_at"] = status.ended ? json(format_ticks(*status.ended)) : json();
-  co_return json_answer(200, out);
+  return json_answer(200, out);
+}
+
+net::awaitable<http::Response> compact_journal(const ApiParts& parts, Call call) {
+  if (parts.retention == nullptr) {
+    co_return no_route(call.request);
+  }
+  const auto body = parse_body(call.body());
+  if (!body) {
+    co_return problem_of(body.error());
+  }
+  Members members(*body);
+  auto reason = members.text("reason");
+  members.refuse_others();
+  if (members.wrong()) {
+    co_return problem_of(*members.wrong());
+  }
+  const auto done = co_await parts.retention->compact(call.by(), std::move(reason));
+  if (!done && done.error().code == Errc::kConflict) {
+    co_return problem(409, "compaction_active", done.error().message);
+  }
+  co_return done ? json_answer(200, view_of(*done)) : problem_of(done.error());
+}
+
+}  // namespace
+
+std::span<const Route> journal_routes() {
+  using enum ApiRole;
+  static constexpr Route kRoutes[] = {
+      {"GET", "/admin/journal", kAdmin, "getJournal", "What the journal takes", 200, "", "Journal",
+       "", get_journal},
+      {"POST", "/admin/compact", kAdmin, "compactJournal",
+       "Remove from the journal what is not kept any longer", 200, "Empty", "Compaction", "",
+       compact_journal},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 
 namespace verger::controller {
 namespace {

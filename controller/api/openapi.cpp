@@ -413,11 +413,11 @@ json openapi_document(std::string_view version) {
     json operation{
         {"operationId", route.id}, {"summary", route.summary}, {"x-role", to_string(route.role)}};
     auto parameters = json::array();
-    for (const auto part : path_parts(route.path)) {
-      if (is_variable(part)) {
-        parameters.push_back(parameter(part.substr(1, part.size() - 2), "path", ""));
-        parameters.back()["required"] = true;
-      }
+    for (auto open = route.path.find('{'); open != std::string_view::npos;
+         open = route.path.find('{', open + 1)) {
+      const auto name = route.path.substr(open + 1, route.path.find('}', open) - open - 1);
+      parameters.push_back(parameter(name, "path", ""));
+      parameters.back()["required"] = true;
     }
     for (std::string_view rest = route.query; !rest.empty();) {
       const auto end = rest.find(' ');

@@ -8,8 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 #include "controller/api/views.h"
 #include "engine/base/clock.h"
 #include "planner/operations.h"
@@ -82,93 +83,20 @@ Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
   return policy;
 }
 
-}  // namespace
-
-net::awaitable<http::Response> Api::make_plan(std::string cluster, std::string body,
-                                              std::string by) {
-  const auto parsed = parse_body(body);
-  if (!parsed) {
-    co_return problem_of(parsed.error());
-  }
-  auto base = parts_.policy;
-  if (const auto name = Members(*parsed).text("policy"); !name.empty()) {
-    const auto stored = parts_.book.find(name);
-    const auto config = parts_.registry.find(cluster);
-    if (!stored || !config) {
-      co_return problem_of(stored ? config.error() : stored.error());
-    }
-    if (!stored->policy.selects(*config)) {
-      co_return problem(409, "wrong_state",
-                        fmt::format("policy {} does not select cluster {}; `verger policy show {}` "
-                                    "shows what it selects",
-                                    name, cluster, name));
-    }
-    base = stored->policy.plan;
-  }
-  const auto policy = policy_of(*parsed, std::move(base));
-  if (!policy) {
-    co_return problem_of(policy.error());
-  }
-  const auto made = co_await parts_.executor.make_plan(cluster, *policy, std::move(by));
-  if (!made) {
-    co_return problem_of(made.error());
-  }
-  if (!made->has_value()) {
-    auto refusals = json::array();
-    std::string detail = fmt::format("no plan for cluster {}:", cluster);
-    for (const auto& refusal : made->error().refusals) {
-      refusals.push_back(views::refusal(refusal));
-      detail += fmt::format("\n  {}{}{}{}", refusal.node, refusal.node.empty() ? "" : ": ",
-                            refusal.message, refusal.hint.empty() ? "" : "; " + refusal.hint);
-    }
-    co_return problem(422, "plan_refused", detail, {{"refusals", std::move(refusals)}});
-  }
-  co_return json_answer(201, plan_view(**made));
-}
-
-json Api::plan_view(const StoredPlan& stored) {
-  auto out = views::plan(stored);
-  out["expected_from"] = "sizes";
-  out["last_success"] = nullptr;
-  for (const auto& run : parts_.executor.runs(stored.plan->cluster)) {
-    if (run->status != RunStatus::kDone || !run->ended_at) {
-      continue;
-    }
-    // The estimates of a plan are those of the time when it was made.
-    if (*run->ended_at <= stored.plan->made_at && !run->durations.empty()) {
-      out["expected_from"] = "history";
-    }
-    if (out["last_success"].is_null()) {
-      const auto state = parts_.executor.find_run(run->id);
-      const auto freed = state ? views::freed_bytes(**state) : std::nullopt;
-      out["last_success"] = {{"run", run->id},
-                             {"finished_at", format_ticks(*run->ended_at)},
-                             {"space_saved", freed ? json(*freed) : json()}};
-    }
-  }
-  out["freed_before"] = freed_before(*stored.plan);
-  out["cluster_pause"] = nullptr;
-  if (const auto config = parts_.registry.find(stored.plan->cluster); config && config->paused) {
-    out["cluster_pause"] = {
-        {"reason", config->pause_reason},
-        {"until", config->pause_until ? json(format_ticks(*config->pause_until)) : json()}};
-  }
-  out["awaits_approval_of"] = awaiting_policy(stored.plan->cluster, stored.plan->hash);
-  return out;
-}
-
-json Api::freed_before(const planner::Plan& plan) const {
+/// Of each node of the plan the newest work of that sort that reported what it freed, however its
+/// run ended.
+json freed_before(const ApiParts& parts, const planner::Plan& plan) {
   constexpr std::size_t kRunsReadBack = 5;  // each is read from the journal
   std::map<std::string, json> found;
   std::size_t read = 0;
-  for (const auto& run : parts_.executor.runs(plan.cluster)) {
+  for (const auto& run : parts.executor.runs(plan.cluster)) {
     if (!run->ended_at || run->operation != planner::operation_name(plan.policy)) {
       continue;
     }
     if (found.size() == plan.basis.nodes.size() || ++read > kRunsReadBack) {
       break;
     }
-    const auto state = parts_.executor.find_run(run->id);
+    const auto state = parts.executor.find_run(run->id);
     for (const auto& [node, saved] :
          state ? views::freed_by_node(**state) : std::map<std::string, std::int64_t>()) {
       found.try_emplace(node, json{{"node", node},
@@ -186,9 +114,10 @@ json Api::freed_before(const planner::Plan& plan) const {
   return out;
 }
 
-json Api::awaiting_policy(const std::string& cluster, const std::string& plan) const {
-  for (const auto& stored : parts_.book.list()) {
-    const auto state = parts_.scheduler.state(stored.policy.name, cluster);
+/// The policy that waits for an operator to apply this plan; null: none does.
+json awaiting_policy(const ApiParts& parts, const std::string& cluster, const std::string& plan) {
+  for (const auto& stored : parts.book.list()) {
+    const auto state = parts.scheduler.state(stored.policy.name, cluster);
     if (state.outcome == "needs-approval" && state.plan == plan) {
       return stored.policy.name;
     }
@@ -196,44 +125,145 @@ json Api::awaiting_policy(const std::string& cluster, const std::string& plan) c
   return nullptr;
 }
 
-net::awaitable<http::Response> Api::plans(http::Request request, http::Target target,
-                                          std::string by) {
-  const auto& path = target.segments;
-  if (path.size() == 4) {
-    if (request.method != "GET") {
-      co_return wrong_method(request, "GET");
+/// With what is known beside the plan: where its estimates are from, the cluster's last run, and
+/// what stands between the plan and its run.
+json plan_view(const ApiParts& parts, const StoredPlan& stored) {
+  auto out = views::plan(stored);
+  out["expected_from"] = "sizes";
+  out["last_success"] = nullptr;
+  for (const auto& run : parts.executor.runs(stored.plan->cluster)) {
+    if (run->status != RunStatus::kDone || !run->ended_at) {
+      continue;
     }
-    const auto plan = parts_.executor.find_plan(path[3]);
-    co_return plan ? json_answer(200, plan_view(*plan)) : problem_of(plan.error());
+    // The estimates of a plan are those of the time when it was made.
+    if (*run->ended_at <= stored.plan->made_at && !run->durations.empty()) {
+      out["expected_from"] = "history";
+    }
+    if (out["last_success"].is_null()) {
+      const auto state = parts.executor.find_run(run->id);
+      const auto freed = state ? views::freed_bytes(**state) : std::nullopt;
+      out["last_success"] = {{"run", run->id},
+                             {"finished_at", format_ticks(*run->ended_at)},
+                             {"space_saved", freed ? json(*freed) : json()}};
+    }
   }
-  if (path.size() == 5 && path[4] == "apply") {
-    if (request.method != "POST") {
-      co_return wrong_method(request, "POST");
-    }
-    const auto body = parse_body(request.body);
-    if (!body) {
-      co_return problem_of(body.error());
-    }
-    Members members(*body);
-    members.text("reason");
-    members.refuse_others();
-    if (members.wrong()) {
-      co_return problem_of(*members.wrong());
-    }
-    const auto run = co_await parts_.executor.apply(path[3], std::move(by));
-    if (!run) {
-      const auto& refused = run.error();
-      if (refused.error.code == Errc::kConflict) {
-        co_return problem(409, "stale_plan", refused.error.message,
-                          {{"differences", refused.differences}});
-      }
-      const auto plan = parts_.executor.find_plan(path[3]);
-      co_return refusal_of(refused.error, plan ? plan->plan->cluster : std::string());
-    }
-    const auto state = parts_.executor.find_run(*run);
-    co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());
+  out["freed_before"] = freed_before(parts, *stored.plan);
+  out["cluster_pause"] = nullptr;
+  if (const auto config = parts.registry.find(stored.plan->cluster); config && config->paused) {
+    out["cluster_pause"] = {
+        {"reason", config->pause_reason},
+        {"until", config->pause_until ? json(format_ticks(*config->pause_until)) : json()}};
   }
-  co_return no_route(request);
+  out["awaits_approval_of"] = awaiting_policy(parts, stored.plan->cluster, stored.plan->hash);
+  return out;
+}
+
+net::awaitable<http::Response> make_plan(const ApiParts& parts, Call call) {
+  const auto cluster = call.named("name");
+  const auto parsed = parse_body(call.body());
+  if (!parsed) {
+    co_return problem_of(parsed.error());
+  }
+  auto base = parts.policy;
+  if (const auto name = Members(*parsed).text("policy"); !name.empty()) {
+    const auto stored = parts.book.find(name);
+    const auto config = parts.registry.find(cluster);
+    if (!stored || !config) {
+      co_return problem_of(stored ? config.error() : stored.error());
+    }
+    if (!stored->policy.selects(*config)) {
+      co_return problem(409, "wrong_state",
+                        fmt::format("policy {} does not select cluster {}; `verger policy show {}` "
+                                    "shows what it selects",
+                                    name, cluster, name));
+    }
+    base = stored->policy.plan;
+  }
+  const auto policy = policy_of(*parsed, std::move(base));
+  if (!policy) {
+    co_return problem_of(policy.error());
+  }
+  const auto made = co_await parts.executor.make_plan(cluster, *policy, call.by());
+  if (!made) {
+    co_return problem_of(made.error());
+  }
+  if (!made->has_value()) {
+    auto refusals = json::array();
+    std::string detail = fmt::format("no plan for cluster {}:", cluster);
+    for (const auto& refusal : made->error().refusals) {
+      refusals.push_back(views::refusal(refusal));
+      detail += fmt::format("\n  {}{}{}{}", refusal.node, refusal.node.empty() ? "" : ": ",
+                            refusal.message, refusal.hint.empty() ? "" : "; " + refusal.hint);
+    }
+    co_return problem(422, "plan_refused", detail, {{"refusals", std::move(refusals)}});
+  }
+  co_return json_answer(201, plan_view(parts, **made));
+}
+
+http::Response list_plans(const ApiParts& parts, const Call& call) {
+  const auto name = call.named("name");
+  if (const auto config = parts.registry.find(name); !config) {
+    return problem_of(config.error());
+  }
+  const auto list = parts.executor.plans(name);
+  std::vector<std::string> keys;
+  keys.reserve(list.size());
+  for (const auto& stored : list) {
+    keys.push_back(stored.hash);
+  }
+  return paged_answer("plans", keys, call.target, [&](std::size_t i) -> Result<json> {
+    VERGER_TRY(const auto plan, parts.executor.find_plan(keys[i]));
+    auto out = views::plan(plan);
+    out["awaits_approval_of"] = awaiting_policy(parts, name, plan.plan->hash);
+    return out;
+  });
+}
+
+http::Response get_plan(const ApiParts& parts, const Call& call) {
+  const auto plan = parts.executor.find_plan(call.named("hash"));
+  return plan ? json_answer(200, plan_view(parts, *plan)) : problem_of(plan.error());
+}
+
+net::awaitable<http::Response> apply_plan(const ApiParts& parts, Call call) {
+  const auto body = parse_body(call.body());
+  if (!body) {
+    co_return problem_of(body.error());
+  }
+  Members members(*body);
+  members.text("reason");
+  members.refuse_others();
+  if (members.wrong()) {
+    co_return problem_of(*members.wrong());
+  }
+  const auto hash = call.named("hash");
+  const auto run = co_await parts.executor.apply(hash, call.by());
+  if (!run) {
+    const auto& refused = run.error();
+    if (refused.error.code == Errc::kConflict) {
+      co_return problem(409, "stale_plan", refused.error.message,
+                        {{"differences", refused.differences}});
+    }
+    const auto plan = parts.executor.find_plan(hash);
+    co_return refusal_of(parts, refused.error, plan ? plan->plan->cluster : std::string());
+  }
+  const auto state = parts.executor.find_run(*run);
+  co_return state ? json_answer(202, views::run(**state)) : problem_of(state.error());
+}
+
+}  // namespace
+
+std::span<const Route> plan_routes() {
+  using enum ApiRole;
+  static constexpr Route kRoutes[] = {
+      {"GET", "/clusters/{name}/plans", kViewer, "listPlans", "Plans made for a cluster", 200, "",
+       "Plans", "limit cursor", list_plans},
+      {"POST", "/clusters/{name}/plans", kOperator, "makePlan", "Plan; nothing is touched", 201,
+       "NewPlan", "Plan", "", make_plan},
+      {"GET", "/plans/{hash}", kViewer, "getPlan", "One plan", 200, "", "Plan", "", get_plan},
+      {"POST", "/plans/{hash}/apply", kOperator, "applyPlan", "Carry a plan out", 202, "Empty",
+       "Run", "", apply_plan},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

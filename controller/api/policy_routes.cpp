@@ -3,12 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 #include "controller/api/views.h"
 #include "engine/base/number_from_text.h"
 
-// /policies, /clusters/{name}/schedule, /clusters/{name}/pause and /resume.
+// /policies.
 namespace verger::controller {
 namespace {
 
@@ -71,21 +72,19 @@ Result<std::string> yaml_of(const std::string& body) {
   return yaml;
 }
 
-}  // namespace
-
-json Api::view(const StoredPolicy& stored) const {
+json policy_view(const ApiParts& parts, const StoredPolicy& stored) {
   auto out = to_json(stored.policy);
   out["yaml"] = stored.policy.source;
   out["revision"] = stored.revision.value();
   out["applied_by"] = stored.by;
   out["applied_at"] = format_ticks(stored.at);
   auto selected = json::array();
-  for (const auto& cluster : parts_.registry.list()) {
+  for (const auto& cluster : parts.registry.list()) {
     if (!stored.policy.selects(cluster)) {
       continue;
     }
-    const auto state = parts_.scheduler.state(stored.policy.name, cluster.name);
-    const auto hours = parts_.book.hours(cluster, stored.policy.name, parts_.clock.now());
+    const auto state = parts.scheduler.state(stored.policy.name, cluster.name);
+    const auto hours = parts.book.hours(cluster, stored.policy.name, parts.clock.now());
     json entry{{"cluster", cluster.name},
                {"last_due", state.settled ? json(format_ticks(*state.settled)) : json()},
                {"outcome", state.outcome},
@@ -102,132 +101,73 @@ json Api::view(const StoredPolicy& stored) const {
   return out;
 }
 
-std::expected<json, http::Response> Api::admitted(const SchedulePolicy& policy) const {
-  const auto notes = admit(policy, to_instant(parts_.clock.now()), bindings_of(policy));
+/// What binds a policy's runs on the clusters that it selects now.
+std::vector<Binding> bindings_of(const ApiParts& parts, const SchedulePolicy& policy) {
+  std::vector<Binding> out;
+  for (const auto& cluster : parts.registry.list()) {
+    if (policy.selects(cluster)) {
+      out.push_back({.cluster = cluster.name,
+                     .windows = parts.book.rules(cluster, policy),
+                     .past_duration = past_duration(parts.executor.runs(cluster.name), policy)});
+    }
+  }
+  return out;
+}
+
+/// The notes of a policy that may be applied; else the refusal.
+std::expected<json, http::Response> admitted(const ApiParts& parts, const SchedulePolicy& policy) {
+  const auto notes = admit(policy, to_instant(parts.clock.now()), bindings_of(parts, policy));
   if (!notes) {
     return std::unexpected(policy_refused(notes.error()));
   }
   for (const auto& each : policy.notifications) {
-    if (each.command.empty() || !parts_.admit_command) {
+    if (each.command.empty() || !parts.admit_command) {
       continue;
     }
-    if (const auto runs = parts_.admit_command(each.command.front()); !runs) {
+    if (const auto runs = parts.admit_command(each.command.front()); !runs) {
       return std::unexpected(policy_refused({{0, "notifications: " + runs.error().message}}));
     }
   }
   return json(*notes);
 }
 
-http::Response Api::policies(const http::Request& request, const http::Target& target,
-                             const std::string& by) {
-  const auto& path = target.segments;
-  if (path.size() == 3) {
-    if (request.method == "GET") {
-      const auto list = parts_.book.list();
-      std::vector<std::string> keys;
-      keys.reserve(list.size());
-      for (const auto& stored : list) {
-        keys.push_back(stored.policy.name);
-      }
-      return paged_answer("policies", keys, target,
-                          [this, &list](std::size_t i) { return view(list[i]); });
-    }
-    return problem(405, "bad_request", "/policies takes GET; PUT a policy to /policies/{name}");
-  }
-  const auto& name = path[3];
-  if (path.size() == 4 && request.method == "POST" && (name == "validate" || name == "diff")) {
-    return policy_text(request.body, name);
-  }
-  if (path.size() != 4) {
-    return problem(404, "not_found", "no such route below /policies");
-  }
-  if (request.method == "GET") {
-    const auto stored = parts_.book.find(name);
-    if (!stored) {
-      return problem_of(stored.error());
-    }
-    auto answer = json_answer(200, view(*stored));
-    answer.headers.set("ETag", etag_of(*stored));
-    return answer;
-  }
-  const auto expected = expected_revision(request);
-  if (!expected) {
-    return problem_of(expected.error());
-  }
-  const auto failed = [](const Error& error) {
-    return error.code == Errc::kConflict ? problem(412, "changed_meanwhile", error.message)
-                                         : problem_of(error);
-  };
-  if (request.method == "DELETE") {
-    if (auto removed = parts_.book.remove(name, by, *expected); !removed) {
-      return failed(removed.error());
-    }
-    http::Response response;
-    response.status = 204;
-    return response;
-  }
-  if (request.method != "PUT") {
-    return problem(405, "bad_request", "a policy takes GET, PUT and DELETE");
-  }
-  const auto yaml = yaml_of(request.body);
+/// The policy that the body has as text. The error is the answer.
+std::expected<SchedulePolicy, http::Response> policy_in(const ApiParts& parts, const Call& call) {
+  const auto yaml = yaml_of(call.body());
   if (!yaml) {
-    return problem_of(yaml.error());
+    return std::unexpected(problem_of(yaml.error()));
   }
-  auto policy = parts_.book.parse(*yaml);
+  auto policy = parts.book.parse(*yaml);
   if (!policy) {
-    return policy_refused(policy.error());
+    return std::unexpected(policy_refused(policy.error()));
   }
-  if (policy->name != name) {
-    return problem(400, "bad_request",
-                   fmt::format("the text is of the policy {}, not {}", policy->name, name));
-  }
-  const auto notes = admitted(*policy);
-  if (!notes) {
-    return notes.error();
-  }
-  const auto stored = parts_.book.apply(*std::move(policy), by, *expected);
-  if (!stored) {
-    return failed(stored.error());
-  }
-  auto out = view(*stored);
-  out["notes"] = *notes;
-  auto answer = json_answer(200, out);
-  answer.headers.set("ETag", etag_of(*stored));
-  return answer;
+  return *std::move(policy);
 }
 
-std::vector<Binding> Api::bindings_of(const SchedulePolicy& policy) const {
-  std::vector<Binding> out;
-  for (const auto& cluster : parts_.registry.list()) {
-    if (policy.selects(cluster)) {
-      out.push_back({.cluster = cluster.name,
-                     .windows = parts_.book.rules(cluster, policy),
-                     .past_duration = past_duration(parts_.executor.runs(cluster.name), policy)});
-    }
+http::Response list_policies(const ApiParts& parts, const Call& call) {
+  const auto list = parts.book.list();
+  std::vector<std::string> keys;
+  keys.reserve(list.size());
+  for (const auto& stored : list) {
+    keys.push_back(stored.policy.name);
   }
-  return out;
+  return paged_answer("policies", keys, call.target,
+                      [&](std::size_t i) { return policy_view(parts, list[i]); });
 }
 
-http::Response Api::policy_text(const std::string& body, std::string_view what) {
-  const auto yaml = yaml_of(body);
-  if (!yaml) {
-    return problem_of(yaml.error());
-  }
-  const auto policy = parts_.book.parse(*yaml);
+http::Response validate_policy(const ApiParts& parts, const Call& call) {
+  const auto policy = policy_in(parts, call);
   if (!policy) {
-    return policy_refused(policy.error());
+    return policy.error();
   }
-  if (what == "diff") {
-    return policy_diff(*policy);
-  }
-  const auto notes = admitted(*policy);
+  const auto notes = admitted(parts, *policy);
   if (!notes) {
     return notes.error();
   }
   auto out = to_json(*policy);
   out["notes"] = *notes;
   auto clusters = json::array();
-  for (const auto& cluster : parts_.registry.list()) {
+  for (const auto& cluster : parts.registry.list()) {
     if (policy->selects(cluster)) {
       clusters.push_back(cluster.name);
     }
@@ -236,14 +176,18 @@ http::Response Api::policy_text(const std::string& body, std::string_view what) 
   return json_answer(200, out);
 }
 
-http::Response Api::policy_diff(const SchedulePolicy& policy) {
+http::Response diff_policy(const ApiParts& parts, const Call& call) {
+  const auto policy = policy_in(parts, call);
+  if (!policy) {
+    return policy.error();
+  }
   std::map<std::string, std::string> before;
   std::map<std::string, std::string> after;
-  const auto stored = parts_.book.find(policy.name);
+  const auto stored = parts.book.find(policy->name);
   if (stored) {
     flatten(to_json(stored->policy), "", before);
   }
-  flatten(to_json(policy), "", after);
+  flatten(to_json(*policy), "", after);
   auto changes = json::array();
   for (const auto& [key, value] : after) {
     const auto old = before.find(key);
@@ -259,92 +203,81 @@ http::Response Api::policy_diff(const SchedulePolicy& policy) {
     }
   }
   return json_answer(
-      200, {{"name", policy.name}, {"known", stored.has_value()}, {"changes", std::move(changes)}});
+      200,
+      {{"name", policy->name}, {"known", stored.has_value()}, {"changes", std::move(changes)}});
 }
 
-http::Response Api::schedule(const std::string& cluster, const http::Target& target) {
-  const auto config = parts_.registry.find(cluster);
-  if (!config) {
-    return problem_of(config.error());
+http::Response get_policy(const ApiParts& parts, const Call& call) {
+  const auto stored = parts.book.find(call.named("name"));
+  if (!stored) {
+    return problem_of(stored.error());
   }
-  const auto mine = Zone::find(target.parameter("zone").value_or("UTC"));
-  if (!mine) {
-    return problem_of(mine.error());
-  }
-  const auto now = to_instant(parts_.clock.now());
-  auto times = json::array();
-  for (const auto& each : parts_.scheduler.next(*config, now, 10)) {
-    const bool opens = each.kind == NextTime::Kind::kOpens;
-    times.push_back(
-        {{"kind", opens ? "opens" : "due"},
-         {"policy", each.policy},
-         {"at", format_ticks(to_ticks(each.at))},
-         {"yours", mine->format(each.at)},
-         {"policys", each.zone.format(each.at)},
-         {"zone", each.zone.name()},
-         {"until", each.until ? json(format_ticks(to_ticks(*each.until))) : json()},
-         {"until_yours", each.until ? json(mine->format(*each.until)) : json()},
-         {"length_seconds", each.until ? json((*each.until - each.at).count()) : json()},
-         {"inside", each.inside}});
-  }
-  auto policies = json::array();
-  for (const auto& stored : parts_.book.list()) {
-    if (stored.policy.selects(*config)) {
-      const auto state = parts_.scheduler.state(stored.policy.name, cluster);
-      policies.push_back({{"policy", stored.policy.name},
-                          {"enabled", stored.policy.enabled},
-                          {"outcome", state.outcome},
-                          {"reason", state.reason},
-                          {"waiting", state.waiting}});
-    }
-  }
-  return json_answer(200, {{"cluster", cluster},
-                           {"now", format_ticks(parts_.clock.now())},
-                           {"zone", mine->name()},
-                           {"policies", std::move(policies)},
-                           {"times", std::move(times)}});
+  auto answer = json_answer(200, policy_view(parts, *stored));
+  answer.headers.set("ETag", etag_of(*stored));
+  return answer;
 }
 
-net::awaitable<http::Response> Api::cluster_intent(std::string cluster, std::string intent,
-                                                   std::string body, std::string by) {
-  const auto parsed = parse_body(body);
-  if (!parsed) {
-    co_return problem_of(parsed.error());
+http::Response policy_change_failed(const Error& error) {
+  return error.code == Errc::kConflict ? problem(412, "changed_meanwhile", error.message)
+                                       : problem_of(error);
+}
+
+http::Response delete_policy(const ApiParts& parts, const Call& call) {
+  const auto expected = expected_revision(call.request);
+  if (!expected) {
+    return problem_of(expected.error());
   }
-  Members members(*parsed);
-  const auto reason = members.text("reason", "asked by " + by);
-  const auto wanted_mode = intent == "pause" ? members.text("mode", "policy") : std::string();
-  const auto wanted_until = intent == "pause" ? members.text("until") : std::string();
-  members.refuse_others();
-  if (members.wrong()) {
-    co_return problem_of(*members.wrong());
+  const auto removed = parts.book.remove(call.named("name"), call.by(), *expected);
+  return removed ? no_content() : policy_change_failed(removed.error());
+}
+
+http::Response apply_policy(const ApiParts& parts, const Call& call) {
+  const auto expected = expected_revision(call.request);
+  if (!expected) {
+    return problem_of(expected.error());
   }
-  Result<void> outcome;
-  if (intent == "resume") {
-    outcome = co_await parts_.executor.resume_cluster(cluster, by);
-  } else {
-    const auto mode = parse_pause_mode(wanted_mode);
-    if (!mode) {
-      co_return problem(400, "bad_request", "mode takes policy, drain, now");
-    }
-    std::optional<Ticks> until;
-    if (!wanted_until.empty()) {
-      const auto parsed_until = parse_ticks(wanted_until);
-      if (!parsed_until) {
-        co_return problem_of(parsed_until.error());
-      }
-      if (*parsed_until <= parts_.clock.now()) {
-        co_return problem(400, "bad_request", fmt::format("until {} is in the past", wanted_until));
-      }
-      until = *parsed_until;
-    }
-    outcome = parts_.executor.pause_cluster(cluster, by, reason, *mode, until);
+  auto policy = policy_in(parts, call);
+  if (!policy) {
+    return policy.error();
   }
-  if (!outcome) {
-    co_return refusal_of(outcome.error(), cluster);
+  if (const auto name = call.named("name"); policy->name != name) {
+    return problem(400, "bad_request",
+                   fmt::format("the text is of the policy {}, not {}", policy->name, name));
   }
-  const auto config = parts_.registry.find(cluster);
-  co_return config ? json_answer(202, views::cluster(*config)) : problem_of(config.error());
+  const auto notes = admitted(parts, *policy);
+  if (!notes) {
+    return notes.error();
+  }
+  const auto stored = parts.book.apply(*std::move(policy), call.by(), *expected);
+  if (!stored) {
+    return policy_change_failed(stored.error());
+  }
+  auto out = policy_view(parts, *stored);
+  out["notes"] = *notes;
+  auto answer = json_answer(200, out);
+  answer.headers.set("ETag", etag_of(*stored));
+  return answer;
+}
+
+}  // namespace
+
+std::span<const Route> policy_routes() {
+  using enum ApiRole;
+  static constexpr Route kRoutes[] = {
+      {"GET", "/policies", kViewer, "listPolicies", "The policies that are followed", 200, "",
+       "Policies", "limit cursor", list_policies},
+      {"POST", "/policies/validate", kViewer, "validatePolicy", "Say everything that is wrong", 200,
+       "PolicyText", "Policy", "", validate_policy, OnRecord::kNever},
+      {"POST", "/policies/diff", kViewer, "diffPolicy", "What applying would change", 200,
+       "PolicyText", "PolicyDiff", "", diff_policy, OnRecord::kNever},
+      {"GET", "/policies/{name}", kViewer, "getPolicy", "One policy", 200, "", "Policy", "",
+       get_policy},
+      {"PUT", "/policies/{name}", kAdmin, "applyPolicy", "Follow a policy", 200, "PolicyText",
+       "Policy", "", apply_policy},
+      {"DELETE", "/policies/{name}", kAdmin, "deletePolicy", "Follow it no more", 204, "", "", "",
+       delete_policy},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller

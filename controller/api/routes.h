@@ -2,20 +2,57 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "controller/api/access.h"
+#include "controller/api/role.h"
+#include "nodeagent/http/router.h"
+
 namespace verger::controller {
 
-/// Each may do what those before it may.
-enum class ApiRole : std::uint8_t { kNobody, kViewer, kOperator, kAdmin };
-std::string_view to_string(ApiRole role);
+struct ApiParts;
 
-/// One operation of the API. The same table admits requests and makes the OpenAPI document, so that
-/// neither can know a route that the other does not.
+/// A request that was admitted: with its route's {names} and its caller.
+struct Call : http::RoutedRequest {
+  Principal caller;
+  /// What stood for {name} in the route's path.
+  [[nodiscard]] std::string named(std::string_view name) const {
+    return std::string(parameter(name));
+  }
+  [[nodiscard]] const std::string& body() const { return request.body; }
+  [[nodiscard]] const std::string& by() const { return caller.name; }
+};
+
+/// What answers a route: a coroutine, or a function. Both look at the parts alone.
+class RouteAnswer {
+ public:
+  using Later = net::awaitable<http::Response> (*)(const ApiParts& parts, Call call);
+  using Now = http::Response (*)(const ApiParts& parts, const Call& call);
+  constexpr RouteAnswer(Later later) : later_(later) {}  // NOLINT: functions are meant to convert
+  constexpr RouteAnswer(Now now) : now_(now) {}          // NOLINT
+  [[nodiscard]] net::awaitable<http::Response> operator()(const ApiParts& parts, Call call) const;
+
+ private:
+  Later later_ = nullptr;
+  Now now_ = nullptr;
+};
+
+/// How a request is put on record.
+enum class OnRecord : std::uint8_t {
+  kByMethod,  ///< GET: not at all; others: as kAudited, and the answer is kept for its key
+  kNever,     ///< a POST that only reads
+  kAudited,   ///< what is asked and how it ended; the answer holds a secret and is not kept
+  /// A caller without a token must not be able to fill the journal: what succeeds records itself.
+  kByItself,
+};
+
+/// One operation of the API, in one place: who may, what answers it, and its line in the OpenAPI
+/// document.
 struct Route {
   std::string_view method;
-  std::string_view path;  ///< below /api/v1, "/runs/{id}/pause"
+  std::string_view path;  ///< below /api/v1, "/runs/{id}/pause", as http::Router takes it
   ApiRole role;           ///< the least one that may; kNobody: no token is needed
   std::string_view id;    ///< operationId
   std::string_view summary;
@@ -23,17 +60,23 @@ struct Route {
   std::string_view request;   ///< name of a schema; empty: no body
   std::string_view response;  ///< name of a schema; empty: no body
   std::string_view query;     ///< names of query parameters, separated by spaces
+  RouteAnswer answer;
+  OnRecord on_record = OnRecord::kByMethod;
 };
 
-std::span<const Route> api_routes();
+/// All of them: those of the sources below.
+const std::vector<Route>& api_routes();
 
-/// The parts of a route's path, "runs", "{id}", "pause"; those in braces are variables.
-std::vector<std::string_view> path_parts(std::string_view path);
-bool is_variable(std::string_view part);
-
-/// The route for decoded segments below /api/v1; nullptr: none. `methods` gets those of the path,
-/// so that a wrong method differs from an unknown path.
-const Route* find_route(std::string_view method, std::span<const std::string> segments,
-                        std::vector<std::string_view>& methods);
+// Each in the source of its name, next to what answers them.
+std::span<const Route> cluster_routes();
+std::span<const Route> cluster_overview_routes();
+std::span<const Route> cluster_update_routes();
+std::span<const Route> plan_routes();
+std::span<const Route> run_routes();
+std::span<const Route> policy_routes();
+std::span<const Route> event_routes();
+std::span<const Route> access_routes();
+std::span<const Route> journal_routes();
+std::span<const Route> agent_routes();
 
 }  // namespace verger::controller

@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/answers.h"
-#include "controller/api/api.h"
+#include "controller/api/api_parts.h"
 #include "controller/api/members.h"
+#include "controller/api/routes.h"
 #include "controller/api/views.h"
 
 // /runs and what people want of them.
@@ -18,150 +19,210 @@ namespace {
 /// A run is what its events add up to.
 std::string etag_of(const RunState& run) { return fmt::format("\"{}\"", run.revision.value()); }
 
-}  // namespace
-
-net::awaitable<http::Response> Api::runs(http::Request request, http::Target target,
-                                         std::string by) {
-  const auto& path = target.segments;
-  if (path.size() == 3 || path.size() == 4) {
-    if (request.method != "GET") {
-      co_return wrong_method(request, "GET");
+http::Response list_runs(const ApiParts& parts, const Call& call) {
+  const std::string cluster(call.target.parameter("cluster").value_or(""));
+  if (!cluster.empty()) {
+    if (const auto config = parts.registry.find(cluster); !config) {
+      return problem_of(config.error());
     }
-    if (path.size() == 4) {
-      const auto run = parts_.executor.find_run(path[3]);
-      if (!run) {
-        co_return problem_of(run.error());
-      }
-      auto body = views::run(**run, parts_.clock.now());
-      std::optional<Ticks> resumes;
-      if (const auto config = parts_.registry.find((*run)->cluster)) {
-        const auto hours =
-            parts_.book.hours(*config, (*run)->plan->policy.name, parts_.clock.now());
-        if (config->paused) {
-          resumes = config->pause_until;
-        } else if (hours && !hours->open) {
-          resumes = hours->until;
-        }
-        body["hours"] =
-            hours ? json{{"open", hours->open},
-                         {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
-                  : json();
-      }
-      body["expected_end"] = views::expected_end(**run, parts_.clock.now(), resumes);
-      auto answer = json_answer(200, body);
-      answer.headers.set("ETag", etag_of(**run));
-      co_return answer;
-    }
-    const std::string cluster(target.parameter("cluster").value_or(""));
-    if (!cluster.empty()) {
-      if (const auto config = parts_.registry.find(cluster); !config) {
-        co_return problem_of(config.error());
-      }
-    }
-    const auto list = parts_.executor.runs(cluster);
-    std::vector<std::string> keys;
-    keys.reserve(list.size());
-    for (const auto& run : list) {
-      keys.push_back(run->id);
-    }
-    co_return paged_answer("runs", keys, target, [&](std::size_t i) -> Result<json> {
-      VERGER_TRY(const auto run, parts_.executor.find_run(keys[i]));
-      return views::run(*run);
-    });
   }
-  if (path.size() == 5 && path[4] == "gates") {
-    if (request.method != "GET") {
-      co_return wrong_method(request, "GET");
-    }
-    const auto run = parts_.executor.find_run(path[3]);
-    co_return run ? json_answer(200, views::gates(**run, parts_.executor.gates((*run)->id)))
-                  : problem_of(run.error());
+  const auto list = parts.executor.runs(cluster);
+  std::vector<std::string> keys;
+  keys.reserve(list.size());
+  for (const auto& run : list) {
+    keys.push_back(run->id);
   }
-  if (path.size() == 5) {
-    if (request.method != "POST") {
-      co_return wrong_method(request, "POST");
-    }
-    // With If-Match an intent is for the run as the caller saw it, and for no later state.
-    if (const auto expected = request.headers.get("If-Match"); expected && *expected != "*") {
-      const auto run = parts_.executor.find_run(path[3]);
-      if (run && etag_of(**run) != *expected) {
-        co_return problem(412, "changed_meanwhile",
-                          fmt::format("run {} is {} now, and another than {}; look at it again",
-                                      (*run)->id, to_string((*run)->status), *expected));
-      }
-    }
-    co_return co_await run_intent(path[3], path[4], std::move(request.body), std::move(by));
-  }
-  co_return no_route(request);
+  return paged_answer("runs", keys, call.target, [&](std::size_t i) -> Result<json> {
+    VERGER_TRY(const auto run, parts.executor.find_run(keys[i]));
+    return views::run(*run);
+  });
 }
 
-net::awaitable<http::Response> Api::run_intent(std::string id, std::string intent, std::string body,
-                                               std::string by) {
-  const auto parsed = parse_body(body);
-  if (!parsed) {
-    co_return problem_of(parsed.error());
+http::Response get_run(const ApiParts& parts, const Call& call) {
+  const auto run = parts.executor.find_run(call.named("id"));
+  if (!run) {
+    return problem_of(run.error());
   }
-  const auto found = parts_.executor.find_run(id);
-  if (!found) {
-    co_return problem_of(found.error());
+  auto body = views::run(**run, parts.clock.now());
+  std::optional<Ticks> resumes;
+  if (const auto config = parts.registry.find((*run)->cluster)) {
+    const auto hours = parts.book.hours(*config, (*run)->plan->policy.name, parts.clock.now());
+    if (config->paused) {
+      resumes = config->pause_until;
+    } else if (hours && !hours->open) {
+      resumes = hours->until;
+    }
+    body["hours"] = hours
+                        ? json{{"open", hours->open},
+                               {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
+                        : json();
   }
-  const auto run = (*found)->id;
-  Members members(*parsed);
-  const auto reason = members.text("reason", "asked by " + by);
-  const auto wanted_mode = intent == "pause" ? members.text("mode", "policy") : std::string();
-  const bool ignore_hours = intent == "resume" && members.flag("ignore_hours");
-  const auto node = intent == "skip" ? members.text("node") : std::string();
-  const bool force = intent == "skip" && members.flag("force");
-  const bool has_reason = !members.text("reason").empty();
-  members.refuse_others();
-  if (members.wrong()) {
-    co_return problem_of(*members.wrong());
+  body["expected_end"] = views::expected_end(**run, parts.clock.now(), resumes);
+  auto answer = json_answer(200, body);
+  answer.headers.set("ETag", etag_of(**run));
+  return answer;
+}
+
+http::Response get_run_gates(const ApiParts& parts, const Call& call) {
+  const auto run = parts.executor.find_run(call.named("id"));
+  return run ? json_answer(200, views::gates(**run, parts.executor.gates((*run)->id)))
+             : problem_of(run.error());
+}
+
+/// A run that a caller wants something of, and what the body says of that.
+struct RunIntent {
+  std::shared_ptr<const RunState> run;
+  json body;
+};
+
+/// With If-Match an intent is for the run as the caller saw it, and for no later state. The error
+/// is the answer.
+std::expected<RunIntent, http::Response> run_intent_of(const ApiParts& parts, const Call& call) {
+  const auto found = parts.executor.find_run(call.named("id"));
+  if (const auto expected = call.request.headers.get("If-Match");
+      found && expected && *expected != "*" && etag_of(**found) != *expected) {
+    return std::unexpected(
+        problem(412, "changed_meanwhile",
+                fmt::format("run {} is {} now, and another than {}; look at it again", (*found)->id,
+                            to_string((*found)->status), *expected)));
   }
-  Result<void> outcome;
-  std::string notice;
-  if (intent == "pause") {
-    const auto mode = parse_pause_mode(wanted_mode);
-    if (!mode) {
-      co_return problem(400, "bad_request", "mode takes policy, drain, now");
-    }
-    outcome = parts_.executor.pause(run, by, reason, *mode);
-  } else if (intent == "cancel") {
-    outcome = parts_.executor.cancel(run, by, reason);
-  } else if (intent == "resume") {
-    if (ignore_hours && parsed->value("reason", std::string()).empty()) {
-      co_return problem(400, "bad_request",
-                        "ignore_hours needs a reason: windows are agreed with others, who will ask "
-                        "why (verger --reason)");
-    }
-    outcome = ignore_hours ? co_await parts_.executor.resume_ignoring_hours(run, by, reason)
-                           : co_await parts_.executor.resume(run, by);
-  } else if (intent == "skip") {
-    if (node.empty()) {
-      co_return problem(400, "bad_request", "the body needs a member \"node\"");
-    }
-    if (force && !has_reason) {
-      co_return problem(400, "bad_request",
-                        "with \"force\" the body needs a member \"reason\": the audit keeps it");
-    }
-    auto waits_for = co_await parts_.executor.skip_node(run, node, by, reason, force);
-    notice = waits_for.value_or("");
-    outcome = waits_for ? Result<void>() : waits_for.error();
-  } else {
-    co_return problem(404, "not_found",
-                      fmt::format("a run takes pause, resume, cancel and skip, not {}", intent));
+  auto body = parse_body(call.body());
+  if (!body || !found) {
+    return std::unexpected(problem_of(body ? found.error() : body.error()));
   }
+  return RunIntent{*found, *std::move(body)};
+}
+
+http::Response after_intent(const ApiParts& parts, const RunState& run, const Result<void>& outcome,
+                            const std::string& notice = "") {
   if (!outcome) {
-    co_return refusal_of(outcome.error(), (*found)->cluster);
+    return refusal_of(parts, outcome.error(), run.cluster);
   }
-  const auto state = parts_.executor.find_run(run);
+  const auto state = parts.executor.find_run(run.id);
   if (!state) {
-    co_return problem_of(state.error());
+    return problem_of(state.error());
   }
   auto answer = views::run(**state);
   if (!notice.empty()) {
     answer["notice"] = notice;
   }
-  co_return json_answer(202, answer);
+  return json_answer(202, answer);
+}
+
+/// Of a body that says no more than the reason, or that the caller has read.
+std::string reason_of(Members& members, const Call& call) {
+  return members.text("reason", "asked by " + call.by());
+}
+
+http::Response pause_run(const ApiParts& parts, const Call& call) {
+  const auto intent = run_intent_of(parts, call);
+  if (!intent) {
+    return intent.error();
+  }
+  Members members(intent->body);
+  const auto reason = reason_of(members, call);
+  const auto wanted = members.text("mode", "policy");
+  members.refuse_others();
+  if (members.wrong()) {
+    return problem_of(*members.wrong());
+  }
+  const auto mode = parse_pause_mode(wanted);
+  if (!mode) {
+    return problem(400, "bad_request", "mode takes policy, drain, now");
+  }
+  const auto& run = *intent->run;
+  return after_intent(parts, run, parts.executor.pause(run.id, call.by(), reason, *mode));
+}
+
+net::awaitable<http::Response> resume_run(const ApiParts& parts, Call call) {
+  const auto intent = run_intent_of(parts, call);
+  if (!intent) {
+    co_return intent.error();
+  }
+  Members members(intent->body);
+  const auto reason = reason_of(members, call);
+  const bool ignore_hours = members.flag("ignore_hours");
+  const bool has_reason = !members.text("reason").empty();
+  members.refuse_others();
+  if (members.wrong()) {
+    co_return problem_of(*members.wrong());
+  }
+  if (ignore_hours && !has_reason) {
+    co_return problem(400, "bad_request",
+                      "ignore_hours needs a reason: windows are agreed with others, who will ask "
+                      "why (verger --reason)");
+  }
+  const auto& run = *intent->run;
+  const auto outcome =
+      ignore_hours ? co_await parts.executor.resume_ignoring_hours(run.id, call.by(), reason)
+                   : co_await parts.executor.resume(run.id, call.by());
+  co_return after_intent(parts, run, outcome);
+}
+
+http::Response cancel_run(const ApiParts& parts, const Call& call) {
+  const auto intent = run_intent_of(parts, call);
+  if (!intent) {
+    return intent.error();
+  }
+  Members members(intent->body);
+  const auto reason = reason_of(members, call);
+  members.refuse_others();
+  if (members.wrong()) {
+    return problem_of(*members.wrong());
+  }
+  const auto& run = *intent->run;
+  return after_intent(parts, run, parts.executor.cancel(run.id, call.by(), reason));
+}
+
+net::awaitable<http::Response> skip_node(const ApiParts& parts, Call call) {
+  const auto intent = run_intent_of(parts, call);
+  if (!intent) {
+    co_return intent.error();
+  }
+  Members members(intent->body);
+  const auto reason = reason_of(members, call);
+  const auto node = members.text("node");
+  const bool force = members.flag("force");
+  const bool has_reason = !members.text("reason").empty();
+  members.refuse_others();
+  if (members.wrong()) {
+    co_return problem_of(*members.wrong());
+  }
+  if (node.empty()) {
+    co_return problem(400, "bad_request", "the body needs a member \"node\"");
+  }
+  if (force && !has_reason) {
+    co_return problem(400, "bad_request",
+                      "with \"force\" the body needs a member \"reason\": the audit keeps it");
+  }
+  const auto& run = *intent->run;
+  const auto waits_for = co_await parts.executor.skip_node(run.id, node, call.by(), reason, force);
+  co_return after_intent(parts, run, waits_for ? Result<void>() : waits_for.error(),
+                         waits_for.value_or(""));
+}
+
+}  // namespace
+
+std::span<const Route> run_routes() {
+  using enum ApiRole;
+  static constexpr Route kRoutes[] = {
+      {"GET", "/runs", kViewer, "listRuns", "Runs, newest first", 200, "", "Runs",
+       "cluster limit cursor", list_runs},
+      {"GET", "/runs/{id}", kViewer, "getRun", "One run", 200, "", "Run", "", get_run},
+      {"GET", "/runs/{id}/gates", kViewer, "getRunGates",
+       "The gates of the steps that wait or are under way, open ones too", 200, "", "RunGates", "",
+       get_run_gates},
+      {"POST", "/runs/{id}/pause", kOperator, "pauseRun", "Begin no new step", 202, "RunPause",
+       "Run", "", pause_run},
+      {"POST", "/runs/{id}/resume", kOperator, "resumeRun",
+       "Resume after a fresh look; also while windows are closed", 202, "Resume", "Run", "",
+       resume_run},
+      {"POST", "/runs/{id}/cancel", kOperator, "cancelRun", "End in a safe state", 202, "Empty",
+       "Run", "", cancel_run},
+      {"POST", "/runs/{id}/skip", kOperator, "skipNode", "Leave a node out", 202, "Skip", "Run", "",
+       skip_node},
+  };
+  return kRoutes;
 }
 
 }  // namespace verger::controller
