@@ -6,39 +6,28 @@
 #include <map>
 #include <set>
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
 #include "controller/api/access.h"
+#include "controller/api/detail/removal_rounds.h"
 #include "controller/executor/events.h"
 #include "controller/executor/run_snapshot.h"
 #include "controller/journal/chain.h"
 #include "controller/journal/sealed_snapshots.h"
 #include "controller/scheduler/scheduler.h"
-#include "engine/base/digest.h"
-#include "engine/base/directories.h"
 
 namespace verger::controller {
 
+using detail::RemovalRounds;
 using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kEventsInPage = 1'000;
-/// Removed at once; a stream that goes as a whole may make it more.
-constexpr std::size_t kEventsInRound = 5'000;
-constexpr std::size_t kArchiveBytesInRound = std::size_t{16} << 20U;
 /// Records of earlier compactions are joined when there are more, of an age.
 constexpr std::size_t kRecordsKept = 200;
 constexpr std::chrono::days kRecordAge{7};
 constexpr std::size_t kRangesInRecord = 20'000;
 constexpr std::chrono::seconds kSizeKnownFor{60};
-
-Removal::Event named(const JournalEvent& event) {
-  return {event.sequence, event.stream, event.revision, event.hash};
-}
 
 /// Whether a step's progress says no more than what a restart may do without.
 bool is_plain_progress(const json& data) {
@@ -50,42 +39,19 @@ bool is_plain_progress(const json& data) {
 
 std::string step_of(const json& data) { return data.value("step", std::string()); }
 
-json ranges_of(const std::vector<std::pair<Sequence, Sequence>>& ranges) {
-  auto out = json::array();
-  for (const auto& [first, last] : ranges) {
-    out.push_back(json::array({first.value(), last.value()}));
-  }
-  return out;
-}
-
-/// Leaves the thread to others for a moment.
-net::awaitable<void> let_others_in() {
-  co_await net::post(co_await net::this_coro::executor, net::use_awaitable);
-}
-
 }  // namespace
 
 struct Retention::Impl {
-  explicit Impl(RetentionParts p) : parts(std::move(p)) {}
+  using Keep = RemovalRounds::Keep;
 
-  /// What is removed at once.
-  struct Round {
-    Removal removal;
-    std::map<Sequence, JournalEvent> archive;
-    std::size_t archive_bytes = 0;
-
-    [[nodiscard]] bool full() const {
-      return removal.events.size() >= kEventsInRound || archive_bytes >= kArchiveBytesInRound;
-    }
-  };
+  explicit Impl(RetentionParts p)
+      : parts(std::move(p)), rounds(parts.journal, parts.epoch, parts.files, parts.archive) {}
 
   RetentionParts parts;
-  std::string by;
-  std::string reason;
+  RemovalRounds rounds;
   Compacted done;
-  Round round;
   bool under_way = false;
-  Status status;
+  std::optional<Ticks> last_end;  ///< of a compaction that succeeded
   JournalSize known_size;
   std::optional<Monotonic> size_known_at;
   std::set<std::string> without_progress;  ///< ended runs, by id
@@ -95,49 +61,6 @@ struct Retention::Impl {
     return Ticks(parts.clock.now().value() -
                  std::chrono::duration_cast<std::chrono::seconds>(age).count() * kTicksPerSecond);
   }
-
-  enum class Keep : std::uint8_t { kNothing, kArchive };
-
-  void take(const JournalEvent& event, Keep keep, std::int64_t& count) {
-    round.removal.events.push_back(named(event));
-    ++count;
-    if (keep == Keep::kArchive) {
-      round.archive_bytes += event.data.size();
-      round.archive.emplace(event.sequence, event);
-    }
-  }
-
-  /// All events of a stream, in pages. Takes them as they are when it began.
-  Result<std::vector<JournalEvent>> page_of(const std::string& stream, Revision after) {
-    return parts.journal.read(stream, after, kEventsInPage);
-  }
-
-  net::awaitable<Result<void>> take_stream(std::string stream, Keep keep, std::int64_t* count) {
-    Revision at(0);
-    for (;;) {
-      VERGER_CO_TRY(const auto page, page_of(stream, at));
-      if (page.empty()) {
-        break;
-      }
-      for (const auto& event : page) {
-        const bool is_progress = event.type == events::kStepProgress;
-        take(event, is_progress ? Keep::kNothing : keep, *count);
-      }
-      at = page.back().revision;
-      co_await let_others_in();
-    }
-    round.removal.streams.push_back(stream);
-    co_return co_await remove_if_full();
-  }
-
-  net::awaitable<Result<void>> remove_if_full() {
-    if (!round.full()) {
-      co_return Result<void>{};
-    }
-    co_return co_await remove_round();
-  }
-
-  // --- what is to go
 
   /// Of runs: progress of which there is newer, and waits of ended ones.
   net::awaitable<Result<void>> progress() {
@@ -158,44 +81,31 @@ struct Retention::Impl {
   net::awaitable<Result<void>> progress_of(std::string stream, bool ended, Ticks limit) {
     std::map<std::string, JournalEvent> progress;  ///< the newest progress of each step
     std::map<std::string, JournalEvent> waiting;   ///< the newest, where nothing else came since
-    Revision at(0);
-    for (;;) {
-      VERGER_CO_TRY(const auto page, page_of(stream, at));
-      if (page.empty()) {
-        break;
+    co_return co_await rounds.each(stream, Revision(0), [&](const JournalEvent& event) {
+      const auto data = json::parse(event.data, nullptr, false);
+      if (event.type == events::kRunStarted || !data.is_object()) {
+        return true;
       }
-      for (const auto& event : page) {
-        if (event.type == events::kRunStarted) {
-          continue;
-        }
-        const bool is_progress = event.type == events::kStepProgress;
-        const auto data = json::parse(event.data, nullptr, false);
-        if (!data.is_object()) {
-          continue;
-        }
-        const auto step = step_of(data);
-        auto& newest = is_progress ? progress : waiting;
-        if (const auto older = newest.find(step);
-            older != newest.end() && (is_progress || event.type == events::kStepWaiting) &&
-            older->second.at < limit) {
-          take(older->second, Keep::kNothing, done.progress);
-        }
-        if (is_progress) {
-          progress.erase(step);
-          if (is_plain_progress(data)) {
-            progress.emplace(step, event);
-          }
-        }
-        waiting.erase(step);
-        if (ended && event.type == events::kStepWaiting) {
-          waiting.emplace(step, event);
+      const bool is_progress = event.type == events::kStepProgress;
+      const auto step = step_of(data);
+      auto& newest = is_progress ? progress : waiting;
+      if (const auto older = newest.find(step);
+          older != newest.end() && (is_progress || event.type == events::kStepWaiting) &&
+          older->second.at < limit) {
+        rounds.take(older->second, Keep::kNothing, done.progress);
+      }
+      if (is_progress) {
+        progress.erase(step);
+        if (is_plain_progress(data)) {
+          progress.emplace(step, event);
         }
       }
-      at = page.back().revision;
-      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
-      co_await let_others_in();
-    }
-    co_return Result<void>{};
+      waiting.erase(step);
+      if (ended && event.type == events::kStepWaiting) {
+        waiting.emplace(step, event);
+      }
+      return true;
+    });
   }
 
   /// Of ended runs: all between the first event, which has the plan, and the last, for which the
@@ -222,20 +132,16 @@ struct Retention::Impl {
       // In the present format, even if the last one is in an older one.
       VERGER_CO_RETURN_IF_ERROR(parts.journal.save_snapshot(snapshot_of(**state), parts.epoch));
       const auto last = (*state)->revision;
-      Revision at(1);
-      for (bool more = true; more;) {
-        VERGER_CO_TRY(const auto page, page_of("run/" + run->id, at));
-        more = !page.empty() && page.back().revision < last;
-        for (const auto& event : page) {
-          if (event.revision < last) {
-            take(event, event.type == events::kStepProgress ? Keep::kNothing : Keep::kArchive,
-                 done.run_details);
-          }
-          at = event.revision;
-        }
-        VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
-        co_await let_others_in();
-      }
+      VERGER_CO_RETURN_IF_ERROR(
+          co_await rounds.each("run/" + run->id, Revision(1), [&](const JournalEvent& event) {
+            if (event.revision >= last) {
+              return false;
+            }
+            rounds.take(event,
+                        event.type == events::kStepProgress ? Keep::kNothing : Keep::kArchive,
+                        done.run_details);
+            return true;
+          }));
       without_details.insert(run->id);
     }
     co_return Result<void>{};
@@ -254,7 +160,8 @@ struct Retention::Impl {
         continue;
       }
       parts.runs.forget_run(run->id);
-      VERGER_CO_RETURN_IF_ERROR(co_await take_stream("run/" + run->id, Keep::kArchive, &done.runs));
+      VERGER_CO_RETURN_IF_ERROR(
+          co_await rounds.take_stream("run/" + run->id, Keep::kArchive, &done.runs));
     }
     co_return Result<void>{};
   }
@@ -265,7 +172,7 @@ struct Retention::Impl {
       if (plan.made_at < limit) {
         parts.runs.forget_plan(plan.hash);
         VERGER_CO_RETURN_IF_ERROR(
-            co_await take_stream("plan/" + plan.hash, Keep::kArchive, &done.plans));
+            co_await rounds.take_stream("plan/" + plan.hash, Keep::kArchive, &done.plans));
       }
     }
     co_return Result<void>{};
@@ -277,27 +184,19 @@ struct Retention::Impl {
     VERGER_CO_TRY(const auto streams, parts.journal.streams("schedule/"));
     for (const auto& stream : streams) {
       std::vector<JournalEvent> older;
-      Revision at(0);
-      for (;;) {
-        VERGER_CO_TRY(const auto page, page_of(stream, at));
-        if (page.empty()) {
-          break;
-        }
-        for (const auto& event : page) {
-          if (event.type == events::kScheduleSettled) {
-            for (const auto& each : older) {
-              take(each, Keep::kArchive, done.schedules);
+      VERGER_CO_RETURN_IF_ERROR(
+          co_await rounds.each(stream, Revision(0), [&](const JournalEvent& event) {
+            if (event.type == events::kScheduleSettled) {
+              for (const auto& each : older) {
+                rounds.take(each, Keep::kArchive, done.schedules);
+              }
+              older.clear();
             }
-            older.clear();
-          }
-          if (event.at < limit) {
-            older.push_back(event);
-          }
-        }
-        at = page.back().revision;
-        co_await let_others_in();
-      }
-      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
+            if (event.at < limit) {
+              older.push_back(event);
+            }
+            return true;
+          }));
     }
     co_return Result<void>{};
   }
@@ -309,10 +208,11 @@ struct Retention::Impl {
     for (const auto& stream : streams) {
       VERGER_CO_TRY(const auto first, parts.journal.read(stream, Revision(0), 1));
       if (!first.empty() && first.front().at < limit) {
-        VERGER_CO_RETURN_IF_ERROR(co_await take_stream(stream, Keep::kNothing, &done.answers));
+        VERGER_CO_RETURN_IF_ERROR(
+            co_await rounds.take_stream(stream, Keep::kNothing, &done.answers));
       }
       if (++looked_at % 100 == 0) {
-        co_await let_others_in();
+        co_await detail::let_others_in();
       }
     }
     co_return Result<void>{};
@@ -321,22 +221,14 @@ struct Retention::Impl {
   net::awaitable<Result<void>> audit() {
     const auto limit = ago(parts.rules.audit);
     VERGER_CO_TRY(const auto newest, parts.journal.revision(kAuditStream));
-    Revision at(0);
-    for (bool more = true; more;) {
-      VERGER_CO_TRY(const auto page, page_of(std::string(kAuditStream), at));
-      more = !page.empty();
-      for (const auto& event : page) {
-        at = event.revision;
-        if (event.at >= limit || event.revision == newest) {
-          more = false;
-          break;
-        }
-        take(event, Keep::kArchive, done.audit);
-      }
-      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
-      co_await let_others_in();
-    }
-    co_return Result<void>{};
+    co_return co_await rounds.each(std::string(kAuditStream), Revision(0),
+                                   [&](const JournalEvent& event) {
+                                     if (event.at >= limit || event.revision == newest) {
+                                       return false;
+                                     }
+                                     rounds.take(event, Keep::kArchive, done.audit);
+                                     return true;
+                                   });
   }
 
   /// Of snapshots that newer ones have replaced, or whose stream is gone.
@@ -344,33 +236,24 @@ struct Retention::Impl {
     const std::string stream(SealedSnapshots::kStream);
     VERGER_CO_TRY(const auto newest, parts.journal.revision(stream));
     std::map<std::string, std::deque<JournalEvent>> kept;
-    Revision at(0);
-    for (;;) {
-      VERGER_CO_TRY(const auto page, page_of(stream, at));
-      if (page.empty()) {
-        break;
-      }
-      for (const auto& event : page) {
-        const auto data = json::parse(event.data, nullptr, false);
-        if (event.type != SealedSnapshots::kSealed || !data.is_object()) {
-          continue;
-        }
-        auto& of_stream = kept[data.value("stream", std::string())];
-        of_stream.push_back(event);
-        if (of_stream.size() > SealedSnapshots::kSealsOfStream) {
-          take(of_stream.front(), Keep::kNothing, done.seals);
-          of_stream.pop_front();
-        }
-      }
-      at = page.back().revision;
-      VERGER_CO_RETURN_IF_ERROR(co_await remove_if_full());
-      co_await let_others_in();
-    }
+    VERGER_CO_RETURN_IF_ERROR(
+        co_await rounds.each(stream, Revision(0), [&](const JournalEvent& event) {
+          const auto data = json::parse(event.data, nullptr, false);
+          if (event.type == SealedSnapshots::kSealed && data.is_object()) {
+            auto& of_stream = kept[data.value("stream", std::string())];
+            of_stream.push_back(event);
+            if (of_stream.size() > SealedSnapshots::kSealsOfStream) {
+              rounds.take(of_stream.front(), Keep::kNothing, done.seals);
+              of_stream.pop_front();
+            }
+          }
+          return true;
+        }));
     for (const auto& [sealed, events] : kept) {
       VERGER_CO_TRY(const auto revision, parts.journal.revision(sealed));
       for (const auto& event : events) {
         if (revision == Revision(0) && event.revision < newest) {
-          take(event, Keep::kNothing, done.seals);
+          rounds.take(event, Keep::kNothing, done.seals);
         }
       }
     }
@@ -382,20 +265,13 @@ struct Retention::Impl {
   net::awaitable<Result<void>> records() {
     const auto limit = ago(kRecordAge);
     std::vector<JournalEvent> old;
-    Revision at(0);
-    for (;;) {
-      VERGER_CO_TRY(const auto page, page_of(std::string(kJournalStream), at));
-      if (page.empty()) {
-        break;
-      }
-      for (const auto& event : page) {
-        if (event.type == events::kEventsRemoved && event.at < limit) {
-          old.push_back(event);
-        }
-      }
-      at = page.back().revision;
-      co_await let_others_in();
-    }
+    VERGER_CO_RETURN_IF_ERROR(co_await rounds.each(
+        std::string(kJournalStream), Revision(0), [&](const JournalEvent& event) {
+          if (event.type == events::kEventsRemoved && event.at < limit) {
+            old.push_back(event);
+          }
+          return true;
+        }));
     if (old.size() <= kRecordsKept) {
       co_return Result<void>{};
     }
@@ -420,96 +296,15 @@ struct Retention::Impl {
     for (std::size_t begin = 0; begin < ranges.size(); begin += kRangesInRecord) {
       const auto end = std::min(ranges.size(), begin + kRangesInRecord);
       VERGER_CO_RETURN_IF_ERROR(
-          record({{"events", 0},
-                  {"joined", old.size()},
-                  {"ranges", ranges_of({ranges.begin() + static_cast<long>(begin),
-                                        ranges.begin() + static_cast<long>(end)})}}));
+          rounds.record({{"events", 0},
+                         {"joined", old.size()},
+                         {"ranges", detail::json_of({ranges.begin() + static_cast<long>(begin),
+                                                     ranges.begin() + static_cast<long>(end)})}}));
     }
     for (const auto& event : old) {
-      take(event, Keep::kArchive, done.records);
+      rounds.take(event, Keep::kArchive, done.records);
     }
     co_return Result<void>{};
-  }
-
-  // --- how it goes
-
-  Result<void> record(json data) {
-    data["by"] = by;
-    data["reason"] = reason;
-    VERGER_TRY(const auto written,
-               parts.journal.append(kJournalStream, kAnyRevision,
-                                    {NewEvent{std::string(events::kEventsRemoved), data.dump()}},
-                                    parts.epoch));
-    return {};
-  }
-
-  /// The archive, then the record, then the removal: a crash in between leaves what is to go.
-  net::awaitable<Result<void>> remove_round() {
-    auto work = std::exchange(round, {});
-    if (work.removal.events.empty()) {
-      co_return Result<void>{};
-    }
-    std::ranges::sort(work.removal.events, {}, &Removal::Event::sequence);
-    std::vector<std::pair<Sequence, Sequence>> ranges;
-    ranges.reserve(work.removal.events.size());
-    for (const auto& event : work.removal.events) {
-      ranges.emplace_back(event.sequence, event.sequence);
-    }
-    json about{{"events", work.removal.events.size()}, {"ranges", ranges_of(joined(ranges))}};
-    if (!work.archive.empty()) {
-      VERGER_CO_TRY(const auto text, archive_text(work));
-      const auto name =
-          fmt::format("journal-{:012}-{:012}.jsonl", work.archive.begin()->first.value(),
-                      work.archive.rbegin()->first.value());
-      VERGER_CO_RETURN_IF_ERROR(make_directories_durably(parts.files, parts.archive));
-      VERGER_CO_RETURN_IF_ERROR(
-          write_file_durably(parts.files, parts.archive / name, as_bytes(text)));
-      about["archive"] = name;
-      about["archive_sha256"] = to_hex(sha256(as_bytes(text)));
-      done.archived.push_back(name);
-    }
-    VERGER_CO_RETURN_IF_ERROR(record(std::move(about)));
-    VERGER_CO_RETURN_IF_ERROR(parts.journal.remove(work.removal, parts.epoch));
-    status.removed += static_cast<std::int64_t>(work.removal.events.size());
-    co_await let_others_in();
-    co_return Result<void>{};
-  }
-
-  /// A line for each event, with what its hash is made of.
-  Result<std::string> archive_text(const Round& work) {
-    VERGER_TRY(const auto gone, parts.journal.removed());
-    std::map<Sequence, std::string> hashes;
-    for (const auto& event : work.removal.events) {
-      hashes[event.sequence] = event.hash;
-    }
-    for (const auto& range : gone) {
-      hashes[range.last] = range.hash;
-    }
-    std::string out;
-    for (const auto& [sequence, event] : work.archive) {
-      const Sequence before(sequence.value() - 1);
-      auto hash = hashes.find(before);
-      if (hash == hashes.end() && before.value() > 0) {
-        VERGER_TRY(const auto found, parts.journal.read_all(Sequence(before.value() - 1), 1));
-        hash = hashes
-                   .emplace(before, found.empty() || found.front().sequence != before
-                                        ? std::string()
-                                        : found.front().hash)
-                   .first;
-      }
-      const json line{{"sequence", sequence.value()},
-                      {"stream", event.stream},
-                      {"revision", event.revision.value()},
-                      {"type", event.type},
-                      {"data", event.data},
-                      {"time", format_ticks(event.at)},
-                      {"at", event.at.value()},
-                      {"epoch", event.epoch.value()},
-                      {"hash", event.hash},
-                      {"hash_before", hash == hashes.end() ? std::string() : hash->second}};
-      out += line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-    }
-    return out;
   }
 
   net::awaitable<Result<void>> all() {
@@ -518,7 +313,7 @@ struct Retention::Impl {
          {&Impl::answers, &Impl::progress, &Impl::runs, &Impl::run_details, &Impl::plans,
           &Impl::schedules, &Impl::audit, &Impl::seals, &Impl::records}) {
       VERGER_CO_RETURN_IF_ERROR(co_await (this->*part)());
-      VERGER_CO_RETURN_IF_ERROR(co_await remove_round());
+      VERGER_CO_RETURN_IF_ERROR(co_await rounds.remove());
     }
     co_return parts.journal.reclaim();
   }
@@ -533,16 +328,15 @@ struct Retention::Impl {
       explicit UnderWay(bool& it) : flag(it) { flag = true; }
       ~UnderWay() { flag = false; }
     } const under_way(self->under_way);
-    self->by = std::move(by);
-    self->reason = std::move(reason);
     self->done = {};
-    self->round = {};
+    self->rounds.begin(std::move(by), std::move(reason));
     VERGER_CO_TRY(self->done.before, self->parts.journal.size());
     VERGER_CO_RETURN_IF_ERROR(co_await self->all());
     VERGER_CO_TRY(self->done.after, self->parts.journal.size());
     self->known_size = self->done.after;
     self->size_known_at = self->parts.clock.monotonic();
-    self->status.ended = self->parts.clock.now();
+    self->done.archived = self->rounds.archived();
+    self->last_end = self->parts.clock.now();
     co_return self->done;
   }
 };
@@ -554,7 +348,9 @@ net::awaitable<Result<Compacted>> Retention::compact(std::string by, std::string
   return Impl::compact(impl_, std::move(by), std::move(reason));
 }
 
-Retention::Status Retention::status() const { return impl_->status; }
+Retention::Status Retention::status() const {
+  return {.removed = impl_->rounds.removed(), .ended = impl_->last_end};
+}
 
 Result<JournalSize> Retention::size() {
   const auto now = impl_->parts.clock.monotonic();
