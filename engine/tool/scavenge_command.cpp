@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "engine/scavenge/scavenge_job.h"
+#include "engine/scavenge/scavenge_run.h"
 #include "engine/streams/latest_scavenge_point.h"
 #include "engine/tool/detail/check_sound.h"
 #include "engine/tool/detail/scavenge_options.h"
@@ -281,10 +281,12 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   }
   VERGER_TRY(const auto database,
              open_database(tool, arguments.database, log::Access::kWrite, arguments.index));
-  auto& index = database->stream_index();
-  VERGER_TRY(auto state, scavenge::ScavengeState::open(tool.files, index.directory(),
-                                                       index.options().hash, options.state));
-  VERGER_TRY(const auto checkpoint, state->checkpoint());
+  VERGER_TRY(const auto scavenge,
+             scavenge::ScavengeRun::open(
+                 *database,
+                 {.files = tool.files, .clock = tool.clock, .random = tool.random, .log = tool.log},
+                 options.state));
+  const auto& checkpoint = scavenge->checkpoint();
   VERGER_TRY(auto point, choose_point(tool, arguments, *database, checkpoint));
   if (arguments.new_point) {
     if (options.compare_checksums) {
@@ -306,12 +308,10 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   if (!options.assumed_point) {
     VERGER_RETURN_IF_ERROR(end_chunk_of(database->transaction_log(), *point));
   }
-  const auto runner = options.threads > 1 ? scavenge::make_thread_runner(options.threads) : nullptr;
   scavenge::ScavengeEvents events;
-  scavenge::ScavengeJob job(scavenge::ScavengeParts{database->transaction_log(), index, tool.files,
-                                                    tool.clock, tool.random, tool.log},
-                            std::move(state), *point, options, events,
-                            runner == nullptr ? scavenge::inline_runner() : *runner);
+  auto& job = scavenge->begin(
+      *point, options, events,
+      options.threads > 1 ? scavenge::make_thread_runner(options.threads) : nullptr);
   Result<void> outcome;
   {
     StageProgress progress(tool);

@@ -58,8 +58,7 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
   std::string id;
   ScavengeRequest request;
   std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();
-  std::unique_ptr<scavenge::ParallelRunner> parallel;
-  std::unique_ptr<scavenge::ScavengeJob> job;
+  std::unique_ptr<scavenge::ScavengeRun> scavenge;
   std::weak_ptr<Run> self;
   bool ended = false;
   // On the node's executor.
@@ -226,8 +225,8 @@ Result<std::string> Scavenger::start(ScavengeRequest request) {
 void Scavenger::request_stop() {
   if (run_) {
     run_->stop->request();
-    if (run_->job) {
-      run_->job->request_stop();
+    if (run_->scavenge && run_->scavenge->job() != nullptr) {
+      run_->scavenge->job()->request_stop();
     }
     context_.changed.notify();
   }
@@ -322,20 +321,21 @@ net::awaitable<Result<void>> Scavenger::end_of_chunk_committed(std::shared_ptr<S
 net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Scavenger> scavenger,
                                              std::shared_ptr<Run> run) {
   const auto& context = scavenger->context_;
-  auto& index = context.db().stream_index();
   scavenge::StateOptions state_options;
   state_options.page_size = static_cast<int>(context.options.scavenge_backend_page_size);
   state_options.cache_size = static_cast<std::int64_t>(context.options.scavenge_backend_cache_size);
   state_options.names_cache = context.options.scavenge_hash_users_cache_capacity;
-  VERGER_CO_TRY(auto state, scavenge::ScavengeState::open(context.env.files, index.directory(),
-                                                          index.options().hash, state_options));
+  VERGER_CO_TRY(run->scavenge, scavenge::ScavengeRun::open(context.db(),
+                                                           {.files = context.env.files,
+                                                            .clock = context.env.clock,
+                                                            .random = context.env.random,
+                                                            .log = context.env.log},
+                                                           state_options));
   scavenger->history_.begin(run->id);
   scavenger->history_.report(run->id, "$scavengeStarted",
                              {{"scavengeId", run->id}, {"nodeEndpoint", context.self}}, true);
 
-  VERGER_CO_TRY(const auto checkpoint, state->checkpoint());
-  VERGER_CO_TRY(const auto decision,
-                scavenge::find_start(checkpoint, context.db(), run->request.sync_only));
+  VERGER_CO_TRY(const auto decision, run->scavenge->find_start(run->request.sync_only));
   std::optional<scavenge::ScavengePoint> point = decision.point;
   if (decision.kind == scavenge::StartKind::kNothing) {
     co_return Result<void>();
@@ -349,9 +349,8 @@ net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Scavenger> scavenge
   }
   VERGER_CO_RETURN_IF_ERROR(co_await end_of_chunk_committed(scavenger, run, point->position));
   run->point = point;
-  run->stage = checkpoint && decision.kind == scavenge::StartKind::kResume
-                   ? checkpoint->stage
-                   : scavenge::Stage::kAccumulating;
+  run->stage = run->scavenge->is_unfinished() ? run->scavenge->checkpoint()->stage
+                                              : scavenge::Stage::kAccumulating;
   run->chunks_total = context.log().chunk_of(point->position).value() + 1;
   context.env.log.info("scavenging", {{"node", context.self},
                                       {"scavenge", run->id},
@@ -367,19 +366,13 @@ net::awaitable<Result<void>> Scavenger::work(std::shared_ptr<Scavenger> scavenge
   if (too_many_threads) {
     options.stop_after = scavenge::StopAfter{scavenge::Stage::kCalculating, 0};
   }
-  const scavenge::ScavengeParts parts{context.log(),      index,
-                                      context.env.files,  context.env.clock,
-                                      context.env.random, context.env.log};
-  run->parallel = context.env.jobs.make_parallel(options.threads);
-  run->job = std::make_unique<scavenge::ScavengeJob>(
-      parts, std::move(state), *point, options, *run,
-      run->parallel ? *run->parallel : scavenge::inline_runner());
+  auto& job =
+      run->scavenge->begin(*point, options, *run, context.env.jobs.make_parallel(options.threads));
   if (run->stop->requested()) {
-    run->job->request_stop();
+    job.request_stop();
   }
   // The runner's copy keeps run and node alive until the last step is over.
-  const auto outcome =
-      co_await context.env.jobs.run(std::shared_ptr<Job>(run, run->job.get()), run->stop);
+  const auto outcome = co_await context.env.jobs.run(std::shared_ptr<Job>(run, &job), run->stop);
   if (!outcome && outcome.error().code == Errc::kCancelled && too_many_threads &&
       !run->stop->requested()) {
     co_return Error{Errc::kInvalidArgument,
@@ -420,8 +413,7 @@ net::awaitable<void> Scavenger::run(std::shared_ptr<Scavenger> scavenger,
                         {"scavenge", run->id},
                         {"result", result},
                         {"error", outcome ? std::string() : outcome.error().message}});
-  run->job.reset();
-  run->parallel.reset();
+  run->scavenge.reset();
   scavenger->read_checkpoint();
   run->ended = true;
   context.changed.notify();

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/scavenge/scavenge_job.h"
+#include "engine/scavenge/scavenge_run.h"
 #include "nodeagent/api/agent.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/http/message.h"
