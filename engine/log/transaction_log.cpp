@@ -3,149 +3,35 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "engine/base/database_files.h"
-#include "engine/log/detail/chunk_state.h"
-#include "engine/log/detail/log_state.h"
-#include "engine/log/detail/server_search.h"
+#include "engine/base/failpoint.h"
+#include "engine/log/detail/known_checkpoints.h"
+#include "engine/log/detail/known_epochs.h"
+#include "engine/log/detail/live_chunks.h"
+#include "engine/log/detail/log_opening.h"
+#include "engine/log/detail/log_parts.h"
+#include "engine/log/detail/log_replica.h"
+#include "engine/log/detail/log_writer.h"
 #include "engine/log/detail/truncation.h"
 
 namespace verger::log {
 
-using detail::Checkpoint;
-using detail::Judgement;
-using detail::Snapshot;
+/// What a log is made of; each knows only those above it.
+struct TransactionLog::State {
+  State(detail::LogParts of, detail::CheckpointFiles stored, const detail::Judgement& judgement)
+      : parts(std::move(of)),
+        chunks(judgement.chunks),
+        checkpoints(judgement.checkpoints),
+        epochs(judgement.epochs, chunks, checkpoints, parts.options.access == Access::kWrite),
+        writer(parts, chunks, epochs, checkpoints, std::move(stored), judgement.checkpoints.writer),
+        replica(parts, chunks, epochs, writer) {}
 
-namespace {
-
-/// How often an opening beside a writer starts over before it gives up.
-constexpr int kAttempts = 20;
-
-struct Opened {
-  Snapshot snapshot;
-  Judgement judgement;
-  std::unique_ptr<FileLock> lock;
-  bool truncated = false;
+  const detail::LogParts parts;
+  detail::LiveChunks chunks;
+  detail::KnownCheckpoints checkpoints;
+  detail::KnownEpochs epochs;
+  detail::LogWriter writer;
+  detail::LogReplica replica;
 };
-
-/// Chunks may be switched and writer.chk may move between the looks at both: an inconsistency
-/// counts only when nothing has changed in between.
-Result<Opened> open_beside_a_writer(FileSystem& files, const Path& directory,
-                                    const LogOptions& options) {
-  for (int attempt = 1;; ++attempt) {
-    VERGER_TRY(auto snapshot, detail::take_snapshot(files, directory, false));
-    auto judgement = detail::judge(files, directory, snapshot, options);
-    if (judgement) {
-      return Opened{std::move(snapshot), *std::move(judgement), nullptr, false};
-    }
-    VERGER_TRY(const auto now, detail::take_snapshot(files, directory, false));
-    if (now == snapshot || attempt == kAttempts) {
-      return std::move(judgement).error();
-    }
-  }
-}
-
-/// A directory is there for good once the one above it was synced; so is that one.
-Result<void> make_durable_directory(FileSystem& files, const Path& directory) {
-  std::vector<Path> parents;
-  for (Path at = directory; !at.empty(); at = at.parent_path()) {
-    VERGER_TRY(const bool exists, files.exists(at));
-    if (exists) {
-      break;
-    }
-    parents.push_back(at.has_parent_path() ? at.parent_path() : Path("."));
-  }
-  VERGER_RETURN_IF_ERROR(files.make_directories(directory));
-  for (const Path& parent : parents) {
-    VERGER_RETURN_IF_ERROR(files.sync_directory(parent));
-  }
-  return {};
-}
-
-/// All is judged before the lock file, the first change, is made; and again if another process
-/// changed the directory before this one held the lock.
-Result<Opened> open_alone(FileSystem& files, const Path& directory, const LogOptions& options) {
-  if (options.create) {
-    VERGER_RETURN_IF_ERROR(make_durable_directory(files, directory));
-  }
-  std::unique_ptr<FileLock> lock;
-  for (;;) {
-    VERGER_TRY(auto snapshot, detail::take_snapshot(files, directory, options.create));
-    if (!options.assume_stopped && is_machine_disk(files)) {
-      VERGER_RETURN_IF_ERROR(detail::refuse_running_server(directory));
-    }
-    const LogPosition cut(snapshot.checkpoints.value(Checkpoint::kTruncate));
-    std::optional<detail::TruncationPlan> plan;
-    std::optional<Judgement> judgement;
-    if (cut != kNoPosition) {
-      VERGER_TRY(plan, detail::plan_truncation(files, directory, snapshot, options, cut));
-    } else {
-      VERGER_TRY(judgement, detail::judge(files, directory, snapshot, options));
-    }
-    if (!lock) {
-      VERGER_TRY(lock, files.lock(directory / "verger.lock"));
-      VERGER_TRY(const auto now, detail::take_snapshot(files, directory, options.create));
-      if (now != snapshot) {
-        continue;
-      }
-    }
-    if (plan) {
-      VERGER_RETURN_IF_ERROR(detail::carry_out(files, directory, snapshot.checkpoints, *plan));
-      VERGER_TRY(snapshot, detail::take_snapshot(files, directory, true));
-      VERGER_TRY(judgement, detail::judge(files, directory, snapshot, options));
-    }
-    return Opened{std::move(snapshot), *std::move(judgement), std::move(lock), plan.has_value()};
-  }
-}
-
-/// Brings the directory into the state that the judgement describes.
-Result<void> recover(TransactionLog::State& state, const Judgement& judgement) {
-  // writer.chk before anything is removed: with the old value the received chunk would be the last,
-  // and it would be found again.
-  const auto& values = judgement.checkpoints;
-  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kWriter, values.writer.value()));
-  // Missing files get their initial values, so that other programs need not guess.
-  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kChaser, values.chaser.value()));
-  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kEpoch, values.epoch.value()));
-  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kProposal, values.proposal));
-  VERGER_RETURN_IF_ERROR(state.stored.store(Checkpoint::kTruncate, -1));
-  // None of these files is live, in any order of removals.
-  for (const auto& name : judgement.to_remove) {
-    VERGER_RETURN_IF_ERROR(state.files.remove(state.directory / name));
-    state.log.info("removed a chunk file that is not live", {{"file", name}});
-  }
-  if (!judgement.to_remove.empty()) {
-    VERGER_RETURN_IF_ERROR(state.files.sync_directory(state.directory));
-  }
-  for (const auto& name : judgement.temporary) {
-    if (const auto removed = state.files.remove(state.directory / name); !removed) {
-      state.log.warning("cannot remove a temporary file", {{"error", removed.error().message}});
-    }
-  }
-  if (judgement.active) {
-    VERGER_TRY(state.active, detail::ActiveChunk::open(state.files, judgement.active,
-                                                       state.options.hash_in_background));
-  }
-  return {};
-}
-
-}  // namespace
-
-TransactionLog::State::State(FileSystem& file_system, Path path, LogOptions log_options,
-                             Clock& time, Random& chance, Log& output,
-                             detail::CheckpointFiles checkpoint_files, Judgement judgement)
-    : files(file_system),
-      directory(std::move(path)),
-      options(log_options),
-      clock(time),
-      random(chance),
-      log(output),
-      chunk_size(judgement.chunk_size),
-      stored(std::move(checkpoint_files)),
-      checkpoints(judgement.checkpoints),
-      table(std::move(judgement.chunks)),
-      end(judgement.checkpoints.writer.value()),
-      append_position(judgement.checkpoints.writer.value()),
-      epochs(std::move(judgement.epochs)) {}
 
 TransactionLog::TransactionLog(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TransactionLog::~TransactionLog() = default;
@@ -154,121 +40,178 @@ Result<std::unique_ptr<TransactionLog>> TransactionLog::open(FileSystem& files,
                                                              const Path& directory,
                                                              LogOptions options, Clock& clock,
                                                              Random& random, Log& log) {
-  auto opened = options.access == Access::kReadOnly
-                    ? open_beside_a_writer(files, directory, options)
-                    : open_alone(files, directory, options);
-  if (!opened) {
-    return std::move(opened).error();
-  }
-  const Judgement recovery = opened->judgement;
-  auto state = std::make_unique<State>(files, directory, options, clock, random, log,
-                                       std::move(opened->snapshot.checkpoints),
-                                       std::move(opened->judgement));
-  state->lock = std::move(opened->lock);
-  state->truncated = opened->truncated;
+  VERGER_TRY(auto opened, detail::open_directory(files, directory, options));
+  auto judgement = std::move(opened.judgement);
+  const auto pending = judgement.checkpoints.truncate;
   if (options.access == Access::kWrite) {
-    VERGER_RETURN_IF_ERROR(recover(*state, recovery));
-  } else if (recovery.checkpoints.truncate != kNoPosition) {
-    log.warning("a truncation of the log is pending; what is shown is the log before it",
-                {{"directory", directory.string()},
-                 {"position", fmt::to_string(recovery.checkpoints.truncate)}});
+    judgement.checkpoints.truncate = kNoPosition;
   }
-  state->checkpoints.truncate =
-      options.access == Access::kWrite ? kNoPosition : recovery.checkpoints.truncate;
+  auto state = std::make_unique<State>(detail::LogParts{.files = files,
+                                                        .directory = directory,
+                                                        .options = options,
+                                                        .clock = clock,
+                                                        .random = random,
+                                                        .log = log,
+                                                        .chunk_size = judgement.chunk_size,
+                                                        .lock = std::move(opened.lock),
+                                                        .truncated = opened.truncated},
+                                       std::move(opened.snapshot.checkpoints), judgement);
+  if (options.access == Access::kWrite) {
+    VERGER_RETURN_IF_ERROR(state->writer.recover(judgement));
+  } else if (pending != kNoPosition) {
+    log.warning("a truncation of the log is pending; what is shown is the log before it",
+                {{"directory", directory.string()}, {"position", fmt::to_string(pending)}});
+  }
   return std::unique_ptr<TransactionLog>(new TransactionLog(std::move(state)));
 }
 
-const Path& TransactionLog::directory() const { return state_->directory; }
-std::int32_t TransactionLog::chunk_size() const { return state_->chunk_size; }
+const Path& TransactionLog::directory() const { return state_->parts.directory; }
+std::int32_t TransactionLog::chunk_size() const { return state_->parts.chunk_size; }
 ChunkNumber TransactionLog::chunk_of(LogPosition position) const {
-  return ChunkNumber(static_cast<std::int32_t>(position.value() / state_->chunk_size));
+  return ChunkNumber(static_cast<std::int32_t>(position.value() / state_->parts.chunk_size));
 }
-bool TransactionLog::truncated_at_open() const { return state_->truncated; }
+bool TransactionLog::truncated_at_open() const { return state_->parts.truncated; }
 
 Checkpoints TransactionLog::checkpoints() const {
-  const std::lock_guard lock(state_->checkpoint_mutex);
-  Checkpoints values = state_->checkpoints;
+  auto values = state_->checkpoints.values();
   values.writer = end();
   return values;
 }
 
-std::vector<std::shared_ptr<const Chunk>> TransactionLog::State::chunks() const {
-  const std::lock_guard guard(table_mutex);
-  return table;
-}
-
-std::shared_ptr<const Chunk> TransactionLog::State::chunk_at(LogPosition position) const {
-  const std::lock_guard guard(table_mutex);
-  const auto after = std::ranges::upper_bound(
-      table, position, {}, [](const auto& chunk) { return chunk->start_position(); });
-  if (after == table.begin() || (*std::prev(after))->end_position() <= position) {
-    return nullptr;
-  }
-  return *std::prev(after);
-}
-
-std::vector<std::shared_ptr<const Chunk>> TransactionLog::State::put(
-    std::shared_ptr<const Chunk> chunk) {
-  const std::lock_guard guard(table_mutex);
-  const auto first = std::ranges::lower_bound(table, chunk->start(), {},
-                                              [](const auto& one) { return one->end(); });
-  const auto last = std::ranges::upper_bound(table, chunk->end(), {},
-                                             [](const auto& one) { return one->start(); });
-  std::vector<std::shared_ptr<const Chunk>> replaced(first, last);
-  table.insert(table.erase(first, last), std::move(chunk));
-  return replaced;
-}
-
-std::int64_t TransactionLog::State::boundary_above(std::int64_t position) const {
-  return (position / chunk_size + 1) * chunk_size;
-}
-
 std::vector<std::shared_ptr<const Chunk>> TransactionLog::chunks() const {
-  return state_->chunks();
+  return state_->chunks.all();
 }
 std::shared_ptr<const Chunk> TransactionLog::chunk_at(LogPosition position) const {
-  return state_->chunk_at(position);
+  return state_->chunks.at(position);
 }
-LogPosition TransactionLog::end() const {
-  return LogPosition(state_->end.load(std::memory_order_acquire));
-}
+LogPosition TransactionLog::end() const { return state_->writer.end(); }
 
 Result<LogRecord> TransactionLog::read(LogPosition position, Bytes& buffer) const {
-  const auto chunk = position < end() ? state_->chunk_at(position) : nullptr;
+  const auto chunk = position < end() ? state_->chunks.at(position) : nullptr;
   if (!chunk) {
     return Error{Errc::kNotFound,
                  fmt::format("{}: no record at log position {}, the log ends at {}",
-                             state_->directory.string(), position, end())};
+                             state_->parts.directory.string(), position, end())};
   }
   return chunk->read(position, buffer);
 }
 
 Result<bool> TransactionLog::has_record_at(LogPosition position) const {
-  const auto chunk = position < end() ? state_->chunk_at(position) : nullptr;
+  const auto chunk = position < end() ? state_->chunks.at(position) : nullptr;
   return chunk ? chunk->has_record_at(position) : Result<bool>(false);
 }
 
-void TransactionLog::set_chaser(LogPosition position) {
-  const std::lock_guard lock(state_->checkpoint_mutex);
-  state_->checkpoints.chaser = position;
+LogPosition TransactionLog::append_position() const { return state_->writer.append_position(); }
+
+Result<std::vector<LogPosition>> TransactionLog::append(std::span<Prepare> prepares) {
+  return state_->writer.append(prepares);
 }
 
-void TransactionLog::set_proposal(std::int32_t number) {
-  const std::lock_guard lock(state_->checkpoint_mutex);
-  state_->checkpoints.proposal = number;
-}
-
-Result<void> TransactionLog::flush_checkpoints() {
-  VERGER_RETURN_IF_ERROR(state_->check_writable());
-  const Checkpoints values = checkpoints();
-  // Never above writer.chk: the server refuses such a directory.
-  const auto stored_writer = state_->stored.value(Checkpoint::kWriter);
-  VERGER_RETURN_IF_ERROR(
-      state_->stored.store(Checkpoint::kChaser, std::min(values.chaser.value(), stored_writer)));
-  if (values.epoch.value() <= stored_writer) {
-    VERGER_RETURN_IF_ERROR(state_->stored.store(Checkpoint::kEpoch, values.epoch.value()));
+Result<LogPosition> TransactionLog::append(Commit commit) {
+  if (commit.transaction_position.value() < 0 || commit.version > 1 ||
+      commit.correlation_id.is_zero()) {
+    return Error{Errc::kInvalidArgument,
+                 "a commit needs its transaction's position and a correlation id"};
   }
-  return state_->stored.store(Checkpoint::kProposal, values.proposal);
+  return state_->writer.append(Record(commit));
+}
+
+Result<Epoch> TransactionLog::append_epoch(EpochNumber number, const Uuid& leader_instance_id) {
+  State& s = *state_;
+  VERGER_RETURN_IF_ERROR(flush());
+  VERGER_RETURN_IF_ERROR(s.epochs.find());
+  const auto previous = s.epochs.history().last();
+  if (number.value() < 0 || (previous && number <= previous->number)) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("epoch {} cannot follow epoch {}: numbers grow", number,
+                             previous ? previous->number.value() : -1)};
+  }
+  // Numbered on from the event behind the previous epoch; from 0 when there is none.
+  std::int64_t expected = -1;
+  if (previous) {
+    Bytes buffer;
+    VERGER_RETURN_IF_ERROR(read(previous->position, buffer));
+    LogCursor cursor(*this, previous->position, end());
+    VERGER_RETURN_IF_ERROR(cursor.next());
+    VERGER_TRY(const auto after, cursor.next());
+    const Prepare* event = after ? after->prepare() : nullptr;
+    if (event != nullptr && event->stream == detail::kEpochStream) {
+      expected = event->expected_version + 1;
+    }
+  }
+
+  Epoch epoch;
+  epoch.number = number;
+  epoch.id = s.parts.random.uuid();
+  epoch.previous = previous ? previous->position : kNoPosition;
+  epoch.timestamp = s.parts.clock.now();
+  epoch.leader_instance_id = leader_instance_id;
+  return s.writer.append_epoch(epoch, expected);
+}
+
+Result<void> TransactionLog::flush() { return state_->writer.flush(); }
+Result<void> TransactionLog::complete_chunk() { return state_->writer.complete_chunk(); }
+
+Result<void> TransactionLog::append_replicated(ByteView framed_records) {
+  return state_->replica.append(framed_records);
+}
+Result<void> TransactionLog::complete_replicated_chunk() {
+  return state_->replica.complete_chunk();
+}
+Result<void> TransactionLog::start_replicated_chunk(const ChunkHeader& header) {
+  return state_->replica.start_chunk(header);
+}
+Result<void> TransactionLog::receive_chunk(const Path& temporary) {
+  return state_->replica.receive_chunk(temporary);
+}
+Result<void> TransactionLog::truncate(LogPosition position) {
+  return state_->writer.truncate(position);
+}
+
+void TransactionLog::set_chaser(LogPosition position) { state_->checkpoints.set_chaser(position); }
+void TransactionLog::set_proposal(std::int32_t number) { state_->checkpoints.set_proposal(number); }
+Result<void> TransactionLog::flush_checkpoints() { return state_->writer.flush_checkpoints(); }
+
+const EpochHistory& TransactionLog::epochs() const {
+  if (const auto found = state_->epochs.find(); !found) {
+    state_->parts.log.error("cannot read the log's epochs", {{"error", found.error().message}});
+  }
+  return state_->epochs.history();
+}
+
+Result<std::shared_ptr<const Chunk>> TransactionLog::switch_in_chunk(const Path& temporary) {
+  State& s = *state_;
+  if (s.parts.options.access != Access::kWrite) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: was opened read-only", s.parts.directory.string())};
+  }
+  VERGER_TRY(const auto opened, Chunk::open_completed(s.parts.files, temporary));
+  const ChunkHeader header = opened->header();
+  const std::lock_guard structure(s.chunks.structure());
+  const auto live = s.chunks.all();
+  // Exactly the range of whole live chunks, all of them completed.
+  const auto first = std::ranges::find(live, header.start, &Chunk::start);
+  const auto last = std::ranges::find(live, header.end, &Chunk::end);
+  if (header.chunk_size != s.parts.chunk_size || first == live.end() || last == live.end() ||
+      first > last || !std::all_of(first, last + 1, [](const auto& c) { return c->completed(); })) {
+    return Error{
+        Errc::kConflict,
+        fmt::format("{}: covers chunks {} to {}, which are not (or no longer) whole completed "
+                    "chunks of the database",
+                    temporary.string(), header.start, header.end)};
+  }
+  VERGER_TRY(const int version,
+             detail::next_version(s.parts.files, s.parts.directory, header.start));
+  const Path path = s.parts.directory / chunk_file_name(header.start, version);
+  // Complete and synced before it gets its name; a crash after the rename leaves old and new, of
+  // which the new one counts, and the old ones are removed at the next opening.
+  VERGER_RETURN_IF_ERROR(s.parts.files.rename(temporary, path));
+  VERGER_FAILPOINT("log.switch.after-rename");
+  VERGER_RETURN_IF_ERROR(s.parts.files.sync_directory(s.parts.directory));
+  static_cast<void>(s.parts.files.set_read_only(path, true));
+  VERGER_TRY(std::shared_ptr<const Chunk> chunk, Chunk::open_completed(s.parts.files, path));
+  s.chunks.retire(s.chunks.put(chunk));
+  return chunk;
 }
 
 }  // namespace verger::log

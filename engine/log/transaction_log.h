@@ -90,7 +90,7 @@ class TransactionLog {
   /// Appends prepares of one write so that they do not straddle a chunk; completes the chunk first
   /// when they do not fit. Sets position, and transaction_position where it is kNoPosition (then to
   /// the position of the first). Returns the positions. Not durable or visible before flush().
-  /// After a scavenge point ($scavengePoint in $scavengePoints, alone) the chunk is completed.
+  /// What has to end its chunk is followed by complete_chunk().
   /// Errors: kInvalidArgument (too large), kNoSpace, kIo: the writer is then failed for good.
   Result<std::vector<LogPosition>> append(std::span<Prepare> prepares);
   Result<LogPosition> append(Commit commit);

@@ -58,6 +58,12 @@ WriteOutcome outcome_of(const detail::Write& write, LogPosition end) {
   return outcome;
 }
 
+/// A point ends its chunk, so that all nodes scavenge the same chunks to it.
+bool is_scavenge_point(std::span<const log::Prepare> prepares) {
+  return prepares.size() == 1 && prepares.front().stream == kScavengePointsStream &&
+         prepares.front().type == kScavengePointType;
+}
+
 }  // namespace
 
 log::Prepare Database::State::event_prepare(std::string_view stream, EventNumber number,
@@ -81,6 +87,11 @@ log::Prepare Database::State::event_prepare(std::string_view stream, EventNumber
 Result<detail::Write> Database::State::append_prepares(std::span<log::Prepare> prepares) {
   account_for_log();
   auto appended = log->append(prepares);
+  if (appended && is_scavenge_point(prepares)) {
+    if (auto completed = log->complete_chunk(); !completed) {
+      appended = std::move(completed).error();
+    }
+  }
   if (!appended) {
     if (appended.error().code != Errc::kInvalidArgument) {
       broken = appended.error();

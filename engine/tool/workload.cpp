@@ -223,6 +223,7 @@ class Generator {
       VERGER_TRY(const auto position,
                  append(streams::kScavengePointsStream, 0, flags::kData | flags::kIsJson,
                         streams::kScavengePointType, json));
+      VERGER_RETURN_IF_ERROR(log_->complete_chunk());
       index_->add(streams::kScavengePointsStream, EventNumber(0), position);
     }
     return {};

@@ -169,12 +169,11 @@ TEST(Append, AWriteOfSeveralNeverStraddlesChunks) {
   EXPECT_EQ(log->append(too_large).error().code, Errc::kInvalidArgument);
 }
 
-TEST(Append, AScavengePointCompletesItsChunk) {
+TEST(Append, ACompletedChunkIsFollowedByTheNext) {
   SmallLog disk;
   const auto log = disk.open();
-  Prepare point = disk.event("$scavengePoints");
-  point.type = "$scavengePoint";
-  disk.append(*log, point);
+  disk.append_sized(*log, 200);
+  ok(log->complete_chunk());
   EXPECT_EQ(log->append_position().value(), 2000);
   EXPECT_EQ(log->end().value(), 2000);
   EXPECT_EQ(disk.append_sized(*log, 200).value(), 2000);

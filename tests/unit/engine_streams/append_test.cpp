@@ -1,3 +1,4 @@
+#include "engine/streams/stream_names.h"
 #include "tests/unit/engine_streams/streams_test.h"
 
 namespace verger::streams {
@@ -155,6 +156,21 @@ TEST_F(Append, FillsSeveralChunksAndTables) {
     EXPECT_EQ(slice.events.size(), slice.events.back().number.value() + 1U);
     EXPECT_GE(slice.events.size(), 56U);
   }
+}
+
+TEST_F(Append, AScavengePointEndsItsChunk) {
+  builder.write("s", 3);
+  const auto& log = database().transaction_log();
+  const auto chunk = log.chunk_at(LogPosition(0));
+  ASSERT_LT(log.end(), chunk->end_position());
+  builder.point(0);
+  EXPECT_TRUE(log.chunk_at(LogPosition(0))->completed());
+  EXPECT_EQ(log.append_position(), chunk->end_position());
+  // Only a point does, alone in its stream.
+  auto event = builder.event();
+  event.type = kScavengePointType;
+  builder.write("other", {event});
+  EXPECT_FALSE(log.chunks().back()->completed());
 }
 
 TEST_F(Append, TheSameCallsGiveTheSameBytes) {
