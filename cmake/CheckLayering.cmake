@@ -62,8 +62,9 @@ allow(controller/scheduler OURS ${controller_base} controller/journal/ controlle
 allow(controller/api OURS ${controller_base} controller/journal/ controller/cluster/
   controller/executor/ controller/operations/ controller/scheduler/ LIBS fmt json asio prometheus)
 # The command line knows the controller by its HTTP API alone, and what may be asked of it by the
-# table of operations.
-allow(controller/cli OURS engine/base/ nodeagent/http/ planner/operations.h LIBS fmt json asio cli11)
+# table of operations. `verger cert` works on local files.
+allow(controller/cli OURS engine/base/ nodeagent/http/ nodeagent/certificates/ planner/operations.h
+  LIBS fmt json asio cli11 yaml)
 # The controller's own main file puts the parts together.
 allow(controller/daemon OURS engine/base/ engine/logging/ engine/settings/ planner/ nodeagent/http/ nodeagent/api/
   nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt json asio)

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/cli/api_client.h"
 
@@ -13,6 +15,20 @@ namespace verger::cli {
 
 /// Chosen by parsing; run afterwards with the context.
 using Command = std::function<int(const CliContext&)>;
+
+/// Where a command that needs no controller prints.
+struct LocalContext {
+  std::ostream& out;
+  std::ostream& err;
+  bool json = false;
+  std::optional<std::size_t> width{};  ///< of the terminal; nullopt: `out` is none
+};
+/// A command that works on the files of this machine, without a controller.
+using LocalCommand = std::function<int(const LocalContext&)>;
+void add_cert_commands(CLI::App& app, LocalCommand& chosen);
+/// `verger cert` takes the options of the known generation tool with one hyphen, too: -out is
+/// --out.
+std::vector<std::string> with_two_hyphens(std::vector<std::string> arguments);
 
 /// Each adds the subcommands of one noun to `app` and stores the chosen one in `chosen`.
 void add_cluster_commands(CLI::App& app, Command& chosen);

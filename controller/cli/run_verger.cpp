@@ -197,9 +197,13 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_journal_commands(app, chosen);
   add_token_commands(app, chosen);
   add_audit_commands(app, chosen);
+  LocalCommand chosen_local;
+  add_cert_commands(app, chosen_local);
   add_completion_command(app, chosen);
   try {
-    app.parse(argc, argv);
+    auto arguments = with_two_hyphens({argv + 1, argv + argc});
+    std::ranges::reverse(arguments);  // as CLI11 takes them
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app.exit(error, out, err) : wrong_usage(app, error, err);
   }
@@ -210,6 +214,10 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
     err << "verger: --watch goes with list, show and next; a run is followed by `verger run "
            "watch`\n";
     return kUsage;
+  }
+  if (chosen_local) {
+    return chosen_local(LocalContext{
+        .out = out, .err = err, .json = common.format == "json", .width = terminal_width(out)});
   }
   if (common.urls.empty()) {
     common.urls.emplace_back(kDefaultController);

@@ -38,7 +38,9 @@ TEST_F(Man, PagesInTheTreeAreThoseOfThisProgram) {
   const auto directory = test::fixtures_directory().parent_path().parent_path() / "docs" / "man";
   std::vector<std::string> in_tree;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    in_tree.push_back(entry.path().filename().string());
+    if (const auto name = entry.path().filename().string(); name.starts_with("verger-db")) {
+      in_tree.push_back(name);
+    }
   }
   const auto pages = disk.list("/man");
   ASSERT_TRUE(pages);
