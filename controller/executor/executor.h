@@ -14,7 +14,6 @@
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
 #include "controller/executor/gate_board.h"
-#include "controller/executor/mutations.h"
 #include "controller/executor/plan_book.h"
 #include "controller/executor/run_snapshot.h"
 #include "controller/executor/run_state.h"
@@ -38,7 +37,6 @@ struct ExecutorOptions {
   std::int64_t events_between_snapshots = 1'000;
   /// With another controller: clusters with nodes that have no agent are refused.
   bool shared_journal = false;
-  Mutations mutations = {};
 };
 
 /// Everything it stands on; all of it outlives the executor's coroutines, or is never touched again

@@ -22,9 +22,6 @@ struct AgentOptions {
   client::SharedCredentials credentials{};  ///< of the node; null: none are sent
   std::chrono::milliseconds request_deadline{15'000};
   std::chrono::milliseconds poll_interval{500};
-  /// Broken on purpose, so that the simulation can show that it would notice: any client may act.
-  /// Without failpoints compiled in (releases) it has no effect.
-  bool ignore_permits = false;
   /// How long stop() waits for an operation that has its server stopped.
   std::chrono::milliseconds stop_limit{300'000};
 };

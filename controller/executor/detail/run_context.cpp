@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/prometheus.h"
-#include "controller/executor/broken.h"
 #include "controller/executor/detail/waker.h"
 #include "controller/executor/events.h"
 #include "engine/base/assert.h"
 #include "engine/base/failpoint.h"
+#include "engine/base/mutation.h"
 
 // What every part of a run's driver stands on: looking at the cluster, writing down, sleeping.
 namespace verger::controller::detail {
@@ -142,7 +142,7 @@ net::awaitable<planner::ClusterSnapshot> RunContext::watch_alone(const planner::
 }
 
 std::optional<planner::Hours> RunContext::hours(const ClusterConfig& config) const {
-  if (core_->parts.hours == nullptr || run_->state.ignores_hours || is_broken("hours-ignored")) {
+  if (core_->parts.hours == nullptr || run_->state.ignores_hours || is_mutated("hours-ignored")) {
     return std::nullopt;
   }
   return core_->parts.hours->hours(config, run_->state.plan->policy.name,

@@ -96,10 +96,6 @@ class RunContext {
   [[nodiscard]] bool closes_run(const planner::Stage& stage) const;
   /// What is left is done although the run is cancelled, or has failed.
   bool closing = false;
-
-  [[nodiscard]] Mutations broken() const {
-    return kMayBeBroken ? core_->parts.options.mutations : Mutations{};
-  }
   void failpoint(const planner::Step& step, std::string_view where) const;
 
  private:

@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/executor/broken.h"
 #include "controller/executor/detail/skipped_nodes.h"
 #include "controller/executor/events.h"
 #include "controller/executor/step_support.h"
 #include "engine/base/clock.h"
+#include "engine/base/mutation.h"
 
 namespace verger::controller::detail {
 
@@ -168,7 +168,7 @@ ClosedGates StepGates::closed(const planner::Stage& stage, const planner::Step& 
       run_->state().stages.at(stage.id).deferrals == 0 && &step == &stage.groups.front().front();
   const auto threads = steps::int_parameter(step, "threads", 1);
   for (auto gate : step.gates) {
-    if (is_gate_ignored(gate.name)) {
+    if (is_mutated(gate.name, "-ignored")) {
       continue;
     }
     if (gate.name == planner::kLeaderSettled && is_own_election(step, context.snapshot)) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/events.h"
+#include "engine/base/mutation.h"
 
 namespace verger::controller::detail {
 
@@ -27,7 +28,7 @@ net::awaitable<void> StepMachine::settle(const planner::Stage& stage, const plan
 
 net::awaitable<StepEnd> StepMachine::to_end(const planner::Stage& stage,
                                             const planner::Step& step) {
-  if (run_->broken().repeat_after_crash && is_under_way(run_->state_of(step).status)) {
+  if (is_mutated("repeat-after-crash") && is_under_way(run_->state_of(step).status)) {
     co_await starts_.act(stage, step, run_->context_of(step, co_await run_->watch(step)), false);
   }
   for (;;) {

@@ -7,6 +7,7 @@
 
 #include "controller/executor/events.h"
 #include "engine/base/clock.h"
+#include "engine/base/mutation.h"
 
 // The beginning of a step: gates -> permits -> intent -> act. What a crash leaves behind:
 //   before the intent       nothing was sent; the step starts over with its gates
@@ -201,7 +202,7 @@ net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stag
     co_await run_->sleep_for(run_->poll());
     co_return std::nullopt;
   }
-  if (run_->broken().reply_is_deed && answer.kind == ActAnswer::Kind::kAccepted) {
+  if (is_mutated("reply-is-deed") && answer.kind == ActAnswer::Kind::kAccepted) {
     run_->record(events::kStepDone, {{"step", step.id}, {"result", parsed(answer.memo)}});
     co_return StepEnd::kDone;
   }

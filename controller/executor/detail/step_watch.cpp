@@ -7,6 +7,7 @@
 
 #include "controller/executor/events.h"
 #include "controller/executor/step_support.h"
+#include "engine/base/mutation.h"
 
 namespace verger::controller::detail {
 
@@ -203,7 +204,7 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
         run_->failpoint(step, "before-outcome");
         record_end(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.result)}});
         run_->failpoint(step, "after-outcome");
-        if (run_->broken().second_resign && step.cost.leader_move &&
+        if (is_mutated("second-resign") && step.cost.leader_move &&
             context.snapshot.leader() != nullptr) {
           static_cast<void>(co_await context.peers->resign(context.snapshot.leader()->name));
         }

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/gather.h"
-#include "controller/executor/broken.h"
 #include "controller/executor/events.h"
+#include "engine/base/mutation.h"
 
 namespace verger::controller::detail {
 namespace {
@@ -164,7 +164,7 @@ net::awaitable<Result<void>> Undo::request(const planner::Step& step, StepContex
   context.state.undoing = true;
   ++context.state.undo_attempt;
   const auto valid_for = run_->parts().options.permit_valid_for;
-  const auto permitted = co_await (is_broken("undo-needs-all-agents")
+  const auto permitted = co_await (is_mutated("undo-needs-all-agents")
                                        ? permits_.permit(context, valid_for)
                                        : permits_.permit_at_own_agent(context, valid_for));
   if (!permitted) {

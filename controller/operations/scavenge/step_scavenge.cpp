@@ -3,10 +3,10 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/executor/broken.h"
 #include "controller/operations/scavenge/scavenge_support.h"
 #include "controller/operations/scavenge/scavenge_without_agent.h"
 #include "controller/operations/scavenge/step_kinds.h"
+#include "engine/base/mutation.h"
 
 namespace verger::controller::scavenge {
 namespace {
@@ -383,7 +383,7 @@ class ScavengeStep final : public StepKind {
           return with_value(
               verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request"));
         }
-        if (news.code == "errored" && is_broken("errored-is-done")) {
+        if (news.code == "errored" && is_mutated("errored-is-done")) {
           return with_value(done(result_of(
               news.result, planner::Point{point ? point->number : -1, -1, 0, ""}, memo, facts)));
         }

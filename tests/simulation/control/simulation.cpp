@@ -4,8 +4,8 @@
 #include <array>
 #include <fmt/format.h>
 
-#include "controller/executor/broken.h"
 #include "engine/base/failpoint.h"
+#include "engine/base/mutation.h"
 #include "tests/simulation/control/mishaps.h"
 #include "tests/simulation/control/person.h"
 
@@ -31,15 +31,10 @@ constexpr auto kMishapsLimit = std::chrono::hours(80);
 constexpr auto kDownBefore = milliseconds(20'000);
 constexpr auto kPersonLooks = seconds(30);
 
-constexpr std::array<std::pair<std::string_view, bool controller::Mutations::*>, 3> kBroken = {{
-    {"reply-is-deed", &controller::Mutations::reply_is_deed},
-    {"second-resign", &controller::Mutations::second_resign},
-    {"repeat-after-crash", &controller::Mutations::repeat_after_crash},
-}};
-constexpr std::string_view kPermitIgnored = "permit-ignored";
-constexpr std::array<std::string_view, 6> kBrokenByName = {
-    "hours-ignored",  "errored-is-done",       "disk-ignored",
-    "clocks-ignored", "agents-answer-ignored", "undo-needs-all-agents"};
+constexpr std::array<std::string_view, 10> kBroken = {
+    "reply-is-deed",   "second-resign",        "repeat-after-crash", "hours-ignored",
+    "errored-is-done", "disk-ignored",         "clocks-ignored",     "agents-answer-ignored",
+    "permit-ignored",  "undo-needs-all-agents"};
 
 Mishaps* failpoint_listener = nullptr;
 
@@ -59,12 +54,6 @@ class FailpointScope {
 
 Scenario scenario_of(const RunOptions& options) {
   auto scenario = make_scenario(options.seed);
-  for (const auto& [name, mutation] : kBroken) {
-    if (options.broken == name) {
-      scenario.site.executor.mutations.*mutation = true;
-    }
-  }
-  scenario.site.ignore_permits = options.broken == kPermitIgnored;
   if (!options.faults) {
     scenario.intents.clear();
   }
@@ -315,20 +304,10 @@ class ControlSimulation {
 
 }  // namespace
 
-std::vector<std::string_view> broken_control_builds() {
-  std::vector<std::string_view> names;
-  names.reserve(kBroken.size() + kBrokenByName.size() + 1);
-  for (const auto& [name, mutation] : kBroken) {
-    names.push_back(name);
-  }
-  names.insert(names.end(), kBrokenByName.begin(), kBrokenByName.end());
-  names.push_back(kPermitIgnored);
-  return names;
-}
+std::vector<std::string_view> broken_control_builds() { return {kBroken.begin(), kBroken.end()}; }
 
 RunResult simulate_control(const RunOptions& options) {
-  const bool by_name = std::ranges::find(kBrokenByName, options.broken) != kBrokenByName.end();
-  controller::break_on_purpose(by_name ? std::string_view(options.broken) : std::string_view());
+  set_mutation(options.broken);
   return ControlSimulation(options).run();
 }
 

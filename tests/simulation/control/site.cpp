@@ -172,7 +172,6 @@ Result<void> Site::boot_agent(Machine& machine) {
   options.credentials = std::make_shared<const client::Credentials>("admin", "changeit");
   options.request_deadline = milliseconds(2'000);
   options.poll_interval = milliseconds(3'000);
-  options.ignore_permits = options_.ignore_permits;
   agent::AgentEnvironment environment{
       .executor = host.executor(),
       .files = host.disk(),

@@ -31,7 +31,6 @@ struct SiteOptions {
   bool sqlite = false;
   bool second_controller = false;
   bool tls = false;  ///< addresses are of https, with certificates that end
-  bool ignore_permits = false;
   controller::ExecutorOptions executor{};
   planner::Policy policy{};
   /// A run of it asks the leader to resign.

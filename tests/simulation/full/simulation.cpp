@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/failpoint.h"
+#include "engine/base/mutation.h"
 #include "tests/simulation/full/clients.h"
 #include "tests/simulation/full/final_checks.h"
 #include "tests/simulation/full/watcher.h"
@@ -24,11 +25,8 @@ constexpr auto kEndLimit = minutes(5);
 constexpr auto kLongWait = seconds(15);
 constexpr auto kCatchUpLimit = minutes(2);
 
-constexpr std::array<std::pair<std::string_view, bool controller::Mutations::*>, 3> kBroken = {{
-    {"reply-is-deed", &controller::Mutations::reply_is_deed},
-    {"second-resign", &controller::Mutations::second_resign},
-    {"repeat-after-crash", &controller::Mutations::repeat_after_crash},
-}};
+constexpr std::array<std::string_view, 3> kBroken = {"reply-is-deed", "second-resign",
+                                                     "repeat-after-crash"};
 
 FaultInjector* failpoint_listener = nullptr;
 
@@ -104,11 +102,6 @@ class Simulation {
     options.policy.gates.clock_skew_limit_ms = std::int64_t{24} * 3'600'000;
     // Faults may stop one scavenge more often than an operator would let them.
     scavenge_of(options.policy).scavenge_attempts = 20;
-    for (const auto& [name, mutation] : kBroken) {
-      if (options_.broken == name) {
-        options.executor.mutations.*mutation = true;
-      }
-    }
     return options;
   }
 
@@ -281,15 +274,12 @@ class Simulation {
 
 }  // namespace
 
-std::vector<std::string_view> broken_builds() {
-  std::vector<std::string_view> names;
-  for (const auto& [name, mutation] : kBroken) {
-    names.push_back(name);
-  }
-  return names;
-}
+std::vector<std::string_view> broken_builds() { return {kBroken.begin(), kBroken.end()}; }
 
-RunResult simulate(const RunOptions& options) { return Simulation(options).run(); }
+RunResult simulate(const RunOptions& options) {
+  set_mutation(options.broken);
+  return Simulation(options).run();
+}
 
 void Summary::add(const RunResult& result) {
   ++runs;
