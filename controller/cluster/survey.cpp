@@ -9,7 +9,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 
-#include "controller/cluster/running_count.h"
+#include "nodeagent/http/task_count.h"
 
 namespace verger::controller {
 namespace {
@@ -31,7 +31,7 @@ struct Survey::State {
   void spawn_look(const std::shared_ptr<State>& self, ClusterConfig config);
 
   SurveyParts parts;
-  RunningCount running;
+  http::TaskCount running;
   net::cancellation_signal stop_going;
   std::set<std::string> looked_at;  ///< now
 };

@@ -12,7 +12,6 @@
 #include "controller/cluster/credentials.h"
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
-#include "controller/cluster/running_count.h"
 #include "controller/cluster/survey.h"
 #include "controller/daemon/event_log.h"
 #include "controller/executor/step_kind.h"
@@ -22,6 +21,7 @@
 #include "controller/operations/operation_modules.h"
 #include "controller/scheduler/scheduler.h"
 #include "engine/base/directories.h"
+#include "nodeagent/http/task_count.h"
 
 namespace verger::controller {
 
@@ -44,7 +44,7 @@ struct Controller::Parts {
   Api api;
   std::optional<Survey> survey;
   std::chrono::minutes compact_every;
-  RunningCount compacting;
+  http::TaskCount compacting;
   net::cancellation_signal stop_compacting;
   std::unique_ptr<EventLog> event_log;
 

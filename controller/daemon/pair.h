@@ -8,9 +8,9 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/experimental/channel.hpp>
 
-#include "controller/cluster/running_count.h"
 #include "controller/daemon/term.h"
 #include "controller/journal/etcd_journal.h"
+#include "nodeagent/http/task_count.h"
 #include "nodeagent/http/timers.h"
 
 namespace verger::controller {
@@ -75,7 +75,7 @@ class Pair {
   std::unique_ptr<http::Client> http_;
   std::unique_ptr<EtcdClient> etcd_;
   Front front_;
-  RunningCount running_;
+  http::TaskCount running_;
   bool stopping_ = false;
   bool nobody_acts_ = false;
   std::string acting_url_;  ///< empty: none acts, or it is not known

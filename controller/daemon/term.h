@@ -6,7 +6,6 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 
-#include "controller/cluster/running_count.h"
 #include "controller/daemon/agent_renewal.h"
 #include "controller/daemon/agents_authority.h"
 #include "controller/daemon/bootstrap_token_file.h"
@@ -15,6 +14,7 @@
 #include "controller/daemon/enrolled_agents.h"
 #include "controller/daemon/trusted_clients.h"
 #include "controller/daemon/vergerd_options.h"
+#include "nodeagent/http/task_count.h"
 
 namespace verger::controller {
 
@@ -60,7 +60,7 @@ class Term : public std::enable_shared_from_this<Term> {
   AgentRenewal renewal();
 
   TermParts parts_;
-  RunningCount running_;
+  http::TaskCount running_;
   BootstrapTokenFile bootstrap_;
   CommandRunner commands_;
   std::unique_ptr<EnrolledAgents> enrolled_;

@@ -8,8 +8,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/cluster/running_count.h"
 #include "controller/journal/append_and_fold.h"
+#include "nodeagent/http/task_count.h"
 
 namespace verger::controller {
 
@@ -61,7 +61,7 @@ struct Scheduler::Impl {
   std::map<Key, Instant> sleeping;  ///< nothing to do before
   std::int64_t slept_on = 0;        ///< version of the book
   bool stopping = false;
-  RunningCount running;                    ///< the loop and the tasks
+  http::TaskCount running;                 ///< the loop and the tasks
   std::deque<std::shared_ptr<Task>> turn;  ///< waiting for a place, and for their cluster
   std::map<std::string, std::shared_ptr<Task>> at_work;  ///< by cluster
 

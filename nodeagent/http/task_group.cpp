@@ -2,13 +2,12 @@
 
 #include <list>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
+
+#include "nodeagent/http/task_count.h"
 
 namespace verger::http {
 
@@ -18,11 +17,10 @@ struct TaskGroup::State {
   std::string name;
   bool closed = false;
   std::list<net::cancellation_signal> running;
-  /// Of those who wait for the end; cancelled when a coroutine ends.
-  std::list<net::steady_timer*> waiting;
+  TaskCount count;
 
   State(net::any_io_executor on, Log& to, std::string group_name)
-      : executor(std::move(on)), log(to), name(std::move(group_name)) {}
+      : executor(std::move(on)), log(to), name(std::move(group_name)), count(executor) {}
 
   void cancel_all() {
     closed = true;
@@ -45,18 +43,6 @@ struct TaskGroup::State {
       log.error("a task ended with an exception", {{"group", name}});
     }
   }
-
-  net::awaitable<void> wait_until_empty(net::steady_timer::time_point limit) {
-    net::steady_timer timer(executor, limit);
-    struct Entry {
-      std::list<net::steady_timer*>& list;
-      std::list<net::steady_timer*>::iterator at;
-      ~Entry() { list.erase(at); }
-    } entry{waiting, waiting.insert(waiting.end(), &timer)};
-    while (!running.empty() && net::steady_timer::clock_type::now() < limit) {
-      co_await timer.async_wait(net::as_tuple(net::use_awaitable));
-    }
-  }
 };
 
 TaskGroup::TaskGroup(net::any_io_executor executor, Log& log, std::string name)
@@ -69,6 +55,7 @@ void TaskGroup::spawn(net::awaitable<void> work) {
     return;
   }
   state_->running.emplace_back();
+  state_->count.begin();
   const auto entry = std::prev(state_->running.end());
   net::co_spawn(state_->executor, std::move(work),
                 net::bind_cancellation_slot(entry->slot(), [state = state_, entry](auto failure) {
@@ -76,22 +63,20 @@ void TaskGroup::spawn(net::awaitable<void> work) {
                     state->report(failure);
                   }
                   state->running.erase(entry);
-                  for (auto* timer : state->waiting) {
-                    timer->cancel();
-                  }
+                  state->count.end();
                 }));
 }
 
-std::size_t TaskGroup::size() const { return state_->running.size(); }
+std::size_t TaskGroup::size() const { return state_->count.size(); }
 
 void TaskGroup::cancel() { state_->cancel_all(); }
 
 net::awaitable<void> TaskGroup::stop(std::chrono::milliseconds grace) {
   const auto state = state_;
   state->closed = true;
-  co_await state->wait_until_empty(net::steady_timer::clock_type::now() + grace);
+  co_await state->count.wait_for_all(std::chrono::steady_clock::now() + grace);
   state->cancel_all();
-  co_await state->wait_until_empty(net::steady_timer::time_point::max());
+  co_await state->count.wait_for_all();
 }
 
 }  // namespace verger::http

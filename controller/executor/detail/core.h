@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/cluster/running_count.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/gate_board.h"
 #include "controller/executor/run_snapshot.h"
+#include "nodeagent/http/task_count.h"
 
 namespace verger::controller::detail {
 
@@ -91,7 +91,7 @@ struct Core {
   ExecutorParts parts;
   Observer observer;
   bool stopping = false;
-  RunningCount running;                                           ///< run coroutines
+  http::TaskCount running;                                        ///< run coroutines
   std::map<std::string, std::shared_ptr<Run>, std::less<>> runs;  ///< those not ended
   std::map<std::string, std::shared_ptr<const RunSummary>, std::less<>> ended;
   PlanBook plans;
