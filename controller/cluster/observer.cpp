@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
 #include "controller/cluster/detail/compare.h"
 #include "controller/cluster/detail/observed_facts.h"
 #include "controller/cluster/gather.h"
