@@ -289,6 +289,28 @@ net::awaitable<Result<void>> Peers::cancel_operation(std::string node, std::stri
   co_return error_of(outcome);
 }
 
+net::awaitable<Result<api::StoredFile>> Peers::put_file(std::string node, std::string content,
+                                                        std::int64_t controller_epoch) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.put_file(std::move(content), controller_epoch));
+}
+
+net::awaitable<Result<api::StoredFile>> Peers::find_file(std::string node, std::string sha256) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.find_file(std::move(sha256)));
+}
+
+net::awaitable<Result<void>> Peers::delete_file(std::string node, std::string sha256,
+                                                std::int64_t controller_epoch) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  const auto outcome = co_await client.delete_file(std::move(sha256), controller_epoch);
+  if (outcome.done()) {
+    co_return Result<void>{};
+  }
+  auto error = error_of(outcome);
+  co_return error.code == Errc::kNotFound ? Result<void>() : Result<void>(std::move(error));
+}
+
 net::awaitable<Result<api::DigestAnswer>> Peers::digest(std::string node,
                                                         client::DigestRequest request) {
   VERGER_CO_TRY(const auto client, agent_client(node));

@@ -74,6 +74,15 @@ class Peers {
                                                                api::OperationRequest request);
   net::awaitable<Result<api::OperationStatus>> operation(std::string node, std::string id);
   net::awaitable<Result<void>> cancel_operation(std::string node, std::string id);
+  /// Stores a file with the node's agent, under the SHA-256 of its content; an operation names it
+  /// by that. Errors also: kRefused (another controller has taken over), kUnavailable (no room).
+  net::awaitable<Result<api::StoredFile>> put_file(std::string node, std::string content,
+                                                   std::int64_t controller_epoch);
+  /// kNotFound: the agent has no such file.
+  net::awaitable<Result<api::StoredFile>> find_file(std::string node, std::string sha256);
+  /// Nothing happens where there is none. kConflict: an operation refers to it.
+  net::awaitable<Result<void>> delete_file(std::string node, std::string sha256,
+                                           std::int64_t controller_epoch);
   /// Begins or resumes it; repeat until it is there.
   net::awaitable<Result<api::DigestAnswer>> digest(std::string node, client::DigestRequest request);
   /// Computing it has stopped, or there is nothing that could be stopped. Kept, it resumes where it

@@ -166,6 +166,7 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
   news.result = in_snake_case(parsed_or_empty(status->result_json));
   switch (status->state) {
     case api::OperationState::kAccepted:
+    case api::OperationState::kStaged:
     case api::OperationState::kActing:
       news.kind = OperationNews::Kind::kUnderWay;
       break;
@@ -180,6 +181,7 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
       news.kind = OperationNews::Kind::kDone;
       break;
     case api::OperationState::kFailed:
+    case api::OperationState::kCancelled:
       news.kind = OperationNews::Kind::kFailed;
       break;
   }

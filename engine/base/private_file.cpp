@@ -64,6 +64,13 @@ Result<void> write_private_file(const Path& path, std::string_view content, IfTh
   return posix_file_system().sync_directory(directory);
 }
 
+Result<void> make_private(const Path& path) {
+  if (::chmod(path.c_str(), 0600) != 0) {
+    return failed("its mode cannot be set", path);
+  }
+  return {};
+}
+
 Result<void> check_private_file(const Path& path) {
   struct stat seen{};
   if (::stat(path.c_str(), &seen) != 0) {

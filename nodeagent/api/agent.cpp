@@ -17,8 +17,15 @@
 namespace verger::api {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOperationStateNames = {"accepted", "acting", "unknown",
-                                                                  "done", "failed"};
+constexpr std::array<std::string_view, 7> kOperationStateNames = {
+    "accepted", "acting", "unknown", "done", "failed", "staged", "cancelled"};
+
+/// The states that controllers of the version before know.
+OperationState former_state(OperationState state) {
+  return state == OperationState::kStaged      ? OperationState::kAccepted
+         : state == OperationState::kCancelled ? OperationState::kFailed
+                                               : state;
+}
 constexpr std::int64_t kPermitLongest = std::int64_t{24} * 60 * 60 * 1000;
 constexpr std::size_t kIdLongest = 128;
 
@@ -35,7 +42,7 @@ void write(JsonWriter& out, const OperationStatus& status) {
   out.begin_object()
       .member("id", status.id)
       .member("kind", status.kind)
-      .member("state", to_string(status.state))
+      .member("state", to_string(former_state(status.state)))
       .name("result")
       .embedded(status.result_json)
       .member("acceptedAt", status.accepted_at);
@@ -44,6 +51,17 @@ void write(JsonWriter& out, const OperationStatus& status) {
   }
   if (!status.finished_at.empty()) {
     out.member("finishedAt", status.finished_at);
+  }
+  if (former_state(status.state) != status.state) {
+    out.member("jobState", to_string(status.state));
+  }
+  if (status.progress) {
+    out.name("progress");
+    write(out, *status.progress);
+  }
+  if (status.throttle) {
+    out.name("throttle");
+    write(out, *status.throttle);
   }
   out.end_object();
 }
@@ -124,12 +142,19 @@ Result<OperationStatus> parse_status(JsonView value, const std::string& where) {
   fields.read("id", status.id);
   fields.read("kind", status.kind);
   fields.read("state", state);
+  fields.read("jobState", state);
   fields.read("errorCode", status.error_code);
   fields.read("error", status.error);
   fields.read("acceptedAt", status.accepted_at);
   fields.read("finishedAt", status.finished_at);
   if (const auto result = fields.find("result")) {
     status.result_json = result->text();
+  }
+  if (const auto progress = fields.find("progress")) {
+    VERGER_TRY(status.progress, progress_of(*progress, where + ".progress"));
+  }
+  if (const auto throttle = fields.find("throttle")) {
+    VERGER_TRY(status.throttle, throttle_of(*throttle, where + ".throttle"));
   }
   VERGER_RETURN_IF_ERROR(fields.result());
   auto known = parse_operation_state(state);
@@ -152,6 +177,11 @@ bool is_id(std::string_view text) {
 
 std::string_view to_string(OperationState state) {
   return kOperationStateNames[static_cast<std::size_t>(state)];
+}
+
+bool has_ended(OperationState state) {
+  return state == OperationState::kDone || state == OperationState::kFailed ||
+         state == OperationState::kCancelled;
 }
 
 Result<OperationState> parse_operation_state(std::string_view text) {

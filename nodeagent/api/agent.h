@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/result.h"
+#include "nodeagent/api/agent_jobs.h"
 
 /// The agent interface, /agent/v1 (docs/formats/agent-interface.md):
 ///   GET  /agent/v1/facts                     NodeFacts
@@ -13,7 +14,11 @@
 ///   POST /agent/v1/operations                OperationRequest -> 202 OperationStatus;
 ///                                            200 where the id is known already
 ///   GET  /agent/v1/operations/{id}           OperationStatus, 404 where the id never arrived
-///   POST /agent/v1/operations/{id}/cancel    stops what it does, where that can be stopped
+///   POST /agent/v1/operations/{id}/cancel    stops what it does, where that can be stopped (also:
+///                                            keep)
+///   POST /agent/v1/operations/{id}/throttle  Throttle: from now on, where it can be throttled
+///   PUT  /agent/v1/files/{sha256}            stores a file (also: controllerEpoch); GET, HEAD: is
+///                                            it there; DELETE; GET /agent/v1/files: all of them
 ///   GET  /agent/v1/digest?point=N            202 while it is computed, 200 Digest; begins it, or
 ///                                            resumes it (also: readable, throttlePercent)
 ///   POST /agent/v1/digest/stop?point=N       stops computing it (also: keep)
@@ -44,21 +49,34 @@ struct RunningScavenge {
   std::int64_t bytes_saved = 0;
 };
 
-/// accepted -> acting -> done or failed; unknown while it is not clear which of the two it was.
-enum class OperationState : std::uint8_t { kAccepted, kActing, kUnknown, kDone, kFailed };
+/// accepted -> staged -> acting -> done, failed or cancelled; unknown while it is not clear what
+/// became of it. `staged`: looked at and ready, nothing was done; `cancelled`: stopped on request.
+enum class OperationState : std::uint8_t {
+  kAccepted,
+  kActing,
+  kUnknown,
+  kDone,
+  kFailed,
+  kStaged,
+  kCancelled,
+};
 std::string_view to_string(OperationState state);
 Result<OperationState> parse_operation_state(std::string_view text);
+/// done, failed or cancelled.
+bool has_ended(OperationState state);
 
 /// What an agent says of one operation. `result` is JSON text whose shape depends on the kind.
 struct OperationStatus {
   std::string id{};
   std::string kind{};
   OperationState state = OperationState::kAccepted;
-  std::string error_code{};  ///< of a failed one; stable
+  std::string error_code{};  ///< of a failed or cancelled one; stable
   std::string error{};
   std::string result_json = "{}";
   std::string accepted_at{};
-  std::string finished_at{};  ///< empty while it runs
+  std::string finished_at{};                    ///< empty while it runs
+  std::optional<OperationProgress> progress{};  ///< while it acts, where that is known
+  std::optional<Throttle> throttle{};           ///< while it acts, where it can be changed
 };
 
 /// What an agent knows of its node without changing anything.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/digest.h"
 #include "nodeagent/api/json_text.h"
 #include "nodeagent/api/problem.h"
 #include "nodeagent/client/detail/call.h"
@@ -52,6 +53,10 @@ std::string operation_target(std::string_view id) {
   return "/agent/v1/operations/" + http::percent_encode(id);
 }
 
+std::string file_target(std::string_view sha256) {
+  return "/agent/v1/files/" + http::percent_encode(sha256);
+}
+
 }  // namespace
 
 Outcome<api::AgentFacts> parse_answer_facts(const http::Response& response) {
@@ -67,6 +72,16 @@ Outcome<api::OperationStatus> parse_answer_operation(const http::Response& respo
   return response.status == 200 || response.status == 202
              ? from(api::parse_operation_status(response.body))
              : agent_failure<api::OperationStatus>(response);
+}
+
+Outcome<api::StoredFile> parse_answer_file(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_stored_file(response.body))
+                                : agent_failure<api::StoredFile>(response);
+}
+
+Outcome<std::vector<api::StoredFile>> parse_answer_files(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_stored_files(response.body))
+                                : agent_failure<std::vector<api::StoredFile>>(response);
 }
 
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response) {
@@ -143,6 +158,40 @@ net::awaitable<Outcome<Nothing>> AgentClient::install_certificate(std::string pe
   return call<Nothing>(client_, agent_,
                        json_request("PUT", "/agent/v1/certificate",
                                     nlohmann::json{{"certificate", std::move(pem)}}.dump()),
+                       deadline_, &parse_answer_permit);
+}
+
+net::awaitable<Outcome<api::StoredFile>> AgentClient::put_file(
+    std::string content, std::int64_t controller_epoch) const {
+  auto target = fmt::format("{}?controllerEpoch={}", file_target(to_hex(sha256(as_bytes(content)))),
+                            controller_epoch);
+  return call<api::StoredFile>(
+      client_, agent_,
+      http::Request{
+          .method = "PUT",
+          .target = std::move(target),
+          .headers = {{"Accept", "application/json"}, {"Content-Type", "application/octet-stream"}},
+          .body = std::move(content)},
+      deadline_, &parse_answer_file);
+}
+
+net::awaitable<Outcome<api::StoredFile>> AgentClient::find_file(std::string sha256) const {
+  return call<api::StoredFile>(client_, agent_, get(file_target(sha256)), deadline_,
+                               &parse_answer_file);
+}
+
+net::awaitable<Outcome<std::vector<api::StoredFile>>> AgentClient::files() const {
+  return call<std::vector<api::StoredFile>>(client_, agent_, get("/agent/v1/files"), deadline_,
+                                            &parse_answer_files);
+}
+
+net::awaitable<Outcome<Nothing>> AgentClient::delete_file(std::string sha256,
+                                                          std::int64_t controller_epoch) const {
+  return call<Nothing>(client_, agent_,
+                       http::Request{.method = "DELETE",
+                                     .target = fmt::format("{}?controllerEpoch={}",
+                                                           file_target(sha256), controller_epoch),
+                                     .headers = {{"Accept", "application/json"}}},
                        deadline_, &parse_answer_permit);
 }
 

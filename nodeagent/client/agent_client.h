@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -41,6 +42,17 @@ class AgentClient {
   net::awaitable<Outcome<std::string>> certificate_request() const;
   /// done: the agent shows it from now on.
   net::awaitable<Outcome<Nothing>> install_certificate(std::string pem) const;
+  /// Stores a file under the SHA-256 of its content, which the agent checks; done: it is durable
+  /// there. It goes some days after it was last stored, unless an operation refers to it. `content`
+  /// is in no message and no log.
+  net::awaitable<Outcome<api::StoredFile>> put_file(std::string content,
+                                                    std::int64_t controller_epoch) const;
+  /// refused, not_found: it is not there, or the agent is of an older version.
+  net::awaitable<Outcome<api::StoredFile>> find_file(std::string sha256) const;
+  net::awaitable<Outcome<std::vector<api::StoredFile>>> files() const;
+  /// refused, conflict: an operation refers to it.
+  net::awaitable<Outcome<Nothing>> delete_file(std::string sha256,
+                                               std::int64_t controller_epoch) const;
   /// Begins or resumes it: repeat it until it is there. An agent of an older version
   /// always computes the readable one too, and at full speed.
   net::awaitable<Outcome<api::DigestAnswer>> digest(DigestRequest request) const;
@@ -57,6 +69,8 @@ class AgentClient {
 Outcome<api::AgentFacts> parse_answer_facts(const http::Response& response);
 Outcome<Nothing> parse_answer_permit(const http::Response& response);
 Outcome<api::OperationStatus> parse_answer_operation(const http::Response& response);
+Outcome<api::StoredFile> parse_answer_file(const http::Response& response);
+Outcome<std::vector<api::StoredFile>> parse_answer_files(const http::Response& response);
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response);
 Outcome<api::DigestAnswer> parse_answer_digest(const http::Response& response);
 

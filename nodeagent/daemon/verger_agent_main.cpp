@@ -10,6 +10,7 @@
 
 #include "engine/base/database_files.h"
 #include "engine/base/exit_code.h"
+#include "engine/base/private_file.h"
 #include "engine/logging/spdlog_log.h"
 #include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/daemon/agent_options.h"
@@ -274,7 +275,8 @@ Result<void> start_agent(Program& program, Log& log) {
             if (!secret.empty()) {
               facts.warning = facts.warning.empty() ? secret : facts.warning + "; " + secret;
             }
-          }};
+          },
+      .make_private = &make_private};
   if (options.role == Role::kAgent) {
     look_at_server(program, endpoint, log);
     environment.offline = program.offline.get();

@@ -1,5 +1,6 @@
 #include "nodeagent/operations/agent.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "nodeagent/operations/detail/operation_runner.h"
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/facts.h"
+#include "nodeagent/operations/file_store.h"
 
 namespace verger::agent {
 namespace {
@@ -35,7 +37,13 @@ class Agent::Impl {
     add_routes();
   }
 
-  void start() { runner_->start(); }
+  void start() {
+    runner_->start();
+    // What a crash left half written, and what is too old, goes now; there is most often nothing.
+    if (const auto there = environment_.files.exists(file_directory()); there && *there) {
+      static_cast<void>(file_store());
+    }
+  }
 
   net::awaitable<void> stop() {
     digests_.stop();
@@ -75,6 +83,11 @@ class Agent::Impl {
     add("POST", "/agent/v1/operations/{id}/cancel", &Impl::cancel_operation);
     add("GET", "/agent/v1/digest", &Impl::get_digest);
     add("POST", "/agent/v1/digest/stop", &Impl::stop_digest);
+    add("GET", "/agent/v1/files", &Impl::list_files);
+    add("PUT", "/agent/v1/files/{sha256}", &Impl::put_file);
+    add("GET", "/agent/v1/files/{sha256}", &Impl::get_file);
+    add("HEAD", "/agent/v1/files/{sha256}", &Impl::get_file);
+    add("DELETE", "/agent/v1/files/{sha256}", &Impl::delete_file);
     router_.no_path = [](const http::Request& request) {
       return problem(404, "not_found",
                      fmt::format("{} {}: no such route", request.method, request.target));
@@ -88,6 +101,9 @@ class Agent::Impl {
       co_return problem(400, "bad_request", "chunksBelow must be the number of a chunk");
     }
     digests_.forget_old();
+    if (file_store_) {
+      file_store_->collect();
+    }
     api::AgentFacts facts{collect_facts(environment_.inspection(), environment_.files,
                                         state_directory_, environment_.clock, *below)};
     facts.highest_controller_epoch = runner_->journal().highest_epoch();
@@ -223,11 +239,89 @@ class Agent::Impl {
     co_return response;
   }
 
+  [[nodiscard]] Path file_directory() const { return state_directory_ / "files"; }
+
+  Result<FileStore*> file_store() {
+    if (!file_store_) {
+      auto opened = FileStore::open(file_directory(), {.files = environment_.files,
+                                                       .clock = environment_.clock,
+                                                       .log = environment_.log,
+                                                       .make_private = environment_.make_private,
+                                                       .in_use = [this](std::string_view sha256) {
+                                                         return is_referred_to(sha256);
+                                                       }});
+      if (!opened) {
+        environment_.log.error("the agent's file store cannot be opened",
+                               {{"error", opened.error().message}});
+        return opened.error();
+      }
+      file_store_ = *std::move(opened);
+    }
+    return file_store_.get();
+  }
+
+  /// By the parameters of an operation that has not ended; also where that cannot be known.
+  bool is_referred_to(std::string_view sha256) {
+    const auto unfinished = runner_->journal().unfinished();
+    return !unfinished || std::ranges::any_of(*unfinished, [sha256](const auto& record) {
+      return record.request.parameters_json.contains(sha256);
+    });
+  }
+
+  /// Of the requests that change files: an older controller's are refused.
+  Result<void> check_controller(const http::RoutedRequest& request) {
+    const auto epoch =
+        number_from_text<std::int64_t>(request.target.parameter("controllerEpoch").value_or(""));
+    if (!epoch || *epoch < 0) {
+      return Error{Errc::kInvalidArgument, "controllerEpoch must be the number of an epoch"};
+    }
+    VERGER_RETURN_IF_ERROR(runner_->journal().raise_epoch(*epoch));
+    runner_->superseded_by(*epoch);
+    return {};
+  }
+
+  net::awaitable<http::Response> put_file(http::RoutedRequest request) {
+    const auto stored = [&]() -> Result<api::StoredFile> {
+      VERGER_RETURN_IF_ERROR(check_controller(request));
+      VERGER_TRY(auto* const store, file_store());
+      return store->put(request.parameter("sha256"), as_bytes(request.request.body));
+    }();
+    co_return stored ? json_text_answer(200, api::to_text(*stored)) : problem_of(stored.error());
+  }
+
+  net::awaitable<http::Response> get_file(http::RoutedRequest request) {
+    const auto found = [&]() -> Result<api::StoredFile> {
+      VERGER_TRY(auto* const store, file_store());
+      return store->find(request.parameter("sha256"));
+    }();
+    auto answer = found ? json_text_answer(200, api::to_text(*found)) : problem_of(found.error());
+    if (request.request.method == "HEAD") {
+      answer.body.clear();  // its signature is of what the caller gets
+    }
+    co_return answer;
+  }
+
+  net::awaitable<http::Response> delete_file(http::RoutedRequest request) {
+    const auto removed = [&]() -> Result<void> {
+      VERGER_RETURN_IF_ERROR(check_controller(request));
+      VERGER_TRY(auto* const store, file_store());
+      return store->remove(request.parameter("sha256"));
+    }();
+    co_return removed ? http::Response{.status = 204} : problem_of(removed.error());
+  }
+
+  net::awaitable<http::Response> list_files(http::RoutedRequest /*request*/) {
+    const auto store = file_store();
+    co_return store ? json_text_answer(200, api::to_text((*store)->list()))
+                    : problem_of(store.error());
+  }
+
   Path state_directory_;
   AgentEnvironment environment_;
   std::shared_ptr<OperationRunner> runner_;
   http::TaskGroup tasks_;
   Digests digests_;
+  std::unique_ptr<FileStore> file_store_;  ///< from its first use on
   http::Router router_;
 };
 

@@ -17,7 +17,8 @@ namespace verger::agent {
 
 /// What an agent is configured with.
 struct AgentOptions {
-  Path journal;                             ///< the agent's SQLite file
+  /// The agent's SQLite file; files that controllers bring are in "files" beside it.
+  Path journal;
   http::Endpoint node;                      ///< of the node interface
   client::SharedCredentials credentials{};  ///< of the node; null: none are sent
   std::chrono::milliseconds request_deadline{15'000};
@@ -45,6 +46,8 @@ struct AgentEnvironment {
   std::function<net::awaitable<Result<std::string>>()> served_serial{};
   std::function<Result<std::string>()> serial_on_disk{};
   external::OfflineServer* offline = nullptr;
+  /// Makes a file readable for its owner alone; empty: the file system has no users.
+  std::function<Result<void>(const Path&)> make_private{};
   /// Empty: SQLite in AgentOptions::journal.
   std::function<Result<std::unique_ptr<OperationJournal>>()> open_journal{};
 };

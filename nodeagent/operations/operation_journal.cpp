@@ -143,7 +143,7 @@ Result<void> SqliteOperationJournal::prune() {
     WITH ended AS (
       SELECT sequence, max(accepted_at, finished_at) AS at,
              row_number() OVER (ORDER BY sequence DESC) AS place
-      FROM operation WHERE state IN ('done', 'failed'))
+      FROM operation WHERE state IN ('done', 'failed', 'cancelled'))
     DELETE FROM operation WHERE sequence IN (
       SELECT sequence FROM ended WHERE (place > ? AND at < ?) OR (place > ? AND at < ?)))"));
   remove.bind(1, retention_.kept)
@@ -204,7 +204,11 @@ Result<void> SqliteOperationJournal::update(const OperationRecord& record) {
   VERGER_TRY(auto update,
              database_.prepare_to_keep("UPDATE operation SET state = ?, error_code = ?, error = ?, "
                                        "result = ?, memory = ?, finished_at = ? WHERE id = ?"));
-  update.bind(1, api::to_string(record.status.state))
+  // A staged one has done nothing yet, and an agent of the version before knows no such state.
+  const auto state = record.status.state == api::OperationState::kStaged
+                         ? api::OperationState::kAccepted
+                         : record.status.state;
+  update.bind(1, api::to_string(state))
       .bind(2, std::string_view(record.status.error_code))
       .bind(3, std::string_view(record.status.error))
       .bind(4, std::string_view(record.status.result_json))
@@ -225,7 +229,8 @@ Result<std::vector<OperationRecord>> SqliteOperationJournal::unfinished() {
 
 Result<std::vector<OperationRecord>> SqliteOperationJournal::newest_ended(int count) {
   static const auto kSelect = fmt::format(
-      "SELECT {} FROM operation WHERE state IN ('done', 'failed') ORDER BY sequence DESC LIMIT ?",
+      "SELECT {} FROM operation WHERE state IN ('done', 'failed', 'cancelled') ORDER BY sequence "
+      "DESC LIMIT ?",
       kColumns);
   VERGER_TRY(auto select, database_.prepare_to_keep(kSelect));
   select.bind(1, std::int64_t{count});

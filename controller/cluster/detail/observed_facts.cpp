@@ -38,8 +38,7 @@ planner::Role role_of(api::NodeState state) {
 std::vector<planner::AgentWork> work_of(const api::AgentFacts& facts) {
   std::vector<planner::AgentWork> out;
   for (const auto& operation : facts.operations) {
-    if (operation.state != api::OperationState::kDone &&
-        operation.state != api::OperationState::kFailed) {
+    if (!api::has_ended(operation.state)) {
       out.push_back({operation.id, operation.kind});
     }
   }

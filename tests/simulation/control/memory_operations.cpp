@@ -11,10 +11,7 @@ namespace {
 using agent::OperationJournal;
 using agent::OperationRecord;
 
-bool has_ended(const OperationRecord& record) {
-  return record.status.state == api::OperationState::kDone ||
-         record.status.state == api::OperationState::kFailed;
-}
+bool has_ended(const OperationRecord& record) { return api::has_ended(record.status.state); }
 
 class MemoryOperations final : public OperationJournal {
  public:

@@ -67,12 +67,60 @@ TEST(AgentApi, ReadsBackAnOperation) {
   EXPECT_EQ(back->result_json, status.result_json);
   EXPECT_EQ(back->error_code, status.error_code);
   EXPECT_EQ(back->finished_at, status.finished_at);
-  for (int i = 0; i <= static_cast<int>(OperationState::kFailed); ++i) {
+  for (int i = 0; i <= static_cast<int>(OperationState::kCancelled); ++i) {
     EXPECT_EQ(parse_operation_state(to_string(static_cast<OperationState>(i))),
               static_cast<OperationState>(i));
   }
   EXPECT_FALSE(parse_operation_status(R"({"id":"a","state":"Done"})").has_value());
   EXPECT_FALSE(parse_operation_status(R"({"state":"done"})").has_value());
+}
+
+TEST(AgentApi, ReadsBackHowFarAnOperationIs) {
+  auto status = failed_operation();
+  status.state = OperationState::kActing;
+  status.progress = OperationProgress{.phase = "reading the log",
+                                      .done = 5,
+                                      .total = 9'007'199'254'740'993,
+                                      .unit = "bytes",
+                                      .bytes = 5,
+                                      .rate = 3'600,
+                                      .since = "2024-06-01T10:01:00Z"};
+  status.throttle = Throttle{.percent = 30, .bytes_per_second = 1'000'000};
+  const auto back = parse_operation_status(to_text(status));
+  ASSERT_TRUE(back.has_value()) << back.error().message;
+  EXPECT_EQ(back->progress, status.progress);
+  EXPECT_EQ(back->throttle, status.throttle);
+  EXPECT_FALSE(parse_operation_status(R"({"id":"a","state":"acting","throttle":{"percent":0}})")
+                   .has_value());
+  EXPECT_FALSE(
+      parse_operation_status(R"({"id":"a","state":"acting","progress":{"done":"5"}})").has_value());
+}
+
+TEST(AgentApi, ShowsNewStatesToOldControllersAsTheOnesTheyKnow) {
+  auto status = failed_operation();
+  for (const auto& [state, former] : {std::pair(OperationState::kCancelled, "failed"),
+                                      std::pair(OperationState::kStaged, "accepted")}) {
+    status.state = state;
+    const auto text = to_text(status);
+    EXPECT_EQ(nlohmann::json::parse(text).at("state"), former);
+    const auto back = parse_operation_status(text);
+    ASSERT_TRUE(back.has_value()) << back.error().message;
+    EXPECT_EQ(back->state, state);
+  }
+}
+
+TEST(AgentApi, ReadsBackFilesAndThrottles) {
+  const std::vector<StoredFile> files = {{std::string(64, 'a'), 5, "2024-06-01T10:01:00Z"}};
+  EXPECT_EQ(parse_stored_files(to_text(files)), files);
+  EXPECT_EQ(parse_stored_file(to_text(files[0])), files[0]);
+  EXPECT_FALSE(parse_stored_file(R"({"bytes":1})"));
+  const Throttle throttle{.percent = 5, .bytes_per_second = 7};
+  EXPECT_EQ(parse_throttle(to_text(throttle)), throttle);
+  EXPECT_EQ(parse_throttle("{}"), Throttle{});
+  for (const auto* bad : {R"({"percent":101})", R"({"bytesPerSecond":-1})", "[]", ""}) {
+    ASSERT_FALSE(parse_throttle(bad)) << bad;
+    EXPECT_EQ(parse_throttle(bad).error().code, Errc::kInvalidArgument);
+  }
 }
 
 TEST(AgentApi, RefusesRequestsThatCannotBeMeant) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/digest.h"
 #include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/answers.h"
 #include "tests/support/cluster/sim_world.h"
@@ -49,14 +50,17 @@ class AgentAnswers : public ::testing::Test {
 
   /// "204", or "409 refused".
   std::string ask(std::string method, std::string target, const json& body = {}) {
+    return ask_raw(std::move(method), std::move(target), body.dump());
+  }
+  std::string ask_raw(std::string method, std::string target, std::string body) {
     answer_ = {};
     std::optional<http::Response> got;
     host_.spawn(
         [](http::Handler handler, http::Request request, std::optional<http::Response>& into)
-            -> net::awaitable<void> {
-          into = co_await handler(std::move(request));
-        }(agent_->handler(),
-            {.method = std::move(method), .target = std::move(target), .body = body.dump()}, got));
+            -> net::awaitable<void> { into = co_await handler(std::move(request)); }(
+                agent_->handler(),
+                {.method = std::move(method), .target = std::move(target), .body = std::move(body)},
+                got));
     EXPECT_TRUE(world_.run_until([&] { return got.has_value(); }, milliseconds(5'000)));
     answer_ = json::parse(got->body, nullptr, false);
     EXPECT_THAT(test::not_camel_case(answer_), ::testing::IsEmpty());
@@ -156,6 +160,44 @@ TEST_F(AgentAnswers, TellThatAScavengeWasNotBegunWhereTheHistoryOfTheNodeCannotB
   EXPECT_EQ(operate("o1", "scavenge", {{"threads", 1}}), "202");
   EXPECT_EQ(ended("o1").value("state", ""), "failed");
   EXPECT_EQ(posts_, 0) << "nothing was started";
+}
+
+TEST_F(AgentAnswers, StoreAFileForTheNewestControllerAlone) {
+  const std::string content = "a key";
+  const auto target = "/agent/v1/files/" + to_hex(sha256(as_bytes(content)));
+  const auto put = [&](const std::string& query, const std::string& body) {
+    return ask_raw("PUT", target + query, body);
+  };
+  EXPECT_EQ(ask("GET", target), "404 not_found");
+  EXPECT_EQ(put("", content), "400 bad_request");
+  EXPECT_EQ(put("?controllerEpoch=4", "another"), "400 bad_request");
+  EXPECT_EQ(put("?controllerEpoch=4", content), "200");
+  EXPECT_EQ(answer_.value("bytes", 0), 5) << answer_;
+  EXPECT_EQ(put("?controllerEpoch=3", content), "409 refused");
+  EXPECT_EQ(ask("GET", target), "200");
+  EXPECT_EQ(ask_raw("HEAD", target, ""), "200");
+  EXPECT_EQ(ask("GET", "/agent/v1/files"), "200");
+  EXPECT_EQ(answer_["files"].size(), 1U) << answer_;
+  EXPECT_EQ(ask("DELETE", target + "?controllerEpoch=3"), "409 refused");
+  EXPECT_EQ(ask("DELETE", target + "?controllerEpoch=4"), "204");
+  EXPECT_EQ(ask("GET", target), "404 not_found");
+}
+
+TEST_F(AgentAnswers, KeepAFileThatAnOperationRefersTo) {
+  const std::string content = "a key";
+  const auto hash = to_hex(sha256(as_bytes(content)));
+  const auto target = "/agent/v1/files/" + hash + "?controllerEpoch=4";
+  ASSERT_EQ(permit(4), "204");
+  ASSERT_EQ(ask_raw("PUT", target, content), "200");
+  look_takes_ = milliseconds(10'000);
+  // Any kind may refer to one; "gates" is what each has.
+  ASSERT_EQ(
+      operate("o1", "scavenge", {{"threads", 1}, {"gates", {{{"name", hash}, {"limit", 0}}}}}),
+      "202");
+  EXPECT_EQ(ask("DELETE", target), "409 conflict");
+  look_takes_ = milliseconds(0);
+  ended("o1");
+  EXPECT_EQ(ask("DELETE", target), "204");
 }
 
 TEST(AgentAnswer, HasACodeForEachError) {
