@@ -89,10 +89,12 @@ const std::vector<Field>& common_fields() {
 }
 
 /// What agents do for every operation: short, and not with the node's files.
-constexpr AgentKind kCommonAgentKinds[] = {{.name = "resign", .touches_files = false},
-                                           {.name = "set_priority", .touches_files = false},
-                                           {.name = "reload", .touches_files = false},
-                                           {.name = "start_service", .touches_files = false}};
+constexpr AgentKind kCommonAgentKinds[] = {
+    {.name = "resign", .touches_files = false},
+    {.name = "set_priority", .touches_files = false},
+    {.name = "reload", .touches_files = false},
+    {.name = "start_service", .touches_files = false},
+    {.name = "digest", .touches_files = false, .needs_server = true}};
 
 constexpr auto kOperationCount = std::variant_size_v<OperationPolicy> - 1;
 

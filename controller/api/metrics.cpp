@@ -1,5 +1,6 @@
 #include "controller/api/metrics.h"
 
+#include <algorithm>
 #include <map>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/api_parts.h"
+#include "controller/api/views.h"
 
 namespace verger::controller {
 namespace {
@@ -30,6 +32,7 @@ class Scrape {
   std::string text() {
     runs();
     waiting();
+    progress();
     clusters();
     members();
     controller();
@@ -104,6 +107,40 @@ class Scrape {
     }
     for (const auto& [cluster, value] : open_alerts) {
       alerts.Add(Labels{{"cluster", cluster}}).Set(static_cast<double>(value));
+    }
+  }
+
+  /// As the API has it (Progress); a step that does not tell how far it is has none.
+  void progress() {
+    auto& ratio = family("verger_step_progress_ratio",
+                         "How far an acting step is in its present phase, 0 to 1");
+    auto& rate = family("verger_step_rate",
+                        "What an acting step works through an hour in its present phase, by unit");
+    for (const auto& run : parts_.executor.active_runs("")) {
+      for (const auto& stage : run->plan->stages) {
+        for (const auto& group : stage.groups) {
+          for (const auto& step : group) {
+            const auto& state = run->steps.at(step.id);
+            const auto shown =
+                state.status == StepStatus::kActing ? views::step_progress(state) : json();
+            if (!shown.is_object() || !shown.at("unit").is_string()) {
+              continue;
+            }
+            const Labels labels{{"cluster", run->cluster},
+                                {"node", step.node},
+                                {"kind", step.kind},
+                                {"unit", shown.at("unit").get<std::string>()}};
+            if (shown.at("done").is_number() && shown.at("total").is_number() &&
+                shown.at("total").get<double>() > 0) {
+              ratio.Add(labels).Set(
+                  std::min(1.0, shown.at("done").get<double>() / shown.at("total").get<double>()));
+            }
+            if (shown.at("rate").is_number()) {
+              rate.Add(labels).Set(shown.at("rate").get<double>());
+            }
+          }
+        }
+      }
     }
   }
 

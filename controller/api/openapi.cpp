@@ -82,13 +82,15 @@ constexpr ApiSchema kSchemas[] = {
     {"Pause", "mode:policy|drain|now until:time reason:string", true},
     {"RunPause", "mode:policy|drain|now reason:string", true},
     {"Skip", "node:string! reason:string force:boolean", true},
+    {"ThrottleRun", "percent:integer bytes_per_second:integer reason:string", true},
     {"Empty", "reason:string", true},
     {"Resume", "ignore_hours:boolean reason:string", true},
     {"Run",
      "id:string! cluster:string! plan:string! operation:string! "
      "state:planned|running|pausing|paused|waiting|cancelling|cancelled|done|"
      "done-with-differences|failed! "
-     "reason:string! ignores_hours:boolean! started_by:string! started_at:time! finished_at:time?! "
+     "reason:string! ignores_hours:boolean! throttle:Throttle?! started_by:string! "
+     "started_at:time! finished_at:time?! "
      "stages:Stage[]! "
      "leader_moves:LeaderMove[]! alerts:RunAlert[]! undo:NodeUndo[]! report:operation.report?! "
      "expected_end:ExpectedEnd? "
@@ -122,8 +124,10 @@ constexpr ApiSchema kSchemas[] = {
      "gate:gate! code:string! node:string! reason:string! value:string! limit:string! "
      "since:time! alert_at:time?!"},
     {"Progress",
-     "phase:string! chunks_done:integer! chunks_total:integer! bytes_saved:integer! "
+     "phase:string! done:integer?! total:integer?! unit:string?! bytes:integer?! rate:number?! "
+     "since:time?! bytes_saved:integer! chunks_done:integer! chunks_total:integer! "
      "chunks_per_hour:number?!"},
+    {"Throttle", "percent:integer! bytes_per_second:integer!"},
     {"LeaderMove", "from:string! to:string! planned:boolean! at:time!"},
     {"ExpectedEnd",
      "earliest:time! latest:time! overdue:boolean! resumes_at:time?! seconds_left:Expected!"},

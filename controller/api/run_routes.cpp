@@ -174,6 +174,30 @@ http::Response cancel_run(const ApiParts& parts, const Call& call) {
   return after_intent(parts, run, parts.executor.cancel(run.id, call.by(), reason));
 }
 
+http::Response throttle_run(const ApiParts& parts, const Call& call) {
+  const auto intent = run_intent_of(parts, call);
+  if (!intent) {
+    return intent.error();
+  }
+  Members members(intent->body);
+  const auto percent = members.number("percent", 100);
+  const auto bytes_per_second = members.number("bytes_per_second", 0);
+  static_cast<void>(members.text("reason"));  // the audit has it
+  members.refuse_others();
+  if (members.wrong()) {
+    return problem_of(*members.wrong());
+  }
+  if (percent < 1 || percent > 100 || bytes_per_second < 0) {
+    return problem(400, "bad_request",
+                   "percent takes 1 to 100, bytes_per_second 0 (no limit) or more");
+  }
+  const auto& run = *intent->run;
+  return after_intent(parts, run,
+                      parts.executor.throttle(run.id, call.by(),
+                                              {.percent = static_cast<std::int32_t>(percent),
+                                               .bytes_per_second = bytes_per_second}));
+}
+
 net::awaitable<http::Response> skip_node(const ApiParts& parts, Call call) {
   const auto intent = run_intent_of(parts, call);
   if (!intent) {
@@ -219,6 +243,9 @@ std::span<const Route> run_routes() {
        resume_run},
       {"POST", "/runs/{id}/cancel", kOperator, "cancelRun", "End in a safe state", 202, "Empty",
        "Run", "", cancel_run},
+      {"POST", "/runs/{id}/throttle", kOperator, "throttleRun",
+       "How gently the agents' jobs of the run work from now on", 202, "ThrottleRun", "Run", "",
+       throttle_run},
       {"POST", "/runs/{id}/skip", kOperator, "skipNode", "Leave a node out", 202, "Skip", "Run", "",
        skip_node},
   };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/plan_json.h"
+#include "controller/executor/step_support.h"
 #include "controller/executor/undo_report.h"
 #include "controller/journal/member_names.h"
 #include "controller/operations/operation_modules.h"
@@ -89,18 +90,15 @@ json object_or_null(const std::string& text) {
   return parsed.is_object() && !parsed.empty() ? parsed : json();
 }
 
-/// The journal's progress in the API's names.
-json progress(const StepState& state) {
-  auto stored = object_or_null(state.progress);
-  if (!stored.is_object()) {
-    return stored;
+/// How gently the run's jobs work, where that was changed for this run.
+json throttle_of(const RunState& run) {
+  const auto found = run.values.find(steps::kThrottleValue);
+  if (found == run.values.end()) {
+    return {};
   }
-  const auto rate = state.phase.chunks_per_hour();
-  return {{"phase", stored.value("phase", std::string())},
-          {"chunks_done", stored.value("chunks_done", std::int64_t{-1})},
-          {"chunks_total", stored.value("chunks_total", std::int64_t{-1})},
-          {"bytes_saved", stored.value("bytes_saved", std::int64_t{0})},
-          {"chunks_per_hour", rate ? json(*rate) : json()}};
+  const auto value = object_or_null(found->second);
+  return {{"percent", value.value("percent", 100)},
+          {"bytes_per_second", value.value("bytes_per_second", std::int64_t{0})}};
 }
 
 json step_of_plan(const planner::Step& step, std::size_t group) {
@@ -171,11 +169,47 @@ json step_of_run(const planner::Step& step, const StepState& state, const planne
           {"finished_at", time_or_null(state.ended)},
           {"attempts", state.attempt},
           {"timeline", timeline(time)},
-          {"progress", state.status == StepStatus::kActing ? progress(state) : json()},
+          {"progress", state.status == StepStatus::kActing ? step_progress(state) : json()},
           {"result", in_snake_case(object_or_null(state.result))}};
 }
 
 }  // namespace
+
+json step_progress(const StepState& state) {
+  auto stored = object_or_null(state.progress);
+  if (!stored.is_object()) {
+    return stored;
+  }
+  const auto chunks_done = stored.value("chunks_done", std::int64_t{-1});
+  const auto chunks_total = stored.value("chunks_total", std::int64_t{-1});
+  // Journals of former versions have chunks alone.
+  const bool former = !stored.contains("done") && chunks_total >= 0;
+  const auto unit = stored.value("unit", std::string(former ? "chunks" : ""));
+  const auto total = stored.value("total", former ? chunks_total : std::int64_t{-1});
+  const auto known = [](std::int64_t number) { return number >= 0 ? json(number) : json(); };
+  const auto seen = state.phase.units_per_hour();
+  const auto rate = stored.contains("rate") ? std::optional(stored["rate"].get<double>()) : seen;
+  std::optional<double> chunk_rate;
+  if (rate && unit == "chunks") {
+    chunk_rate = rate;
+  } else if (rate && total > 0 && chunks_total > 0) {
+    chunk_rate = *rate * static_cast<double>(chunks_total) / static_cast<double>(total);
+  }
+  const auto since = stored.value(
+      "since", state.phase.phase.empty() ? std::string() : format_ticks(state.phase.since));
+  return {{"phase", stored.value("phase", std::string())},
+          {"done", known(stored.value("done", former ? chunks_done : std::int64_t{-1}))},
+          {"total", known(total)},
+          {"unit", unit.empty() ? json() : json(unit)},
+          {"bytes", known(stored.value("bytes", std::int64_t{-1}))},
+          {"rate", rate ? json(*rate) : json()},
+          {"since", since.empty() ? json() : json(since)},
+          {"bytes_saved", stored.value("bytes_saved", std::int64_t{0})},
+          // For a version, under their former names.
+          {"chunks_done", chunks_done},
+          {"chunks_total", chunks_total},
+          {"chunks_per_hour", chunk_rate ? json(*chunk_rate) : json()}};
+}
 
 json cluster(const ClusterConfig& config) {
   auto nodes = json::array();
@@ -310,6 +344,7 @@ json run(const RunState& run, std::optional<Ticks> now) {
           {"state", to_string(run.status)},
           {"reason", run.reason},
           {"ignores_hours", run.ignores_hours},
+          {"throttle", throttle_of(run)},
           {"started_by", run.started_by},
           {"started_at", format_ticks(run.started_at)},
           {"finished_at", time_or_null(run.ended_at)},

@@ -21,6 +21,8 @@ nlohmann::json cluster(const ClusterConfig& config);
 nlohmann::json snapshot(const planner::ClusterSnapshot& snapshot);
 nlohmann::json plan(const StoredPlan& plan);
 /// With `now` the times of steps under way are up to then, else up to their last event.
+/// How far an acting step is; null where it does not tell.
+nlohmann::json step_progress(const StepState& state);
 nlohmann::json run(const RunState& run, std::optional<Ticks> now = std::nullopt);
 /// Where a step's time went, in seconds.
 nlohmann::json timeline(StepTime time);

@@ -66,13 +66,21 @@ struct RunOptions {
   bool now = false;
   bool force = false;
   bool ignore_hours = false;
+  std::optional<std::int32_t> percent;
+  std::optional<std::uint64_t> bytes_per_second;
   bool wait = false;
   int wait_seconds = 24 * 3600;
 };
 
-/// pause, resume, cancel, skip: an intent that the controller journals at once.
+/// pause, resume, cancel, throttle, skip: an intent that the controller journals at once.
 int send_intent(const CliContext& context, const RunOptions& options, const std::string& intent) {
   auto body = options.node.empty() ? json::object() : json{{"node", options.node}};
+  if (options.percent) {
+    body["percent"] = *options.percent;
+  }
+  if (options.bytes_per_second) {
+    body["bytes_per_second"] = *options.bytes_per_second;
+  }
   if (options.drain || options.now) {
     body["mode"] = options.drain ? "drain" : "now";
   }
@@ -131,6 +139,15 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
     command->add_flag("--now", options->now, "Stop work under way at once, overriding the policy")
         ->excludes(drain);
   }
+  if (name == "throttle") {
+    command
+        ->add_option("--percent", options->percent, "Share of the time that jobs work; default 100")
+        ->check(CLI::Range(1, 100));
+    command
+        ->add_option("--bytes-per-second", options->bytes_per_second,
+                     "Bytes that a job reads a second, such as 20MiB; default 0: no limit")
+        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  }
   if (name == "resume") {
     command->add_flag("--ignore-hours", options->ignore_hours,
                       "No window holds this run back from now on; needs --reason");
@@ -182,6 +199,10 @@ void add_run_commands(CLI::App& app, Command& chosen) {
              chosen);
   add_intent(*run, "resume", "Resume it, after a fresh look at the cluster", chosen);
   add_intent(*run, "cancel", "End the run in a safe state", chosen);
+  add_intent(*run, "throttle",
+             "Set how gently the agents' jobs of a run work from now on; without options at full "
+             "speed",
+             chosen);
   add_intent(*run, "skip", "Leave a node out that a step is waiting for", chosen);
 }
 

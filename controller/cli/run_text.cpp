@@ -1,6 +1,7 @@
 #include "controller/cli/run_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <ostream>
 #include <set>
@@ -197,13 +198,20 @@ std::string progress_text(const json& step) {
     return "";
   }
   auto text = text_of(progress, "phase");
-  if (const auto total = number_of(progress, "chunks_total"); total > 0) {
-    const auto done = std::clamp<std::int64_t>(number_of(progress, "chunks_done"), 0, total);
-    append(text, fmt::format("{} of {} ({} %)", done, counted(total, "chunk"), done * 100 / total));
+  const auto unit = text_of(progress, "unit");
+  const bool in_bytes = unit == "bytes";
+  if (const auto total = number_of(progress, "total"); total > 0) {
+    const auto done = std::clamp<std::int64_t>(number_of(progress, "done"), 0, total);
+    const auto share = static_cast<double>(done) * 100 / static_cast<double>(total);
+    append(text, in_bytes
+                     ? fmt::format("{} of {} ({:.0f} %)", human_bytes(done), human_bytes(total),
+                                   std::floor(share))
+                     : fmt::format("{} of {} {} ({:.0f} %)", done, total, unit, std::floor(share)));
   }
-  if (const auto rate = progress.find("chunks_per_hour");
-      rate != progress.end() && rate->is_number()) {
-    append(text, fmt::format("{:.0f} chunks/h", rate->get<double>()));
+  if (const auto rate = progress.find("rate"); rate != progress.end() && rate->is_number()) {
+    const auto hourly = rate->get<double>();
+    append(text, in_bytes ? human_bytes(static_cast<std::int64_t>(hourly / 3'600)) + "/s"
+                          : fmt::format("{:.0f} {}/h", hourly, unit));
   }
   if (const auto saved = number_of(progress, "bytes_saved"); saved > 0) {
     append(text, human_bytes(saved) + " freed");

@@ -280,13 +280,17 @@ net::awaitable<Result<api::OperationStatus>> Peers::operation(std::string node, 
   co_return client::to_result(co_await client.operation(id));
 }
 
-net::awaitable<Result<void>> Peers::cancel_operation(std::string node, std::string id) {
+net::awaitable<Result<void>> Peers::cancel_operation(std::string node, std::string id, bool keep) {
   VERGER_CO_TRY(const auto client, agent_client(node));
-  const auto outcome = co_await client.cancel(id);
-  if (outcome.done()) {
-    co_return Result<void>{};
-  }
-  co_return error_of(outcome);
+  const auto outcome = co_await client.cancel(std::move(id), keep);
+  co_return outcome.done() ? Result<void>() : error_of(outcome);
+}
+
+net::awaitable<Result<void>> Peers::throttle_operation(std::string node, std::string id,
+                                                       api::Throttle throttle) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  const auto outcome = co_await client.throttle(std::move(id), throttle);
+  co_return outcome.done() ? Result<void>() : error_of(outcome);
 }
 
 net::awaitable<Result<api::StoredFile>> Peers::put_file(std::string node, std::string content,
@@ -308,23 +312,6 @@ net::awaitable<Result<void>> Peers::delete_file(std::string node, std::string sh
     co_return Result<void>{};
   }
   auto error = error_of(outcome);
-  co_return error.code == Errc::kNotFound ? Result<void>() : Result<void>(std::move(error));
-}
-
-net::awaitable<Result<api::DigestAnswer>> Peers::digest(std::string node,
-                                                        client::DigestRequest request) {
-  VERGER_CO_TRY(const auto client, agent_client(node));
-  co_return client::to_result(co_await client.digest(request));
-}
-
-net::awaitable<Result<void>> Peers::stop_digest(std::string node, std::int64_t point, bool keep) {
-  VERGER_CO_TRY(const auto client, agent_client(node));
-  const auto outcome = co_await client.stop_digest(point, keep);
-  if (outcome.done()) {
-    co_return Result<void>{};
-  }
-  auto error = error_of(outcome);
-  // An agent of an older version cannot stop it: there is nothing to wait for.
   co_return error.code == Errc::kNotFound ? Result<void>() : Result<void>(std::move(error));
 }
 

@@ -73,7 +73,12 @@ class Peers {
   net::awaitable<Result<api::OperationStatus>> start_operation(std::string node,
                                                                api::OperationRequest request);
   net::awaitable<Result<api::OperationStatus>> operation(std::string node, std::string id);
-  net::awaitable<Result<void>> cancel_operation(std::string node, std::string id);
+  /// With `keep`, what its job has read is kept for the next operation of its kind.
+  net::awaitable<Result<void>> cancel_operation(std::string node, std::string id,
+                                                bool keep = false);
+  /// From now on. kConflict: its kind cannot be throttled while it runs.
+  net::awaitable<Result<void>> throttle_operation(std::string node, std::string id,
+                                                  api::Throttle throttle);
   /// Stores a file with the node's agent, under the SHA-256 of its content; an operation names it
   /// by that. Errors also: kRefused (another controller has taken over), kUnavailable (no room).
   net::awaitable<Result<api::StoredFile>> put_file(std::string node, std::string content,
@@ -83,11 +88,6 @@ class Peers {
   /// Nothing happens where there is none. kConflict: an operation refers to it.
   net::awaitable<Result<void>> delete_file(std::string node, std::string sha256,
                                            std::int64_t controller_epoch);
-  /// Begins or resumes it; repeat until it is there.
-  net::awaitable<Result<api::DigestAnswer>> digest(std::string node, client::DigestRequest request);
-  /// Computing it has stopped, or there is nothing that could be stopped. Kept, it resumes where it
-  /// was at the next request.
-  net::awaitable<Result<void>> stop_digest(std::string node, std::int64_t point, bool keep);
 
   [[nodiscard]] const ClusterConfig& cluster() const { return cluster_; }
   [[nodiscard]] bool has_agent(std::string_view node) const;

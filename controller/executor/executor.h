@@ -120,6 +120,9 @@ class Executor {
   Result<void> pause(std::string_view run, std::string by, std::string reason,
                      PauseMode mode = PauseMode::kPolicy);
   Result<void> cancel(std::string_view run, std::string by, std::string reason);
+  /// How gently the run's jobs at agents work from now on, those under way too, instead of what its
+  /// plan says. What a server itself does is not among them.
+  Result<void> throttle(std::string_view run, std::string by, api::Throttle throttle);
   /// The run continues without the node, once nothing of it runs there; with `force` even if it
   /// does. Returns what the other nodes still wait for; empty: nothing.
   net::awaitable<Result<std::string>> skip_node(std::string run, std::string node, std::string by,

@@ -7,6 +7,7 @@
 #include "controller/executor/detail/executor_impl.h"
 #include "controller/executor/detail/skipped_nodes.h"
 #include "controller/executor/events.h"
+#include "controller/executor/step_support.h"
 
 namespace verger::controller {
 
@@ -156,6 +157,16 @@ Result<void> Executor::cancel(std::string_view id, std::string by, std::string r
   VERGER_TRY(const auto run, impl_->find(id));
   return impl_->record(*run, events::kRunCancelling,
                        {{"by", std::move(by)}, {"reason", std::move(reason)}});
+}
+
+Result<void> Executor::throttle(std::string_view id, std::string by, api::Throttle throttle) {
+  VERGER_TRY(const auto run, impl_->find(id));
+  return impl_->record(*run, events::kRunValue,
+                       {{"name", steps::kThrottleValue},
+                        {"value",
+                         {{"percent", throttle.percent},
+                          {"bytes_per_second", throttle.bytes_per_second},
+                          {"by", std::move(by)}}}});
 }
 
 net::awaitable<Result<std::string>> Executor::skip_node(std::string id, std::string node,

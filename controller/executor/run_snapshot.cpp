@@ -28,8 +28,8 @@ template <class Archive, class Phase>
   requires std::is_same_v<std::remove_const_t<Phase>, PhaseSeen>
 void members(Archive& archive, Phase& phase) {
   archive("phase", phase.phase);
-  archive("first_chunk", phase.first_chunk);
-  archive("chunk", phase.chunk);
+  archive("first_chunk", phase.first_done);
+  archive("chunk", phase.done);
   archive("since", phase.since);
   archive("at", phase.at);
 }

@@ -121,13 +121,15 @@ std::string merged(const std::string& base, const json& more) {
 
 void take_phase(const json& progress, Ticks at, PhaseSeen& seen) {
   const auto phase = progress.is_object() ? progress.value("phase", std::string()) : std::string();
-  const auto chunk = progress.is_object()
-                         ? json_integer_or<std::int64_t>(progress, "chunks_done", -1)
-                         : std::int64_t{-1};
-  if (phase != seen.phase || chunk < seen.chunk) {
-    seen = {.phase = phase, .first_chunk = chunk, .chunk = chunk, .since = at, .at = at};
+  // Journals of former versions have chunks alone.
+  const auto done = progress.is_object()
+                        ? json_integer_or<std::int64_t>(
+                              progress, progress.contains("done") ? "done" : "chunks_done", -1)
+                        : std::int64_t{-1};
+  if (phase != seen.phase || done < seen.done) {
+    seen = {.phase = phase, .first_done = done, .done = done, .since = at, .at = at};
   }
-  seen.chunk = chunk;
+  seen.done = done;
   seen.at = at;
 }
 
@@ -524,12 +526,12 @@ Result<void> apply(RunState& state, const JournalEvent& event, const json& data)
   }
 }
 
-std::optional<double> PhaseSeen::chunks_per_hour() const {
+std::optional<double> PhaseSeen::units_per_hour() const {
   const auto ticks = at.value() - since.value();
-  if (first_chunk < 0 || chunk <= first_chunk || ticks <= 0) {
+  if (first_done < 0 || done <= first_done || ticks <= 0) {
     return std::nullopt;
   }
-  return static_cast<double>(chunk - first_chunk) * 3600.0 * kTicksPerSecond /
+  return static_cast<double>(done - first_done) * 3600.0 * kTicksPerSecond /
          static_cast<double>(ticks);
 }
 

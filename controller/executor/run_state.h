@@ -62,16 +62,16 @@ std::string_view to_string(PauseMode mode);
 std::optional<PauseMode> parse_pause_mode(std::string_view text);
 
 /// What the events of one step add up to. JSON members are texts, as the journal has them.
-/// What an acting step's rate is worked out from: since when, and from which chunk, it has been in
+/// What an acting step's rate is worked out from: since when, and from how much on, it has been in
 /// its present phase, and when it last reported.
 struct PhaseSeen {
   std::string phase;
-  std::int64_t first_chunk = -1;
-  std::int64_t chunk = -1;
+  std::int64_t first_done = -1;  ///< in the unit of the step's progress
+  std::int64_t done = -1;
   Ticks since;
   Ticks at;
   /// nullopt: too early to tell.
-  [[nodiscard]] std::optional<double> chunks_per_hour() const;
+  [[nodiscard]] std::optional<double> units_per_hour() const;
 };
 
 /// How the undo of a step ended.

@@ -150,11 +150,56 @@ net::awaitable<ActAnswer> act_through_agent(const StepContext& context, std::str
   co_return to_answer(status);
 }
 
+namespace {
+
+/// The members of the API's Progress; chunks also under their former names, for a version.
+json progress_json(const api::OperationProgress& progress, std::int64_t chunk_size) {
+  json out{{"phase", progress.phase}};
+  const auto known = [&out](const char* name, std::int64_t number) {
+    if (number >= 0) {
+      out[name] = number;
+    }
+  };
+  known("done", progress.done);
+  known("total", progress.total);
+  known("bytes", progress.bytes);
+  known("rate", progress.rate);
+  if (!progress.unit.empty()) {
+    out["unit"] = progress.unit;
+  }
+  if (!progress.since.empty()) {
+    out["since"] = progress.since;
+  }
+  const auto in_chunks = progress.unit == "chunks" ? 1 : progress.unit == "bytes" ? chunk_size : 0;
+  if (in_chunks > 0 && progress.done >= 0 && progress.total > 0) {
+    out["chunks_done"] = progress.done / in_chunks;
+    out["chunks_total"] = (progress.total + in_chunks - 1) / in_chunks;
+  }
+  return out;
+}
+
+/// How gently the run's jobs are to work; nullopt: as the plan says.
+std::optional<api::Throttle> wanted_throttle(const StepContext& context) {
+  const auto found = context.values.find(kThrottleValue);
+  if (found == context.values.end()) {
+    return std::nullopt;
+  }
+  const auto value = parsed_or_empty(found->second);
+  return api::Throttle{.percent = value.value("percent", 100),
+                       .bytes_per_second = value.value("bytes_per_second", std::int64_t{0})};
+}
+
+}  // namespace
+
 net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation) {
+  return ask_agent(context, context.step.node, std::move(operation));
+}
+
+net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string node,
+                                        std::string operation) {
   OperationNews news;
-  const auto node = context.step.node;
   const auto peers = context.peers;
-  const auto status = co_await peers->operation(node, std::move(operation));
+  const auto status = co_await peers->operation(node, operation);
   if (!status) {
     news.kind = status.error().code == Errc::kNotFound ? OperationNews::Kind::kNotArrived
                                                        : OperationNews::Kind::kUnknown;
@@ -163,7 +208,19 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
   }
   news.code = status->error_code;
   news.reason = status->error;
+  news.result_text = status->result_json;
   news.result = in_snake_case(parsed_or_empty(status->result_json));
+  if (status->progress) {
+    const auto* seen = context.snapshot.find(node);
+    news.progress = progress_json(*status->progress,
+                                  seen != nullptr && seen->agent ? seen->agent->chunk_size : 0);
+  }
+  // An answer that is lost is no matter: the next look finds the former throttle, and sets it
+  // again.
+  if (const auto wanted = wanted_throttle(context);
+      wanted && status->throttle && *status->throttle != *wanted) {
+    static_cast<void>(co_await peers->throttle_operation(node, operation, *wanted));
+  }
   switch (status->state) {
     case api::OperationState::kAccepted:
     case api::OperationState::kStaged:

@@ -64,9 +64,21 @@ struct OperationNews {
   std::string code;
   std::string reason;
   nlohmann::json result = nlohmann::json::object();
+  std::string result_text = "{}";  ///< the same as the agent sent it, in camelCase
+  /// Of one that is under way, for running(): {"phase", "done", "total", "unit", "bytes", "rate",
+  /// "since"}, as far as known; an empty object from older agents.
+  nlohmann::json progress = nlohmann::json::object();
 };
+/// Name of the run's value that says how gently its agents' jobs work, instead of what the plan
+/// says: {"percent", "bytes_per_second"}.
+inline constexpr const char* kThrottleValue = "throttle";
 /// What a failed operation means that did not do its work: to be sent again, as a new attempt.
 Verdict judge_failed(const OperationNews& news);
+/// Of an operation of the step's own node. Where the run has a throttle of its own, the operation
+/// gets it.
 net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string operation);
+/// The same of an operation at another node's agent.
+net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string node,
+                                        std::string operation);
 
 }  // namespace verger::controller::steps

@@ -490,14 +490,4 @@ Result<Digest> parse_digest(std::string_view body) {
   return digest;
 }
 
-Result<DigestAnswer> parse_digest_progress(std::string_view body) {
-  VERGER_TRY(const auto document, JsonDocument::parse(body, "digest"));
-  DigestAnswer answer;
-  Fields fields(document.root(), "digest");
-  fields.read("bytesDone", answer.bytes_done);
-  fields.read("bytesTotal", answer.bytes_total);
-  VERGER_RETURN_IF_ERROR(fields.result());
-  return answer;
-}
-
 }  // namespace verger::api

@@ -187,7 +187,5 @@ Result<OperationStatus> parse_operation_status(std::string_view body);
 Result<OperationRequest> parse_operation_request(std::string_view body);
 Result<Permit> parse_permit(std::string_view body);
 Result<Digest> parse_digest(std::string_view body);
-/// Of a digest that is being computed; what an older agent does not tell is 0.
-Result<DigestAnswer> parse_digest_progress(std::string_view body);
 
 }  // namespace verger::api

@@ -95,18 +95,6 @@ Outcome<std::string> parse_answer_certificate_request(const http::Response& resp
   return done(body.at("request").get<std::string>());
 }
 
-Outcome<api::DigestAnswer> parse_answer_digest(const http::Response& response) {
-  if (response.status == 202) {
-    return from(api::parse_digest_progress(response.body));
-  }
-  if (response.status != 200) {
-    return agent_failure<api::DigestAnswer>(response);
-  }
-  auto digest = api::parse_digest(response.body);
-  return digest ? done(api::DigestAnswer{.digest = *std::move(digest)})
-                : from(Result<api::DigestAnswer>(digest.error()));
-}
-
 AgentClient::AgentClient(http::Client& client, http::Endpoint agent,
                          std::chrono::milliseconds deadline)
     : client_(&client), agent_(std::move(agent)), deadline_(deadline) {}
@@ -138,12 +126,21 @@ net::awaitable<Outcome<api::OperationStatus>> AgentClient::operation(std::string
                                     &parse_answer_operation);
 }
 
-net::awaitable<Outcome<api::OperationStatus>> AgentClient::cancel(std::string id) const {
-  return call<api::OperationStatus>(client_, agent_,
-                                    http::Request{.method = "POST",
-                                                  .target = operation_target(id) + "/cancel",
-                                                  .headers = {{"Accept", "application/json"}}},
-                                    deadline_, &parse_answer_operation);
+net::awaitable<Outcome<api::OperationStatus>> AgentClient::cancel(std::string id, bool keep) const {
+  return call<api::OperationStatus>(
+      client_, agent_,
+      http::Request{.method = "POST",
+                    .target = operation_target(id) + (keep ? "/cancel?keep=true" : "/cancel"),
+                    .headers = {{"Accept", "application/json"}}},
+      deadline_, &parse_answer_operation);
+}
+
+net::awaitable<Outcome<api::OperationStatus>> AgentClient::throttle(std::string id,
+                                                                    api::Throttle throttle) const {
+  return call<api::OperationStatus>(
+      client_, agent_,
+      json_request("POST", operation_target(id) + "/throttle", api::to_text(throttle)), deadline_,
+      &parse_answer_operation);
 }
 
 net::awaitable<Outcome<std::string>> AgentClient::certificate_request() const {
@@ -193,23 +190,6 @@ net::awaitable<Outcome<Nothing>> AgentClient::delete_file(std::string sha256,
                                                            file_target(sha256), controller_epoch),
                                      .headers = {{"Accept", "application/json"}}},
                        deadline_, &parse_answer_permit);
-}
-
-net::awaitable<Outcome<api::DigestAnswer>> AgentClient::digest(DigestRequest request) const {
-  return call<api::DigestAnswer>(
-      client_, agent_,
-      get(fmt::format("/agent/v1/digest?point={}&readable={}&throttlePercent={}", request.point,
-                      request.readable, request.throttle_percent)),
-      deadline_, &parse_answer_digest);
-}
-
-net::awaitable<Outcome<Nothing>> AgentClient::stop_digest(std::int64_t point, bool keep) const {
-  return call<Nothing>(
-      client_, agent_,
-      http::Request{.method = "POST",
-                    .target = fmt::format("/agent/v1/digest/stop?point={}&keep={}", point, keep),
-                    .headers = {{"Accept", "application/json"}}},
-      deadline_, &parse_answer_permit);
 }
 
 }  // namespace verger::client

@@ -14,13 +14,6 @@
 
 namespace verger::client {
 
-/// A digest up to a scavenge point, and how gently it is to be computed.
-struct DigestRequest {
-  std::int64_t point = 0;
-  bool readable = true;  ///< false: the logical one alone
-  std::int64_t throttle_percent = 100;
-};
-
 /// Calls the agent interface of one node (docs/formats/agent-interface.md). A value; `client`
 /// outlives every call. `refused` carries the agent's problem code ("refused", "conflict",
 /// "not_found", ...), or `unreachable`. Permits and operations may be sent again after `unknown`:
@@ -37,7 +30,12 @@ class AgentClient {
   /// done: the agent has it; how far it is says the state.
   net::awaitable<Outcome<api::OperationStatus>> start(api::OperationRequest request) const;
   net::awaitable<Outcome<api::OperationStatus>> operation(std::string id) const;
-  net::awaitable<Outcome<api::OperationStatus>> cancel(std::string id) const;
+  /// With `keep`, what its job has in memory is kept for the next operation of its kind. An agent
+  /// of an older version keeps nothing.
+  net::awaitable<Outcome<api::OperationStatus>> cancel(std::string id, bool keep = false) const;
+  /// refused, conflict: its kind cannot be throttled while it runs.
+  net::awaitable<Outcome<api::OperationStatus>> throttle(std::string id,
+                                                         api::Throttle throttle) const;
   /// The request for a new certificate, PEM; of an enrolled agent.
   net::awaitable<Outcome<std::string>> certificate_request() const;
   /// done: the agent shows it from now on.
@@ -53,12 +51,6 @@ class AgentClient {
   /// refused, conflict: an operation refers to it.
   net::awaitable<Outcome<Nothing>> delete_file(std::string sha256,
                                                std::int64_t controller_epoch) const;
-  /// Begins or resumes it: repeat it until it is there. An agent of an older version
-  /// always computes the readable one too, and at full speed.
-  net::awaitable<Outcome<api::DigestAnswer>> digest(DigestRequest request) const;
-  /// done: nothing is computed for that point any longer. An agent of an older version has no
-  /// such route (refused, not_found).
-  net::awaitable<Outcome<Nothing>> stop_digest(std::int64_t point, bool keep) const;
 
  private:
   http::Client* client_;
@@ -72,6 +64,5 @@ Outcome<api::OperationStatus> parse_answer_operation(const http::Response& respo
 Outcome<api::StoredFile> parse_answer_file(const http::Response& response);
 Outcome<std::vector<api::StoredFile>> parse_answer_files(const http::Response& response);
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response);
-Outcome<api::DigestAnswer> parse_answer_digest(const http::Response& response);
 
 }  // namespace verger::client

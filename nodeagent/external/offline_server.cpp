@@ -28,8 +28,6 @@ struct OfflineServer::Parts {
   node::JobRunner& looks;
   Log& log;
   std::optional<ServerProcess> server{};  ///< that had the files open at the last look that saw one
-  std::shared_ptr<node::StopFlag> stop_scavenge = std::make_shared<node::StopFlag>();
-  OfflineScavenged scavenged{};
 
   Result<std::unique_ptr<streams::Database>> open() const {
     streams::DatabaseOptions with;
@@ -44,79 +42,6 @@ struct OfflineServer::Parts {
 };
 
 namespace {
-
-/// Opens, scavenges, closes: the database is open only while the job lives.
-class OfflineScavenge final : public Job {
- public:
-  using Open = std::function<Result<std::unique_ptr<streams::Database>>()>;
-  OfflineScavenge(Open open, FileSystem& files, Clock& clock, Random& random, Log& log,
-                  std::int64_t point, std::int32_t threads)
-      : open_(std::move(open)),
-        files_(files),
-        clock_(clock),
-        random_(random),
-        log_(log),
-        point_(point),
-        threads_(std::clamp(threads, 1, 4)) {}
-
-  Result<StepOutcome> step(Budget budget) override {
-    if (job_ == nullptr) {
-      VERGER_TRY(const bool is_needed, begin());
-      return StepOutcome{.kind = is_needed ? StepOutcome::Kind::kMore : StepOutcome::Kind::kDone};
-    }
-    return job_->step(budget);
-  }
-
-  [[nodiscard]] OfflineScavenged scavenged() const {
-    if (job_ == nullptr) {
-      return {.space_saved = 0, .records_removed = 0};
-    }
-    return {.space_saved = job_->progress().space_saved,
-            .records_removed = static_cast<std::int64_t>(job_->progress().records_discarded)};
-  }
-
- private:
-  Result<bool> begin() {
-    VERGER_TRY(database_, open_());
-    auto& index = database_->stream_index();
-    scavenge::ScavengeOptions options;
-    options.threads = threads_;
-    VERGER_TRY(auto state, scavenge::ScavengeState::open(files_, index.directory(),
-                                                         index.options().hash, options.state));
-    VERGER_TRY(const auto checkpoint, state->checkpoint());
-    VERGER_TRY(const auto points, streams::scavenge_points(*database_));
-    const auto wanted = std::ranges::find_if(
-        points, [this](const auto& point) { return point.number.value() == point_; });
-    if (wanted == points.end()) {
-      return Error{Errc::kNotFound,
-                   fmt::format("scavenge point {} is not in the log of this node", point_)};
-    }
-    const auto decision = scavenge::decide_start(checkpoint, *wanted, /*sync_only=*/true);
-    if (!decision.point) {
-      return false;
-    }
-    runner_ = threads_ > 1 ? scavenge::make_thread_runner(threads_) : nullptr;
-    job_ = std::make_unique<scavenge::ScavengeJob>(
-        scavenge::ScavengeParts{database_->transaction_log(), index, files_, clock_, random_, log_},
-        std::move(state), *decision.point, options, events_,
-        runner_ ? *runner_ : scavenge::inline_runner());
-    log_.info("scavenging the stopped server's files",
-              {{"point", std::to_string(decision.point->number.value())}});
-    return true;
-  }
-
-  Open open_;
-  FileSystem& files_;
-  Clock& clock_;
-  Random& random_;
-  Log& log_;
-  std::int64_t point_;
-  std::int32_t threads_;
-  scavenge::ScavengeEvents events_;
-  std::unique_ptr<streams::Database> database_;
-  std::unique_ptr<scavenge::ParallelRunner> runner_;
-  std::unique_ptr<scavenge::ScavengeJob> job_;
-};
 
 class FilesAreFree final : public Job {
  public:
@@ -171,10 +96,9 @@ net::awaitable<Result<bool>> OfflineServer::files_are_free() {
   co_return !look->found() && (!parts->server || !still_runs(*parts->server));
 }
 
-net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit) {
+net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
+                                                 std::shared_ptr<const node::StopFlag> flag) {
   const auto parts = parts_;
-  parts->stop_scavenge = std::make_shared<node::StopFlag>();
-  const auto flag = parts->stop_scavenge;
   VERGER_CO_RETURN_IF_ERROR(co_await files_are_free());  // which process it is
   parts->log.info("stopping the server");
   const auto began = parts->clock.monotonic();
@@ -211,19 +135,19 @@ net::awaitable<Result<void>> OfflineServer::start() {
   co_return co_await parts->service.start();
 }
 
-void OfflineServer::interrupt() { parts_->stop_scavenge->request(); }
-
-net::awaitable<Result<void>> OfflineServer::scavenge(std::int64_t point, std::int32_t threads) {
+net::awaitable<Result<void>> OfflineServer::run(std::shared_ptr<Job> job,
+                                                std::shared_ptr<const node::StopFlag> flag) {
   const auto parts = parts_;
-  parts->scavenged = {};
-  const auto job =
-      std::make_shared<OfflineScavenge>([parts] { return parts->open(); }, parts->files,
-                                        parts->clock, parts->random, parts->log, point, threads);
-  VERGER_CO_RETURN_IF_ERROR(co_await parts->jobs.run(job, parts->stop_scavenge));
-  parts->scavenged = job->scavenged();
-  co_return Result<void>();
+  co_return co_await parts->jobs.run(std::move(job), std::move(flag));
 }
 
-OfflineScavenged OfflineServer::last_scavenged() const { return parts_->scavenged; }
+Result<std::unique_ptr<streams::Database>> OfflineServer::open_database() const {
+  return parts_->open();
+}
+
+OfflineMachine OfflineServer::machine() const {
+  return {
+      .files = parts_->files, .clock = parts_->clock, .random = parts_->random, .log = parts_->log};
+}
 
 }  // namespace verger::external

@@ -7,16 +7,19 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
+#include "engine/streams/event_store.h"
 #include "nodeagent/external/database_look.h"
 #include "nodeagent/external/service_control.h"
 #include "nodeagent/node/job_runner.h"
 
 namespace verger::external {
 
-/// What a scavenge of a stopped server's files did, since it was begun or resumed; -1: not known.
-struct OfflineScavenged {
-  std::int64_t space_saved = -1;
-  std::int64_t records_removed = -1;
+/// What a job on a stopped server's files works with.
+struct OfflineMachine {
+  FileSystem& files;
+  Clock& clock;
+  Random& random;
+  Log& log;
 };
 
 /// A server that is stopped so that our engine can work on its files, and started again.
@@ -34,20 +37,19 @@ class OfflineServer {
   [[nodiscard]] std::string wrong_user() const;
   /// Stops the server and waits until no process has the database open, however long the stop
   /// command takes, for `limit` at most. Errors: ServiceControl's, while the files are not free;
-  /// kTimeout: they are not free, and the server may still be on its way down; kCancelled after
-  /// interrupt().
-  net::awaitable<Result<void>> stop(std::chrono::milliseconds limit);
+  /// kTimeout: they are not free, and the server may still be on its way down; kCancelled once
+  /// `flag` is set.
+  net::awaitable<Result<void>> stop(std::chrono::milliseconds limit,
+                                    std::shared_ptr<const node::StopFlag> flag);
   net::awaitable<Result<void>> start();
-  /// Scavenges up to the point with this number, which is in the log, or resumes an unfinished
-  /// one; nothing where it is reached. The server must be stopped: kRefused while a process has the
-  /// files open. Other errors: the engine's.
-  /// kCancelled after interrupt().
-  net::awaitable<Result<void>> scavenge(std::int64_t point, std::int32_t threads);
-  /// Of the last scavenge() that ended without an error, since this object was made.
-  [[nodiscard]] OfflineScavenged last_scavenged() const;
-  /// Stops a scavenge between two steps; it resumes there the next time. One that has not begun
-  /// since the last stop() does not begin.
-  void interrupt();
+  /// Runs a job on the files; the server must be stopped. Errors: the job's; kCancelled once `flag`
+  /// is set: the job is then between two steps.
+  net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
+                                   std::shared_ptr<const node::StopFlag> flag);
+  /// The database of the stopped server, for writing. kRefused while a process has the files open;
+  /// other errors: the engine's.
+  [[nodiscard]] Result<std::unique_ptr<streams::Database>> open_database() const;
+  [[nodiscard]] OfflineMachine machine() const;
   /// False while a process has the database open for writing, and until the last one that was seen
   /// with it is gone. Reads /proc, and opens nothing.
   /// Error: kRefused: it cannot be seen.

@@ -16,12 +16,6 @@
 #include "nodeagent/operations/file_store.h"
 
 namespace verger::agent {
-namespace {
-
-constexpr int kEndedShown = 20;
-
-}  // namespace
-
 /// The routes. Their work on operations is the runner's.
 class Agent::Impl {
  public:
@@ -30,10 +24,7 @@ class Agent::Impl {
       : state_directory_(options.journal.parent_path()),
         environment_(std::move(environment)),
         runner_(std::make_shared<OperationRunner>(std::move(options), environment_,
-                                                  std::move(journal))),
-        tasks_(environment_.executor, environment_.log, "digests"),
-        digests_(environment_.jobs, tasks_, environment_.clock, environment_.files,
-                 state_directory_) {
+                                                  std::move(journal))) {
     add_routes();
   }
 
@@ -45,18 +36,10 @@ class Agent::Impl {
     }
   }
 
-  net::awaitable<void> stop() {
-    digests_.stop();
-    co_await runner_->stop();
-    co_await tasks_.stop(std::chrono::milliseconds(0));
-  }
+  net::awaitable<void> stop() { co_await runner_->stop(); }
 
   /// As a crash: a coroutine that resumes after this ends at its next step.
-  void abandon() {
-    digests_.stop();
-    tasks_.cancel();
-    runner_->abandon();
-  }
+  void abandon() { runner_->abandon(); }
 
   [[nodiscard]] bool gone() const { return runner_->gone(); }
 
@@ -81,6 +64,7 @@ class Agent::Impl {
     add("POST", "/agent/v1/operations", &Impl::post_operation);
     add("GET", "/agent/v1/operations/{id}", &Impl::get_operation);
     add("POST", "/agent/v1/operations/{id}/cancel", &Impl::cancel_operation);
+    add("POST", "/agent/v1/operations/{id}/throttle", &Impl::throttle_operation);
     add("GET", "/agent/v1/digest", &Impl::get_digest);
     add("POST", "/agent/v1/digest/stop", &Impl::stop_digest);
     add("GET", "/agent/v1/files", &Impl::list_files);
@@ -100,23 +84,18 @@ class Agent::Impl {
     if (!below) {
       co_return problem(400, "bad_request", "chunksBelow must be the number of a chunk");
     }
-    digests_.forget_old();
+    runner_->digests().forget_old();
     if (file_store_) {
       file_store_->collect();
     }
     api::AgentFacts facts{collect_facts(environment_.inspection(), environment_.files,
                                         state_directory_, environment_.clock, *below)};
     facts.highest_controller_epoch = runner_->journal().highest_epoch();
-    auto unfinished = runner_->journal().unfinished();
-    auto ended = runner_->journal().newest_ended(kEndedShown);
-    if (!unfinished || !ended) {
-      co_return problem_of(!unfinished ? unfinished.error() : ended.error());
+    auto operations = runner_->overview();
+    if (!operations) {
+      co_return problem_of(operations.error());
     }
-    for (const auto* records : {&*unfinished, &*ended}) {
-      for (const auto& record : *records) {
-        facts.operations.push_back(record.status);
-      }
-    }
+    facts.operations = *std::move(operations);
     if (environment_.offline != nullptr) {
       facts.service_control = environment_.offline->configured();
       facts.offline_problem = environment_.offline->wrong_user();
@@ -162,9 +141,9 @@ class Agent::Impl {
     const std::string id(request.parameter("id"));
     // A running one's newest reason is in memory only; an outcome counts once it is stored.
     if (const auto running = runner_->find_running(id);
-        running != nullptr && (running->status.state == api::OperationState::kActing ||
-                               running->status.state == api::OperationState::kUnknown)) {
-      return json_text_answer(200, api::to_text(running->status));
+        running != nullptr && !api::has_ended(running->status.state)) {
+      runner_->touch(*running);
+      return json_text_answer(200, api::to_text(runner_->status_of(*running)));
     }
     const auto found = runner_->journal().find(id);
     if (!found) {
@@ -180,12 +159,33 @@ class Agent::Impl {
     if (!record) {
       co_return stored_operation(request);
     }
-    if (!co_await runner_->cancel(record)) {
+    const auto keep = flag(request, "keep", false);
+    if (!keep) {
+      co_return problem(400, "bad_request", "keep must be true or false");
+    }
+    if (!co_await runner_->cancel(record, *keep)) {
       co_return problem(
           409, "conflict",
           fmt::format("a {} cannot be stopped; it ends by itself", record->request.kind));
     }
     co_return json_text_answer(202, api::to_text(record->status));
+  }
+
+  net::awaitable<http::Response> throttle_operation(http::RoutedRequest request) {
+    const auto throttle = api::parse_throttle(request.request.body);
+    if (!throttle) {
+      co_return problem_of(throttle.error());
+    }
+    const auto record = runner_->find_running(std::string(request.parameter("id")));
+    if (!record) {
+      co_return stored_operation(request);
+    }
+    if (!runner_->throttle(record, *throttle)) {
+      co_return problem(409, "conflict",
+                        fmt::format("the throttle of a {} cannot be changed while it runs",
+                                    record->request.kind));
+    }
+    co_return json_text_answer(200, api::to_text(runner_->status_of(*record)));
   }
 
   /// "true" or "false"; nullopt: neither.
@@ -218,7 +218,7 @@ class Agent::Impl {
     if (node == nullptr) {
       co_return problem(503, "unavailable", "the node is stopped; a digest needs it running");
     }
-    const auto answer = digests_.ask(
+    const auto answer = runner_->digests().ask(
         *node, {.point = *point, .readable = *readable, .throttle_percent = *throttle});
     if (!answer) {
       co_return problem_of(answer.error());
@@ -233,7 +233,7 @@ class Agent::Impl {
       co_return problem(400, "bad_request",
                         "point must be the number of a scavenge point, keep true or false");
     }
-    digests_.stop(*point, *keep);
+    runner_->digests().stop(*point, *keep);
     http::Response response;
     response.status = 204;
     co_return response;
@@ -319,8 +319,6 @@ class Agent::Impl {
   Path state_directory_;
   AgentEnvironment environment_;
   std::shared_ptr<OperationRunner> runner_;
-  http::TaskGroup tasks_;
-  Digests digests_;
   std::unique_ptr<FileStore> file_store_;  ///< from its first use on
   http::Router router_;
 };

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,14 @@ namespace verger::external {
 class OfflineServer;
 }  // namespace verger::external
 
+namespace verger::node {
+class JobRunner;
+}  // namespace verger::node
+
 namespace verger::agent {
+
+class Digests;
+class JobControl;
 
 /// The node beside this agent. `inspection` gives nullptr while the node is stopped.
 struct LocalNode {
@@ -35,6 +43,10 @@ struct LocalNode {
   std::function<Result<std::string>()> serial_on_disk{};
   /// The server in another process; nullptr where it cannot be stopped and started.
   external::OfflineServer* offline = nullptr;
+  /// Drives long work beside the server.
+  node::JobRunner* jobs = nullptr;
+  /// Of the operation: shared with its job (jobs/). Set in all calls but look().
+  std::shared_ptr<JobControl> control{};
 };
 
 /// The parameter that every kind may have: the gates of the last look.
@@ -77,8 +89,17 @@ class Operation {
   /// True where act() leaves the node, until it returns, in a state that must not last (a stopped
   /// server). An agent that ends cancels such an operation and waits for act().
   [[nodiscard]] virtual bool blocks_shutdown() const { return false; }
-  /// Has the node stop what was begun; observe() then shows it. False: it cannot be stopped.
-  virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record);
+  /// True where the agent itself does the work, as a job: it can be throttled, and tells how far it
+  /// is.
+  [[nodiscard]] virtual bool has_job() const { return false; }
+  /// True where an agent that finds the operation unfinished is to call act() again: what it does
+  /// changes nothing beside the agent.
+  [[nodiscard]] virtual bool resumes_by_acting() const { return false; }
+  /// How far it is, of a kind without a job; nullopt: not known.
+  [[nodiscard]] virtual std::optional<api::OperationProgress> progress(const LocalNode& node) const;
+  /// Has the node stop what was begun; observe() then shows it. `keep`: what a job has in memory is
+  /// of use later. False: it cannot be stopped.
+  virtual net::awaitable<bool> cancel(LocalNode node, OperationRecord& record, bool keep);
 };
 
 /// resign {}: has the node resign; done once it was seen out of the leader's role, or in it
@@ -90,6 +111,9 @@ std::unique_ptr<Operation> make_priority_operation();
 /// the certificate that is in its file. Result: {"serial", "serialBefore"}. Code: "no_effect" (the
 /// node's log says why it kept the former one).
 std::unique_ptr<Operation> make_reload_operation();
+/// digest {"point", "readable", "throttlePercent", "bytesPerSecond"}: computes the digest of the
+/// log up to a scavenge point. Result: as api::Digest. It can be stopped. `digests` outlives it.
+std::unique_ptr<Operation> make_digest_operation(Digests& digests);
 /// start_service {}: starts the server unless it runs; done once it answers. Code: "no_answer".
 std::unique_ptr<Operation> make_start_service_operation();
 

@@ -37,6 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   static_cast<void>(client::parse_answer_facts(response));
   static_cast<void>(client::parse_answer_permit(response));
   static_cast<void>(client::parse_answer_operation(response));
-  static_cast<void>(client::parse_answer_digest(response));
+  static_cast<void>(client::parse_answer_file(response));
+  static_cast<void>(client::parse_answer_files(response));
   return 0;
 }

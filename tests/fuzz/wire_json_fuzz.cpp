@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   static_cast<void>(api::parse_operation_request(text));
   static_cast<void>(api::parse_permit(text));
   static_cast<void>(api::parse_digest(text));
+  static_cast<void>(api::parse_throttle(text));
   static_cast<void>(api::parse_gossip(text));
   static_cast<void>(api::parse_info(text));
   static_cast<void>(api::parse_current_scavenge(text));

@@ -11,68 +11,92 @@ namespace verger::controller::scavenge {
 namespace {
 
 using nlohmann::json;
+using steps::act_through_agent;
+using steps::ask_agent;
 using steps::int_parameter;
+using steps::OperationNews;
 using steps::parsed_or_empty;
 using steps::running;
 using steps::verdict;
 
-json progress_of(const StepContext& context, const std::string& name,
-                 const api::DigestAnswer& answer) {
-  json out{{"phase", fmt::format("digest of {}", name)}};
-  const auto* node = context.snapshot.find(name);
-  if (node != nullptr && node->agent && node->agent->chunk_size > 0 && answer.bytes_total > 0) {
-    const auto size = node->agent->chunk_size;
-    out["chunks_done"] = answer.bytes_done / size;
-    out["chunks_total"] = (answer.bytes_total + size - 1) / size;
-  }
-  return out;
-}
-
 }  // namespace
 
-net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node, std::int64_t point,
-                                          bool readable) {
-  const auto peers = context.peers;
+json digest_parameters(const StepContext& context, std::int64_t point, bool readable) {
+  return {{"point", point},
+          {"readable", readable},
+          {"throttlePercent", int_parameter(context.step, "throttlePercent", 100)}};
+}
+
+net::awaitable<DigestLook> look_at_digest(StepContext context, std::string node,
+                                          std::string operation) {
   DigestLook out;
-  if (context.state.interrupting) {
-    // A request for the digest would resume it.
-    const auto stopped = co_await peers->stop_digest(node, point, /*keep=*/true);
-    out.verdict = stopped ? verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request")
-                          : verdict(Verdict::Kind::kUnknown,
-                                    fmt::format("{}: {}", node, stopped.error().message));
-    co_return out;
-  }
-  const client::DigestRequest request{
-      .point = point,
-      .readable = readable,
-      .throttle_percent = int_parameter(context.step, "throttlePercent", 100)};
-  auto answer = co_await peers->digest(node, request);
-  if (!answer) {
-    out.verdict =
-        verdict(Verdict::Kind::kUnknown, fmt::format("{}: {}", node, answer.error().message));
-  } else if (answer->digest) {
-    out.digest = std::move(answer->digest);
-  } else {
-    out.verdict = running(progress_of(context, node, *answer));
+  const auto news = co_await ask_agent(context, node, std::move(operation));
+  switch (news.kind) {
+    case OperationNews::Kind::kUnderWay: {
+      auto progress = news.progress;
+      progress["phase"] =
+          fmt::format("digest of {}: {}", node, progress.value("phase", std::string("begins")));
+      out.verdict = running(progress);
+      break;
+    }
+    case OperationNews::Kind::kUnknown:
+      out.verdict = verdict(Verdict::Kind::kUnknown, fmt::format("{}: {}", node, news.reason));
+      break;
+    case OperationNews::Kind::kNotArrived:
+      out.verdict = verdict(Verdict::Kind::kNotArrived, "the agent never got it");
+      break;
+    case OperationNews::Kind::kFailed:
+      if (news.code == "stopped") {
+        out.verdict = verdict(Verdict::Kind::kStopped,
+                              context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
+                              context.state.interrupting ? "stopped on request"
+                                                         : fmt::format("{}: it was stopped", node));
+      } else {
+        out.verdict =
+            verdict(Verdict::Kind::kStopped, news.code, fmt::format("{}: {}", node, news.reason));
+      }
+      break;
+    case OperationNews::Kind::kDone: {
+      auto digest = api::parse_digest(news.result_text);
+      if (digest) {
+        out.digest = *std::move(digest);
+      } else {
+        out.verdict =
+            verdict(Verdict::Kind::kUnknown, fmt::format("{}: {}", node, digest.error().message));
+      }
+      break;
+    }
   }
   co_return out;
 }
 
-net::awaitable<ActAnswer> NodeDigestStep::act(StepContext) {
-  co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
-}
-
-net::awaitable<void> NodeDigestStep::interrupt(StepContext context) {
-  const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
-  const auto node = context.step.node;
-  co_await stop_digest(std::move(context), node, point);
-}
-
-net::awaitable<void> stop_digest(StepContext context, std::string node, std::int64_t point) {
+net::awaitable<void> stop_digest(StepContext context, std::string node, std::string operation) {
   const bool keep =
       context.interrupt != Interrupt::kCancel && context.interrupt != Interrupt::kSkip;
   const auto peers = context.peers;
-  static_cast<void>(co_await peers->stop_digest(std::move(node), point, keep));
+  static_cast<void>(co_await peers->cancel_operation(std::move(node), std::move(operation), keep));
+}
+
+net::awaitable<ActAnswer> NodeDigestStep::act(StepContext context) {
+  const auto memo = parsed_or_empty(context.state.memo);
+  const auto parameters =
+      digest_parameters(context, memo.value("point", -1LL), memo.value("readable", true));
+  auto answer = co_await act_through_agent(context, "digest", parameters);
+  if (answer.kind == ActAnswer::Kind::kRefused) {
+    // Nothing was begun: the step waits, and says for what. It costs no attempt.
+    answer.kind = ActAnswer::Kind::kNotSent;
+    answer.reason += fmt::format(
+        "; an agent of an older version computes no digests for this "
+        "vergerd: upgrade verger-agent on {}",
+        context.step.node);
+  }
+  co_return answer;
+}
+
+net::awaitable<void> NodeDigestStep::interrupt(StepContext context) {
+  auto node = context.step.node;
+  auto operation = context.state.operation;
+  co_await stop_digest(std::move(context), std::move(node), std::move(operation));
 }
 
 }  // namespace verger::controller::scavenge

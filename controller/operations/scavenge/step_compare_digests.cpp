@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -20,8 +21,10 @@ using steps::not_needed;
 using steps::parsed_or_empty;
 using steps::ready;
 
-/// Only looks; there is nothing to undo. Where the nodes' records are the same, what earlier steps
-/// left is all that is needed. Else the readable digest is requested of each agent, one by one.
+/// Only reads; there is nothing to undo. Where the nodes' records are the same, what earlier steps
+/// left is all that is needed. Else the readable digest is computed by each agent, one after the
+/// other: an operation for each node, of the step's own and the node's name, begun when it is its
+/// turn.
 class CompareDigestsStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return "compare_digests"; }
@@ -49,39 +52,89 @@ class CompareDigestsStep final : public StepKind {
     if (const auto known = known_and_same(context, point)) {
       co_return compared(context, point, *known);
     }
-    // Agents keep what they have finished; so the earlier ones are queried again only at the end.
-    auto have = memo.value("ready", std::set<std::string>());
+    if (context.state.interrupting) {
+      co_return co_await stopped(context);
+    }
     std::map<std::string, api::Digest> digests;
-    const auto names = nodes_of(context);
-    for (const bool last_round : {false, true}) {
-      for (const auto& node : names) {
-        if (digests.contains(node) || (!last_round && have.contains(node))) {
-          continue;
-        }
-        auto look = co_await look_at_digest(context, node, point, /*readable=*/true);
-        if (!look.digest) {
-          const bool was_ready = have.erase(node) > 0;
-          if (was_ready || have != memo.value("ready", std::set<std::string>())) {
-            look.verdict.memo = json{{"ready", have}}.dump();
-          }
-          co_return std::move(look.verdict);
-        }
-        have.insert(node);
-        digests[node] = *std::move(look.digest);
+    for (const auto& node : nodes_of(context)) {
+      auto look = co_await look_at_digest(context, node, operation_of(context, node));
+      if (look.verdict.kind == Verdict::Kind::kNotArrived && !look.digest) {
+        co_return co_await begin_digest(context, node, point);
       }
+      if (!look.digest) {
+        co_return std::move(look.verdict);
+      }
+      digests[node] = *std::move(look.digest);
     }
     co_return compared(context, point, digests);
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override { return true; }
   net::awaitable<void> interrupt(StepContext context) override {
-    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
     for (const auto& node : nodes_of(context)) {
-      co_await stop_digest(context, node, point);
+      co_await stop_digest(context, node, operation_of(context, node));
     }
   }
 
  private:
+  static std::string operation_of(const StepContext& context, const std::string& node) {
+    return fmt::format("{}.{}", context.state.operation, node);
+  }
+
+  static net::awaitable<Result<void>> permit(StepContext context, std::string node,
+                                             std::chrono::milliseconds valid_for) {
+    const auto peers = context.peers;
+    api::Permit permit;
+    permit.controller_epoch = context.epoch.value();
+    permit.run = context.run;
+    permit.step = context.attempt_name();
+    permit.valid_for_ms = valid_for.count();
+    co_return co_await peers->permit(std::move(node), std::move(permit));
+  }
+
+  /// The permits of the step's own beginning may have run out: a node's turn comes when the digest
+  /// of the one before it is done.
+  static net::awaitable<Verdict> begin_digest(StepContext context, std::string node,
+                                              std::int64_t point) {
+    constexpr std::chrono::seconds kValidFor{60};
+    const auto peers = context.peers;
+    auto begun = co_await permit(context, node, kValidFor);
+    if (begun) {
+      api::OperationRequest request;
+      request.id = operation_of(context, node);
+      request.run = context.run;
+      request.step = context.attempt_name();
+      request.controller_epoch = context.epoch.value();
+      request.kind = "digest";
+      request.parameters_json = digest_parameters(context, point, /*readable=*/true).dump();
+      if (const auto* seen = context.snapshot.find(node)) {
+        request.expected_instance_id = seen->instance_id;
+      }
+      const auto answer = co_await peers->start_operation(node, std::move(request));
+      begun = answer ? Result<void>() : Result<void>(answer.error());
+    }
+    co_return begun ? steps::running({{"phase", fmt::format("digest of {}", node)}})
+                    : steps::verdict(Verdict::Kind::kUnknown,
+                                     fmt::format("{}: {}", node, begun.error().message));
+  }
+
+  /// Once no node works on its digest, and none begins to: what is still under way is shut out.
+  static net::awaitable<Verdict> stopped(StepContext context) {
+    for (const auto& node : nodes_of(context)) {
+      const auto revoked = co_await permit(context, node, std::chrono::milliseconds(0));
+      if (!revoked) {
+        co_return steps::verdict(Verdict::Kind::kUnknown,
+                                 fmt::format("{}: {}", node, revoked.error().message));
+      }
+      auto look = co_await look_at_digest(context, node, operation_of(context, node));
+      if (!look.digest && (look.verdict.kind == Verdict::Kind::kRunning ||
+                           look.verdict.kind == Verdict::Kind::kUnknown)) {
+        co_return std::move(look.verdict);
+      }
+    }
+    co_return steps::verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request");
+  }
+
   static std::vector<std::string> nodes_of(const StepContext& context) {
     std::vector<std::string> out;
     const auto found = context.step.parameters.find("nodes");

@@ -18,7 +18,6 @@ using steps::parsed_or_empty;
 using steps::ready;
 using steps::text_parameter;
 
-/// Only looks; there is nothing to undo. The request for it begins the agent's work.
 class DigestStep final : public NodeDigestStep {
  public:
   [[nodiscard]] std::string_view name() const override { return "digest"; }
@@ -36,7 +35,7 @@ class DigestStep final : public NodeDigestStep {
     const auto memo = parsed_or_empty(context.state.memo);
     const auto point = memo.value("point", -1LL);
     const auto node = context.step.node;
-    auto look = co_await look_at_digest(context, node, point, memo.value("readable", false));
+    auto look = co_await look_at_digest(context, node, context.state.operation);
     if (!look.digest) {
       co_return std::move(look.verdict);
     }

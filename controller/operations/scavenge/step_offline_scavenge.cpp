@@ -87,7 +87,9 @@ class OfflineScavengeStep final : public StepKind {
     const auto news = co_await ask_agent(context, operation);
     switch (news.kind) {
       case OperationNews::Kind::kUnderWay:
-        co_return running({{"phase", "its server is stopping, stopped, or starting"}});
+        co_return running(news.progress.empty()
+                              ? json{{"phase", "its server is stopping, stopped, or starting"}}
+                              : news.progress);
       case OperationNews::Kind::kUnknown:
         co_return verdict(Verdict::Kind::kUnknown, news.reason);
       case OperationNews::Kind::kNotArrived:

@@ -17,7 +17,6 @@ using steps::parsed_or_empty;
 using steps::ready;
 using steps::wait;
 
-/// Only looks; there is nothing to act on, and nothing to undo.
 class RecordDigestStep final : public NodeDigestStep {
  public:
   [[nodiscard]] std::string_view name() const override { return "record_digest"; }
@@ -39,13 +38,13 @@ class RecordDigestStep final : public NodeDigestStep {
       co_return not_needed(
           {{"recorded", false}, {"reason", "the node was scavenged to the point before"}});
     }
-    co_return ready({{"point", point}});
+    co_return ready({{"point", point}, {"readable", true}});
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
     const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
     const auto node = context.step.node;
-    auto look = co_await look_at_digest(context, node, point, /*readable=*/true);
+    auto look = co_await look_at_digest(context, node, context.state.operation);
     if (!look.digest) {
       co_return std::move(look.verdict);
     }

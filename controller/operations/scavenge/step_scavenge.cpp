@@ -42,6 +42,9 @@ bool reached(const planner::AgentFacts& facts, std::int64_t point) {
 
 json progress_of(const planner::NodeSnapshot& node) {
   json out{{"phase", node.running.phase},
+           {"done", node.running.chunks_done},
+           {"total", node.running.chunks_total},
+           {"unit", "chunks"},
            {"chunks_done", node.running.chunks_done},
            {"chunks_total", node.running.chunks_total},
            {"bytes_saved", node.running.bytes_saved},

@@ -17,6 +17,10 @@ constexpr std::chrono::milliseconds kStopLook{20};
 /// Between two looks at what cannot be seen.
 constexpr std::chrono::milliseconds kLongestPause{5'000};
 
+/// A job that no controller has queried for so long makes way for another.
+constexpr std::chrono::seconds kUnqueried{60};
+/// The code of what was stopped before its end.
+constexpr std::string_view kStopped = "stopped";
 /// Says of parameters that the kind does not have that they are not known: an agent that passed
 /// over a misspelt one would do something else than was requested.
 Result<void> check_parameters(const Operation& kind, const std::string& text) {
@@ -49,11 +53,14 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
       permits_(environment_.clock),
       tasks_(environment_.executor, environment_.log, "agent"),
       client_(environment_.client, options_.node, options_.credentials, {},
-              options_.request_deadline) {
+              options_.request_deadline),
+      digests_(environment_.jobs, tasks_, environment_.clock, environment_.files,
+               options_.journal.parent_path()) {
   add_kind(make_resign_operation());
   add_kind(make_priority_operation());
   add_kind(make_reload_operation());
   add_kind(make_start_service_operation());
+  add_kind(make_digest_operation(digests_));
   for (auto& kind : scavenge_operations()) {
     add_kind(std::move(kind));
   }
@@ -78,11 +85,13 @@ void OperationRunner::start() {
 
 net::awaitable<void> OperationRunner::stop() {
   stopping_ = true;
-  // A copy: act() may return while another one is requested to.
-  for (const auto& record : std::set<RunningOperation>(blocking_shutdown_)) {
+  digests_.stop();
+  for (const auto& record : blocking_shutdown_) {
     environment_.log.info("waiting for an operation before the agent ends",
                           {{"operation", record->request.id}, {"kind", record->request.kind}});
-    static_cast<void>(co_await kinds_.at(record->request.kind)->cancel(local_node(), *record));
+  }
+  for (const auto& [id, control] : controls_) {
+    control->suspend();
   }
   for (std::chrono::milliseconds waited{0};
        !blocking_shutdown_.empty() && waited < options_.stop_limit; waited += kStopLook) {
@@ -100,6 +109,10 @@ net::awaitable<void> OperationRunner::stop() {
 void OperationRunner::abandon() {
   stopping_ = true;
   gone_ = true;
+  digests_.stop();
+  for (const auto& [id, control] : controls_) {
+    control->suspend();
+  }
   tasks_.cancel();
   journal_.reset();  // the next agent may open it
 }
@@ -116,6 +129,9 @@ Result<OperationJournal::Accepted> OperationRunner::submit(const api::OperationR
     superseded_by(asked.controller_epoch);
     VERGER_RETURN_IF_ERROR(permitted_now(asked));
     VERGER_RETURN_IF_ERROR(check_parameters(*kind->second, asked.parameters_json));
+    if (kind->second->has_job()) {
+      VERGER_RETURN_IF_ERROR(first_throttle(asked.parameters_json));
+    }
     if (stopping_) {
       return Error{Errc::kUnavailable, "the agent is stopping"};
     }
@@ -123,7 +139,7 @@ Result<OperationJournal::Accepted> OperationRunner::submit(const api::OperationR
   VERGER_TRY(auto accepted, journal_->accept(asked));
   if (accepted.is_new) {
     auto record = std::make_shared<OperationRecord>(accepted.record);
-    running_[record->request.id] = record;
+    add_running(record);
     tasks_.spawn(begin(shared_from_this(), std::move(record)));
   }
   return accepted;
@@ -134,8 +150,16 @@ RunningOperation OperationRunner::find_running(const std::string& id) const {
   return found == running_.end() ? nullptr : found->second;
 }
 
-net::awaitable<bool> OperationRunner::cancel(RunningOperation record) {
-  co_return co_await kinds_.at(record->request.kind)->cancel(local_node(), *record);
+net::awaitable<bool> OperationRunner::cancel(RunningOperation record, bool keep) {
+  co_return co_await kinds_.at(record->request.kind)->cancel(local_node(*record), *record, keep);
+}
+
+LocalNode OperationRunner::local_node(const OperationRecord& record) {
+  auto out = local_node();
+  if (const auto control = controls_.find(record.request.id); control != controls_.end()) {
+    out.control = control->second;
+  }
+  return out;
 }
 
 LocalNode OperationRunner::local_node() {
@@ -149,7 +173,8 @@ LocalNode OperationRunner::local_node() {
           .log = environment_.log,
           .served_serial = environment_.served_serial,
           .serial_on_disk = environment_.serial_on_disk,
-          .offline = environment_.offline};
+          .offline = environment_.offline,
+          .jobs = &environment_.jobs};
 }
 
 Result<void> OperationRunner::permitted_now(const api::OperationRequest& request) const {
@@ -162,8 +187,13 @@ void OperationRunner::resume(RunningOperation record) {
            "the agent was restarted before it acted; nothing was done");
     return;
   }
-  running_[record->request.id] = record;
-  tasks_.spawn(watch(shared_from_this(), std::move(record), /*stored=*/true));
+  add_running(record);
+  const auto kind = kinds_.find(record->request.kind);
+  if (kind != kinds_.end() && kind->second->resumes_by_acting()) {
+    tasks_.spawn(carry_out(shared_from_this(), std::move(record)));
+  } else {
+    tasks_.spawn(watch(shared_from_this(), std::move(record), /*stored=*/true));
+  }
 }
 
 net::awaitable<void> OperationRunner::begin(Self self, RunningOperation record) {
@@ -179,6 +209,7 @@ net::awaitable<void> OperationRunner::begin(Self self, RunningOperation record) 
     self->finish(record, api::OperationState::kFailed, hindered->code, hindered->text);
     co_return;
   }
+  record->status.state = api::OperationState::kStaged;
   // From here on the request may have been sent: this state has to be on disk before it is.
   record->status.state = api::OperationState::kActing;
   if (!self->store(*record)) {
@@ -186,6 +217,10 @@ net::awaitable<void> OperationRunner::begin(Self self, RunningOperation record) 
                  "the agent could not write its journal before it acted; nothing was done");
     co_return;
   }
+  co_await carry_out(self, std::move(record));
+}
+
+net::awaitable<void> OperationRunner::carry_out(Self self, RunningOperation record) {
   VERGER_FAILPOINT("agent.operation.before-act");
   const auto acted = co_await act(self, record);
   if (self->gone_) {
@@ -208,8 +243,7 @@ net::awaitable<void> OperationRunner::begin(Self self, RunningOperation record) 
 net::awaitable<std::optional<OperationRunner::Hindrance>> OperationRunner::hindrance(
     Self self, RunningOperation record) {
   if (const auto other = self->in_the_way(*record); !other.empty()) {
-    co_return Hindrance{"gate_closed",
-                        fmt::format("operation {} works on the node's files", other)};
+    co_return Hindrance{"gate_closed", other};
   }
   auto closed = co_await closed_gates(self->local_node(), self->environment_.files,
                                       record->request.parameters_json);
@@ -232,7 +266,7 @@ std::optional<OperationRunner::Hindrance> OperationRunner::hindrance_now(
     return Hindrance{"not_happened", "the agent was stopped before it acted; nothing was done"};
   }
   if (const auto other = in_the_way(record); !other.empty()) {
-    return Hindrance{"gate_closed", fmt::format("operation {} works on the node's files", other)};
+    return Hindrance{"gate_closed", other};
   }
   const auto as_hindrance = [](const Error& error) {
     return Hindrance{std::string(to_string(error.code)), error.message + "; nothing was done"};
@@ -271,7 +305,7 @@ net::awaitable<Result<void>> OperationRunner::act(Self self, RunningOperation re
     self->blocking_shutdown_.insert(record);
     entry.emplace(self->blocking_shutdown_, record);
   }
-  co_return co_await kind.act(self->local_node(), *record);
+  co_return co_await kind.act(self->local_node(*record), *record);
 }
 
 net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, bool stored) {
@@ -279,7 +313,7 @@ net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, 
   auto pause = self->options_.poll_interval;
   while (!self->stopping_) {
     const auto memory = record->memory_json;
-    const auto seen = co_await kind.observe(self->local_node(), *record);
+    const auto seen = co_await kind.observe(self->local_node(*record), *record);
     if (self->gone_) {
       co_return;
     }
@@ -318,15 +352,22 @@ net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, 
   }
 }
 
-/// Id of another operation that works on the files; empty: there is none, or this one does not.
 std::string OperationRunner::in_the_way(const OperationRecord& record) const {
-  if (kinds_.at(record.request.kind)->works_on_files()) {
-    for (const auto& [id, other] : running_) {
-      if (id != record.request.id && kinds_.contains(other->request.kind) &&
-          kinds_.at(other->request.kind)->works_on_files()) {
-        return id;
-      }
+  if (!kinds_.at(record.request.kind)->works_on_files()) {
+    return {};
+  }
+  for (const auto& [id, other] : running_) {
+    const auto kind = kinds_.find(other->request.kind);
+    if (id == record.request.id || kind == kinds_.end() || !kind->second->works_on_files()) {
+      continue;
     }
+    auto text = fmt::format("operation {} works on the node's files", id);
+    const auto& control = controls_.at(id);
+    if (kind->second->resumes_by_acting() && control->unqueried() > kUnqueried) {
+      control->cancel(/*keep=*/false);
+      text += "; it is being stopped, since no controller has queried it for a minute";
+    }
+    return text;
   }
   return {};
 }
@@ -349,7 +390,7 @@ net::awaitable<Result<void>> OperationRunner::last_look(RunningOperation record)
   if (auto* node = environment_.inspection(); node != nullptr) {
     VERGER_CO_RETURN_IF_ERROR(co_await node->prove_directories());
   }
-  co_return co_await kinds_.at(record->request.kind)->look(local_node(), *record);
+  co_return co_await kinds_.at(record->request.kind)->look(local_node(*record), *record);
 }
 
 /// False: the journal cannot be written now.
@@ -373,6 +414,7 @@ bool OperationRunner::store_outcome(const OperationRecord& record) {
                          {"state", std::string(api::to_string(record.status.state))},
                          {"error", record.status.error}});
   running_.erase(record.request.id);
+  controls_.erase(record.request.id);
   return true;
 }
 
@@ -386,7 +428,11 @@ net::awaitable<void> OperationRunner::store_later(Self self, RunningOperation re
 
 void OperationRunner::finish(const RunningOperation& record, api::OperationState state,
                              std::string code, std::string text) {
-  record->status.state = state;
+  const auto control = controls_.find(record->request.id);
+  record->status.state = state == api::OperationState::kFailed && code == kStopped &&
+                                 control != controls_.end() && control->second->cancelled()
+                             ? api::OperationState::kCancelled
+                             : state;
   record->status.finished_at = format_ticks(environment_.clock.now());
   if (state == api::OperationState::kDone) {
     record->status.result_json = std::move(text);
@@ -396,7 +442,9 @@ void OperationRunner::finish(const RunningOperation& record, api::OperationState
     record->status.error = std::move(text);
   }
   if (!store_outcome(*record)) {
-    running_[record->request.id] = record;
+    if (!running_.contains(record->request.id)) {
+      add_running(record);
+    }
     tasks_.spawn(store_later(shared_from_this(), record));
   }
 }

@@ -9,6 +9,8 @@
 #include "nodeagent/client/node_client.h"
 #include "nodeagent/http/task_group.h"
 #include "nodeagent/operations/agent.h"
+#include "nodeagent/operations/digests.h"
+#include "nodeagent/operations/jobs/job_control.h"
 #include "nodeagent/operations/operation.h"
 #include "nodeagent/operations/operation_journal.h"
 #include "nodeagent/operations/permits.h"
@@ -43,17 +45,32 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   void superseded_by(std::int64_t epoch);
   /// nullptr: it is not known or has ended.
   [[nodiscard]] RunningOperation find_running(const std::string& id) const;
-  /// Requests its stop. False: it cannot be stopped.
-  net::awaitable<bool> cancel(RunningOperation record);
+  /// Requests its stop; with `keep`, what its job has in memory is kept for the next one. False: it
+  /// cannot be stopped.
+  net::awaitable<bool> cancel(RunningOperation record, bool keep);
+  /// From now on, and over restarts. False: its kind cannot be throttled.
+  bool throttle(const RunningOperation& record, api::Throttle throttle);
+  /// With its progress and throttle.
+  [[nodiscard]] api::OperationStatus status_of(const OperationRecord& record);
+  /// Of all that have not ended, and the newest ended ones; results that are long are left out.
+  Result<std::vector<api::OperationStatus>> overview();
+  /// A controller has queried the operation.
+  void touch(const OperationRecord& record);
 
   [[nodiscard]] OperationJournal& journal() { return *journal_; }
   [[nodiscard]] Permits& permits() { return permits_; }
+  [[nodiscard]] Digests& digests() { return digests_; }
 
  private:
   using Self = std::shared_ptr<OperationRunner>;
 
   void add_kind(std::unique_ptr<Operation> kind);
   LocalNode local_node();
+  /// With the control of this operation.
+  LocalNode local_node(const OperationRecord& record);
+  void add_running(const RunningOperation& record);
+  /// How gently an operation's job begins, as was requested. Error: kInvalidArgument.
+  static Result<api::Throttle> first_throttle(const std::string& parameters_json);
   [[nodiscard]] Result<void> permitted_now(const api::OperationRequest& request) const;
   void resume(RunningOperation record);
   static net::awaitable<void> begin(Self self, RunningOperation record);
@@ -66,9 +83,11 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   /// The same, of what may have changed while the node was looked at; at once, right before acting.
   [[nodiscard]] std::optional<Hindrance> hindrance_now(const OperationRecord& record) const;
   [[nodiscard]] Result<void> check_instance(const api::OperationRequest& request) const;
+  static net::awaitable<void> carry_out(Self self, RunningOperation record);
   static net::awaitable<Result<void>> act(Self self, RunningOperation record);
   /// `stored`: the record on disk is as in memory.
   static net::awaitable<void> watch(Self self, RunningOperation record, bool stored);
+  /// Why it cannot work on the files now; empty: it can, or does not.
   [[nodiscard]] std::string in_the_way(const OperationRecord& record) const;
   net::awaitable<Result<void>> last_look(RunningOperation record);
   bool store(const OperationRecord& record);
@@ -84,7 +103,9 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   http::TaskGroup tasks_;
   client::NodeClient client_;
   std::map<std::string, std::unique_ptr<Operation>> kinds_;
+  Digests digests_;
   std::map<std::string, RunningOperation> running_;
+  std::map<std::string, std::shared_ptr<JobControl>> controls_;  ///< of the running ones
   /// Operations within an act() that must return before the agent ends.
   std::set<RunningOperation> blocking_shutdown_;
   bool stopping_ = false;

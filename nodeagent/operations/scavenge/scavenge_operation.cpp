@@ -205,7 +205,20 @@ class ScavengeOperation final : public Operation {
                          : Observation{Observation::Kind::kUnknown, {}, inspection.error().message};
   }
 
-  net::awaitable<bool> cancel(LocalNode node, OperationRecord& record) override {
+  [[nodiscard]] std::optional<api::OperationProgress> progress(
+      const LocalNode& node) const override {
+    const auto* inspection = node.inspection();
+    const auto running = inspection == nullptr ? std::nullopt : inspection->running_scavenge();
+    if (!running || running->phase.empty()) {
+      return std::nullopt;
+    }
+    return api::OperationProgress{.phase = running->phase,
+                                  .done = running->chunks_done,
+                                  .total = running->chunks_total,
+                                  .unit = "chunks"};
+  }
+
+  net::awaitable<bool> cancel(LocalNode node, OperationRecord& record, bool /*keep*/) override {
     const auto id = Waiting::read(record).scavenge_id;
     // The answer may be lost although the run stopped; observe() finds out.
     if (id.empty()) {

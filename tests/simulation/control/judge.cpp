@@ -364,7 +364,8 @@ void Judge::operation(const std::string& node, const agent::OperationRecord& rec
   tournament_.acts(node, request.kind, request.id);
   scavenges_acted_[node] += request.kind == "scavenge" ? 1 : 0;
   resigns_acted_[node] += request.kind == "resign" ? 1 : 0;
-  const auto found = intentions_.find(request.id);
+  // What a step has other nodes do as well has the step's id and their names.
+  const auto found = intentions_.find(request.id.substr(0, request.id.find('.')));
   if (found == intentions_.end()) {
     violation(fmt::format("{}: operation {} acts, the journal has no intent", node, request.id));
     return;

@@ -165,6 +165,8 @@ class FakeCluster final : public http::Client {
   /// What was requested to start again: "p1", "all projections", "all subscriptions".
   std::vector<std::string> work_started;
   std::chrono::milliseconds digest_takes{0};
+  bool knows_digests = true;     ///< false: agents are of a version to which they are no operation
+  int digest_failures = 0;       ///< so many of the next ones find no room
   std::size_t most_digests = 0;  ///< that were computed at a time
   /// Called for each request that may act; nullopt = arrives.
   std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
@@ -188,7 +190,8 @@ class FakeCluster final : public http::Client {
   http::Response start_operation(FakeNode& node, const http::Request& request);
   api::Gossip gossip_of(const FakeNode& node) const;
   api::AgentFacts facts_of(const FakeNode& node, std::int64_t chunks_below = -1) const;
-  http::Response digest_answer(FakeNode& node, const http::Request& request);
+  void look_at_digest(FakeNode& node, FakeOperation& operation);
+  void stop_digest(FakeNode& node, FakeOperation& operation, bool keep);
   Ticks now_at(const FakeNode& node) const;
   std::string start_scavenge(FakeNode& node, bool sync_only);
   void end_scavenge(FakeNode& node, const std::string& how);

@@ -250,6 +250,25 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     } else {
       operation.scavenge_id = start_scavenge(node, parameters.at("syncOnly").get<bool>());
     }
+  } else if (parsed->kind == "digest" && digest_failures > 0) {
+    --digest_failures;
+    operation.status.state = api::OperationState::kFailed;
+    operation.status.error_code = "no_space";
+    operation.status.error = "/agent: needs room";
+  } else if (parsed->kind == "digest" && knows_digests) {
+    auto requested =
+        fmt::format("{} {}", parameters.at("readable").get<bool>() ? "readable" : "records",
+                    parameters.at("throttlePercent").get<int>());
+    if (node.digest_requests.empty() || node.digest_requests.back() != requested) {
+      node.digest_requests.push_back(std::move(requested));
+    }
+    operation.status.throttle =
+        api::Throttle{.percent = parameters.at("throttlePercent").get<std::int32_t>()};
+    node.digest_since = time_.monotonic();
+    const auto computing = std::ranges::count_if(
+        nodes, [](const auto& each) { return each.digest_since.has_value(); });
+    most_digests = std::max(most_digests, static_cast<std::size_t>(computing));
+    look_at_digest(node, operation);
   } else if (parsed->kind == "resign") {
     resign(node);
     operation.status.state = api::OperationState::kDone;
@@ -269,48 +288,46 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
   return api::json_text_answer(202, std::move(status));
 }
 
-http::Response FakeCluster::digest_answer(FakeNode& node, const http::Request& request) {
-  const auto target = *http::parse_target(request.target);
+void FakeCluster::look_at_digest(FakeNode& node, FakeOperation& operation) {
   const auto now = time_.monotonic();
-  if (node.digest_since) {
-    node.digest_done +=
-        std::chrono::duration_cast<std::chrono::milliseconds>(now - *node.digest_since);
-    node.digest_since = now;
+  if (operation.status.state != api::OperationState::kActing || !node.digest_since) {
+    return;
   }
-  if (target.path == "/agent/v1/digest/stop") {
-    const bool keep = target.parameter("keep") == "true";
-    node.digest_requests.emplace_back(keep ? "stop keep" : "stop");
-    node.digest_since.reset();
-    if (!keep) {
-      node.digest_done = {};
-    }
-    return plain(204, "");
-  }
-  const bool readable = target.parameter("readable") != "false";
-  auto asked = fmt::format("{} {}", readable ? "readable" : "records",
-                           target.parameter("throttlePercent").value_or("?"));
-  if (node.digest_requests.empty() || node.digest_requests.back() != asked) {
-    node.digest_requests.push_back(std::move(asked));
-  }
+  node.digest_done +=
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - *node.digest_since);
+  node.digest_since = now;
   if (node.digest_done < digest_takes) {
-    node.digest_since = now;
-    most_digests =
-        std::max(most_digests,
-                 static_cast<std::size_t>(std::ranges::count_if(
-                     nodes, [](const FakeNode& each) { return each.digest_since.has_value(); })));
-    return api::json_text_answer(
-        202, api::to_text(api::DigestAnswer{.digest = {},
-                                            .bytes_done = node.digest_done.count(),
-                                            .bytes_total = digest_takes.count()}));
+    operation.status.progress = api::OperationProgress{.phase = "reading the log",
+                                                       .done = node.digest_done.count(),
+                                                       .total = digest_takes.count(),
+                                                       .unit = "bytes"};
+    return;
   }
   node.digest_since.reset();
-  api::Digest digest;
-  digest.point_number = std::stoll(std::string(*target.parameter("point")));
-  digest.logical = node.digest;
-  digest.readable = readable ? node.readable_digest : "";
-  digest.readable_events = readable ? 0 : -1;
-  digest.chunks = {"c0", node.digest};
-  return api::json_text_answer(200, api::to_text(digest));
+  const auto parameters = json::parse(operation.request.parameters_json);
+  const bool readable = parameters.at("readable").get<bool>();
+  operation.status.state = api::OperationState::kDone;
+  operation.status.progress.reset();
+  operation.status.result_json =
+      api::to_text(api::Digest{.point_number = parameters.at("point").get<std::int64_t>(),
+                               .logical = node.digest,
+                               .readable = readable ? node.readable_digest : "",
+                               .chunks = {"c0", node.digest},
+                               .readable_events = readable ? 0 : -1});
+}
+
+void FakeCluster::stop_digest(FakeNode& node, FakeOperation& operation, bool keep) {
+  if (operation.status.state != api::OperationState::kActing) {
+    return;
+  }
+  node.digest_requests.emplace_back(keep ? "stop keep" : "stop");
+  node.digest_since.reset();
+  if (!keep) {
+    node.digest_done = {};
+  }
+  operation.status.state = api::OperationState::kCancelled;
+  operation.status.error_code = "stopped";
+  operation.status.progress.reset();
 }
 
 http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& request) {
@@ -352,10 +369,16 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
         node.running->id == found->second.scavenge_id) {
       end_scavenge(node, "Stopped");
     }
+    if (found->second.status.kind == "digest") {
+      look_at_digest(node, found->second);
+      if (path.ends_with("/cancel")) {
+        stop_digest(node, found->second, target.parameter("keep") == "true");
+      }
+    }
+    if (path.ends_with("/throttle") && found->second.status.throttle) {
+      found->second.status.throttle = *api::parse_throttle(request.body);
+    }
     return api::json_text_answer(200, api::to_text(found->second.status));
-  }
-  if (path.starts_with("/agent/v1/digest")) {
-    return digest_answer(node, request);
   }
   return plain(404, "");
 }

@@ -454,6 +454,7 @@ TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
       {"getHealth", "/health"},
       {"pauseRun", "/runs/RUN/pause", {{"mode", "drain"}, {"reason", "noon"}}},
       {"skipNode", "/runs/RUN/skip", {{"node", "n3"}}},
+      {"throttleRun", "/runs/RUN/throttle", {{"percent", 50}, {"bytes_per_second", 1'000}}},
       {"cancelRun", "/runs/RUN/cancel", {{"reason", "enough"}}},
       {"pauseCluster", "/clusters/prod/pause", {{"mode", "now"}, {"reason", "noon"}}},
       {"resumeCluster", "/clusters/prod/resume", json::object()},

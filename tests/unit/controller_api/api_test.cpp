@@ -380,6 +380,42 @@ TEST_F(ApiTest, ASkipIsForcedForAReasonOnlyAndTellsWhatStillRunsThere) {
   EXPECT_FALSE(ApiHarness::json_of(forced).contains("notice"));
 }
 
+TEST_F(ApiTest, ARunIsThrottledAndShowsItAndHowFarItsStepsAre) {
+  a_.h.cluster.digest_takes = std::chrono::seconds(20);
+  const auto hash = a_.planned();
+  const std::string run =
+      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply")).at("id");
+  EXPECT_TRUE(a_.get("/runs/" + run)["throttle"].is_null());
+  const auto path = "/runs/" + run + "/throttle";
+  EXPECT_EQ(a_.call("POST", path, {{"percent", 0}}).status, 400);
+  EXPECT_EQ(a_.call("POST", path, {{"bytes_per_second", -1}}).status, 400);
+  EXPECT_EQ(a_.call("POST", path, {{"rate", 5}}).status, 400);
+  const auto throttled = a_.call("POST", path, {{"percent", 20}});
+  EXPECT_EQ(throttled.status, 202);
+  const json expected = {{"percent", 20}, {"bytes_per_second", 0}};
+  EXPECT_EQ(ApiHarness::json_of(throttled)["throttle"], expected);
+  const auto& first = a_.h.cluster.node("n1");  // its digest is the first
+  ASSERT_TRUE(a_.h.run_until([&] { return first.digest_done > std::chrono::seconds(15); }));
+  json progress;
+  const auto seen = a_.get("/runs/" + run);
+  for (const auto& stage : seen["stages"]) {
+    for (const auto& step : stage["steps"]) {
+      if (step["progress"].is_object() && step["progress"]["unit"] == "bytes") {
+        progress = step["progress"];
+      }
+    }
+  }
+  ASSERT_TRUE(progress.is_object()) << seen;
+  EXPECT_GT(progress["done"], 1'000);
+  EXPECT_THAT(progress["phase"].get<std::string>(), ::testing::HasSubstr("reading the log"));
+  EXPECT_EQ(progress["total"], 20'000);
+  EXPECT_TRUE(progress["since"].is_string()) << progress;
+  EXPECT_TRUE(progress.contains("chunks_done")) << "for a version";
+  const auto metrics = a_.call("GET", "/metrics").body;
+  EXPECT_THAT(metrics, ::testing::HasSubstr("verger_step_progress_ratio{"));
+  EXPECT_THAT(metrics, ::testing::HasSubstr("unit=\"bytes\""));
+}
+
 TEST_F(ApiTest, AMemberOfAnotherTypeIsTheAskersMistake) {
   const auto hash = a_.planned();
   const std::string run =

@@ -222,12 +222,20 @@ TEST(RunText, AnOverdueRunNamesItsEarliestEnd) {
 TEST(RunText, ProgressHasPercentAndARateWithItsUnit) {
   auto acting = step("acting");
   acting["progress"] = {{"phase", "executing chunks"},
-                        {"chunks_done", 12},
-                        {"chunks_total", 40},
-                        {"chunks_per_hour", 523.2},
+                        {"done", 12},
+                        {"total", 40},
+                        {"unit", "chunks"},
+                        {"rate", 523.2},
                         {"bytes_saved", 1'048'576}};
   EXPECT_EQ(progress_text(acting),
             "executing chunks, 12 of 40 chunks (30 %), 523 chunks/h, 1 MiB freed");
+  acting["progress"] = {{"phase", "digest of n1: reading the log"},
+                        {"done", 512 * 1'048'576LL},
+                        {"total", 1024 * 1'048'576LL},
+                        {"unit", "bytes"},
+                        {"rate", 3'600.0 * 20 * 1'048'576}};
+  EXPECT_EQ(progress_text(acting),
+            "digest of n1: reading the log, 512 MiB of 1 GiB (50 %), 20 MiB/s");
 }
 
 TEST(RunText, BreaksNoWordAndCutsNoTimeOnANarrowTerminal) {

@@ -136,6 +136,62 @@ TEST_F(Digests, AreStoppedByACancelWithinASecondAndForgotten) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
 }
 
+TEST_F(Digests, TellHowFarTheyAre) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(computes("n3"));
+  pass(seconds(10));
+  const auto progress = json::parse(step(run, "digest-n3").progress);
+  EXPECT_EQ(progress["phase"], "digest of n3: reading the log");
+  EXPECT_EQ(progress["unit"], "bytes");
+  EXPECT_GT(progress["done"], 4'000);
+  EXPECT_EQ(progress["total"], 20'000);
+  EXPECT_GT(step(run, "digest-n3").phase.done, 0);
+}
+
+TEST_F(Digests, WorkAsGentlyAsTheRunSaysFromThenOn) {
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(computes("n3"));
+  const api::Throttle gentle{.percent = 7, .bytes_per_second = 5'000'000};
+  ASSERT_TRUE(h_.executor->throttle(run, "me", gentle).has_value());
+  const auto throttles = [this](const std::string& node) {
+    std::vector<api::Throttle> out;
+    for (const auto& [id, operation] : h_.cluster.node(node).operations) {
+      if (operation.status.kind == "digest") {
+        out.push_back(operation.status.throttle.value());
+      }
+    }
+    return out;
+  };
+  pass(seconds(3));
+  EXPECT_THAT(throttles("n3"), ElementsAre(gentle)) << "the one under way";
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_THAT(throttles("n1"), Contains(gentle)) << "and a later one";
+  EXPECT_FALSE(h_.executor->throttle(run, "me", gentle).has_value()) << "it has ended";
+}
+
+TEST_F(Digests, OfAnAgentThatDoesNotKnowThemAreWaitedForAndItIsNamed) {
+  h_.cluster.knows_digests = false;
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([&] {
+    return step(run, "record-n1").reason.contains("upgrade verger-agent on n1") ||
+           step(run, "digest-n3").reason.contains("upgrade verger-agent on n3");
+  }));
+  pass(minutes(5));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kRunning) << h_.state(run).reason;
+  h_.cluster.knows_digests = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+}
+
+TEST_F(Digests, ThatFailCostNoAttempt) {
+  h_.cluster.digest_failures = 5;
+  const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([&] { return h_.cluster.digest_failures == 0; }));
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+}
+
 TEST_F(Digests, WaitForAFollowerThatLags) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(computes("n3"));

@@ -59,6 +59,7 @@ TEST_F(OfflineScavenge, StopsOneNodeAtATimeAndTheLeaderLast) {
   };
   const auto run = start();
   expect_all_done(run);
+  std::erase_if(order, [](const std::string& each) { return each.ends_with(":digest"); });
   EXPECT_THAT(
       order, ElementsAre("n2:scavenge_point", "n2:offline_scavenge", "n3:offline_scavenge",
                          "n1:set_priority", "n1:resign", "n1:set_priority", "n1:offline_scavenge"));

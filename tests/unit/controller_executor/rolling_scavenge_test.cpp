@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,6 +56,7 @@ TEST_F(RollingScavenge, TakesAllNodesToOnePointAndTheLeaderLast) {
   };
   const auto id = run();
   expect_all_done(id, 0);
+  std::erase_if(order, [](const std::string& each) { return each.ends_with(":digest"); });
   EXPECT_THAT(order, ElementsAre("n2:scavenge", "n3:scavenge", "n1:set_priority", "n1:resign",
                                  "n1:set_priority", "n1:scavenge"));
   const auto state = h().state(id);
@@ -282,7 +284,9 @@ TEST_F(RollingScavenge, SendsTheSameOperationAgainWhenItNeverArrived) {
   };
   const auto id = run();
   expect_all_done(id, 0);
-  EXPECT_EQ(cluster().node("n2").operations.size(), 1U);
+  EXPECT_EQ(std::ranges::count(cluster().node("n2").operations, "scavenge",
+                               [](const auto& each) { return each.second.status.kind; }),
+            1);
   EXPECT_EQ(cluster().node("n2").scavenge_starts, 1);
 }
 

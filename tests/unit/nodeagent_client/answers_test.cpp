@@ -184,14 +184,10 @@ TEST(Answers, OfAnAgentCarryItsCode) {
   EXPECT_TRUE(parse_answer_operation(answer(500, R"({"code":"io"})")).unknown());
   EXPECT_TRUE(parse_answer_operation(answer(202, R"({"id":"a","state":"accepted"})")).done());
   EXPECT_TRUE(parse_answer_operation(answer(202, "{}")).unknown());
-  const auto computing =
-      parse_answer_digest(answer(202, R"({"state":"computing","bytesDone":3,"bytesTotal":9})"));
-  ASSERT_TRUE(computing.done());
-  EXPECT_FALSE(computing.value->digest.has_value());
-  EXPECT_EQ(computing.value->bytes_done, 3);
-  EXPECT_EQ(computing.value->bytes_total, 9);
-  EXPECT_TRUE(parse_answer_digest(answer(202, R"({"state":"computing"})")).done())
-      << "an agent of an older version";
+  EXPECT_EQ(parse_answer_file(answer(200, R"({"sha256":"aa","bytes":3})")).value->bytes, 3);
+  EXPECT_EQ(parse_answer_file(answer(404, R"({"code":"not_found"})")).code, "not_found");
+  EXPECT_TRUE(parse_answer_files(answer(200, R"({"files":[]})")).done());
+  EXPECT_TRUE(parse_answer_files(answer(200, R"({"files":[{}]})")).unknown());
 }
 
 TEST(Answers, AreReadWhateverTheirBytes) {

@@ -183,8 +183,27 @@ TEST_F(NodeClientTest, TalksToAnAgent) {
   EXPECT_EQ(last_asked(), "GET /agent/v1/operations/r%3A1");
   EXPECT_EQ(run(agent.cancel("r:1")).code, "no_answer");
   EXPECT_EQ(last_asked(), "POST /agent/v1/operations/r%3A1/cancel");
-  EXPECT_EQ(run(agent.digest({.point = 3})).code, "unreachable");
-  EXPECT_EQ(last_asked(), "GET /agent/v1/digest?point=3&readable=true&throttlePercent=100");
+  EXPECT_EQ(run(agent.cancel("r:1", /*keep=*/true)).code, "unreachable");
+  EXPECT_EQ(last_asked(), "POST /agent/v1/operations/r%3A1/cancel?keep=true");
+}
+
+TEST_F(NodeClientTest, ThrottlesAndBringsFilesToAnAgent) {
+  const AgentClient agent(http, http::Endpoint{false, "n1", 2114});
+  const std::string hash =
+      "2e0e95285f08a07dea17e7ee111b21c8"
+      "45e9b3b7d0b9f1a5d6c7ff5e6a1d6c2f";
+  http.answers = {text(200, R"({"id":"r:1","state":"acting","throttle":{"percent":5}})"),
+                  text(200, fmt::format(R"({{"sha256":"{}","bytes":5}})", hash)),
+                  text(503, R"({"code":"unavailable","detail":"the store is full"})")};
+  EXPECT_EQ(run(agent.throttle("r:1", {.percent = 5})).value->throttle->percent, 5);
+  EXPECT_EQ(last_asked(), "POST /agent/v1/operations/r%3A1/throttle");
+  EXPECT_TRUE(run(agent.put_file("a key", 4)).done());
+  EXPECT_TRUE(last_asked().starts_with("PUT /agent/v1/files/"));
+  EXPECT_TRUE(last_asked().ends_with("?controllerEpoch=4"));
+  EXPECT_EQ(http.asked.back().body, "a key");
+  const auto full = run(agent.put_file("zebra", 4));
+  EXPECT_TRUE(full.refused());
+  EXPECT_FALSE(full.why.contains("zebra")) << full.why;
 }
 
 TEST_F(NodeClientTest, TurnsAnOutcomeIntoAResult) {

@@ -149,12 +149,13 @@ TEST_F(ServerReturn, AStopIsOverWhenTheFilesAreFreeHoweverLongItsCommandTakes) {
               .stop_command = "echo $$ > " + path("command") + "; read x < " + path("go"),
               .limit = milliseconds(50)});
   auto holder = hold_files();
-  const auto too_long = result_of(offline_->stop(milliseconds(1)));
+  const auto too_long =
+      result_of(offline_->stop(milliseconds(1), std::make_shared<node::StopFlag>()));
   ASSERT_FALSE(too_long.has_value());
   EXPECT_EQ(too_long.error().code, Errc::kTimeout);
   EXPECT_THAT(too_long.error().message, HasSubstr("still has its files open"));
   std::optional<Result<void>> stopped;
-  net::co_spawn(context_, offline_->stop(seconds(60)),
+  net::co_spawn(context_, offline_->stop(seconds(60), std::make_shared<node::StopFlag>()),
                 [&stopped](std::exception_ptr, Result<void> result) { stopped = result; });
   context_.restart();
   context_.run_for(milliseconds(300));

@@ -1,0 +1,273 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/operations/agent.h"
+#include "tests/support/cluster/sim_world.h"
+#include "tests/support/member_case.h"
+#include "tests/unit/nodeagent_operations/digested_node.h"
+
+/// Digests as operations: a job beside the running server.
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ADigestOperation : public ::testing::Test {
+ protected:
+  ADigestOperation() : host_(world_.add_host("n1")) {
+    host_.boot();
+    host_.serve_http(2113, [](http::Request) -> net::awaitable<http::Response> {
+      http::Response out;
+      out.headers.set("Content-Type", "application/json");
+      out.body = R"({"scavengeId":"","scavengeLink":""})";
+      co_return out;
+    });
+    runner_ = std::make_unique<node::InlineJobRunner>(host_.timers(), Budget{}, milliseconds(100));
+    open_agent();
+    permit();
+  }
+  void open_agent() {
+    agent_ = nullptr;
+    auto opened = Agent::open({.journal = "/agent/journal.db",
+                               .node = {.tls = false, .host = "n1", .port = 2113},
+                               .poll_interval = milliseconds(100)},
+                              {.executor = host_.executor(),
+                               .files = host_.disk(),
+                               .clock = host_.clock(),
+                               .timers = host_.timers(),
+                               .client = host_.client(),
+                               .jobs = *runner_,
+                               .log = null_log(),
+                               .inspection = [this]() -> node::NodeInspection* {
+                                 return node_runs_ ? &node_ : nullptr;
+                               }});
+    ASSERT_TRUE(opened) << opened.error().message;
+    agent_ = *std::move(opened);
+    agent_->start();
+  }
+  std::string ask(std::string method, std::string target, const json& body = {}) {
+    std::optional<http::Response> got;
+    host_.spawn(
+        [](http::Handler handler, http::Request request, std::optional<http::Response>& into)
+            -> net::awaitable<void> {
+          into = co_await handler(std::move(request));
+        }(agent_->handler(),
+            {.method = std::move(method), .target = std::move(target), .body = body.dump()}, got));
+    EXPECT_TRUE(world_.run_until([&] { return got.has_value(); }, milliseconds(5'000)));
+    answer_ = json::parse(got->body, nullptr, false);
+    EXPECT_THAT(test::not_camel_case(answer_), IsEmpty());
+    const auto code = answer_.is_object() ? answer_.value("code", "") : "";
+    return std::to_string(got->status) + (code.empty() ? "" : " " + code);
+  }
+  void permit() {
+    ASSERT_EQ(ask("POST", "/agent/v1/permits",
+                  {{"controllerEpoch", 1}, {"run", "r"}, {"step", "s"}, {"validForMs", 3'600'000}}),
+              "204");
+  }
+  std::string begin(const std::string& id, const json& parameters = {{"point", 3}},
+                    const std::string& kind = "digest") {
+    return ask("POST", "/agent/v1/operations",
+               {{"id", id},
+                {"run", "r"},
+                {"step", "s"},
+                {"controllerEpoch", 1},
+                {"kind", kind},
+                {"parameters", parameters}});
+  }
+  json look(const std::string& id) {
+    EXPECT_EQ(ask("GET", "/agent/v1/operations/" + id), "200");
+    return answer_;
+  }
+  /// With a controller that queries it each second.
+  void pass(seconds time, const std::string& id) {
+    for (auto i = seconds(0); i < time; i += seconds(1)) {
+      look(id);
+      world_.run_for(seconds(1));
+    }
+  }
+  json ended(const std::string& id) {
+    for (int looks = 0; looks < 600; ++looks) {
+      const auto status = look(id);
+      if (!status.value("finishedAt", "").empty()) {
+        return status;
+      }
+      world_.run_for(milliseconds(500));
+    }
+    ADD_FAILURE() << "has not ended: " << answer_;
+    return answer_;
+  }
+
+  testing::SimWorld world_{1};
+  testing::SimHost& host_;
+  DigestScript script_;
+  DigestedNode node_{script_};
+  bool node_runs_ = true;
+  std::unique_ptr<node::JobRunner> runner_;
+  std::unique_ptr<Agent> agent_;
+  json answer_;
+};
+
+TEST_F(ADigestOperation, ShowsHowFarItIsAndEndsWithTheDigest) {
+  ASSERT_EQ(begin("o1"), "202");
+  pass(seconds(3), "o1");
+  const auto running = look("o1");
+  EXPECT_EQ(running.value("state", ""), "acting");
+  const auto progress = running.value("progress", json::object());
+  EXPECT_EQ(progress.value("phase", ""), "reading the log");
+  EXPECT_EQ(progress.value("unit", ""), "bytes");
+  EXPECT_GT(progress.value("done", 0), 100);
+  EXPECT_EQ(progress.value("total", 0), 500);
+  EXPECT_GT(progress.value("rate", 0), 3'600 * 50) << "some hundred a second";
+  EXPECT_EQ(running["throttle"]["percent"], 100);
+  const auto status = ended("o1");
+  EXPECT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(status["result"].value("pointNumber", 0), 3) << status;
+  EXPECT_EQ(status["result"]["logical"].get<std::string>().size(), 64U);
+  EXPECT_EQ(script_.made, 1);
+  EXPECT_EQ(look("o1"), status) << "and it stays";
+  EXPECT_FALSE(status.contains("progress"));
+}
+
+TEST_F(ADigestOperation, IsCancelledBetweenTwoSteps) {
+  ASSERT_EQ(begin("o1"), "202");
+  pass(seconds(2), "o1");
+  ASSERT_EQ(ask("POST", "/agent/v1/operations/o1/cancel"), "202");
+  const auto status = ended("o1");
+  EXPECT_EQ(status.value("state", ""), "failed") << "as former controllers know it";
+  EXPECT_EQ(status.value("jobState", ""), "cancelled");
+  EXPECT_EQ(status.value("errorCode", ""), "stopped");
+  const auto steps = script_.steps;
+  world_.run_for(minutes(5));
+  EXPECT_EQ(script_.steps, steps);
+  ASSERT_EQ(begin("o2"), "202");
+  EXPECT_EQ(ended("o2").value("state", ""), "done");
+  EXPECT_EQ(script_.made, 2) << "it was not kept";
+}
+
+TEST_F(ADigestOperation, ResumesWhereOneStoppedThatWasKept) {
+  ASSERT_EQ(begin("o1"), "202");
+  pass(seconds(3), "o1");
+  ASSERT_EQ(ask("POST", "/agent/v1/operations/o1/cancel?keep=true"), "202");
+  EXPECT_EQ(ended("o1").value("jobState", ""), "cancelled");
+  world_.run_for(std::chrono::hours(8));
+  permit();
+  ASSERT_EQ(begin("o2"), "202");
+  EXPECT_EQ(ended("o2").value("state", ""), "done");
+  EXPECT_EQ(script_.made, 1);
+  EXPECT_EQ(script_.steps, script_.needed);
+}
+
+TEST_F(ADigestOperation, IsThrottledWhileItRunsAndAfterARestartOfTheAgent) {
+  script_.needed = 100'000;
+  ASSERT_EQ(begin("o1"), "202");
+  pass(seconds(50), "o1");
+  EXPECT_GT(script_.steps, 400);
+  EXPECT_EQ(ask("POST", "/agent/v1/operations/o1/throttle", {{"percent", 0}}), "400 bad_request");
+  ASSERT_EQ(ask("POST", "/agent/v1/operations/o1/throttle", {{"percent", 10}}), "200");
+  EXPECT_EQ(answer_["throttle"]["percent"], 10);
+  auto before = script_.steps;
+  pass(seconds(50), "o1");
+  EXPECT_LT(script_.steps - before, 80) << "a tenth of 500, and some";
+  EXPECT_GT(script_.steps - before, 20);
+  open_agent();
+  EXPECT_EQ(look("o1")["throttle"]["percent"], 10);
+  before = script_.steps;
+  pass(seconds(50), "o1");
+  EXPECT_LT(script_.steps - before, 80);
+  EXPECT_GT(script_.steps - before, 20);
+}
+
+TEST_F(ADigestOperation, BeginsAnewWithAnAgentThatWasRestartedAndIsDoneOnce) {
+  ASSERT_EQ(begin("o1"), "202");
+  pass(seconds(3), "o1");
+  node_runs_ = false;  // its server is not seen yet
+  open_agent();
+  pass(seconds(2), "o1");
+  EXPECT_EQ(answer_["progress"].value("phase", ""), "waiting for the server") << answer_;
+  node_runs_ = true;
+  const auto status = ended("o1");
+  EXPECT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(script_.made, 2);
+  open_agent();
+  EXPECT_EQ(look("o1"), status);
+  world_.run_for(minutes(1));
+  EXPECT_EQ(script_.made, 2) << "never twice";
+}
+
+TEST_F(ADigestOperation, IsLeftToTheNextAgentByOneThatStops) {
+  ASSERT_EQ(begin("o1"), "202");
+  pass(seconds(2), "o1");
+  bool stopped = false;
+  host_.spawn([](Agent& agent, bool& into) -> net::awaitable<void> {
+    co_await agent.stop();
+    into = true;
+  }(*agent_, stopped));
+  ASSERT_TRUE(world_.run_until([&] { return stopped; }, milliseconds(5'000)));
+  open_agent();
+  EXPECT_EQ(look("o1").value("state", ""), "acting");
+  EXPECT_EQ(ended("o1").value("state", ""), "done");
+}
+
+TEST_F(ADigestOperation, HoldsBackAnotherOneUnlessNoControllerQueriesIt) {
+  script_.needed = 100'000;
+  ASSERT_EQ(begin("o1"), "202");
+  pass(seconds(2), "o1");
+  ASSERT_EQ(begin("o2"), "202");
+  EXPECT_EQ(ended("o2").value("errorCode", ""), "gate_closed");
+  EXPECT_THAT(ended("o2").value("error", ""), HasSubstr("o1"));
+  ASSERT_EQ(begin("o3", {{"threads", 1}}, "scavenge"), "202");
+  EXPECT_EQ(ended("o3").value("errorCode", ""), "gate_closed");
+  world_.run_for(minutes(2));
+  ASSERT_EQ(begin("o4"), "202");
+  EXPECT_EQ(ended("o4").value("errorCode", ""), "gate_closed");
+  EXPECT_THAT(ended("o4").value("error", ""), HasSubstr("is being stopped"));
+  EXPECT_EQ(ended("o1").value("jobState", ""), "cancelled");
+  script_.needed = 10;
+  ASSERT_EQ(begin("o5"), "202");
+  EXPECT_EQ(ended("o5").value("state", ""), "done");
+}
+
+TEST_F(ADigestOperation, FailsWithTheNameOfItsErrorAndIsTriedAgainFromTheBeginning) {
+  script_.fails = Error{Errc::kNoSpace, "/agent: needs room"};
+  ASSERT_EQ(begin("o1"), "202");
+  EXPECT_EQ(ended("o1").value("errorCode", ""), "no_space");
+  EXPECT_THAT(ended("o1").value("error", ""), HasSubstr("needs room"));
+  script_.fails.reset();
+  ASSERT_EQ(begin("o2"), "202");
+  EXPECT_EQ(ended("o2").value("state", ""), "done");
+  EXPECT_EQ(script_.made, 2);
+}
+
+TEST_F(ADigestOperation, RefusesWhatCannotBeMeant) {
+  EXPECT_EQ(begin("o1", {{"point", 3}, {"throttlePercent", 0}}), "400 bad_request");
+  EXPECT_EQ(begin("o1", {{"point", 3}, {"bytesPerSecond", -1}}), "400 bad_request");
+  EXPECT_EQ(begin("o1", {{"point", 3}, {"gently", true}}), "400 bad_request");
+  ASSERT_EQ(begin("o2", {{"point", 9}}), "202");
+  EXPECT_EQ(ended("o2").value("errorCode", ""), "not_found");
+  ASSERT_EQ(begin("o3", json::object()), "202");
+  EXPECT_EQ(ended("o3").value("errorCode", ""), "invalid_argument");
+  node_runs_ = false;
+  ASSERT_EQ(begin("o4"), "202");
+  EXPECT_EQ(ended("o4").value("errorCode", ""), "unavailable");
+  EXPECT_EQ(script_.made, 0);
+}
+
+TEST_F(ADigestOperation, KeepsLongResultsOutOfTheFacts) {
+  script_.chunks = 200;
+  ASSERT_EQ(begin("o1"), "202");
+  EXPECT_EQ(ended("o1")["result"]["chunks"].size(), 200U);
+  ASSERT_EQ(ask("GET", "/agent/v1/facts"), "200");
+  ASSERT_EQ(answer_["operations"].size(), 1U);
+  EXPECT_EQ(answer_["operations"][0]["result"], json::object());
+  EXPECT_EQ(answer_["operations"][0]["state"], "done");
+}
+
+}  // namespace
+}  // namespace verger::agent
