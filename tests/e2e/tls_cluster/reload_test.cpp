@@ -214,5 +214,54 @@ TEST(TlsReload, ASetThatDoesNotHoldIsRefusedAsAWhole) {
       << cluster.logs();
 }
 
+TEST(TlsReload, WhatVergerCertMakesIsTakenAndABundleWithoutItsIntermediateIsNot) {
+  RealCluster cluster(options());
+  const TempDirectory directory;
+  const auto at = [&](const std::string& name) { return (directory.path() / name).string(); };
+  const auto cert = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {program("verger"), "cert"});
+    const auto done = run(words);
+    EXPECT_EQ(done.status, 0) << done.err;
+  };
+  cert({"create-ca", "--out", at("root"), "--key-type", "ec-p256"});
+  cert({"create-ca", "--out", at("between"), "--key-type", "ec-p256", "--ca-certificate",
+        at("root/ca.crt"), "--ca-key", at("root/ca.key")});
+  const auto issue = [&](const std::string& out) {
+    cert({"create-node", "--out", out, "--force", "--ca-certificate", at("between/ca.crt"),
+          "--ca-key", at("between/ca.key"), "--ip-addresses", "127.0.0.1", "--key-type",
+          "ec-p256"});
+  };
+  // At the start.
+  const auto files = cluster.certificates_of(0);
+  issue(files.string());
+  std::filesystem::remove_all(files / "roots");
+  std::filesystem::create_directory(files / "roots");
+  put(at("root/ca.crt"), files / "roots" / "root.crt");
+  cluster.start_node(0);
+  HttpsCaller caller(at("root/ca.crt"));
+  const auto url = cluster.node_url(0);
+  std::string first;
+  ASSERT_TRUE(eventually(seconds(20), [&] {
+    first = caller.served_serial(url);
+    return !first.empty();
+  })) << cluster.logs();
+  // By a reload: the leaf alone is refused, the whole bundle taken.
+  issue(files.string());
+  const auto whole = file_text(files / "node.crt");
+  std::ofstream(files / "node.crt") << whole.substr(0, whole.find("-----BEGIN", 10));
+  cluster.node(0).signal(SIGHUP);
+  const auto log = files.parent_path().parent_path() / "n1.log";
+  EXPECT_TRUE(eventually(seconds(10), [&] {
+    return file_text(log).contains("An error has occurred");
+  })) << cluster.logs();
+  EXPECT_EQ(caller.served_serial(url), first);
+  std::ofstream(files / "node.crt") << whole;
+  cluster.node(0).signal(SIGHUP);
+  EXPECT_TRUE(eventually(seconds(10), [&] {
+    const auto served = caller.served_serial(url);
+    return !served.empty() && served != first;
+  })) << cluster.logs();
+}
+
 }  // namespace
 }  // namespace verger::test
