@@ -1,7 +1,6 @@
 #include "nodeagent/operations/scavenge/offline_scavenge_job.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 
 namespace verger::agent {
 
@@ -56,29 +55,18 @@ std::int64_t OfflineScavengeJob::records_removed() const {
 Result<bool> OfflineScavengeJob::begin() {
   VERGER_TRY(database_, server_.open_database());
   const auto& machine = server_.machine();
-  auto& index = database_->stream_index();
-  scavenge::ScavengeOptions options;
-  options.threads = threads_;
-  VERGER_TRY(auto state, scavenge::ScavengeState::open(machine.files, index.directory(),
-                                                       index.options().hash, options.state));
-  VERGER_TRY(const auto checkpoint, state->checkpoint());
-  VERGER_TRY(const auto points, streams::scavenge_points(*database_));
-  const auto wanted = std::ranges::find_if(
-      points, [this](const auto& point) { return point.number.value() == point_; });
-  if (wanted == points.end()) {
-    return Error{Errc::kNotFound,
-                 fmt::format("scavenge point {} is not in the log of this node", point_)};
-  }
-  const auto decision = scavenge::decide_start(checkpoint, *wanted, /*sync_only=*/true);
+  VERGER_TRY(run_, scavenge::ScavengeRun::open(*database_, {.files = machine.files,
+                                                            .clock = machine.clock,
+                                                            .random = machine.random,
+                                                            .log = machine.log}));
+  VERGER_TRY(const auto decision, run_->find_start_at(EventNumber(point_)));
   if (!decision.point) {
     return false;
   }
-  runner_ = threads_ > 1 ? scavenge::make_thread_runner(threads_) : nullptr;
-  job_ = std::make_unique<scavenge::ScavengeJob>(
-      scavenge::ScavengeParts{database_->transaction_log(), index, machine.files, machine.clock,
-                              machine.random, machine.log},
-      std::move(state), *decision.point, options, events_,
-      runner_ ? *runner_ : scavenge::inline_runner());
+  scavenge::ScavengeOptions options;
+  options.threads = threads_;
+  job_ = &run_->begin(*decision.point, options, events_,
+                      threads_ > 1 ? scavenge::make_thread_runner(threads_) : nullptr);
   machine.log.info("scavenging the stopped server's files",
                    {{"point", std::to_string(decision.point->number.value())}});
   return true;

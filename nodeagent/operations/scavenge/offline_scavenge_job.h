@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "engine/scavenge/scavenge_job.h"
+#include "engine/scavenge/scavenge_run.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/jobs/paced_job.h"
 
@@ -31,8 +31,8 @@ class OfflineScavengeJob final : public MeteredJob {
   std::int32_t threads_;
   scavenge::ScavengeEvents events_;
   std::unique_ptr<streams::Database> database_;
-  std::unique_ptr<scavenge::ParallelRunner> runner_;
-  std::unique_ptr<scavenge::ScavengeJob> job_;
+  std::unique_ptr<scavenge::ScavengeRun> run_;
+  scavenge::ScavengeJob* job_ = nullptr;  ///< of run_, once it has begun
 };
 
 }  // namespace verger::agent
