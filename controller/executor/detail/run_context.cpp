@@ -16,7 +16,6 @@
 #include "engine/base/failpoint.h"
 #include "engine/base/mutation.h"
 
-// What every part of a run's driver stands on: looking at the cluster, writing down, sleeping.
 namespace verger::controller::detail {
 
 using nlohmann::json;
@@ -30,6 +29,9 @@ json parsed(const std::string& text) {
 }
 
 namespace {
+
+/// What a stage has left, at least, when a controller comes to it after a restart.
+constexpr std::chrono::milliseconds kLeastAfterRestart{60'000};
 
 net::awaitable<void> woken(std::shared_ptr<Waker> waker) {
   co_await waker->channel.async_receive(net::as_tuple(net::use_awaitable));
@@ -319,8 +321,10 @@ void RunContext::begin_deadline(const planner::Stage& stage, std::int64_t deadli
   const auto gone =
       started ? std::max<std::int64_t>(now.value() - started->value(), 0) / kTicksPerMillisecond
               : 0;
+  // The clock may have been set meanwhile, and what the stage waits for may have come about.
+  const auto least = std::min<std::int64_t>(deadline_ms, kLeastAfterRestart.count());
   run_->deadlines[stage.id] =
-      monotonic() + std::chrono::milliseconds(std::max<std::int64_t>(deadline_ms - gone, 0));
+      monotonic() + std::chrono::milliseconds(std::max(deadline_ms - gone, least));
 }
 
 net::awaitable<void> RunContext::pause_point() {

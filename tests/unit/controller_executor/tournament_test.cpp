@@ -230,6 +230,16 @@ TEST_F(TournamentCase, NoNewLeaderWithinTheDeadline) {
   EXPECT_EQ(cluster().total_resigns(), 1);
 }
 
+TEST_F(TournamentCase, AClockSetForwardWhileTheControllerWasDownEndsNoMove) {
+  cluster().election_takes = std::chrono::seconds(20);
+  const auto run = start();
+  ASSERT_TRUE(h_.run_until([this] { return cluster().total_resigns() == 1; }));
+  h_.crash();
+  h_.time.jump(std::chrono::minutes(30));
+  h_.boot();
+  expect_done_and_true(run);
+}
+
 TEST_F(TournamentCase, ReplyLostAfterAScavengePointWasWritten) {
   bool lost = false;
   cluster().fate = [&](const test::FakeNode& to, const http::Request& request) {
