@@ -47,6 +47,8 @@ class OperationFates {
   void resumed() { pausing_ = false; }
   void stage_started() { stage_started_at_ = site_.world().now(); }
   void skipped(const std::string& node) { skipped_nodes_.insert(node); }
+  /// From now on a controller after a restart may count a stage's time wrongly.
+  void controller_clock_set() { controller_clock_set_ = true; }
 
   // --- what happens
   void acted(const std::string& node, const std::string& kind, const std::string& operation);
@@ -108,6 +110,7 @@ class OperationFates {
   std::map<std::string, std::string> scavenging_;  ///< node -> the newest operation there
   std::map<std::string, Monotonic> gone_at_;       ///< by node; also of one that is back
   Monotonic stage_started_at_{};
+  bool controller_clock_set_ = false;
   std::set<std::string> errored_;        ///< nodes
   std::set<std::string> foreign_ended_;  ///< ids of scavenges
   std::set<std::string> skipped_nodes_;

@@ -283,6 +283,9 @@ void Tournament::clock_stepped(std::string_view host, milliseconds by) {
   if (is_controller && std::chrono::abs(by) >= kLongJump && !run_.empty() && !run_ended_) {
     controller_clock_jumped_ = true;
   }
+  if (is_controller) {
+    fates_.controller_clock_set();
+  }
   look_at_clocks();
 }
 
