@@ -62,7 +62,7 @@ namespace {
 
 /// A step that does not fit into what is left of its window may fit into the next day's.
 constexpr std::string_view kDoesNotFit = "does-not-fit";
-constexpr std::int64_t kDoesNotFitAlertMs = 24 * 3'600'000;
+constexpr std::int64_t kDoesNotFitAlertMs = std::int64_t{24} * 3'600'000;
 
 detail::States states_of(const Gate& gate, const detail::Look& look) {
   detail::States out;

@@ -37,7 +37,7 @@ bool is_plain_progress(const json& data) {
          (unwatched == data.end() || *unwatched == 0 || unwatched->is_null());
 }
 
-std::string step_of(const json& data) { return data.value("step", std::string()); }
+std::string step_named_in(const json& data) { return data.value("step", std::string()); }
 
 }  // namespace
 
@@ -87,7 +87,7 @@ struct Retention::Impl {
         return true;
       }
       const bool is_progress = event.type == events::kStepProgress;
-      const auto step = step_of(data);
+      const auto step = step_named_in(data);
       auto& newest = is_progress ? progress : waiting;
       if (const auto older = newest.find(step);
           older != newest.end() && (is_progress || event.type == events::kStepWaiting) &&

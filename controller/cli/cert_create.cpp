@@ -34,12 +34,13 @@ std::string free_node_directory() {
 }
 
 CertificateTerms terms_of(const NewCertificateOptions& options, Ticks now) {
-  return {.kind = options.kind,
-          .common_name = options.common_name,
-          .dns_names = options.dns_names,
-          .ip_addresses = options.ip_addresses,
-          .not_before = Ticks(now.value() - options.skew_minutes * 60 * kTicksPerSecond),
-          .not_after = Ticks(now.value() + options.days * kTicksPerDay)};
+  return {
+      .kind = options.kind,
+      .common_name = options.common_name,
+      .dns_names = options.dns_names,
+      .ip_addresses = options.ip_addresses,
+      .not_before = Ticks(now.value() - std::int64_t{options.skew_minutes} * 60 * kTicksPerSecond),
+      .not_after = Ticks(now.value() + options.days * kTicksPerDay)};
 }
 
 /// The names that neither options nor defaults say are those of the request.

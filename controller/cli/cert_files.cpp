@@ -31,6 +31,7 @@ Result<std::string> PasswordSource::read() const {
       return Error{Errc::kInvalidArgument, file + ": its first line, the password, is empty"};
     }
   } else if (!environment.empty()) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
     const char* value = std::getenv(environment.c_str());
     if (value == nullptr || *value == '\0') {
       return Error{
@@ -74,6 +75,7 @@ void NewFiles::add(std::string name, std::string content, bool secret) {
 
 Result<std::vector<std::string>> NewFiles::write() {
   std::vector<std::string> names;
+  names.reserve(files_.size());
   for (const auto& file : files_) {
     names.push_back(file.name);
   }

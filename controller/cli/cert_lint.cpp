@@ -50,6 +50,7 @@ FileSeen see_file(const fs::path& path) {
 Result<std::vector<FileSeen>> see_roots(const std::string& path) {
   VERGER_TRY(const auto files, certificates::root_files(path));
   std::vector<FileSeen> out;
+  out.reserve(files.size());
   for (const auto& file : files) {
     out.push_back(see_file(file));
   }

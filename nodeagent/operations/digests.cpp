@@ -60,7 +60,7 @@ class Digests::WorkJob final : public DigestJob {
     if (work_->finished) {
       return StepOutcome{.kind = StepOutcome::Kind::kDone};
     }
-    const auto outcome = work_->job->step(budget);
+    auto outcome = work_->job->step(budget);
     if (!outcome) {
       work_->failed = true;
       return outcome.error();

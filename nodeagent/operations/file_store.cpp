@@ -171,6 +171,7 @@ Result<void> FileStore::remove(std::string_view sha256) {
 
 std::vector<api::StoredFile> FileStore::list() const {
   std::vector<api::StoredFile> out;
+  out.reserve(entries_.size());
   for (const auto& entry : entries_) {
     out.push_back(shown(entry));
   }

@@ -19,7 +19,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kEventsInPage = 1'000;
+constexpr std::size_t kEventsReadAtOnce = 1'000;
 /// Removed at once; a stream that goes as a whole may make it more.
 constexpr std::size_t kEventsInRound = 5'000;
 constexpr std::size_t kArchiveBytesInRound = std::size_t{16} << 20U;
@@ -56,7 +56,7 @@ void RemovalRounds::take(const JournalEvent& event, Keep keep, std::int64_t& cou
 
 Result<std::vector<JournalEvent>> RemovalRounds::page_of(const std::string& stream,
                                                          Revision after) {
-  return journal_.read(stream, after, kEventsInPage);
+  return journal_.read(stream, after, kEventsReadAtOnce);
 }
 
 /// The stream's name belongs to the round that has its last events: none of them is removed before
