@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -133,6 +134,42 @@ TEST_F(OldNames, OfGatesInPlansKeepThePlansHashAndAreThoseOfToday) {
       EXPECT_EQ(of_old[i].name, of_today[i].name) << id;
     }
   }
+}
+
+TEST_F(OldNames, OfGatesThatAStepWaitsForAreThoseOfToday) {
+  h_.cluster.scavenge_takes = std::chrono::seconds(20);
+  run_ = h_.start_scavenge(ControllerHarness::quick_policy());
+  stream_ = "run/" + run_;
+  const auto runs = [](const test::FakeNode& node) { return node.running.has_value(); };
+  ASSERT_TRUE(h_.run_until([&] { return std::ranges::any_of(h_.cluster.nodes, runs); }));
+  h_.cluster.scavenge_takes = std::chrono::minutes(10);
+  h_.cluster.start_by_hand(std::ranges::find_if_not(h_.cluster.nodes, runs)->name);
+  const bool waits = h_.run_until(
+      [this] {
+        const auto steps = h_.state(run_).steps;
+        return std::ranges::any_of(steps, [](const auto& step) {
+          return step.second.gates.contains("no-scavenge-on-node");
+        });
+      },
+      std::chrono::minutes(5));
+  ASSERT_TRUE(waits) << snapshot_of(h_.state(run_)).state;
+  const auto waiting = snapshot_of(h_.state(run_));
+  ASSERT_THAT(waiting.state, ::testing::HasSubstr("no-scavenge-on-node"));
+  const auto of_old = [](std::string text) {
+    const std::string now = "no-scavenge-on-node";
+    for (auto at = text.find(now); at != std::string::npos; at = text.find(now)) {
+      text.replace(at, now.size(), "idle");
+    }
+    return text;
+  };
+  const auto events = replayed("events.db", [&of_old](const std::string& data) {
+    return data.contains("\"plan\"") ? data : of_old(data);
+  });
+  EXPECT_THAT(events, ::testing::HasSubstr("no-scavenge-on-node"));
+  EXPECT_THAT(events, ::testing::Not(::testing::HasSubstr(R"(\"idle\")")));
+  auto snapshot = waiting;
+  snapshot.state = of_old(snapshot.state);
+  EXPECT_EQ(replayed("snapshot.db", unchanged, snapshot), waiting.state);
 }
 
 }  // namespace
