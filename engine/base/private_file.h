@@ -16,7 +16,7 @@ enum class IfThere : std::uint8_t {
 /// disk itself instead of through a FileSystem. Errors: kExists, kIo, kNoSpace.
 Result<void> write_private_file(const Path& path, std::string_view content, IfThere if_there);
 
-/// Lets nobody but its owner read or write a file that is there (mode 0600). Errors: kNotFound,
+/// Restricts an existing file to its owner (mode 0600). Errors: kNotFound,
 /// kIo.
 Result<void> make_private(const Path& path);
 

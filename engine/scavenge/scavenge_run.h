@@ -9,7 +9,7 @@
 
 namespace verger::scavenge {
 
-/// One scavenge of a database that is open for writing, whoever asks for it: it opens the state,
+/// One scavenge of a database that is open for writing, for every caller: it opens the state,
 /// says where that stands and what is to be done, and makes the job. What the job is stepped by,
 /// and how a point comes into the log, is the caller's. One thread.
 class ScavengeRun {

@@ -19,7 +19,7 @@ struct OperationProgress {
   std::int64_t done = -1;   ///< of `total`, in `unit`s, within the phase
   std::int64_t total = -1;  ///< of the phase
   std::string unit{};       ///< "bytes", "chunks", "records"
-  std::int64_t bytes = -1;  ///< read or written so far, whatever the unit is
+  std::int64_t bytes = -1;  ///< read or written so far, with any unit
   std::int64_t rate = -1;   ///< units an hour, since the phase began
   std::string since{};      ///< when the phase began: ISO-8601, UTC
   friend bool operator==(const OperationProgress&, const OperationProgress&) = default;

@@ -16,7 +16,8 @@ class Permits {
   /// For the attempt in the context's state, at all agents; of a step that only brings its node
   /// back to how it was, at its own node's agent alone.
   net::awaitable<Result<void>> permit(StepContext context, std::chrono::milliseconds valid_for);
-  /// At the agent of the step's own node alone, whatever the step; at no agent where there is none.
+  /// At the agent of the step's own node alone, for every kind of step; at no agent where there is
+  /// none.
   net::awaitable<Result<void>> permit_at_own_agent(StepContext context,
                                                    std::chrono::milliseconds valid_for);
   /// A request that was never answered may still arrive: true once the node's agent would no longer

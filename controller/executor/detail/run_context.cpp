@@ -385,10 +385,10 @@ bool RunContext::has_begun(const planner::Stage& stage) const {
       }
       // Of a failed attempt there may be something to undo all the same. Where
       // nothing can be, rolling back leaves the step as it is: it would be done again and again.
-      const bool came_to_nothing =
+      const bool never_acted =
           state.status == StepStatus::kPending || state.status == StepStatus::kWaiting;
       const auto* kind = core_->parts.kinds.find(step.kind);
-      return !came_to_nothing || (kind != nullptr && kind->can_undo());
+      return !never_acted || (kind != nullptr && kind->can_undo());
     });
   });
 }

@@ -27,7 +27,7 @@ class StageDriver {
   /// As far as the run's state lets it: look at that again afterwards. With a failure the stage's
   /// end is not journaled yet, so that it is with the run's.
   net::awaitable<std::optional<StageFailure>> drive(const planner::Stage& stage);
-  /// Of a run that is cancelled: what acts has been told to stop, and is brought to its end. False:
+  /// Of a run that is cancelled: what acts was ordered to stop, and is brought to its end. False:
   /// a step under way was given up, since this controller does not know its kind.
   net::awaitable<bool> cancel(const planner::Stage& stage);
 

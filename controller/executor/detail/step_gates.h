@@ -21,7 +21,7 @@ struct ClosedGates {
   std::string reason{};  ///< of all that are closed; empty: none is
   nlohmann::json gates = nlohmann::json::array();
   bool only_hours = true;
-  /// The node's turn comes after the others' instead; then nothing else is said.
+  /// The node's turn comes after the others' instead; then nothing else is reported.
   bool deferred = false;
   Fit fit{};
   /// Open ones that could not be looked at.

@@ -14,8 +14,8 @@ struct OpenedLog {
   bool truncated = false;  ///< a pending truncation was carried out
 };
 
-/// Read-only: beside whoever writes. For writing: alone; nothing is changed in a directory that is
-/// refused. Errors: as TransactionLog::open().
+/// Read-only: beside another process that writes. For writing: alone; nothing is changed in a
+/// directory that is refused. Errors: as TransactionLog::open().
 Result<OpenedLog> open_directory(FileSystem& files, const Path& directory,
                                  const LogOptions& options);
 

@@ -18,8 +18,8 @@ class MeteredJob : public Job {
 
 /// Drives a job as its JobControl says: reports its progress, rests for its throttle, which may
 /// change at any time, and, with a lease, while no controller has queried it for a minute: where
-/// the controller is gone the disk is left in peace. Work that nobody queries for more than a day
-/// ends with kTimeout. One life of a job: one that was stopped gets a new PacedJob.
+/// the controller is gone the disk is left in peace. Work that no controller queries for more than
+/// a day ends with kTimeout. One life of a job: one that was stopped gets a new PacedJob.
 class PacedJob final : public Job {
  public:
   enum class Lease : std::uint8_t {

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-/// Ends steps as it is told to, in the journal too.
+/// Ends steps as configured, in the journal too.
 class FakeRunner final : public StepRunner {
  public:
   explicit FakeRunner(RunContext& run) : run_(run) {}
