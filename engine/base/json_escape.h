@@ -36,10 +36,10 @@ inline std::size_t place_of(std::uint64_t high_bit) {
   return static_cast<std::size_t>(std::countr_zero(high_bit)) / 8;
 }
 
-/// With the first character in the lowest byte.
-inline std::uint64_t eight_at(const char* text) {
+/// The first eight characters of at least as many, the first in the lowest byte.
+inline std::uint64_t first_eight(std::string_view text) {
   std::uint64_t word = 0;
-  std::memcpy(&word, text, sizeof word);
+  std::memcpy(&word, text.data(), sizeof word);
   if constexpr (std::endian::native == std::endian::big) {
     word = __builtin_bswap64(word);
   }
@@ -52,7 +52,7 @@ inline std::uint64_t eight_at(const char* text) {
 inline std::size_t plain_length(std::string_view text) {
   std::size_t at = 0;
   for (; text.size() - at >= 8; at += 8) {
-    if (const auto found = json_escape::first_escape(json_escape::eight_at(text.data() + at))) {
+    if (const auto found = json_escape::first_escape(json_escape::first_eight(text.substr(at)))) {
       return at + json_escape::place_of(found);
     }
   }
@@ -66,7 +66,7 @@ inline std::size_t plain_length(std::string_view text) {
 inline std::size_t plain_ascii_length(std::string_view text) {
   std::size_t at = 0;
   for (; text.size() - at >= 8; at += 8) {
-    const auto eight = json_escape::eight_at(text.data() + at);
+    const auto eight = json_escape::first_eight(text.substr(at));
     if (const auto found = (eight & json_escape::kHighs) | json_escape::first_escape(eight)) {
       return at + json_escape::place_of(found);
     }

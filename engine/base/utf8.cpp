@@ -34,7 +34,7 @@ std::size_t utf8_length(std::string_view text) {
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     // Names are nearly always ASCII.
-    if (text.size() >= 8 && (json_escape::eight_at(text.data()) & json_escape::kHighs) == 0) {
+    if (text.size() >= 8 && (json_escape::first_eight(text) & json_escape::kHighs) == 0) {
       text.remove_prefix(8);
       continue;
     }

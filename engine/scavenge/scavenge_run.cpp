@@ -49,7 +49,7 @@ ScavengeJob& ScavengeRun::begin(const ScavengePoint& point, ScavengeOptions opti
   job_ = std::make_unique<ScavengeJob>(
       ScavengeParts{database_.transaction_log(), database_.stream_index(), outside_.files,
                     outside_.clock, outside_.random, outside_.log},
-      std::move(state_), point, std::move(options), events, runner_ ? *runner_ : inline_runner());
+      std::move(state_), point, options, events, runner_ ? *runner_ : inline_runner());
   return *job_;
 }
 
