@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/cli/cert_batch.h"
+#include "controller/cli/cert/cert_batch.h"
 #include "controller/cli/commands.h"
 #include "nodeagent/certificates/certificate_details.h"
 #include "tests/support/fixtures.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/cli/cert_create.h"
+#include "controller/cli/cert/cert_create.h"
 
 namespace verger::cli {
 

@@ -1,4 +1,4 @@
-#include "controller/cli/cert_lint.h"
+#include "controller/cli/cert/cert_lint.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,7 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/cli/cert_served.h"
+#include "controller/cli/cert/cert_served.h"
 #include "controller/cli/table.h"
 #include "engine/base/clock.h"
 #include "nodeagent/certificates/tls_files.h"

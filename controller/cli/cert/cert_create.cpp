@@ -1,4 +1,4 @@
-#include "controller/cli/cert_create.h"
+#include "controller/cli/cert/cert_create.h"
 
 #include <filesystem>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "controller/cli/cert_served.h"
+#include "controller/cli/cert/cert_served.h"
 
 #include <algorithm>
 #include <ctime>

@@ -1,4 +1,4 @@
-#include "controller/cli/cert_batch.h"
+#include "controller/cli/cert/cert_batch.h"
 
 #include <filesystem>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "controller/cli/cert_inspect.h"
+#include "controller/cli/cert/cert_inspect.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/cli/cert_files.h"
-#include "controller/cli/cert_served.h"
+#include "controller/cli/cert/cert_files.h"
+#include "controller/cli/cert/cert_served.h"
 #include "controller/cli/times.h"
 #include "engine/base/clock.h"
 #include "nodeagent/certificates/certificate_details.h"

@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/cli/cert_batch.h"
-#include "controller/cli/cert_create.h"
-#include "controller/cli/cert_inspect.h"
-#include "controller/cli/cert_lint.h"
+#include "controller/cli/cert/cert_batch.h"
+#include "controller/cli/cert/cert_create.h"
+#include "controller/cli/cert/cert_inspect.h"
+#include "controller/cli/cert/cert_lint.h"
 #include "controller/cli/commands.h"
 #include "controller/cli/times.h"
 #include "engine/base/clock.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/cli/cert_files.h"
+#include "controller/cli/cert/cert_files.h"
 #include "engine/base/result.h"
 #include "engine/base/types.h"
 #include "nodeagent/certificates/issuing.h"

@@ -1,4 +1,4 @@
-#include "controller/cli/cert_files.h"
+#include "controller/cli/cert/cert_files.h"
 
 #include <cstdlib>
 #include <filesystem>
