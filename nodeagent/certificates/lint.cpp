@@ -89,13 +89,11 @@ void check_trust(const std::vector<TrustStage>& stages, const LintInput& input,
                  std::vector<Finding>& findings) {
   Findings of_all(findings, "");
   for (const auto& stage : stages) {
-    const auto broken = std::ranges::count_if(
-        stage.cells, [](const TrustCell& cell) { return !cell.holds() && !cell.common_name_only; });
+    const auto broken = std::ranges::count_if(stage.cells, &TrustCell::refused);
     if (broken == 0) {
       continue;
     }
-    const auto first = std::ranges::find_if(
-        stage.cells, [](const TrustCell& cell) { return !cell.holds() && !cell.common_name_only; });
+    const auto first = std::ranges::find_if(stage.cells, &TrustCell::refused);
     of_all.error(
         "trust-gap", "",
         fmt::format(
@@ -105,6 +103,25 @@ void check_trust(const std::vector<TrustStage>& stages, const LintInput& input,
             ? "give every node a set of roots that accepts old and new certificates"
             : "trust the old and the new root on every node first, reload, then change the leaves, "
               "and drop the old root last (--trust-first checks that order)");
+  }
+}
+
+/// The way from certificates that were not read. Of a set of which none was read, only new ones are
+/// compared, unless that way is what is to be checked.
+void check_way_known(const LintInput& input, std::vector<Finding>& findings) {
+  const auto read = [](const LintNode& node) { return node.served.has_value(); };
+  if (!input.trust_first && std::ranges::none_of(input.nodes, read)) {
+    return;
+  }
+  for (const auto& node : input.nodes) {
+    if (!read(node)) {
+      Findings(findings, node.name)
+          .warning("served-not-read", "",
+                   "what it shows and trusts now was not read, so whether the others and it accept "
+                   "each other until it has its new certificate is not known",
+                   fmt::format("give --node {}=URL with its URL, unless the node does not run yet",
+                               node.name));
+    }
   }
 }
 
@@ -200,6 +217,7 @@ LintReport lint(const LintInput& input) {
       check_same_name(nodes, out.findings);
     }
     const bool files_good = out.passed();
+    check_way_known(input, out.findings);
     check_together(input, nodes, known, out);
     if (files_good) {
       check_trust(out.stages, input, out.findings);

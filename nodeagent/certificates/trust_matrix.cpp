@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
+#include <set>
+#include <utility>
 
 #include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/certificates/detail/node_rules.h"
@@ -12,11 +13,12 @@
 namespace verger::certificates {
 namespace {
 
-/// A node in one state, read.
+/// A node in one state, read; empty where the state is not known.
 struct Side {
   std::vector<Certificate> chain;
   std::vector<Certificate> roots;
   CertificateInfo leaf;
+  bool may_trust_more = false;  ///< old roots that were not read
 };
 
 Result<Side> read_side(const std::string& chain, const std::string& roots) {
@@ -28,11 +30,18 @@ Result<Side> read_side(const std::string& chain, const std::string& roots) {
 }
 
 Result<Side> side_of(const TrustNode& node, TrustState state) {
+  if (state == TrustState::kNotKnown) {
+    return Side{};
+  }
   if (!node.old) {
-    return read_side(node.next.chain, node.next.roots);
+    VERGER_TRY(auto out, read_side(node.next.chain, node.next.roots));
+    out.may_trust_more = state == TrustState::kNewLeaf;
+    return out;
   }
   const auto both = node.old->roots + node.next.roots;
   switch (state) {
+    case TrustState::kNotKnown:
+      break;
     case TrustState::kOld:
       return read_side(node.old->chain, node.old->roots);
     case TrustState::kTrustsBoth:
@@ -45,6 +54,13 @@ Result<Side> side_of(const TrustNode& node, TrustState state) {
   std::unreachable();
 }
 
+/// Where a node is that should be in `state`: before its new leaf, nothing is known of one that was
+/// not read.
+TrustState seen_state(const TrustNode& node, TrustState state) {
+  const bool of_old = state == TrustState::kOld || state == TrustState::kTrustsBoth;
+  return of_old && !node.old ? TrustState::kNotKnown : state;
+}
+
 struct Placed {
   const TrustNode* node;
   TrustState state;
@@ -52,20 +68,32 @@ struct Placed {
 };
 
 TrustCell cell_of(const Placed& from, const Placed& to, Ticks now) {
-  TrustCell out{
-      .from = from.node->name, .from_state = from.state, .to = to.node->name, .to_state = to.state};
+  const TrustCell not_known{.from = from.node->name,
+                            .from_state = from.state,
+                            .to = to.node->name,
+                            .to_state = to.state,
+                            .known = false};
+  if (from.state == TrustState::kNotKnown || to.state == TrustState::kNotKnown) {
+    return not_known;
+  }
+  auto out = not_known;
+  out.known = true;
   const auto not_chained = [&](int purpose) {
     const auto fault = verify_chain(from.side.chain, to.side.roots, purpose, now);
     return fault ? fault->text : std::string();
   };
+  const int client_purpose = to.node->client_usage_needed ? X509_PURPOSE_SSL_CLIENT : 0;
   out.not_as_server = not_chained(X509_PURPOSE_SSL_SERVER);
+  out.not_as_client = not_chained(client_purpose);
+  if (to.side.may_trust_more && !out.holds()) {
+    return not_known;
+  }
   if (out.not_as_server.empty()) {
     const auto missing = addresses_not_covered(from.side.chain.front().get(), from.node->addresses);
     if (!missing.empty()) {
       out.not_as_server = fmt::format("its names lack {}", missing.front());
     }
   }
-  out.not_as_client = not_chained(to.node->client_usage_needed ? X509_PURPOSE_SSL_CLIENT : 0);
   const auto& reserved = to.node->reserved_common_name.empty() ? to.side.leaf.common_name
                                                                : to.node->reserved_common_name;
   if (out.not_as_client.empty() && !common_name_fits(reserved, from.side.leaf.common_name)) {
@@ -76,19 +104,27 @@ TrustCell cell_of(const Placed& from, const Placed& to, Ticks now) {
   return out;
 }
 
-Result<TrustStage> stage_of(const std::vector<TrustNode>& nodes, std::string name,
-                            TrustState before, TrustState after, Ticks now) {
+/// One step of the way; `name` as in TrustStage.
+struct Step {
+  const char* name;
+  TrustState before;
+  TrustState after;
+};
+
+Result<TrustStage> stage_of(const std::vector<TrustNode>& nodes, const Step& step, bool only_known,
+                            Ticks now) {
   std::vector<Placed> placed;
   for (const auto& node : nodes) {
-    for (const auto state : {before, after}) {
-      if (!node.old && state == before) {
-        continue;  // it comes with the new files
-      }
+    std::set<TrustState> states{seen_state(node, step.before), seen_state(node, step.after)};
+    if (only_known) {
+      states.erase(TrustState::kNotKnown);
+    }
+    for (const auto state : states) {
       VERGER_TRY(auto side, side_of(node, state));
       placed.push_back({.node = &node, .state = state, .side = std::move(side)});
     }
   }
-  TrustStage out{.name = std::move(name)};
+  TrustStage out{.name = step.name};
   for (const auto& from : placed) {
     for (const auto& to : placed) {
       if (from.node != to.node) {
@@ -103,6 +139,8 @@ Result<TrustStage> stage_of(const std::vector<TrustNode>& nodes, std::string nam
 
 std::string_view text_of(TrustState state) {
   switch (state) {
+    case TrustState::kNotKnown:
+      return "not known";
     case TrustState::kOld:
       return "old";
     case TrustState::kTrustsBoth:
@@ -119,11 +157,8 @@ bool TrustStage::holds() const { return std::ranges::all_of(cells, &TrustCell::h
 
 Result<std::vector<TrustStage>> trust_matrix(const std::vector<TrustNode>& nodes, bool trust_first,
                                              Ticks now) {
-  struct Step {
-    const char* name;
-    TrustState before;
-    TrustState after;
-  };
+  const bool none_read =
+      std::ranges::none_of(nodes, [](const TrustNode& node) { return node.old.has_value(); });
   const auto steps =
       trust_first
           ? std::vector<Step>{{"trust both", TrustState::kOld, TrustState::kTrustsBoth},
@@ -132,7 +167,7 @@ Result<std::vector<TrustStage>> trust_matrix(const std::vector<TrustNode>& nodes
           : std::vector<Step>{{"switch", TrustState::kOld, TrustState::kNew}};
   std::vector<TrustStage> out;
   for (const auto& step : steps) {
-    VERGER_TRY(auto stage, stage_of(nodes, step.name, step.before, step.after, now));
+    VERGER_TRY(auto stage, stage_of(nodes, step, none_read && !trust_first, now));
     out.push_back(std::move(stage));
   }
   return out;

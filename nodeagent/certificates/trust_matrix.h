@@ -15,12 +15,13 @@ namespace verger::certificates {
 
 /// Where a node is on the way from its old to its new certificates.
 enum class TrustState : std::uint8_t {
+  kNotKnown,    ///< what it shows and trusts was not read
   kOld,         ///< shows the old leaf, trusts the old roots
   kTrustsBoth,  ///< shows the old leaf, trusts old and new roots
   kNewLeaf,     ///< shows the new leaf, trusts old and new roots
   kNew,         ///< shows the new leaf, trusts the new roots
 };
-/// "old", "trusts both", "new leaf", "new".
+/// "not known", "old", "trusts both", "new leaf", "new".
 std::string_view text_of(TrustState state);
 
 /// PEM.
@@ -37,7 +38,7 @@ struct TrustNode {
   std::string reserved_common_name{};
   /// False: a node's certificate needs no client usage to be one (docs/operations/certificates.md).
   bool client_usage_needed = true;
-  std::optional<ShownAndTrusted> old{};  ///< nullopt: a node that does not run yet
+  std::optional<ShownAndTrusted> old{};  ///< nullopt: not read; or it does not run yet
   ShownAndTrusted next{};
 };
 
@@ -50,18 +51,24 @@ struct TrustCell {
   std::string not_as_server{};    ///< why a connection from `to` to `from` fails; empty: it works
   std::string not_as_client{};    ///< why one from `from` to `to` fails; empty: it works
   bool common_name_only = false;  ///< TLS works; only the name does not mark a node for `to`
-  [[nodiscard]] bool holds() const { return not_as_server.empty() && not_as_client.empty(); }
+  bool known = true;  ///< false: it depends on an old state that was not read; no reasons then
+  [[nodiscard]] bool holds() const {
+    return known && not_as_server.empty() && not_as_client.empty();
+  }
+  /// By more than the common name.
+  [[nodiscard]] bool refused() const { return known && !holds() && !common_name_only; }
 };
 
 struct TrustStage {
   std::string name{};  ///< "switch"; or "trust both", "new leaves", "drop the old roots"
   std::vector<TrustCell> cells{};
-  [[nodiscard]] bool holds() const;
+  [[nodiscard]] bool holds() const;  ///< all of it is known, and nothing is refused
 };
 
 /// The stages of a change: one, where each node goes from old to new at once; with `trust_first`
 /// three. In each stage every node may be before or after its step while any other one is before
-/// or after its own. Dates are those of `now`. Error: kInvalidArgument: no PEM.
+/// or after its own. One step of nodes none of which was read compares their new certificates
+/// alone. Dates are those of `now`. Error: kInvalidArgument: no PEM.
 Result<std::vector<TrustStage>> trust_matrix(const std::vector<TrustNode>& nodes, bool trust_first,
                                              Ticks now);
 

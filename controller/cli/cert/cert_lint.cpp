@@ -138,12 +138,15 @@ json to_json(const Finding& finding) {
 }
 
 json to_json(const certificates::TrustCell& cell) {
+  const auto accepted = [&](const std::string& why_not) {
+    return cell.known ? json(why_not.empty()) : json();
+  };
   return json{{"from", cell.from},
               {"from_state", text_of(cell.from_state)},
               {"to", cell.to},
               {"to_state", text_of(cell.to_state)},
-              {"as_server", cell.not_as_server.empty()},
-              {"as_client", cell.not_as_client.empty()},
+              {"as_server", accepted(cell.not_as_server)},
+              {"as_client", accepted(cell.not_as_client)},
               {"why", cell.not_as_server.empty() ? cell.not_as_client : cell.not_as_server}};
 }
 
@@ -187,6 +190,7 @@ void print_matrix(const LocalContext& context, const certificates::TrustStage& s
         return label(each.from, each.from_state) == from && label(each.to, each.to_state) == to;
       });
       row.emplace_back(cell == stage.cells.end()      ? "."
+                       : !cell->known                 ? "?"
                        : cell->holds()                ? "yes"
                        : cell->common_name_only       ? "name"
                        : !cell->not_as_server.empty() ? "NO"

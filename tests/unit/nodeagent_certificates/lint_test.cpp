@@ -1,5 +1,6 @@
 #include "nodeagent/certificates/lint.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -404,6 +405,53 @@ TEST_F(Lint, WhatANodeTrustsNowHasToBeKnown) {
   }
   trust_everywhere(fresh.certificates + ca_.certificates);
   EXPECT_THAT(codes(), IsEmpty());
+}
+
+/// n1 was not read: what it trusts while the others are changed is not made up from the new roots.
+TEST_F(Lint, ANodeThatWasNotReadIsNotKnownUntilItsNewLeaf) {
+  const auto fresh = root("New root");
+  for (auto& node : input_.nodes) {
+    node.served->roots = ca_.certificates;
+    put(node, fresh, {});
+  }
+  n1().served.reset();
+  trust_everywhere(fresh.certificates);
+  input_.trust_first = true;
+  EXPECT_THAT(codes(), IsEmpty());
+  EXPECT_THAT(codes(Severity::kWarning), ElementsAre("served-not-read"));
+  const auto stages = lint(input_).stages;
+  ASSERT_EQ(stages.size(), 3U);
+  const auto seen = [](const TrustStage& stage, const std::string& from, const std::string& to) {
+    std::vector<std::string> out;
+    for (const auto& cell : stage.cells) {
+      if (cell.from == from && cell.to == to) {
+        out.push_back(fmt::format("{}, {}: {}", text_of(cell.from_state), text_of(cell.to_state),
+                                  cell.known ? cell.holds() ? "yes" : "no" : "?"));
+      }
+    }
+    return out;
+  };
+  EXPECT_THAT(seen(stages[0], "n2", "n1"),
+              ElementsAre("old, not known: ?", "trusts both, not known: ?"));
+  EXPECT_THAT(seen(stages[1], "n2", "n1"),
+              ElementsAre("trusts both, not known: ?", "trusts both, new leaf: ?",
+                          "new leaf, not known: ?", "new leaf, new leaf: yes"));
+  EXPECT_THAT(seen(stages[1], "n1", "n2"),
+              ElementsAre("not known, trusts both: ?", "not known, new leaf: ?",
+                          "new leaf, trusts both: yes", "new leaf, new leaf: yes"));
+  EXPECT_FALSE(stages[1].holds());
+  EXPECT_TRUE(stages[2].holds());
+}
+
+TEST_F(Lint, NewCertificatesAloneAreComparedWhereNoNodeWasRead) {
+  for (auto& node : input_.nodes) {
+    node.served.reset();
+  }
+  EXPECT_THAT(codes(Severity::kWarning), IsEmpty());
+  EXPECT_EQ(lint(input_).stages.front().cells.size(), 6U);
+  n1().served = ServedNow{.chain = n1().next.certificate.content};
+  EXPECT_THAT(codes(Severity::kWarning),
+              ElementsAre("certificate-unchanged", "served-not-read", "served-not-read"));
 }
 
 TEST_F(Lint, NothingWouldChange) {
