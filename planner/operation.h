@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,14 @@ struct FieldProblem {
   std::string hint;  ///< what to do next
 };
 
+/// Whether an operation that is not needed all the time is needed now.
+struct Need {
+  std::string not_yet{};             ///< why a due time passes without a run; empty: it is needed
+  std::optional<Ticks> needed_at{};  ///< from then on; nullopt: not known
+  std::optional<Ticks> deadline{};   ///< by then its run should have ended; nullopt: not known
+  std::string ends{};                ///< what ends at the deadline, for people
+};
+
 /// Everything that the rest of the planner and the controller know of an operation. What a
 /// controller adds to it is controller/operations/operation_module.h. Each is a folder of its own
 /// and an alternative in operation_policy.h.
@@ -46,6 +55,8 @@ struct Operation {
   /// How long the work of one run takes, from the durations of its steps.
   std::int64_t (*time_at_work_ms)(const Policy& policy,
                                   std::span<const PastDuration> durations) = nullptr;
+  /// Of a policy's due times, from what was last seen of the cluster. nullptr: each is needed.
+  Need (*need)(const ClusterSnapshot& snapshot, const Policy& policy) = nullptr;
   /// Kinds of the steps that are the work itself, all others being what it takes to do it safely.
   std::span<const std::string_view> work_steps;
   /// What its steps ask of agents. Other work is not gated by it as such, but by what the node

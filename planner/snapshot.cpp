@@ -40,6 +40,32 @@ std::string_view to_string(AutoScavenge state) {
   return "unknown";
 }
 
+std::string_view to_string(CertificateSeen::Kind kind) {
+  switch (kind) {
+    case CertificateSeen::Kind::kLeaf:
+      return "leaf";
+    case CertificateSeen::Kind::kIntermediate:
+      return "intermediate";
+    case CertificateSeen::Kind::kRoot:
+      return "root";
+  }
+  return "leaf";
+}
+
+const ServedCertificate* NodeSnapshot::served_certificate() const {
+  const auto found = std::ranges::find(certificates, "node", &ServedCertificate::of);
+  return found == certificates.end() ? nullptr : &*found;
+}
+
+std::optional<bool> NodeSnapshot::file_differs_from_served() const {
+  const auto* served = served_certificate();
+  if (served == nullptr || served->chain.empty() || !certificate_files ||
+      certificate_files->chain.empty()) {
+    return std::nullopt;
+  }
+  return served->chain.front().fingerprint != certificate_files->chain.front().fingerprint;
+}
+
 const NodeSnapshot* ClusterSnapshot::find(std::string_view name) const {
   const auto found = std::ranges::find(nodes, name, &NodeSnapshot::name);
   return found == nodes.end() ? nullptr : &*found;

@@ -104,6 +104,19 @@ struct ClockSkew {
   friend bool operator==(const ClockSkew&, const ClockSkew&) = default;
 };
 
+/// A certificate, wherever it was seen.
+struct CertificateSeen {
+  enum class Kind : std::uint8_t { kLeaf, kIntermediate, kRoot };
+  Kind kind = Kind::kLeaf;
+  std::string subject{};
+  std::string serial{};
+  std::string fingerprint{};  ///< SHA-256
+  Ticks not_before{};
+  Ticks not_after{};
+  friend bool operator==(const CertificateSeen&, const CertificateSeen&) = default;
+};
+std::string_view to_string(CertificateSeen::Kind kind);
+
 /// A certificate, as a new connection was shown it.
 struct ServedCertificate {
   std::string serial;
@@ -112,7 +125,18 @@ struct ServedCertificate {
   /// Of its intermediates and its root, as far as they are known, the one that ends first.
   std::string issuer{};  ///< its subject; empty: none is known
   Ticks issuer_not_after{};
+  /// Leaf, intermediates as they were shown with it, and the root as the controller trusts it: as
+  /// far as they are known.
+  std::vector<CertificateSeen> chain{};
   friend bool operator==(const ServedCertificate&, const ServedCertificate&) = default;
+};
+
+/// What a node's agent finds in the certificate files that the node is configured with.
+struct CertificateFiles {
+  std::vector<CertificateSeen> chain{};  ///< leaf first
+  std::vector<CertificateSeen> roots{};  ///< that the node trusts
+  std::string problem{};                 ///< what could not be read, and why; empty: all was
+  friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
 };
 
 /// One registered node, as it spoke of itself.
@@ -153,6 +177,8 @@ struct NodeSnapshot {
   std::optional<bool> index_merging;            ///< nullopt: not queried, or not reported
   std::optional<ClockSkew> clock;               ///< nullopt: it reports no time
   std::vector<ServedCertificate> certificates;  ///< without TLS, or not seen: none
+  /// nullopt: not asked for, or no agent that can tell.
+  std::optional<CertificateFiles> certificate_files{};
   /// The lag some seconds ago, where it was seen then; -1: not known.
   std::int64_t lag_before = -1;
   std::int64_t lag_before_ms = 0;   ///< how long ago that was
@@ -166,6 +192,11 @@ struct NodeSnapshot {
   std::string stays_down{};           ///< why its agent has given up starting it; empty: it has not
 
   [[nodiscard]] bool has_agent() const { return !agent_url.empty(); }
+  /// What new connections to the node itself are shown; nullptr: not seen.
+  [[nodiscard]] const ServedCertificate* served_certificate() const;
+  /// Whether the file holds another leaf than the node shows: nothing has reloaded it. nullopt: one
+  /// of them is not known.
+  [[nodiscard]] std::optional<bool> file_differs_from_served() const;
 };
 
 /// Whether maintenance may work now, as the policies' windows say.

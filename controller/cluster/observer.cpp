@@ -7,6 +7,7 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include "controller/cluster/detail/certificate_looks.h"
 #include "controller/cluster/detail/compare.h"
 #include "controller/cluster/detail/observed_facts.h"
 #include "controller/cluster/gather.h"
@@ -306,80 +307,6 @@ struct Observer::State {
   std::map<std::string, std::shared_ptr<const ClusterSnapshot>> last_seen;  ///< by cluster
 };
 
-namespace {
-
-/// What was served so long ago is as good as now.
-constexpr std::chrono::seconds kCertificateAge{60};
-constexpr std::chrono::seconds kCertificateAgeOfSurvey{600};
-
-struct Seen {
-  std::size_t node = 0;  ///< index in the snapshot
-  std::string url{};
-  std::string roots{};  ///< of the cluster
-  std::optional<planner::ServedCertificate> certificate{};
-  bool late = false;
-};
-
-/// For the certificate of one that has just not answered: it may be frozen, and was waited for.
-constexpr std::chrono::milliseconds kSilentCertificateLimit{2'000};
-
-/// Of those that vouch for it, the one that ends first: what it was shown with, and the root that
-/// is trusted here.
-void take_issuers(const http::CertificateInfo& leaf, std::vector<http::CertificateInfo> roots,
-                  planner::ServedCertificate& into) {
-  auto issuers = leaf.issuers;
-  const auto& last = issuers.empty() ? leaf : issuers.back();
-  std::erase_if(roots, [&last](const auto& root) {
-    return root.subject != last.issuer || root.fingerprint == last.fingerprint;
-  });
-  // Of two roots with one name the younger vouches on when the older has ended.
-  const auto root = std::ranges::max_element(roots, {}, &http::CertificateInfo::not_after);
-  if (root != roots.end()) {
-    issuers.push_back(*root);
-  }
-  for (const auto& issuer : issuers) {
-    const auto ends = parse_ticks(issuer.not_after);
-    if (ends && (into.issuer.empty() || *ends < into.issuer_not_after)) {
-      into.issuer = issuer.subject;
-      into.issuer_not_after = *ends;
-    }
-  }
-}
-
-net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string of) {
-  const auto endpoint = http::parse_endpoint(what.url);
-  if (endpoint && endpoint->tls) {
-    const auto shown = co_await network.served_certificate(*endpoint);
-    const auto not_after = shown ? parse_ticks(shown->not_after) : Result<Ticks>(shown.error());
-    if (not_after) {
-      what.certificate = planner::ServedCertificate{
-          .serial = shown->serial, .of = std::move(of), .not_after = *not_after};
-      take_issuers(
-          *shown,
-          network.roots_of ? network.roots_of(what.roots) : std::vector<http::CertificateInfo>(),
-          *what.certificate);
-    }
-  }
-  co_return what;
-}
-
-net::awaitable<Seen> look_at_certificate_within(Network network, Seen what, std::string of,
-                                                Limit limit) {
-  using net::experimental::awaitable_operators::operator||;
-  auto look = look_at_certificate(network, what, std::move(of));
-  if (!limit) {
-    co_return co_await std::move(look);
-  }
-  auto seen = co_await (std::move(look) || network.timers.sleep_for(*limit));
-  if (seen.index() == 0) {
-    co_return std::get<0>(std::move(seen));
-  }
-  what.late = true;
-  co_return what;
-}
-
-}  // namespace
-
 Observer::Observer(Network network) : state_(std::make_shared<State>(std::move(network))) {}
 Observer::~Observer() = default;
 
@@ -466,50 +393,14 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
   if (!limit) {
     state->cache->compare(snapshot, state->network.clock.monotonic());
   }
-  const bool with_certificates = depth == Depth::kSurvey || depth == Depth::kThorough;
-  if (!with_certificates || !state->network.served_certificate) {
-    co_return snapshot;
-  }
-  if (limit) {
-    const auto took = state->network.clock.monotonic() - began;
-    limit = std::max(*limit - std::chrono::duration_cast<std::chrono::milliseconds>(took),
-                     std::chrono::milliseconds(0));
-  }
-  std::vector<net::awaitable<Seen>> looks;
-  for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
-    auto& node = snapshot.nodes[i];
-    for (const auto& [url, of] :
-         {std::pair(node.url, "node"), std::pair(node.agent_url, "agent")}) {
-      if (!url.starts_with("https")) {
-        continue;
-      }
-      if (const auto* known = state->cache->certificate(
-              url, state->network.clock.monotonic(),
-              depth == Depth::kSurvey ? kCertificateAgeOfSurvey : kCertificateAge)) {
-        if (*known) {
-          node.certificates.push_back(**known);
-        }
-      } else {
-        const bool answered = url == node.url ? node.answered : node.agent_answered;
-        const auto its =
-            answered ? limit
-                     : std::min(limit.value_or(kSilentCertificateLimit), kSilentCertificateLimit);
-        looks.push_back(look_at_certificate_within(
-            state->network, Seen{.node = i, .url = url, .roots = config.trusted_roots}, of, its));
-      }
+  if (depth == Depth::kSurvey || depth == Depth::kThorough) {
+    if (limit) {
+      const auto took = state->network.clock.monotonic() - began;
+      limit = std::max(*limit - std::chrono::duration_cast<std::chrono::milliseconds>(took),
+                       std::chrono::milliseconds(0));
     }
-  }
-  for (auto& seen : co_await gather(std::move(looks))) {
-    if (seen.certificate) {
-      snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
-    }
-    if (!seen.late || !limit) {
-      state->cache->keep_certificate(seen.url, std::move(seen.certificate),
-                                     state->network.clock.monotonic());
-    }
-  }
-  for (auto& node : snapshot.nodes) {
-    std::ranges::sort(node.certificates, {}, &planner::ServedCertificate::of);
+    co_await detail::look_at_certificates(state->network, state->cache, config, depth, limit,
+                                          snapshot);
   }
   co_return snapshot;
 }

@@ -101,6 +101,56 @@ TEST_F(ObserverTest, SeesCertificatesAnewOnceTheyAreForgotten) {
               ::testing::Contains("n2: the certificates were node:1, are node:2"));
 }
 
+TEST_F(ObserverTest, SeesTheWholeChainOfACertificate) {
+  const auto made = [](std::string subject, std::string issuer, const char* not_after) {
+    http::CertificateInfo info;
+    info.subject = std::move(subject);
+    info.issuer = std::move(issuer);
+    info.fingerprint = info.subject;
+    info.not_before = "2026-01-01T00:00:00Z";
+    info.not_after = not_after;
+    return info;
+  };
+  auto leaf = made("CN=n1", "CN=between", "2027-01-01T00:00:00Z");
+  leaf.issuers = {made("CN=between", "CN=root", "2028-01-01T00:00:00Z")};
+  Observer observer(
+      Network{.client = cluster_,
+              .timers = time_,
+              .clock = time_,
+              .credentials = credentials_,
+              .log = null_log(),
+              .served_certificate = [&leaf](http::Endpoint)
+                  -> net::awaitable<Result<http::CertificateInfo>> { co_return leaf; },
+              .roots_of =
+                  [&made](const std::string&) {
+                    return std::vector{made("CN=other", "CN=other", "2029-01-01T00:00:00Z"),
+                                       made("CN=root", "CN=root", "2026-12-01T00:00:00Z")};
+                  }});
+  for (auto& node : config_.nodes) {
+    node.url.replace(0, 4, "https");
+    node.agent_url.clear();
+  }
+  const auto snapshot = result_of(observer.take(config_));
+  const auto* served = snapshot.nodes[0].served_certificate();
+  ASSERT_NE(served, nullptr);
+  using Kind = planner::CertificateSeen::Kind;
+  std::vector<std::pair<Kind, std::string>> seen;
+  for (const auto& each : served->chain) {
+    seen.emplace_back(each.kind, each.subject + " " + format_ticks(each.not_after).substr(0, 10));
+  }
+  EXPECT_THAT(seen, ElementsAre(std::pair(Kind::kLeaf, "CN=n1 2027-01-01"),
+                                std::pair(Kind::kIntermediate, "CN=between 2028-01-01"),
+                                std::pair(Kind::kRoot, "CN=root 2026-12-01")));
+  EXPECT_EQ(served->issuer, "CN=root") << "of those that vouch for it the first to end";
+
+  auto node = snapshot.nodes[0];
+  EXPECT_EQ(node.file_differs_from_served(), std::nullopt) << "its files are not known";
+  node.certificate_files.emplace().chain = {served->chain.front()};
+  EXPECT_EQ(node.file_differs_from_served(), false);
+  node.certificate_files->chain.front().fingerprint = "another";
+  EXPECT_EQ(node.file_differs_from_served(), true);
+}
+
 TEST_F(ObserverTest, WatchesOneNodeAndHearsTheOthers) {
   const auto snapshot = result_of(observer_.watch(config_, "n2"));
   ASSERT_NE(snapshot.leader(), nullptr);

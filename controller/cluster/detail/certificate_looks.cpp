@@ -1,0 +1,157 @@
+#include "controller/cluster/detail/certificate_looks.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include "controller/cluster/gather.h"
+
+namespace verger::controller::detail {
+namespace {
+
+using Limit = std::optional<std::chrono::milliseconds>;
+using planner::CertificateSeen;
+
+/// What was served so long ago is as good as now.
+constexpr std::chrono::seconds kCertificateAge{60};
+constexpr std::chrono::seconds kCertificateAgeOfSurvey{600};
+
+/// For the certificate of one that has just not answered: it may be frozen, and was waited for.
+constexpr std::chrono::milliseconds kSilentCertificateLimit{2'000};
+
+struct Seen {
+  std::size_t node = 0;  ///< index in the snapshot
+  std::string url{};
+  std::string roots{};  ///< of the cluster
+  std::optional<planner::ServedCertificate> certificate{};
+  bool late = false;
+};
+
+/// nullopt: its dates cannot be read.
+std::optional<CertificateSeen> seen_of(const http::CertificateInfo& info, bool is_leaf) {
+  const auto not_before = parse_ticks(info.not_before);
+  const auto not_after = parse_ticks(info.not_after);
+  if (!not_after) {
+    return std::nullopt;
+  }
+  return CertificateSeen{.kind = is_leaf ? CertificateSeen::Kind::kLeaf
+                                 : info.subject == info.issuer
+                                     ? CertificateSeen::Kind::kRoot
+                                     : CertificateSeen::Kind::kIntermediate,
+                         .subject = info.subject,
+                         .serial = info.serial,
+                         .fingerprint = info.fingerprint,
+                         .not_before = not_before.value_or(Ticks()),
+                         .not_after = *not_after};
+}
+
+/// The leaf, and those that vouch for it: what it was shown with, and the root that is trusted
+/// here. Of the latter, the one that ends first.
+void take_chain(const http::CertificateInfo& leaf, std::vector<http::CertificateInfo> roots,
+                planner::ServedCertificate& into) {
+  auto issuers = leaf.issuers;
+  const auto& last = issuers.empty() ? leaf : issuers.back();
+  std::erase_if(roots, [&last](const auto& root) {
+    return root.subject != last.issuer || root.fingerprint == last.fingerprint;
+  });
+  // Of two roots with one name the younger vouches on when the older has ended.
+  const auto root = std::ranges::max_element(roots, {}, &http::CertificateInfo::not_after);
+  if (root != roots.end()) {
+    issuers.push_back(*root);
+  }
+  if (auto seen = seen_of(leaf, true)) {
+    into.chain.push_back(*std::move(seen));
+  }
+  for (const auto& issuer : issuers) {
+    auto seen = seen_of(issuer, false);
+    if (!seen) {
+      continue;
+    }
+    if (into.issuer.empty() || seen->not_after < into.issuer_not_after) {
+      into.issuer = issuer.subject;
+      into.issuer_not_after = seen->not_after;
+    }
+    into.chain.push_back(*std::move(seen));
+  }
+}
+
+net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string of) {
+  const auto endpoint = http::parse_endpoint(what.url);
+  if (endpoint && endpoint->tls) {
+    const auto shown = co_await network.served_certificate(*endpoint);
+    const auto not_after = shown ? parse_ticks(shown->not_after) : Result<Ticks>(shown.error());
+    if (not_after) {
+      what.certificate = planner::ServedCertificate{
+          .serial = shown->serial, .of = std::move(of), .not_after = *not_after};
+      take_chain(
+          *shown,
+          network.roots_of ? network.roots_of(what.roots) : std::vector<http::CertificateInfo>(),
+          *what.certificate);
+    }
+  }
+  co_return what;
+}
+
+net::awaitable<Seen> look_at_certificate_within(Network network, Seen what, std::string of,
+                                                Limit limit) {
+  using net::experimental::awaitable_operators::operator||;
+  auto look = look_at_certificate(network, what, std::move(of));
+  if (!limit) {
+    co_return co_await std::move(look);
+  }
+  auto seen = co_await (std::move(look) || network.timers.sleep_for(*limit));
+  if (seen.index() == 0) {
+    co_return std::get<0>(std::move(seen));
+  }
+  what.late = true;
+  co_return what;
+}
+
+}  // namespace
+
+net::awaitable<void> look_at_certificates(Network network, std::shared_ptr<ObservationCache> cache,
+                                          const ClusterConfig& config, Depth depth, Limit limit,
+                                          planner::ClusterSnapshot& snapshot) {
+  if (!network.served_certificate) {
+    co_return;
+  }
+  std::vector<net::awaitable<Seen>> looks;
+  for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
+    auto& node = snapshot.nodes[i];
+    for (const auto& [url, of] :
+         {std::pair(node.url, "node"), std::pair(node.agent_url, "agent")}) {
+      if (!url.starts_with("https")) {
+        continue;
+      }
+      if (const auto* known = cache->certificate(
+              url, network.clock.monotonic(),
+              depth == Depth::kSurvey ? kCertificateAgeOfSurvey : kCertificateAge)) {
+        if (*known) {
+          node.certificates.push_back(**known);
+        }
+      } else {
+        const bool answered = url == node.url ? node.answered : node.agent_answered;
+        const auto its =
+            answered ? limit
+                     : std::min(limit.value_or(kSilentCertificateLimit), kSilentCertificateLimit);
+        looks.push_back(look_at_certificate_within(
+            network, Seen{.node = i, .url = url, .roots = config.trusted_roots}, of, its));
+      }
+    }
+  }
+  for (auto& seen : co_await gather(std::move(looks))) {
+    if (seen.certificate) {
+      snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
+    }
+    if (!seen.late || !limit) {
+      cache->keep_certificate(seen.url, std::move(seen.certificate), network.clock.monotonic());
+    }
+  }
+  for (auto& node : snapshot.nodes) {
+    std::ranges::sort(node.certificates, {}, &planner::ServedCertificate::of);
+  }
+}
+
+}  // namespace verger::controller::detail
