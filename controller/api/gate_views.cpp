@@ -67,7 +67,7 @@ bool is_of(const json& shown, std::string_view gate) {
 
 json gates_of_step(const planner::Step& step, const StepState& state, const RunState& run,
                    const SeenGates* seen) {
-  auto closed = waiting_for(state, run.plan->policy);
+  auto closed = waiting_for(state, run);
   auto out = json::array();
   for (const auto& gate : step.gates) {
     const auto before = out.size();
@@ -112,13 +112,14 @@ json gates_of_step(const planner::Step& step, const StepState& state, const RunS
 
 }  // namespace
 
-json waiting_for(const StepState& state, const planner::Policy& policy) {
+json waiting_for(const StepState& state, const RunState& run) {
+  const bool looks = run.status == RunStatus::kRunning || run.status == RunStatus::kWaiting;
   auto gates = json::parse(state.gates, nullptr, false);
   for (auto& gate : gates) {
     const auto since = parse_ticks(text_member(gate, "since"));
-    const auto after = planner::alert_after_ms(text_member(gate, "gate"), policy.limits);
+    const auto after = planner::alert_after_ms(text_member(gate, "gate"), run.plan->policy.limits);
     gate["alert_at"] =
-        since && after > 0
+        looks && since && after > 0
             ? json(format_ticks(Ticks(since->value() + after * kTicksPerMillisecond)))
             : json();
   }

@@ -150,8 +150,11 @@ json parameters_of(const planner::Policy& policy) {
   return out;
 }
 
-json step_of_run(const planner::Step& step, const StepState& state, const planner::Policy& policy,
+json step_of_run(const planner::Step& step, const StepState& state, const RunState& run,
                  std::optional<Ticks> now) {
+  if (run.paused_since || run.ended_at) {
+    now.reset();
+  }
   auto time = state.time;
   if (now && time.counted && !state.ended) {
     count_time(time, part_of(state), *now);
@@ -161,7 +164,7 @@ json step_of_run(const planner::Step& step, const StepState& state, const planne
           {"node", step.node},
           {"state", to_string(state.status)},
           {"reason", state.reason},
-          {"waiting_for", waiting_for(state, policy)},
+          {"waiting_for", waiting_for(state, run)},
           {"not_seen", json::parse(state.not_seen, nullptr, false)},
           {"outcomes", json::parse(state.outcomes, nullptr, false)},
           {"since", time_or_null(state.since)},
@@ -302,9 +305,8 @@ json run(const RunState& run, std::optional<Ticks> now) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
         const auto found = run.steps.find(step.id);
-        steps.push_back(step_of_run(step, found == run.steps.end() ? StepState{} : found->second,
-                                    run.plan->policy,
-                                    run.paused_since || run.ended_at ? std::nullopt : now));
+        steps.push_back(
+            step_of_run(step, found == run.steps.end() ? StepState{} : found->second, run, now));
       }
     }
     const auto state = run.stages.find(stage.id);

@@ -44,9 +44,9 @@ nlohmann::json expected_end(const RunState& run, Ticks now, std::optional<Ticks>
 std::map<std::string, std::int64_t> freed_by_node(const RunState& run);
 /// On all of them; nullopt: none did.
 std::optional<std::int64_t> freed_bytes(const RunState& run);
-/// The gates that a step waits for, with the time at which an alert fires; closed windows raise
-/// none.
-nlohmann::json waiting_for(const StepState& state, const planner::Policy& policy);
+/// The gates that a step of `run` waits for, with the time at which an alert fires. Closed windows
+/// raise none, nor does a run that looks at no gates: one that is paused, or has ended.
+nlohmann::json waiting_for(const StepState& state, const RunState& run);
 /// All gates of the steps that wait or are on `board`, open ones with value and limit too.
 nlohmann::json gates(const RunState& run, const GateBoard& board);
 nlohmann::json refusal(const planner::Refusal& refusal);

@@ -115,8 +115,7 @@ int send_intent(const CliContext& context, const RunOptions& options, const std:
   if (context.json) {
     context.out << run->dump() << '\n';
   } else {
-    context.out << fmt::format("run {}: {}\n", text_of(*run, "id").substr(0, 12),
-                               text_of(*run, "state"));
+    context.out << intent_text(intent, *run, options.node, options.force) << '\n';
     if (const auto notice = text_of(*run, "notice"); !notice.empty()) {
       context.out << notice << '\n';
     }
@@ -146,14 +145,19 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
     command
         ->add_option("--bytes-per-second", options->bytes_per_second,
                      "Bytes that a job reads a second, such as 20MiB; default 0: no limit")
-        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+        ->transform(CLI::Validator(  // the last one added looks first, at what was typed
+            [](const std::string& typed) {
+              return typed.starts_with('-') ? fmt::format("Value {} is less than 0", typed) : "";
+            },
+            ""));
   }
   if (name == "resume") {
     command->add_flag("--ignore-hours", options->ignore_hours,
                       "No window holds this run back from now on; needs --reason");
   }
   command->add_flag("--wait", options->wait, "Follow the run until it ends or stands still");
-  command->add_option("--wait-seconds", options->wait_seconds);
+  command->add_option("--wait-seconds", options->wait_seconds, "Give up following after this long");
   command->callback([options, name, &chosen] {
     chosen = [options, name](const CliContext& context) {
       return send_intent(context, *options, name);

@@ -85,9 +85,17 @@ void print_attempts(const CliContext& context, const json& run) {
   }
 }
 
-/// What the waiting steps wait for: value, limit, since when.
+bool has_open_alert(const json& run, const std::string& step) {
+  return std::ranges::any_of(list_of(run, "alerts"), [&step](const json& alert) {
+    return alert.is_object() && text_of(alert, "step") == step &&
+           text_of(alert, "cleared_at").empty();
+  });
+}
+
+/// What the waiting steps wait for, or did when the run ended: value, limit, since when.
 void print_closed_gates(const CliContext& context, const json& run) {
-  Table table({{"waits for"},
+  const bool ended = !text_of(run, "finished_at").empty();
+  Table table({{ended ? "waited for" : "waits for"},
                {"node"},
                {"now", Table::Align::kWrap},
                {"limit", Table::Align::kWrap},
@@ -102,7 +110,8 @@ void print_closed_gates(const CliContext& context, const json& run) {
       }
       for (const auto& gate : list_of(step, "waiting_for")) {
         const auto at = text_of(gate, "alert_at");
-        if (!at.empty() && (alert_at.empty() || at < alert_at)) {
+        if (!ended && !at.empty() && (alert_at.empty() || at < alert_at) &&
+            !has_open_alert(run, text_of(step, "id"))) {
           alert_at = at;
           node = text_of(step, "node");
         }
@@ -229,6 +238,25 @@ std::string step_text(const json& step) {
                              number_of(object_of(result, "point"), "number")));
   }
   return text;
+}
+
+std::string intent_text(const std::string& intent, const json& run, const std::string& node,
+                        bool force) {
+  std::string done;
+  if (intent == "skip") {
+    done = fmt::format("{} is left out{}", node,
+                       force ? "; what may still run there holds nothing back" : "");
+  } else if (intent == "throttle") {
+    const auto throttle = object_of(run, "throttle");
+    const auto limit = number_of(throttle, "bytes_per_second");
+    done = fmt::format("its jobs work {} % of the time from now on, {}",
+                       number_of(throttle, "percent"),
+                       limit > 0 ? "up to " + human_bytes(limit) + "/s" : "with no limit in bytes");
+  } else {
+    return fmt::format("run {}: {}", short_id(text_of(run, "id")), text_of(run, "state"));
+  }
+  return fmt::format("run {0}: {1}; follow it with: verger run watch {0}",
+                     short_id(text_of(run, "id")), done);
 }
 
 std::string attempt_text(const json& outcome) {

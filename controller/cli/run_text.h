@@ -19,6 +19,10 @@ bool is_conditional_and_unused(const nlohmann::json& stage);
 std::string progress_text(const nlohmann::json& step);
 /// What is known of a step beside its state: why it waits, how far it is, why it was not needed.
 std::string step_text(const nlohmann::json& step);
+/// What an intent ("pause", "skip", ...) has changed, of the run as the API answers at once: its
+/// state is that of before where an intent takes effect only at the run's next look.
+std::string intent_text(const std::string& intent, const nlohmann::json& run,
+                        const std::string& node, bool force);
 /// "attempt 1 errored 2026-11-22T14:43:47Z: No space left on device"
 std::string attempt_text(const nlohmann::json& outcome);
 /// "expected to end between A and B", "overdue; earliest end A", and where the windows are closed

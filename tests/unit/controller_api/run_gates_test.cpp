@@ -126,6 +126,24 @@ TEST_F(RunGates, OfNodesThatAreSkippedHoldNothingBack) {
   EXPECT_EQ(states, (std::set<std::string>{"n1 skipped", "n3 closed"}));
 }
 
+/// What a step waited for when its run was paused or ended is shown, and raises no alert.
+TEST_F(RunGates, NoAlertIsAnnouncedOfARunThatLooksAtNone) {
+  const auto alert_at = [this] {
+    for (const auto& stage : a_.get("/runs/" + run_)["stages"]) {
+      for (const auto& each : stage["steps"]) {
+        if (each["id"] == "scavenge-n3") {
+          return each.at("waiting_for").at(0).at("alert_at");
+        }
+      }
+    }
+    return json("no such step");
+  };
+  EXPECT_TRUE(alert_at().is_string());
+  ASSERT_EQ(a_.call("POST", "/runs/" + run_ + "/cancel", json::object()).status, 202);
+  ASSERT_TRUE(a_.h.run_to_end(run_));
+  EXPECT_TRUE(alert_at().is_null()) << alert_at();
+}
+
 TEST_F(RunGates, AnUnknownRunHasNone) {
   EXPECT_EQ(a_.call("GET", "/runs/0123456789ab/gates").status, 404);
   const auto wrong = a_.call("POST", "/runs/" + run_ + "/gates");

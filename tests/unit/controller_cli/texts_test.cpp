@@ -195,6 +195,57 @@ TEST(RunGatesText, HasOpenGatesWithValueAndLimit) {
               HasSubstr("no step waits"));
 }
 
+json waiting_for_a_clock() {
+  auto waiting = step("waiting");
+  waiting["waiting_for"] = {{{"gate", "clocks"},
+                             {"node", "n3"},
+                             {"value", "90 s"},
+                             {"limit", "60 s"},
+                             {"since", "2026-11-22T14:43:00Z"},
+                             {"alert_at", "2026-11-22T15:13:00Z"},
+                             {"reason", "why"}}};
+  return waiting;
+}
+
+TEST(RunText, SaysWhenAnAlertFiresWhileTheRunWaits) {
+  auto run = run_with(waiting_for_a_clock());
+  EXPECT_THAT(said(print_run, run),
+              AllOf(HasSubstr("waits for"),
+                    HasSubstr("an alert fires at 2026-11-22T15:13:00Z if it is still closed; to "
+                              "leave n1 out: verger run skip 0123456789ab n1\n")));
+  run["alerts"] = {{{"step", "scavenge-n1"},
+                    {"reason", "scavenge-n1 has waited for 30 min"},
+                    {"at", "2026-11-22T15:13:00Z"},
+                    {"cleared_at", nullptr}}};
+  EXPECT_THAT(said(print_run, run), Not(HasSubstr("an alert fires"))) << "it has";
+}
+
+TEST(RunText, NoAlertFiresOnceTheRunHasEnded) {
+  auto run = run_with(waiting_for_a_clock());
+  run["state"] = "cancelled";
+  run["finished_at"] = "2026-11-22T14:50:00Z";
+  EXPECT_THAT(said(print_run, run),
+              AllOf(HasSubstr("waited for"), HasSubstr("90 s"), Not(HasSubstr("an alert fires"))));
+}
+
+TEST(RunText, AnIntentSaysWhatItChangedAndNotTheStateOfBefore) {
+  auto run = run_with(step("waiting"));
+  run["state"] = "pausing";
+  EXPECT_EQ(intent_text("pause", run, "", false), "run 0123456789ab: pausing");
+  run["state"] = "waiting";
+  EXPECT_EQ(intent_text("skip", run, "n2", false),
+            "run 0123456789ab: n2 is left out; follow it with: verger run watch 0123456789ab");
+  EXPECT_EQ(intent_text("skip", run, "n2", true),
+            "run 0123456789ab: n2 is left out; what may still run there holds nothing back; "
+            "follow it with: verger run watch 0123456789ab");
+  run["throttle"] = {{"percent", 20}, {"bytes_per_second", 20 * 1'048'576}};
+  EXPECT_THAT(intent_text("throttle", run, "", false),
+              HasSubstr("its jobs work 20 % of the time from now on, up to 20 MiB/s; follow"));
+  run["throttle"] = {{"percent", 100}, {"bytes_per_second", 0}};
+  EXPECT_THAT(intent_text("throttle", run, "", false),
+              HasSubstr("100 % of the time from now on, with no limit in bytes; follow"));
+}
+
 TEST(RunText, SaysWhenItResumesAndHowLongItTakesThen) {
   auto run = run_with(step("waiting"));
   run["expected_end"] = {{"earliest", "2026-11-22T15:39:00Z"},
