@@ -129,6 +129,48 @@ bool only_shows(const CLI::App& app) {
   return verb == "list" || verb == "show" || verb == "next";
 }
 
+/// Of an option or argument that nothing takes.
+std::string unexpected_text(const CLI::App& command, const std::string& path,
+                            const std::vector<std::string>& words) {
+  const auto option = std::ranges::find_if(
+      words, [](const std::string& word) { return word.starts_with('-') && word.size() > 1; });
+  if (option == words.end()) {
+    return fmt::format("{} does not take \"{}\"", path, words.front());
+  }
+  const auto name = option->substr(0, option->find('='));
+  std::vector<std::string> known;
+  for (const auto* each : command.get_options()) {
+    for (const auto& long_name : each->get_lnames()) {
+      known.push_back("--" + long_name);
+    }
+  }
+  const auto near = nearest_name(name, known);
+  return fmt::format("{} has no option {}{}", path, name,
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+/// What is wrong with a value, or that it is missing.
+std::string value_text(const CLI::App& command, const CLI::ParseError& error) {
+  const std::string message = error.what();
+  constexpr std::string_view kNotConverted = "Could not convert: ";  // "--days = x"
+  const auto equals = message.find(" = ");
+  const bool not_converted = message.starts_with(kNotConverted) && equals != std::string::npos;
+  const auto name = not_converted
+                        ? message.substr(kNotConverted.size(), equals - kNotConverted.size())
+                        : message.substr(0, message.find(": "));
+  const auto* option = command.get_option_no_throw(name);
+  if (option == nullptr) {
+    return message;
+  }
+  if (not_converted) {
+    return fmt::format("{} takes {}, not \"{}\"", name, option->get_type_name(),
+                       message.substr(equals + 3));
+  }
+  return message.ends_with(" missing")
+             ? fmt::format("{} needs a value ({})", name, option->get_type_name())
+             : message;
+}
+
 /// What is wrong with the command line, and where its help is.
 int wrong_usage(const CLI::App& app, const CLI::ParseError& error, std::ostream& err) {
   const CLI::App* understood = &app;
@@ -153,6 +195,11 @@ int wrong_usage(const CLI::App& app, const CLI::ParseError& error, std::ostream&
                              : fmt::format("unknown command \"{}\"; did you mean {}?",
                                            unknown.front(), near);
     }
+  } else if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
+             !unknown.empty()) {
+    message = unexpected_text(*understood, path, unknown);
+  } else {
+    message = value_text(*understood, error);
   }
   err << fmt::format("verger: {}; its help: {} --help\n", message, path);
   return kUsage;

@@ -209,7 +209,7 @@ LintReport lint(const LintInput& input) {
   }
   if (nodes.empty()) {
     Findings(out.findings, "")
-        .error("nothing-to-check", "", "there are no new files",
+        .error("nothing-to-check", "", "there is no folder of a node with new files",
                "give a directory with one folder per node");
   }
   if (all_read) {

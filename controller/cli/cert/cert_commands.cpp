@@ -254,9 +254,9 @@ void add_create_batch(CLI::App& cert, LocalCommand& chosen) {
                                      "ca-certs, node-certs and user-certs, each a list");
     command->add_option("--config-file", options->file, "The same as FILE")->excludes(file);
     command->add_flag("--force", options->force, "Replace files that are there already");
-    command->callback([options, command, &chosen] {
+    command->callback([options, &chosen] {
       if (options->file.empty()) {
-        throw CLI::RequiredError(command->get_name() + " FILE");
+        throw CLI::RequiredError("FILE");
       }
       chosen = [options](const LocalContext& context) {
         return run_batch(context, options->file, options->force);

@@ -40,7 +40,7 @@ CertificateTerms terms_of(const NewCertificateOptions& options, Ticks now) {
       .dns_names = options.dns_names,
       .ip_addresses = options.ip_addresses,
       .not_before = Ticks(now.value() - std::int64_t{options.skew_minutes} * 60 * kTicksPerSecond),
-      .not_after = Ticks(now.value() + options.days * kTicksPerDay)};
+      .not_after = Ticks(now.value() + options.days.value() * kTicksPerDay)};
 }
 
 /// The names that neither options nor defaults say are those of the request.
@@ -53,13 +53,23 @@ Result<void> take_names_of_request(const std::string& request, CertificateTerms&
   return {};
 }
 
+/// Whether the content of a file could be read; the error names the file.
+template <class T>
+Result<void> in_file(const std::string& path, const Result<T>& read) {
+  return read ? Result<void>() : read.error().within(path);
+}
+
 Result<certificates::NewCertificate> sign(const NewCertificateOptions& options,
                                           const CertificateTerms& terms,
                                           const std::string& request) {
   certificates::SigningAuthority authority;
   VERGER_TRY(authority.certificates, text_of_file(options.ca_certificate));
+  VERGER_RETURN_IF_ERROR(
+      in_file(options.ca_certificate, certificates::read_certificate_list(authority.certificates)));
   VERGER_TRY(authority.key, text_of_file(options.ca_key));
   VERGER_TRY(authority.key_password, options.ca_key_password.read());
+  VERGER_RETURN_IF_ERROR(
+      in_file(options.ca_key, certificates::read_key(authority.key, authority.key_password)));
   return certificates::issue(request, terms, authority);
 }
 
@@ -91,6 +101,10 @@ Result<NewCertificateOptions> completed(NewCertificateOptions options) {
   if (!options.csr.empty() && options.kind == CertificateKind::kRoot) {
     return wrong_option("--csr needs --ca-certificate and --ca-key: a root signs itself");
   }
+  if (options.kind == CertificateKind::kNode && options.csr.empty() &&
+      options.ip_addresses.empty() && options.dns_names.empty()) {
+    return wrong_option("--ip-addresses or --dns-names is missing: by which others reach the node");
+  }
   if (options.kind == CertificateKind::kUser && options.common_name.empty()) {
     return wrong_option("--username is missing");
   }
@@ -99,10 +113,8 @@ Result<NewCertificateOptions> completed(NewCertificateOptions options) {
     return wrong_option(fmt::format("{} is the common name of nodes; a user has another",
                                     certificates::kNodeCommonName));
   }
-  if (options.days == 0) {
-    options.days = authority ? 5 * 365 : 365;
-  }
-  if (options.days < 1 || options.days > kMostDays) {
+  options.days = options.days.value_or(authority ? 5 * 365 : 365);
+  if (*options.days < 1 || *options.days > kMostDays) {
     return wrong_option(fmt::format("--days takes 1 to {}", kMostDays));
   }
   if (options.key_type.empty()) {
@@ -152,9 +164,10 @@ Result<MadeCertificate> make_certificate(const NewCertificateOptions& options, T
   std::string request;
   if (!options.csr.empty()) {
     VERGER_TRY(request, text_of_file(options.csr));
-    VERGER_RETURN_IF_ERROR(take_names_of_request(request, terms));
+    VERGER_RETURN_IF_ERROR(in_file(options.csr, take_names_of_request(request, terms)));
   } else if (!options.key.empty()) {
     VERGER_TRY(key, text_of_file(options.key));
+    VERGER_RETURN_IF_ERROR(in_file(options.key, certificates::read_key(key, password)));
   } else {
     VERGER_TRY(key, certificates::new_private_key(type, password));
   }
@@ -199,6 +212,11 @@ Result<MadeCertificate> renew_certificate(RenewOptions options, Ticks now) {
                     "--ca-key",
                     options.certificate));
   }
+  if (made.kind != CertificateKind::kRoot && made.ca_certificate.empty() && made.ca_key.empty()) {
+    return wrong_option(
+        fmt::format("--ca-certificate and --ca-key are missing: the authority that signs {} anew",
+                    options.certificate));
+  }
   made.common_name = read->common_name;
   if (made.ip_addresses.empty() && made.dns_names.empty()) {
     made.ip_addresses = read->ip_addresses;
@@ -209,7 +227,7 @@ Result<MadeCertificate> renew_certificate(RenewOptions options, Ticks now) {
       made.key_type = certificates::text_of(*type);
     }
   }
-  if (made.days == 0) {
+  if (!made.days) {
     made.days = static_cast<int>(
         (read->not_after.value() - read->not_before.value() + kTicksPerDay / 2) / kTicksPerDay);
   }

@@ -12,12 +12,12 @@
 namespace verger::cli {
 
 /// One certificate to make, as `verger cert create-...` and a batch's entries say it. What is empty
-/// or 0 has the default of its kind.
+/// has the default of its kind.
 struct NewCertificateOptions {
   certificates::CertificateKind kind = certificates::CertificateKind::kNode;
   std::string out{};   ///< directory
   std::string name{};  ///< of its files, without extension
-  int days = 0;
+  std::optional<int> days{};
   std::string ca_certificate{};
   std::string ca_key{};
   PasswordSource ca_key_password{};

@@ -194,9 +194,9 @@ void add_cert_inspect(CLI::App& cert, LocalCommand& chosen) {
       ->add_option("--node", options->nodes,
                    "URL of a node: what it shows to a new TLS connection, trusted or not")
       ->allow_extra_args(false);
-  command->callback([options, files, command, &chosen] {
+  command->callback([options, files, &chosen] {
     if (files->count() == 0 && options->nodes.empty()) {
-      throw CLI::RequiredError(command->get_name() + " FILE or --node");
+      throw CLI::RequiredError("FILE or --node");
     }
     chosen = [options](const LocalContext& context) { return run_inspect(context, *options); };
   });

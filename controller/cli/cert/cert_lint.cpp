@@ -17,6 +17,7 @@
 #include "controller/cli/table.h"
 #include "engine/base/clock.h"
 #include "nodeagent/certificates/tls_files.h"
+#include "nodeagent/http/message.h"
 
 namespace verger::cli {
 namespace {
@@ -214,10 +215,12 @@ void print_report(const LocalContext& context, const LintReport& report,
                                finding.where.empty() ? "" : finding.where + ": ", finding.code,
                                finding.message, finding.next);
   }
-  for (const auto& stage : report.stages) {
-    print_matrix(context, stage);
-  }
-  if (!report.stages.empty()) {
+  const bool several = std::ranges::any_of(
+      report.stages, [](const certificates::TrustStage& stage) { return !stage.cells.empty(); });
+  if (several) {  // a node alone needs the trust of none
+    for (const auto& stage : report.stages) {
+      print_matrix(context, stage);
+    }
     context.out << '\n';
   }
   const auto errors = std::ranges::count(report.findings, Severity::kError, &Finding::severity);
@@ -250,9 +253,17 @@ Result<LintInput> gather(const LintOptions& options, Ticks now,
   std::error_code ignored;
   if (!fs::is_directory(directory, ignored)) {
     return wrong_lint_option(
-        fmt::format("{}: no directory; it takes one with a folder per node", options.directory));
+        fmt::format("{} is not a directory; give one with a folder per node", options.directory));
   }
   VERGER_TRY(const auto urls, by_name(options.nodes, "--node"));
+  for (const auto& [name, url] : urls) {
+    const auto endpoint = http::parse_endpoint(url);
+    if (!endpoint || !endpoint->tls) {
+      return wrong_lint_option(
+          fmt::format("--node {}={}: {}", name, url,
+                      endpoint ? "it takes an https URL" : endpoint.error().message));
+    }
+  }
   VERGER_TRY(const auto addresses, by_name(options.addresses, "--address"));
   const auto roots_path = options.roots.empty() ? (directory / "ca").string() : options.roots;
   VERGER_TRY(const auto roots, see_roots(roots_path));

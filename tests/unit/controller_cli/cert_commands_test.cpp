@@ -246,6 +246,57 @@ TEST_F(CertCommands, RefusesOptionsThatContradictEachOther) {
   EXPECT_FALSE(fs::exists(at("n")));
 }
 
+TEST_F(CertCommands, NamesTheOptionOrFileThatIsWrong) {
+  const auto wrong = [this](std::vector<std::string> words) {
+    EXPECT_EQ(cert(std::move(words)), 64);
+    return err_.str();
+  };
+  make_ca();
+  EXPECT_THAT(wrong({"create-ca", "--out", at("c"), "--days", "0"}),
+              HasSubstr("--days takes 1 to 36500"));
+  EXPECT_THAT(wrong({"create-ca", "--out", at("c"), "--days", "x"}),
+              HasSubstr("--days takes INT, not \"x\""));
+  EXPECT_THAT(wrong({"create-ca", "--out"}), HasSubstr("--out needs a value (TEXT)"));
+  EXPECT_THAT(wrong({"create-ca", "--day", "5"}),
+              HasSubstr("verger cert create-ca has no option --day; did you mean --days?"));
+  EXPECT_THAT(wrong({"renew", "a", "b"}), HasSubstr("verger cert renew does not take \"b\""));
+  EXPECT_THAT(wrong({"create-batch"}), HasSubstr("verger: FILE is required"));
+  const auto with_ca = [this](const std::string& certificate, const std::string& key,
+                              std::vector<std::string> more) {
+    std::vector<std::string> out{
+        "create-node", "--ca-certificate", at(certificate), "--ca-key", at(key), "--out", at("n")};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  };
+  EXPECT_THAT(wrong(with_ca("ca/ca.crt", "ca/ca.key", {})),
+              HasSubstr("--ip-addresses or --dns-names is missing"));
+  EXPECT_THAT(wrong(with_ca("ca/ca.crt", "ca/ca.crt", {"--dns-names", "n1"})),
+              HasSubstr(at("ca/ca.crt") + ": no PEM private key"));
+  EXPECT_THAT(wrong(with_ca("ca/ca.key", "ca/ca.key", {"--dns-names", "n1"})),
+              HasSubstr(at("ca/ca.key") + ": no PEM certificate"));
+  EXPECT_THAT(wrong(with_ca("ca/ca.crt", "ca/ca.key", {"--csr", at("ca/ca.crt")})),
+              HasSubstr(at("ca/ca.crt") + ": no PEM certificate request"));
+  ASSERT_EQ(cert(node("node1")), 0);
+  EXPECT_THAT(wrong({"renew", at("node1/node.crt")}),
+              HasSubstr("--ca-certificate and --ca-key are missing: the authority that signs " +
+                        at("node1/node.crt") + " anew"));
+}
+
+TEST_F(CertCommands, LintOfOneNodeHasNoMatrixAndTakesUrlsAlone) {
+  make_ca();
+  ASSERT_EQ(cert(node("set/node1")), 0);
+  fs::create_directories(at("set/ca"));
+  fs::copy_file(at("ca/ca.crt"), at("set/ca/ca.crt"));
+  EXPECT_EQ(cert({"lint", at("set"), "--ec-keys"}), 0) << out_.str();
+  EXPECT_THAT(out_.str(), ::testing::Not(HasSubstr("SHOWN BY")));
+  EXPECT_EQ(cert({"lint", at("set"), "--node", "node1=127.0.0.1:2113"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("--node node1=127.0.0.1:2113: "));
+  EXPECT_EQ(cert({"lint", at("set"), "--node", "node1=http://127.0.0.1:2113"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("it takes an https URL"));
+  EXPECT_EQ(cert({"lint", at("none")}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr(at("none") + " is not a directory"));
+}
+
 TEST_F(CertCommands, TheManPageHasEveryCommandAndOption) {
   auto page = content_of_file(test::fixtures_directory().parent_path().parent_path() / "docs" /
                               "man" / "verger-cert.1");

@@ -58,6 +58,21 @@ TEST(Usage, NamesTheHelpOfTheCommandThatIsWrong) {
               AllOf(HasSubstr("--threads"), HasSubstr("1 to 4")));
 }
 
+TEST(Usage, RefusesWrongThrottlesAndFlags) {
+  const auto refused = [](std::vector<const char*> words) {
+    const auto said = verger_to_nobody(std::move(words));
+    EXPECT_EQ(said.status, kUsage);
+    return said.err;
+  };
+  EXPECT_THAT(refused({"run", "throttle", "0123", "--bytes-per-second", "-1"}),
+              HasSubstr("--bytes-per-second: Value -1 is less than 0"));
+  EXPECT_THAT(refused({"run", "throttle", "0123", "--percent", "0"}), HasSubstr("1 to 100"));
+  EXPECT_THAT(refused({"run", "throttle", "0123", "20"}),
+              HasSubstr("verger run throttle does not take \"20\""));
+  EXPECT_THAT(refused({"run", "show", "0123", "--gate"}),
+              HasSubstr("verger run show has no option --gate; did you mean --gates?"));
+}
+
 TEST(Usage, AgentsBelongToNodesByNameOrByOrder) {
   const auto add = [](std::vector<const char*> more) {
     more.insert(more.begin(), {"cluster", "add", "c", "--node", "n1=http://127.0.0.1:2111"});
