@@ -95,6 +95,21 @@ Outcome<std::string> parse_answer_certificate_request(const http::Response& resp
   return done(body.at("request").get<std::string>());
 }
 
+Outcome<api::NodeCertificates> parse_answer_certificates(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_node_certificates(response.body))
+                                : agent_failure<api::NodeCertificates>(response);
+}
+
+Outcome<api::CertificateFiles> parse_answer_candidate(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_certificate_files(response.body))
+                                : agent_failure<api::CertificateFiles>(response);
+}
+
+Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_peer_handshakes(response.body))
+                                : agent_failure<std::vector<api::PeerHandshake>>(response);
+}
+
 AgentClient::AgentClient(http::Client& client, http::Endpoint agent,
                          std::chrono::milliseconds deadline)
     : client_(&client), agent_(std::move(agent)), deadline_(deadline) {}
@@ -190,6 +205,35 @@ net::awaitable<Outcome<Nothing>> AgentClient::delete_file(std::string sha256,
                                                            file_target(sha256), controller_epoch),
                                      .headers = {{"Accept", "application/json"}}},
                        deadline_, &parse_answer_permit);
+}
+
+net::awaitable<Outcome<api::NodeCertificates>> AgentClient::certificates() const {
+  return call<api::NodeCertificates>(client_, agent_, get("/agent/v1/certificates"), deadline_,
+                                     &parse_answer_certificates);
+}
+
+net::awaitable<Outcome<api::CertificateFiles>> AgentClient::certificate_candidate(
+    api::CertificateSource source) const {
+  return call<api::CertificateFiles>(
+      client_, agent_,
+      json_request("POST", "/agent/v1/certificates/candidate", api::to_text(source)), deadline_,
+      &parse_answer_candidate);
+}
+
+net::awaitable<Outcome<std::string>> AgentClient::certificate_key_request(
+    api::CertificateKeyRequest request) const {
+  return call<std::string>(
+      client_, agent_,
+      json_request("POST", "/agent/v1/certificates/request", api::to_text(request)), deadline_,
+      &parse_answer_certificate_request);
+}
+
+net::awaitable<Outcome<std::vector<api::PeerHandshake>>> AgentClient::handshakes(
+    api::HandshakesRequest request) const {
+  return call<std::vector<api::PeerHandshake>>(
+      client_, agent_,
+      json_request("POST", "/agent/v1/certificates/handshakes", api::to_text(request)), deadline_,
+      &parse_answer_handshakes);
 }
 
 }  // namespace verger::client

@@ -7,6 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/client/outcome.h"
 #include "nodeagent/http/client.h"
@@ -51,6 +52,20 @@ class AgentClient {
   /// refused, conflict: an operation refers to it.
   net::awaitable<Outcome<Nothing>> delete_file(std::string sha256,
                                                std::int64_t controller_epoch) const;
+  // Of the node's certificates; refused, not_found: the agent is of an older version.
+
+  net::awaitable<Outcome<api::NodeCertificates>> certificates() const;
+  /// What a stage of this source would take. refused, not_found: a file of the set is not stored
+  /// at the agent; what is wrong with files of its machine is in the answer.
+  net::awaitable<Outcome<api::CertificateFiles>> certificate_candidate(
+      api::CertificateSource source) const;
+  /// A request for a certificate, PEM, of a key that the agent made for this change and keeps.
+  /// Larger keys take seconds.
+  net::awaitable<Outcome<std::string>> certificate_key_request(
+      api::CertificateKeyRequest request) const;
+  /// One answer per peer, in the order of the request.
+  net::awaitable<Outcome<std::vector<api::PeerHandshake>>> handshakes(
+      api::HandshakesRequest request) const;
 
  private:
   http::Client* client_;
@@ -63,6 +78,10 @@ Outcome<Nothing> parse_answer_permit(const http::Response& response);
 Outcome<api::OperationStatus> parse_answer_operation(const http::Response& response);
 Outcome<api::StoredFile> parse_answer_file(const http::Response& response);
 Outcome<std::vector<api::StoredFile>> parse_answer_files(const http::Response& response);
+Outcome<api::NodeCertificates> parse_answer_certificates(const http::Response& response);
+Outcome<api::CertificateFiles> parse_answer_candidate(const http::Response& response);
+Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Response& response);
+/// {"request": PEM}, of the agent's own certificate or of its node's.
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response);
 
 }  // namespace verger::client

@@ -214,5 +214,31 @@ TEST_F(NodeClientTest, TurnsAnOutcomeIntoAResult) {
   EXPECT_EQ(*to_result(done(5)), 5);
 }
 
+TEST_F(NodeClientTest, AsksAnAgentAboutItsNodesCertificates) {
+  const AgentClient agent(http, http::Endpoint{false, "n1", 2114});
+  http.answers = {
+      text(200, R"({"live":{"certificate":{"path":"/node.crt"}},"served":"PEM"})"),
+      text(200, R"({"certificate":{"path":"/new.crt"},"serial":"0A"})"),
+      text(404, R"({"title":"Not Found","code":"not_found","detail":"file a is not stored here"})"),
+      text(200, R"({"request":"CSR"})"),
+      text(200, R"({"peers":[{"name":"n2","trusted":true}]})"),
+      text(200, R"({"peers":1})")};
+  EXPECT_EQ(run(agent.certificates()).value->served, "PEM");
+  EXPECT_EQ(last_asked(), "GET /agent/v1/certificates");
+  const api::CertificateSource source{.certificate_path = "/new.crt"};
+  EXPECT_EQ(run(agent.certificate_candidate(source)).value->serial, "0A");
+  EXPECT_EQ(http.asked.back().body, R"({"source":{"certificatePath":"/new.crt"}})");
+  const auto missing = run(agent.certificate_candidate(source));
+  EXPECT_TRUE(missing.refused());
+  EXPECT_EQ(missing.code, "not_found");
+  EXPECT_EQ(*run(agent.certificate_key_request({.change = "run-1", .common_name = "node"})).value,
+            "CSR");
+  EXPECT_EQ(last_asked(), "POST /agent/v1/certificates/request");
+  const api::HandshakesRequest peers{.peers = {{.name = "n2", .url = "https://n2:2113"}}};
+  EXPECT_EQ(run(agent.handshakes(peers)).value->front().trusted, true);
+  EXPECT_EQ(last_asked(), "POST /agent/v1/certificates/handshakes");
+  EXPECT_TRUE(run(agent.handshakes(peers)).unknown());
+}
+
 }  // namespace
 }  // namespace verger::client::test
