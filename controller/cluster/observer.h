@@ -45,6 +45,9 @@ struct Network {
   std::chrono::milliseconds request_deadline{15'000};
   /// The certificate that a server shows to new connections; empty: not looked at.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
+  /// The chain that a TLS server shows to a new connection, PEM, leaf first, trusted or not; empty:
+  /// not looked at.
+  std::function<net::awaitable<Result<std::string>>(http::Endpoint)> served_chain{};
   /// The certificates of a cluster's trusted roots, by ClusterConfig::trusted_roots; empty: they
   /// are not known.
   std::function<std::vector<http::CertificateInfo>(const std::string& trusted_roots)> roots_of{};

@@ -52,7 +52,8 @@ planner::AutoScavenge to_planner(client::AutoScavengeState state) {
 Peers::Peers(Network network, ClusterConfig cluster)
     : clients_{.nodes = &network.client, .agents = &network.client},
       deadline_(network.request_deadline),
-      cluster_(std::move(cluster)) {
+      cluster_(std::move(cluster)),
+      served_chain_(network.served_chain) {
   if (network.clients_of) {
     if (auto clients = network.clients_of(cluster_.trusted_roots)) {
       clients_ = *clients;
@@ -253,6 +254,21 @@ net::awaitable<Result<std::string>> Peers::index_status(std::string node) {
   VERGER_CO_TRY(const auto client, node_client(node));
   VERGER_CO_TRY(const auto lines, client::to_result(co_await client.metrics()));
   co_return lines.index;
+}
+
+net::awaitable<Result<std::string>> Peers::served_chain(std::string node) {
+  const auto* found = cluster_.find(node);
+  if (found == nullptr) {
+    co_return Error{Errc::kNotFound, fmt::format("cluster {} has no node {}", cluster_.name, node)};
+  }
+  VERGER_CO_TRY(auto endpoint, http::parse_endpoint(found->url));
+  if (!endpoint.tls || !served_chain_) {
+    co_return Error{Errc::kUnsupported,
+                    endpoint.tls ? "certificates are not looked at here"
+                                 : fmt::format("{} is no https URL: the node shows no certificate",
+                                               found->url)};
+  }
+  co_return co_await served_chain_(std::move(endpoint));
 }
 
 net::awaitable<Result<api::AgentFacts>> Peers::facts(std::string node, std::int64_t chunks_below) {

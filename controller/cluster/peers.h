@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,9 @@ class Peers {
   net::awaitable<Result<void>> enable_projection(std::string node, std::string name);
   net::awaitable<Result<void>> restart_projections(std::string node);
   net::awaitable<Result<void>> restart_subscriptions(std::string node);
+  /// The chain that the node shows to a new TLS connection now, PEM, leaf first; trusted or not.
+  /// Errors: kUnavailable; kUnsupported: its URL is no https, or certificates are not looked at.
+  net::awaitable<Result<std::string>> served_chain(std::string node);
   /// "Idle", "Merging"; empty where the node's metrics do not tell.
   net::awaitable<Result<std::string>> index_status(std::string node);
 
@@ -102,6 +106,7 @@ class Peers {
   std::optional<Error> no_client_;
   std::chrono::milliseconds deadline_;
   ClusterConfig cluster_;
+  std::function<net::awaitable<Result<std::string>>(http::Endpoint)> served_chain_;
   std::optional<Credentials> credentials_;
   std::string credentials_problem_;
 };

@@ -63,6 +63,7 @@ struct Controller::Parts {
                 .services = from.services,
                 .request_deadline = options.request_deadline,
                 .served_certificate = from.served_certificate,
+                .served_chain = from.served_chain,
                 .roots_of = from.roots_of,
                 .clients_of = from.clients_of},
         kinds(standard_step_kinds()),

@@ -58,6 +58,8 @@ struct ControllerEnvironment {
   const certificates::Authority* authority = nullptr;
   /// See Network::served_certificate.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
+  /// See Network::served_chain.
+  std::function<net::awaitable<Result<std::string>>(http::Endpoint)> served_chain{};
   /// Empty: SQLite in the data directory.
   std::function<Result<std::unique_ptr<Journal>>()> open_journal = {};
   /// `log` gets a line for what is journaled: see EventLog.

@@ -5,6 +5,8 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 
+#include "nodeagent/http/served_chain.h"
+
 namespace verger::controller {
 
 using std::chrono::milliseconds;
@@ -62,6 +64,10 @@ Result<void> Term::make(OpenJournal open_journal) {
            .served_certificate =
                [executor, deadline](http::Endpoint of) {
                  return http::served_certificate(executor, std::move(of), deadline);
+               },
+           .served_chain =
+               [executor, deadline](http::Endpoint of) {
+                 return http::served_chain(executor, std::move(of), deadline);
                },
            .open_journal = std::move(open_journal),
            .log_events = true,
