@@ -40,6 +40,8 @@ std::string values_of(const Field& field) {
       return fmt::format("{} to {}", field.low, field.high);
     case Field::Type::kChoice:
       return fmt::format("{}", fmt::join(field.choices, ", "));
+    case Field::Type::kText:
+      return "a text";
     case Field::Type::kMilliseconds:
       return "a length of time, such as 90m";
     case Field::Type::kBytes:

@@ -19,6 +19,7 @@ struct Field {
     kBoolean,
     kInteger,
     kChoice,        ///< one of `choices`
+    kText,          ///< any; empty: nothing is given
     kMilliseconds,  ///< a length of time; "90m" in a policy file
     kBytes,         ///< "16MiB" in a policy file
     kQueries,       ///< a list of QueryBlocker

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <tuple>
 
 #include "planner/operations.h"
 
@@ -25,12 +26,29 @@ ClusterSnapshot sorted_by_name(const ClusterSnapshot& snapshot) {
                       .wrong_cluster = snapshot.wrong_cluster,
                       .leader_stable_ms = snapshot.leader_stable_ms,
                       .hours = snapshot.hours,
-                      .queries = snapshot.queries};
+                      .queries = snapshot.queries,
+                      .preflight = snapshot.preflight};
   out.nodes.reserve(order.size());
   for (const auto* node : order) {
     out.nodes.push_back(*node);
   }
   return out;
+}
+
+/// What the operation's own look at the cluster adds to its plan, or to why there is none.
+void add_preflight(const Preflight& preflight, std::expected<Plan, std::vector<Refusal>>& planned) {
+  if (planned && preflight.refusals.empty()) {
+    planned->notes.insert(planned->notes.end(), preflight.notes.begin(), preflight.notes.end());
+    return;
+  }
+  auto all = planned ? std::vector<Refusal>() : std::move(planned.error());
+  all.insert(all.end(), preflight.refusals.begin(), preflight.refusals.end());
+  std::ranges::sort(all, {}, [](const Refusal& each) {
+    return std::tie(each.node, each.code, each.message, each.hint);
+  });
+  const auto repeated = std::ranges::unique(all);
+  all.erase(repeated.begin(), repeated.end());
+  planned = std::unexpected(std::move(all));
 }
 
 }  // namespace
@@ -49,6 +67,9 @@ std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snaps
   }
   const auto& sorted = copy ? *copy : snapshot;
   auto plan = operation->plan(sorted, policy, history);
+  if (sorted.preflight) {
+    add_preflight(*sorted.preflight, plan);
+  }
   if (plan) {
     plan->basis = basis_of(sorted);
     plan->made_at = snapshot.taken_at;

@@ -8,6 +8,7 @@
 
 #include "planner/json.h"
 #include "planner/policy.h"
+#include "planner/preflight.h"
 #include "planner/snapshot.h"
 
 namespace verger::planner {
@@ -80,6 +81,11 @@ struct Stage {
   std::string if_deferred;
   /// It comes after every node's turn, also after one that was put off.
   bool closing = false;
+  /// Once its first step has acted it is done on all of its nodes or undone on all of them: a
+  /// pause and the end of the hours take effect before or after it, a cancelled run and a skipped
+  /// node undo it. Its rule is kUndoAll, and it is not begun unless all of it is expected to fit
+  /// into the hours.
+  bool atomic = false;
 };
 
 /// What the plan was made on. When it differs, the plan is stale.
@@ -122,15 +128,6 @@ struct Plan {
   Ticks made_at;     ///< not part of the hash
 
   [[nodiscard]] const Step* find_step(std::string_view id) const;
-};
-
-/// A reason why there is no plan. `code` is stable.
-struct Refusal {
-  std::string code;  ///< "node-down", "quorum-margin", ...
-  std::string node;  ///< empty: the cluster
-  std::string message;
-  std::string hint;  ///< what to do next
-  friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
 /// Canonical JSON (planner/json.h) of what the hash covers, and of all of the plan, with its hash,

@@ -38,8 +38,9 @@ class PlanWriter {
            node.version);
   }
   void write(const Stage& stage) {
-    object("closing", stage.closing ? &stage.closing : nullptr, "deadlineMs", stage.deadline_ms,
-           "groups", stage.groups, "id", stage.id, "ifPutOff", stage.if_deferred, "onFailure",
+    object("atomic", stage.atomic ? &stage.atomic : nullptr, "closing",
+           stage.closing ? &stage.closing : nullptr, "deadlineMs", stage.deadline_ms, "groups",
+           stage.groups, "id", stage.id, "ifPutOff", stage.if_deferred, "onFailure",
            to_string(stage.on_failure), "title", stage.title, "undoDeadlineMs",
            stage.undo_deadline_ms);
   }

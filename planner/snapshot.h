@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/types.h"
+#include "planner/preflight.h"
 
 /// What was seen of a cluster at one moment. Plain values: who took it is no business of the
 /// planner. Sizes and positions are bytes; -1 means "not known".
@@ -240,6 +241,8 @@ struct ClusterSnapshot {
   std::optional<Hours> hours;
   /// Of the policy's queries, as far as they were run.
   std::vector<QueryResult> queries;
+  /// Of the operation that a plan is made for; nullopt: it has none, or no plan is made.
+  std::optional<Preflight> preflight{};
 
   [[nodiscard]] const NodeSnapshot* find(std::string_view name) const;
   /// The only live leader; nullptr when there is none, or several.

@@ -68,7 +68,7 @@ constexpr ApiSchema kSchemas[] = {
     {"ClusterPause", "reason:string! until:time?!"},
     {"PlannedStage",
      "id:string! name:string! deadline_seconds:integer! failure_rule:string! if_put_off:string! "
-     "steps:PlannedStep[]!"},
+     "atomic:boolean! steps:PlannedStep[]!"},
     {"PlannedStep",
      "id:string! group:integer! kind:string! node:string! parameters:object! gates:string[]! "
      "act:string! observe:string! undo:string! reason:string! attempts:integer! "
@@ -99,7 +99,8 @@ constexpr ApiSchema kSchemas[] = {
      "node:string! state:undone|not-undone|under-way! at:time?! reason:string! "
      "commands:string[]!"},
     {"RunAlert", "step:string! reason:string! at:time! cleared_at:time?!"},
-    {"Stage", "id:string! name:string! if_put_off:string! state:string! steps:Step[]!"},
+    {"Stage",
+     "id:string! name:string! if_put_off:string! atomic:boolean! state:string! steps:Step[]!"},
     {"Step",
      "id:string! kind:string! node:string! "
      "state:pending|waiting|acting|unknown|done|failed|skipped|undone! reason:string! "
@@ -282,6 +283,8 @@ json type_of(const planner::Field& field) {
       return {{"type", "boolean"}};
     case planner::Field::Type::kChoice:
       return {{"type", "string"}, {"enum", field.choices}};
+    case planner::Field::Type::kText:
+      return {{"type", "string"}};
     case planner::Field::Type::kQueries:
       return {{"type", "array"}};
     case planner::Field::Type::kInteger:

@@ -267,6 +267,7 @@ json plan(const StoredPlan& stored) {
                       {"deadline_seconds", stage.deadline_ms / 1000},
                       {"failure_rule", to_string(stage.on_failure)},
                       {"if_put_off", stage.if_deferred},
+                      {"atomic", stage.atomic},
                       {"steps", std::move(steps)}});
   }
   auto forecast = json::array();
@@ -313,6 +314,7 @@ json run(const RunState& run, std::optional<Ticks> now) {
     stages.push_back({{"id", stage.id},
                       {"name", stage.title},
                       {"if_put_off", stage.if_deferred},
+                      {"atomic", stage.atomic},
                       {"state", to_string(state == run.stages.end() ? StageStatus::kPending
                                                                     : state->second.status)},
                       {"steps", std::move(steps)}});

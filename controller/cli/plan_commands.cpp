@@ -55,7 +55,8 @@ int make_plan(const CliContext& context, const planner::Operation& operation,
       continue;
     }
     auto& value = parameters[planner::api_name(*field)];
-    if (field->type == planner::Field::Type::kChoice) {
+    if (field->type == planner::Field::Type::kChoice ||
+        field->type == planner::Field::Type::kText) {
       value = text;
     } else if (field->type == planner::Field::Type::kBoolean) {
       value = text == "true";
@@ -180,6 +181,8 @@ void add_operation(CLI::App& plan, const planner::Operation& operation, Command&
       case planner::Field::Type::kChoice:
         option->check(
             CLI::IsMember(std::vector<std::string>(field->choices.begin(), field->choices.end())));
+        break;
+      case planner::Field::Type::kText:
         break;
       case planner::Field::Type::kBoolean:
         option->check(CLI::IsMember(std::vector<std::string>{"true", "false"}));

@@ -111,6 +111,7 @@ planner::Stage stage_of(const json& value) {
                           planner::FailureRule::kStop);
   out.if_deferred = value.at("ifPutOff").get<std::string>();
   read(value, "closing", out.closing);
+  read(value, "atomic", out.atomic);
   return out;
 }
 

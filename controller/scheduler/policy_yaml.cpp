@@ -345,7 +345,11 @@ class PolicyReader {
       field.set(policy_.plan, into);
     } else if (const auto* text = value.as_string()) {
       auto into = *text;
-      in.one_of(key, into, field.choices);
+      if (field.type == planner::Field::Type::kText) {
+        in.text(key, into);
+      } else {
+        in.one_of(key, into, field.choices);
+      }
       field.set(policy_.plan, into);
     } else {
       read_queries(in);

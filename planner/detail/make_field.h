@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <variant>
 
@@ -46,6 +47,10 @@ bool decode(const Json& json, Value& into) {
     const auto* truth = json.as_bool();
     into = truth != nullptr ? *truth : into;
     return truth != nullptr;
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    const auto* text = json.as_string();
+    into = text != nullptr ? *text : into;
+    return text != nullptr;
   } else if constexpr (std::is_enum_v<Value>) {
     const auto* text = json.as_string();
     for (const auto choice : choices_of(Value{})) {
@@ -87,6 +92,8 @@ Field field(std::string_view name, std::string_view place, std::string_view help
     out.type = Field::Type::kBoolean;
   } else if constexpr (std::is_same_v<Value, std::vector<QueryBlocker>>) {
     out.type = Field::Type::kQueries;
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    out.type = Field::Type::kText;
   } else if constexpr (std::is_enum_v<Value>) {
     out.type = Field::Type::kChoice;
     for (const auto choice : choices_of(Value{})) {

@@ -19,6 +19,8 @@ Json other_value(const Field& field, const Json& value) {
     case Field::Type::kChoice:
       return field.choices.front() == *value.as_string() ? field.choices.back()
                                                          : field.choices.front();
+    case Field::Type::kText:
+      return *value.as_string() + "x";
     case Field::Type::kQueries:
       return Json::Array{Json::Object{{"atLeast", ""},
                                       {"atMost", "0.5"},
