@@ -8,6 +8,7 @@
 #include "controller/api/members.h"
 #include "controller/api/routes.h"
 #include "controller/api/views.h"
+#include "controller/executor/atomic_stage.h"
 
 // /runs and what people want of them.
 namespace verger::controller {
@@ -56,6 +57,9 @@ http::Response get_run(const ApiParts& parts, const Call& call) {
                         ? json{{"open", hours->open},
                                {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
                         : json();
+  }
+  if (auto notice = pause_notice(**run, parts.clock.now()); !notice.empty()) {
+    body["notice"] = std::move(notice);
   }
   body["expected_end"] = views::expected_end(**run, parts.clock.now(), resumes);
   auto answer = json_answer(200, body);
@@ -131,7 +135,10 @@ http::Response pause_run(const ApiParts& parts, const Call& call) {
     return problem(400, "bad_request", "mode takes policy, drain, now");
   }
   const auto& run = *intent->run;
-  return after_intent(parts, run, parts.executor.pause(run.id, call.by(), reason, *mode));
+  const auto paused = parts.executor.pause(run.id, call.by(), reason, *mode);
+  const auto now = parts.executor.find_run(run.id);
+  return after_intent(parts, run, paused,
+                      now ? pause_notice(**now, parts.clock.now()) : std::string());
 }
 
 net::awaitable<http::Response> resume_run(const ApiParts& parts, Call call) {

@@ -12,6 +12,7 @@
 #include "controller/executor/detail/executor_impl.h"
 #include "controller/executor/events.h"
 #include "controller/executor/plan_json.h"
+#include "planner/operations.h"
 
 namespace verger::controller {
 
@@ -174,6 +175,16 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
   }
   snapshot.queries = co_await ask_queries(impl->core->parts.network, policy.gates.queries);
   VERGER_CO_RETURN_IF_ERROR(impl->learn_identity(config, snapshot));
+  if (const auto* preflight =
+          impl->core->parts.kinds.find_preflight(planner::operation_name(policy))) {
+    PreflightContext context{.cluster = config,
+                             .policy = policy,
+                             .snapshot = snapshot,
+                             .peers = std::make_shared<Peers>(impl->core->parts.network, config),
+                             .network = impl->core->parts.network,
+                             .now = impl->core->parts.network.clock.now()};
+    snapshot.preflight = co_await (*preflight)(std::move(context));
+  }
   auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
   if (!plan) {
     // What stands in the way is then most often that run's own work.

@@ -11,6 +11,8 @@ std::string StepContext::attempt_name() const {
                        : fmt::format("{}/{}/{}", step.id, state.attempt, state.operation);
 }
 
+std::string StepKind::too_late(const StepContext&) const { return {}; }
+
 bool StepKind::can_interrupt(const StepContext&, Interrupt) const { return false; }
 
 net::awaitable<void> StepKind::interrupt(StepContext) { co_return; }
@@ -37,6 +39,15 @@ void StepKinds::add(std::unique_ptr<StepKind> kind) {
 StepKind* StepKinds::find(std::string_view name) const {
   const auto found = kinds_.find(std::string(name));
   return found == kinds_.end() ? nullptr : found->second.get();
+}
+
+void StepKinds::add_preflight(std::string operation, PreflightFunction preflight) {
+  preflights_[std::move(operation)] = std::move(preflight);
+}
+
+const PreflightFunction* StepKinds::find_preflight(std::string_view operation) const {
+  const auto found = preflights_.find(std::string(operation));
+  return found == preflights_.end() ? nullptr : &found->second;
 }
 
 }  // namespace verger::controller

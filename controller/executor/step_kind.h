@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,7 +65,8 @@ struct Readiness {
   std::string reason{};       ///< for people
   std::string memo = "{}";    ///< JSON object of a kReady, journaled with the intent
   std::string result = "{}";  ///< JSON object of a kNotNeeded
-  std::map<std::string, std::string> values{};  ///< as Verdict's; journaled with a kNotNeeded
+  /// As Verdict's; journaled with a kNotNeeded, and with the intent of a kReady.
+  std::map<std::string, std::string> values{};
   /// What a person has to see to: with a kWait the step's alert, raised at once; with a kNotNeeded
   /// one of the run, which stays open when the step has ended.
   std::string alert{};
@@ -121,6 +123,9 @@ class StepKind {
   /// their gossip, unless looks_at_all_nodes().
   virtual net::awaitable<Verdict> observe(StepContext context) = 0;
   [[nodiscard]] virtual bool looks_at_all_nodes() const { return false; }
+  /// Why the step must not begin any more; empty: it may. Looked at before its gates, again and
+  /// again while they hold it back: the step then fails.
+  [[nodiscard]] virtual std::string too_late(const StepContext& context) const;
   /// False: it cannot be stopped, or the policy leaves it to end.
   [[nodiscard]] virtual bool can_interrupt(const StepContext& context, Interrupt why) const;
   /// Has the node stop what the step began; observe() then says kStopped. Repeated until the
@@ -140,14 +145,32 @@ class StepKind {
   [[nodiscard]] virtual bool can_undo() const { return false; }
 };
 
-/// Kinds by name. Fill it before the executor starts.
+/// What an operation looks at before its plan is made, beyond the snapshot.
+struct PreflightContext {
+  ClusterConfig cluster;
+  planner::Policy policy;
+  planner::ClusterSnapshot snapshot;
+  std::shared_ptr<Peers> peers;
+  Network network;
+  Ticks now;
+};
+/// Changes nothing, takes a minute at most, and throws nothing: what it cannot find out is a
+/// refusal or a note.
+using PreflightFunction = std::function<net::awaitable<planner::Preflight>(PreflightContext)>;
+
+/// Kinds by name, and what operations look at before they plan. Fill it before the executor starts.
 class StepKinds {
  public:
   void add(std::unique_ptr<StepKind> kind);
   [[nodiscard]] StepKind* find(std::string_view name) const;
 
+  void add_preflight(std::string operation, PreflightFunction preflight);
+  /// nullptr: the operation has none.
+  [[nodiscard]] const PreflightFunction* find_preflight(std::string_view operation) const;
+
  private:
   std::unordered_map<std::string, std::unique_ptr<StepKind>> kinds_;
+  std::unordered_map<std::string, PreflightFunction> preflights_;
 };
 
 }  // namespace verger::controller

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -7,6 +8,7 @@
 
 #include "controller/executor/run_state.h"
 #include "controller/executor/step_kind.h"
+#include "controller/operations/operation_settings.h"
 
 namespace verger::controller {
 
@@ -24,7 +26,12 @@ struct ApiSchema {
 /// Each is a folder of its own and a line in operation_modules.cpp.
 struct OperationModule {
   std::string_view name;  ///< of the planner's operation
-  void (*add_step_kinds)(StepKinds& kinds) = nullptr;
+  void (*add_step_kinds)(StepKinds& kinds,
+                         const std::shared_ptr<const OperationSettings>& settings) = nullptr;
+  /// What it looks at before a plan is made, by a person's request or by a policy; nullptr: nothing
+  /// beyond the snapshot. `settings` is never null.
+  net::awaitable<planner::Preflight> (*preflight)(
+      PreflightContext context, std::shared_ptr<const OperationSettings> settings) = nullptr;
   /// Of a run that has ended, from what its steps saw. `timeline` says where the time went; it is
   /// the report's member of that name, and may get more members.
   nlohmann::json (*report)(const RunState& run, nlohmann::json timeline) = nullptr;

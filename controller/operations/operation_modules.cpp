@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/executor/step_kinds.h"
+#include "controller/operations/certificates/certificates_module.h"
 #include "controller/operations/scavenge/scavenge_module.h"
 
 namespace verger::controller {
@@ -11,6 +12,7 @@ namespace verger::controller {
 std::span<const OperationModule* const> operation_modules() {
   static const OperationModule* const kModules[] = {
       &scavenge::scavenge_module(),
+      &certificate_change::certificates_module(),
   };
   return kModules;
 }
@@ -21,11 +23,16 @@ const OperationModule* find_operation_module(std::string_view name) {
   return found == operation_modules().end() ? nullptr : *found;
 }
 
-StepKinds standard_step_kinds() {
+StepKinds standard_step_kinds(const std::shared_ptr<const OperationSettings>& settings) {
   StepKinds kinds;
   add_common_step_kinds(kinds);
   for (const auto* module : operation_modules()) {
-    module->add_step_kinds(kinds);
+    module->add_step_kinds(kinds, settings);
+    if (module->preflight != nullptr) {
+      kinds.add_preflight(std::string(module->name), [module, settings](PreflightContext context) {
+        return module->preflight(std::move(context), settings);
+      });
+    }
   }
   return kinds;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -13,7 +14,8 @@ std::span<const OperationModule* const> operation_modules();
 /// nullptr: there is none of that name.
 const OperationModule* find_operation_module(std::string_view name);
 
-/// The kinds that are no operation's own, and those of all operations.
-StepKinds standard_step_kinds();
+/// The kinds that are no operation's own, those of all operations, and their preflights.
+StepKinds standard_step_kinds(const std::shared_ptr<const OperationSettings>& settings =
+                                  std::make_shared<OperationSettings>());
 
 }  // namespace verger::controller

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/atomic_stage.h"
 #include "controller/executor/detail/core.h"
 
 namespace verger::controller::detail {
@@ -90,6 +91,14 @@ class RunContext {
   }
   [[nodiscard]] bool is_skipped(const planner::Step& step) const {
     return !step.node.empty() && run_->state.skipped_nodes.contains(step.node);
+  }
+  /// The same; or of an atomic stage a node that the run leaves out.
+  [[nodiscard]] bool is_left_out(const planner::Stage& stage, const planner::Step& step) const {
+    return is_skipped(step) || left_out_of(run_->state, stage) != nullptr;
+  }
+  /// Neither a pause nor the end of the hours stops the stage now.
+  [[nodiscard]] bool must_finish(const planner::Stage& stage) const {
+    return controller::must_finish(run_->state, stage);
   }
   [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
   /// Stages whose work is done before the run ends, with any outcome.

@@ -63,6 +63,11 @@ net::awaitable<bool> StageDriver::drive_group(const planner::Stage& stage,
   if (run_->cancelling()) {
     co_return false;
   }
+  if (left_out_of(run_->state(), stage) != nullptr &&
+      std::ranges::find(ends, StepEnd::kLeft) != ends.end()) {
+    failure = co_await fail(stage, "");
+    co_return false;
+  }
   if (std::ranges::find(ends, StepEnd::kClosed) != ends.end()) {
     co_await roll_back(stage, "hours");
     co_return false;
@@ -112,6 +117,10 @@ net::awaitable<std::optional<StageFailure>> StageDriver::drive(const planner::St
 }
 
 std::string StageDriver::why_undone(const planner::Stage& stage) const {
+  if (const auto* node = left_out_of(run_->state(), stage)) {
+    return fmt::format("{} is left out, and stage {} is done on all of its nodes or on none", *node,
+                       stage.id);
+  }
   std::string reason;
   for (const auto& group : stage.groups) {
     for (const auto& step : group) {

@@ -40,7 +40,8 @@ Fit StepGates::fit(const planner::Stage& stage, const planner::Step& step,
   if (!hours || !hours->open || !hours->until ||
       std::ranges::find(step.gates, planner::kMaintenanceWindow, &planner::Gate::name) ==
           step.gates.end() ||
-      run_->kind_of(step).can_interrupt(context, Interrupt::kHours)) {
+      run_->must_finish(stage) ||
+      (!stage.atomic && run_->kind_of(step).can_interrupt(context, Interrupt::kHours))) {
     return {};
   }
   // A stage that undoes all is one piece of work: its first step needs room for the rest.
@@ -164,11 +165,12 @@ bool StepGates::is_own_election(const planner::Step& step,
 ClosedGates StepGates::closed(const planner::Stage& stage, const planner::Step& step,
                               const StepContext& context) {
   ClosedGates closed;
-  const bool may_defer =
-      run_->state().stages.at(stage.id).deferrals == 0 && &step == &stage.groups.front().front();
+  const bool may_defer = !stage.atomic && run_->state().stages.at(stage.id).deferrals == 0 &&
+                         &step == &stage.groups.front().front();
   const auto threads = steps::int_parameter(step, "threads", 1);
   for (auto gate : step.gates) {
-    if (is_mutated(gate.name, "-ignored")) {
+    if (is_mutated(gate.name, "-ignored") ||
+        (gate.name == planner::kMaintenanceWindow && run_->must_finish(stage))) {
       continue;
     }
     if (gate.name == planner::kLeaderSettled && is_own_election(step, context.snapshot)) {

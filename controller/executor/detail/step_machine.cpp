@@ -55,13 +55,17 @@ net::awaitable<StepEnd> StepMachine::to_end(const planner::Stage& stage,
         if (run_->cancelling() || run_->live().group_failed) {
           co_return StepEnd::kLeft;
         }
+        if (left_out_of(run_->state(), stage) != nullptr) {
+          co_return StepEnd::kLeft;  // all of the stage is undone
+        }
         if (run_->is_skipped(step)) {
           run_->record(events::kStepSkipped,
                        {{"step", step.id}, {"reason", "its node is skipped"}});
           co_return StepEnd::kSkipped;
         }
-        if (run_->pausing()) {
-          if (stage.on_failure == planner::FailureRule::kUndoAll && run_->has_begun(stage)) {
+        if (run_->pausing() && !run_->must_finish(stage)) {
+          if (stage.on_failure == planner::FailureRule::kUndoAll && !stage.atomic &&
+              run_->has_begun(stage)) {
             co_return StepEnd::kLeft;
           }
           co_await run_->pause_point();

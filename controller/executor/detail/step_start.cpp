@@ -60,7 +60,8 @@ void StepStart::tell_waiting(const planner::Step& step, const std::string& reaso
 }
 
 /// Closed hours are no delay. Returns where they are others than those that were `seen`.
-net::awaitable<void> StepStart::wait_for_hours(const planner::Step& step,
+net::awaitable<void> StepStart::wait_for_hours(const planner::Stage& stage,
+                                               const planner::Step& step,
                                                std::optional<planner::Hours> seen) {
   const auto began = run_->monotonic();
   run_->live().closed_since.erase(step.id);
@@ -68,8 +69,8 @@ net::awaitable<void> StepStart::wait_for_hours(const planner::Step& step,
     co_await run_->sleep_for(
         std::max(run_->poll(), until_asked_again(seen, run_->parts().network.clock.now())));
   } while (run_->monotonic() - began < kLookWhileClosed && run_->hours(run_->cluster()) == seen &&
-           !run_->cancelling() && !run_->pausing() && !run_->is_skipped(step) &&
-           !run_->live().group_failed);
+           !run_->cancelling() && !run_->pausing() && !run_->is_left_out(stage, step) &&
+           !run_->must_finish(stage) && !run_->live().group_failed);
   run_->live().stop_deadlines(began, run_->monotonic());
 }
 
@@ -95,19 +96,24 @@ net::awaitable<std::optional<StepEnd>> StepStart::start(const planner::Stage& st
     co_return std::nullopt;
   }
   auto context = run_->context_of(step, co_await run_->look(step));
+  if (auto why = run_->kind_of(step).too_late(context); !why.empty()) {
+    run_->record(events::kStepFailed,
+                 {{"step", step.id}, {"code", "too-late"}, {"reason", std::move(why)}});
+    co_return StepEnd::kFailed;
+  }
   auto closed = gates_.closed(stage, step, context);
   if (closed.deferred) {
     co_return StepEnd::kDeferred;
   }
   if (!closed.reason.empty()) {
-    if (closed.only_hours && stage.on_failure == planner::FailureRule::kUndoAll &&
+    if (closed.only_hours && stage.on_failure == planner::FailureRule::kUndoAll && !stage.atomic &&
         run_->has_begun(stage)) {
       co_return StepEnd::kClosed;
     }
     if (closed.only_hours) {
       tell_waiting(step, closed.reason, closed.gates);
       gates_.track_fit(step, closed);
-      co_await wait_for_hours(step, std::move(context.snapshot.hours));
+      co_await wait_for_hours(stage, step, std::move(context.snapshot.hours));
     } else {
       co_await wait_for_gate(stage, step, std::move(closed.reason), std::move(closed.gates));
     }
@@ -151,12 +157,13 @@ net::awaitable<std::optional<StepEnd>> StepStart::start(const planner::Stage& st
   }
   context.state.memo = readiness.memo;
   context.not_seen = closed.not_seen.dump();
-  co_return co_await act(stage, step, std::move(context), false);
+  co_return co_await act(stage, step, std::move(context), false, readiness.values);
 }
 
 net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stage,
                                                       const planner::Step& step,
-                                                      StepContext context, bool again) {
+                                                      StepContext context, bool again,
+                                                      std::map<std::string, std::string> values) {
   run_->failpoint(step, "before-permit");
   if (!again) {
     ++context.state.attempt;
@@ -175,16 +182,20 @@ net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stag
     }
     co_return std::nullopt;
   }
-  if (run_->cancelling() || run_->is_skipped(step) || (run_->pausing() && !again)) {
+  const bool pausing = run_->pausing() && !run_->must_finish(stage);
+  if (run_->cancelling() || run_->is_left_out(stage, step) || (pausing && !again)) {
     co_return std::nullopt;
   }
   run_->failpoint(step, "before-intent");
   if (!again) {
-    run_->record(events::kStepIntended, {{"step", step.id},
-                                         {"operation", context.state.operation},
-                                         {"attempt", context.state.attempt},
-                                         {"memo", parsed(context.state.memo)},
-                                         {"not_seen", parsed(context.not_seen)}});
+    auto news = run_->new_values(values);
+    news.push_back({std::string(events::kStepIntended),
+                    {{"step", step.id},
+                     {"operation", context.state.operation},
+                     {"attempt", context.state.attempt},
+                     {"memo", parsed(context.state.memo)},
+                     {"not_seen", parsed(context.not_seen)}}});
+    run_->record_all(std::move(news));
     run_->live().closed_since.erase(step.id);
     run_->live().watched.insert(step.id);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,8 +23,10 @@ class StepStart {
   net::awaitable<std::optional<StepEnd>> start(const planner::Stage& stage,
                                                const planner::Step& step);
   /// `again`: what has not arrived is sent once more under the same operation id.
+  /// Else `values` of the run are journaled with the intent.
   net::awaitable<std::optional<StepEnd>> act(const planner::Stage& stage, const planner::Step& step,
-                                             StepContext context, bool again);
+                                             StepContext context, bool again,
+                                             std::map<std::string, std::string> values = {});
   /// The intent was never heard of; once its node's agent would no longer accept it, it is given
   /// up.
   net::awaitable<bool> give_up_intent(const planner::Step& step, StepContext context,
@@ -33,7 +36,7 @@ class StepStart {
   net::awaitable<void> wait_for_gate(const planner::Stage& stage, const planner::Step& step,
                                      std::string reason,
                                      nlohmann::json gates = nlohmann::json::array());
-  net::awaitable<void> wait_for_hours(const planner::Step& step,
+  net::awaitable<void> wait_for_hours(const planner::Stage& stage, const planner::Step& step,
                                       std::optional<planner::Hours> seen);
   void tell_waiting(const planner::Step& step, const std::string& reason, nlohmann::json gates);
 

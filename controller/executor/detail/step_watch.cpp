@@ -84,14 +84,14 @@ void StepWatch::tell_progress(const planner::Step& step, const Verdict& verdict,
   }
 }
 
-void StepWatch::tell_unknown(const planner::Step& step, const Verdict& verdict,
-                             std::vector<RunEvent> news) {
+void StepWatch::tell_unknown(const planner::Stage& stage, const planner::Step& step,
+                             const Verdict& verdict, std::vector<RunEvent> news) {
   const auto& state = run_->state_of(step);
   if (state.status != StepStatus::kUnknown || state.reason != verdict.reason) {
     news.push_back(
         new_event(events::kStepUnknown, {{"step", step.id}, {"reason", verdict.reason}}));
   }
-  if (run_->is_skipped(step)) {
+  if (is_given_up(stage, step)) {
     news.push_back(new_event(
         events::kStepSkipped,
         {{"step", step.id},
@@ -123,7 +123,8 @@ void StepWatch::note_unwatched(const planner::Step& step) {
 
 bool StepWatch::is_to_be_undone(const planner::Stage& stage) const {
   return stage.on_failure == planner::FailureRule::kUndoAll &&
-         (run_->live().group_failed || run_->cancelling());
+         (run_->live().group_failed || run_->cancelling() ||
+          left_out_of(run_->state(), stage) != nullptr);
 }
 
 net::awaitable<planner::ClusterSnapshot> StepWatch::look(const planner::Step& step, ForUndo undo) {
@@ -136,7 +137,8 @@ net::awaitable<planner::ClusterSnapshot> StepWatch::look(const planner::Step& st
 
 net::awaitable<bool> StepWatch::ask_again(const planner::Stage& stage, const planner::Step& step,
                                           StepContext context, ForUndo undo) {
-  if (undo || run_->cancelling() || run_->is_skipped(step) || run_->pausing()) {
+  if (undo || run_->cancelling() || run_->is_left_out(stage, step) ||
+      (run_->pausing() && !run_->must_finish(stage))) {
     // Without the permit nothing arrives any longer; what arrived before it went is observed now.
     if (!co_await permits_.shut_out_late_request(context)) {
       co_await run_->sleep_for(run_->poll());
@@ -234,8 +236,8 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
                    {{"step", step.id}, {"code", "failed"}, {"reason", verdict.reason}});
         co_return StepEnd::kFailed;
       case Verdict::Kind::kUnknown:
-        tell_unknown(step, verdict, std::move(news));
-        if (run_->is_skipped(step)) {
+        tell_unknown(stage, step, verdict, std::move(news));
+        if (is_given_up(stage, step)) {
           co_return StepEnd::kSkipped;
         }
         if (may_leave) {
@@ -253,18 +255,22 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
     unknown = verdict.kind == Verdict::Kind::kUnknown ? unknown + 1 : 0;
     if (verdict.kind != Verdict::Kind::kNotArrived) {
       const auto pause = until_next_look(context.in_state, run_->poll());
-      co_await interrupt_if_wanted(step, run_->context_of(step, std::move(context.snapshot)), undo);
+      co_await interrupt_if_wanted(stage, step, run_->context_of(step, std::move(context.snapshot)),
+                                   undo);
       co_await run_->sleep_for(unknown > 0 ? run_->poll() * std::min(unknown, kSlowestLook)
                                            : pause);
     }
   }
 }
 
-net::awaitable<void> StepWatch::interrupt_if_wanted(const planner::Step& step, StepContext context,
+net::awaitable<void> StepWatch::interrupt_if_wanted(const planner::Stage& stage,
+                                                    const planner::Step& step, StepContext context,
                                                     ForUndo undo) {
   std::optional<Interrupt> why;
   if (undo || run_->cancelling()) {
     why = Interrupt::kCancel;
+  } else if (run_->must_finish(stage)) {
+    co_return;
   } else if (run_->is_skipped(step)) {
     why = Interrupt::kSkip;
   } else if (run_->state().status == RunStatus::kPausing) {

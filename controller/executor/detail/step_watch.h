@@ -38,12 +38,17 @@ class StepWatch {
   void note_unwatched(const planner::Step& step);
   /// Each journals `news` too.
   void tell_progress(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
-  void tell_unknown(const planner::Step& step, const Verdict& verdict, std::vector<RunEvent> news);
+  void tell_unknown(const planner::Stage& stage, const planner::Step& step, const Verdict& verdict,
+                    std::vector<RunEvent> news);
   /// What has not arrived is sent again. False: it is given up, and the step begins anew.
   net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
                                  StepContext context, ForUndo undo);
-  net::awaitable<void> interrupt_if_wanted(const planner::Step& step, StepContext context,
-                                           ForUndo undo);
+  net::awaitable<void> interrupt_if_wanted(const planner::Stage& stage, const planner::Step& step,
+                                           StepContext context, ForUndo undo);
+  /// Its outcome is not waited for: its node is skipped, and the stage is done without it.
+  [[nodiscard]] bool is_given_up(const planner::Stage& stage, const planner::Step& step) const {
+    return run_->is_skipped(step) && !stage.atomic;
+  }
 
   std::shared_ptr<RunContext> run_;
   Permits permits_;

@@ -21,7 +21,8 @@ constexpr ApiSchema kSchemas[] = {
      "logical_digest:string?! readable_digest:string?! readable_digest_before:string?!"},
 };
 
-void add_step_kinds(StepKinds& kinds) {
+void add_step_kinds(StepKinds& kinds,
+                    const std::shared_ptr<const OperationSettings>& /*settings*/) {
   kinds.add(make_scavenge_step());
   kinds.add(make_scavenge_point_step());
   kinds.add(make_offline_scavenge_step());
@@ -37,6 +38,7 @@ void add_step_kinds(StepKinds& kinds) {
 const OperationModule& scavenge_module() {
   static const OperationModule kModule{.name = "scavenge",
                                        .add_step_kinds = add_step_kinds,
+                                       .preflight = nullptr,
                                        .report = report,
                                        .report_schema = "ScavengeReport",
                                        .schemas = kSchemas};
