@@ -138,6 +138,9 @@ endforeach()
 # outside of the core. What counts as its name: its folders, its name as a text, its struct and its
 # namespace; or what is set here, where the name is no common word.
 set(names_scavenge "[Ss]caveng")  # in comments, too
+# Every part knows certificates: files, members of JSON and a gate are called so.
+set(names_certificates
+  "(planner|operations)/certificates/|certificates_of\\(|CertificatesPolicy|certificate_steps|certificate_change")
 file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
 list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
 set(tables planner/operation_policy.h
@@ -161,7 +164,7 @@ foreach(source IN LISTS sources PROBE)
   math(EXPR core_count "${core_count} + 1")
   foreach(operation IN LISTS operations)
     if(NOT source STREQUAL "${PROBE}" AND
-        (source MATCHES "/${operation}/" OR source MATCHES "/operations/${operation}_"))
+        (source MATCHES "^planner/${operation}/|/operations/${operation}/" OR source MATCHES "/operations/${operation}_"))
       continue()
     endif()
     string(SUBSTRING "${operation}" 0 1 initial)

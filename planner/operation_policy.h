@@ -3,6 +3,7 @@
 #include <string>
 #include <variant>
 
+#include "planner/certificates/certificates_policy.h"
 #include "planner/json.h"
 #include "planner/scavenge/scavenge_policy.h"
 
@@ -18,6 +19,6 @@ struct UnknownOperation {
 /// The table of operations: what each has for itself, one alternative each, with its Operation as
 /// the static function `operation`. The first is what a policy is about that does not say; the last
 /// is none.
-using OperationPolicy = std::variant<ScavengePolicy, UnknownOperation>;
+using OperationPolicy = std::variant<ScavengePolicy, CertificatesPolicy, UnknownOperation>;
 
 }  // namespace verger::planner

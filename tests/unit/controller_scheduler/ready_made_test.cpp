@@ -78,14 +78,17 @@ TEST(ReadyMadePolicies, AreReadAndAdmittedAndKeepToTheSchema) {
 
 TEST(ReadyMadePolicies, TheSchemaListsWhatTheReaderTakes) {
   // The reader names all its keys when it meets one that is like none of them.
-  const auto problems = parse_schedule_policy("name: a\nclusters: [b]\nzzzzzzzzzzzz: 1\n");
-  ASSERT_FALSE(problems.has_value());
-  const auto message = problems.error().front().message;
-  const auto list = message.substr(message.find("known are: ") + 11);
   std::set<std::string> read;
-  std::istringstream in(list);
-  for (std::string key; std::getline(in, key, ',');) {
-    read.insert(key.substr(key.find_first_not_of(' ')));
+  for (const auto* operation : planner::operations()) {
+    const auto problems = parse_schedule_policy(
+        fmt::format("{{name: a, clusters: [b], operation: {}, zzzzzzzzzzzz: 1}}", operation->name));
+    ASSERT_FALSE(problems.has_value());
+    const auto message = problems.error().front().message;
+    const auto list = message.substr(message.find("known are: ") + 11);
+    std::istringstream in(list);
+    for (std::string key; std::getline(in, key, ',');) {
+      read.insert(key.substr(key.find_first_not_of(' ')));
+    }
   }
   std::set<std::string> listed;
   for (const auto& [key, value] : schema()["properties"].items()) {
