@@ -12,6 +12,7 @@
 
 #include "controller/api/api_parts.h"
 #include "controller/api/views.h"
+#include "controller/cluster/certificate_end.h"
 
 namespace verger::controller {
 namespace {
@@ -211,8 +212,12 @@ class Scrape {
     auto& lags = family("verger_node_lag_bytes", "Bytes of the log that a node lacks");
     auto& clocks = family("verger_node_clock_skew_seconds",
                           "How far a node's clock is ahead of the controller's");
-    auto& ends = family("verger_certificate_not_after_timestamp_seconds",
-                        "End of the certificate that a node or an agent serves");
+    auto& ends =
+        family("verger_certificate_not_after_seconds",
+               "Unix time at which a certificate ends, that a node or an agent serves or a "
+               "node's files hold; of several the first");
+    auto& differs = family("verger_certificate_disk_differs",
+                           "1 while a node serves another certificate than its file holds");
     auto& observed = family("verger_cluster_observed_timestamp_seconds",
                             "When the nodes and agents of a cluster were last looked at");
     for (const auto& cluster : parts_.registry.list()) {
@@ -237,12 +242,15 @@ class Scrape {
         if (node.clock) {
           clocks.Add(labels).Set(static_cast<double>(node.clock->ahead_ms) / 1000);
         }
-        for (const auto& certificate : node.certificates) {
+        for (const auto& end : certificate_ends(node)) {
           ends.Add(Labels{{"cluster", snapshot.cluster},
                           {"node", node.name},
-                          {"of", certificate.of},
-                          {"serial", certificate.serial}})
-              .Set(unix_seconds(certificate.not_after));
+                          {"of", end.of},
+                          {"kind", std::string(planner::to_string(end.kind))}})
+              .Set(unix_seconds(end.not_after));
+        }
+        if (const auto other = node.file_differs_from_served()) {
+          differs.Add(labels).Set(*other ? 1 : 0);
         }
       }
     }

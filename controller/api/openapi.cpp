@@ -193,6 +193,15 @@ constexpr ApiSchema kSchemas[] = {
     {"AgentEnrolment", "token:string! request:string!"},
     {"AgentCertificate",
      "cluster:string! node:string! certificate:string! authority:string! not_after:time!"},
+    {"NodeCertificates",
+     "cluster:string! taken_at:time! first_end:FirstEnd?! nodes:CertificatesOfNode[]!"},
+    {"FirstEnd", "node:string! of:node|agent|files! kind:leaf|intermediate|root! not_after:time!"},
+    {"CertificatesOfNode",
+     "node:string! url:string! served:Certificate[]! files:Certificate[]! agent:Certificate[]! "
+     "file_differs:boolean?! not_known:string[]!"},
+    {"Certificate",
+     "kind:leaf|intermediate|root! subject:string! serial:string! fingerprint:string! "
+     "not_before:time! not_after:time! days_left:integer!"},
     {"Health",
      "status:ok|standby! version:string! controller_epoch:integer! acting:Acting? "
      "reason:string warnings:string[]"},

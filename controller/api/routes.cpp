@@ -28,9 +28,10 @@ net::awaitable<http::Response> RouteAnswer::operator()(const ApiParts& parts, Ca
 const std::vector<Route>& api_routes() {
   static const auto kRoutes = [] {
     std::vector<Route> all;
-    for (const auto routes : {cluster_routes(), cluster_overview_routes(), cluster_update_routes(),
-                              plan_routes(), run_routes(), policy_routes(), event_routes(),
-                              access_routes(), journal_routes(), agent_routes()}) {
+    for (const auto routes :
+         {cluster_routes(), cluster_overview_routes(), cluster_update_routes(), plan_routes(),
+          run_routes(), policy_routes(), event_routes(), access_routes(), journal_routes(),
+          agent_routes(), certificate_routes()}) {
       all.insert(all.end(), routes.begin(), routes.end());
     }
     return all;

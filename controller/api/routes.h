@@ -78,5 +78,6 @@ std::span<const Route> event_routes();
 std::span<const Route> access_routes();
 std::span<const Route> journal_routes();
 std::span<const Route> agent_routes();
+std::span<const Route> certificate_routes();
 
 }  // namespace verger::controller

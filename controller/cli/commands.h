@@ -25,7 +25,8 @@ struct LocalContext {
 };
 /// A command that works on the files of this machine, without a controller.
 using LocalCommand = std::function<int(const LocalContext&)>;
-void add_cert_commands(CLI::App& app, LocalCommand& chosen);
+/// `verger cert`: on this machine, and of clusters.
+void add_cert_commands(CLI::App& app, LocalCommand& chosen_local, Command& chosen);
 /// `verger cert` takes the options of the known generation tool with one hyphen, too: -out is
 /// --out.
 std::vector<std::string> with_two_hyphens(std::vector<std::string> arguments);

@@ -126,7 +126,7 @@ bool only_shows(const CLI::App& app) {
   const auto* noun = parsed.empty() ? nullptr : parsed.front();
   const auto below = noun == nullptr ? std::vector<CLI::App*>() : noun->get_subcommands();
   const auto verb = below.empty() ? std::string() : below.front()->get_name();
-  return verb == "list" || verb == "show" || verb == "next";
+  return verb == "list" || verb == "show" || verb == "next" || verb == "status";
 }
 
 /// Of an option or argument that nothing takes.
@@ -245,7 +245,7 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_token_commands(app, chosen);
   add_audit_commands(app, chosen);
   LocalCommand chosen_local;
-  add_cert_commands(app, chosen_local);
+  add_cert_commands(app, chosen_local, chosen);
   add_completion_command(app, chosen);
   try {
     auto arguments = with_two_hyphens({argv + 1, argv + argc});
@@ -258,7 +258,8 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
     common.watch_seconds = 2;
   }
   if (common.watch_seconds && !only_shows(app)) {
-    err << "verger: --watch goes with list, show and next; a run is followed by `verger run "
+    err << "verger: --watch goes with list, show, next and status; a run is followed by `verger "
+           "run "
            "watch`\n";
     return kUsage;
   }

@@ -9,6 +9,7 @@
 #include "controller/cli/cert/cert_create.h"
 #include "controller/cli/cert/cert_inspect.h"
 #include "controller/cli/cert/cert_lint.h"
+#include "controller/cli/cert/cert_status.h"
 #include "controller/cli/commands.h"
 #include "controller/cli/times.h"
 #include "engine/base/clock.h"
@@ -267,17 +268,20 @@ void add_create_batch(CLI::App& cert, LocalCommand& chosen) {
 
 }  // namespace
 
-void add_cert_commands(CLI::App& app, LocalCommand& chosen) {
+void add_cert_commands(CLI::App& app, LocalCommand& chosen_local, Command& chosen) {
   auto* cert = app.add_subcommand(
-      "cert", "Certificates on this machine: make, show and check them; needs no vergerd");
+      "cert",
+      "Certificates: make, show and check files on this machine, without vergerd; see those of "
+      "clusters");
   cert->require_subcommand(1);
-  add_create_ca(*cert, chosen);
-  add_create_node(*cert, chosen);
-  add_create_user(*cert, chosen);
-  add_create_batch(*cert, chosen);
-  add_renew(*cert, chosen);
-  add_cert_inspect(*cert, chosen);
-  add_cert_lint(*cert, chosen);
+  add_create_ca(*cert, chosen_local);
+  add_create_node(*cert, chosen_local);
+  add_create_user(*cert, chosen_local);
+  add_create_batch(*cert, chosen_local);
+  add_renew(*cert, chosen_local);
+  add_cert_inspect(*cert, chosen_local);
+  add_cert_lint(*cert, chosen_local);
+  add_cert_status(*cert, chosen);
 }
 
 std::vector<std::string> with_two_hyphens(std::vector<std::string> arguments) {

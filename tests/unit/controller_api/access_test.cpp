@@ -434,6 +434,7 @@ TEST_F(AccessTest, TheOpenApiDocumentAndTheImplementationAgree) {
       {"getPlan", "/plans/" + hash},
       {"applyPlan", "/plans/" + hash + "/apply", json::object()},
       {"getSchedule", "/clusters/prod/schedule"},
+      {"getCertificates", "/clusters/prod/certificates"},
       {"validatePolicy", "/policies/validate", {{"yaml", yaml}}},
       {"diffPolicy", "/policies/diff", {{"yaml", yaml + "enabled: false\n"}}},
       {"applyPolicy", "/policies/nightly", {{"yaml", yaml}}},
