@@ -95,20 +95,14 @@ class RefusingRollout {
   }
 
   void check_gates() {
-    const auto gates = order_.first_gates();
-    for (const auto& node : order_.snapshot.nodes) {
-      for (const auto& gate : gates) {
-        const auto* entry = find_gate(gate.name);
-        const bool first = &node == &order_.snapshot.nodes.front();
-        // What says the same of the cluster whichever node the step is about is looked at once.
-        if (entry == nullptr || !entry->refuses_plans ||
-            (!first && !(entry->per_node && node.read_only_replica))) {
-          continue;
-        }
-        for (auto& state : evaluate_causes(gate, order_.snapshot, &node)) {
-          if (state.verdict != GateVerdict::kOpen) {
-            refuse(state.code, state.node, state.reason, state.hint);
-          }
+    for (const auto& gate : order_.first_gates()) {
+      const auto* entry = find_gate(gate.name);
+      if (entry == nullptr || !entry->refuses_plans) {
+        continue;
+      }
+      for (auto& state : evaluate_causes(gate, order_.snapshot, nullptr)) {
+        if (state.verdict != GateVerdict::kOpen) {
+          refuse(state.code, state.node, state.reason, state.hint);
         }
       }
     }

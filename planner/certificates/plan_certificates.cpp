@@ -193,7 +193,6 @@ class Rollout {
       add_parameter(step, "serial", serial);
     }
     add_parameter(step, "source", source_of(order_.wanted));
-    // Read-only replicas are looked at by the steps on them alone.
     step.act = joined("write the new files beside the live ones of ", node.name);
     step.observe = "its agent has both, and copies of the live ones";
     step.undo = "the new files are discarded";

@@ -87,13 +87,10 @@ std::int64_t RolloutOrder::begin_within_ms(const NodeSnapshot& node) const {
 
 std::vector<Gate> RolloutOrder::first_gates() const {
   // Not the gate "certificates": those that end soon are what is to be changed.
-  std::vector<Gate> out{{"cluster-identity", 0},
-                        {"agents-answer", 0},
-                        {"voters-alive", 0},
-                        {"one-leader", 0},
-                        {"lag-below", policy.gates.lag_limit_bytes},
-                        {"lag-falling", 0},
-                        {"clocks", policy.gates.clock_skew_limit_ms},
+  std::vector<Gate> out{{"cluster-identity", 0}, {"agents-answer", 0},
+                        {"voters-alive", 0},     {"replicas-alive", 0},
+                        {"one-leader", 0},       {"lag-below", policy.gates.lag_limit_bytes},
+                        {"lag-falling", 0},      {"clocks", policy.gates.clock_skew_limit_ms},
                         {"no-other-work", 0}};
   if (!policy.gates.queries.empty()) {
     out.push_back({"queries", 0});
@@ -104,7 +101,11 @@ std::vector<Gate> RolloutOrder::first_gates() const {
 }
 
 std::vector<Gate> RolloutOrder::later_gates() const {
-  return {{"cluster-identity", 0}, {"agents-answer", 0}, {"voters-alive", 0}, {"one-leader", 0}};
+  return {{"cluster-identity", 0},
+          {"agents-answer", 0},
+          {"voters-alive", 0},
+          {"replicas-alive", 0},
+          {"one-leader", 0}};
 }
 
 std::int32_t RolloutOrder::margin(const NodeSnapshot& node) const {

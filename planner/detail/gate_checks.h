@@ -40,6 +40,7 @@ std::optional<int> version_number(std::string_view text);
 // gates_of_members.cpp: who is there, who leads, who is behind
 void cluster_identity(const Look& look, States& out);
 void voters_alive(const Look& look, States& out);
+void replicas_alive(const Look& look, States& out);
 void one_leader(const Look& look, States& out);
 void quorum_margin(const Look& look, States& out);
 void lag_below(const Look& look, States& out);

@@ -43,6 +43,22 @@ std::string agent_silence(const NodeSnapshot& node) {
              : fmt::format("the agent of {} does not answer: {}", node.name, node.agent_problem);
 }
 
+void add_unless_settled(const Look& look, const NodeSnapshot& node, States& out) {
+  if (!is_up(node)) {
+    out.push_back(measured(
+        closed(look.gate.name, "node-down", node.name,
+               node.problem.empty() ? "it does not answer" : node.problem,
+               node.remedy.empty() ? "start the node, or wait until it is back" : node.remedy),
+        "down", "up"));
+  } else if (!is_settled(node)) {
+    out.push_back(measured(closed(look.gate.name, "node-unsettled", node.name,
+                                  fmt::format("it is in state {}", node.state),
+                                  node.read_only_replica ? "wait until it follows the leader"
+                                                         : "wait until it is a leader or follower"),
+                           node.state, "settled"));
+  }
+}
+
 }  // namespace
 
 void cluster_identity(const Look& look, States& out) {
@@ -72,20 +88,8 @@ void cluster_identity(const Look& look, States& out) {
 
 void voters_alive(const Look& look, States& out) {
   for (const auto& node : look.snapshot.nodes) {
-    if (node.read_only_replica && &node != look.node) {
-      continue;
-    }
-    if (!is_up(node)) {
-      out.push_back(measured(
-          closed(look.gate.name, "node-down", node.name,
-                 node.problem.empty() ? "it does not answer" : node.problem,
-                 node.remedy.empty() ? "start the node, or wait until it is back" : node.remedy),
-          "down", "up"));
-    } else if (!is_settled(node)) {
-      out.push_back(measured(closed(look.gate.name, "node-unsettled", node.name,
-                                    fmt::format("it is in state {}", node.state),
-                                    "wait until it is a leader or follower"),
-                             node.state, "settled"));
+    if (!node.read_only_replica || &node == look.node) {
+      add_unless_settled(look, node, out);
     }
   }
   for (const auto& witness : look.snapshot.nodes) {
@@ -100,6 +104,20 @@ void voters_alive(const Look& look, States& out) {
   }
   if (look.wants_value(out)) {
     const auto all = counted(look.snapshot.voters());
+    out.push_back(opened(look, all, all));
+  }
+}
+
+void replicas_alive(const Look& look, States& out) {
+  std::size_t replicas = 0;
+  for (const auto& node : look.snapshot.nodes) {
+    if (node.read_only_replica) {
+      ++replicas;
+      add_unless_settled(look, node, out);
+    }
+  }
+  if (look.wants_value(out)) {
+    const auto all = fmt::format("{} of {}", replicas, replicas);
     out.push_back(opened(look, all, all));
   }
 }

@@ -13,6 +13,7 @@
 
 #include "planner/gates.h"
 #include "planner/operations.h"
+#include "tests/unit/planner/certificate_change.h"
 #include "tests/unit/planner/clusters.h"
 
 // The table against all that must agree with it: the checks, the plans, the operators' page. The
@@ -148,6 +149,15 @@ TEST(GateTable, IsWhatThePlansName) {
           }
         }
       }
+    }
+  }
+  testing::CertificateChange change;
+  change.snapshot = all_observed();
+  const auto rollout = change.plan();
+  ASSERT_TRUE(rollout) << rollout.error().front().message;
+  for (const auto& group : rollout->stages.front().groups) {
+    for (const auto& gate : group.front().gates) {
+      planned.insert(gate.name);
     }
   }
   EXPECT_THAT(planned, UnorderedElementsAreArray(names_of_all()));
