@@ -235,14 +235,15 @@ net::awaitable<Result<void>> Executor::Impl::resume(std::shared_ptr<Impl> impl, 
     co_return cluster_paused(config);
   }
   const auto snapshot = co_await impl->core->observer.take(std::move(config));
-  // Roles and instances may change while a run is paused; the gates look at them. Members,
-  // addresses and versions may not.
+  // Roles, instances and certificates may change while a run is paused, the last by the run itself;
+  // the gates look at them. Members, addresses and versions may not.
   auto planned = run->state.plan->basis;
   auto now = planner::basis_of(snapshot);
   for (auto* basis : {&planned, &now}) {
     for (auto& node : basis->nodes) {
       node.role.clear();
       node.instance_id.clear();
+      node.certificates.clear();
     }
   }
   for (auto& node : now.nodes) {

@@ -190,7 +190,7 @@ class Issuers : public ::testing::Test {
   }
   static net::awaitable<Result<http::CertificateInfo>> shown(Issuers& self) {
     http::CertificateInfo leaf;
-    leaf.serial = "01";
+    leaf.serial = self.serial_;
     leaf.issuer = "CN=intermediate";
     leaf.not_after = self.in_hours(24 * 365);
     leaf.issuers = {self.intermediate_};
@@ -207,6 +207,7 @@ class Issuers : public ::testing::Test {
     EXPECT_EQ(h_.cluster.node("n3").scavenge_starts, 0);
     EXPECT_THAT(h_.state(run_).reason, HasSubstr(subject + ", which vouches for"));
   }
+  std::string serial_ = "01";
   http::CertificateInfo intermediate_;
   http::CertificateInfo root_;
   std::string run_;
@@ -218,6 +219,18 @@ TEST_F(Issuers, AnIntermediateThatEndsBeforeTheStepHoldsItBack) {
   ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n2").running.has_value(); }));
   intermediate_.not_after = in_hours(3);
   expect_waits_for("CN=intermediate");
+}
+
+TEST_F(Issuers, APausedRunResumesAfterTheCertificatesWereRenewed) {
+  run_ = h_.start_scavenge(ControllerHarness::quick_policy());
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n2").running.has_value(); }));
+  ASSERT_TRUE(h_.executor->pause(run_, "me", "").has_value());
+  ASSERT_TRUE(h_.run_until([this] { return h_.state(run_).status == RunStatus::kPaused; },
+                           std::chrono::minutes(5)));
+  serial_ = "02";
+  h_.run_until([] { return false; }, std::chrono::minutes(5));
+  const auto resumed = h_.wait_for(h_.executor->resume(run_, "me"));
+  EXPECT_TRUE(resumed.has_value()) << resumed.error().message;
 }
 
 TEST_F(Issuers, ATrustedRootThatEndsBeforeTheStepHoldsItBackUnlessAYoungerOneHasItsName) {
