@@ -5,26 +5,16 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/controller/controller_harness.h"
+#include "tests/support/controller/said_hours.h"
 
 namespace verger::controller {
 namespace {
 
 using nlohmann::json;
 using test::ControllerHarness;
+using test::SaidHours;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-
-/// Open or closed as the test says; may know when it will end.
-class SaidHours final : public WorkingHours {
- public:
-  std::optional<planner::Hours> hours(const ClusterConfig&, std::string_view,
-                                      Ticks) const override {
-    return planner::Hours{open, since, until, "deny window \"office hours\""};
-  }
-  bool open = true;
-  Ticks since{0};
-  std::optional<Ticks> until;
-};
 
 class PeakHours : public ::testing::Test {
  protected:

@@ -75,8 +75,10 @@ planner::Stage two_groups(planner::FailureRule rule) {
 
 class StageDriverTest : public ::testing::Test {
  protected:
-  void start(planner::FailureRule rule) {
-    h_.start({two_groups(rule)});
+  void start(planner::FailureRule rule, bool atomic = false) {
+    auto stage = two_groups(rule);
+    stage.atomic = atomic;
+    h_.start({std::move(stage)});
     runner_ = std::make_shared<FakeRunner>(*h_.run);
     undo_ = std::make_shared<FakeUndo>();
     driver_.emplace(h_.run, runner_, undo_);
@@ -143,6 +145,18 @@ TEST_F(StageDriverTest, ASkippedStepDoesNotLeaveHalfOfIt) {
   EXPECT_EQ(drive(), std::nullopt);
   EXPECT_THAT(undo_->undone, ElementsAre("s failure"));
   EXPECT_EQ(status(), StageStatus::kUndone);
+}
+
+TEST_F(StageDriverTest, AnAtomicOneIsUndoneWithoutOneOfItsNodes) {
+  start(planner::FailureRule::kUndoAll, true);
+  h_.run->record(events::kNodeSkipped, {{"node", "b"}, {"by", "me"}, {"reason", "x"}});
+  runner_->ends["b"] = StepEnd::kLeft;
+  const auto failure = drive();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->state, "undone");
+  EXPECT_EQ(failure->reason, "b is left out, and stage s is done on all of its nodes or on none");
+  EXPECT_THAT(runner_->driven, ElementsAre("a", "b")) << "the next group is not begun";
+  EXPECT_THAT(undo_->undone, ElementsAre("s failure"));
 }
 
 TEST_F(StageDriverTest, ADeferredStageIsToComeAgain) {

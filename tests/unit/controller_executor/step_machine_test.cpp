@@ -72,6 +72,7 @@ class StepMachineTest : public ::testing::Test {
     stage.deadline_ms = milliseconds(minutes(10)).count();
     stage.undo_deadline_ms = 60'000;
     stage.on_failure = planner::FailureRule::kUndoAll;
+    stage.atomic = atomic_;
     stage.groups = {{step}};
     h_.start({stage});
     h_.run->record(events::kStageStarted, {{"stage", "s"}});
@@ -83,6 +84,7 @@ class StepMachineTest : public ::testing::Test {
   StepEnd drive() { return h_.wait_for(machine_->drive(stage(), step())); }
   StepState& state() { return h_.run->state_of(step()); }
 
+  bool atomic_ = false;  ///< its stage; set before SetUp
   Script script_;
   RunOnJournal h_;
   std::unique_ptr<StepMachine> machine_;
@@ -136,6 +138,50 @@ TEST_F(StepMachineTest, IsLeftAtOnceWhereTheStepBesideItFailed) {
   EXPECT_EQ(drive(), StepEnd::kLeft);
   EXPECT_LT(h_.time.monotonic() - began, std::chrono::seconds(1));
   EXPECT_EQ(state().status, StepStatus::kActing);
+}
+
+TEST_F(StepMachineTest, APauseInterruptsIt) {
+  script_.verdicts = {Kind::kRunning, Kind::kRunning, Kind::kDone};
+  h_.run->record(events::kRunPausing, {{"by", "me"}, {"reason", ""}, {"mode", "now"}});
+  h_.run->record(
+      events::kStepIntended,
+      {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
+  EXPECT_EQ(drive(), StepEnd::kDone);
+  EXPECT_EQ(script_.interrupts, 2);
+}
+
+class AtomicStepMachineTest : public StepMachineTest {
+ protected:
+  AtomicStepMachineTest() { atomic_ = true; }
+  void begin_step() {
+    h_.run->record(
+        events::kStepIntended,
+        {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
+  }
+};
+
+TEST_F(AtomicStepMachineTest, APauseDoesNotInterruptIt) {
+  script_.verdicts = {Kind::kRunning, Kind::kRunning, Kind::kDone};
+  h_.run->record(events::kRunPausing, {{"by", "me"}, {"reason", ""}, {"mode", "now"}});
+  begin_step();
+  EXPECT_EQ(drive(), StepEnd::kDone);
+  EXPECT_EQ(script_.interrupts, 0);
+}
+
+TEST_F(AtomicStepMachineTest, WhatDidNotArriveIsSentAgainAlsoWhileAPauseWaits) {
+  script_.verdicts = {Kind::kNotArrived, Kind::kDone};
+  h_.run->record(events::kRunPausing, {{"by", "me"}, {"reason", ""}, {"mode", "now"}});
+  begin_step();
+  EXPECT_EQ(drive(), StepEnd::kDone);
+  EXPECT_EQ(script_.acts, 1);
+}
+
+TEST_F(AtomicStepMachineTest, IsLeftForTheUndoWhereItsNodeIsSkipped) {
+  script_.verdicts = {Kind::kUnknown};
+  begin_step();
+  h_.run->record(events::kNodeSkipped, {{"node", "n1"}, {"by", "me"}, {"reason", "x"}});
+  EXPECT_EQ(drive(), StepEnd::kLeft);
+  EXPECT_NE(state().status, StepStatus::kSkipped);
 }
 
 TEST_F(StepMachineTest, SettlingStopsWhatRunsAndWatchesItsEnd) {
