@@ -30,6 +30,9 @@ std::string plan_expected_text(const json& object) {
 std::string parameters_text(const json& parameters) {
   std::string text;
   for (const auto& [name, value] : parameters.items()) {
+    if (value.is_string() && value.get<std::string>().empty()) {
+      continue;  // not given
+    }
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
                         value.is_string() ? value.get<std::string>() : value.dump());
   }
@@ -45,12 +48,16 @@ void print_plan_steps(const CliContext& context, const json& plan) {
                {"why", Table::Align::kWrap}});
   std::size_t number = 0;
   std::int64_t conditional = 0;
+  std::string atomic;
   for (const auto& stage : list_of(plan, "stages")) {
     if (!text_of(stage, "if_put_off").empty()) {
       ++conditional;
       continue;
     }
     ++number;
+    if (stage.value("atomic", false)) {
+      atomic += fmt::format("{}{}", atomic.empty() ? "" : ", ", number);
+    }
     for (const auto& step : list_of(stage, "steps")) {
       const auto cost = text_of(step, "cost");
       table.add({std::to_string(number), text_of(step, "kind"), text_of(step, "node"),
@@ -58,11 +65,34 @@ void print_plan_steps(const CliContext& context, const json& plan) {
     }
   }
   context.print(table);
+  if (!atomic.empty()) {
+    context.out << fmt::format(
+        "stage {} is atomic: done on all of its nodes or undone on all; a pause and the end of the "
+        "hours take effect before or after it\n",
+        atomic);
+  }
   if (conditional > 0) {
     context.out << fmt::format(
         "{} hidden: only for a node that leads when its turn comes (all: verger plan show -o "
         "json)\n",
         counted(conditional, "conditional stage"));
+  }
+}
+
+/// Sizes are a part of what the plan expects: its work rewrites databases.
+bool has_sizes(const json& plan) {
+  const auto forecast = list_of(plan, "forecast");
+  return std::ranges::any_of(forecast, [](const json& node) {
+    return node.contains("disk_needed_bytes") && node["disk_needed_bytes"].is_number();
+  });
+}
+
+/// What the work will meet on each node.
+void print_plan_rows(const CliContext& context, const json& plan) {
+  for (const auto& node : list_of(plan, "forecast")) {
+    if (const auto row = text_of(node, "row"); !row.empty()) {
+      context.out << fmt::format("{}: {}\n", text_of(node, "node"), row);
+    }
   }
 }
 
@@ -137,16 +167,23 @@ void print_plan(const CliContext& context, const json& plan) {
   context.out << fmt::format("parameters: {}\n",
                              parameters_text(plan.value("parameters", json::object())));
   if (const auto expected = plan_expected_text(plan); expected != "-") {
-    context.out << fmt::format("expected time: {}{}\n", expected,
-                               text_of(plan, "expected_from") == "history"
-                                   ? ", from this cluster's earlier runs"
-                                   : ", from the databases' sizes; no earlier run is known");
+    context.out << fmt::format(
+        "expected time: {}{}\n", expected,
+        text_of(plan, "expected_from") == "history" ? ", from this cluster's earlier runs"
+        : has_sizes(plan) ? ", from the databases' sizes; no earlier run is known"
+                          : ", as usual; no earlier run is known");
   } else {
     context.out << "expected time: not known\n";
   }
-  print_bytes_to_free(context, plan);
+  if (has_sizes(plan)) {
+    print_bytes_to_free(context, plan);
+  }
   print_plan_steps(context, plan);
-  print_plan_disk(context, plan);
+  if (has_sizes(plan)) {
+    print_plan_disk(context, plan);
+  } else {
+    print_plan_rows(context, plan);
+  }
   print_plan_gates(context, plan);
   for (const auto& note : list_of(plan, "notes")) {
     if (note.is_string()) {

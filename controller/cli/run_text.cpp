@@ -338,6 +338,9 @@ void print_run(const CliContext& context, const json& run) {
   if (run.value("ignores_hours", false)) {
     context.out << "windows are ignored for this run\n";
   }
+  if (const auto notice = text_of(run, "notice"); !notice.empty()) {
+    context.out << notice << '\n';
+  }
   print_run_steps(context, run);
   print_attempts(context, run);
   if (const auto end = expected_end_text(run); !end.empty()) {

@@ -69,6 +69,18 @@ TEST(PlanText, TellsParametersTimeDiskAndGates) {
             HasSubstr("32 MiB"), HasSubstr("512 MiB"), HasSubstr("1 conditional stage hidden")));
 }
 
+TEST(PlanText, SaysWhichStagesAreAtomicAndWhatBecomesOfEachNode) {
+  auto other = plan();
+  EXPECT_THAT(said(print_plan, other), Not(HasSubstr("atomic")));
+  other["stages"][0]["atomic"] = true;
+  other["parameters"]["set"] = "";
+  other["forecast"] = json::array({{{"node", "n1"}, {"row", "0a -> 0b"}}});
+  EXPECT_THAT(said(print_plan, other),
+              AllOf(HasSubstr("stage 1 is atomic: done on all of its nodes or undone on all"),
+                    HasSubstr("n1: 0a -> 0b\n"), HasSubstr("as usual; no earlier run is known"),
+                    Not(HasSubstr("bytes to free")), Not(HasSubstr("set"))));
+}
+
 TEST(PlanText, DiffersWhereParametersDiffer) {
   auto other = plan();
   other["parameters"]["threshold"] = -1;
