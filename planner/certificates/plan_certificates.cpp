@@ -109,7 +109,6 @@ class Rollout {
                    : joined("make a key on each node, and sign the requests with the authority ",
                             wanted.authority);
     step.observe = "each node's agent has the signed certificates; the keys stay where they are";
-    step.undo = "the new keys and certificates are discarded";
     step.reason = "the present certificates end";
     step.attempts = 2;
 
@@ -182,6 +181,7 @@ class Rollout {
     step.gates = order_.first_gates();
     step.act = "check the new certificates against what each node shows and trusts now";
     step.observe = "there is no finding that is an error";
+    step.undo = "new connections to and between all nodes show what there was before";
     step.reason = "nothing is touched with certificates that do not fit";
     step.attempts = 3;
     return step;
