@@ -331,4 +331,27 @@ net::awaitable<Result<void>> Peers::delete_file(std::string node, std::string sh
   co_return error.code == Errc::kNotFound ? Result<void>() : Result<void>(std::move(error));
 }
 
+net::awaitable<Result<api::NodeCertificates>> Peers::certificates(std::string node) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.certificates());
+}
+
+net::awaitable<Result<api::CertificateFiles>> Peers::certificate_candidate(
+    std::string node, api::CertificateSource source) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.certificate_candidate(std::move(source)));
+}
+
+net::awaitable<Result<std::string>> Peers::certificate_request(std::string node,
+                                                               api::CertificateKeyRequest wanted) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.certificate_key_request(std::move(wanted)));
+}
+
+net::awaitable<Result<std::vector<api::PeerHandshake>>> Peers::certificate_handshakes(
+    std::string node, api::HandshakesRequest request) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.handshakes(std::move(request)));
+}
+
 }  // namespace verger::controller

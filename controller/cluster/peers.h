@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "controller/cluster/observer.h"
+#include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/client/agent_client.h"
@@ -92,6 +93,19 @@ class Peers {
   /// Nothing happens where there is none. kConflict: an operation refers to it.
   net::awaitable<Result<void>> delete_file(std::string node, std::string sha256,
                                            std::int64_t controller_epoch);
+
+  /// Of the node's own certificates, at its agent. kNotFound: an agent of an older version, or
+  /// none.
+  net::awaitable<Result<api::NodeCertificates>> certificates(std::string node);
+  /// New ones, as the agent finds them. kInvalidArgument: there is no such set or path.
+  net::awaitable<Result<api::CertificateFiles>> certificate_candidate(
+      std::string node, api::CertificateSource source);
+  /// The request for a certificate, PEM, of a key that the agent makes and keeps.
+  net::awaitable<Result<std::string>> certificate_request(std::string node,
+                                                          api::CertificateKeyRequest wanted);
+  /// New connections of the agent to other nodes.
+  net::awaitable<Result<std::vector<api::PeerHandshake>>> certificate_handshakes(
+      std::string node, api::HandshakesRequest request);
 
   [[nodiscard]] const ClusterConfig& cluster() const { return cluster_; }
   [[nodiscard]] bool has_agent(std::string_view node) const;
