@@ -18,6 +18,7 @@ namespace {
 using Print = void (*)(const CliContext& context, const nlohmann::json& report);
 // One line for each operation that prints more than timeline and notes.
 constexpr std::pair<std::string_view, Print> kReports[] = {
+    {"certificates", print_certificates_report},
     {"scavenge", print_scavenge_report},
 };
 

@@ -19,6 +19,7 @@ void print_report_timeline(const CliContext& context, const nlohmann::json& repo
 void print_report_notes(const CliContext& context, const nlohmann::json& report);
 
 // One for each operation that prints more.
+void print_certificates_report(const CliContext& context, const nlohmann::json& report);
 void print_scavenge_report(const CliContext& context, const nlohmann::json& report);
 
 }  // namespace verger::cli

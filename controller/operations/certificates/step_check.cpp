@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/operations/certificates/change_check.h"
+#include "controller/operations/certificates/change_support.h"
+#include "controller/operations/certificates/proof.h"
+#include "controller/operations/certificates/sources.h"
+#include "controller/operations/certificates/step_kinds.h"
+#include "nodeagent/certificates/certificate_details.h"
+
+namespace verger::controller::certificate_change {
+namespace {
+
+using nlohmann::json;
+using steps::bool_parameter;
+using steps::done;
+using steps::impossible;
+using steps::parsed_or_empty;
+using steps::ready;
+using steps::running;
+using steps::verdict;
+using steps::wait;
+
+/// Looks only. It has an intent nevertheless: it is what a stage that was undone is proven by, and
+/// what is undone is what was intended.
+class CheckStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kCheck; }
+  [[nodiscard]] bool looks_at_all_nodes() const override { return true; }
+  [[nodiscard]] bool can_undo() const override { return true; }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    const auto source = object_parameter(context.step, "source");
+    std::map<std::string, api::CertificateSource> candidates;
+    for (const auto& node : context.cluster.nodes) {
+      auto candidate = source_for(source, obtained_set(context), node.name);
+      if (!candidate) {
+        co_return impossible(candidate.error().message);
+      }
+      candidates.emplace(node.name, *std::move(candidate));
+    }
+    const auto nodes = co_await look_at_nodes(context.peers, std::move(candidates));
+    for (const auto& node : nodes) {
+      const auto& problem = !node.live_problem.empty()   ? node.live_problem
+                            : !node.next_problem.empty() ? node.next_problem
+                                                         : node.served_problem;
+      if (!problem.empty()) {
+        co_return wait(fmt::format("{}: {}", node.name, problem));
+      }
+    }
+    const auto answer = check_change({.snapshot = context.snapshot,
+                                      .nodes = nodes,
+                                      .now = context.now,
+                                      .window = std::chrono::milliseconds(steps::int_parameter(
+                                          context.step, "windowMs", 600'000))});
+    if (auto why = refusal(context, answer); !why.empty()) {
+      co_return impossible(std::move(why));
+    }
+    const auto before = co_await prove_certificates(context.peers, serials_now(nodes));
+    if (!before.holds()) {
+      co_return wait("before anything is changed: " + before.problems.front());
+    }
+    auto warnings = json::array();
+    for (const auto& each : answer.findings) {
+      warnings.push_back(text_of(each));
+    }
+    const auto checked = to_json(what_changes(nodes, answer));
+    auto out = ready({{"nodes", checked}, {"warnings", warnings}});
+    out.values[kChecked] =
+        json{{"nodes", checked},
+             {"drops_old_roots", bool_parameter(context.step, "dropsOldRoots", false)}}
+            .dump();
+    co_return out;
+  }
+
+  net::awaitable<ActAnswer> act(StepContext) override {
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+  }
+
+  net::awaitable<Verdict> observe(StepContext context) override {
+    const auto memo = parsed_or_empty(context.state.memo);
+    co_return done({{"nodes", memo.value("nodes", json::object())},
+                    {"warnings", memo.value("warnings", json::array())}});
+  }
+
+  net::awaitable<ActAnswer> undo(StepContext) override {
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+  }
+
+  net::awaitable<Verdict> observe_undo(StepContext context) override {
+    std::map<std::string, std::string> serials;
+    for (const auto& [node, checked] : checked_nodes(context.values)) {
+      serials[node] = checked.serial_before;
+    }
+    const auto proof = co_await prove_certificates(context.peers, std::move(serials));
+    if (proof.holds()) {
+      co_return done(json::object());
+    }
+    co_return verdict(Verdict::Kind::kRunning, fmt::format("the former state is not proven: {}",
+                                                           fmt::join(proof.problems, "; ")));
+  }
+
+ private:
+  static std::map<std::string, std::string> serials_now(const std::vector<NodeSeen>& nodes) {
+    std::map<std::string, std::string> out;
+    for (const auto& node : nodes) {
+      if (const auto shown = certificates::read_details(node.served)) {
+        out[node.name] = shown->front().info.serial;
+      }
+    }
+    return out;
+  }
+
+  static std::map<std::string, CheckedNode> what_changes(const std::vector<NodeSeen>& nodes,
+                                                         const ChangeAnswer& answer) {
+    std::map<std::string, CheckedNode> out;
+    for (const auto& node : nodes) {
+      const auto* facts = answer.facts.find(node.name);
+      out[node.name] = {.serial = facts->next_serial,
+                        .serial_before = facts->serial,
+                        .digest = node.next ? node.next->digest : "",
+                        .not_after = facts->next_not_after,
+                        .not_after_before = facts->not_after};
+    }
+    return out;
+  }
+
+  /// Empty: nothing stands against it.
+  static std::string refusal(const StepContext& context, const ChangeAnswer& answer) {
+    std::vector<std::string> errors;
+    for (const auto& each : answer.findings) {
+      if (each.severity == certificates::Severity::kError) {
+        errors.push_back(text_of(each));
+      }
+    }
+    if (!errors.empty()) {
+      return fmt::format("{}; nothing was touched", fmt::join(errors, "; "));
+    }
+    if (answer.facts.new_roots && !bool_parameter(context.step, "trustFirst", false)) {
+      return "the new certificates come from a root that not every node trusts, which this plan "
+             "does not provide for; nothing was touched; make the plan again, for a signing "
+             "command with the authority's certificates (--authority)";
+    }
+    for (const auto& node : answer.facts.nodes) {
+      if (node.common_name != node.next_common_name &&
+          !bool_parameter(context.step, "commonNameChanges", false)) {
+        return fmt::format(
+            "the common name of {} would change from \"{}\" to \"{}\", which this plan does not "
+            "provide for; nothing was touched; make the plan again",
+            node.name, node.common_name, node.next_common_name);
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepKind> make_check_step() { return std::make_unique<CheckStep>(); }
+
+}  // namespace verger::controller::certificate_change
