@@ -66,7 +66,7 @@ struct Controller::Parts {
                 .served_chain = from.served_chain,
                 .roots_of = from.roots_of,
                 .clients_of = from.clients_of},
-        kinds(standard_step_kinds()),
+        kinds(standard_step_kinds(std::make_shared<OperationSettings>(from.operations))),
         book(*journal, epoch, options.policy),
         executor({.executor = from.executor,
                   .journal = *journal,

@@ -9,6 +9,7 @@
 #include "controller/api/retention.h"
 #include "controller/cluster/agent_book.h"
 #include "controller/executor/executor.h"
+#include "controller/operations/operation_settings.h"
 #include "controller/scheduler/notifier.h"
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
@@ -60,6 +61,7 @@ struct ControllerEnvironment {
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
   /// See Network::served_chain.
   std::function<net::awaitable<Result<std::string>>(http::Endpoint)> served_chain{};
+  OperationSettings operations = {};
   /// Empty: SQLite in the data directory.
   std::function<Result<std::unique_ptr<Journal>>()> open_journal = {};
   /// `log` gets a line for what is journaled: see EventLog.

@@ -69,6 +69,7 @@ Result<void> Term::make(OpenJournal open_journal) {
                [executor, deadline](http::Endpoint of) {
                  return http::served_chain(executor, std::move(of), deadline);
                },
+           .operations = {.signer = signing_},
            .open_journal = std::move(open_journal),
            .log_events = true,
            .bootstrap = &bootstrap_}));

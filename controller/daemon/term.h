@@ -9,6 +9,7 @@
 #include "controller/daemon/agent_renewal.h"
 #include "controller/daemon/agents_authority.h"
 #include "controller/daemon/bootstrap_token_file.h"
+#include "controller/daemon/certificate_signing.h"
 #include "controller/daemon/command_runner.h"
 #include "controller/daemon/controller.h"
 #include "controller/daemon/enrolled_agents.h"
@@ -53,7 +54,13 @@ class Term : public std::enable_shared_from_this<Term> {
         commands_(parts.executor,
                   {.directory = parts.options.notification_commands,
                    .limit = std::chrono::seconds(parts.options.notification_command_seconds)},
-                  http::system_timers(), parts.log) {}
+                  http::system_timers(), parts.log),
+        signing_(std::make_shared<CertificateSigning>(
+            CertificateSigning::Options{
+                .authorities = parts.options.authorities(),
+                .commands = parts.options.signing_commands,
+                .limit = std::chrono::seconds(parts.options.signing_command_seconds)},
+            http::system_timers())) {}
 
  private:
   Result<void> make(OpenJournal open_journal);
@@ -63,6 +70,7 @@ class Term : public std::enable_shared_from_this<Term> {
   http::TaskCount running_;
   BootstrapTokenFile bootstrap_;
   CommandRunner commands_;
+  std::shared_ptr<CertificateSigning> signing_;
   std::unique_ptr<EnrolledAgents> enrolled_;
   std::unique_ptr<Controller> controller_;
   net::cancellation_signal stop_renewal_;

@@ -53,6 +53,18 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
           "The same in seconds, for tests (0: the days count)",
           {.group = "Certificates", .unit = "s", .hidden = true});
   all.add(
+      "authorities-directory", options.authorities_directory,
+      "Directory of the authorities that sign nodes' certificates: NAME.crt (with those above it "
+      "behind it), NAME.key, NAME.password of an encrypted key; mode 0600 for the last two "
+      "(default: DATA/authorities)",
+      tls);
+  all.add("signing-commands", options.signing_commands,
+          "Directory of the programs that may sign nodes' certificates: the request on their "
+          "standard input, the certificate on their standard output; without it none is run",
+          tls);
+  all.add("signing-command-seconds", options.signing_command_seconds,
+          "A signing program that runs longer is killed", {.group = "Certificates", .unit = "s"});
+  all.add(
       "epoch-above", options.epoch_above,
       "Begin with a greater epoch than this: once, after the journal was lost or restored, where "
       "agents know a newer one and no other vergerd works on their clusters");
@@ -235,6 +247,9 @@ Result<void> check_options(const VergerdOptions& options) {
   }
   if (options.notification_command_seconds < 1 || options.notification_command_seconds > 3600) {
     return wrong("--notification-command-seconds takes 1 to 3600");
+  }
+  if (options.signing_command_seconds < 1 || options.signing_command_seconds > 600) {
+    return wrong("--signing-command-seconds takes 1 to 600");
   }
   // Each epoch on the way is written down.
   if (options.epoch_above < 0 || options.epoch_above > 100'000) {

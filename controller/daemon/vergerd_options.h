@@ -35,6 +35,9 @@ struct VergerdOptions {
   std::int64_t agent_certificate_seconds = 0;
   std::string notification_commands;  ///< directory; empty: no command is run
   std::int64_t notification_command_seconds = 30;
+  std::string authorities_directory;  ///< empty: `authorities` in `data`
+  std::string signing_commands;       ///< directory; empty: no command is run
+  std::int64_t signing_command_seconds = 60;
   std::int64_t poll_interval_ms = 1000;
   std::int64_t request_deadline_ms = 15'000;
   std::int64_t permit_valid_ms = 60'000;
@@ -63,6 +66,9 @@ struct VergerdOptions {
   }
   [[nodiscard]] Path credentials_directory() const {
     return credentials.empty() ? Path(data) / "credentials" : Path(credentials);
+  }
+  [[nodiscard]] Path authorities() const {
+    return authorities_directory.empty() ? Path(data) / "authorities" : Path(authorities_directory);
   }
   [[nodiscard]] std::chrono::seconds agent_certificate_lifetime() const {
     return agent_certificate_seconds > 0 ? std::chrono::seconds(agent_certificate_seconds)
