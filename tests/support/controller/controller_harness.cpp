@@ -45,7 +45,7 @@ void ControllerHarness::boot() {
   epoch = must(journal->begin_epoch("harness"));
   registry = std::make_unique<Registry>(*journal, epoch);
   must(registry->load());
-  kinds_ = standard_step_kinds();
+  kinds_ = standard_step_kinds(std::make_shared<OperationSettings>(operations));
   if (more_kinds) {
     more_kinds(kinds_);
   }
@@ -70,6 +70,7 @@ Network ControllerHarness::network() {
           .log = null_log(),
           .request_deadline = request_deadline,
           .served_certificate = served_certificate,
+          .served_chain = [this](http::Endpoint of) { return cluster.served_chain(std::move(of)); },
           .roots_of = [this](const std::string&) { return roots; }};
 }
 

@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "controller/executor/executor.h"
+#include "controller/operations/operation_settings.h"
 #include "engine/base/memory_file_system.h"
 #include "engine/base/random.h"
 #include "tests/support/controller/fake_cluster.h"
@@ -76,6 +77,8 @@ class ControllerHarness {
   std::vector<http::CertificateInfo> roots;  ///< that the cluster's certificates are trusted by
   std::string scheme = "http";
   std::chrono::milliseconds request_deadline{2'000};
+  /// Set before boot(): what operations are configured with.
+  controller::OperationSettings operations;
   /// Set before boot(): more kinds, for the tests.
   std::function<void(controller::StepKinds&)> more_kinds;
 

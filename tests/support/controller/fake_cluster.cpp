@@ -324,6 +324,39 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
   return out;
 }
 
+net::awaitable<Result<std::string>> FakeCluster::served_chain(http::Endpoint of) {
+  co_await time_.sleep_for(std::chrono::milliseconds(1));
+  for (const auto& each : nodes) {
+    if (of.host == fmt::format("10.0.0.{}", each.index) && each.up && certificates != nullptr) {
+      co_return certificates->node(each.name).loaded.chain;
+    }
+  }
+  co_return Error{Errc::kUnavailable, fmt::format("{}: connection refused", of.url())};
+}
+
+bool FakeCluster::operate_certificates(FakeNode& node, FakeOperation& operation) {
+  if (certificates == nullptr) {
+    return false;
+  }
+  const auto done =
+      certificates->operate(node.name, operation.request.kind, operation.request.parameters_json);
+  if (!done) {
+    return false;
+  }
+  auto ended = operation.status;
+  ended.state =
+      done->error_code.empty() ? api::OperationState::kDone : api::OperationState::kFailed;
+  ended.error_code = done->error_code;
+  ended.error = done->error;
+  ended.result_json = done->result;
+  if (operation.request.kind == "certificate_switch" && switch_takes.count() > 0) {
+    operation.later = std::pair(time_.monotonic() + switch_takes, std::move(ended));
+  } else {
+    operation.status = std::move(ended);
+  }
+  return true;
+}
+
 net::awaitable<Result<http::Response>> FakeCluster::send(http::Endpoint to, http::Request request,
                                                          std::chrono::milliseconds deadline) {
   co_await time_.sleep_for(std::chrono::milliseconds(1));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/http/client.h"
+#include "tests/support/controller/fake_certificates.h"
 #include "tests/support/controller/virtual_time.h"
 
 namespace verger::test {
@@ -28,6 +30,8 @@ struct FakeOperation {
   api::OperationStatus status;
   std::string scavenge_id;
   Monotonic since{};
+  /// What it reports from then on; nullopt: what `status` says.
+  std::optional<std::pair<Monotonic, api::OperationStatus>> later{};
 };
 
 struct FakeScavenge {
@@ -168,6 +172,12 @@ class FakeCluster final : public http::Client {
   bool knows_digests = true;     ///< false: agents are of a version to which they are no operation
   int digest_failures = 0;       ///< so many of the next ones find no room
   std::size_t most_digests = 0;  ///< that were computed at a time
+  /// Of TLS nodes; null: they have none.
+  std::unique_ptr<FakeCertificateCluster> certificates;
+  /// What vergerd's own connection to a node is shown.
+  net::awaitable<Result<std::string>> served_chain(http::Endpoint of);
+  /// How long a `certificate_switch` of an agent takes.
+  std::chrono::milliseconds switch_takes{0};
   /// Called for each request that may act; nullopt = arrives.
   std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
   /// Changes an answer into what another kind of server would say.
@@ -187,6 +197,8 @@ class FakeCluster final : public http::Client {
   std::optional<http::Response> work_answer(const http::Request& request);
   http::Response node_answer(FakeNode& node, const http::Request& request);
   http::Response agent_answer(FakeNode& node, const http::Request& request);
+  /// Of a certificate kind; the outcome is known at once, and reported once it is over.
+  bool operate_certificates(FakeNode& node, FakeOperation& operation);
   http::Response start_operation(FakeNode& node, const http::Request& request);
   api::Gossip gossip_of(const FakeNode& node) const;
   api::AgentFacts facts_of(const FakeNode& node, std::int64_t chunks_below = -1) const;

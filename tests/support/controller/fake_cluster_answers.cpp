@@ -216,6 +216,8 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     operation.status.state = api::OperationState::kFailed;
     operation.status.error_code = "gate_closed";
     operation.status.error = "voters-alive: 2 voters are up and settled, 3 are needed";
+  } else if (operate_certificates(node, operation)) {
+    // its outcome is in the operation
   } else if (parsed->kind == "scavenge_point") {
     start_scavenge(node, false);
     const auto point = node.running->point;
@@ -357,6 +359,11 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
   if (path == "/agent/v1/operations") {
     return start_operation(node, request);
   }
+  if (certificates != nullptr) {
+    if (auto answered = certificates->answer(node.name, request)) {
+      return *std::move(answered);
+    }
+  }
   if (path.starts_with("/agent/v1/operations/")) {
     const auto found = node.operations.find(target.segments[3]);
     if (found == node.operations.end()) {
@@ -368,6 +375,10 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     if (path.ends_with("/cancel") && node.running &&
         node.running->id == found->second.scavenge_id) {
       end_scavenge(node, "Stopped");
+    }
+    if (found->second.later && time_.monotonic() >= found->second.later->first) {
+      found->second.status = found->second.later->second;
+      found->second.later.reset();
     }
     if (found->second.status.kind == "digest") {
       look_at_digest(node, found->second);
