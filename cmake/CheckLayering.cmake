@@ -47,7 +47,7 @@ allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/
 allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/ nodeagent/node/ LIBS fmt json asio)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
-  nodeagent/node/ nodeagent/external/ LIBS fmt json asio)
+  nodeagent/certificates/ nodeagent/node/ nodeagent/external/ LIBS fmt json asio)
 allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio)
 set(controller_base planner/ engine/base/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/)

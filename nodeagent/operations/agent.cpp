@@ -10,6 +10,7 @@
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/http/router.h"
 #include "nodeagent/operations/answers.h"
+#include "nodeagent/operations/certificates/certificate_routes.h"
 #include "nodeagent/operations/detail/operation_runner.h"
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/facts.h"
@@ -23,9 +24,11 @@ class Agent::Impl {
        std::unique_ptr<OperationJournal> journal)
       : state_directory_(options.journal.parent_path()),
         environment_(std::move(environment)),
+        desk_(make_desk(options)),
         runner_(std::make_shared<OperationRunner>(std::move(options), environment_,
-                                                  std::move(journal))) {
+                                                  std::move(journal), desk_)) {
     add_routes();
+    add_certificate_routes(router_, desk_);
   }
 
   void start() {
@@ -39,7 +42,12 @@ class Agent::Impl {
   net::awaitable<void> stop() { co_await runner_->stop(); }
 
   /// As a crash: a coroutine that resumes after this ends at its next step.
-  void abandon() { runner_->abandon(); }
+  void abandon() {
+    if (desk_) {
+      desk_->abandon();
+    }
+    runner_->abandon();
+  }
 
   [[nodiscard]] bool gone() const { return runner_->gone(); }
 
@@ -52,6 +60,24 @@ class Agent::Impl {
   }
 
  private:
+  /// Null where the agent does not know its node's certificates. It is abandoned with this.
+  CertificateDesk::Self make_desk(const AgentOptions& options) {
+    if (!environment_.certificates) {
+      return nullptr;
+    }
+    return std::make_shared<CertificateDesk>(
+        environment_.certificates,
+        CertificateDesk::Environment{.node = options.node,
+                                     .files = environment_.files,
+                                     .clock = environment_.clock,
+                                     .jobs = environment_.jobs,
+                                     .directory = state_directory_ / "certificates",
+                                     .stored = [this](std::string_view sha256) -> Result<Bytes> {
+                                       VERGER_TRY(auto* const store, file_store());
+                                       return store->read(sha256);
+                                     }});
+  }
+
   void add_routes() {
     const auto add = [this](std::string method, std::string_view pattern, auto member) {
       router_.add(std::move(method), pattern,
@@ -318,6 +344,7 @@ class Agent::Impl {
 
   Path state_directory_;
   AgentEnvironment environment_;
+  CertificateDesk::Self desk_;
   std::shared_ptr<OperationRunner> runner_;
   std::unique_ptr<FileStore> file_store_;  ///< from its first use on
   http::Router router_;

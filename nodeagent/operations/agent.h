@@ -15,6 +15,8 @@
 
 namespace verger::agent {
 
+struct CertificateAccess;
+
 /// What an agent is configured with.
 struct AgentOptions {
   /// The agent's SQLite file; files that controllers bring are in "files" beside it.
@@ -50,6 +52,9 @@ struct AgentEnvironment {
   std::function<Result<void>(const Path&)> make_private{};
   /// Empty: SQLite in AgentOptions::journal.
   std::function<Result<std::unique_ptr<OperationJournal>>()> open_journal{};
+  /// Of the node's certificates (certificates/certificate_access.h); null: the agent does not know
+  /// them.
+  std::shared_ptr<const CertificateAccess> certificates{};
 };
 
 /// The agent: facts, permits, operations by id, digests. Destroying it at any moment is a crash as

@@ -7,6 +7,7 @@
 #include "engine/base/failpoint.h"
 #include "engine/base/mutation.h"
 #include "nodeagent/api/json_view.h"
+#include "nodeagent/operations/certificates/certificate_operations.h"
 #include "nodeagent/operations/last_look.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
 
@@ -46,7 +47,8 @@ Result<void> check_parameters(const Operation& kind, const std::string& text) {
 }  // namespace
 
 OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environment,
-                                 std::unique_ptr<OperationJournal> journal)
+                                 std::unique_ptr<OperationJournal> journal,
+                                 const std::shared_ptr<CertificateDesk>& desk)
     : options_(std::move(options)),
       environment_(std::move(environment)),
       journal_(std::move(journal)),
@@ -62,6 +64,9 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
   add_kind(make_start_service_operation());
   add_kind(make_digest_operation(digests_));
   for (auto& kind : scavenge_operations()) {
+    add_kind(std::move(kind));
+  }
+  for (auto& kind : certificate_operations(desk)) {
     add_kind(std::move(kind));
   }
 }

@@ -17,6 +17,8 @@
 
 namespace verger::agent {
 
+class CertificateDesk;
+
 using RunningOperation = std::shared_ptr<OperationRecord>;
 
 /// The life of operations: accepted, looked at a last time, acted on once, observed to their end,
@@ -25,7 +27,8 @@ using RunningOperation = std::shared_ptr<OperationRecord>;
 class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
  public:
   OperationRunner(AgentOptions options, AgentEnvironment environment,
-                  std::unique_ptr<OperationJournal> journal);
+                  std::unique_ptr<OperationJournal> journal,
+                  const std::shared_ptr<CertificateDesk>& desk);
 
   /// Resumes what has not ended. What was only accepted was certainly not sent; the rest is
   /// looked at.

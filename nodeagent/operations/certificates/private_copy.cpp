@@ -1,0 +1,45 @@
+#include "nodeagent/operations/certificates/private_copy.h"
+
+#include "engine/base/digest.h"
+
+namespace verger::agent {
+
+Result<void> write_copy(FileSystem& files, external::FileAccess& access, const Path& path,
+                        std::string_view content,
+                        const std::optional<external::FileAttributes>& as) {
+  auto written = [&]() -> Result<void> {
+    VERGER_RETURN_IF_ERROR(remove_if_there(files, path));
+    VERGER_RETURN_IF_ERROR(access.create_private(files, path));
+    VERGER_TRY(const auto file, files.open(path, OpenMode::kReadWrite));
+    VERGER_RETURN_IF_ERROR(file->write_at(0, as_bytes(content)));
+    if (as) {
+      VERGER_RETURN_IF_ERROR(access.set_attributes(path, *as));
+    }
+    VERGER_RETURN_IF_ERROR(file->sync());
+    return files.sync_directory(path.parent_path());
+  }();
+  if (!written) {
+    static_cast<void>(files.remove(path));
+  }
+  return written;
+}
+
+Result<void> remove_if_there(FileSystem& files, const Path& path) {
+  if (auto removed = files.remove(path); !removed && removed.error().code != Errc::kNotFound) {
+    return removed;
+  }
+  return {};
+}
+
+Result<std::string> hash_if_there(FileSystem& files, const Path& path) {
+  const auto content = read_file(files, path);
+  if (!content && content.error().code == Errc::kNotFound) {
+    return std::string();
+  }
+  if (!content) {
+    return content.error();
+  }
+  return to_hex(sha256(*content));
+}
+
+}  // namespace verger::agent
