@@ -243,7 +243,9 @@ void OptionParser::declare_certificates() {
   settings_.add("disable-gossip-on-http", options_.node.disable_gossip_on_http, "No GET /gossip",
                 interface);
   settings_.add("certificate-file", tls.certificate,
-                "PEM or DER: the node's certificate, then its intermediates", files);
+                "PEM or DER: the node's certificate, then its intermediates (role agent: of the "
+                "server beside it, as are the next ones)",
+                files);
   settings_.add("certificate-private-key-file", tls.private_key, "PEM: the certificate's key",
                 files);
   settings_.add("certificate-private-key-password", tls.private_key_password, "Of an encrypted key",

@@ -20,6 +20,7 @@
 #include "nodeagent/daemon/enrol.h"
 #include "nodeagent/daemon/epoch_command.h"
 #include "nodeagent/daemon/identity.h"
+#include "nodeagent/daemon/node_certificates.h"
 #include "nodeagent/external/external_node.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/external/truncation_watch.h"
@@ -220,6 +221,35 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
   }
 }
 
+/// What SIGHUP does to this process, as it arrives: later than the request for it.
+net::awaitable<Result<void>> hang_up(Program* program, Log* log) {
+  net::post(program->context, [program, log] { reload(*program, *log); });
+  co_return Result<void>();
+}
+
+net::awaitable<Result<void>> signal_server_of(Program* program) {
+  VERGER_CO_TRY(const auto server, co_await find_server_of(program));
+  if (!server) {
+    co_return Error{Errc::kUnavailable, "no process has the server's database open"};
+  }
+  co_return send_hangup(server->id);
+}
+
+/// How the agent changes its node's certificates; null where it does not know them.
+std::shared_ptr<const CertificateAccess> node_certificates(Program& program, Log& log) {
+  auto access = certificate_access(program.options, program.context.get_executor());
+  if (access && program.options.role == Role::kAgent) {
+    access->signal_server = [&program] { return signal_server_of(&program); };
+    // Its own roots, and perhaps its certificate, are the node's.
+    access->reload_own = [&program, &log] { reload(program, log); };
+  } else if (access) {
+    access->signal_server = [&program, &log]() -> net::awaitable<Result<void>> {
+      return hang_up(&program, &log);
+    };
+  }
+  return access;
+}
+
 /// What the agent answers, for its controller alone.
 Result<http::Handler> guarded(const ProgramOptions& options, http::Handler handler, Log& log) {
   if (options.agent_has_tls()) {
@@ -276,7 +306,8 @@ Result<void> start_agent(Program& program, Log& log) {
               facts.warning = facts.warning.empty() ? secret : facts.warning + "; " + secret;
             }
           },
-      .make_private = &make_private};
+      .make_private = &make_private,
+      .certificates = node_certificates(program, log)};
   if (options.role == Role::kAgent) {
     look_at_server(program, endpoint, log);
     environment.offline = program.offline.get();
