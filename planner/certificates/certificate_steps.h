@@ -14,7 +14,8 @@ namespace verger::planner::certificate_steps {
 inline constexpr std::string_view kObtain = "certificate_obtain";
 /// On the cluster: what is to be staged is checked against what each node shows and trusts now. Its
 /// undo touches nothing: it proves that the way back has ended where all began.
-/// Parameters: `commonNameChanges`, `dropsOldRoots`, `source`, `trustFirst`, `windowMs`.
+/// Parameters: `commonNameChanges`, `dropsOldRoots`, `serials`: {NAME: serial} of the new leaves
+/// that the plan is about, as far as known; `source`, `trustFirst`, `windowMs`.
 inline constexpr std::string_view kCheck = "certificate_check";
 /// On a node: its new files beside the live ones, and copies of those. Undone by discarding both.
 /// Parameters: `serial` (where it is known), `source`.

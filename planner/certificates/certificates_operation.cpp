@@ -36,7 +36,8 @@ std::span<const Field> certificate_fields() {
           .accepted(),
       field<&CertificatesPolicy::authority>(
           "authority", "certificates.authority",
-          "CA in vergerd's directory of authorities that signs (source csr)")
+          "CA in vergerd's directory of authorities: it signs, or the signing command does for it "
+          "(source csr)")
           .accepted(),
       field<&CertificatesPolicy::sign_command>(
           "signCommand", "certificates.sign_command",
@@ -100,9 +101,6 @@ std::vector<FieldProblem> check_certificates(const Policy& policy) {
     out.push_back(
         {.place = "certificates", .message = std::move(message), .hint = std::move(hint)});
   };
-  if (!own.authority.empty() && !own.sign_command.empty()) {
-    problem("authority and sign_command are both given", "one of them signs");
-  }
   if (!own.set.empty() && !is_sha256(own.set)) {
     problem(fmt::format("set is \"{}\"", own.set), "it takes a SHA-256 of 64 small hex digits");
   }
@@ -117,6 +115,7 @@ std::vector<FieldProblem> check_certificates(const Policy& policy) {
   return out;
 }
 
+constexpr std::string_view kWorkSteps[] = {certificate_steps::kSwitch};
 constexpr AgentKind kAgentKinds[] = {{.name = "certificate_stage", .touches_files = false},
                                      {.name = "certificate_switch", .touches_files = false},
                                      {.name = "certificate_restore", .touches_files = false},
@@ -172,7 +171,7 @@ const Operation& CertificatesPolicy::operation() {
       .check = check_certificates,
       .moves_leader = [](const Policy&) { return false; },
       .time_at_work_ms = detail::time_at_certificates_ms,
-      .work_steps = {},
+      .work_steps = kWorkSteps,
 
       .agent_kinds = kAgentKinds};
   return kCertificates;

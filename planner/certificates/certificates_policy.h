@@ -54,8 +54,9 @@ struct CertificatesPolicy {
   std::string certificate_path;
   std::string key_path;
   std::string roots_path;
-  /// Of kCsr, one of both: a CA in vergerd's directory of authorities, or the name of one of its
-  /// signing commands. The command line itself is in no plan.
+  /// Of kCsr: a CA in vergerd's directory of authorities that signs, or the name of one of its
+  /// signing commands. With both the command signs, and the CA's certificates are those of its CA.
+  /// The command line itself is in no plan.
   std::string authority;
   std::string sign_command;
   CertificateKey key_type = CertificateKey::kRsa2048;

@@ -83,6 +83,17 @@ class Rollout {
     return step;
   }
 
+  /// Of all nodes, as far as they are known.
+  [[nodiscard]] Json::Object serials(std::string CertificateNodeFacts::* which) const {
+    Json::Object out;
+    for (const auto* node : order_.nodes) {
+      if (const auto& serial = facts(*node).*which; !serial.empty()) {
+        out[node->name] = serial;
+      }
+    }
+    return out;
+  }
+
   Stage obtain_stage() const {
     const auto& wanted = order_.wanted;
     Json::Object nodes;
@@ -103,11 +114,11 @@ class Rollout {
       add_parameter(step, "signCommand", wanted.sign_command);
     }
     step.gates = order_.first_gates();
-    step.act = wanted.authority.empty()
-                   ? joined("make a key on each node, and have the requests signed by ",
-                            wanted.sign_command)
-                   : joined("make a key on each node, and sign the requests with the authority ",
-                            wanted.authority);
+    step.act = wanted.sign_command.empty()
+                   ? joined("make a key on each node, and sign the requests with the authority ",
+                            wanted.authority)
+                   : joined("make a key on each node, and have the requests signed by ",
+                            wanted.sign_command);
     step.observe = "each node's agent has the signed certificates; the keys stay where they are";
     step.reason = "the present certificates end";
     step.attempts = 2;
@@ -175,6 +186,7 @@ class Rollout {
     auto step = step_on_cluster("check-certificates", step_names::kCheck);
     add_parameter(step, "commonNameChanges", names_change);
     add_parameter(step, "dropsOldRoots", order_.drop_roots());
+    add_parameter(step, "serials", serials(&CertificateNodeFacts::next_serial));
     add_parameter(step, "source", source_of(order_.wanted));
     add_parameter(step, "trustFirst", order_.trust_first());
     add_parameter(step, "windowMs", order_.wanted.window_ms);
@@ -242,15 +254,9 @@ class Rollout {
   Step prove_step(std::string_view phase) const {
     auto step = step_on_cluster(joined("prove-", phase), step_names::kProve);
     add_parameter(step, "phase", phase);
-    Json::Object serials;
-    for (const auto* node : order_.nodes) {
-      const auto& own = facts(*node);
-      const auto& serial = phase == step_names::kTrustPhase ? own.serial : own.next_serial;
-      if (!serial.empty()) {
-        serials[node->name] = serial;
-      }
-    }
-    add_parameter(step, "serials", std::move(serials));
+    add_parameter(step, "serials",
+                  serials(phase == step_names::kTrustPhase ? &CertificateNodeFacts::serial
+                                                           : &CertificateNodeFacts::next_serial));
     if (phase == step_names::kLeafPhase) {
       add_parameter(step, "windowMs", order_.wanted.window_ms);
     }

@@ -239,10 +239,8 @@ TEST(PlanCertificates, ASourceThatSaysTooLittleIsRefused) {
     wanted.source = source;
     EXPECT_THAT(given.refused(), ElementsAre("source-incomplete"));
   }
-  wanted = CertificatesPolicy{};
-  wanted.authority = "company";
-  wanted.sign_command = "step";
-  EXPECT_THAT(given.refused(), ElementsAre("policy-invalid"));
+  wanted.certificate_path = "certs/node.crt";
+  EXPECT_THAT(given.refused(), ElementsAre("policy-invalid")) << "a path that is not absolute";
 }
 
 TEST(PlanCertificates, WhatThePreflightFoundIsRefusedTogetherWithTheRest) {
@@ -282,7 +280,7 @@ TEST(PlanCertificates, HaveTheirHash) {
   given.facts.old_roots_go = true;
   const auto plan = given.plan();
   ASSERT_TRUE(plan) << plan.error().front().message;
-  EXPECT_EQ(plan->hash, "78896cc83f99e3fa5459ad99da6a2228f910e4977cd1969496e38a52b6a15502");
+  EXPECT_EQ(plan->hash, "332988e3ffc19bb8e62478cff2c19347358bc58c2757b964ff3da8b88e4aab6e");
   certificates_of(given.policy).window_ms = 500'000;
   EXPECT_NE(given.plan()->hash, plan->hash);
 }
