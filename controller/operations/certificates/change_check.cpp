@@ -24,6 +24,17 @@ std::set<std::string> fingerprints_of(std::string_view pem) {
   return out;
 }
 
+/// Those that can be read.
+std::vector<certificates::CertificateInfo> infos_of(std::string_view pem) {
+  std::vector<certificates::CertificateInfo> out;
+  if (const auto read = certificates::read_details(pem)) {
+    for (const auto& each : *read) {
+      out.push_back(each.info);
+    }
+  }
+  return out;
+}
+
 std::string leaf_of(std::string_view chain) {
   const auto read = certificates::read_details(chain);
   return read ? read->front().info.fingerprint : std::string();
@@ -243,6 +254,9 @@ ChangeAnswer check_change(const ChangeQuestion& question) {
     out.facts.nodes.push_back(facts_of(node, files));
     if (files) {
       next.emplace(node.name, *files);
+      out.later.push_back({.node = node.name,
+                           .chain = infos_of(files->chain),
+                           .roots = infos_of(text_of_all(roots_at_end(*files, node)))});
     }
     // What its agent could not read, it has said; of what is yet to be signed only the roots may be
     // known.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/operations/certificates/controller_trust.h"
 #include "controller/operations/certificates/nodes_seen.h"
 #include "nodeagent/certificates/lint.h"
 #include "planner/certificates/certificate_facts.h"
@@ -40,6 +41,8 @@ struct ChangeAnswer {
   std::vector<certificates::TrustStage> stages{};
   /// Without names for requests, which need no new certificate.
   planner::CertificateFacts facts{};
+  /// What the nodes are to show and to trust, as far as it is known.
+  std::vector<ShownLater> later{};
   [[nodiscard]] bool passed() const;
 };
 

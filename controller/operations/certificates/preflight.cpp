@@ -178,6 +178,7 @@ net::awaitable<planner::Preflight> preflight(PreflightContext context,
     }
   }
   auto answer = check_change(question);
+  check_controller_trust(context.network, context.cluster, answer.later, out);
   say_findings(answer, out);
   say_matrix(answer, out);
   for (auto& node : answer.facts.nodes) {

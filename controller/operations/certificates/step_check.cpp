@@ -144,7 +144,15 @@ class CheckStep final : public StepKind {
              "does not provide for; nothing was touched; make the plan again, for a signing "
              "command with the authority's certificates (--authority)";
     }
+    const auto planned = object_parameter(context.step, "serials");
     for (const auto& node : answer.facts.nodes) {
+      if (const auto serial = text_member(planned, node.name);
+          !serial.empty() && serial != node.next_serial) {
+        return fmt::format(
+            "the new certificate of {} is {}, and this plan is about {}: the files have changed "
+            "since; nothing was touched; make the plan again",
+            node.name, node.next_serial, serial);
+      }
       if (node.common_name != node.next_common_name &&
           !bool_parameter(context.step, "commonNameChanges", false)) {
         return fmt::format(

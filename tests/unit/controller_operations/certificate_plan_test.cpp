@@ -1,0 +1,49 @@
+#include "nodeagent/certificates/certificate_details.h"
+#include "tests/unit/controller_operations/certificate_rollout.h"
+
+// What stands between a plan of new certificates and its run.
+namespace verger::controller {
+namespace {
+
+using test::CertificateRollout;
+using test::FakeAuthority;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class CertificatePlanTest : public CertificateRollout {
+ protected:
+  static http::CertificateInfo info_of(const FakeAuthority& authority) {
+    return certificates::read_details(authority.certificate)->front().info;
+  }
+};
+
+TEST_F(CertificatePlanTest, ARootThatVergerdDoesNotTrustIsRefused) {
+  h_.roots = {info_of(certificates().authority)};
+  begin();
+  const auto other = FakeAuthority::make("new CA", h_.time.now());
+  offer(other);
+  EXPECT_THAT(refusals(),
+              UnorderedElementsAre("controller-does-not-trust n1", "controller-does-not-trust n2",
+                                   "controller-does-not-trust n3"));
+  h_.roots.push_back(info_of(other));
+  EXPECT_THAT(refusals(), IsEmpty());
+}
+
+TEST_F(CertificatePlanTest, FilesThatChangedSinceThePlanAreNotStaged) {
+  begin();
+  offer(certificates().authority);
+  const auto made = h_.wait_for(h_.executor->make_plan("prod", policy_of(), "test"));
+  ASSERT_TRUE(made && *made);
+  offer(certificates().authority);  // others
+  const auto run = h_.wait_for(h_.executor->apply((*made)->plan->hash, "test"));
+  ASSERT_TRUE(run.has_value()) << run.error().error.message;
+  ASSERT_TRUE(h_.run_to_end(*run));
+  EXPECT_EQ(h_.state(*run).status, RunStatus::kFailed);
+  EXPECT_THAT(h_.state(*run).reason, HasSubstr("the files have changed since; nothing was touched; "
+                                               "make the plan again"));
+  expect_untouched();
+}
+
+}  // namespace
+}  // namespace verger::controller
