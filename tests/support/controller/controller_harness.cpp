@@ -67,7 +67,7 @@ Network ControllerHarness::network() {
           .timers = time,
           .clock = time,
           .credentials = credentials_,
-          .log = null_log(),
+          .log = *log,
           .request_deadline = request_deadline,
           .served_certificate = served_certificate,
           .served_chain = [this](http::Endpoint of) { return cluster.served_chain(std::move(of)); },

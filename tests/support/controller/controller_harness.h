@@ -74,6 +74,8 @@ class ControllerHarness {
   http::Client* client = nullptr;
   /// Set before boot(), with `scheme` "https": who looks at certificates.
   std::function<net::awaitable<Result<http::CertificateInfo>>(http::Endpoint)> served_certificate{};
+  /// Set before boot(): what is logged; outlives the harness's use.
+  Log* log = &null_log();
   std::vector<http::CertificateInfo> roots;  ///< that the cluster's certificates are trusted by
   std::string scheme = "http";
   std::chrono::milliseconds request_deadline{2'000};

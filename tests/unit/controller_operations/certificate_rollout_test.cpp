@@ -104,7 +104,21 @@ TEST_F(CertificateRolloutTest, AnAuthorityThatIsNewIsTrustedFirst) {
   }
 }
 
-TEST_F(CertificateRolloutTest, NoKeyIsInJournalPlanReportOrRequest) {
+/// Everything that is logged.
+class AllLines final : public Log {
+ public:
+  void write(LogLevel, std::string_view message, std::span<const LogField> fields) override {
+    text += message;
+    for (const auto& field : fields) {
+      text += field.value;
+    }
+  }
+  std::string text;
+};
+
+TEST_F(CertificateRolloutTest, NoKeyIsInJournalPlanReportRequestOrLog) {
+  AllLines log;
+  h_.log = &log;
   std::string requests;
   h_.cluster.acted = [&requests](const test::FakeNode&, const http::Request& request) {
     requests += request.target + request.body;
@@ -112,8 +126,14 @@ TEST_F(CertificateRolloutTest, NoKeyIsInJournalPlanReportOrRequest) {
   begin();
   const auto run = start(csr_policy());
   expect_changed(run);
-  auto all = requests + report(run).dump() + snapshot_of(h_.state(run)).state +
-             planner::text_of(*h_.state(run).plan);
+  // A signer that fails, too, and whose command prints what it should not.
+  signer_->answer = [this](const SigningOrder&) -> Result<std::string> {
+    return signer_->authority.key;
+  };
+  const auto failed = h_.wait_for(h_.executor->make_plan("prod", csr_policy(), "test"));
+  ASSERT_TRUE(failed && !*failed);
+  auto all = log.text + failed->error().refusals.front().message + requests + report(run).dump() +
+             snapshot_of(h_.state(run)).state + planner::text_of(*h_.state(run).plan);
   for (const auto& event : *h_.journal->read_all(Sequence(0), 1'000'000)) {
     all += event.data;
   }

@@ -320,6 +320,21 @@ TEST_F(CertificateTournament, OneNodeDiesBetweenStageAndSwitch) {
   EXPECT_LT((restored_at.value() - opened->value()) / kTicksPerSecond, 600) << "inside the window";
 }
 
+TEST_F(CertificateTournament, ANodeThatCannotBeReachedIsNamedWithItsCommands) {
+  begin();
+  offer(certificates().authority);
+  when("certificate_switch", "n3", [this] { node("n2").up = node("n2").agent_up = false; });
+  const auto run = start();
+  ASSERT_TRUE(h_.run_to_end(run, std::chrono::hours(3)));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
+  const auto shown = report(run);
+  EXPECT_EQ(shown["outcome"], "not-restored");
+  EXPECT_EQ(shown["nodes"][1]["name"], "n2");
+  EXPECT_EQ(shown["nodes"][1]["commands"][0], "on n2: mv leaf && reload");
+  EXPECT_THAT(h_.alerts(run), Contains(HasSubstr("by hand: on n2: mv leaf && reload")));
+  EXPECT_EQ(certificates().node("n3").disk, before_.at("n3").first) << "the others are restored";
+}
+
 TEST_F(CertificateTournament, AnAgentThatIsKilledBetweenSwitchAndReload) {
   begin();
   offer(certificates().authority);
