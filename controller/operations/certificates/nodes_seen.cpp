@@ -1,6 +1,7 @@
 #include "controller/operations/certificates/nodes_seen.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <set>
 
 #include <boost/asio/ip/address.hpp>
@@ -44,7 +45,11 @@ net::awaitable<NodeSeen> look_at_node(std::shared_ptr<Peers> peers, ClusterNode 
       out.live = *std::move(live);
     } else {
       out.live_problem = live.error().code == Errc::kNotFound
-                             ? "its agent is of a version that knows no certificates; upgrade it"
+                             ? fmt::format(
+                                   "its agent does not know its certificates: {}; it needs this "
+                                   "version and the options that name them "
+                                   "(docs/operations/agents.md)",
+                                   live.error().message)
                              : live.error().message;
     }
   } else {
