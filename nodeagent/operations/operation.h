@@ -86,6 +86,9 @@ class Operation {
   virtual net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) = 0;
   /// True for work on the node's files: an agent is at one such operation at a time.
   [[nodiscard]] virtual bool works_on_files() const { return false; }
+  /// False where nothing of the node's database is touched, and the operation has to be possible
+  /// while it cannot be proved that the agent's directories are its node's: an undo.
+  [[nodiscard]] virtual bool needs_own_directories() const { return true; }
   /// True where act() leaves the node, until it returns, in a state that must not last (a stopped
   /// server). An agent that ends cancels such an operation and waits for act().
   [[nodiscard]] virtual bool blocks_shutdown() const { return false; }

@@ -183,6 +183,11 @@ Result<void> check_new(const FoundCertificates& live, const FoundCertificates& n
   if (!next.certificate.problem.empty()) {
     return cannot_use(next.certificate, next.certificate.problem);
   }
+  if (next.certificate.target == live.certificate.target) {
+    return cannot_use(next.certificate,
+                      "it is the node's own file, so what was before cannot be restored: put new "
+                      "certificates elsewhere, or have the node reload this one");
+  }
   const auto& key = next.key ? next.key : live.key;
   if (!key || !key->problem.empty()) {
     return cannot_use(key ? *key : next.certificate, key ? key->problem : "there is no key");

@@ -69,6 +69,7 @@ class CertificateDiscardOperation final : public Operation {
   explicit CertificateDiscardOperation(CertificateDesk::Self desk) : desk_(std::move(desk)) {}
   [[nodiscard]] std::string_view kind() const override { return "certificate_discard"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override { return {"change"}; }
+  [[nodiscard]] bool needs_own_directories() const override { return false; }
 
   net::awaitable<Result<void>> look(LocalNode /*node*/, OperationRecord& record) override {
     VERGER_CO_RETURN_IF_ERROR(api::parse_certificate_discard(record.request.parameters_json));

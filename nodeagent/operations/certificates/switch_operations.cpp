@@ -227,6 +227,7 @@ class CertificateRestoreOperation final : public Operation {
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
     return {"change", "phase"};
   }
+  [[nodiscard]] bool needs_own_directories() const override { return false; }
 
   net::awaitable<Result<void>> look(LocalNode /*node*/, OperationRecord& record) override {
     VERGER_CO_TRY(const auto asked, api::parse_certificate_restore(record.request.parameters_json));

@@ -392,10 +392,11 @@ Result<void> OperationRunner::check_instance(const api::OperationRequest& reques
 net::awaitable<Result<void>> OperationRunner::last_look(RunningOperation record) {
   VERGER_CO_RETURN_IF_ERROR(check_instance(record->request));
   VERGER_CO_RETURN_IF_ERROR(permitted_now(record->request));
-  if (auto* node = environment_.inspection(); node != nullptr) {
+  auto& kind = *kinds_.at(record->request.kind);
+  if (auto* node = environment_.inspection(); node != nullptr && kind.needs_own_directories()) {
     VERGER_CO_RETURN_IF_ERROR(co_await node->prove_directories());
   }
-  co_return co_await kinds_.at(record->request.kind)->look(local_node(*record), *record);
+  co_return co_await kind.look(local_node(*record), *record);
 }
 
 /// False: the journal cannot be written now.

@@ -492,6 +492,56 @@ std::string outcome_of_death(std::uint64_t nth, bool power, api::CertificatePhas
   return is_done ? "done" : status.value("errorCode", "not_found");
 }
 
+/// The same of a restore; false: nothing was reached, it ran to its end.
+bool restore_with_death(std::uint64_t nth) {
+  CertificateMachine machine;
+  EXPECT_EQ(
+      machine.stage(machine.bring(machine.same_root_, machine.old_.root())).value("state", ""),
+      "done");
+  EXPECT_EQ(machine.switch_over(api::CertificatePhase::kLeaf).value("state", ""), "done");
+  auto& disk = machine.host_.disk();
+  disk.reset_count();
+  bool reached = false;
+  disk.set_fault_hook([&, nth](const DiskOperation& operation) -> std::optional<Error> {
+    if (operation.number == nth && !reached) {
+      reached = true;
+      machine.host_.die(/*power=*/true, nth);
+    }
+    return reached ? std::optional(Error{Errc::kIo, "dead"}) : std::nullopt;
+  });
+  const auto id =
+      machine.begin("certificate_restore",
+                    api::to_text(api::CertificateRestore{"run-1", api::CertificatePhase::kLeaf}));
+  machine.world_.run_for(milliseconds(1'000));
+  disk.set_fault_hook(nullptr);
+  if (reached) {
+    machine.boot();
+  }
+  auto status = machine.ended(id);
+  if (status.value("state", "") != "done") {
+    // It had not acted yet; a controller requests it again.
+    EXPECT_TRUE(status.value("errorCode", "") == "not_happened" ||
+                status.value("code", "") == "not_found")
+        << status;
+    status = machine.restore(api::CertificatePhase::kLeaf);
+  }
+  EXPECT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(machine.servers(), machine.before_);
+  EXPECT_EQ(machine.server_.served(), machine.old_leaf_.certificate);
+  EXPECT_EQ(machine.run("certificate_discard", R"({"change":"run-1"})").value("state", ""), "done");
+  EXPECT_EQ(machine.node_.content(), machine.before_) << "no copy is left";
+  return reached;
+}
+
+TEST(CertificateRestore, OfAnAgentThatDiesAnywhereIsFinishedByTheNext) {
+  std::uint64_t nth = 0;
+  for (; restore_with_death(nth); ++nth) {
+    ASSERT_FALSE(::testing::Test::HasFailure()) << nth;
+    ASSERT_LT(nth, 500U);
+  }
+  EXPECT_GT(nth, 10U);
+}
+
 TEST(CertificateSwitch, OfAnAgentThatDiesAnywhereEndsOnOneSideOrTheOther) {
   for (const auto phase : {api::CertificatePhase::kTrust, api::CertificatePhase::kLeaf}) {
     std::map<std::string, int> outcomes;

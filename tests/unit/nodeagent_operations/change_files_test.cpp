@@ -133,6 +133,9 @@ TEST_F(ChangeFilesTest, RefusesWhatDoesNotFitTogether) {
   auto swapped = other_authority();
   swapped.key->content = old_leaf_.key;
   EXPECT_EQ(stage(swapped).error().code, Errc::kInvalidArgument);
+  auto own = other_authority();
+  own.certificate.target = "/node/node.crt";
+  EXPECT_EQ(stage(own).error().code, Errc::kInvalidArgument) << "nothing could be restored";
   auto no_root = other_authority();
   no_root.roots->front().file.content = "nothing";
   EXPECT_EQ(stage(no_root).error().code, Errc::kInvalidArgument);
