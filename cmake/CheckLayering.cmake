@@ -36,6 +36,8 @@ allow(engine/log OURS engine/base/ LIBS fmt json)
 allow(engine/index OURS engine/base/ engine/log/ LIBS fmt)
 allow(engine/streams OURS engine/base/ engine/log/ engine/index/ LIBS fmt json)
 allow(engine/scavenge OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json)
+allow(engine/backup OURS engine/base/ engine/log/ engine/index/ engine/streams/ engine/scavenge/
+  LIBS fmt json)
 allow(engine/tool OURS engine/ LIBS fmt json cli11)
 allow(planner OURS engine/base/ LIBS fmt)
 allow(nodeagent/http OURS engine/base/ nodeagent/certificates/ LIBS fmt asio beast openssl)

@@ -1,0 +1,413 @@
+#include "engine/backup/restore_job.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "engine/backup/detail/file_copy.h"
+#include "engine/backup/detail/page_cache.h"
+#include "engine/backup/detail/restore_place.h"
+#include "engine/base/database_files.h"
+#include "engine/base/directories.h"
+#include "engine/base/failpoint.h"
+#include "engine/base/quantities.h"
+#include "engine/log/pending_truncation.h"
+#include "engine/log/transaction_log.h"
+
+namespace verger::backup {
+namespace {
+
+using detail::NewFile;
+using detail::RestorePlace;
+
+/// Left free on the target's disk.
+constexpr std::uint64_t kSpareSpace = 64ULL << 20U;
+
+/// A file on its way from the store to where it waits, or being read again in place.
+class FileWork {
+ public:
+  /// Copies: `to` appears once all its bytes are on the disk and have their SHA-256.
+  static Result<FileWork> copy(FileSystem& files, BlobStore& store, const NewFile& file,
+                               const Path& to) {
+    FileWork work(files, file, to);
+    if (!file.content) {
+      VERGER_TRY(work.content_, store.open_blob(file.entry.sha256));
+      if (work.content_->size() != file.entry.size) {
+        return Error{
+            Errc::kCorruption,
+            fmt::format("{}: the backup's content ({}) has {} bytes instead of {}", file.entry.path,
+                        to_hex(file.entry.sha256), work.content_->size(), file.entry.size)};
+      }
+    }
+    VERGER_RETURN_IF_ERROR(make_directories_durably(files, to.parent_path()));
+    const Path part = to.string() + ".part";
+    if (const auto removed = files.remove(part);
+        !removed && removed.error().code != Errc::kNotFound) {
+      return removed.error();
+    }
+    VERGER_TRY(work.file_, files.open(part, OpenMode::kCreateNew));
+    work.copies_ = true;
+    return work;
+  }
+  /// Reads `at` again.
+  static Result<FileWork> compare(FileSystem& files, const NewFile& file, const Path& at) {
+    FileWork work(files, file, at);
+    VERGER_TRY(work.file_, files.open(at, OpenMode::kRead));
+    VERGER_TRY(const auto size, work.file_->size());
+    if (size != file.entry.restored_size) {
+      return Error{Errc::kCorruption, fmt::format("{}: has {} bytes after the restore, not {}",
+                                                  at.string(), size, file.entry.restored_size)};
+    }
+    work.cache_ = detail::ReadOnce(files, at);
+    return work;
+  }
+
+  /// True once it is done. Errors: kCorruption: another SHA-256.
+  Result<bool> step(std::uint64_t most) {
+    std::uint64_t done = 0;
+    while (at_ < entry_.size && (done == 0 || done < most)) {
+      buffer_.resize(std::min(detail::kBlockSize, entry_.size - at_));
+      VERGER_RETURN_IF_ERROR(read());
+      hash_.update(buffer_);
+      if (copies_) {
+        VERGER_RETURN_IF_ERROR(file_->write_at(at_, buffer_));
+      }
+      at_ += buffer_.size();
+      done += buffer_.size();
+    }
+    if (at_ < entry_.size) {
+      return false;
+    }
+    VERGER_RETURN_IF_ERROR(end());
+    return true;
+  }
+
+  [[nodiscard]] std::uint64_t take_done() { return at_ - std::exchange(counted_, at_); }
+
+ private:
+  FileWork(FileSystem& files, const NewFile& file, Path to)
+      : files_(&files), entry_(file.entry), own_(file.content), to_(std::move(to)) {}
+
+  Result<void> read() {
+    if (!copies_) {
+      cache_.before(at_, buffer_.size());
+      VERGER_RETURN_IF_ERROR(file_->read_exact(at_, buffer_));
+      cache_.after();
+      return {};
+    }
+    if (own_) {
+      std::ranges::copy(ByteView(*own_).subspan(at_, buffer_.size()), buffer_.begin());
+      return {};
+    }
+    return content_->read_exact(at_, buffer_);
+  }
+
+  Result<void> end() {
+    if (hash_.finish() != entry_.sha256) {
+      return Error{Errc::kCorruption,
+                   copies_ ? fmt::format("{}: the backup's content does not have its SHA-256 ({}); "
+                                         "nothing was changed: restore another backup",
+                                         entry_.path, to_hex(entry_.sha256))
+                           : fmt::format("{}: does not have the SHA-256 of the backup after the "
+                                         "restore: the disk has changed it; repeat the restore",
+                                         to_.string())};
+    }
+    if (!copies_) {
+      return {};
+    }
+    if (entry_.restored_size != entry_.size) {
+      VERGER_RETURN_IF_ERROR(file_->resize(entry_.restored_size));
+    }
+    VERGER_RETURN_IF_ERROR(file_->sync());
+    detail::drop_from_page_cache(*files_, file_->path());
+    VERGER_RETURN_IF_ERROR(files_->rename(file_->path(), to_));
+    return files_->sync_directory(to_.parent_path());
+  }
+
+  FileSystem* files_;
+  BackedUpFile entry_;
+  std::optional<Bytes> own_;
+  Path to_;
+  bool copies_ = false;
+  std::unique_ptr<BlobReader> content_;
+  std::unique_ptr<File> file_;
+  detail::ReadOnce cache_;
+  std::uint64_t at_ = 0;
+  std::uint64_t counted_ = 0;
+  Sha256 hash_;
+  Bytes buffer_;
+};
+
+}  // namespace
+
+struct RestoreJob::State {
+  enum class Phase : std::uint8_t { kBegin, kCopy, kSwitch, kVerify, kOpen, kFinish, kDone };
+
+  State(FileSystem& files, BlobStore& store_in, Manifest manifest_in, RestoreOptions options_in,
+        Clock& clock_in, Random& random_in, Log& log_in, scavenge::ParallelRunner& runner_in)
+      : disk(files),
+        store(store_in),
+        manifest(std::move(manifest_in)),
+        options(std::move(options_in)),
+        clock(clock_in),
+        random(random_in),
+        log(log_in),
+        runner(runner_in),
+        place(disk, options),
+        files_to_place(detail::new_files_of(manifest)) {}
+
+  FileSystem& disk;
+  BlobStore& store;
+  Manifest manifest;
+  RestoreOptions options;
+  Clock& clock;
+  Random& random;
+  Log& log;
+  scavenge::ParallelRunner& runner;
+  RestorePlace place;
+  std::vector<NewFile> files_to_place;
+  std::unique_ptr<FileLock> lock;
+  Phase phase = Phase::kBegin;
+  RestoreProgress progress;
+  RestorePlace::Progress stored;
+  std::uint64_t resumed = 0;
+  std::vector<std::size_t> waiting;  ///< of files_to_place, the next one last
+  std::vector<FileWork> running;
+
+  Result<void> begin() {
+    VERGER_RETURN_IF_ERROR(make_directories_durably(disk, options.directory));
+    if (!options.assume_stopped && is_machine_disk(disk)) {
+      VERGER_RETURN_IF_ERROR(refuse_running());
+    }
+    VERGER_TRY(lock, disk.lock(options.directory / "verger.lock"));
+    VERGER_TRY(auto unfinished, place.load());
+    if (unfinished && unfinished->generation != manifest.id) {
+      if (unfinished->phase != RestorePlace::Phase::kStaging) {
+        return Error{Errc::kRefused,
+                     fmt::format("{}: the restore of {} was interrupted while it replaced files: "
+                                 "finish it first, by restoring that one again",
+                                 options.directory.string(), unfinished->generation)};
+      }
+      VERGER_RETURN_IF_ERROR(place.discard());
+      unfinished.reset();
+    }
+    if (unfinished) {
+      stored = *std::move(unfinished);
+      log.info("an interrupted restore is resumed", {{"backup", manifest.id}});
+    } else {
+      stored.generation = manifest.id;
+    }
+    stored.keep_old = options.keep_old;
+    if (stored.phase == RestorePlace::Phase::kFinishing) {
+      phase = Phase::kFinish;
+      return {};
+    }
+    VERGER_RETURN_IF_ERROR(select_files());
+    VERGER_RETURN_IF_ERROR(check_space());
+    VERGER_RETURN_IF_ERROR(place.save(stored));
+    progress = {.phase = "copy", .done = resumed, .total = resumed + bytes_of(waiting)};
+    phase = Phase::kCopy;
+    return {};
+  }
+
+  Result<void> refuse_running() const {
+    VERGER_TRY(const auto writer, log::process_that_writes(options.directory));
+    if (writer) {
+      return Error{Errc::kRefused,
+                   fmt::format("{}: process {} has it open for writing; stop the node first: a "
+                               "restore under a running server destroys the data",
+                               options.directory.string(), *writer)};
+    }
+    return {};
+  }
+
+  /// What an interrupted restore has copied need not be copied again: it waits beside the old
+  /// files, complete, or is in place already.
+  Result<void> select_files() {
+    for (std::size_t i = files_to_place.size(); i-- > 0;) {
+      const auto& entry = files_to_place[i].entry;
+      bool there = false;
+      const auto size = disk.file_size(place.staged(entry.path));
+      if (size && *size == entry.restored_size) {
+        there = true;
+      } else if (stored.phase == RestorePlace::Phase::kSwitching) {
+        VERGER_TRY(there, is_in_place(files_to_place[i]));
+      }
+      if (there) {
+        resumed += entry.size;
+      } else {
+        waiting.push_back(i);
+      }
+    }
+    return {};
+  }
+
+  Result<bool> is_in_place(const NewFile& file) {
+    auto work = FileWork::compare(disk, file, place.target(file.entry.path));
+    if (!work) {
+      const auto code = work.error().code;
+      return code == Errc::kNotFound || code == Errc::kCorruption ? Result<bool>(false)
+                                                                  : work.error();
+    }
+    auto same = work->step(file.entry.size);
+    if (!same && same.error().code == Errc::kCorruption) {
+      return false;
+    }
+    return same;
+  }
+
+  [[nodiscard]] std::uint64_t bytes_of(const std::vector<std::size_t>& indices) const {
+    std::uint64_t sum = 0;
+    for (const auto i : indices) {
+      sum += files_to_place[i].entry.size;
+    }
+    return sum;
+  }
+
+  Result<void> check_space() {
+    VERGER_TRY(const auto space, disk.space(options.directory));
+    const auto need = bytes_of(waiting) + kSpareSpace;
+    if (space.available < need) {
+      return Error{
+          Errc::kNoSpace,
+          fmt::format("{}: the restore needs {} beside the files that are there, and {} "
+                      "are free; nothing was changed",
+                      options.directory.string(), human_bytes(static_cast<std::int64_t>(need)),
+                      human_bytes(static_cast<std::int64_t>(space.available)))};
+    }
+    return {};
+  }
+
+  /// Works on waiting files until all are done.
+  template <class Begin>
+  Result<bool> step_files(std::uint64_t most, Begin begin_work) {
+    while (running.size() < std::max<std::size_t>(options.lanes, 1) && !waiting.empty()) {
+      const auto next = waiting.back();
+      waiting.pop_back();
+      VERGER_TRY(auto work, begin_work(files_to_place[next]));
+      running.push_back(std::move(work));
+    }
+    std::vector<Result<bool>> outcomes(running.size(), false);
+    std::vector<std::function<void()>> pieces;
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      pieces.emplace_back([this, &outcomes, i, most] { outcomes[i] = running[i].step(most); });
+    }
+    runner.run(pieces);
+    for (std::size_t i = running.size(); i-- > 0;) {
+      if (!outcomes[i]) {
+        return outcomes[i].error();
+      }
+      progress.done += running[i].take_done();
+      if (*outcomes[i]) {
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    return running.empty() && waiting.empty();
+  }
+
+  Result<void> copy(std::uint64_t most) {
+    VERGER_TRY(const bool done, step_files(most, [this](const NewFile& file) {
+                 return FileWork::copy(disk, store, file, place.staged(file.entry.path));
+               }));
+    if (done) {
+      progress = {.phase = "switch", .done = 0, .total = 0};
+      phase = Phase::kSwitch;
+    }
+    return {};
+  }
+
+  Result<void> switch_files() {
+    VERGER_FAILPOINT("restore.before-switch");
+    if (stored.phase == RestorePlace::Phase::kStaging) {
+      stored.phase = RestorePlace::Phase::kSwitching;
+      VERGER_TRY(stored.old, place.database_files());
+      VERGER_RETURN_IF_ERROR(place.save(stored));
+    }
+    VERGER_RETURN_IF_ERROR(place.switch_files(stored, files_to_place));
+    VERGER_FAILPOINT("restore.after-switch");
+    if (options.verify_after) {
+      for (std::size_t i = files_to_place.size(); i-- > 0;) {
+        waiting.push_back(i);
+      }
+      progress = {.phase = "verify", .done = 0, .total = bytes_of(waiting)};
+      phase = Phase::kVerify;
+    } else {
+      phase = Phase::kOpen;
+    }
+    return {};
+  }
+
+  Result<void> verify(std::uint64_t most) {
+    VERGER_TRY(const bool done, step_files(most, [this](const NewFile& file) {
+                 return FileWork::compare(disk, file, place.target(file.entry.path));
+               }));
+    if (done) {
+      phase = Phase::kOpen;
+    }
+    return {};
+  }
+
+  /// As every opening does: chunks, headers, footers, the chain of epochs, the end of the log.
+  Result<void> open() {
+    log::LogOptions how;
+    how.chunk_size = manifest.positions.chunk_size;
+    const auto opened =
+        log::TransactionLog::open(disk, options.directory, how, clock, random, null_log());
+    if (!opened) {
+      return opened.error().within(
+          "the restored database cannot be opened; the old files lie in "
+          "verger-restore/old");
+    }
+    if ((*opened)->end() != manifest.positions.writer) {
+      return Error{
+          Errc::kCorruption,
+          fmt::format("{}: the restored log ends at {}, the backup's at {}",
+                      options.directory.string(), (*opened)->end(), manifest.positions.writer)};
+    }
+    stored.phase = RestorePlace::Phase::kFinishing;
+    VERGER_RETURN_IF_ERROR(place.save(stored));
+    VERGER_FAILPOINT("restore.before-finish");
+    phase = Phase::kFinish;
+    return {};
+  }
+
+  Result<void> step(Budget budget) {
+    const auto most = std::max<std::uint64_t>(budget.units, 1) * detail::kBytesPerUnit;
+    switch (phase) {
+      case Phase::kBegin:
+        return begin();
+      case Phase::kCopy:
+        return copy(most);
+      case Phase::kSwitch:
+        return switch_files();
+      case Phase::kVerify:
+        return verify(most);
+      case Phase::kOpen:
+        return open();
+      case Phase::kFinish:
+        VERGER_RETURN_IF_ERROR(place.finish(stored));
+        phase = Phase::kDone;
+        return {};
+      case Phase::kDone:
+        break;
+    }
+    return {};
+  }
+};
+
+RestoreJob::RestoreJob(FileSystem& files, BlobStore& store, Manifest manifest,
+                       RestoreOptions options, Clock& clock, Random& random, Log& log,
+                       scavenge::ParallelRunner& runner)
+    : state_(std::make_unique<State>(files, store, std::move(manifest), std::move(options), clock,
+                                     random, log, runner)) {}
+RestoreJob::~RestoreJob() = default;
+
+Result<StepOutcome> RestoreJob::step(Budget budget) {
+  VERGER_RETURN_IF_ERROR(state_->step(budget));
+  return StepOutcome{state_->phase == State::Phase::kDone ? StepOutcome::Kind::kDone
+                                                          : StepOutcome::Kind::kMore};
+}
+
+const RestoreProgress& RestoreJob::progress() const { return state_->progress; }
+std::uint64_t RestoreJob::resumed_bytes() const { return state_->resumed; }
+
+}  // namespace verger::backup

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "engine/backup/blob_store.h"
+#include "engine/backup/manifest.h"
+#include "engine/base/clock.h"
+#include "engine/base/file_system.h"
+#include "engine/base/job.h"
+#include "engine/base/log.h"
+#include "engine/base/random.h"
+#include "engine/scavenge/parallel_runner.h"
+
+namespace verger::backup {
+
+struct RestoreOptions {
+  Path directory;        ///< made when it is missing
+  Path index_directory;  ///< empty: "<directory>/index"
+  /// The files that were there stay, in `old-before-<generation>` of both directories.
+  bool keep_old = false;
+  /// Do not search /proc for a server that has the files open.
+  bool assume_stopped = false;
+  /// Reads everything again once it is in place. Without it only sizes and the log's structure are
+  /// looked at.
+  bool verify_after = true;
+  std::size_t lanes = 1;
+
+  [[nodiscard]] Path index() const {
+    return index_directory.empty() ? directory / "index" : index_directory;
+  }
+};
+
+struct RestoreProgress {
+  std::string_view phase = "check";
+  std::uint64_t done = 0;  ///< bytes of the phase
+  std::uint64_t total = 0;
+};
+
+/// Puts a generation in the place of a stopped node's files (docs/operations/backup.md, "Restore").
+///
+/// Everything is copied beside them first and compared with its SHA-256; only then are the old
+/// files moved away and the new ones put in place, those of chunk 0 first and last, so that no
+/// server starts on a mixture. truncate.chk gets the position where the restored log ends: the node
+/// cuts it there when it is started. A restore that was interrupted is resumed by a new job with
+/// the same generation and directories.
+///
+/// Errors: kRefused (a server has the directory open, the lock, another generation's unfinished
+/// restore), kNoSpace (before anything is copied), kNotFound and kCorruption (the backup; nothing
+/// was changed), kIo. One thread.
+class RestoreJob final : public Job {
+ public:
+  /// All but manifest and options outlive it.
+  RestoreJob(FileSystem& files, BlobStore& store, Manifest manifest, RestoreOptions options,
+             Clock& clock, Random& random, Log& log,
+             scavenge::ParallelRunner& runner = scavenge::inline_runner());
+  ~RestoreJob() override;
+  Result<StepOutcome> step(Budget budget) override;
+
+  [[nodiscard]] const RestoreProgress& progress() const;
+  /// The bytes that an interrupted restore had copied already.
+  [[nodiscard]] std::uint64_t resumed_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace verger::backup

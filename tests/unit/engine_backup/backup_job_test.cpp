@@ -1,0 +1,316 @@
+// Copies of stopped and of running databases, and what is refused.
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/log/chunk.h"
+#include "tests/unit/engine_backup/backup_case.h"
+
+namespace verger::backup {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// The live chunk's records in a new file, switched in: what a scavenge that removes nothing does.
+void rewrite_chunk(BackupCase& backup, ChunkNumber number) {
+  auto& log = backup.builder.database().transaction_log();
+  const auto chunk = log.chunk_at(LogPosition(std::int64_t{number.value()} * log.chunk_size()));
+  auto header = chunk->header();
+  header.scavenged = true;
+  header.chunk_id = backup.random.uuid();
+  auto writer =
+      value(log::ChunkWriter::create(backup.disk, "/db", "rewritten.scavenge.tmp", header));
+  auto scanner = value(log::ChunkScanner::open(chunk, chunk->start_position()));
+  while (const auto record = value(scanner.next())) {
+    ok(writer.append(record->position(), record->framed));
+  }
+  value(log.switch_in_chunk(value(writer.finish()).path));
+}
+
+/// What the restored database shows is what the source shows below the restored end.
+void expect_restored(BackupCase& backup, const Manifest& manifest, const Path& directory) {
+  EXPECT_THAT(backup.verify(manifest), IsEmpty());
+  ok(backup.restore(manifest, directory));
+  const auto end = manifest.positions.end;
+  EXPECT_EQ(checkpoint_in(backup.disk, directory / "truncate.chk"), end.value());
+  const auto restored = backup.open(directory);
+  EXPECT_EQ(restored->transaction_log().end(), end);
+  EXPECT_EQ(backup.digest(*restored, end), backup.digest(backup.builder.database(), end));
+}
+
+TEST(BackupJob, OfAStoppedDatabaseIsRestoredByteForByte) {
+  BackupCase backup;
+  backup.fill();
+  backup.builder.close();
+  const auto source = tree_of(backup.disk, "/db");
+  const auto manifest = value(backup.back_up(backup.options(SourceState::kStopped)));
+  EXPECT_GT(manifest.files.size(), 10U);
+  EXPECT_EQ(manifest.positions.end, manifest.positions.writer);
+  ok(backup.restore(manifest, "/restored"));
+  auto restored = tree_of(backup.disk, "/restored");
+  EXPECT_EQ(checkpoint_in(backup.disk, "/restored/truncate.chk"),
+            manifest.positions.writer.value());
+  for (const auto& [path, content] : source) {
+    if (path != "truncate.chk" && path != "verger.lock") {
+      EXPECT_EQ(restored[path], content) << path;
+    }
+  }
+  backup.builder.open();
+  expect_restored(backup, manifest, "/again");
+}
+
+TEST(BackupJob, OfAnEmptyDatabaseIsRestored) {
+  BackupCase backup;
+  backup.builder.close();
+  const auto manifest = value(backup.back_up(backup.options(SourceState::kStopped)));
+  ok(backup.restore(manifest, "/restored"));
+  EXPECT_EQ(backup.open("/restored")->transaction_log().end().value(), 0);
+}
+
+TEST(BackupJob, WhileEventsAreWrittenIsOneOfAMoment) {
+  // Chunks end and begin, and tables are merged, between all steps of the copy.
+  int behind = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    BackupCase backup({.seed = seed});
+    backup.fill(60);
+    const auto chunks_before = backup.builder.database().transaction_log().chunks().size();
+    SeededRandom when(seed);
+    const auto tables = [&] { return value(backup.disk.list("/db/index")).size(); };
+    const auto manifest = value(backup.back_up(backup.options(SourceState::kLive), [&] {
+      if (when.below(3) == 0 && tables() < 100) {
+        backup.builder.write("busy", 2, 1500);
+        ok(backup.builder.database().transaction_log().flush_checkpoints());
+      }
+    }));
+    EXPECT_GT(backup.builder.database().transaction_log().chunks().size(), chunks_before);
+    behind += manifest.positions.writer < backup.builder.database().transaction_log().end() ? 1 : 0;
+    expect_restored(backup, manifest, "/restored");
+  }
+  EXPECT_GT(behind, 10);
+}
+
+TEST(BackupJob, OfAScavengeDuringTheCopyIsNone) {
+  BackupCase backup;
+  backup.fill();
+  ok(backup.builder.database().transaction_log().flush_checkpoints());
+  bool rewritten = false;
+  const auto copies_chunks = [&] {
+    for (const auto& session : value(backup.repository->sessions())) {
+      if (std::ranges::any_of(session.files, [](const BackedUpFile& file) {
+            return file.kind == FileKind::kChunk;
+          })) {
+        return true;
+      }
+    }
+    return false;
+  };
+  const auto manifest = backup.back_up(backup.options(SourceState::kLive), [&] {
+    if (!rewritten && copies_chunks()) {
+      rewritten = true;
+      rewrite_chunk(backup, ChunkNumber(1));
+    }
+  });
+  ASSERT_TRUE(rewritten);
+  ASSERT_FALSE(manifest);
+  EXPECT_EQ(manifest.error().code, Errc::kConflict);
+  EXPECT_THAT(manifest.error().message, HasSubstr("chunk-000001.000000"));
+  EXPECT_THAT(value(backup.repository->generations()), IsEmpty());
+  // The next one does not copy again what was stored.
+  const auto next = value(backup.back_up(backup.options(SourceState::kLive)));
+  EXPECT_GT(backup.progress.reused, backup.progress.copied / 2);
+  expect_restored(backup, next, "/restored");
+}
+
+TEST(BackupJob, SavesCheckpointsOfANodeOfOursBeforeItCopiesThem) {
+  BackupCase backup;
+  backup.fill(10);
+  auto options = backup.options(SourceState::kLive);
+  auto& log = backup.builder.database().transaction_log();
+  options.before_checkpoints = [&] { return log.flush_checkpoints(); };
+  const auto manifest = value(backup.back_up(options));
+  EXPECT_EQ(manifest.positions.chaser, log.end());
+  expect_restored(backup, manifest, "/restored");
+}
+
+TEST(BackupJob, OfTheWholeLogOfARunningNodeEndsAtTheWriter) {
+  BackupCase backup;
+  backup.fill(10);
+  auto options = backup.options(SourceState::kLive);
+  options.whole_log = true;
+  const auto manifest = value(backup.back_up(options));
+  EXPECT_LT(manifest.positions.chaser, manifest.positions.end);
+  EXPECT_EQ(manifest.positions.end, backup.builder.database().transaction_log().end());
+  expect_restored(backup, manifest, "/restored");
+}
+
+TEST(BackupJob, ADifferentialReadsOnlyWhatIsNew) {
+  BackupCase backup;
+  backup.fill(300);
+  backup.builder.close();
+  const auto full = value(backup.back_up(backup.options(SourceState::kStopped)));
+  EXPECT_EQ(backup.progress.reused, 0U);
+  backup.builder.open();
+  backup.builder.write("more", 3, 300);
+  backup.builder.close();
+  auto options = backup.options(SourceState::kStopped);
+  options.parent = full;
+  const auto differential = value(backup.back_up(options));
+  EXPECT_EQ(differential.parent, full.id);
+  EXPECT_EQ(differential.reused_bytes, backup.progress.reused);
+  EXPECT_GT(backup.progress.reused, full.stored_bytes() / 2);
+  // The last chunk is read anew, up to the writer; and the filter, which changes in place.
+  const auto* const filter = differential.find("index/stream-existence/streamExistenceFilter.dat");
+  ASSERT_NE(filter, nullptr);
+  EXPECT_LE(backup.progress.copied, filter->size + 3 * 16 * 1024U);
+  backup.builder.open();
+  expect_restored(backup, full, "/first");
+  expect_restored(backup, differential, "/second");
+}
+
+TEST(BackupJob, ADifferentialReadsAFileOfTheSameNameAndOtherContent) {
+  BackupCase backup;
+  backup.fill();
+  backup.builder.close();
+  auto options = backup.options(SourceState::kStopped);
+  const auto full = value(backup.back_up(options));
+  // Another log in the same files.
+  BackupCase other({.seed = 77});
+  other.fill();
+  other.builder.close();
+  for (const auto& entry : value(backup.disk.list("/db"))) {
+    if (!entry.is_directory) {
+      ok(backup.disk.set_read_only(Path("/db") / entry.name, false));
+      ok(backup.disk.remove(Path("/db") / entry.name));
+    }
+  }
+  ok(backup.disk.import_tree(other.disk, "/db", "/db"));
+  options.parent = full;
+  const auto next = value(backup.back_up(options));
+  ASSERT_EQ(full.files.front().path, next.files.front().path);
+  ok(backup.restore(next, "/restored"));
+  const auto restored = backup.open("/restored");
+  other.builder.open();
+  EXPECT_EQ(backup.digest(*restored, next.positions.end),
+            other.digest(other.builder.database(), next.positions.end));
+}
+
+TEST(BackupJob, RefusesAParentOfAnotherNode) {
+  BackupCase backup;
+  backup.fill(10);
+  backup.builder.close();
+  auto options = backup.options(SourceState::kStopped);
+  options.parent = value(backup.back_up(options));
+  options.node.node = "n2";
+  const auto other = backup.back_up(options);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, Errc::kRefused);
+  EXPECT_THAT(other.error().message, HasSubstr("never mixed"));
+}
+
+struct Refusal {
+  const char* file;
+  const char* says;
+};
+class BackupRefusal : public ::testing::TestWithParam<Refusal> {};
+
+TEST_P(BackupRefusal, OfARunningNodeSaysWhy) {
+  BackupCase backup;
+  backup.fill(10);
+  ok(backup.builder.database().transaction_log().flush_checkpoints());
+  const Path path = Path("/db") / GetParam().file;
+  ok(backup.disk.make_directories(path.parent_path()));
+  ok(write_file_durably(backup.disk, path, Bytes(8)));
+  const auto manifest = backup.back_up(backup.options(SourceState::kLive));
+  ASSERT_FALSE(manifest);
+  EXPECT_EQ(manifest.error().code, Errc::kRefused);
+  EXPECT_THAT(manifest.error().message, HasSubstr(GetParam().says));
+  EXPECT_THAT(manifest.error().message, HasSubstr(GetParam().file));
+  EXPECT_THAT(value(backup.repository->sessions()), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, BackupRefusal,
+    ::testing::Values(Refusal{"kurrent.ddb", "secondary indexes"},
+                      Refusal{"index/scavenging/scavenging.db-wal", "a scavenge runs"},
+                      Refusal{"0a1b2c3d-0000-0000-0000-000000000000.scavenge.tmp",
+                              "a scavenge is writing"},
+                      Refusal{"redacted.tmp", "a redaction"},
+                      Refusal{"truncate.chk", "is to be cut to 0"}));
+
+TEST(BackupRefusals, DoNotConcernWhatANodeAtWorkMakes) {
+  BackupCase backup;
+  backup.fill(10);
+  ok(backup.builder.database().transaction_log().flush_checkpoints());
+  for (const auto* name :
+       {"chunk-000003.000000.0a1b2c3d-0000-0000-0000-000000000000.tmp",
+        "0a1b2c3d-0000-0000-0000-000000000000.tmp", "replicated-000002.chunk.tmp"}) {
+    ok(write_file_durably(backup.disk, Path("/db") / name, Bytes(8)));
+  }
+  EXPECT_TRUE(backup.back_up(backup.options(SourceState::kLive)));
+}
+
+TEST(BackupJob, OfAStoppedServerHasItsSecondaryIndexes) {
+  BackupCase backup;
+  backup.fill(10);
+  backup.builder.close();
+  ok(write_file_durably(backup.disk, "/db/kurrent.ddb", Bytes(5000, std::byte{3})));
+  const auto manifest = value(backup.back_up(backup.options(SourceState::kStopped)));
+  ok(backup.restore(manifest, "/restored"));
+  EXPECT_EQ(value(read_file(backup.disk, "/restored/kurrent.ddb")), Bytes(5000, std::byte{3}));
+}
+
+TEST(BackupJob, HasTheDigestsOfTheLog) {
+  BackupCase backup;
+  backup.fill(50);
+  backup.builder.close();
+  auto options = backup.options(SourceState::kStopped);
+  options.digests = WantedDigests::kReadable;
+  const auto manifest = value(backup.back_up(options));
+  ASSERT_TRUE(manifest.digests);
+  backup.builder.open();
+  streams::DigestJob job(backup.builder.database(), manifest.positions.end,
+                         manifest.digests->readable_now);
+  ok(run_to_end(job));
+  EXPECT_EQ(manifest.digests->logical, job.digest().logical);
+  EXPECT_EQ(manifest.digests->readable, job.digest().readable);
+  EXPECT_EQ(manifest.digests->chunks, job.digest().chunks);
+}
+
+TEST(BackupJob, LeavesNothingListedWhereverItFails) {
+  BackupCase sound;
+  sound.fill(30);
+  sound.builder.close();
+  for (std::uint64_t nth = 0;; ++nth) {
+    SCOPED_TRACE(nth);
+    BackupCase backup;
+    ok(backup.disk.import_tree(sound.disk, "/db", "/source"));
+    backup.disk.reset_count();
+    backup.disk.set_fault_hook([&](const DiskOperation& operation) -> std::optional<Error> {
+      if (operation.number != nth) {
+        return std::nullopt;
+      }
+      backup.disk.cut_power(nth);
+      return Error{Errc::kIo, "the power went"};
+    });
+    auto options = backup.options(SourceState::kFrozen);
+    options.source.directory = "/source";
+    const auto manifest = backup.back_up(options);
+    backup.disk.set_fault_hook({});
+    const auto listed = value(backup.repository->generations());
+    if (manifest) {
+      ASSERT_EQ(listed.size(), 1U);
+      break;  // nth is past the last operation
+    }
+    for (const auto& entry : listed) {  // only what is complete
+      ASSERT_TRUE(entry.manifest) << entry.damage;
+      EXPECT_THAT(backup.verify(*entry.manifest), IsEmpty());
+    }
+    const auto again = value(backup.back_up(options));
+    EXPECT_THAT(backup.verify(again), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace verger::backup
