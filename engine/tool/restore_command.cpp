@@ -1,0 +1,156 @@
+#include "engine/tool/restore_command.h"
+
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "engine/backup/directory_store.h"
+#include "engine/backup/repository.h"
+#include "engine/backup/restore_job.h"
+#include "engine/base/database_files.h"
+#include "engine/tool/detail/drive_job.h"
+#include "engine/tool/progress.h"
+#include "engine/tool/stop_signals.h"
+#include "engine/tool/table.h"
+
+namespace verger::tool {
+namespace {
+
+struct RestoreArguments {
+  std::string directory;
+  std::string index_directory;
+  std::string repository;
+  std::string id = "latest";
+  std::string node;
+  bool keep_old = false;
+  bool no_verify = false;
+  bool assume_stopped = false;
+  std::uint64_t rate = 0;
+  int threads = 2;
+};
+
+/// What is made here has to be of use to the server: known before the first change.
+Result<void> check_owner(const ToolContext& tool, const backup::RestoreOptions& options) {
+  if (!is_machine_disk(tool.files)) {
+    return {};
+  }
+  const Path directories[] = {options.directory, options.index()};
+  return check_file_owner(directories);
+}
+
+Result<void> drive_restore(ToolContext& tool, backup::RestoreJob& job, std::uint64_t rate) {
+  std::optional<Progress> progress;
+  std::string_view phase;
+  std::uint64_t before = 0;  ///< bytes of the phases that are done
+  std::uint64_t done = 0;
+  DriveOptions drive;
+  drive.bytes_per_second = rate << 20U;
+  drive.bytes = [&] { return before + done; };
+  drive.tick = [&] {
+    const auto& now = job.progress();
+    if (phase != now.phase) {
+      phase = now.phase;
+      before += std::exchange(done, 0);
+      progress.emplace(tool, "restore: " + std::string(phase), now.total, Progress::Unit::kBytes,
+                       now.done);
+    }
+    done = now.done;
+    progress->update(done);
+  };
+  return drive_job(tool, job, drive);
+}
+
+void print_restored(ToolContext& tool, const RestoreArguments& arguments,
+                    const backup::Manifest& manifest, std::uint64_t resumed, double seconds) {
+  if (tool.json) {
+    tool.out << nlohmann::ordered_json{{"id", manifest.id},
+                                       {"directory", arguments.directory},
+                                       {"files", manifest.files.size()},
+                                       {"bytes", manifest.stored_bytes()},
+                                       {"resumedBytes", resumed},
+                                       {"end", manifest.positions.end.value()},
+                                       {"seconds", seconds}}
+                    .dump()
+             << '\n';
+    return;
+  }
+  tool.out << fmt::format(
+      "{}: backup {} of {} restored: {} in {} files ({:.1f} s)\n"
+      "The log ends at {}. A server cuts it there at its first start and exits with code 0: start "
+      "it again.\nMake a full backup of this node once it runs.\n",
+      arguments.directory, manifest.id, printable(manifest.source.node),
+      human_bytes(manifest.stored_bytes()), human_count(manifest.files.size()), seconds,
+      manifest.positions.end);
+  if (arguments.keep_old) {
+    tool.out << fmt::format("The files that were there lie in old-before-{}.\n", manifest.id);
+  }
+}
+
+Result<int> restore(ToolContext& tool, const RestoreArguments& arguments) {
+  backup::RestoreOptions options;
+  options.directory = arguments.directory;
+  options.index_directory = arguments.index_directory;
+  options.keep_old = arguments.keep_old;
+  options.assume_stopped = arguments.assume_stopped;
+  options.verify_after = !arguments.no_verify;
+  options.lanes = static_cast<std::size_t>(arguments.threads);
+  VERGER_RETURN_IF_ERROR(check_owner(tool, options));
+  backup::DirectoryStore store(tool.files, arguments.repository, tool.random);
+  VERGER_TRY(const auto repository,
+             backup::Repository::open(store, backup::Repository::Create::kNo));
+  VERGER_TRY(const auto manifest, repository.load(arguments.id, arguments.node));
+  const auto runner = scavenge::make_thread_runner(arguments.threads);
+  backup::RestoreJob job(tool.files, store, manifest, options, tool.clock, tool.random, tool.log,
+                         *runner);
+  const StopSignals signals;
+  const auto start = tool.clock.monotonic();
+  if (auto driven = drive_restore(tool, job, arguments.rate); !driven) {
+    if (driven.error().code == Errc::kCancelled) {
+      tool.err << "verger-db: stopped; run the same command again to continue, before the node is "
+                  "started\n";
+      return kExitStopped;
+    }
+    return driven.error();
+  }
+  print_restored(tool, arguments, manifest, job.resumed_bytes(),
+                 std::chrono::duration<double>(tool.clock.monotonic() - start).count());
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_restore_command(CLI::App& program, Action& chosen) {
+  auto arguments = std::make_shared<RestoreArguments>();
+  auto* command =
+      program.add_subcommand("restore", "Put a backup in the place of a stopped node's database");
+  command->add_option("DIR", arguments->directory, "Database directory; made when missing")
+      ->required();
+  command->add_option("--index", arguments->index_directory,
+                      "Index directory (default: DIR/index)");
+  command->add_option("--from", arguments->repository, "Directory of the backup repository")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("--backup", arguments->id, "The backup (default: the latest)")
+      ->type_name("ID");
+  command->add_option("--node", arguments->node, "The latest one of this node")->type_name("NAME");
+  command->add_flag("--keep-old", arguments->keep_old,
+                    "Keep the files that are there, in old-before-ID of both directories");
+  command->add_flag("--no-verify", arguments->no_verify,
+                    "Do not read everything again once it is in place");
+  command->add_flag("--assume-stopped", arguments->assume_stopped,
+                    "Do not search /proc for a server that has the files open");
+  command->add_option("--rate", arguments->rate, "At most so many MiB a second (default: no limit)")
+      ->check(check_positive<std::uint64_t>);
+  command->add_option("--threads", arguments->threads, "Files copied side by side")
+      ->check(CLI::Range(1, 16));
+  command->footer(std::string(kWhoseFiles) +
+                  "An interrupted restore is resumed by the same command.\n"
+                  "Example:\n  verger-db restore /var/lib/eventstore --from /backup/orders "
+                  "--keep-old");
+  command->callback([arguments, &chosen] {
+    chosen = [arguments](ToolContext& tool) { return restore(tool, *arguments); };
+  });
+}
+
+}  // namespace verger::tool
