@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr std::string_view kUsage =
     "usage: verger-bench [--small] [--case NAME]... [--repeat N] [--dir DIR] [--out FILE] "
-    "[--keep] [--digest] [--streams N]\n"
+    "[--keep] [--digest] [--backup] [--streams N]\n"
     "\n"
     "Generates each case's database in DIR (default: $TMPDIR or /tmp), measures the engine on it\n"
     "and two yardsticks in the same run, and removes it. Needs three times the database's size:\n"
@@ -33,6 +33,8 @@ constexpr std::string_view kUsage =
     "  --case NAME  'few' (25,000 streams of 480 events), 'many' (3 million of 4) or\n"
     "               'huge' (10 million of 1, for memory; not among the defaults)\n"
     "  --digest     measure only reading, and the digests\n"
+    "  --backup     measure only backups: full, differential after 5 % growth, verify, restore;\n"
+    "               the yardstick is copying the same files with their SHA-256\n"
     "  --streams N  measure only the readable digest, over made-up events in N streams; the\n"
     "               yardstick is the SHA-256 of those events and names (x_copy: times that)\n"
     "  --repeat N   measure everything N times (default 1)\n"
@@ -54,6 +56,7 @@ struct Options {
   bool small = false;
   bool keep = false;
   bool digest_only = false;
+  bool backup_only = false;
   std::int64_t streams = 0;
   int repeat = 1;
   std::vector<std::string> cases;
@@ -94,6 +97,21 @@ Result<json> act(std::span<const std::string> arguments) {
   }
   if (action == "copy") {
     return copy_with_md5(directory, arguments[2]);
+  }
+  if (action == "copy-sha256") {
+    return copy_with_sha256(directory, arguments[2]);
+  }
+  if (action == "backup") {
+    return back_up(directory, arguments[2], std::stoi(arguments[3]));
+  }
+  if (action == "verify-backup") {
+    return verify_backup(directory, std::stoi(arguments[2]));
+  }
+  if (action == "restore") {
+    return restore_backup(directory, arguments[2], std::stoi(arguments[3]));
+  }
+  if (action == "grow") {
+    return grow(directory, std::stoi(arguments[2]));
   }
   if (action == "point") {
     return write_point(directory);
@@ -237,6 +255,10 @@ class Bench {
       report("digest", run({"digest", source.string()}));
       return;
     }
+    if (options_.backup_only) {
+      measure_backup(source, base);
+      return;
+    }
     copy_ = run({"copy", source.string(), one.string()});
     report("copy+md5", copy_);
     report("generate", generated_);  // before the copy, once
@@ -253,6 +275,24 @@ class Bench {
     report("copy+md5 again", copy_);
     report("scavenge, 2 threads", run({"scavenge", two.string(), "2"}));
     std::filesystem::remove_all(two);
+  }
+
+  void measure_backup(const Path& source, const Path& base) {
+    const auto copied = base / "copied";
+    const auto restored = base / "restored";
+    for (const std::string threads : {"1", "2"}) {
+      const auto repository = (base / ("repository-" + threads)).string();
+      copy_ = run({"copy-sha256", source.string(), copied.string()});
+      report("copy+sha256", copy_);
+      std::filesystem::remove_all(copied);
+      report("backup, full, " + threads, run({"backup", source.string(), repository, threads}));
+      report("verify, " + threads, run({"verify-backup", repository, threads}));
+      report("restore, " + threads, run({"restore", repository, restored.string(), threads}));
+      std::filesystem::remove_all(restored);
+      run({"grow", source.string(), "5"});
+      report("differential, " + threads, run({"backup", source.string(), repository, threads}));
+      std::filesystem::remove_all(repository);
+    }
   }
 
   void report(std::string_view what, const Outcome& outcome) {
@@ -299,6 +339,8 @@ Options parse(std::span<const std::string> arguments) {
       options.small = true;
     } else if (argument == "--digest") {
       options.digest_only = true;
+    } else if (argument == "--backup") {
+      options.backup_only = true;
     } else if (argument == "--streams") {
       options.streams = std::stoll(value());
     } else if (argument == "--keep") {

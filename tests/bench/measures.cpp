@@ -88,7 +88,10 @@ Result<json> read_sequentially(const Path& directory) {
   return json{{"bytes", bytes}};
 }
 
-Result<json> copy_with_md5(const Path& from, const Path& to) {
+namespace {
+
+template <class Hash>
+Result<json> copy_with(const Path& from, const Path& to) {
   auto& files = posix_file_system();
   Bytes block(kBlock);
   std::uint64_t bytes = 0;
@@ -96,21 +99,48 @@ Result<json> copy_with_md5(const Path& from, const Path& to) {
     VERGER_RETURN_IF_ERROR(files.make_directories((to / name).parent_path()));
     VERGER_TRY(const auto source, files.open(from / name, OpenMode::kRead));
     VERGER_TRY(const auto target, files.open(to / name, OpenMode::kCreateNew));
-    Md5 md5;
+    Hash hash;
     for (std::uint64_t at = 0;;) {
       VERGER_TRY(const auto size, source->read_at(at, block));
       if (size == 0) {
-        static_cast<void>(md5.finish());
+        static_cast<void>(hash.finish());
         return target->sync();
       }
       const auto part = ByteView(block).first(size);
-      md5.update(part);
+      hash.update(part);
       VERGER_RETURN_IF_ERROR(target->write_at(at, part));
       at += size;
       bytes += size;
     }
   }));
   return json{{"bytes", bytes}};
+}
+
+}  // namespace
+
+Result<json> copy_with_md5(const Path& from, const Path& to) { return copy_with<Md5>(from, to); }
+
+Result<json> copy_with_sha256(const Path& from, const Path& to) {
+  return copy_with<Sha256>(from, to);
+}
+
+Result<json> grow(const Path& directory, int percent) {
+  VERGER_TRY(const auto database, open_for_writing(directory));
+  constexpr std::size_t kEventSize = std::size_t{64} << 10U;
+  const auto bytes = database->transaction_log().end().value() / 100 * percent;
+  std::int64_t written = 0;
+  for (; written < bytes; written += kEventSize) {
+    streams::NewEvent event;
+    event.id = system_random().uuid();
+    event.type = "grown";
+    event.data.assign(kEventSize, std::byte{'x'});
+    const auto outcome = database->append("grown", streams::kExpectAny, {std::move(event)});
+    if (!outcome) {
+      return outcome.error().error;
+    }
+    VERGER_RETURN_IF_ERROR(database->commit_up_to(outcome->end));
+  }
+  return json{{"bytes", written}};
 }
 
 Result<json> write_point(const Path& directory) {

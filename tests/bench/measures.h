@@ -15,6 +15,16 @@ namespace verger::bench {
 Result<nlohmann::json> read_sequentially(const Path& directory);
 /// Yardstick: every file of `from` copied to `to` with its MD5, synced, in one thread.
 Result<nlohmann::json> copy_with_md5(const Path& from, const Path& to);
+/// The same with its SHA-256.
+Result<nlohmann::json> copy_with_sha256(const Path& from, const Path& to);
+/// A backup into `repository`: the first is full, each later one differential.
+Result<nlohmann::json> back_up(const Path& directory, const Path& repository, int threads);
+/// Every byte of the latest backup.
+Result<nlohmann::json> verify_backup(const Path& repository, int threads);
+/// The latest backup, with its own reading again.
+Result<nlohmann::json> restore_backup(const Path& repository, const Path& directory, int threads);
+/// Appends events of 64 KiB, so that chunks and index grow by so many percent.
+Result<nlohmann::json> grow(const Path& directory, int percent);
 /// Writes the next scavenge point.
 Result<nlohmann::json> write_point(const Path& directory);
 /// A whole scavenge to the last point in the log.
