@@ -22,6 +22,40 @@ Error access_error(const Path& path, std::string_view action, int number) {
                             std::generic_category().message(number))};
 }
 
+Result<void> write_into(UniqueFd& fd, const Path& path, std::string_view content,
+                        const std::optional<FileAttributes>& attributes) {
+  while (!content.empty()) {
+    const auto put = ::write(fd.get(), content.data(), content.size());
+    if (put < 0 && errno != EINTR) {
+      return access_error(path, "cannot be written", errno);
+    }
+    content.remove_prefix(put > 0 ? static_cast<std::size_t>(put) : 0);
+  }
+  struct stat made{};
+  if (attributes && ::fstat(fd.get(), &made) != 0) {
+    return access_error(path, "cannot be looked at", errno);
+  }
+  // The owner first: a change of it clears bits of the mode.
+  if (attributes && (made.st_uid != attributes->owner || made.st_gid != attributes->group) &&
+      ::fchown(fd.get(), attributes->owner, attributes->group) != 0) {
+    return access_error(path,
+                        fmt::format("cannot be given to user {}, group {} (run the agent as that "
+                                    "user, or as root)",
+                                    attributes->owner, attributes->group),
+                        errno);
+  }
+  if (attributes && ::fchmod(fd.get(), attributes->mode) != 0) {
+    return access_error(path, "its mode cannot be set", errno);
+  }
+  if (::fsync(fd.get()) != 0) {
+    return access_error(path, "cannot be made durable", errno);
+  }
+  if (::close(fd.release()) != 0) {
+    return access_error(path, "cannot be closed", errno);
+  }
+  return {};
+}
+
 class PosixFileAccess final : public FileAccess {
  public:
   Result<Path> target_of(const Path& path) override {
@@ -42,29 +76,17 @@ class PosixFileAccess final : public FileAccess {
         .mode = seen.st_mode & 07777U, .owner = seen.st_uid, .group = seen.st_gid};
   }
 
-  Result<void> set_attributes(const Path& path, const FileAttributes& to) override {
-    VERGER_TRY(const auto now, attributes_of(path));
-    // The owner first: a change of it clears bits of the mode.
-    if ((now.owner != to.owner || now.group != to.group) &&
-        ::lchown(path.c_str(), to.owner, to.group) != 0) {
-      return access_error(path,
-                          fmt::format("cannot be given to user {}, group {} (run the agent "
-                                      "as that user, or as root)",
-                                      to.owner, to.group),
-                          errno);
-    }
-    if (::chmod(path.c_str(), to.mode) != 0) {
-      return access_error(path, "its mode cannot be set", errno);
-    }
-    return {};
-  }
-
-  Result<void> create_private(FileSystem& /*files*/, const Path& path) override {
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  Result<void> write_new(FileSystem& /*files*/, const Path& path, std::string_view content,
+                         const std::optional<FileAttributes>& attributes) override {
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.valid()) {
       return access_error(path, "cannot be made", errno);
     }
-    return {};
+    auto written = write_into(fd, path, content, attributes);
+    if (!written) {
+      ::unlink(path.c_str());
+    }
+    return written;
   }
 
   std::string not_writable(const Path& directory) override {
@@ -78,9 +100,17 @@ class PosixFileAccess final : public FileAccess {
 
 }  // namespace
 
-Result<void> FileAccess::create_private(FileSystem& files, const Path& path) {
-  VERGER_TRY(const auto made, files.open(path, OpenMode::kCreateNew));
-  return {};
+Result<void> FileAccess::write_new(FileSystem& files, const Path& path, std::string_view content,
+                                   const std::optional<FileAttributes>& /*attributes*/) {
+  VERGER_TRY(const auto file, files.open(path, OpenMode::kCreateNew));
+  auto written = file->write_at(0, as_bytes(content));
+  if (written) {
+    written = file->sync();
+  }
+  if (!written) {
+    static_cast<void>(files.remove(path));
+  }
+  return written;
 }
 
 FileAccess& posix_file_access() {

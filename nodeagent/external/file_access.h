@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/base/file_system.h"
 
@@ -23,14 +25,13 @@ class FileAccess {
   virtual Result<Path> target_of(const Path& path) { return path; }
   /// Errors: kNotFound, kIo.
   virtual Result<FileAttributes> attributes_of(const Path& /*path*/) { return FileAttributes{}; }
-  /// Owner and mode of a file of ours. Errors: kRefused: this process may not give it to that user;
-  /// kNotFound; kIo.
-  virtual Result<void> set_attributes(const Path& /*path*/, const FileAttributes& /*to*/) {
-    return {};
-  }
-  /// Makes an empty file that only this process's user can read, in `files`. Errors: kExists,
-  /// kNoSpace, kIo.
-  virtual Result<void> create_private(FileSystem& files, const Path& path);
+  /// Writes a new file that only this process's user can read from its first byte on, then gives it
+  /// the attributes, where there are any, and makes its content durable; its name is durable once
+  /// the directory is synced. Safe in a directory that others may write, too: no link is followed.
+  /// A crash may leave a part of it; after an error nothing is left. Errors: kExists; kRefused:
+  /// this process may not give it to that user, or not write there; kNoSpace; kIo.
+  virtual Result<void> write_new(FileSystem& files, const Path& path, std::string_view content,
+                                 const std::optional<FileAttributes>& attributes);
   /// Why files cannot be made and replaced in a directory; empty: they can.
   virtual std::string not_writable(const Path& /*directory*/) { return {}; }
 };

@@ -7,21 +7,13 @@ namespace verger::agent {
 Result<void> write_copy(FileSystem& files, external::FileAccess& access, const Path& path,
                         std::string_view content,
                         const std::optional<external::FileAttributes>& as) {
-  auto written = [&]() -> Result<void> {
-    VERGER_RETURN_IF_ERROR(remove_if_there(files, path));
-    VERGER_RETURN_IF_ERROR(access.create_private(files, path));
-    VERGER_TRY(const auto file, files.open(path, OpenMode::kReadWrite));
-    VERGER_RETURN_IF_ERROR(file->write_at(0, as_bytes(content)));
-    if (as) {
-      VERGER_RETURN_IF_ERROR(access.set_attributes(path, *as));
-    }
-    VERGER_RETURN_IF_ERROR(file->sync());
-    return files.sync_directory(path.parent_path());
-  }();
-  if (!written) {
+  VERGER_RETURN_IF_ERROR(remove_if_there(files, path));
+  VERGER_RETURN_IF_ERROR(access.write_new(files, path, content, as));
+  auto durable = files.sync_directory(path.parent_path());
+  if (!durable) {
     static_cast<void>(files.remove(path));
   }
-  return written;
+  return durable;
 }
 
 Result<void> remove_if_there(FileSystem& files, const Path& path) {
