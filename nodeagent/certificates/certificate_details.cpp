@@ -39,13 +39,7 @@ std::vector<std::string> extended_usages_of(const X509* certificate) {
 CertificateDetails details_of(X509* certificate) {
   CertificateDetails out;
   out.info = describe(certificate);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  if (X509_digest(certificate, EVP_sha1(), digest, &size) == 1) {
-    for (unsigned i = 0; i < size; ++i) {
-      out.thumbprint += fmt::format("{:02X}", digest[i]);
-    }
-  }
+  out.thumbprint = thumbprint_of(certificate);
   if (const auto* key = X509_get0_pubkey(certificate)) {
     out.key = kind_of(key);
   }

@@ -105,6 +105,21 @@ Result<KeyType> key_type_of_certificate(std::string_view certificate) {
   return type_of(key);
 }
 
+std::string not_read_by_servers(std::string_view key_text) {
+  constexpr std::string_view kEnd = "-----END ";
+  if (!key_text.starts_with("-----BEGIN ")) {
+    return "there is text before its BEGIN line";
+  }
+  if (key_text.contains("Proc-Type:")) {
+    return "it is encrypted in the traditional form (Proc-Type)";
+  }
+  const auto line_end = key_text.find('\n', std::min(key_text.rfind(kEnd), key_text.size()));
+  if (line_end != std::string_view::npos && line_end + 1 < key_text.size()) {
+    return "there is text or an empty line after its END line";
+  }
+  return {};
+}
+
 std::string kind_of(const EVP_PKEY* key) {
   if (EVP_PKEY_is_a(key, "EC") == 1) {
     return "EC " + curve_of(key);

@@ -23,6 +23,8 @@ Result<std::string> new_private_key(KeyType type, const std::string& password);
 Result<KeyType> type_of(const EVP_PKEY* key);
 /// The same of the key in a certificate, the first of a text.
 Result<KeyType> key_type_of_certificate(std::string_view certificate);
+/// Why servers do not read a key's text although OpenSSL does; empty: they do.
+std::string not_read_by_servers(std::string_view key_text);
 /// For people: "RSA 2048", "EC P-256".
 std::string kind_of(const EVP_PKEY* key);
 /// Less than RSA 2048 or EC P-256, or of another kind.

@@ -101,8 +101,9 @@ void check_trust(const std::vector<TrustStage>& stages, const LintInput& input,
             stage.name, broken, stage.cells.size(), text_of(*first)),
         input.trust_first
             ? "give every node a set of roots that accepts old and new certificates"
-            : "trust the old and the new root on every node first, reload, then change the leaves, "
-              "and drop the old root last (--trust-first checks that order)");
+            : "trust the old and the new root on every node first, with the new intermediates "
+              "behind the present leaves, reload, then change the leaves, and drop the old root "
+              "and intermediates last (--trust-first checks that order)");
   }
 }
 

@@ -157,6 +157,18 @@ Result<std::string> sha256_of(const X509* certificate) {
   return out;
 }
 
+std::string thumbprint_of(const X509* certificate) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  std::string out;
+  if (X509_digest(certificate, EVP_sha1(), digest, &size) == 1) {
+    for (unsigned i = 0; i < size; ++i) {
+      out += fmt::format("{:02X}", digest[i]);
+    }
+  }
+  return out;
+}
+
 std::string first_uri_of(const X509* certificate) {
   const AlternativeNames names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));

@@ -49,6 +49,8 @@ Result<std::string> to_pem(const X509_REQ* request);
 std::string serial_of(const X509* certificate);
 /// Lower-case hex.
 Result<std::string> sha256_of(const X509* certificate);
+/// SHA-1, upper-case hex, as servers log it; empty where OpenSSL has no SHA-1.
+std::string thumbprint_of(const X509* certificate);
 std::string first_uri_of(const X509* certificate);
 Result<Ticks> ticks_of(const ASN1_TIME* time);
 

@@ -22,8 +22,11 @@ struct TlsFiles {
   /// The common name, or a pattern such as "*.db.example.com", by which a node's certificate is
   /// known (Peer::certificate_is_node). Empty: that of the own certificate.
   std::string reserved_common_name{};
-  /// A node's rule: the own certificate must chain to `trusted_roots`, be valid now, have no
-  /// self-signed intermediate and fit `reserved_common_name`; the roots must all be self-signed.
+  /// A node's rules: the own certificate must chain to `trusted_roots`, be valid now, have no
+  /// self-signed intermediate and fit `reserved_common_name`; the roots must all be self-signed,
+  /// and of each file of a directory the first counts; the key file has nothing but the key. As a
+  /// client the node shows its leaf alone, and its own intermediates help to verify what others
+  /// show.
   bool check_own_chain = false;
   friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
 };

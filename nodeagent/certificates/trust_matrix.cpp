@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -21,9 +22,15 @@ struct Side {
   bool may_trust_more = false;  ///< old roots that were not read
 };
 
-Result<Side> read_side(const std::string& chain, const std::string& roots) {
+/// `more`: a chain whose intermediates are behind this one, too.
+Result<Side> read_side(const std::string& chain, const std::string& roots,
+                       const std::string& more = {}) {
   Side out;
   VERGER_TRY(out.chain, read_certificate_list(chain));
+  if (!more.empty()) {
+    VERGER_TRY(auto others, read_certificate_list(more));
+    std::move(others.begin() + 1, others.end(), std::back_inserter(out.chain));
+  }
   VERGER_TRY(out.roots, read_certificate_list(roots));
   out.leaf = describe(out.chain.front().get());
   return out;
@@ -45,9 +52,9 @@ Result<Side> side_of(const TrustNode& node, TrustState state) {
     case TrustState::kOld:
       return read_side(node.old->chain, node.old->roots);
     case TrustState::kTrustsBoth:
-      return read_side(node.old->chain, both);
+      return read_side(node.old->chain, both, node.next.chain);
     case TrustState::kNewLeaf:
-      return read_side(node.next.chain, both);
+      return read_side(node.next.chain, both, node.old->chain);
     case TrustState::kNew:
       return read_side(node.next.chain, node.next.roots);
   }
@@ -67,6 +74,34 @@ struct Placed {
   Side side;
 };
 
+void add_intermediates(std::vector<X509*>& to, const Side& of) {
+  for (std::size_t i = 1; i < of.chain.size(); ++i) {
+    to.push_back(of.chain[i].get());
+  }
+}
+
+/// Why `to` does not accept the leaf of `from`. A server shows its whole chain; as a client it
+/// shows its leaf alone (docs/operations/certificates.md). Who verifies has its own intermediates
+/// as well.
+std::string not_chained(const Placed& from, const Placed& to, bool as_client, int purpose,
+                        Ticks now) {
+  const auto* leaf = from.side.chain.front().get();
+  std::vector<X509*> between;
+  add_intermediates(between, to.side);
+  const auto with_own = verify_leaf(leaf, between, to.side.roots, purpose, now);
+  add_intermediates(between, from.side);
+  const auto fault = verify_leaf(leaf, between, to.side.roots, purpose, now);
+  if (fault) {
+    return fault->text;
+  }
+  return as_client && with_own
+             ? fmt::format(
+                   "as a client it shows its leaf alone, and {} does not have the "
+                   "intermediate {} behind its own",
+                   to.node->name, describe(leaf).issuer)
+             : std::string();
+}
+
 TrustCell cell_of(const Placed& from, const Placed& to, Ticks now) {
   const TrustCell not_known{.from = from.node->name,
                             .from_state = from.state,
@@ -78,13 +113,9 @@ TrustCell cell_of(const Placed& from, const Placed& to, Ticks now) {
   }
   auto out = not_known;
   out.known = true;
-  const auto not_chained = [&](int purpose) {
-    const auto fault = verify_chain(from.side.chain, to.side.roots, purpose, now);
-    return fault ? fault->text : std::string();
-  };
   const int client_purpose = to.node->client_usage_needed ? X509_PURPOSE_SSL_CLIENT : 0;
-  out.not_as_server = not_chained(X509_PURPOSE_SSL_SERVER);
-  out.not_as_client = not_chained(client_purpose);
+  out.not_as_server = not_chained(from, to, false, X509_PURPOSE_SSL_SERVER, now);
+  out.not_as_client = not_chained(from, to, true, client_purpose, now);
   if (to.side.may_trust_more && !out.holds()) {
     return not_known;
   }

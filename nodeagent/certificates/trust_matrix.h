@@ -17,8 +17,8 @@ namespace verger::certificates {
 enum class TrustState : std::uint8_t {
   kNotKnown,    ///< what it shows and trusts was not read
   kOld,         ///< shows the old leaf, trusts the old roots
-  kTrustsBoth,  ///< shows the old leaf, trusts old and new roots
-  kNewLeaf,     ///< shows the new leaf, trusts old and new roots
+  kTrustsBoth,  ///< shows the old leaf, trusts old and new roots; has both intermediates behind it
+  kNewLeaf,     ///< shows the new leaf, trusts old and new roots; has both intermediates behind it
   kNew,         ///< shows the new leaf, trusts the new roots
 };
 /// "not known", "old", "trusts both", "new leaf", "new".

@@ -83,25 +83,25 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
   auto* raw = state.get();
   VERGER_RETURN_IF_ERROR(
       check_database_place(posix_file_system(), options.node.database, options.init));
-  VERGER_TRY(state->node,
-             node::Node::open(
-                 options.node,
-                 {.executor = executor,
-                  .files = state->slow_disk ? state->slow_disk->files() : posix_file_system(),
-                  .clock = system_clock(),
-                  .random = system_random(),
-                  .timers = http::system_timers(),
-                  .client = state->calls,
-                  .frames = state->frames,
-                  .jobs = jobs,
-                  .log = log,
-                  .on_shutdown = [raw] { raw->shutdown_asked = true; },
-                  .on_reload = tls == nullptr ? std::function<void()>() : std::move(on_reload),
-                  .on_failure =
-                      [raw, &log](const Error& error) {
-                        log.error("the node's disk failed", {{"error", error.message}});
-                        raw->disk_failed = true;
-                      }}));
+  VERGER_TRY(
+      state->node,
+      node::Node::open(options.node,
+                       {.executor = executor,
+                        .files = state->slow_disk ? state->slow_disk->files() : posix_file_system(),
+                        .clock = system_clock(),
+                        .random = system_random(),
+                        .timers = http::system_timers(),
+                        .client = state->calls,
+                        .frames = state->frames,
+                        .jobs = jobs,
+                        .log = log,
+                        .on_shutdown = [raw] { raw->shutdown_asked = true; },
+                        .on_reload = std::move(on_reload),
+                        .on_failure =
+                            [raw, &log](const Error& error) {
+                              log.error("the node's disk failed", {{"error", error.message}});
+                              raw->disk_failed = true;
+                            }}));
   auto handler = state->node->http_handler();
   if (tls != nullptr) {
     handler = only_nodes_between_nodes(std::move(handler), log);

@@ -1,6 +1,6 @@
 #include "nodeagent/daemon/tls_set.h"
 
-#include <fmt/format.h>
+#include "nodeagent/certificates/tls_material.h"
 
 namespace verger::agent {
 
@@ -9,6 +9,7 @@ Result<std::unique_ptr<NodeTls>> NodeTls::load(const http::TlsFiles& files, Log&
   VERGER_TRY(out->clients_, http::TlsContext::server(files, http::ClientCertificate::kOptional));
   VERGER_TRY(out->nodes_, http::TlsContext::server(files, http::ClientCertificate::kRequired));
   VERGER_TRY(out->calls_, http::TlsContext::client(files));
+  VERGER_RETURN_IF_ERROR(out->take(files));
   const auto certificate = out->clients_->certificate();
   log.info("certificates loaded", {{"file", files.certificate},
                                    {"subject", certificate.subject},
@@ -18,23 +19,26 @@ Result<std::unique_ptr<NodeTls>> NodeTls::load(const http::TlsFiles& files, Log&
   return out;
 }
 
+Result<void> NodeTls::take(const http::TlsFiles& files) {
+  VERGER_TRY(const auto material,
+             certificates::load_material(
+                 files, {.previous_thumbprint = thumbprint_,
+                         .write = [this](const std::string& line) { log_.info(line); }}));
+  VERGER_RETURN_IF_ERROR(http::TlsContext::reload_all({clients_, nodes_, calls_}, files, material));
+  thumbprint_ = certificates::thumbprint_of(material.chain.front().get());
+  log_.info("All certificates successfully loaded.");
+  return {};
+}
+
 Result<void> NodeTls::reload(const http::TlsFiles& files) {
   // The lines are the server's own, which people look for (node-interface.md, 4.5).
-  const auto before = clients_->certificate();
-  log_.info(fmt::format("Loading the node's certificate(s) from file: \"{}\"", files.certificate));
-  if (auto loaded = http::TlsContext::reload_all({clients_, nodes_, calls_}, files); !loaded) {
+  if (auto taken = take(files); !taken) {
     log_.error("An error has occurred while reloading the configuration",
-               {{"error", loaded.error().message},
-                {"still_served", before.serial},
+               {{"error", taken.error().message},
+                {"still_served", clients_->certificate().serial},
                 {"do", "correct the files and reload again"}});
-    return loaded.error();
+    return taken;
   }
-  const auto now = clients_->certificate();
-  log_.info(fmt::format("Loading the node's certificate. Subject: \"{}\", Previous thumbprint: "
-                        "\"{}\", New thumbprint: \"{}\"",
-                        now.subject, before.fingerprint, now.fingerprint),
-            {{"serial", now.serial}, {"valid_until", now.not_after}});
-  log_.info("All certificates successfully loaded.");
   log_.info("The node's configuration was successfully reloaded");
   return {};
 }

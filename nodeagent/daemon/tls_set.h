@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/base/log.h"
@@ -28,7 +29,9 @@ class NodeTls {
 
  private:
   explicit NodeTls(Log& log) : log_(log) {}
+  Result<void> take(const http::TlsFiles& files);
   Log& log_;
+  std::string thumbprint_;  ///< of the leaf in use
   std::shared_ptr<http::TlsContext> clients_;
   std::shared_ptr<http::TlsContext> nodes_;
   std::shared_ptr<http::TlsContext> calls_;

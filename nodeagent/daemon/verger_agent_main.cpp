@@ -118,8 +118,13 @@ void reload(Program& program, Log& log) {
     return;
   }
   auto& tls = program.tls;
-  if (tls.node && !tls.node->reload(options->node_tls)) {
-    return;  // it has said why; the agent's certificate is most often the same
+  if (tls.node) {
+    if (!tls.node->reload(options->node_tls)) {
+      return;  // it has said why; the agent's certificate is most often the same
+    }
+  } else if (program.options.role != Role::kAgent) {
+    log.info("Skipping reload of certificates since TLS is disabled.");
+    log.info("The node's configuration was successfully reloaded");
   }
   const auto again = [&](std::string_view what, const std::shared_ptr<http::TlsContext>& context,
                          const http::TlsFiles& files) {

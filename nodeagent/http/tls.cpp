@@ -32,7 +32,8 @@ Result<std::shared_ptr<const TlsContext::Impl::Loaded>> TlsContext::Impl::build(
     if (SSL_CTX_use_certificate(native, material.chain.front().get()) != 1) {
       return not_taken(from.certificate, "this certificate cannot be used");
     }
-    for (std::size_t i = 1; i < material.chain.size(); ++i) {
+    const bool leaf_alone = !is_server && from.check_own_chain;
+    for (std::size_t i = 1; i < material.chain.size() && !leaf_alone; ++i) {
       if (SSL_CTX_add1_chain_cert(native, material.chain[i].get()) != 1) {
         return not_taken(from.certificate, "an intermediate cannot be used");
       }
@@ -54,6 +55,10 @@ Result<std::shared_ptr<const TlsContext::Impl::Loaded>> TlsContext::Impl::build(
     }
     for (const auto& root : material.roots) {
       X509_STORE_add_cert(SSL_CTX_get_cert_store(native), root.get());
+    }
+    // OpenSSL trusts self-signed ones alone; these lead from a peer's leaf to a root.
+    for (std::size_t i = 1; i < material.chain.size() && from.check_own_chain; ++i) {
+      X509_STORE_add_cert(SSL_CTX_get_cert_store(native), material.chain[i].get());
     }
     auto mode = net::ssl::verify_peer;
     if (is_server && clients == ClientCertificate::kRequired) {
@@ -98,6 +103,12 @@ Result<void> TlsContext::reload() {
 Result<void> TlsContext::reload_all(const std::vector<std::shared_ptr<TlsContext>>& contexts,
                                     const TlsFiles& files) {
   VERGER_TRY(const auto material, certificates::load_material(files));
+  return reload_all(contexts, files, material);
+}
+
+Result<void> TlsContext::reload_all(const std::vector<std::shared_ptr<TlsContext>>& contexts,
+                                    const TlsFiles& files,
+                                    const certificates::TlsMaterial& material) {
   std::vector<std::shared_ptr<const Impl::Loaded>> built;
   for (const auto& context : contexts) {
     VERGER_TRY(auto loaded, context->impl_->build(material, files));

@@ -14,6 +14,10 @@
 #include "nodeagent/certificates/tls_files.h"
 #include "nodeagent/http/client.h"
 
+namespace verger::certificates {
+struct TlsMaterial;
+}  // namespace verger::certificates
+
 namespace verger::http {
 
 using certificates::CertificateInfo;
@@ -50,6 +54,9 @@ class TlsContext {
   /// by none. From now on they use `files`.
   static Result<void> reload_all(const std::vector<std::shared_ptr<TlsContext>>& contexts,
                                  const TlsFiles& files);
+  /// The same with what was read from `files`.
+  static Result<void> reload_all(const std::vector<std::shared_ptr<TlsContext>>& contexts,
+                                 const TlsFiles& files, const certificates::TlsMaterial& material);
   /// SHA-256 of the leaf that new handshakes show, lower-case hex; empty where there is none.
   [[nodiscard]] std::string fingerprint() const;
   /// The leaf that new handshakes show; everything empty where there is none.

@@ -3,6 +3,7 @@
 #include <openssl/pkcs12.h>
 
 #include "nodeagent/certificates/detail/lint_parts.h"
+#include "nodeagent/certificates/key.h"
 
 namespace verger::certificates {
 namespace {
@@ -91,6 +92,11 @@ Key read_own_key(const LintNode& node, const FileSeen& file, Findings& findings)
   check_access(node, file, findings);
   auto key = read_key(file.content, node.next.key_password);
   if (key) {
+    if (const auto fault = not_read_by_servers(file.content); !fault.empty()) {
+      findings.error("key-format", file.path, fault + ": servers do not read such a file",
+                     "write it anew: openssl pkey -in FILE -out node.key (encrypted: openssl pkcs8 "
+                     "-topk8 -v2 aes-256-cbc -in FILE -out node.key)");
+    }
     return *std::move(key);
   }
   const bool encrypted = file.content.contains("ENCRYPTED");
@@ -116,7 +122,16 @@ Key read_own_key(const LintNode& node, const FileSeen& file, Findings& findings)
 
 void read_roots(ReadNode& read, Findings& findings) {
   for (const auto& file : read.node->next.roots) {
-    for (auto& root : read_list(file, findings)) {
+    auto found = read_list(file, findings);
+    if (found.size() > 1) {
+      findings.warning("root-file-several", file.path,
+                       fmt::format("it holds {} certificates, of which servers trust the first "
+                                   "alone, {}",
+                                   found.size(), describe(found.front().get()).subject),
+                       "put each root into a file of its own");
+      found.resize(1);
+    }
+    for (auto& root : found) {
       const bool self_signed = X509_self_signed(root.get(), 1) == 1;
       ERR_clear_error();
       if (!self_signed) {

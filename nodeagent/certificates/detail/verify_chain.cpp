@@ -17,16 +17,26 @@ using BorrowedStack = std::unique_ptr<STACK_OF(X509), Deleter<free_borrowed>>;
 std::optional<ChainFault> verify_chain(const std::vector<Certificate>& chain,
                                        const std::vector<Certificate>& roots, int purpose,
                                        std::optional<Ticks> at) {
+  std::vector<X509*> between;
+  for (std::size_t i = 1; i < chain.size(); ++i) {
+    between.push_back(chain[i].get());
+  }
+  return verify_leaf(chain.front().get(), between, roots, purpose, at);
+}
+
+std::optional<ChainFault> verify_leaf(const X509* leaf, const std::vector<X509*>& between,
+                                      const std::vector<Certificate>& roots, int purpose,
+                                      std::optional<Ticks> at) {
   const Store store(X509_STORE_new());
   for (const auto& root : roots) {
     X509_STORE_add_cert(store.get(), root.get());
   }
   const BorrowedStack untrusted(sk_X509_new_null());
-  for (std::size_t i = 1; i < chain.size(); ++i) {
-    sk_X509_push(untrusted.get(), chain[i].get());
+  for (auto* each : between) {
+    sk_X509_push(untrusted.get(), each);
   }
   const StoreContext context(X509_STORE_CTX_new());
-  X509_STORE_CTX_init(context.get(), store.get(), chain.front().get(), untrusted.get());
+  X509_STORE_CTX_init(context.get(), store.get(), const_cast<X509*>(leaf), untrusted.get());
   if (purpose != 0) {
     X509_STORE_CTX_set_purpose(context.get(), purpose);
   }

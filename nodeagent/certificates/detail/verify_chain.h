@@ -24,6 +24,11 @@ std::optional<ChainFault> verify_chain(const std::vector<Certificate>& chain,
                                        const std::vector<Certificate>& roots, int purpose = 0,
                                        std::optional<Ticks> at = std::nullopt);
 
+/// The same of `leaf`, through any of `between`.
+std::optional<ChainFault> verify_leaf(const X509* leaf, const std::vector<X509*>& between,
+                                      const std::vector<Certificate>& roots, int purpose = 0,
+                                      std::optional<Ticks> at = std::nullopt);
+
 /// That no issuer of a certificate is known.
 bool is_missing_issuer(int error);
 

@@ -6,6 +6,9 @@
 
 #include <boost/asio/use_awaitable.hpp>
 
+#include "engine/base/clock.h"
+#include "nodeagent/certificates/issuing.h"
+#include "nodeagent/certificates/key.h"
 #include "nodeagent/http/frame_transport.h"
 #include "tests/integration/http/certificates.h"
 #include "tests/integration/http/loopback.h"
@@ -254,6 +257,86 @@ TEST_F(Tls, KnowsNodesByTheReservedCommonName) {
   EXPECT_TRUE(who("n2.db.example.com", "").contains(" other ")) << "no names";
   EXPECT_TRUE(who("n2.db.example.com", "IP:127.0.0.2", "clientAuth").contains(" other "))
       << "not for servers";
+}
+
+TEST_F(Tls, AReloadTakesTheReservedCommonNameOfTheConfiguration) {
+  const auto old_name = files("old", authority.issue("old", "IP:127.0.0.1"), authority.root());
+  const auto new_name = files("new", authority.issue("new", "IP:127.0.0.1"), authority.root());
+  serve(old_name, ClientCertificate::kOptional);
+  const auto is_node = [&](const TlsFiles& client) {
+    return ask(client, endpoint)->body.contains(" node ");
+  };
+  const auto reload = [&](TlsFiles with, const std::string& reserved) {
+    with.reserved_common_name = reserved;
+    ASSERT_TRUE(TlsContext::reload_all({context_of_server}, with).has_value());
+  };
+  EXPECT_TRUE(is_node(old_name));
+  EXPECT_FALSE(is_node(new_name));
+  reload(old_name, "");
+  EXPECT_FALSE(is_node(new_name));
+  reload(new_name, "");  // not configured: that of the own certificate
+  EXPECT_FALSE(is_node(old_name));
+  EXPECT_TRUE(is_node(new_name));
+  EXPECT_FALSE(TlsContext::reload_all({context_of_server},
+                                      [&] {
+                                        auto with = new_name;
+                                        with.reserved_common_name = "old";
+                                        with.check_own_chain = true;
+                                        return with;
+                                      }())
+                   .has_value());
+  EXPECT_TRUE(is_node(new_name)) << "a name that the own certificate does not fit is not taken";
+  reload(old_name, "old");
+  EXPECT_TRUE(is_node(old_name));
+  EXPECT_FALSE(is_node(new_name));
+}
+
+/// As servers do (docs/operations/certificates.md): who connects shows the leaf without its
+/// intermediates, and who is connected to completes the chain with its own.
+TEST_F(Tls, ANodeShowsItsLeafAloneWhereItIsTheClient) {
+  using certificates::CertificateKind;
+  using certificates::SigningAuthority;
+  const auto now = system_clock().now();
+  const auto make = [&](CertificateKind kind, const std::string& name,
+                        const SigningAuthority* by) -> SigningAuthority {
+    certificates::CertificateTerms terms{.kind = kind,
+                                         .common_name = name,
+                                         .not_before = Ticks(now.value() - 60 * kTicksPerSecond),
+                                         .not_after = Ticks(now.value() + 3600 * kTicksPerSecond)};
+    if (kind == CertificateKind::kNode) {
+      terms.ip_addresses = {"127.0.0.1"};
+    }
+    auto key = *certificates::new_private_key(certificates::KeyType::kEcP256, "");
+    auto made = by == nullptr
+                    ? certificates::make_root(key, "", terms)
+                    : certificates::issue(*certificates::make_request(key, "", terms), terms, *by);
+    EXPECT_TRUE(made.has_value()) << made.error().message;
+    return {.certificates = made->certificates, .key = std::move(key)};
+  };
+  const auto root = make(CertificateKind::kRoot, "Root", nullptr);
+  const auto one = make(CertificateKind::kIntermediate, "One", &root);
+  const auto two = make(CertificateKind::kIntermediate, "Two", &root);
+  const auto of_one = make(CertificateKind::kNode, "node", &one);
+  const auto of_two = make(CertificateKind::kNode, "node", &two);
+  const auto node_files = [&](const std::string& name, const SigningAuthority& of,
+                              const std::string& more = "") {
+    auto out =
+        files(name, {.certificate = of.certificates + more, .key = of.key}, root.certificates);
+    out.check_own_chain = true;
+    return out;
+  };
+  serve(node_files("server", of_one), ClientCertificate::kOptional);
+  const auto same = ask(node_files("same", of_one), endpoint);
+  EXPECT_TRUE(same.has_value() && same->body.contains("node node")) << same->body;
+  EXPECT_FALSE(ask(node_files("other", of_two), endpoint).has_value())
+      << "the server does not have its intermediate";
+  EXPECT_TRUE(ask(trusting(root.certificates), endpoint).has_value())
+      << "a server shows its whole chain";
+  // With both intermediates behind the leaf the server accepts both.
+  ASSERT_TRUE(
+      TlsContext::reload_all({context_of_server}, node_files("server", of_one, two.certificates))
+          .has_value());
+  EXPECT_TRUE(ask(node_files("other", of_two), endpoint).has_value());
 }
 
 TEST_F(Tls, ANodesOwnChainMustHold) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ranges>
 
 #include "engine/base/clock.h"
 #include "nodeagent/certificates/detail/builder.h"
@@ -244,6 +245,11 @@ TEST_F(Lint, TheChainLacksTheIntermediate) {
   input_.others = {{.path = "between/ca.crt", .content = between.certificates}};
   EXPECT_THAT(codes(), ElementsAre("chain-lacks-intermediate"));
   n1().next.certificate.content += between.certificates;
+  EXPECT_THAT(codes(), ElementsAre("trust-gap")) << "the other nodes do not have it";
+  for (auto& node : input_.nodes | std::views::drop(1)) {
+    node.next.certificate.content += between.certificates;
+  }
+  input_.trust_first = true;
   EXPECT_THAT(codes(), IsEmpty());
 }
 
@@ -382,7 +388,9 @@ TEST_F(Lint, ANewCaWithoutTrustOverlap) {
   EXPECT_THAT(message(), AllOf(HasSubstr("refuse each other in 12 of 24 cases"),
                                HasSubstr("n1 (old) is refused by n2 (new)")));
   // With both roots among the new ones old nodes still refuse new leaves.
-  trust_everywhere(fresh.certificates + ca_.certificates);
+  for (auto& node : input_.nodes) {
+    node.next.roots.push_back({.path = "ca/old.crt", .content = ca_.certificates});
+  }
   EXPECT_THAT(message(), HasSubstr("refuse each other in 6 of 24 cases"));
   // Trusting both first is the way.
   trust_everywhere(fresh.certificates);
@@ -391,6 +399,52 @@ TEST_F(Lint, ANewCaWithoutTrustOverlap) {
   const auto stages = lint(input_).stages;
   ASSERT_EQ(stages.size(), 3U);
   EXPECT_TRUE(std::ranges::all_of(stages, &TrustStage::holds));
+}
+
+TEST_F(Lint, ANewIntermediateOfTheSameRoot) {
+  const auto old_one = intermediate(ca_, "Old intermediate");
+  const auto new_one = intermediate(ca_, "New intermediate");
+  for (auto& node : input_.nodes) {
+    put(node, old_one, {});
+    node.served->chain = node.next.certificate.content + old_one.certificates;
+    put(node, new_one, {});
+    node.next.certificate.content += new_one.certificates;
+  }
+  EXPECT_THAT(codes(), ElementsAre("trust-gap"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("refuse each other in 12 of 24 cases"),
+                               HasSubstr("shows its leaf alone"),
+                               HasSubstr("does not have the intermediate CN=")));
+  input_.trust_first = true;
+  EXPECT_THAT(codes(), IsEmpty());
+  // A new leaf of the same intermediate needs no such way.
+  input_.trust_first = false;
+  for (auto& node : input_.nodes) {
+    put(node, old_one, {});
+    node.next.certificate.content += old_one.certificates;
+  }
+  EXPECT_THAT(codes(), IsEmpty());
+}
+
+TEST_F(Lint, OfAFileOfRootsTheFirstCounts) {
+  const auto other = root("Other root");
+  trust_everywhere(ca_.certificates + other.certificates);
+  EXPECT_THAT(codes(), IsEmpty());
+  EXPECT_THAT(codes(Severity::kWarning),
+              ElementsAre("root-file-several", "root-file-several", "root-file-several"));
+  trust_everywhere(other.certificates + ca_.certificates);
+  input_.others = {{.path = "ca.crt", .content = ca_.certificates}};
+  EXPECT_THAT(codes(), ElementsAre("root-unknown", "root-unknown", "root-unknown"));
+}
+
+TEST_F(Lint, AKeyFileThatServersDoNotRead) {
+  const auto key = n1().next.key->content;
+  n1().next.key->content = "Bag Attributes\n" + key;
+  EXPECT_THAT(codes(), ElementsAre("key-format"));
+  n1().next.key->content = key + "\n";
+  EXPECT_THAT(codes(), ElementsAre("key-format"));
+  EXPECT_THAT(message(), HasSubstr("after its END line"));
+  n1().next.key->content = key.substr(0, key.size() - 1);
+  EXPECT_THAT(codes(), IsEmpty());
 }
 
 TEST_F(Lint, WhatANodeTrustsNowHasToBeKnown) {
@@ -402,8 +456,8 @@ TEST_F(Lint, WhatANodeTrustsNowHasToBeKnown) {
   EXPECT_THAT(codes(), ElementsAre("served-roots-unknown"));
   for (auto& node : input_.nodes) {
     node.served->roots = ca_.certificates + fresh.certificates;
+    node.next.roots.push_back({.path = "ca/old.crt", .content = ca_.certificates});
   }
-  trust_everywhere(fresh.certificates + ca_.certificates);
   EXPECT_THAT(codes(), IsEmpty());
 }
 
