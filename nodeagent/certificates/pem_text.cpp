@@ -1,5 +1,6 @@
 #include "nodeagent/certificates/pem_text.h"
 
+#include <algorithm>
 #include <openssl/err.h>
 
 #include "nodeagent/certificates/detail/verify_chain.h"
@@ -22,6 +23,23 @@ Result<std::string> pem_of(std::string_view text) {
   std::string out;
   for (const auto& each : list) {
     out += each;
+  }
+  return out;
+}
+
+std::string leaf_pem(std::string_view chain) {
+  auto list = pem_list(chain);
+  return list ? std::move(list->front()) : std::string();
+}
+
+std::string intermediates_pem(std::string_view chain, std::string_view known) {
+  const auto list = pem_list(chain);
+  const auto others = pem_list(known);
+  std::string out;
+  for (std::size_t i = 1; list && i < list->size(); ++i) {
+    if (!others || std::ranges::find(*others, list->at(i)) == others->end()) {
+      out += list->at(i);
+    }
   }
   return out;
 }

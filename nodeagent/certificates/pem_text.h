@@ -17,6 +17,11 @@ Result<std::vector<std::string>> pem_list(std::string_view text);
 /// The same, one behind the other.
 Result<std::string> pem_of(std::string_view text);
 
+/// The first of a text, PEM; empty where none can be read.
+std::string leaf_pem(std::string_view chain);
+/// Those behind the first of `chain` that are not among `known`, PEM.
+std::string intermediates_pem(std::string_view chain, std::string_view known = {});
+
 /// Whether `key` is that of the first of `certificates`. Error: kInvalidArgument: one of them
 /// cannot be read, for example since the key is encrypted with another password.
 Result<bool> key_fits(std::string_view certificates, std::string_view key,

@@ -33,7 +33,8 @@ struct CertificateNodeFacts {
 struct CertificateFacts {
   /// A new root that not every node trusts yet: all trust it before the first new leaf is shown.
   bool new_roots = false;
-  /// Some node trusts a root that is none of the new ones.
+  /// Some node trusts a root that is none of the new ones. Intermediates count as roots in both:
+  /// as clients servers show their leaves alone.
   bool old_roots_go = false;
   std::vector<CertificateNodeFacts> nodes;  ///< by name
   [[nodiscard]] const CertificateNodeFacts* find(std::string_view name) const;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "nodeagent/certificates/certificate_details.h"
+#include "nodeagent/certificates/pem_text.h"
 
 namespace verger::controller::certificate_change {
 namespace {
@@ -146,14 +147,20 @@ planner::CertificateNodeFacts facts_of(const NodeSeen& node, const std::optional
   return out;
 }
 
-/// Of all nodes: a node has to trust what issued the others' leaves, too.
+/// Those behind a leaf, which help a node to accept other leaves.
+std::set<std::string> intermediates_of(std::string_view chain) {
+  return fingerprints_of(certificates::intermediates_pem(chain));
+}
+
+/// Of all nodes: a node has to trust what issued the others' leaves, too, and to have the
+/// intermediates, since as clients they show their leaves alone.
 void compare_roots(const std::vector<NodeSeen>& nodes, const std::map<std::string, NewFiles>& next,
                    planner::CertificateFacts& facts) {
   std::set<std::string> wanted;
+  std::set<std::string> wanted_between;
   for (const auto& [name, files] : next) {
-    for (const auto& each : fingerprints_of(text_of_all(files.roots))) {
-      wanted.insert(each);
-    }
+    wanted.merge(fingerprints_of(text_of_all(files.roots)));
+    wanted_between.merge(intermediates_of(files.chain));
   }
   for (const auto& node : nodes) {
     const auto found = next.find(node.name);
@@ -165,6 +172,12 @@ void compare_roots(const std::vector<NodeSeen>& nodes, const std::map<std::strin
     facts.new_roots = facts.new_roots || !std::ranges::includes(now, later) ||
                       !std::ranges::includes(now, wanted);
     facts.old_roots_go = facts.old_roots_go || !std::ranges::includes(later, now);
+    if (!found->second.chain.empty()) {
+      const auto between = intermediates_of(node.live->live.chain);
+      facts.new_roots = facts.new_roots || !std::ranges::includes(between, wanted_between);
+      facts.old_roots_go = facts.old_roots_go ||
+                           !std::ranges::includes(intermediates_of(found->second.chain), between);
+    }
   }
 }
 

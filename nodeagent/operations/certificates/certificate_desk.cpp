@@ -66,6 +66,10 @@ net::awaitable<Result<http::Handshake>> CertificateDesk::connect(
     co_return Error{Errc::kUnsupported,
                     fmt::format("{}: without TLS there are no certificates", with.url())};
   }
+  // As the server does where it is the client: the other one completes the chain.
+  if (!material.chain.empty()) {
+    material.chain = certificates::leaf_pem(material.chain);
+  }
   co_return co_await access_->shake_hands(std::move(with), std::move(material), std::move(target),
                                           deadline);
 }

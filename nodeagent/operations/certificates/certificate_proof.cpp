@@ -89,20 +89,25 @@ net::awaitable<CertificateProof> prove_answer(decltype(CertificateAccess::shake_
 }  // namespace
 
 std::string why_trust_is_not_shown(const FoundCertificates& live, const FoundCertificates& next) {
-  const auto& chain = next.certificate.content;
-  if (certificates::why_not_chained(chain, roots_of(live)).empty()) {
-    return "the roots before accept the new certificate, too, so accepting it shows nothing";
+  const auto shown = certificates::leaf_pem(next.certificate.content);
+  const auto before = certificates::intermediates_pem(live.certificate.content);
+  const auto with_new = before + certificates::intermediates_pem(next.certificate.content);
+  if (certificates::why_not_chained(shown + before, roots_of(live)).empty()) {
+    return "the node accepts the new certificate before, too, so accepting it shows nothing";
   }
-  const auto why = certificates::why_not_chained(chain, roots_of(live) + roots_of(next));
+  const auto why = certificates::why_not_chained(shown + with_new, roots_of(live) + roots_of(next));
   return why.empty() ? "" : fmt::format("the new certificate is refused by the new roots: {}", why);
 }
 
 std::string why_drop_is_not_shown(const FoundCertificates& live, const FoundCertificates& next) {
-  const auto& chain = live.certificate.content;
-  if (certificates::why_not_chained(chain, roots_of(next)).empty()) {
-    return "the new roots accept the old certificate, too, so no refusal can show that others went";
+  const auto shown = certificates::leaf_pem(live.certificate.content);
+  const auto after = certificates::intermediates_pem(next.certificate.content);
+  const auto with_old = after + certificates::intermediates_pem(live.certificate.content);
+  if (certificates::why_not_chained(shown + after, roots_of(next.roots ? next : live)).empty()) {
+    return "the node accepts the old certificate after, too, so no refusal can show that others "
+           "went";
   }
-  const auto why = certificates::why_not_chained(chain, roots_of(live));
+  const auto why = certificates::why_not_chained(shown + with_old, roots_of(live));
   return why.empty() ? ""
                      : fmt::format(
                            "the old certificate is refused by the old roots, too ({}), so "

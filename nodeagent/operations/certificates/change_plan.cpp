@@ -173,6 +173,30 @@ std::vector<PlannedFile> plan_one_file(const FoundCertificates& live,
   return out;
 }
 
+/// The changes to the file of the certificate. As a client a server shows its leaf alone, and the
+/// others complete the chain with the intermediates behind their own: so new ones come before any
+/// new leaf, and old ones go after all of them.
+void plan_chain(const FoundFile& live, const FoundFile& next, std::vector<PlannedFile>& out) {
+  const auto with = [](std::string text, const std::string& more) {
+    if (!more.empty() && !text.ends_with('\n')) {
+      text += '\n';
+    }
+    return text + more;
+  };
+  const auto trusting =
+      with(live.content, certificates::intermediates_pem(next.content, live.content));
+  const auto changed =
+      with(next.content, certificates::intermediates_pem(live.content, next.content));
+  const auto step = [&](CertificatePhase phase, const std::string& from, const std::string& to) {
+    if (from != to) {
+      out.push_back(planned(phase, live.target, from, to, live.attributes));
+    }
+  };
+  step(CertificatePhase::kTrust, live.content, trusting);
+  step(CertificatePhase::kLeaf, trusting, changed);
+  step(CertificatePhase::kDrop, changed, next.content);
+}
+
 Error cannot_change(std::string text) { return {Errc::kRefused, std::move(text)}; }
 Error cannot_use(const FoundFile& file, std::string_view why) {
   return {Errc::kInvalidArgument, fmt::format("{}: {}", file.path.string(), why)};
@@ -267,7 +291,7 @@ Result<std::vector<PlannedFile>> plan_files(const FoundCertificates& live,
   if (next.key) {
     replace(*live.key, *next.key);
   }
-  replace(live.certificate, next.certificate);
+  plan_chain(live.certificate, next.certificate, all);
   std::vector<PlannedFile> out;
   for (const auto phase :
        {CertificatePhase::kTrust, CertificatePhase::kLeaf, CertificatePhase::kDrop}) {

@@ -19,7 +19,9 @@ struct PlannedFile {
 /// Which files a change replaces, adds and removes, in the order of its phases. A function of
 /// values.
 ///
-/// Leaf: certificate and key, where their contents differ. Roots, where there are new ones: those
+/// Leaf: certificate and key, where their contents differ. Intermediates that are new are added
+/// behind the present leaf in the phase trust; the old ones that are not among the new stay behind
+/// the new leaf until the phase drop. Roots, where there are new ones: those
 /// that are new are added in the phase trust; the old ones that are not among the new go in the
 /// phase drop. A file whose certificates are all among the new ones stays as it is, under any
 /// name. A new one whose name an old one has lies under another name ("ca-0a1b2c3d.crt") until
