@@ -1,15 +1,12 @@
-#include <atomic>
 #include <fmt/format.h>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <thread>
-
-#include <nlohmann/json.hpp>
 
 #include "tests/support/processes/https_caller.h"
 #include "tests/support/processes/real_cluster.h"
+#include "tests/support/processes/steady_writer.h"
 
 /// Certificates and roots are replaced under running nodes (node-interface.md, 4.4 to 4.6).
 namespace verger::test {
@@ -31,74 +28,6 @@ void put(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
 }
 
-/// Appends one event after the other to one stream until it is to stop. An event whose outcome
-/// is not known, or that was refused for the moment, is sent again under its id.
-class Writer {
- public:
-  Writer(const RealCluster& cluster, const std::filesystem::path& roots)
-      : cluster_(cluster), caller_(roots), thread_([this] { write(); }) {}
-  ~Writer() { stop(); }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-  void stop() {
-    stop_ = true;
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-  int written() const { return written_; }
-  int failed() const { return failed_; }
-  bool wait_for(int more) const {
-    const auto target = written_ + more;
-    return eventually(seconds(30), [&] { return written_ >= target || failed_ > 0; }) &&
-           failed_ == 0;
-  }
-
- private:
-  void write() {
-    for (int number = 0; !stop_; ++number) {
-      const auto id = fmt::format("7a3c2f6e-3f37-4b0f-8a52-{:012x}", number);
-      const bool done = eventually(seconds(20), [&] {
-        const auto node = static_cast<std::size_t>(tries_++) % RealCluster::kNodes;
-        http::Request request{.method = "POST",
-                              .target = "/streams/during-the-change",
-                              .headers = {{"Content-Type", "application/json"},
-                                          {"ES-EventType", "written"},
-                                          {"ES-EventId", id}},
-                              .body = fmt::format("{{\"n\":{}}}", number)};
-        const auto answer = caller_.ask(cluster_.node_url(node), std::move(request));
-        return answer.has_value() && answer->status == 201;
-      });
-      ++(done ? written_ : failed_);
-    }
-  }
-  const RealCluster& cluster_;
-  HttpsCaller caller_;
-  std::atomic<bool> stop_ = false;
-  std::atomic<int> written_ = 0;
-  std::atomic<int> failed_ = 0;
-  int tries_ = 0;
-  std::thread thread_;
-};
-
-bool all_alive_everywhere(const RealCluster& cluster, HttpsCaller& caller) {
-  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
-    const auto answer = caller.get(cluster.node_url(i), "/gossip");
-    if (!answer || answer->status != 200) {
-      return false;
-    }
-    const auto gossip = nlohmann::json::parse(answer->body);
-    std::size_t alive = 0;
-    for (const auto& member : gossip.at("members")) {
-      alive += member.at("isAlive") == true ? 1 : 0;
-    }
-    if (alive != RealCluster::kNodes) {
-      return false;
-    }
-  }
-  return true;
-}
-
 TEST(TlsReload, CertificatesAndRootsAreReplacedWhileWritesGoOn) {
   RealCluster cluster(options());
   cluster.start_all();
@@ -108,7 +37,7 @@ TEST(TlsReload, CertificatesAndRootsAreReplacedWhileWritesGoOn) {
   const auto both = directory.path() / "both.crt";
   std::ofstream(both) << file_text(cluster.authority().root()) << file_text(second.root());
   HttpsCaller caller(both);
-  Writer writer(cluster, both);
+  SteadyWriter writer(cluster, both);
   ASSERT_TRUE(writer.wait_for(5)) << cluster.logs();
 
   // The second root beside the first, on every node; nothing else changes.
@@ -150,12 +79,12 @@ TEST(TlsReload, CertificatesAndRootsAreReplacedWhileWritesGoOn) {
   EXPECT_EQ(writer.failed(), 0);
 
   // What was acknowledged is there, once each and in order; a follower may have it a moment later.
-  const auto newest = fmt::format("{}@during-the-change", writer.written() - 1);
+  const auto newest = fmt::format("{}@written-steadily", writer.written() - 1);
   std::string last;
   EXPECT_TRUE(eventually(seconds(10),
                          [&] {
                            const auto answer = caller.get(
-                               cluster.node_url(0), "/streams/during-the-change/head/backward/1");
+                               cluster.node_url(0), "/streams/written-steadily/head/backward/1");
                            last = answer ? answer->body : answer.error().message;
                            return last.find(newest) != std::string::npos;
                          }))

@@ -13,6 +13,7 @@ class OpensslAuthority {
   OpensslAuthority(std::filesystem::path directory, const std::string& name);
 
   [[nodiscard]] std::filesystem::path root() const { return directory_ / "ca.crt"; }
+  [[nodiscard]] std::filesystem::path key() const { return directory_ / "ca.key"; }
   /// Writes `base`.crt and `base`.key, each in one step. `names`: "IP:127.0.0.1,DNS:localhost"; may
   /// be empty. The certificate's serial, as the programs show it.
   std::string issue(const std::filesystem::path& base, const std::string& common_name,

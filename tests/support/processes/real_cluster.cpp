@@ -67,7 +67,10 @@ RealCluster::RealCluster(Options options) : options_(std::move(options)), ports_
     std::filesystem::create_directories(certificates_of(i) / "roots");
     std::filesystem::copy_file(authority_->root(), certificates_of(i) / "roots" / "ca.crt");
     issue_for_node(i, *authority_);
+    std::filesystem::create_directories(agent_certificates(i));
+    authority_->issue(agent_certificates(i) / "agent", "verger-agent", "IP:127.0.0.1");
   }
+  std::filesystem::copy_file(authority_->root(), accepted_roots());
   authority_->issue(directory_.path() / "vergerd", "vergerd", "", "clientAuth");
   authority_->issue(directory_.path() / "api", "vergerd", "IP:127.0.0.1", "serverAuth");
   std::filesystem::create_directories(controller_directory() / "credentials");
@@ -114,8 +117,34 @@ std::vector<std::string> RealCluster::controller_of_agent(std::size_t index) con
   if (!options_.tls) {
     return {"--controller-token-file", agents_token().string()};
   }
-  return {"--agent-trusted-roots", (certificates_of(index) / "roots").string(),
-          "--agent-controller-name", "vergerd"};
+  const auto own = (agent_certificates(index) / "agent").string();
+  return {"--agent-trusted-roots",
+          authority_->root().string(),
+          "--agent-controller-name",
+          "vergerd",
+          "--agent-certificate-file",
+          own + ".crt",
+          "--agent-certificate-private-key-file",
+          own + ".key"};
+}
+
+std::filesystem::path RealCluster::agent_certificates(std::size_t index) const {
+  return directory_.path() / fmt::format("n{}", index + 1) / "agent-certificates";
+}
+
+std::filesystem::path RealCluster::accepted_roots() const {
+  return directory_.path() / "accepted-roots.crt";
+}
+
+void RealCluster::accept_nodes_of(const OpensslAuthority& other) const {
+  std::ofstream(accepted_roots(), std::ios::app) << file_text(other.root());
+}
+
+void RealCluster::sign_as(const std::string& name, const OpensslAuthority& authority) const {
+  const auto directory = controller_directory() / "authorities";
+  std::filesystem::create_directories(directory);
+  std::filesystem::copy_file(authority.root(), directory / (name + ".crt"));
+  std::filesystem::copy_file(authority.key(), directory / (name + ".key"));
 }
 
 std::filesystem::path RealCluster::certificates_of(std::size_t index) const {
@@ -212,7 +241,13 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
                                    "--certificate-private-key-file", (files / "node.key").string(),
                                    "--trusted-root-certificates-path", (files / "roots").string()});
   }
-  command.insert(command.end(), options_.agent_arguments.begin(), options_.agent_arguments.end());
+  for (auto argument : options_.agent_arguments) {
+    if (const auto at = argument.find("{node}"); at != std::string::npos) {
+      argument.replace(at, std::string_view("{node}").size(),
+                       node_directory(index).parent_path().string());
+    }
+    command.push_back(std::move(argument));
+  }
   return command;
 }
 
@@ -246,9 +281,8 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
     command.insert(
         command.end(),
         {"--certificate-file", (files / "node.crt").string(), "--trusted-root-certificates-path",
-         roots, "--credentials-file", (controller_directory() / "credentials" / "orders").string(),
-         "--agent-certificate-file", (files / "node.crt").string(),
-         "--agent-certificate-private-key-file", (files / "node.key").string()});
+         roots, "--certificate-private-key-file", (files / "node.key").string(),
+         "--credentials-file", (controller_directory() / "credentials" / "orders").string()});
   }
   return command;
 }
@@ -276,7 +310,7 @@ std::vector<std::string> RealCluster::controller_command(Which which) const {
   if (options_.tls) {
     const auto own = directory_.path() / "vergerd";
     const auto api = (directory_.path() / "api").string();
-    command.insert(command.end(), {"--ca", authority_->root().string(), "--certificate-file",
+    command.insert(command.end(), {"--ca", accepted_roots().string(), "--certificate-file",
                                    own.string() + ".crt", "--certificate-private-key-file",
                                    own.string() + ".key", "--api-certificate-file", api + ".crt",
                                    "--api-certificate-private-key-file", api + ".key"});
@@ -295,9 +329,9 @@ void RealCluster::start_node(std::size_t index, const Environment& environment) 
                                             .output = log_of(fmt::format("n{}", index + 1))});
 }
 
-void RealCluster::start_agent(std::size_t index) {
+void RealCluster::start_agent(std::size_t index, const Environment& environment) {
   agents_.at(index).emplace(Process::Options{.command = agent_command(index),
-                                             .environment = {},
+                                             .environment = environment,
                                              .output = log_of(fmt::format("a{}", index + 1))});
 }
 
@@ -408,8 +442,13 @@ json RealCluster::verger_json(std::vector<std::string> arguments) const {
 }
 
 std::string RealCluster::plan_scavenge(const std::vector<std::string>& more) {
+  return plan_operation("scavenge", more);
+}
+
+std::string RealCluster::plan_operation(const std::string& operation,
+                                        const std::vector<std::string>& more) {
   Finished planned;
-  std::vector<std::string> arguments{"plan", "scavenge", "orders", "-o", "json"};
+  std::vector<std::string> arguments{"plan", operation, "orders", "-o", "json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   if (!eventually(seconds(20), [&] {
         planned = verger(arguments);
@@ -421,7 +460,12 @@ std::string RealCluster::plan_scavenge(const std::vector<std::string>& more) {
 }
 
 std::string RealCluster::start_scavenge_run(const std::vector<std::string>& more) {
-  const auto hash = plan_scavenge(more);
+  return start_run("scavenge", more);
+}
+
+std::string RealCluster::start_run(const std::string& operation,
+                                   const std::vector<std::string>& more) {
+  const auto hash = plan_operation(operation, more);
   const auto applied = verger({"apply", hash, "-o", "json"});
   if (applied.status == 0) {
     return last_line(applied.out).at("id").get<std::string>();

@@ -44,6 +44,7 @@ class RealCluster {
     std::string journal_etcd{};
     /// The network between the nodes can be cut (links()), and their disks be slow (slow_disk()).
     bool mishaps = false;
+    /// "{node}" in them: the directory of the node.
     std::vector<std::string> agent_arguments{};
     std::chrono::seconds life{300};  ///< every process ends by itself after this
   };
@@ -54,6 +55,8 @@ class RealCluster {
   ~RealCluster();
 
   void start_node(std::size_t index, const Environment& environment = {});
+  /// With Options::separate_agents.
+  void start_agent(std::size_t index, const Environment& environment = {});
   void start_controller(const Environment& environment = {});
   /// The other one of a pair.
   void start_second_controller();
@@ -61,6 +64,7 @@ class RealCluster {
   /// Starts again, without failpoints, what has died. Returns how many processes that were.
   int restart_dead();
   Process& node(std::size_t index) { return *nodes_.at(index); }
+  Process& agent(std::size_t index) { return *agents_.at(index); }
   Process& controller() { return *controller_; }
   Process& second_controller() { return *second_; }
   bool node_started(std::size_t index) const { return nodes_.at(index).has_value(); }
@@ -80,8 +84,12 @@ class RealCluster {
   nlohmann::json verger_json(std::vector<std::string> arguments) const;
   /// Plans a scavenge, again while the cluster is still settling; the plan's hash.
   std::string plan_scavenge(const std::vector<std::string>& more = {});
+  /// The same of any operation.
+  std::string plan_operation(const std::string& operation,
+                             const std::vector<std::string>& more = {});
   /// Plans a scavenge and applies it without waiting; the run's id.
   std::string start_scavenge_run(const std::vector<std::string>& more = {});
+  std::string start_run(const std::string& operation, const std::vector<std::string>& more = {});
   /// Follows a run until it has ended, restarting what dies. The run as JSON; null after
   /// `limit`.
   nlohmann::json wait_for_run(const std::string& id, std::chrono::seconds limit);
@@ -93,9 +101,14 @@ class RealCluster {
   void slow_disk(std::size_t index, std::chrono::milliseconds longest_sync);
   int slow_syncs(std::size_t index) const;
 
-  /// With Options::tls: who issues the certificates, and where those of a node are.
+  /// With Options::tls: who issues the certificates, and where those of a node are. Agents and
+  /// vergerd have files of their own, also of this authority.
   OpensslAuthority& authority() { return *authority_; }
   std::filesystem::path certificates_of(std::size_t index) const;
+  /// With Options::tls: vergerd accepts nodes of this authority, too.
+  void accept_nodes_of(const OpensslAuthority& other) const;
+  /// With Options::tls: vergerd signs nodes' requests as this authority.
+  void sign_as(const std::string& name, const OpensslAuthority& authority) const;
   /// A new certificate and key for a node, in place of the former. Its serial.
   std::string issue_for_node(std::size_t index, const OpensslAuthority& by);
 
@@ -116,9 +129,10 @@ class RealCluster {
   std::vector<std::string> node_command(std::size_t index) const;
   std::vector<std::string> agent_command(std::size_t index) const;
   std::filesystem::path agents_token() const;
+  std::filesystem::path agent_certificates(std::size_t index) const;
+  std::filesystem::path accepted_roots() const;
   /// The options by which an agent knows its controller.
   std::vector<std::string> controller_of_agent(std::size_t index) const;
-  void start_agent(std::size_t index);
   /// start.sh and stop.sh of a node that is a service.
   std::filesystem::path script(std::size_t index, const std::string& verb) const;
   void write_scripts(std::size_t index) const;

@@ -1,0 +1,94 @@
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/certificate_rollout/rollout_case.h"
+
+/// Certificates of three running nodes are changed by one run, under write load.
+namespace verger::test {
+namespace {
+
+class Rollout : public RolloutCase {};
+
+TEST_F(Rollout, RenewsLeavesOfTheSameAuthorityWhileWritesGoOn) {
+  start();
+  const auto before = served();
+  SteadyWriter writer(cluster_, both_roots_);
+  ASSERT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  const auto run = roll_out("house");
+  EXPECT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  writer.stop();
+  expect_changed(run, before);
+  EXPECT_EQ(writer.failed(), 0);
+  print_figures("same authority", run, before, served(), &writer);
+}
+
+TEST_F(Rollout, ChangesTheAuthorityWhileWritesGoOn) {
+  start();
+  const auto before = served();
+  SteadyWriter writer(cluster_, both_roots_);
+  ASSERT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  const auto run = roll_out("next");
+  EXPECT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  writer.stop();
+  expect_changed(run, before);
+  EXPECT_EQ(writer.failed(), 0);
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    // The old root is gone: a leaf of the former authority is no longer accepted.
+    std::string roots;
+    for (const auto& file :
+         std::filesystem::directory_iterator(cluster_.certificates_of(i) / "roots")) {
+      roots += file_text(file.path());
+    }
+    EXPECT_EQ(roots.find(file_text(cluster_.authority().root())), std::string::npos);
+    EXPECT_NE(roots.find(file_text(next_.root())), std::string::npos);
+  }
+  print_figures("new authority", run, before, served(), &writer);
+}
+
+TEST_F(Rollout, ChangesTheCommonNameWhileWritesGoOn) {
+  start();
+  const auto before = served();
+  SteadyWriter writer(cluster_, both_roots_);
+  ASSERT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  const auto run = roll_out("house", {"--common-name", "orders-node"});
+  EXPECT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  writer.stop();
+  expect_changed(run, before);
+  EXPECT_EQ(writer.failed(), 0);
+  print_figures("changed common name", run, before, served(), &writer);
+}
+
+/// n3 was started with a file of options that cannot be read any longer: each of its reloads fails.
+class RolloutWithOptionsOfFiles : public RolloutCase {
+ protected:
+  RolloutWithOptionsOfFiles()
+      : RolloutCase(options_of({.agent_arguments = {"--config", "{node}/node.yaml"}})) {
+    for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+      std::ofstream(options_file(i)) << "log-level: info\n";
+    }
+  }
+  std::filesystem::path options_file(std::size_t index) const {
+    return cluster_.node_directory(index).parent_path() / "node.yaml";
+  }
+};
+
+TEST_F(RolloutWithOptionsOfFiles, ANodeThatCannotReloadUndoesAll) {
+  start();
+  const auto before = served();
+  const auto files = live_files();
+  SteadyWriter writer(cluster_, both_roots_);
+  ASSERT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  std::ofstream(options_file(1)) << "no: [yaml\n";
+  const auto run = roll_out("house");
+  EXPECT_TRUE(writer.wait_for(5)) << cluster_.logs();
+  writer.stop();
+  expect_as_before(run, before, files);
+  EXPECT_EQ(writer.failed(), 0);
+  // Once it can, the same change works.
+  std::ofstream(options_file(1)) << "log-level: info\n";
+  expect_changed(roll_out("house"), before);
+}
+
+}  // namespace
+}  // namespace verger::test
