@@ -217,7 +217,9 @@ std::string progress_text(const json& step) {
                                    std::floor(share))
                      : fmt::format("{} of {} {} ({:.0f} %)", done, total, unit, std::floor(share)));
   }
-  if (const auto rate = progress.find("rate"); rate != progress.end() && rate->is_number()) {
+  const bool is_time = unit == "seconds";  // its rate is the clock's
+  if (const auto rate = progress.find("rate");
+      !is_time && rate != progress.end() && rate->is_number()) {
     const auto hourly = rate->get<double>();
     append(text, in_bytes ? human_bytes(static_cast<std::int64_t>(hourly / 3'600)) + "/s"
                           : fmt::format("{:.0f} {}/h", hourly, unit));

@@ -299,6 +299,9 @@ TEST(RunText, ProgressHasPercentAndARateWithItsUnit) {
                         {"rate", 3'600.0 * 20 * 1'048'576}};
   EXPECT_EQ(progress_text(acting),
             "digest of n1: reading the log, 512 MiB of 1 GiB (50 %), 20 MiB/s");
+  acting["progress"] = {
+      {"phase", "watching"}, {"done", 66}, {"total", 660}, {"unit", "seconds"}, {"rate", 3'591.0}};
+  EXPECT_EQ(progress_text(acting), "watching, 66 of 660 seconds (10 %)");
 }
 
 TEST(RunText, BreaksNoWordAndCutsNoTimeOnANarrowTerminal) {
