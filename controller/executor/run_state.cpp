@@ -317,8 +317,10 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const json& data)
     clear_alerts(state, event.at,
                  [&](const auto& alert) { return alert.step == found->first && which(alert); });
   };
-  step.time.counted = step.time.counted.value_or(state.last_step_end.value_or(state.started_at));
-  count_time(step.time, part_of(step), event.at);
+  if (!step.ended) {  // its undo follows the work of other steps, whose time is theirs
+    step.time.counted = step.time.counted.value_or(state.last_step_end.value_or(state.started_at));
+    count_time(step.time, part_of(step), event.at);
+  }
   if (type == events::kStepWaiting) {
     set_status(step, StepStatus::kWaiting, event.at);
     step.reason = reason;

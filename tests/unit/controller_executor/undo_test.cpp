@@ -196,6 +196,17 @@ TEST_P(UndoBesideAFault, ANodeThatComesBackASecondBeforeTheDeadlineIsUndone) {
   EXPECT_EQ(h_.state(run).reason, "trip: it trips");
 }
 
+TEST_F(UndoTest, WhatComesAfterTheEndOfAStepIsNotItsTime) {
+  turn_ = [this] { h_.cluster.node("n2").agent_up = false; };
+  const auto run = start();
+  undone_after(run, {"n1", "n3"});
+  h_.run_until([] { return false; }, seconds(30));
+  h_.cluster.node("n2").agent_up = true;
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(report(run, "n2").outcome, UndoOutcome::kUndone);
+  EXPECT_LT(h_.state(run).steps.at("lower-n2").time.preparing_ms, 10'000);
+}
+
 TEST_P(UndoBesideAFault, AControllerThatDiesInTheMiddleFinishesIt) {
   turn_ = [this] { GetParam().strike(h_.cluster.node("n2")); };
   const auto started = start();
