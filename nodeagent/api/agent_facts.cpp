@@ -14,6 +14,9 @@ std::string to_text(const AgentFacts& facts) {
   out.begin_object();
   write_members(out, facts);
   out.member("serviceControl", facts.service_control);
+  if (!facts.start_command.empty()) {
+    out.member("startCommand", facts.start_command);
+  }
   if (!facts.offline_problem.empty()) {
     out.member("offlineProblem", facts.offline_problem);
   }
@@ -41,6 +44,7 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   VERGER_TRY(static_cast<NodeFacts&>(out), node_facts_of(document.root()));
   Fields fields(document.root(), "facts");
   fields.read("serviceControl", out.service_control);
+  fields.read("startCommand", out.start_command);
   fields.read("offlineProblem", out.offline_problem);
   fields.read("warning", out.warning);
   fields.read("staysDown", out.stays_down);

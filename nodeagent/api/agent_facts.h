@@ -21,6 +21,8 @@ struct DirectoryFacts {
 /// The facts of an agent: its node's, and what it can do itself.
 struct AgentFacts : NodeFacts {
   bool service_control = false;  ///< it can stop and start its server
+  /// By which it starts it, as a person types it on its machine; empty: it cannot.
+  std::string start_command{};
   /// Why it must not scavenge the stopped server's files all the same; empty: it may.
   std::string offline_problem{};
   /// Of a server in another process: what the agent looks at. No two agents may look at one.

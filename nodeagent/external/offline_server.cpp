@@ -77,6 +77,8 @@ OfflineServer::~OfflineServer() = default;
 
 bool OfflineServer::configured() const { return parts_->service.configured(); }
 
+std::string OfflineServer::start_text() const { return parts_->service.start_text(); }
+
 std::string OfflineServer::wrong_user() const {
   const auto index = parts_->place.index_directory();
   const Path directories[] = {parts_->place.database, index,

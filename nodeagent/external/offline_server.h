@@ -32,6 +32,8 @@ class OfflineServer {
   ~OfflineServer();
 
   [[nodiscard]] bool configured() const;
+  /// The command that starts the server; empty: not configured.
+  [[nodiscard]] std::string start_text() const;
   /// Why the files must be left alone: what this process makes beside them would not be the
   /// server's (check_file_owner). Empty: they may be written.
   [[nodiscard]] std::string wrong_user() const;

@@ -90,6 +90,10 @@ net::awaitable<Result<void>> ServiceControl::act(std::string verb, std::string c
   co_return co_await run({"/bin/sh", "-c", std::move(command)}, options_.limit, &timers_);
 }
 
+std::string ServiceControl::start_text() const {
+  return options_.unit.empty() ? options_.start_command : "systemctl start " + options_.unit;
+}
+
 net::awaitable<Result<void>> ServiceControl::start() const {
   return act("start", options_.start_command);
 }

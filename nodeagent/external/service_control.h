@@ -30,6 +30,8 @@ class ServiceControl {
   ServiceControl(ServiceOptions options, http::Timers& timers)
       : options_(std::move(options)), timers_(timers) {}
   [[nodiscard]] bool configured() const { return options_.configured(); }
+  /// What start() runs, as a person types it; empty: not configured.
+  [[nodiscard]] std::string start_text() const;
   /// Errors: kUnsupported (not configured), kIo (it cannot be run, or ended with a status other
   /// than 0), kTimeout (it continues by itself).
   net::awaitable<Result<void>> start() const;

@@ -124,6 +124,7 @@ class Agent::Impl {
     facts.operations = *std::move(operations);
     if (environment_.offline != nullptr) {
       facts.service_control = environment_.offline->configured();
+      facts.start_command = environment_.offline->start_text();
       facts.offline_problem = environment_.offline->wrong_user();
     }
     if (environment_.complete_facts) {

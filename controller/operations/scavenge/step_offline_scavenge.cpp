@@ -27,6 +27,22 @@ using steps::running;
 using steps::verdict;
 using steps::wait;
 
+constexpr const char* kStartCommand = "start_command";
+
+/// For the shell of another machine, which reads it once more: quoted where it is more than words.
+std::string for_remote_shell(const std::string& command) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 @%+=:,./_-";
+  if (command.find_first_not_of(kPlain) == std::string::npos) {
+    return command;
+  }
+  std::string out = "'";
+  for (const char c : command) {
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return out + "'";
+}
+
 bool reached(const api::NodeFacts& facts, std::int64_t point) {
   return facts.last_finished_point && facts.last_finished_point->number >= point &&
          !facts.unfinished;
@@ -69,6 +85,7 @@ class OfflineScavengeStep final : public StepKind {
     }
     note_size_before(context, facts, memo);
     co_await note_size_up_to_point(context, memo);
+    co_await note_start_command(context, memo);
     co_return ready(memo);
   }
 
@@ -161,8 +178,13 @@ class OfflineScavengeStep final : public StepKind {
     const auto* node = context.node();
     const auto agent = node == nullptr ? Result<http::Endpoint>(Error{Errc::kNotFound, ""})
                                        : http::parse_endpoint(node->agent_url);
-    return fmt::format("ssh {} systemctl start eventstore  # the unit is ServiceUnit of its agent",
-                       agent ? agent->host : context.step.node);
+    const auto host = agent ? agent->host : context.step.node;
+    const auto start = parsed_or_empty(context.state.memo).value(kStartCommand, std::string());
+    return start.empty()  // an agent of a former version
+               ? fmt::format(
+                     "ssh {} systemctl start eventstore  # the unit is ServiceUnit of its agent",
+                     host)
+               : fmt::format("ssh {} {}", host, for_remote_shell(start));
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {
@@ -187,6 +209,19 @@ class OfflineScavengeStep final : public StepKind {
   }
 
  private:
+  /// For an operator who has to start the server: then its agent may be silent.
+  static net::awaitable<void> note_start_command(const StepContext& context, json& memo) {
+    if (memo.contains(kStartCommand)) {
+      co_return;
+    }
+    const auto peers = context.peers;
+    const auto node = context.step.node;
+    const auto facts = co_await peers->facts(node);
+    if (facts && !facts->start_command.empty()) {
+      memo[kStartCommand] = facts->start_command;
+    }
+  }
+
   static std::int64_t position_of(const planner::AgentFacts& facts, std::int64_t number) {
     const auto found = std::ranges::find(facts.points, number, &planner::Point::number);
     return found == facts.points.end() ? -1 : found->position;

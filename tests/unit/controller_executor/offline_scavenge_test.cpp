@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/undo_report.h"
 #include "tests/support/controller/controller_harness.h"
 
 namespace verger::controller {
@@ -88,6 +89,21 @@ TEST_F(OfflineScavenge, APauseStartsTheNodeAndResumingGoesOnWhereItStopped) {
   ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
   expect_all_done(run);
   EXPECT_EQ(node("n2").stops, 2);
+}
+
+TEST_F(OfflineScavenge, ANodeThatStaysDownIsNamedWithTheCommandThatStartsIt) {
+  h_.cluster.scavenge_takes = std::chrono::hours(5);
+  const auto run = start();
+  ASSERT_TRUE(stopped("n2"));
+  node("n2").agent_up = false;
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "").has_value());
+  ASSERT_TRUE(h_.run_to_end(run, std::chrono::hours(1)));
+  const auto report = undo_report(h_.state(run));
+  const auto left = std::ranges::find(report, "n2", &NodeUndo::node);
+  ASSERT_NE(left, report.end());
+  EXPECT_EQ(left->outcome, UndoOutcome::kNotUndone);
+  EXPECT_THAT(left->commands, ElementsAre("ssh 10.0.0.2 systemctl start eventstore@n2"));
+  EXPECT_THAT(h_.alerts(run), ::testing::Contains(HasSubstr("systemctl start eventstore@n2")));
 }
 
 TEST_F(OfflineScavenge, ALostReplyStopsNobodyTwice) {
