@@ -10,6 +10,7 @@
 
 #include "controller/cli/json_text.h"
 #include "engine/base/clock.h"
+#include "engine/base/unix_time.h"
 
 namespace verger::cli {
 namespace {
@@ -137,8 +138,6 @@ std::optional<std::int64_t> read_zone(std::string_view rest) {
   return (east ? 1 : -1) * (*hours * 3'600 + *minutes * 60);
 }
 
-Ticks at_unix(std::int64_t time) { return Ticks(kUnixEpoch.value() + time * kTicksPerSecond); }
-
 }  // namespace
 
 std::string to_the_second(const std::string& time) {
@@ -211,18 +210,14 @@ Result<Ticks> parse_until(const std::string& text, Ticks now) {
       ++local.tm_mday;
       time = std::mktime(&local);
     }
-    return time < 0 ? Result<Ticks>(wrong) : Result<Ticks>(at_unix(time));
+    return time < 0 ? Result<Ticks>(wrong) : Result<Ticks>(ticks_at_unix(time));
   }
   const auto east = read_zone(rest);
   if (!dated || !east) {
     return wrong;
   }
-  const auto time = std::chrono::sys_days(date_of(parts)) + std::chrono::hours(parts.tm_hour) +
-                    std::chrono::minutes(parts.tm_min) + seconds(parts.tm_sec);
-  if (time.time_since_epoch().count() < 0) {
-    return wrong;
-  }
-  return at_unix(time.time_since_epoch().count() - *east);
+  const auto time = unix_seconds_of(parts);
+  return time < 0 ? Result<Ticks>(wrong) : Result<Ticks>(ticks_at_unix(time - *east));
 }
 
 }  // namespace verger::cli

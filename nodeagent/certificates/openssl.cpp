@@ -7,6 +7,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/file_system.h"
+#include "engine/base/unix_time.h"
 
 namespace verger::certificates {
 namespace {
@@ -188,7 +189,7 @@ Result<Ticks> ticks_of(const ASN1_TIME* time) {
   if (ASN1_TIME_to_tm(time, &tm) != 1) {
     return openssl_error("a date cannot be read");
   }
-  return Ticks(kUnixEpoch.value() + std::int64_t{::timegm(&tm)} * kTicksPerSecond);
+  return ticks_at_unix(unix_seconds_of(tm));
 }
 
 }  // namespace verger::certificates

@@ -9,6 +9,7 @@
 #include <boost/asio/use_future.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/unix_time.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/served_chain.h"
 #include "nodeagent/http/tls.h"
@@ -72,7 +73,7 @@ Result<std::int64_t> parse_http_date(const std::string& text) {
   if (end == nullptr || *end != '\0') {
     return Error{Errc::kInvalidArgument, fmt::format("\"{}\" is no date of HTTP", text)};
   }
-  return std::int64_t{::timegm(&tm)};
+  return unix_seconds_of(tm);
 }
 
 NodeAnswers ask_node(const std::string& url, const std::string& roots) {
