@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/assert.h"
+#include "engine/streams/find_scavenge_point.h"
 
 namespace verger::scavenge {
 
@@ -31,15 +32,8 @@ Result<StartDecision> ScavengeRun::find_start(bool sync_only) const {
 
 Result<StartDecision> ScavengeRun::find_start_at(EventNumber number) const {
   VERGER_TRY(const auto points, streams::scavenge_points(database_));
-  const auto wanted = std::ranges::find(points, number, &ScavengePoint::number);
-  if (wanted == points.end()) {
-    return Error{Errc::kNotFound,
-                 points.empty()
-                     ? fmt::format("scavenge point {} is not in the log, which holds none", number)
-                     : fmt::format("scavenge point {} is not in the log; it holds {} to {}", number,
-                                   points.front().number, points.back().number)};
-  }
-  return decide_start(checkpoint_, *wanted, /*sync_only=*/true);
+  VERGER_TRY(const auto wanted, streams::find_scavenge_point(points, number.value()));
+  return decide_start(checkpoint_, wanted, /*sync_only=*/true);
 }
 
 ScavengeJob& ScavengeRun::begin(const ScavengePoint& point, ScavengeOptions options,

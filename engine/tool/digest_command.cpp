@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/streams/find_scavenge_point.h"
 #include "engine/tool/progress.h"
 #include "engine/tool/table.h"
 
@@ -38,15 +39,14 @@ Result<Scope> scope_of(const streams::Database& database, std::int64_t number) {
     return Scope{log.end(), now, fmt::format("the whole log, up to {}", log.end())};
   }
   VERGER_TRY(const auto points, streams::scavenge_points(database));
-  for (const auto& point : points) {
-    if (point.number.value() == number) {
-      return Scope{point.position, point.effective_now,
-                   fmt::format("scavenge point {} at {}", number, point.position)};
-    }
+  const auto point = streams::find_scavenge_point(points, number);
+  if (!point) {
+    auto error = point.error().within(log.directory().string());
+    error.message += " (`verger-db info` lists them)";
+    return error;
   }
-  return Error{Errc::kNotFound,
-               fmt::format("{}: the log holds no scavenge point {} (`verger-db info` lists them)",
-                           log.directory().string(), number)};
+  return Scope{point->position, point->effective_now,
+               fmt::format("scavenge point {} at {}", number, point->position)};
 }
 
 Result<int> run(ToolContext& tool, const DigestOptions& options) {

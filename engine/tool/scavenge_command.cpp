@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/scavenge/scavenge_run.h"
+#include "engine/streams/find_scavenge_point.h"
 #include "engine/streams/latest_scavenge_point.h"
 #include "engine/tool/detail/check_sound.h"
 #include "engine/tool/detail/scavenge_options.h"
@@ -51,16 +52,13 @@ Result<std::optional<streams::ScavengePoint>> choose_point(
       return checkpoint->point;
     }
     VERGER_TRY(const auto points, streams::scavenge_points(database));
-    for (const auto& point : points) {
-      if (point.number.value() == *arguments.point) {
-        return reached(point) ? std::nullopt : std::optional(point);
-      }
+    const auto point = streams::find_scavenge_point(points, *arguments.point);
+    if (!point) {
+      auto error = point.error();
+      error.message += points.empty() ? "; `--new-point` writes one" : "";
+      return error;
     }
-    return Error{Errc::kNotFound,
-                 points.empty()
-                     ? std::string("the log holds no scavenge point; `--new-point` writes one")
-                     : fmt::format("scavenge point {} is not in the log; it holds {} to {}",
-                                   *arguments.point, points.front().number, points.back().number)};
+    return reached(*point) ? std::nullopt : std::optional(*point);
   }
   if (arguments.new_point && unfinished) {
     return Error{Errc::kRefused, fmt::format("the scavenge of point {} is unfinished: run without "

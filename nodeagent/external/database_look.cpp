@@ -9,6 +9,7 @@
 #include "engine/log/chunk.h"
 #include "engine/log/writer_position.h"
 #include "engine/scavenge/scavenge_state.h"
+#include "engine/streams/find_scavenge_point.h"
 #include "engine/streams/latest_scavenge_point.h"
 #include "engine/streams/stream_names.h"
 #include "nodeagent/external/read_through.h"
@@ -198,14 +199,12 @@ Result<StepOutcome> DigestOfFiles::step(Budget budget) {
   }
   VERGER_TRY(database_, reading_.open());
   VERGER_TRY(const auto points, streams::scavenge_points(*database_));
-  for (const auto& point : points) {
-    if (point.number.value() == point_) {
-      job_.emplace(*database_, point.position, point.effective_now, options_);
-      return StepOutcome{.kind = StepOutcome::Kind::kMore};
-    }
+  const auto point = streams::find_scavenge_point(points, point_);
+  if (!point) {
+    return point.error().within(reading_.place.database.string());
   }
-  return Error{Errc::kNotFound, fmt::format("scavenge point {} is not in the log in {}", point_,
-                                            reading_.place.database.string())};
+  job_.emplace(*database_, point->position, point->effective_now, options_);
+  return StepOutcome{.kind = StepOutcome::Kind::kMore};
 }
 
 Result<StepOutcome> LogLook::step(Budget budget) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/streams/find_scavenge_point.h"
 #include "nodeagent/http/compress.h"
 #include "nodeagent/node/authentication.h"
 #include "nodeagent/node/detail/core.h"
@@ -219,12 +220,9 @@ class Node::Impl final : public NodeInspection {
   Result<std::shared_ptr<DigestWork>> make_digest_job(
       std::int64_t point_number, const streams::DigestOptions& options) const override {
     VERGER_TRY(const auto points, streams::scavenge_points(core->db()));
-    const auto point = std::ranges::find_if(
-        points, [&](const auto& p) { return p.number.value() == point_number; });
-    if (point == points.end()) {
-      return Error{Errc::kNotFound,
-                   fmt::format("scavenge point {} is not in the committed log of {}", point_number,
-                               core->self)};
+    const auto point = streams::find_scavenge_point(points, point_number);
+    if (!point) {
+      return point.error().within(fmt::format("{}", core->self));
     }
     return std::make_shared<DigestOfOpenLog>(core->db(), point->position, point->effective_now,
                                              options);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/streams/find_scavenge_point.h"
 #include "nodeagent/api/json_fields.h"
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/jobs/beside_server_operation.h"
@@ -37,13 +38,8 @@ class DigestOperation final : public BesideServerOperation {
   Result<void> check(node::NodeInspection& inspection, const OperationRecord& record) override {
     VERGER_TRY(const auto query, query_of(record));
     VERGER_TRY(const auto points, inspection.scavenge_points());
-    for (const auto& known : points) {
-      if (known.number.value() == query.point) {
-        return {};
-      }
-    }
-    return Error{Errc::kNotFound,
-                 fmt::format("scavenge point {} is not in the log of this node", query.point)};
+    VERGER_RETURN_IF_ERROR(streams::find_scavenge_point(points, query.point));
+    return {};
   }
   Result<std::shared_ptr<MeteredJob>> make_job(LocalNode /*node*/, node::NodeInspection& inspection,
                                                const OperationRecord& record) override {

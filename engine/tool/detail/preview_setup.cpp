@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/scavenge/start_decision.h"
+#include "engine/streams/find_scavenge_point.h"
 #include "engine/tool/progress.h"
 #include "engine/tool/stop_signals.h"
 
@@ -42,17 +43,9 @@ Result<void> choose_given(std::int64_t number, const std::vector<streams::Scaven
                  fmt::format("scavenge point {} is reached already: the last finished one is {}",
                              number, checkpoint->point.number)};
   }
-  for (const auto& point : points) {
-    if (point.number.value() == number) {
-      preview.choose(point);
-      return {};
-    }
-  }
-  return Error{Errc::kNotFound,
-               points.empty()
-                   ? std::string("the log holds no scavenge point")
-                   : fmt::format("scavenge point {} is not in the log; it holds {} to {}", number,
-                                 points.front().number, points.back().number)};
+  VERGER_TRY(const auto point, streams::find_scavenge_point(points, number));
+  preview.choose(point);
+  return {};
 }
 
 Result<void> choose(ToolContext& tool, const PreviewArguments& arguments, OpenedPreview& opened) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/streams/find_scavenge_point.h"
 #include "nodeagent/operations/jobs/stopped_server_operation.h"
 #include "nodeagent/operations/scavenge/offline_scavenge_job.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
@@ -56,15 +57,14 @@ class OfflineScavengeOperation final : public StoppedServerOperation {
       co_return Error{Errc::kUnavailable, "the server does not answer, so its state is unknown"};
     }
     VERGER_CO_TRY(const auto points, inspection->scavenge_points());
-    const auto point = std::ranges::find_if(
-        points, [&](const auto& each) { return each.number.value() == parameters.point; });
-    if (point == points.end() || point->position.value() > self.last_commit_position) {
+    VERGER_CO_TRY(const auto point, streams::find_scavenge_point(points, parameters.point));
+    if (point.position.value() > self.last_commit_position) {
       co_return Error{Errc::kNotFound,
                       fmt::format("scavenge point {} is not in the committed log of this node",
                                   parameters.point)};
     }
     const auto chunk_size = inspection->chunks().chunk_size;
-    if (chunk_size > 0 && point->position.value() / chunk_size >=
+    if (chunk_size > 0 && point.position.value() / chunk_size >=
                               inspection->positions().writer.value() / chunk_size) {
       co_return Error{Errc::kConflict,
                       fmt::format("the chunk with scavenge point {} is not complete on this node",

@@ -140,7 +140,7 @@ TEST_F(PreviewCommands, ExplainSaysWhatItCannotFind) {
   EXPECT_EQ(run({"explain", "/db", "nobody@3"}), kExitFailed);
   EXPECT_THAT(out.str(), HasSubstr("stream 'nobody' has no event 3 in the index"));
   EXPECT_EQ(run({"explain", "/db", "free@0", "--point", "4"}), kExitFailed);
-  EXPECT_THAT(err.str(), HasSubstr("the log holds no scavenge point"));
+  EXPECT_THAT(err.str(), HasSubstr("scavenge point 4 is not in the log, which holds none"));
   EXPECT_EQ(run({"explain", "/db"}), kExitUsage);
   EXPECT_THAT(err.str(), HasSubstr("which event?"));
 }
