@@ -18,32 +18,41 @@ Priorities priorities_of(const ScavengeOrder& order, const NodeSnapshot& node) {
   return {lowest, left_behind ? 0 : node.priority};
 }
 
-void add_lower_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot& node,
-                    const Priorities& priorities) {
+Step& add_step(Stage& stage, const char* prefix, const char* kind, const NodeSnapshot& node) {
   auto& step = add_alone(stage);
-  step.id = joined("lower-", node.name);
-  step.kind = "set_priority";
+  step.id = joined(prefix, node.name);
+  step.kind = kind;
   step.node = node.name;
+  return step;
+}
+
+Step& add_priority_step(Stage& stage, const char* prefix, const NodeSnapshot& node,
+                        std::int32_t priority, std::int32_t restore, bool only_if_leader) {
+  auto& step = add_step(stage, prefix, "set_priority", node);
   add_parameter(step, "agent", node.has_agent());
-  add_parameter(step, "onlyIfLeader", true);
-  add_parameter(step, "priority", priorities.lowest);
-  add_parameter(step, "restore", priorities.original);
-  step.gates = order.move_gates;
-  step.act = joined("set the priority of ", node.name, " to ", std::to_string(priorities.lowest));
+  add_parameter(step, "onlyIfLeader", only_if_leader);
+  add_parameter(step, "priority", priority);
+  add_parameter(step, "restore", restore);
   step.observe = "gossip shows the priority";
-  step.undo = joined("set it back to ", std::to_string(priorities.original));
-  step.reason = "with equal priorities the node that resigns may win again";
   step.attempts = 3;
   step.expected = {1'000, 5'000};
+  return step;
+}
+
+void add_lower_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot& node,
+                    const Priorities& priorities) {
+  auto& step =
+      add_priority_step(stage, "lower-", node, priorities.lowest, priorities.original, true);
+  step.gates = order.move_gates;
+  step.act = joined("set the priority of ", node.name, " to ", std::to_string(priorities.lowest));
+  step.undo = joined("set it back to ", std::to_string(priorities.original));
+  step.reason = "with equal priorities the node that resigns may win again";
   step.cost = StepCost{false, order.margin(node)};
 }
 
 /// Directly before the resignation, so that what ran until then is known.
 void add_note_step(Stage& stage, const NodeSnapshot& node) {
-  auto& step = add_alone(stage);
-  step.id = joined("note-", node.name);
-  step.kind = "note_server_work";
-  step.node = node.name;
+  auto& step = add_step(stage, "note-", "note_server_work", node);
   step.gates = {{"cluster-identity", 0}};
   step.act = "note which projections and persistent subscriptions run";
   step.observe = joined(node.name, " lists them, or does not offer them");
@@ -52,10 +61,7 @@ void add_note_step(Stage& stage, const NodeSnapshot& node) {
 }
 
 void add_resign_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot& node) {
-  auto& step = add_alone(stage);
-  step.id = joined("resign-", node.name);
-  step.kind = "resign";
-  step.node = node.name;
+  auto& step = add_step(stage, "resign-", "resign", node);
   add_parameter(step, "agent", node.has_agent());
   add_parameter(step, "holdMs", order.policy.limits.leader_hold_ms);
   add_parameter(step, "settleMs", order.policy.limits.own_move_settle_ms());
@@ -72,10 +78,7 @@ void add_resign_step(Stage& stage, const ScavengeOrder& order, const NodeSnapsho
 
 /// One leader of sixteen was seen to end by itself in resigning (node-interface.md §3.4).
 void add_start_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot& node) {
-  auto& step = add_alone(stage);
-  step.id = joined("start-", node.name);
-  step.kind = "start_server";
-  step.node = node.name;
+  auto& step = add_step(stage, "start-", "start_server", node);
   add_parameter(step, "graceMs", order.policy.limits.own_move_settle_ms());
   step.gates = {{"cluster-identity", 0}};
   step.act = joined("start the server of ", node.name, " where resigning made it end");
@@ -86,21 +89,12 @@ void add_start_step(Stage& stage, const ScavengeOrder& order, const NodeSnapshot
 }
 
 void add_restore_step(Stage& stage, const NodeSnapshot& node, const Priorities& priorities) {
-  auto& step = add_alone(stage);
-  step.id = joined("restore-", node.name);
-  step.kind = "set_priority";
-  step.node = node.name;
-  add_parameter(step, "agent", node.has_agent());
-  add_parameter(step, "onlyIfLeader", false);
-  add_parameter(step, "priority", priorities.original);
-  add_parameter(step, "restore", priorities.original);
+  auto& step =
+      add_priority_step(stage, "restore-", node, priorities.original, priorities.original, false);
   step.gates = {{"cluster-identity", 0}};
   step.act =
       joined("set the priority of ", node.name, " back to ", std::to_string(priorities.original));
-  step.observe = "gossip shows the priority";
   step.reason = "the run leaves the cluster as it was";
-  step.attempts = 3;
-  step.expected = {1'000, 5'000};
 }
 
 }  // namespace
