@@ -66,7 +66,7 @@ class ServingNode {
     if (request.target == "/info") {
       return R"({"esVersion":"24.6.0"})";
     }
-    return fmt::format("{} {}", request.peer.certificate_common_name.value_or("nobody"),
+    return fmt::format("{} {}", request.peer.certificate_common_name.value_or("no certificate"),
                        request.peer.certificate_is_node ? "node" : "other");
   }
   net::io_context context_{1};

@@ -43,10 +43,11 @@ class Tls : public testing::Test, public Loopback {
         context.get_executor(), ServerOptions{.tls = context_of_server},
         [](Request request) -> net::awaitable<Response> {
           const auto& peer = request.peer;
-          co_return Response{.body = fmt::format("{} {} [{}]",
-                                                 peer.certificate_common_name.value_or("nobody"),
-                                                 peer.certificate_is_node ? "node" : "other",
-                                                 fmt::join(peer.certificate_names, ","))};
+          co_return Response{
+              .body =
+                  fmt::format("{} {} [{}]", peer.certificate_common_name.value_or("no certificate"),
+                              peer.certificate_is_node ? "node" : "other",
+                              fmt::join(peer.certificate_names, ","))};
         },
         null_log());
     auto listening = server->listen();
@@ -85,7 +86,7 @@ TEST_F(Tls, TellsTheHandlerWhoTheClientIs) {
             "n1.example.com node [localhost,127.0.0.1]");
   const auto person = authority.issue("person", "", "clientAuth");
   EXPECT_EQ(ask(files("person", person, authority.root()), endpoint)->body, "person other []");
-  EXPECT_EQ(ask(trusting(authority.root()), endpoint)->body, "nobody other []");
+  EXPECT_EQ(ask(trusting(authority.root()), endpoint)->body, "no certificate other []");
 }
 
 TEST_F(Tls, RefusesClientsWithAWrongOrMissingCertificate) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -9,7 +8,7 @@
 #include "controller/executor/events.h"
 #include "controller/executor/step_support.h"
 #include "controller/executor/undo_report.h"
-#include "tests/support/controller/controller_harness.h"
+#include "tests/support/controller/painting.h"
 
 namespace verger::controller {
 namespace {
@@ -72,13 +71,7 @@ class UndoTest : public ::testing::Test {
     return step;
   }
 
-  /// As if it had been planned.
   std::string start(std::vector<planner::Group> groups) {
-    const auto snapshot = *h_.wait_for(h_.executor->observe("prod"));
-    planner::Plan plan;
-    plan.cluster = "prod";
-    plan.policy = ControllerHarness::quick_policy();
-    plan.basis = planner::basis_of(snapshot);
     planner::Stage stage;
     stage.id = "lower-all";
     stage.title = "lower";
@@ -86,22 +79,7 @@ class UndoTest : public ::testing::Test {
     stage.undo_deadline_ms = milliseconds(kUndoDeadline).count();
     stage.on_failure = planner::FailureRule::kUndoAll;
     stage.groups = std::move(groups);
-    plan.stages = {stage};
-    plan.made_at = h_.time.now();
-    plan.hash = planner::hash_of(plan);
-    const auto text = fmt::format(R"({{"by":"test","plan":{}}})", planner::text_of(plan));
-    const auto stream = "plan/" + plan.hash;
-    if (h_.journal->revision(stream)->value() == 0) {
-      const auto epoch = *h_.journal->epoch();
-      EXPECT_TRUE(
-          h_.journal->append(stream, Revision(0), {{std::string(events::kPlanMade), text}}, epoch)
-              .has_value());
-    }
-    h_.crash();
-    h_.boot();
-    auto run = h_.wait_for(h_.executor->apply(plan.hash, "test"));
-    EXPECT_TRUE(run.has_value()) << run.error().error.message;
-    return *run;
+    return test::start_plan(h_, {stage});
   }
 
   std::string start() { return start({{lower("n1"), lower("n2"), lower("n3")}, {trip()}}); }

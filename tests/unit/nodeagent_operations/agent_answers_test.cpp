@@ -4,10 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/digest.h"
-#include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/answers.h"
-#include "tests/support/cluster/sim_world.h"
-#include "tests/support/member_case.h"
+#include "tests/unit/nodeagent_operations/agent_fixture.h"
 
 /// The status and the code of each refusal, as docs/formats/agent-interface.md has them.
 namespace verger::agent {
@@ -16,10 +14,9 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-class AgentAnswers : public ::testing::Test {
+class AgentAnswers : public AgentFixture {
  protected:
-  AgentAnswers() : host_(world_.add_host("n1")) {
-    host_.boot();
+  AgentAnswers() {
     host_.serve_http(2113, [this](http::Request request) -> net::awaitable<http::Response> {
       posts_ += request.method == "POST" ? 1 : 0;
       http::Response out{.status = request.target.starts_with("/streams/") ? history_status_ : 200};
@@ -31,73 +28,13 @@ class AgentAnswers : public ::testing::Test {
       }
       co_return out;
     });
-    runner_ = std::make_unique<node::InlineJobRunner>(host_.timers());
-    auto opened = Agent::open({.journal = "/agent/journal.db",
-                               .node = {.tls = false, .host = "n1", .port = 2113},
-                               .poll_interval = milliseconds(100)},
-                              {.executor = host_.executor(),
-                               .files = host_.disk(),
-                               .clock = host_.clock(),
-                               .timers = host_.timers(),
-                               .client = host_.client(),
-                               .jobs = *runner_,
-                               .log = null_log(),
-                               .inspection = []() -> node::NodeInspection* { return nullptr; }});
-    EXPECT_TRUE(opened);
-    agent_ = std::move(*opened);
-    agent_->start();
-  }
-
-  /// "204", or "409 refused".
-  std::string ask(std::string method, std::string target, const json& body = {}) {
-    return ask_raw(std::move(method), std::move(target), body.dump());
-  }
-  std::string ask_raw(std::string method, std::string target, std::string body) {
-    answer_ = {};
-    std::optional<http::Response> got;
-    host_.spawn(
-        [](http::Handler handler, http::Request request, std::optional<http::Response>& into)
-            -> net::awaitable<void> { into = co_await handler(std::move(request)); }(
-                agent_->handler(),
-                {.method = std::move(method), .target = std::move(target), .body = std::move(body)},
-                got));
-    EXPECT_TRUE(world_.run_until([&] { return got.has_value(); }, milliseconds(5'000)));
-    answer_ = json::parse(got->body, nullptr, false);
-    EXPECT_THAT(test::not_camel_case(answer_), ::testing::IsEmpty());
-    const auto code = answer_.is_object() ? answer_.value("code", "") : "";
-    return std::to_string(got->status) + (code.empty() ? "" : " " + code);
-  }
-  std::string permit(std::int64_t epoch, std::int64_t valid_for_ms = 60'000) {
-    return ask(
-        "POST", "/agent/v1/permits",
-        {{"controllerEpoch", epoch}, {"run", "r"}, {"step", "s"}, {"validForMs", valid_for_ms}});
+    open_agent([]() -> node::NodeInspection* { return nullptr; });
   }
   std::string operate(const std::string& id, const std::string& kind, const json& parameters,
                       std::int64_t epoch = 4) {
-    return ask("POST", "/agent/v1/operations",
-               {{"id", id},
-                {"run", "r"},
-                {"step", "s"},
-                {"controllerEpoch", epoch},
-                {"kind", kind},
-                {"parameters", parameters}});
-  }
-  json ended(const std::string& id) {
-    for (int looks = 0; looks < 400; ++looks) {
-      EXPECT_EQ(ask("GET", "/agent/v1/operations/" + id), "200");
-      if (answer_.value("state", "") == "failed" || answer_.value("state", "") == "done") {
-        break;
-      }
-      world_.run_for(milliseconds(100));
-    }
-    return answer_;
+    return AgentFixture::operate(id, kind, parameters, epoch);
   }
 
-  testing::SimWorld world_{1};
-  testing::SimHost& host_;
-  std::unique_ptr<node::JobRunner> runner_;
-  std::unique_ptr<Agent> agent_;
-  json answer_;
   int posts_ = 0;
   int history_status_ = 200;
   milliseconds look_takes_{0};  ///< of the node, for each question

@@ -3,9 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nodeagent/operations/agent.h"
-#include "tests/support/cluster/sim_world.h"
-#include "tests/support/member_case.h"
+#include "tests/unit/nodeagent_operations/agent_fixture.h"
 #include "tests/unit/nodeagent_operations/digested_node.h"
 
 /// Digests as operations: a job beside the running server.
@@ -19,10 +17,9 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class ADigestOperation : public ::testing::Test {
+class ADigestOperation : public AgentFixture {
  protected:
-  ADigestOperation() : host_(world_.add_host("n1")) {
-    host_.boot();
+  ADigestOperation() {
     host_.serve_http(2113, [](http::Request) -> net::awaitable<http::Response> {
       http::Response out;
       out.headers.set("Content-Type", "application/json");
@@ -34,56 +31,13 @@ class ADigestOperation : public ::testing::Test {
     permit();
   }
   void open_agent() {
-    agent_ = nullptr;
-    auto opened = Agent::open({.journal = "/agent/journal.db",
-                               .node = {.tls = false, .host = "n1", .port = 2113},
-                               .poll_interval = milliseconds(100)},
-                              {.executor = host_.executor(),
-                               .files = host_.disk(),
-                               .clock = host_.clock(),
-                               .timers = host_.timers(),
-                               .client = host_.client(),
-                               .jobs = *runner_,
-                               .log = null_log(),
-                               .inspection = [this]() -> node::NodeInspection* {
-                                 return node_runs_ ? &node_ : nullptr;
-                               }});
-    ASSERT_TRUE(opened) << opened.error().message;
-    agent_ = *std::move(opened);
-    agent_->start();
+    AgentFixture::open_agent(
+        [this]() -> node::NodeInspection* { return node_runs_ ? &node_ : nullptr; });
   }
-  std::string ask(std::string method, std::string target, const json& body = {}) {
-    std::optional<http::Response> got;
-    host_.spawn(
-        [](http::Handler handler, http::Request request, std::optional<http::Response>& into)
-            -> net::awaitable<void> {
-          into = co_await handler(std::move(request));
-        }(agent_->handler(),
-            {.method = std::move(method), .target = std::move(target), .body = body.dump()}, got));
-    EXPECT_TRUE(world_.run_until([&] { return got.has_value(); }, milliseconds(5'000)));
-    answer_ = json::parse(got->body, nullptr, false);
-    EXPECT_THAT(test::not_camel_case(answer_), IsEmpty());
-    const auto code = answer_.is_object() ? answer_.value("code", "") : "";
-    return std::to_string(got->status) + (code.empty() ? "" : " " + code);
-  }
-  void permit() {
-    ASSERT_EQ(ask("POST", "/agent/v1/permits",
-                  {{"controllerEpoch", 1}, {"run", "r"}, {"step", "s"}, {"validForMs", 3'600'000}}),
-              "204");
-  }
+  void permit() { ASSERT_EQ(AgentFixture::permit(1, 3'600'000), "204"); }
   std::string begin(const std::string& id, const json& parameters = {{"point", 3}},
                     const std::string& kind = "digest") {
-    return ask("POST", "/agent/v1/operations",
-               {{"id", id},
-                {"run", "r"},
-                {"step", "s"},
-                {"controllerEpoch", 1},
-                {"kind", kind},
-                {"parameters", parameters}});
-  }
-  json look(const std::string& id) {
-    EXPECT_EQ(ask("GET", "/agent/v1/operations/" + id), "200");
-    return answer_;
+    return operate(id, kind, parameters, 1);
   }
   /// With a controller that queries it each second.
   void pass(seconds time, const std::string& id) {
@@ -92,26 +46,10 @@ class ADigestOperation : public ::testing::Test {
       world_.run_for(seconds(1));
     }
   }
-  json ended(const std::string& id) {
-    for (int looks = 0; looks < 600; ++looks) {
-      const auto status = look(id);
-      if (!status.value("finishedAt", "").empty()) {
-        return status;
-      }
-      world_.run_for(milliseconds(500));
-    }
-    ADD_FAILURE() << "has not ended: " << answer_;
-    return answer_;
-  }
 
-  testing::SimWorld world_{1};
-  testing::SimHost& host_;
   DigestScript script_;
   DigestedNode node_{script_};
   bool node_runs_ = true;
-  std::unique_ptr<node::JobRunner> runner_;
-  std::unique_ptr<Agent> agent_;
-  json answer_;
 };
 
 TEST_F(ADigestOperation, ShowsHowFarItIsAndEndsWithTheDigest) {
