@@ -19,7 +19,7 @@ void print_run_gates(const CliContext& context, const json& gates) {
   const auto steps = list_of(gates, "steps");
   context.out << fmt::format("run {}\n", text_of(gates, "run"));
   if (steps.empty()) {
-    context.out << "no step waits, and none has begun since vergerd's start\n";
+    context.out << "no step waits, and none that is under way began since vergerd's start\n";
   }
   for (const auto& step : steps) {
     const auto evaluated = time_of(step, "evaluated_at");

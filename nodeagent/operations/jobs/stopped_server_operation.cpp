@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/failpoint.h"
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/fresh_look.h"
@@ -111,8 +112,10 @@ net::awaitable<Result<void>> StoppedServerOperation::act(LocalNode node, Operati
     co_return Result<void>();
   }
   control->report({.phase = "stopping the server"});
+  VERGER_FAILPOINT("agent.stopped-server.before-stop");
   auto worked = co_await node.offline->stop(deadline, control->stop_flag());
   if (worked) {
+    VERGER_FAILPOINT("agent.stopped-server.stopped");
     auto job = make_job(node, record);
     worked = job ? Result<void>() : Result<void>(job.error());
     if (worked) {
@@ -129,10 +132,12 @@ net::awaitable<Result<void>> StoppedServerOperation::act(LocalNode node, Operati
     memory["code"] = worked.error().code == Errc::kCancelled ? "stopped" : "interrupted";
   }
   control->report({.phase = "starting the server"});
+  VERGER_FAILPOINT("agent.stopped-server.before-start");
   const auto free = co_await node.offline->files_are_free();
   if (free && *free && co_await node.offline->start()) {
     note_server_start(node, memory);
   }
+  VERGER_FAILPOINT("agent.stopped-server.started");
   record.memory_json = memory.dump();
   co_return Result<void>();
 }

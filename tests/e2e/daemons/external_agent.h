@@ -79,7 +79,8 @@ class ExternalAgent : public ::testing::Test {
     start << ">> " << path("server.log") << " 2>&1 &\necho $! > " << path("server.pid") << '\n';
     std::ofstream(path("stop.sh")) << "kill $(cat " << path("server.pid") << ")\n";
   }
-  void start_agent(const std::vector<std::string>& more = {}) {
+  void start_agent(const std::vector<std::string>& more = {},
+                   const std::map<std::string, std::string>& environment = {}) {
     std::vector<std::string> command{program("verger-agent"), "--role", "agent"};
     const std::vector<std::pair<std::string, std::string>> options{
         {"--node", node_url()},
@@ -97,7 +98,7 @@ class ExternalAgent : public ::testing::Test {
     }
     command.insert(command.end(), more.begin(), more.end());
     agent_.emplace(Process::Options{
-        .command = std::move(command), .environment = {}, .output = path("agent.log")});
+        .command = std::move(command), .environment = environment, .output = path("agent.log")});
   }
   static std::string bearer() { return std::string("Bearer ") + kToken; }
   json facts() {
@@ -167,6 +168,39 @@ class ExternalAgent : public ::testing::Test {
                                                         {"step", id},
                                                         {"parameters", parameters}});
     EXPECT_EQ(accepted.status, 202) << accepted.body;
+  }
+  /// Ends agent and server, and starts both again so that the agent stops and starts the server by
+  /// commands; with `environment` the agent alone.
+  /// Meanwhile the state of former scavenges is forgotten with `forget_scavenge`.
+  void make_a_service_of_the_server(const std::map<std::string, std::string>& environment = {},
+                                    bool forget_scavenge = false) {
+    agent_->signal(SIGTERM);
+    EXPECT_EQ(agent_->wait(seconds(10)), 0);
+    server_->signal(SIGTERM);
+    EXPECT_EQ(server_->wait(seconds(10)), 0);
+    if (forget_scavenge) {
+      std::filesystem::remove_all(path("db/index/scavenging"));
+    }
+    write_commands();
+    ASSERT_EQ(run({"/bin/sh", path("start.sh")}).status, 0);
+    start_agent(service_commands(), environment);
+  }
+  std::vector<std::string> service_commands() const {
+    return {"--start-command", "/bin/sh " + path("start.sh"), "--stop-command",
+            "/bin/sh " + path("stop.sh")};
+  }
+  /// A scavenge point in the log that no scavenge has reached: its own is stopped.
+  int leave_a_point_unfinished() {
+    facts_when(complete);
+    EXPECT_EQ(caller_.post(node_url(), "/admin/scavenge?throttlePercent=1")->status, 200);
+    facts_when([](const json& now) { return now.contains("unfinished"); });
+    const auto stopped =
+        caller_.ask(node_url(), {.method = "DELETE", .target = "/admin/scavenge/current"});
+    EXPECT_TRUE(stopped.has_value() && stopped->status == 200);
+    const auto seen = facts_when([](const json& now) {
+      return now.contains("unfinished") && !now.contains("running") && !now.at("points").empty();
+    });
+    return seen.at("unfinished").at("point").at("number").get<int>();
   }
   /// The operation's end.
   json operate(const std::string& id, const std::string& kind, const json& parameters) {

@@ -87,30 +87,15 @@ TEST_F(ExternalAgent, ReloadsAndProvesTheNewCertificate) {
 }
 
 TEST_F(ExternalAgent, ScavengesTheFilesOfAStoppedServer) {
-  facts_when(complete);
-  // A run that is stopped leaves its point behind.
-  ASSERT_EQ(caller_.post(node_url(), "/admin/scavenge?throttlePercent=1")->status, 200);
-  facts_when([](const json& now) { return now.contains("unfinished"); });
-  const auto stopped =
-      caller_.ask(node_url(), {.method = "DELETE", .target = "/admin/scavenge/current"});
-  ASSERT_TRUE(stopped.has_value() && stopped->status == 200);
-  const auto before = facts_when([](const json& now) {
-    return now.contains("unfinished") && !now.contains("running") && !now.at("points").empty();
-  });
-  const auto point = before.at("unfinished").at("point").at("number").get<int>();
-
+  const auto point = leave_a_point_unfinished();
+  const auto before = facts();
   EXPECT_EQ(operate("op-3", "offline_scavenge", {{"point", point}}).value("errorCode", ""),
             "unsupported")
       << "the agent has no command for it";
-  agent_->signal(SIGTERM);
-  EXPECT_EQ(agent_->wait(seconds(10)), 0);
-  server_->signal(SIGTERM);
-  EXPECT_EQ(server_->wait(seconds(10)), 0);
-  write_commands();
-  ASSERT_EQ(run({"/bin/sh", path("start.sh")}).status, 0);
-  start_agent({"--start-command", "/bin/sh " + path("start.sh"), "--stop-command",
-               "/bin/sh " + path("stop.sh")});
-  facts_when([](const json& now) { return complete(now) && !now.at("points").empty(); });
+  make_a_service_of_the_server();
+  const auto again =
+      facts_when([](const json& now) { return complete(now) && !now.at("points").empty(); });
+  EXPECT_EQ(again.value("startCommand", ""), "/bin/sh " + path("start.sh"));
   const auto ended = operate("op-4", "offline_scavenge", {{"point", point}, {"threads", 2}});
   EXPECT_EQ(ended.at("state"), "done")
       << ended.dump(1) << file_text(path("agent.log")) << file_text(path("server.log"));
@@ -136,8 +121,7 @@ TEST_F(ExternalAgent, StartsAServerAgainThatEndedToCutItsLogAndNoOther) {
   write_commands("VERGER_FAILPOINT=node.truncated-at-open VERGER_FAILPOINT_LOG='" +
                  path("reached") + "' ");
   ASSERT_EQ(run({"/bin/sh", path("start.sh")}).status, 0);
-  start_agent({"--start-command", "/bin/sh " + path("start.sh"), "--stop-command",
-               "/bin/sh " + path("stop.sh")});
+  start_agent(service_commands());
   const auto before = facts_when(complete);
   std::filesystem::copy_file(path("db") + "/chaser.chk", path("db") + "/truncate.chk",
                              std::filesystem::copy_options::overwrite_existing);
