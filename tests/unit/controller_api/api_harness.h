@@ -97,6 +97,19 @@ class ApiHarness {
     return json_of(call("POST", "/clusters/prod/plans", {{"operation", "scavenge"}})).at("hash");
   }
 
+  /// A new token's secret.
+  std::string create_token(const std::string& name, const std::string& role) {
+    const auto made = call("POST", "/tokens", {{"name", name}, {"role", role}});
+    EXPECT_EQ(made.status, 201) << made.body;
+    return json_of(made).value("token", std::string());
+  }
+  /// Of a run of the plan of planned(), which has ended.
+  std::string run_to_its_end() {
+    const std::string id = json_of(call("POST", "/plans/" + planned() + "/apply")).at("id");
+    EXPECT_TRUE(h.run_to_end(id));
+    return id;
+  }
+
   test::ControllerHarness h;
   SeededRandom random{3};
   test::FixedBootstrapToken bootstrap;

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "controller/api/views.h"
 #include "tests/unit/controller_api/api_harness.h"
 
 namespace verger::controller {
@@ -16,25 +15,6 @@ using ::testing::SizeIs;
 
 class ApiTest : public ::testing::Test {
  protected:
-  std::string run_to_its_end() {
-    const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"));
-    const std::string id = run.at("id");
-    EXPECT_TRUE(a_.h.run_to_end(id));
-    return id;
-  }
-  /// Sequence numbers of the next piece of a stream.
-  std::vector<std::int64_t> ids(const http::Response& response) {
-    const auto piece = a_.h.wait_for(response.stream());
-    EXPECT_TRUE(piece.has_value());
-    std::vector<std::int64_t> out;
-    std::istringstream in(*piece);
-    for (std::string line; std::getline(in, line);) {
-      if (line.starts_with("id: ")) {
-        out.push_back(std::stoll(line.substr(4)));
-      }
-    }
-    return out;
-  }
   ApiHarness a_;
 };
 
@@ -82,175 +62,6 @@ TEST_F(ApiTest, AStalePlanIsRefusedWithTheDifference) {
   const auto body = ApiHarness::json_of(refused);
   EXPECT_EQ(body["code"], "stale_plan");
   EXPECT_THAT(body["differences"].dump(), HasSubstr("n2: role was follower, is leader"));
-}
-
-TEST_F(ApiTest, TheReportHoldsWhatWasSeen) {
-  const auto id = run_to_its_end();
-  const auto report = a_.get("/runs/" + id)["report"];
-  EXPECT_EQ(report["point"]["number"], 0);
-  EXPECT_EQ(report["planned_leader_moves"], 1);
-  EXPECT_EQ(report["unplanned_leader_moves"], 0);
-  ASSERT_THAT(report["nodes"], SizeIs(3));
-  EXPECT_EQ(report["nodes"][0]["name"], "n1");
-  EXPECT_EQ(report["nodes"][0]["logical_digest"], "aa");
-  EXPECT_EQ(report["digests_equal"], true);
-  EXPECT_EQ(report["readable_unchanged"], true);
-  EXPECT_TRUE(report["nodes"][0]["bytes_after"].is_null()) << "not reported";
-}
-
-TEST_F(ApiTest, TheReportComparesTheSizesOfTheSameChunksAndTellsEachNodesOwnSavings) {
-  for (auto& node : a_.h.cluster.nodes) {
-    node.newest_chunk = 4;
-    node.complete_bytes = 1'000'000 + 10'000 * node.index;
-  }
-  // While it is scavenged, half of it goes, and much more is written.
-  const auto scavenged = [this](const std::string& name) {
-    auto& node = a_.h.cluster.node(name);
-    node.complete_bytes = node.complete_bytes / 2 + 20 * 262'144;
-    node.newest_chunk += 20;
-  };
-  a_.h.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
-    if (request.target == "/agent/v1/operations" && request.body.contains("\"threads\"")) {
-      scavenged(node.name);
-    }
-  };
-  const auto report = a_.get("/runs/" + run_to_its_end())["report"];
-  ASSERT_THAT(report["nodes"], SizeIs(3));
-  for (const auto& node : report["nodes"]) {
-    const auto before = node["bytes_before"].get<std::int64_t>();
-    EXPECT_EQ(node["bytes_after"].get<std::int64_t>(), before / 2) << node;
-    EXPECT_EQ(node["space_saved"], 100) << node;
-  }
-  EXPECT_EQ(report["nodes"][2]["bytes_before"], 1'030'000);
-}
-
-TEST_F(ApiTest, TheReportTellsAtWhichPointEachNodeIs) {
-  a_.h.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
-    if (node.name == "n1" && request.target == "/agent/v1/operations" &&
-        request.body.contains("\"threads\"")) {
-      a_.h.cluster.points.push_back(9'000);  // another scavenge took n2 further meanwhile
-      a_.h.cluster.node("n2").last_finished = 1;
-    }
-  };
-  const auto run = a_.get("/runs/" + run_to_its_end());
-  EXPECT_EQ(run["state"], "done-with-differences");
-  const auto& report = run["report"];
-  EXPECT_EQ(report["point"]["number"], 0);
-  for (const auto& node : report["nodes"]) {
-    EXPECT_EQ(node["point"]["number"], node["name"] == "n2" ? 1 : 0) << node;
-  }
-}
-
-TEST_F(ApiTest, TheReportHasBothSizesWhereTheChunkOfThePointWasMergedWithOlderOnes) {
-  for (auto& node : a_.h.cluster.nodes) {
-    node.newest_chunk = 4;
-    node.complete_bytes = 1'000'000;
-  }
-  // Its point completes chunk 4, and no file begins there afterwards.
-  a_.h.cluster.acted = [&](const test::FakeNode& node, const http::Request& request) {
-    if (request.target == "/agent/v1/operations" && request.body.contains("\"threads\"")) {
-      a_.h.cluster.node(node.name).compared = {.chunk = 5, .bytes = 600'000, .completed = 70'000};
-    }
-  };
-  const auto report = a_.get("/runs/" + run_to_its_end())["report"];
-  ASSERT_THAT(report["nodes"], SizeIs(3));
-  for (const auto& node : report["nodes"]) {
-    EXPECT_EQ(node["bytes_before"], 1'070'000) << node;
-    EXPECT_EQ(node["bytes_after"], 600'000) << node;
-    EXPECT_EQ(node["chunks_compared"], 5) << node;
-  }
-}
-
-TEST_F(ApiTest, AStepThatIsNotNeededLeavesWhatTheNodeReportedBefore) {
-  for (auto& node : a_.h.cluster.nodes) {
-    node.newest_chunk = 4;
-    node.complete_bytes = 1'000'000;
-  }
-  // Its turn comes twice: it leads when it is to make the point, which then is there already.
-  const auto hash = a_.planned();
-  const auto id =
-      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply"))["id"].get<std::string>();
-  ASSERT_TRUE(a_.h.run_until([&] { return a_.h.cluster.node("n2").last_finished.has_value(); }));
-  ASSERT_TRUE(a_.h.run_to_end(id));
-  auto state = a_.h.state(id);
-  auto plan = *state.plan;
-  // As an older point that is finished first, and found finished when its second turn comes.
-  auto again = plan.stages.front().groups.front().front();
-  again.id = "again-n2";
-  again.node = "n2";
-  again.kind = "scavenge";
-  plan.stages.back().groups.push_back({again});
-  state.plan = std::make_shared<const planner::Plan>(plan);
-  state.steps["again-n2"].status = StepStatus::kDone;
-  state.steps["again-n2"].result = R"({"already":true,"point":{"number":0,"position":1000}})";
-  const auto report = views::report(state);
-  for (const auto& node : report["nodes"]) {
-    EXPECT_EQ(node["bytes_after"], 1'000'000) << node;
-    EXPECT_EQ(node["space_saved"], 100) << node;
-  }
-}
-
-TEST_F(ApiTest, TheReportNamesTheFirstDifferingChunkAndDoesNotCallItCorrupt) {
-  a_.h.cluster.node("n3").digest = "bb";
-  const auto report = a_.get("/runs/" + run_to_its_end())["report"];
-  EXPECT_EQ(report["digests_equal"], false);
-  EXPECT_THAT(report["notes"].dump(), HasSubstr("differ first in chunk 1"));
-  EXPECT_THAT(report["notes"].dump(), HasSubstr("may rightly differ"));
-}
-
-TEST_F(ApiTest, TheReportOfARunThatWasCancelledSaysWhatIsNotDone) {
-  a_.h.cluster.scavenge_takes = std::chrono::minutes(1);
-  const auto id = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"))["id"]
-                      .get<std::string>();
-  ASSERT_TRUE(a_.h.run_until([&] { return a_.h.cluster.node("n2").running.has_value(); }));
-  ASSERT_EQ(a_.call("POST", "/runs/" + id + "/cancel").status, 202);
-  ASSERT_TRUE(a_.h.run_to_end(id));
-  const auto notes = a_.get("/runs/" + id)["report"]["notes"].dump();
-  EXPECT_THAT(notes, HasSubstr("n2: its scavenge was not seen to end: stopped on request"));
-  EXPECT_THAT(notes, HasSubstr("not scavenged: n1, n3"));
-  EXPECT_THAT(notes, HasSubstr("digests were not compared: the run was cancelled"));
-}
-
-TEST_F(ApiTest, ThereIsNoReportBeforeTheEnd) {
-  a_.h.cluster.scavenge_takes = std::chrono::hours(1);
-  const auto run = ApiHarness::json_of(a_.call("POST", "/plans/" + a_.planned() + "/apply"));
-  EXPECT_TRUE(run["report"].is_null());
-  const auto again = a_.call("POST", "/plans/" + run["plan"].get<std::string>() + "/apply");
-  EXPECT_EQ(ApiHarness::code_of(again), "run_active");
-}
-
-TEST_F(ApiTest, ServerSentEventsGoOnAfterTheLastEventId) {
-  const auto id = run_to_its_end();
-  const http::Headers accept{{"Accept", "text/event-stream"}};
-  const auto all = a_.call("GET", "/events", nullptr, accept);
-  EXPECT_EQ(all.headers.get("Content-Type"), "text/event-stream");
-  const auto first = ids(all);
-  ASSERT_GT(first.size(), 10U);
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    ASSERT_EQ(first[i], static_cast<std::int64_t>(i) + 1) << "the id is the journal's sequence";
-  }
-  auto resumed = accept;
-  resumed.set("Last-Event-ID", "7");
-  EXPECT_EQ(ids(a_.call("GET", "/events", nullptr, resumed)).front(), 8);
-  // The header is newer than the address that the client began with.
-  EXPECT_EQ(ids(a_.call("GET", "/events?after=2", nullptr, resumed)).front(), 8);
-  const auto of_run = ids(a_.call("GET", "/events?run=" + id, nullptr, resumed));
-  ASSERT_FALSE(of_run.empty());
-  EXPECT_GT(of_run.front(), 7);
-  auto wrong = accept;
-  wrong.set("Last-Event-ID", "seven");
-  EXPECT_EQ(a_.call("GET", "/events", nullptr, wrong).status, 400);
-}
-
-TEST_F(ApiTest, APieceOfTheStreamComesWhenSomethingHappens) {
-  const auto last = a_.h.journal->last_sequence()->value();
-  const http::Headers accept{{"Accept", "text/event-stream"},
-                             {"Last-Event-ID", std::to_string(last)}};
-  const auto stream = a_.call("GET", "/events", nullptr, accept);
-  const auto quiet = a_.h.wait_for(stream.stream());
-  EXPECT_THAT(*quiet, ::testing::StartsWith(":")) << "a comment keeps the connection alive";
-  ASSERT_TRUE(a_.h.registry->set_paused("prod", true, "audit").has_value());
-  EXPECT_THAT(*a_.h.wait_for(stream.stream()), HasSubstr("event: cluster-paused"));
 }
 
 TEST_F(ApiTest, PoliciesAreAppliedShownChangedAndDeleted) {
@@ -545,21 +356,6 @@ TEST_F(ApiTest, ARefusalSaysByItsCodeWhatStandsInTheWay) {
   EXPECT_EQ(ApiHarness::code_of(a_.call("POST", "/plans/" + other + "/apply")), "run_active");
   ASSERT_TRUE(a_.h.journal->begin_epoch("another").has_value());
   EXPECT_EQ(ApiHarness::code_of(a_.call("POST", "/clusters/prod/pause")), "other_controller");
-}
-
-TEST_F(ApiTest, EventsOfOneRunComeWithoutThoseOfOthers) {
-  const auto hash = a_.planned();
-  const std::string run =
-      ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply")).at("id");
-  ASSERT_TRUE(a_.h.run_to_end(run));
-  const auto all = a_.get("/events?run=" + run);
-  ASSERT_GE(all["events"].size(), 3U);
-  for (const auto& event : all["events"]) {
-    EXPECT_EQ(event["stream"], "run/" + run);
-  }
-  EXPECT_EQ(all["next"], a_.h.journal->last_sequence()->value());
-  const auto rest = a_.get("/events?run=" + run + "&after=" + all["events"][1]["sequence"].dump());
-  EXPECT_EQ(rest["events"].size(), all["events"].size() - 2);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <set>
 
-#include "planner/gate_table.h"
 #include "tests/unit/controller_api/api_harness.h"
 
 // GET /runs/{id}/gates: what a step waits for, and what it would wait for.
@@ -148,22 +147,6 @@ TEST_F(RunGates, AnUnknownRunHasNone) {
   EXPECT_EQ(a_.call("GET", "/runs/0123456789ab/gates").status, 404);
   const auto wrong = a_.call("POST", "/runs/" + run_ + "/gates");
   EXPECT_EQ(wrong.status, 405);
-}
-
-TEST(OpenApi, NamesEachGateOfTheTable) {
-  ApiHarness a;
-  const auto schemas = a.get("/openapi.json")["components"]["schemas"];
-  std::set<std::string> expected;
-  for (const auto& entry : planner::gate_table()) {
-    expected.emplace(entry.name);
-  }
-  for (const auto* schema : {"WaitedFor", "NotSeen", "GateState"}) {
-    std::set<std::string> named;
-    for (const auto& name : schemas.at(schema).at("properties").at("gate").at("oneOf")[0]["enum"]) {
-      named.insert(name.get<std::string>());
-    }
-    EXPECT_EQ(named, expected) << schema;
-  }
 }
 
 }  // namespace
