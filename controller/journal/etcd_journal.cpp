@@ -7,12 +7,12 @@
 
 #include "controller/journal/chain.h"
 #include "controller/journal/detail/etcd_removal.h"
+#include "controller/journal/detail/etcd_snapshots.h"
 #include "controller/journal/detail/etcd_store.h"
 #include "controller/journal/detail/etcd_values.h"
 #include "controller/journal/detail/journal_memory.h"
 #include "controller/journal/detail/listeners.h"
 #include "controller/journal/detail/removal.h"
-#include "nodeagent/http/beast_client.h"
 
 // Keys and values: controller/journal/README.md. What makes an append safe: every one writes the
 // key "head" and demands that none has since this process read or wrote it last. So of two
@@ -28,16 +28,12 @@ using detail::EtcdHead;
 using detail::EtcdKeys;
 using detail::event_text;
 using detail::head_text;
-using detail::parse_event;
 using detail::parse_head;
-using detail::parse_summary_value;
 using detail::parse_tip;
 using detail::place_text;
 using detail::StreamTip;
-using detail::summary_text;
 using detail::tip_text;
 
-constexpr std::size_t kResponseBytes = std::size_t{512} << 20U;
 constexpr int kRounds = 8;
 
 class EtcdJournal final : public Journal {
@@ -167,14 +163,10 @@ class EtcdJournal final : public Journal {
     if (tip.revision != snapshot.revision || tip.revision == Revision(0)) {
       return conflict();
     }
-    // Of an earlier snapshot both go: a state is only ever read with the summary beside it.
-    const auto summary = summary_text(tip, snapshot.summary);
     const auto answer =
         store_.transact(json::array({etcd::was_written_at(keys().at("epoch"), head_.epoch_written),
                                      is_at(snapshot.stream, tip)}),
-                        json::array({etcd::put(keys().summary(snapshot.stream), summary),
-                                     etcd::put(keys().state(snapshot.stream), snapshot.state)}),
-                        store_.head_gets());
+                        detail::writing(keys(), tip, snapshot), store_.head_gets());
     if (!answer) {
       // Arriving late it does no harm: it counts only with the event that it was made with.
       const bool unknown = answer.error().code == Errc::kUnknownOutcome;
@@ -190,43 +182,12 @@ class EtcdJournal final : public Journal {
 
   Result<std::optional<Snapshot>> snapshot(std::string_view stream) override {
     VERGER_RETURN_IF_ERROR(certain());
-    VERGER_TRY(const auto found, store_.get(json::array({etcd::get(keys().summary(stream)),
-                                                         etcd::get(keys().state(stream))})));
-    if (found[0].empty() || found[1].empty()) {
-      return std::optional<Snapshot>();
-    }
-    VERGER_TRY(const auto kept, parse_summary_value(found[0].front()));
-    VERGER_TRY(
-        const auto event,
-        store_.get(json::array({etcd::get(keys().event(stream, kept.tip.revision.value()))})));
-    if (event[0].empty()) {
-      return std::optional<Snapshot>();
-    }
-    VERGER_TRY(const auto made_with, parse_event(event[0].front()));
-    if (made_with.hash != kept.tip.hash) {
-      return std::optional<Snapshot>();
-    }
-    return std::optional(
-        Snapshot{std::string(stream), kept.tip.revision, kept.summary, found[1].front().value});
+    return detail::read_snapshot(store_, stream);
   }
 
   Result<std::vector<Snapshot>> current_snapshots(std::string_view prefix) override {
     VERGER_RETURN_IF_ERROR(certain());
-    VERGER_TRY(const auto tips, store_.all_below("streams/", prefix));
-    VERGER_TRY(const auto summaries, store_.all_below("snapshots/", prefix));
-    std::vector<Snapshot> out;
-    for (const auto& [stream, kv] : summaries) {
-      const auto found = tips.find(stream);
-      if (found == tips.end()) {
-        continue;
-      }
-      VERGER_TRY(const auto tip, parse_tip(found->second));
-      VERGER_TRY(auto kept, parse_summary_value(kv));
-      if (kept.tip.revision == tip.revision && kept.tip.hash == tip.hash) {
-        out.push_back(Snapshot{stream, tip.revision, std::move(kept.summary), {}});
-      }
-    }
-    return out;
+    return detail::read_current_snapshots(store_, prefix);
   }
 
   Result<void> remove(const Removal& removal, ControllerEpoch epoch) override {
@@ -518,18 +479,6 @@ class EtcdJournal final : public Journal {
 };
 
 }  // namespace
-
-Result<std::unique_ptr<http::Client>> make_etcd_http_client(const net::any_io_executor& executor,
-                                                            const EtcdOptions& options) {
-  std::shared_ptr<http::TlsContext> tls;
-  if (std::ranges::any_of(options.endpoints, &http::Endpoint::tls)) {
-    VERGER_TRY(tls, http::TlsContext::client(options.tls));
-  }
-  return std::unique_ptr<http::Client>(std::make_unique<http::BeastClient>(
-      executor, http::BeastClientOptions{.response_bytes = kResponseBytes,
-                                         .tls = std::move(tls),
-                                         .plain_to_loopback_only = true}));
-}
 
 std::string etcd_acting_key(const EtcdOptions& options) {
   return EtcdKeys(options.prefix).at("acting");

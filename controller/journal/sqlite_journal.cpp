@@ -8,6 +8,7 @@
 #include "controller/journal/chain.h"
 #include "controller/journal/detail/listeners.h"
 #include "controller/journal/detail/removal.h"
+#include "controller/journal/detail/sqlite_schema.h"
 #include "engine/base/digest.h"
 #include "engine/base/sqlite.h"
 
@@ -17,47 +18,6 @@ namespace {
 using detail::change_of_ranges;
 using detail::check_removal;
 
-constexpr std::int64_t kSchemaVersion = 3;
-constexpr std::string_view kSchema = R"(
-CREATE TABLE events (
-  sequence INTEGER PRIMARY KEY,
-  stream   TEXT NOT NULL,
-  revision INTEGER NOT NULL,
-  type     TEXT NOT NULL,
-  data     TEXT NOT NULL,
-  at       INTEGER NOT NULL,
-  epoch    INTEGER NOT NULL,
-  hash     BLOB NOT NULL,
-  UNIQUE (stream, revision)
-) STRICT;
-CREATE TABLE streams (
-  stream   TEXT PRIMARY KEY,
-  revision INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE epochs (
-  epoch INTEGER PRIMARY KEY,
-  owner TEXT NOT NULL,
-  at    INTEGER NOT NULL
-) STRICT;
-)";
-/// Since schema 2. `hash` is that of the event at `revision`.
-constexpr std::string_view kSnapshotSchema = R"(
-CREATE TABLE snapshots (
-  stream   TEXT PRIMARY KEY,
-  revision INTEGER NOT NULL,
-  hash     BLOB NOT NULL,
-  summary  TEXT NOT NULL,
-  state    TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-)";
-/// Since schema 3. `hash` is that of the event `last`.
-constexpr std::string_view kRemovedSchema = R"(
-CREATE TABLE removed (
-  last  INTEGER PRIMARY KEY,
-  first INTEGER NOT NULL,
-  hash  BLOB NOT NULL
-) STRICT;
-)";
 constexpr std::string_view kColumns =
     "SELECT sequence, stream, revision, type, data, at, epoch, hash FROM events ";
 
@@ -82,26 +42,7 @@ class SqliteJournal final : public Journal {
       return database.error();
     }
     database_.emplace(*std::move(database));
-    VERGER_TRY(const auto version, database_->query_int("PRAGMA user_version"));
-    if (version > kSchemaVersion) {
-      return Error{Errc::kUnsupported,
-                   fmt::format("{}: journal of schema {}, this program knows up to {}; use the "
-                               "newer program",
-                               path_.string(), version, kSchemaVersion)};
-    }
-    if (version < kSchemaVersion) {
-      VERGER_TRY(auto transaction, sqlite::Transaction::begin(*database_));
-      if (version == 0) {
-        VERGER_RETURN_IF_ERROR(database_->execute(kSchema));
-      }
-      if (version < 2) {
-        VERGER_RETURN_IF_ERROR(database_->execute(kSnapshotSchema));
-      }
-      VERGER_RETURN_IF_ERROR(database_->execute(kRemovedSchema));
-      VERGER_RETURN_IF_ERROR(
-          database_->execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
-      VERGER_RETURN_IF_ERROR(transaction.commit());
-    }
+    VERGER_RETURN_IF_ERROR(detail::bring_up_to_date(*database_, path_));
     return load_head();
   }
 
