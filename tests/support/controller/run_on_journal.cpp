@@ -38,7 +38,9 @@ void RunOnJournal::start(std::vector<planner::Stage> stages) {
   ClusterConfig config;
   config.name = "prod";
   for (const auto& node : cluster.nodes) {
-    config.nodes.push_back({node.name, fmt::format("http://10.0.0.{}:2113", node.index), ""});
+    config.nodes.push_back(
+        {node.name, fmt::format("http://10.0.0.{}:2113", node.index),
+         cluster.agents ? fmt::format("http://10.0.0.{}:2114", node.index) : ""});
   }
   value_or_throw(registry->add(config));
   const auto core = std::make_shared<controller::detail::Core>(

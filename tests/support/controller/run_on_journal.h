@@ -18,7 +18,8 @@
 namespace verger::test {
 
 /// A run under which a part of the executor is tried by itself: a real journal in memory, a fake
-/// cluster "prod" of three nodes without agents, virtual time, and nothing that drives the run.
+/// cluster "prod" of three nodes, virtual time, and nothing that drives the run. Without agents
+/// where `cluster.agents` is not set before start().
 class RunOnJournal {
  public:
   RunOnJournal();

@@ -1,92 +1,29 @@
 #include "controller/executor/detail/step_machine.h"
 
-#include <deque>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "controller/executor/events.h"
-#include "controller/executor/step_support.h"
-#include "tests/support/controller/run_on_journal.h"
+#include "tests/unit/controller_executor/scripted_step.h"
 
 namespace verger::controller::detail {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::minutes;
-using test::RunOnJournal;
 using ::testing::ElementsAre;
 
-/// What its node shows, look after look; the last of it stays.
-struct Script {
-  Readiness readiness{};
-  std::vector<ActAnswer::Kind> answers{ActAnswer::Kind::kAccepted};
-  std::deque<Verdict::Kind> verdicts;
-  bool can_undo = true;
-  int acts = 0;
-  int interrupts = 0;
-};
-
-class ScriptedStep final : public StepKind {
- public:
-  explicit ScriptedStep(Script& script) : script_(script) {}
-  [[nodiscard]] std::string_view name() const override { return "scripted"; }
-  [[nodiscard]] bool can_undo() const override { return script_.can_undo; }
-  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override { return true; }
-  net::awaitable<void> interrupt(StepContext) override {
-    ++script_.interrupts;
-    co_return;
-  }
-  net::awaitable<Readiness> prepare(StepContext) override { co_return script_.readiness; }
-  net::awaitable<ActAnswer> act(StepContext) override {
-    const auto nth =
-        std::min<std::size_t>(static_cast<std::size_t>(script_.acts++), script_.answers.size() - 1);
-    co_return ActAnswer{.kind = script_.answers[nth], .reason = "so it goes"};
-  }
-  net::awaitable<Verdict> observe(StepContext) override {
-    const auto kind = script_.verdicts.front();
-    if (script_.verdicts.size() > 1) {
-      script_.verdicts.pop_front();
-    }
-    co_return steps::verdict(kind, "it looks so");
-  }
-
- private:
-  Script& script_;
-};
-
-class StepMachineTest : public ::testing::Test {
+class StepMachineTest : public ScriptedRun {
  protected:
   using Kind = Verdict::Kind;
 
   void SetUp() override {
-    h_.kinds.add(std::make_unique<ScriptedStep>(script_));
-    planner::Step step;
-    step.id = "x-n1";
-    step.kind = "scripted";
-    step.node = "n1";
-    step.attempts = 2;
-    planner::Stage stage;
-    stage.id = "s";
-    stage.deadline_ms = milliseconds(minutes(10)).count();
-    stage.undo_deadline_ms = 60'000;
-    stage.on_failure = planner::FailureRule::kUndoAll;
+    auto stage = stage_of_one();
     stage.atomic = atomic_;
-    stage.groups = {{step}};
-    h_.start({stage});
-    h_.run->record(events::kStageStarted, {{"stage", "s"}});
-    h_.run->begin_deadline(this->stage(), stage.deadline_ms);
+    begin(std::move(stage));
     machine_ = std::make_unique<StepMachine>(h_.run);
   }
-  [[nodiscard]] const planner::Stage& stage() { return h_.run->state().plan->stages.front(); }
-  [[nodiscard]] const planner::Step& step() { return stage().groups.front().front(); }
   StepEnd drive() { return h_.wait_for(machine_->drive(stage(), step())); }
-  StepState& state() { return h_.run->state_of(step()); }
 
   bool atomic_ = false;  ///< its stage; set before SetUp
-  Script script_;
-  RunOnJournal h_;
   std::unique_ptr<StepMachine> machine_;
 };
 
@@ -130,9 +67,7 @@ TEST_F(StepMachineTest, FailsAtTheDeadlineOfAStageThatUndoesAll) {
 
 TEST_F(StepMachineTest, IsLeftAtOnceWhereTheStepBesideItFailed) {
   script_.verdicts = {Kind::kRunning};
-  h_.run->record(
-      events::kStepIntended,
-      {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
+  intend();
   h_.run->live().group_failed = true;
   const auto began = h_.time.monotonic();
   EXPECT_EQ(drive(), StepEnd::kLeft);
@@ -143,9 +78,7 @@ TEST_F(StepMachineTest, IsLeftAtOnceWhereTheStepBesideItFailed) {
 TEST_F(StepMachineTest, APauseInterruptsIt) {
   script_.verdicts = {Kind::kRunning, Kind::kRunning, Kind::kDone};
   h_.run->record(events::kRunPausing, {{"by", "me"}, {"reason", ""}, {"mode", "now"}});
-  h_.run->record(
-      events::kStepIntended,
-      {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
+  intend();
   EXPECT_EQ(drive(), StepEnd::kDone);
   EXPECT_EQ(script_.interrupts, 2);
 }
@@ -153,17 +86,12 @@ TEST_F(StepMachineTest, APauseInterruptsIt) {
 class AtomicStepMachineTest : public StepMachineTest {
  protected:
   AtomicStepMachineTest() { atomic_ = true; }
-  void begin_step() {
-    h_.run->record(
-        events::kStepIntended,
-        {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
-  }
 };
 
 TEST_F(AtomicStepMachineTest, APauseDoesNotInterruptIt) {
   script_.verdicts = {Kind::kRunning, Kind::kRunning, Kind::kDone};
   h_.run->record(events::kRunPausing, {{"by", "me"}, {"reason", ""}, {"mode", "now"}});
-  begin_step();
+  intend();
   EXPECT_EQ(drive(), StepEnd::kDone);
   EXPECT_EQ(script_.interrupts, 0);
 }
@@ -171,14 +99,14 @@ TEST_F(AtomicStepMachineTest, APauseDoesNotInterruptIt) {
 TEST_F(AtomicStepMachineTest, WhatDidNotArriveIsSentAgainAlsoWhileAPauseWaits) {
   script_.verdicts = {Kind::kNotArrived, Kind::kDone};
   h_.run->record(events::kRunPausing, {{"by", "me"}, {"reason", ""}, {"mode", "now"}});
-  begin_step();
+  intend();
   EXPECT_EQ(drive(), StepEnd::kDone);
   EXPECT_EQ(script_.acts, 1);
 }
 
 TEST_F(AtomicStepMachineTest, IsLeftForTheUndoWhereItsNodeIsSkipped) {
   script_.verdicts = {Kind::kUnknown};
-  begin_step();
+  intend();
   h_.run->record(events::kNodeSkipped, {{"node", "n1"}, {"by", "me"}, {"reason", "x"}});
   EXPECT_EQ(drive(), StepEnd::kLeft);
   EXPECT_NE(state().status, StepStatus::kSkipped);
@@ -186,9 +114,7 @@ TEST_F(AtomicStepMachineTest, IsLeftForTheUndoWhereItsNodeIsSkipped) {
 
 TEST_F(StepMachineTest, SettlingStopsWhatRunsAndWatchesItsEnd) {
   script_.verdicts = {Kind::kRunning, Kind::kRunning, Kind::kStopped};
-  h_.run->record(
-      events::kStepIntended,
-      {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
+  intend();
   h_.run->live().group_failed = true;
   h_.wait_for(machine_->settle(stage(), step(), minutes(5)));
   EXPECT_EQ(script_.interrupts, 2);
@@ -198,9 +124,7 @@ TEST_F(StepMachineTest, SettlingStopsWhatRunsAndWatchesItsEnd) {
 
 TEST_F(StepMachineTest, SettlingLeavesWhatCannotTellAndCanBeUndone) {
   script_.verdicts = {Kind::kUnknown};
-  h_.run->record(
-      events::kStepIntended,
-      {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
+  intend();
   const auto began = h_.time.monotonic();
   h_.wait_for(machine_->settle(stage(), step(), minutes(5)));
   EXPECT_LT(h_.time.monotonic() - began, std::chrono::seconds(1));
@@ -210,9 +134,7 @@ TEST_F(StepMachineTest, SettlingLeavesWhatCannotTellAndCanBeUndone) {
 TEST_F(StepMachineTest, SettlingEndsAtItsLimitWhereNothingCanBeUndone) {
   script_.can_undo = false;
   script_.verdicts = {Kind::kUnknown};
-  h_.run->record(
-      events::kStepIntended,
-      {{"step", "x-n1"}, {"operation", "o"}, {"attempt", 1}, {"memo", nlohmann::json::object()}});
+  intend();
   const auto began = h_.time.monotonic();
   h_.wait_for(machine_->settle(stage(), step(), std::chrono::seconds(30)));
   EXPECT_GE(h_.time.monotonic() - began, std::chrono::seconds(30));
