@@ -47,6 +47,9 @@ struct LocalNode {
   node::JobRunner* jobs = nullptr;
   /// Of the operation: shared with its job (jobs/). Set in all calls but look().
   std::shared_ptr<JobControl> control{};
+  /// Journals the memory_json of the operation in the middle of a call, before it does what must
+  /// not be done twice. Where it cannot be journaled that is logged. May be empty.
+  std::function<void(const std::string& memory_json)> remember{};
 };
 
 /// The parameter that every kind may have: the gates of the last look.

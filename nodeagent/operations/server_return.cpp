@@ -48,13 +48,26 @@ struct Down {
   }
 };
 
+void journal_now(const LocalNode& node, const json& memory) {
+  if (node.remember) {
+    node.remember(memory.dump());
+  }
+}
+
 }  // namespace
 
-void note_server_start(LocalNode node, json& memory) {
+net::awaitable<Result<void>> start_server(LocalNode node, json& memory) {
+  const auto before = memory;
   const auto now = node.clock.now().value();
   Down down{.since = now};
   down.count_start(now);
   down.write(memory);
+  journal_now(node, memory);
+  auto started = co_await node.offline->start();
+  if (!started) {
+    memory = before;
+  }
+  co_return started;
 }
 
 net::awaitable<Observation> await_server(LocalNode node, json& memory,
@@ -70,8 +83,10 @@ net::awaitable<Observation> await_server(LocalNode node, json& memory,
     text = down.starts > 0 ? fmt::format("the server is starting ({} s)", waited)
                            : fmt::format("the server is shutting down ({} s)", waited);
   } else if (node.clock.now().value() >= down.next_start) {
-    const auto started = co_await node.offline->start();
     down.count_start(node.clock.now().value());
+    down.write(memory);
+    journal_now(node, memory);
+    const auto started = co_await node.offline->start();
     down.error = started ? std::string() : started.error().message;
   }
   if (text.empty()) {

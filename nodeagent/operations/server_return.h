@@ -12,8 +12,10 @@ namespace verger::agent {
 /// else.
 inline constexpr std::chrono::milliseconds kServiceDeadline{3'600'000};
 
-/// Notes in an operation's memory that the server was started just now.
-void note_server_start(LocalNode node, nlohmann::json& memory);
+/// Starts the server, and notes that in an operation's memory. The note is journaled before the
+/// start, so that the next agent does not start it a second time if this one dies meanwhile; where
+/// the server does not start, the note goes. Errors: those of OfflineServer::start().
+net::awaitable<Result<void>> start_server(LocalNode node, nlohmann::json& memory);
 
 /// One look at a server that does not answer: how long it has been on its way down, or up; started
 /// again, with growing pauses, where no process has its files open. What has to outlive the agent

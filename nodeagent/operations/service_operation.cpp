@@ -32,9 +32,8 @@ class StartServiceOperation final : public Operation {
     // A server that is still opening its database does not answer, and must not be started twice.
     VERGER_CO_TRY(const auto free, co_await node.offline->files_are_free());
     if (free) {
-      VERGER_CO_RETURN_IF_ERROR(co_await node.offline->start());
       auto memory = memory_of(record);
-      note_server_start(node, memory);
+      VERGER_CO_RETURN_IF_ERROR(co_await start_server(node, memory));
       record.memory_json = memory.dump();
     }
     co_return Result<void>();

@@ -156,14 +156,20 @@ RunningOperation OperationRunner::find_running(const std::string& id) const {
 }
 
 net::awaitable<bool> OperationRunner::cancel(RunningOperation record, bool keep) {
-  co_return co_await kinds_.at(record->request.kind)->cancel(local_node(*record), *record, keep);
+  co_return co_await kinds_.at(record->request.kind)->cancel(local_node(record), *record, keep);
 }
 
-LocalNode OperationRunner::local_node(const OperationRecord& record) {
+LocalNode OperationRunner::local_node(RunningOperation record) {
   auto out = local_node();
-  if (const auto control = controls_.find(record.request.id); control != controls_.end()) {
+  if (const auto control = controls_.find(record->request.id); control != controls_.end()) {
     out.control = control->second;
   }
+  out.remember = [weak = weak_from_this(), record = std::move(record)](const std::string& memory) {
+    if (const auto self = weak.lock(); self && !self->gone_) {
+      record->memory_json = memory;
+      static_cast<void>(self->store(*record));
+    }
+  };
   return out;
 }
 
@@ -310,7 +316,7 @@ net::awaitable<Result<void>> OperationRunner::act(Self self, RunningOperation re
     self->blocking_shutdown_.insert(record);
     entry.emplace(self->blocking_shutdown_, record);
   }
-  co_return co_await kind.act(self->local_node(*record), *record);
+  co_return co_await kind.act(self->local_node(record), *record);
 }
 
 net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, bool stored) {
@@ -318,7 +324,7 @@ net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, 
   auto pause = self->options_.poll_interval;
   while (!self->stopping_) {
     const auto memory = record->memory_json;
-    const auto seen = co_await kind.observe(self->local_node(*record), *record);
+    const auto seen = co_await kind.observe(self->local_node(record), *record);
     if (self->gone_) {
       co_return;
     }
@@ -396,7 +402,7 @@ net::awaitable<Result<void>> OperationRunner::last_look(RunningOperation record)
   if (auto* node = environment_.inspection(); node != nullptr && kind.needs_own_directories()) {
     VERGER_CO_RETURN_IF_ERROR(co_await node->prove_directories());
   }
-  co_return co_await kind.look(local_node(*record), *record);
+  co_return co_await kind.look(local_node(record), *record);
 }
 
 /// False: the journal cannot be written now.

@@ -70,7 +70,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   void add_kind(std::unique_ptr<Operation> kind);
   LocalNode local_node();
   /// With the control of this operation.
-  LocalNode local_node(const OperationRecord& record);
+  LocalNode local_node(RunningOperation record);
   void add_running(const RunningOperation& record);
   /// How gently an operation's job begins, as was requested. Error: kInvalidArgument.
   static Result<api::Throttle> first_throttle(const std::string& parameters_json);

@@ -134,8 +134,8 @@ net::awaitable<Result<void>> StoppedServerOperation::act(LocalNode node, Operati
   control->report({.phase = "starting the server"});
   VERGER_FAILPOINT("agent.stopped-server.before-start");
   const auto free = co_await node.offline->files_are_free();
-  if (free && *free && co_await node.offline->start()) {
-    note_server_start(node, memory);
+  if (free && *free) {
+    static_cast<void>(co_await start_server(node, memory));  // observe() tries again
   }
   VERGER_FAILPOINT("agent.stopped-server.started");
   record.memory_json = memory.dump();

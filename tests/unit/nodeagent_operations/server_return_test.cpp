@@ -79,7 +79,12 @@ class ServerReturn : public ::testing::Test {
                                    .timers = http::system_timers(),
                                    .clock = clock_,
                                    .log = null_log(),
-                                   .offline = &*offline_},
+                                   .offline = &*offline_,
+                                   .remember =
+                                       [this](const std::string& memory) {
+                                         remembered_ = json::parse(memory);
+                                         deeds_when_remembered_ = deeds();
+                                       }},
                                   memory_, deadline));
   }
 
@@ -92,6 +97,8 @@ class ServerReturn : public ::testing::Test {
       http_, {.tls = false, .host = "n1", .port = 2113}, client::SharedCredentials()};
   test::ManualClock clock_;
   json memory_ = json::object();
+  json remembered_;
+  std::string deeds_when_remembered_;
 };
 
 TEST_F(ServerReturn, StartsAgainWhereNothingAnswersAndTheFilesStayFree) {
@@ -118,6 +125,16 @@ TEST_F(ServerReturn, StartsAgainWhereNothingAnswersAndTheFilesStayFree) {
   EXPECT_EQ(late.kind, Observation::Kind::kFailed);
   EXPECT_EQ(late.code, "no_answer");
   EXPECT_THAT(late.text, HasSubstr("Start it by hand"));
+}
+
+TEST_F(ServerReturn, AnAgentThatDiesInAStartIsFollowedByOneThatWaitsForIt) {
+  serve_with({.start_command = "echo start >> " + path("deeds"), .stop_command = "true"});
+  look();
+  EXPECT_EQ(deeds_when_remembered_, "") << "journaled before the start";
+  EXPECT_EQ(deeds(), "start\n");
+  memory_ = remembered_;  // what the next agent reads
+  EXPECT_EQ(look().text, "the server is starting (0 s)");
+  EXPECT_EQ(deeds(), "start\n");
 }
 
 TEST_F(ServerReturn, KeepsTheReasonWhyTheServerDoesNotStart) {
