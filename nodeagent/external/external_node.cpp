@@ -8,7 +8,6 @@
 
 #include "engine/log/writer_position.h"
 #include "nodeagent/api/json_text.h"
-#include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/scavenge_count.h"
 #include "nodeagent/http/task_group.h"
@@ -59,13 +58,6 @@ class DirectoryLook final : public Job {
   LogPosition position_{0};
 };
 
-json to_json(const http::CertificateInfo& certificate) {
-  return {{"subject", certificate.subject},   {"issuer", certificate.issuer},
-          {"serial", certificate.serial},     {"fingerprint", certificate.fingerprint},
-          {"names", certificate.names},       {"notBefore", certificate.not_before},
-          {"notAfter", certificate.not_after}};
-}
-
 }  // namespace
 
 class ExternalNode::Impl final : public node::NodeInspection,
@@ -76,6 +68,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
         env(from),
         client(env.client, options.node, options.credentials, {}, options.request_deadline),
         index(options.place.index_directory()),
+        certificate(env.executor, options.node, options.certificate_file, options.request_deadline),
         tasks(env.executor, env.log, "external node") {}
 
   // --- NodeInspection
@@ -188,8 +181,7 @@ class ExternalNode::Impl final : public node::NodeInspection,
   std::string log_of;  ///< instance of the process whose log `log_facts` are of
   Ticks log_as_of{};
   std::string log_problem = "not read yet";
-  std::optional<http::CertificateInfo> served;
-  std::string served_problem;
+  NodeCertificate certificate;
 
   http::TaskGroup tasks;
 };
@@ -402,31 +394,9 @@ net::awaitable<void> ExternalNode::Impl::watch_files(std::shared_ptr<Impl> self)
 
 net::awaitable<void> ExternalNode::Impl::watch_certificates(std::shared_ptr<Impl> self) {
   while (!self->stopping) {
-    auto seen = co_await http::served_certificate(self->env.executor, self->options.node,
-                                                  self->options.request_deadline);
-    if (seen) {
-      self->served = *std::move(seen);
-      self->served_problem.clear();
-    } else {
-      self->served.reset();
-      self->served_problem = seen.error().message;
-    }
-    co_await self->env.timers.sleep_for(self->served ? kCertificateInterval
-                                                     : self->options.poll_interval);
+    const bool seen = co_await self->certificate.look();
+    co_await self->env.timers.sleep_for(seen ? kCertificateInterval : self->options.poll_interval);
   }
-}
-
-std::string not_reloaded(const http::CertificateInfo& served, const http::CertificateInfo& on_disk,
-                         const std::string& file) {
-  if (served.fingerprint == on_disk.fingerprint) {
-    return "";
-  }
-  return fmt::format(
-      "the server shows new connections the certificate {} (valid until {}), and {} holds {} "
-      "(valid "
-      "until {}): POST /admin/reloadconfig at the node makes it read the file; where that does not "
-      "help, the server's log says why it refuses the file",
-      served.serial, served.not_after, file, on_disk.serial, on_disk.not_after);
 }
 
 ExternalNode::ExternalNode(ExternalOptions options, ExternalEnvironment environment)
@@ -478,23 +448,7 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
   } else if (!problems.empty()) {
     facts.files_problem = fmt::format("{}", fmt::join(problems, "; "));
   }
-  auto certificates = json::object();
-  if (!impl.options.certificate_file.empty()) {
-    if (const auto read = certificates::read_certificates(impl.options.certificate_file)) {
-      certificates["onDisk"] = to_json(read->front());
-      if (impl.served) {
-        facts.warning = not_reloaded(*impl.served, read->front(), impl.options.certificate_file);
-      }
-    } else {
-      certificates["onDiskProblem"] = read.error().message;
-    }
-  }
-  if (impl.served) {
-    certificates["served"] = to_json(*impl.served);
-  } else if (!impl.served_problem.empty()) {
-    certificates["servedProblem"] = impl.served_problem;
-  }
-  more["certificates"] = std::move(certificates);
+  more["certificates"] = impl.certificate.facts(facts.warning);
   facts.more_json = api::to_text(more);
   if (impl.self) {
     return;
@@ -508,23 +462,11 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
 
 net::awaitable<Result<std::string>> ExternalNode::served_serial() const {
   const auto impl = impl_;
-  if (!impl->options.node.tls) {
-    co_return Error{Errc::kUnsupported, fmt::format("{}: without TLS there is no certificate",
-                                                    impl->options.node.url())};
-  }
-  VERGER_CO_TRY(const auto seen,
-                co_await http::served_certificate(impl->env.executor, impl->options.node,
-                                                  impl->options.request_deadline));
-  co_return seen.serial;
+  co_return co_await impl->certificate.served_serial();
 }
 
 Result<std::string> ExternalNode::serial_on_disk() const {
-  if (impl_->options.certificate_file.empty()) {
-    return Error{Errc::kUnsupported,
-                 "the agent does not know where the node's certificate is (--certificate-file)"};
-  }
-  VERGER_TRY(const auto read, certificates::read_certificates(impl_->options.certificate_file));
-  return read.front().serial;
+  return impl_->certificate.serial_on_disk();
 }
 
 }  // namespace verger::external

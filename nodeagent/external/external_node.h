@@ -11,8 +11,8 @@
 #include "nodeagent/client/node_client.h"
 #include "nodeagent/external/database_look.h"
 #include "nodeagent/external/directory_proof.h"
+#include "nodeagent/external/node_certificate.h"
 #include "nodeagent/http/timers.h"
-#include "nodeagent/http/tls.h"
 #include "nodeagent/node/inspection.h"
 #include "nodeagent/node/job_runner.h"
 
@@ -48,10 +48,6 @@ struct ExternalEnvironment {
   std::function<Result<void>(const ConfiguredDirectories&, const NodeDirectories&)> prove{};
 };
 
-/// A warning where a server does not show the certificate that is in its file; empty where it does.
-std::string not_reloaded(const http::CertificateInfo& served, const http::CertificateInfo& on_disk,
-                         const std::string& file);
-
 /// A server in another process: its routes are queried at intervals, its files read by jobs.
 /// The questions of NodeInspection are answered from what was last seen; refresh() looks at the
 /// files at once. Changes nothing of the server.
@@ -71,11 +67,8 @@ class ExternalNode {
   /// disk and as served, and, while the server is stopped, what its files tell.
   void complete(api::AgentFacts& facts) const;
 
-  /// The serial of the certificate that the server shows to new connections now. Error:
-  /// kUnavailable, kUnsupported (no TLS).
+  /// As NodeCertificate has them.
   net::awaitable<Result<std::string>> served_serial() const;
-  /// The serial of the leaf in the server's certificate file. Errors: those of read_certificates,
-  /// kUnsupported (no file is configured).
   [[nodiscard]] Result<std::string> serial_on_disk() const;
 
  private:
