@@ -227,6 +227,9 @@ net::awaitable<Result<std::vector<api::PeerHandshake>>> CertificateDesk::handsha
 }
 
 Result<ChangeManifest> CertificateDesk::stage(const api::CertificateStage& asked) {
+  if (gone_) {
+    return agent_ended();
+  }
   const auto present = live();
   VERGER_TRY(const auto found, reader_.candidate(asked.source, present.key_password));
   if (!asked.digest.empty() && digest_of(found) != asked.digest) {

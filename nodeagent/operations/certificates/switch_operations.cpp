@@ -92,7 +92,13 @@ class CertificateSwitchOperation final : public Operation {
     auto memory = memory_of(record);
     memory[kAt] = format_ticks(node.clock.now());
     record.memory_json = memory.dump();
-    VERGER_CO_RETURN_IF_ERROR(desk_->switch_over(asked.change, asked.phase, asked.reload));
+    if (const auto renamed = desk_->switch_over(asked.change, asked.phase, asked.reload);
+        !renamed) {
+      if (renamed.error().code == Errc::kUnknownOutcome) {
+        note_undo(record, std::string(to_string(Errc::kIo)), renamed.error().message);
+      }
+      co_return renamed.error();
+    }
     VERGER_FAILPOINT("agent.certificates.before-reload");
     const auto answer = co_await CertificateDesk::reload(desk_, node.client, asked.reload);
     if (!answer && answer.error().code != Errc::kUnknownOutcome) {
@@ -126,9 +132,10 @@ class CertificateSwitchOperation final : public Operation {
     }
     const auto state = manifest->state(asked->phase);
     if (state == PhaseState::kRestoring || state == PhaseState::kRestored) {
-      co_return Observation{.kind = Kind::kFailed,
-                            .code = "undone",
-                            .text = "the files before were restored in the meantime"};
+      // By certificate_restore, or by this operation before the agent was restarted: then it may
+      // not be at its end.
+      note_undo(record, "undone", "the files before were restored");
+      co_return co_await undo(node, record, *asked);
     }
     if (state == PhaseState::kStaged) {
       co_return Observation{.kind = Kind::kNotHappened, .code = {}, .text = "no file was replaced"};

@@ -55,6 +55,51 @@ std::string outcome_of_death(std::uint64_t nth, bool power, api::CertificatePhas
   return is_done ? "done" : status.value("errorCode", "not_found");
 }
 
+/// The same of a switch that the server does not take: while its files are being restored, too.
+bool undo_with_death(std::uint64_t nth, bool power) {
+  CertificateMachine machine;
+  EXPECT_EQ(
+      machine.stage(machine.bring(machine.same_root_, machine.old_.root())).value("state", ""),
+      "done");
+  machine.server_.ignores_reloads = true;
+  auto& disk = machine.host_.disk();
+  disk.reset_count();
+  bool reached = false;
+  disk.set_fault_hook([&, nth, power](const DiskOperation& operation) -> std::optional<Error> {
+    if (operation.number == nth && !reached) {
+      reached = true;
+      machine.host_.die(power, power ? std::optional(nth) : std::nullopt);
+    }
+    return reached ? std::optional(Error{Errc::kIo, "dead"}) : std::nullopt;
+  });
+  const auto id =
+      machine.begin("certificate_switch",
+                    api::to_text(api::CertificateSwitch{"run-1", api::CertificatePhase::kLeaf}));
+  machine.world_.run_for(milliseconds(40'000));
+  disk.set_fault_hook(nullptr);
+  if (reached) {
+    machine.boot();
+  }
+  const auto status = machine.ended(id);
+  EXPECT_TRUE(status.value("state", "") == "failed" || status.value("code", "") == "not_found")
+      << status;
+  EXPECT_EQ(machine.servers(), machine.before_) << status;
+  EXPECT_EQ(machine.run("certificate_discard", R"({"change":"run-1"})").value("state", ""), "done");
+  EXPECT_EQ(machine.node_.content(), machine.before_) << "no copy is left";
+  return reached;
+}
+
+TEST(CertificateSwitch, OfAnAgentThatDiesWhileItRestoresIsRestoredByTheNext) {
+  for (const bool power : {true, false}) {
+    std::uint64_t nth = 0;
+    for (; undo_with_death(nth, power); ++nth) {
+      ASSERT_FALSE(::testing::Test::HasFailure()) << nth;
+      ASSERT_LT(nth, 500U);
+    }
+    EXPECT_GT(nth, 20U);
+  }
+}
+
 /// The same of a restore; false: nothing was reached, it ran to its end.
 bool restore_with_death(std::uint64_t nth) {
   CertificateMachine machine;
