@@ -23,6 +23,7 @@ struct ApiParts {
   Registry& registry;
   Journal& journal;
   Observer& observer;
+  Network network;
   http::Timers& timers;
   ControllerEpoch epoch;
   /// What a request for a plan does not say.

@@ -6,8 +6,11 @@
 #include "controller/api/api_parts.h"
 #include "controller/api/routes.h"
 #include "controller/cluster/certificate_end.h"
+#include "controller/cluster/peers.h"
+#include "engine/base/digest.h"
 
-// /clusters/{name}/certificates: what was seen of the certificates of a cluster's nodes and agents.
+// /clusters/{name}/certificates: what was seen of the certificates of a cluster's nodes and agents;
+// and the files for those that are to come.
 namespace verger::controller {
 namespace {
 
@@ -113,6 +116,51 @@ net::awaitable<http::Response> get_certificates(const ApiParts& parts, Call call
                               {"nodes", std::move(nodes)}});
 }
 
+/// As large as an agent's store takes one.
+constexpr std::size_t kLargestFile = 1U << 20U;
+
+/// A file for the store of a node's agent: passed on at once. It may be a key: it is neither kept
+/// nor logged, nor in any message.
+net::awaitable<http::Response> put_file(const ApiParts& parts, Call call) {
+  const auto cluster = call.named("name");
+  const auto node = call.named("node");
+  const auto sha256 = call.named("sha256");
+  const auto config = parts.registry.find(cluster);
+  if (!config) {
+    co_return problem_of(config.error());
+  }
+  const auto* found = config->find(node);
+  if (found == nullptr) {
+    co_return problem(404, "not_found",
+                      fmt::format("cluster {} has no node {}; see: verger cluster show {}", cluster,
+                                  node, cluster));
+  }
+  if (found->agent_url.empty()) {
+    co_return problem(
+        422, "no_agent",
+        fmt::format("{} of {} has no agent, which would take the file", node, cluster));
+  }
+  if (call.body().empty() || call.body().size() > kLargestFile) {
+    co_return problem(413, "bad_request",
+                      fmt::format("the body is the file, of 1 to {} bytes; it has {}", kLargestFile,
+                                  call.body().size()));
+  }
+  if (const auto actual = to_hex(verger::sha256(as_bytes(call.body()))); actual != sha256) {
+    co_return problem(
+        422, "bad_request",
+        fmt::format("the SHA-256 of what arrived is {}, and the path says {}", actual, sha256));
+  }
+  auto stored = co_await Peers(parts.network, *config)
+                    .put_file(node, std::move(call.request.body), parts.epoch.value());
+  if (!stored) {
+    co_return problem_of(stored.error().within(fmt::format("the agent of {}", node)));
+  }
+  co_return json_answer(200, {{"node", node},
+                              {"sha256", stored->sha256},
+                              {"bytes", stored->bytes},
+                              {"stored_at", stored->stored_at}});
+}
+
 }  // namespace
 
 std::span<const Route> certificate_routes() {
@@ -121,6 +169,9 @@ std::span<const Route> certificate_routes() {
       {"GET", "/clusters/{name}/certificates", kViewer, "getCertificates",
        "The certificates of a cluster's nodes and agents, as served and on disk", 200, "",
        "NodeCertificates", "", get_certificates},
+      {"PUT", "/clusters/{name}/nodes/{node}/files/{sha256}", kOperator, "putFile",
+       "Bring a file to the store of a node's agent, under the SHA-256 of its content", 200,
+       kFileRequest, "StoredFile", "", put_file},
   };
   return kRoutes;
 }

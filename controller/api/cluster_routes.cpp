@@ -160,6 +160,7 @@ http::Response get_schedule(const ApiParts& parts, const Call& call) {
       policies.push_back({{"policy", stored.policy.name},
                           {"enabled", stored.policy.enabled},
                           {"outcome", state.outcome},
+                          {"late", state.late},
                           {"reason", state.reason},
                           {"waiting", state.waiting}});
     }

@@ -189,6 +189,8 @@ class Scrape {
     auto& paused = family("verger_cluster_paused", "1 while a cluster is paused");
     auto& open = family("verger_policy_open", "1 while a policy's windows are open");
     auto& due = family("verger_policy_waiting", "1 while a due time of a policy waits");
+    auto& late = family("verger_policy_late",
+                        "1 while what a policy's runs are for ends before the next of them starts");
     for (const auto& cluster : parts_.registry.list()) {
       paused.Add(Labels{{"cluster", cluster.name}}).Set(cluster.paused ? 1 : 0);
       for (const auto& stored : parts_.book.list()) {
@@ -200,6 +202,7 @@ class Scrape {
         open.Add(labels).Set(!hours || hours->open ? 1 : 0);
         const auto state = parts_.scheduler.state(stored.policy.name, cluster.name);
         due.Add(labels).Set(state.waiting.empty() ? 0 : 1);
+        late.Add(labels).Set(state.late.empty() ? 0 : 1);
       }
     }
   }

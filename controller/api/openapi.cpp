@@ -146,14 +146,15 @@ constexpr ApiSchema kSchemas[] = {
     {"Window", "name:string! text:string! zone:string!"},
     {"Selected",
      "cluster:string! open:boolean! hours:string! until:time?! last_due:time?! outcome:string! "
-     "reason:string! plan:string! run:string! waiting:string!"},
+     "reason:string! plan:string! run:string! waiting:string! late:string!"},
     {"Policies", "policies:Policy[]! next_cursor:string?!"},
     {"PolicyText", "yaml:string! reason:string", true},
     {"PolicyDiff", "name:string! known:boolean! changes:Change[]!"},
     {"Change", "key:string! before:any! after:any!"},
     {"Schedule",
      "cluster:string! zone:string! now:time! policies:PolicyNow[]! times:ScheduledTime[]!"},
-    {"PolicyNow", "policy:string! enabled:boolean! outcome:string! reason:string! waiting:string!"},
+    {"PolicyNow",
+     "policy:string! enabled:boolean! outcome:string! reason:string! waiting:string! late:string!"},
     {"ScheduledTime",
      "kind:string! policy:string! at:time! yours:string! policys:string! zone:string! "
      "until:time?! until_yours:string?! length_seconds:integer?! inside:boolean!"},
@@ -193,6 +194,7 @@ constexpr ApiSchema kSchemas[] = {
     {"AgentEnrolment", "token:string! request:string!"},
     {"AgentCertificate",
      "cluster:string! node:string! certificate:string! authority:string! not_after:time!"},
+    {"StoredFile", "node:string! sha256:string! bytes:integer! stored_at:time!"},
     {"NodeCertificates",
      "cluster:string! taken_at:time! first_end:FirstEnd?! nodes:CertificatesOfNode[]!"},
     {"FirstEnd", "node:string! of:node|agent|files! kind:leaf|intermediate|root! not_after:time!"},
@@ -446,7 +448,12 @@ json openapi_document(std::string_view version) {
     }
     if (!route.request.empty()) {
       auto& body = operation["requestBody"];
-      body["content"]["application/json"]["schema"] = reference(std::string(route.request), used);
+      if (route.request == kFileRequest) {
+        body["content"]["application/octet-stream"]["schema"] =
+            json{{"type", "string"}, {"format", "binary"}};
+      } else {
+        body["content"]["application/json"]["schema"] = reference(std::string(route.request), used);
+      }
       body["required"] = route.request != "Empty" && route.request != "Resume" &&
                          !route.request.ends_with("Pause");
     }

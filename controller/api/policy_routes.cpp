@@ -88,6 +88,7 @@ json policy_view(const ApiParts& parts, const StoredPolicy& stored) {
     json entry{{"cluster", cluster.name},
                {"last_due", state.settled ? json(format_ticks(*state.settled)) : json()},
                {"outcome", state.outcome},
+               {"late", state.late},
                {"run", state.run},
                {"plan", state.plan},
                {"reason", state.reason},

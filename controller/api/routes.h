@@ -48,6 +48,9 @@ enum class OnRecord : std::uint8_t {
   kByItself,
 };
 
+/// In place of a schema's name: the body is a file, of any content.
+inline constexpr std::string_view kFileRequest = "File";
+
 /// One operation of the API, in one place: who may, what answers it, and its line in the OpenAPI
 /// document.
 struct Route {

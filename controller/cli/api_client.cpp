@@ -32,12 +32,12 @@ using nlohmann::json;
 /// Which exit code a problem's stable code means (docs/operations/command-line.md).
 int exit_code_of_problem(std::string_view code) {
   for (const std::string_view refused :
-       {"cluster_exists",      "wrong_cluster",       "plan_refused",   "stale_plan",
-        "run_active",          "wrong_state",         "unauthorized",   "forbidden",
-        "policy_invalid",      "changed_meanwhile",   "last_admin",     "token_unknown",
-        "token_used",          "token_expired",       "cluster_paused", "other_controller",
-        "credentials_refused", "token_exists",        "standby",        "no_fencing",
-        "in_progress",         "idempotency_mismatch"}) {
+       {"cluster_exists",      "wrong_cluster",        "plan_refused",   "stale_plan",
+        "run_active",          "wrong_state",          "unauthorized",   "forbidden",
+        "policy_invalid",      "changed_meanwhile",    "last_admin",     "token_unknown",
+        "token_used",          "token_expired",        "cluster_paused", "other_controller",
+        "credentials_refused", "token_exists",         "standby",        "no_fencing",
+        "in_progress",         "idempotency_mismatch", "no_agent"}) {
     if (code == refused) {
       return kRefused;
     }
@@ -153,6 +153,7 @@ struct ApiClient::Call {
   std::string method{};
   std::string path{};
   const json* body = nullptr;
+  const std::string* content = nullptr;  ///< of a file, in place of `body`
   std::chrono::seconds deadline{};
   std::string idempotency_key{};
   /// Whether it does no more when it comes twice.
@@ -177,6 +178,9 @@ struct ApiClient::Call {
     if (body != nullptr) {
       out.headers.set("Content-Type", "application/json");
       out.body = body->dump();
+    } else if (content != nullptr) {
+      out.headers.set("Content-Type", "application/octet-stream");
+      out.body = *content;
     }
     return out;
   }
@@ -411,6 +415,15 @@ std::expected<json, CallFailure> ApiClient::put(const std::string& path, const j
                .path = path,
                .body = &body,
                .deadline = std::chrono::seconds(30),
+               .repeatable = true});
+}
+
+std::expected<json, CallFailure> ApiClient::put_file(const std::string& path,
+                                                     const std::string& content) {
+  return call({.method = "PUT",
+               .path = path,
+               .content = &content,
+               .deadline = std::chrono::seconds(60),
                .repeatable = true});
 }
 

@@ -72,6 +72,9 @@ class ApiClient {
                                                   const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> put(const std::string& path,
                                                  const nlohmann::json& body);
+  /// The same of a file. It may be a secret: it is in no message.
+  std::expected<nlohmann::json, CallFailure> put_file(const std::string& path,
+                                                      const std::string& content);
   std::expected<nlohmann::json, CallFailure> patch(const std::string& path,
                                                    const nlohmann::json& body);
   std::expected<nlohmann::json, CallFailure> remove(const std::string& path);

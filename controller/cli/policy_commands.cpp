@@ -132,8 +132,11 @@ int diff_policy(const CliContext& context, const std::string& file) {
   return changes.empty() ? kDone : kFailed;
 }
 
-/// Why it waits or was dropped; of what awaits approval also how that is given.
+/// Why it comes too late, waits or was dropped; of what awaits approval also how that is given.
 std::string why_of(const json& cluster) {
+  if (auto late = text_of(cluster, "late"); !late.empty()) {
+    return "too late: " + late;
+  }
   auto why = text_of(cluster, "waiting");
   if (why.empty()) {
     why = text_of(cluster, "reason");

@@ -60,6 +60,22 @@ void ObservationCache::keep_certificate(const std::string& url,
   certificates_[url] = {std::move(seen), now};
 }
 
+const planner::CertificateFiles* ObservationCache::certificate_files(const std::string& url,
+                                                                     Monotonic now,
+                                                                     seconds age) const {
+  const auto found = files_.find(url);
+  if (found == files_.end() ||
+      now - found->second.at >= (found->second.seen.problem.empty() ? age : kFailureAge)) {
+    return nullptr;
+  }
+  return &found->second.seen;
+}
+
+void ObservationCache::keep_certificate_files(const std::string& url,
+                                              planner::CertificateFiles seen, Monotonic now) {
+  files_[url] = {std::move(seen), now};
+}
+
 bool ObservationCache::has_metrics(const std::string& url, const std::string& instance) const {
   const auto found = without_metrics_.find(url);
   return found == without_metrics_.end() || found->second != instance;

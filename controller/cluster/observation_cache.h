@@ -19,9 +19,18 @@ class ObservationCache {
   [[nodiscard]] const std::optional<planner::ServedCertificate>* certificate(
       const std::string& url, Monotonic now, std::chrono::seconds age) const;
   /// The next look is a fresh one.
-  void forget_certificate(const std::string& url) { certificates_.erase(url); }
+  void forget_certificate(const std::string& url) {
+    certificates_.erase(url);
+    files_.erase(url);
+  }
   void keep_certificate(const std::string& url, std::optional<planner::ServedCertificate> seen,
                         Monotonic now);
+  /// The same of what an agent at this URL found in its node's certificate files.
+  [[nodiscard]] const planner::CertificateFiles* certificate_files(const std::string& url,
+                                                                   Monotonic now,
+                                                                   std::chrono::seconds age) const;
+  void keep_certificate_files(const std::string& url, planner::CertificateFiles seen,
+                              Monotonic now);
   /// False: this process of the node at `url` has no metrics, which does not change while it lives.
   [[nodiscard]] bool has_metrics(const std::string& url, const std::string& instance) const;
   void keep_without_metrics(const std::string& url, std::string instance);
@@ -42,8 +51,13 @@ class ObservationCache {
     std::optional<planner::ServedCertificate> seen;
     Monotonic at{};
   };
+  struct Files {
+    planner::CertificateFiles seen;
+    Monotonic at{};
+  };
   std::map<std::string, Cluster> clusters_;
   std::map<std::string, Certificate> certificates_;
+  std::map<std::string, Files> files_;
   std::map<std::string, std::string> without_metrics_;  ///< by URL, the instance
 };
 

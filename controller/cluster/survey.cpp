@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kShortestPause{5};
 }  // namespace
 
 struct Survey::State {
-  explicit State(SurveyParts with) : parts(with), running(parts.executor) {}
+  explicit State(SurveyParts with) : parts(std::move(with)), running(parts.executor) {}
 
   static net::awaitable<void> go_round(std::shared_ptr<State> self);
   static net::awaitable<void> look(std::shared_ptr<State> self, ClusterConfig config);
@@ -37,8 +37,11 @@ struct Survey::State {
 };
 
 net::awaitable<void> Survey::State::look(std::shared_ptr<State> self, ClusterConfig config) {
-  static_cast<void>(
-      co_await self->parts.observer.take(std::move(config), Depth::kSurvey, kSurveyLimit));
+  const auto snapshot =
+      co_await self->parts.observer.take(std::move(config), Depth::kSurvey, kSurveyLimit);
+  if (self->parts.seen) {
+    self->parts.seen(snapshot);
+  }
 }
 
 void Survey::State::spawn_look(const std::shared_ptr<State>& self, ClusterConfig config) {
@@ -83,7 +86,7 @@ net::awaitable<void> Survey::State::go_round(std::shared_ptr<State> self) {
   }
 }
 
-Survey::Survey(SurveyParts parts) : state_(std::make_shared<State>(parts)) {}
+Survey::Survey(SurveyParts parts) : state_(std::make_shared<State>(std::move(parts))) {}
 Survey::~Survey() = default;
 
 void Survey::start() {

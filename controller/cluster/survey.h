@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,6 +20,8 @@ struct SurveyParts {
   http::Timers& timers;
   Log& log;
   std::chrono::milliseconds every;  ///< between two looks at one cluster
+  /// Gets what each look showed; empty: nothing does.
+  std::function<void(const planner::ClusterSnapshot&)> seen{};
 };
 
 /// Looks at each registered cluster now and then, one after the other, so that what is shown of all

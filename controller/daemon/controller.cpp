@@ -9,6 +9,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "controller/api/api.h"
+#include "controller/cluster/certificate_alerts.h"
 #include "controller/cluster/credentials.h"
 #include "controller/cluster/observer.h"
 #include "controller/cluster/registry.h"
@@ -40,6 +41,7 @@ struct Controller::Parts {
   Scheduler scheduler;
   Access access;
   AgentBook agents;
+  CertificateAlerts certificate_alerts;
   Retention retention;
   Api api;
   std::optional<Survey> survey;
@@ -82,7 +84,8 @@ struct Controller::Parts {
                   .runs = executor,
                   .book = book,
                   .network = network,
-                  .run_command = from.run_command}),
+                  .run_command = from.run_command,
+                  .registry = &registry}),
         scheduler({.executor = from.executor,
                    .journal = *journal,
                    .registry = registry,
@@ -99,6 +102,7 @@ struct Controller::Parts {
                 .clock = from.clock,
                 .authority = from.authority,
                 .certificate_lifetime = options.agent_certificate_lifetime}),
+        certificate_alerts(*journal, epoch, network.log),
         retention({.journal = *journal,
                    .runs = executor,
                    .clock = from.clock,
@@ -111,6 +115,7 @@ struct Controller::Parts {
              .registry = registry,
              .journal = *journal,
              .observer = executor.observer(),
+             .network = network,
              .timers = from.timers,
              .epoch = epoch,
              .policy = options.policy,
@@ -133,7 +138,10 @@ struct Controller::Parts {
                                  .observer = executor.observer(),
                                  .timers = from.timers,
                                  .log = network.log,
-                                 .every = options.survey_every});
+                                 .every = options.survey_every,
+                                 .seen = [this](const planner::ClusterSnapshot& snapshot) {
+                                   certificate_alerts.look(snapshot);
+                                 }});
     }
   }
 };
@@ -159,6 +167,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerOptions options,
   VERGER_RETURN_IF_ERROR(parts->scheduler.load());
   VERGER_RETURN_IF_ERROR(parts->access.load());
   VERGER_RETURN_IF_ERROR(parts->agents.load());
+  VERGER_RETURN_IF_ERROR(parts->certificate_alerts.load());
   VERGER_RETURN_IF_ERROR(parts->notifier.load());
   return std::unique_ptr<Controller>(new Controller(std::move(parts)));
 }

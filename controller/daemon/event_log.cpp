@@ -11,6 +11,7 @@
 
 #include "controller/api/access.h"
 #include "controller/cluster/agent_book.h"
+#include "controller/cluster/certificate_alerts.h"
 #include "controller/executor/events.h"
 #include "controller/scheduler/policy_book.h"
 #include "controller/scheduler/scheduler.h"
@@ -83,6 +84,11 @@ constexpr LineOf kLines[] = {
     {events::kAgentCertificateArrived, "agent shows its new certificate", {"serial"}},
     {events::kAgentForgotten, "agent forgotten", {"by"}},
     {events::kScheduleWaiting, "schedule waits", {"due", "reason"}},
+    {events::kScheduleLate, "schedule is too late", {"deadline", "reason"}, LogLevel::kWarning},
+    {events::kCertificateEnds,
+     "certificate ends",
+     {"kind", "subject", "not_after", "reason"},
+     LogLevel::kWarning},
 };
 
 const LineOf* find_line(std::string_view type) {
@@ -109,7 +115,7 @@ std::vector<LogField> fields_of(std::string_view stream) {
   const auto rest = stream.substr(slash + 1);
   const auto second = rest.find('/');
   if (second == std::string_view::npos || (kind != "schedule" && kind != "agent")) {
-    return {{kind, std::string(rest)}};
+    return {{kind == "certificates" ? "cluster" : kind, std::string(rest)}};
   }
   return {{kind == "schedule" ? "policy" : "cluster", std::string(rest.substr(0, second))},
           {kind == "schedule" ? "cluster" : "node", std::string(rest.substr(second + 1))}};
@@ -154,6 +160,10 @@ struct EventLog::Impl {
       log_plan(event);
     } else if (const auto* line = find_line(event.type)) {
       const auto data = json::parse(event.data, nullptr, false);
+      if (event.type == events::kScheduleLate && data.is_object() &&
+          text_at(data, "reason").empty()) {
+        return;  // it is late no longer
+      }
       auto fields = fields_of(event.stream);
       if (event.stream.starts_with("run/")) {
         add(fields, "cluster", cluster_of(event, data));

@@ -97,4 +97,64 @@ DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
   return out;
 }
 
+namespace {
+
+/// Of one schedule: every hour of a year.
+constexpr int kMostDueTimes = 9'000;
+
+/// When a run that is due at `due` starts; nullopt: it is dropped, or not within the year.
+std::optional<Instant> start_of(const SchedulePolicy& policy, const IntervalSet& open,
+                                Instant due) {
+  if (open.contains(due)) {
+    return due;
+  }
+  if (policy.catch_up != CatchUp::kRun) {
+    return std::nullopt;
+  }
+  for (const auto& each : open.intervals()) {
+    if (each.from >= due) {
+      return each.from;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string why_too_late(const SchedulePolicy& policy, const WindowRules& rules,
+                         const planner::Need& need, Instant now) {
+  if (!need.deadline) {
+    return {};
+  }
+  const auto deadline = to_instant(*need.deadline);
+  const auto& zone = policy.schedules.empty() ? Zone() : policy.schedules.front().zone();
+  if (deadline <= now) {
+    return fmt::format("{} ended at {}, and no run has renewed it", need.ends,
+                       zone.format(deadline));
+  }
+  const auto needed = need.needed_at ? std::max(now, to_instant(*need.needed_at)) : now;
+  const auto last = deadline + std::chrono::days(366);
+  const auto open = openings(rules, {now - std::chrono::days(2), last});
+  std::optional<Instant> next;
+  for (const auto& schedule : policy.schedules) {
+    int looked_at = 0;
+    for (auto due = schedule.next_after(needed);
+         due && *due < last && (!next || *due < *next) && ++looked_at < kMostDueTimes;
+         due = schedule.next_after(*due)) {
+      if (const auto start = start_of(policy, open, *due)) {
+        next = std::min(next.value_or(*start), *start);
+        break;
+      }
+    }
+  }
+  if (next && *next < deadline) {
+    return {};
+  }
+  return fmt::format("{} ends at {}, and {}", need.ends, zone.format(deadline),
+                     next
+                         ? fmt::format("the next run that needs it can start at {}, which is later",
+                                       zone.format(*next))
+                         : std::string("no run can start within a year after that"));
+}
+
 }  // namespace verger::controller

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "controller/scheduler/schedule_policy.h"
+#include "planner/operation.h"
 
 namespace verger::controller {
 
@@ -34,5 +35,10 @@ struct DueDecision {
 /// give the same decision.
 DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
                        Instant handled_up_to, Instant now, const DueBlock& block);
+
+/// Why no run of the policy starts between `need.needed_at` and `need.deadline`, as far as due
+/// times and windows decide; empty: one does, or there is no deadline. Pure.
+std::string why_too_late(const SchedulePolicy& policy, const WindowRules& rules,
+                         const planner::Need& need, Instant now);
 
 }  // namespace verger::controller

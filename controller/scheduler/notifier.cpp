@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
+#include <tuple>
 
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/cluster/certificate_alerts.h"
 #include "controller/executor/events.h"
 #include "controller/journal/member_names.h"
 #include "controller/scheduler/scheduler.h"
@@ -25,12 +27,22 @@ constexpr std::size_t kEventsLookedAt = 500;
 
 constexpr std::string_view kWaiting = "waiting";
 constexpr std::string_view kStaysDown = "server-stays-down";
+constexpr std::string_view kLate = "late";
+constexpr std::string_view kEnds = "certificate-ends";
+constexpr std::string_view kOfCertificates = "certificates/";
 
 struct Notice {
   std::string moment;
-  std::string policy;
+  std::string policy;  ///< empty: it concerns the cluster as a whole
+  std::string cluster;
   json body = json::object();
 };
+
+/// "schedule/POLICY/CLUSTER"
+std::pair<std::string, std::string> of_schedule(const std::string& stream) {
+  const auto slash = stream.find('/', 9);
+  return {stream.substr(9, slash - 9), stream.substr(slash + 1)};
+}
 
 bool is_wanted(const std::vector<std::string>& moments, const std::string& moment) {
   const auto has = [&moments](std::string_view wanted) {
@@ -41,7 +53,7 @@ bool is_wanted(const std::vector<std::string>& moments, const std::string& momen
   return has(moment) ||
          (moment == to_string(RunStatus::kDoneWithDifferences) &&
           has(to_string(RunStatus::kFailed))) ||
-         (moment == kStaysDown && has(kWaiting));
+         ((moment == kStaysDown || moment == kLate || moment == kEnds) && has(kWaiting));
 }
 
 }  // namespace
@@ -61,7 +73,8 @@ struct Notifier::Impl {
                ? event.type == events::kRunStarted || event.type == events::kRunEnded ||
                      event.type == events::kAlert || event.type == events::kStepWaiting ||
                      event.type == events::kStepIntended
-               : event.type == events::kScheduleSettled;
+               : event.type == events::kScheduleSettled || event.type == events::kScheduleLate ||
+                     event.type == events::kCertificateEnds;
   }
 
   /// Whether a run stops here until its hours come again; once for each time.
@@ -143,24 +156,64 @@ struct Notifier::Impl {
         out.body["duration_seconds"] = ticks / kTicksPerSecond;
         out.body["bytes_freed"] = bytes_freed(**state);
       }
+    } else if (event.type == events::kCertificateEnds) {
+      out.moment = kEnds;
+      cluster = event.stream.substr(kOfCertificates.size());
+      out.body["not_after"] = text("not_after");
+    } else if (event.type == events::kScheduleLate) {
+      if (text("reason").empty()) {
+        return std::nullopt;
+      }
+      out.moment = kLate;
+      std::tie(out.policy, cluster) = of_schedule(event.stream);
     } else if (event.type == events::kScheduleSettled) {
       const auto outcome = text("outcome");
       if (outcome != "dropped" && outcome != "needs-approval") {
         return std::nullopt;
       }
       out.moment = outcome == "dropped" ? "missed" : "waiting";
-      const auto slash = event.stream.find('/', 9);
-      out.policy = event.stream.substr(9, slash - 9);
-      cluster = event.stream.substr(slash + 1);
+      std::tie(out.policy, cluster) = of_schedule(event.stream);
     } else {
       return std::nullopt;
     }
+    out.cluster = cluster;
     out.body.update(json{{"moment", out.moment},
                          {"policy", out.policy},
                          {"cluster", cluster},
                          {"run", run},
                          {"reason", text("reason")},
                          {"at", format_ticks(event.at)}});
+    return out;
+  }
+
+  /// Whom to notify: as the policy says; of what concerns a cluster as a whole, as all policies say
+  /// that are for it, each recipient once.
+  [[nodiscard]] std::vector<Notification> recipients(const Notice& notice) const {
+    std::vector<Notification> out;
+    const auto add = [&](const SchedulePolicy& policy) {
+      for (const auto& to : policy.notifications) {
+        const bool there = std::ranges::any_of(out, [&to](const Notification& each) {
+          return each.webhook == to.webhook && each.command == to.command;
+        });
+        if (is_wanted(to.on, notice.moment) && (!there || !notice.policy.empty())) {
+          out.push_back(to);
+        }
+      }
+    };
+    if (!notice.policy.empty()) {
+      if (const auto policy = parts.book.find(notice.policy)) {
+        add(policy->policy);
+      }
+      return out;
+    }
+    const auto cluster = parts.registry == nullptr
+                             ? Result<ClusterConfig>(Error{Errc::kNotFound, ""})
+                             : parts.registry->find(notice.cluster);
+    for (const auto& stored : parts.book.list()) {
+      if (cluster && stored.policy.enabled && stored.policy.selects(*cluster)) {
+        add(stored.policy);
+      }
+    }
     return out;
   }
 
@@ -234,14 +287,8 @@ void Notifier::look() {
       if (!notice) {
         continue;
       }
-      const auto policy = impl_->parts.book.find(notice->policy);
-      if (!policy) {
-        continue;
-      }
-      for (const auto& to : policy->policy.notifications) {
-        if (is_wanted(to.on, notice->moment)) {
-          impl_->send(impl_, to, notice->body.dump());
-        }
+      for (const auto& to : impl_->recipients(*notice)) {
+        impl_->send(impl_, to, notice->body.dump());
       }
     }
   }

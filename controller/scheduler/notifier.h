@@ -22,6 +22,8 @@ struct NotifierParts {
   PolicyBook& book;
   Network network;
   RunCommand run_command;  ///< empty: commands are not run, and that is logged
+  /// Says whose policies are notified of what concerns a cluster as a whole; nullptr: none are.
+  const Registry* registry = nullptr;
 };
 
 /// Since the start of this controller. A command counts as notified once it runs.

@@ -412,8 +412,8 @@ class PolicyReader {
       return;
     }
     static const std::vector<std::string> kMoments{
-        "started",   "stopped", "done",   "done-with-differences", "failed",
-        "cancelled", "waiting", "missed", "server-stays-down"};
+        "started", "stopped", "done", "done-with-differences", "failed",           "cancelled",
+        "waiting", "missed",  "late", "certificate-ends",      "server-stays-down"};
     for (const YAML::Node& each : list) {
       YamlFields fields(each, "notifications", problems_);
       Notification out;

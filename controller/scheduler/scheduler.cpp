@@ -10,6 +10,7 @@
 
 #include "controller/journal/append_and_fold.h"
 #include "nodeagent/http/task_count.h"
+#include "planner/operations.h"
 
 namespace verger::controller {
 
@@ -20,6 +21,7 @@ namespace {
 constexpr std::string_view kScheduleStreams = "schedule/";
 constexpr std::chrono::seconds kFirstRetry{15};
 constexpr std::chrono::seconds kLongestRetry{300};
+constexpr std::chrono::seconds kBetweenLooksAhead{60};
 
 std::string started_by(std::string_view policy) { return fmt::format("policy/{}", policy); }
 
@@ -60,6 +62,7 @@ struct Scheduler::Impl {
   std::map<Key, Retry> retries;
   std::map<Key, Instant> sleeping;  ///< nothing to do before
   std::int64_t slept_on = 0;        ///< version of the book
+  Monotonic next_look_ahead{};
   bool stopping = false;
   http::TaskCount running;                 ///< the loop and the tasks
   std::deque<std::shared_ptr<Task>> turn;  ///< waiting for a place, and for their cluster
@@ -70,11 +73,16 @@ struct Scheduler::Impl {
   static Result<void> fold(ScheduleState& state, const JournalEvent& event) {
     const auto data = json::parse(event.data, nullptr, false);
     if (!data.is_object() ||
-        (event.type != events::kScheduleSettled && event.type != events::kScheduleWaiting)) {
+        (event.type != events::kScheduleSettled && event.type != events::kScheduleWaiting &&
+         event.type != events::kScheduleLate)) {
       return Error{Errc::kCorruption,
                    fmt::format("{}: unknown event {}", event.stream, event.type)};
     }
     state.revision = event.revision;
+    if (event.type == events::kScheduleLate) {
+      state.late = data.value("reason", std::string());
+      return {};
+    }
     if (event.type == events::kScheduleWaiting) {
       state.waiting = data.value("reason", std::string());
       return {};
@@ -130,6 +138,29 @@ struct Scheduler::Impl {
     }
     static_cast<void>(record(key, events::kScheduleWaiting,
                              {{"due", format_ticks(to_ticks(due))}, {"reason", reason}}));
+  }
+
+  /// An alert where what the policy's runs are for ends before the next of them can start.
+  void look_for_lateness(const StoredPolicy& stored, const ClusterConfig& cluster) {
+    const auto* operation = planner::operation_of(stored.policy.plan);
+    const auto seen = parts.runs.observer().last_seen(cluster.name);
+    if (operation == nullptr || operation->need == nullptr || seen == nullptr ||
+        !parts.runs.active_runs(cluster.name).empty()) {
+      return;
+    }
+    const Key key{stored.policy.name, cluster.name};
+    const auto need = operation->need(*seen, stored.policy.plan);
+    const auto rules = parts.book.rules(cluster, key.first);
+    auto late = why_too_late(stored.policy, rules, need, to_instant(now()));
+    const auto& state = states[key];
+    const bool may_start_now = !state.waiting.empty() && opening_at(rules, to_instant(now())).open;
+    if (state.late == late || (may_start_now && !late.empty())) {
+      return;
+    }
+    static_cast<void>(
+        record(key, events::kScheduleLate,
+               {{"deadline", need.deadline ? json(format_ticks(*need.deadline)) : json()},
+                {"reason", std::move(late)}}));
   }
 
   void retry_later(const Key& key, std::string reason) {
@@ -320,6 +351,22 @@ struct Scheduler::Impl {
     const auto& key = task->key;
     const auto& stored = *task->policy;
     const auto due = task->due;
+    if (const auto* operation = planner::operation_of(stored.policy.plan);
+        operation != nullptr && operation->need != nullptr) {
+      const auto config = parts.registry.find(key.second);
+      if (!config) {
+        co_return;
+      }
+      const auto snapshot = co_await parts.runs.observer().take(*config);
+      if (stopping || task->overdue) {
+        co_return;
+      }
+      auto need = operation->need(snapshot, stored.policy.plan);
+      if (!need.not_yet.empty()) {
+        settle(key, due, {{"outcome", "not-needed"}, {"reason", std::move(need.not_yet)}});
+        co_return;
+      }
+    }
     auto made =
         co_await parts.runs.make_plan(key.second, stored.policy.plan, started_by(key.first));
     if (stopping || task->overdue) {
@@ -372,6 +419,10 @@ struct Scheduler::Impl {
     }
     end_late_tasks();
     const auto policies = parts.book.list();
+    const bool look_ahead = parts.network.clock.monotonic() >= next_look_ahead;
+    if (look_ahead) {
+      next_look_ahead = parts.network.clock.monotonic() + kBetweenLooksAhead;
+    }
     for (const auto& cluster : parts.registry.list()) {
       const Key end_of_pause{"", cluster.name};
       const bool pause_is_over =
@@ -384,6 +435,9 @@ struct Scheduler::Impl {
         if (stored.policy.enabled && !stored.policy.schedules.empty() &&
             stored.policy.selects(cluster)) {
           look_at(stored, cluster);
+          if (look_ahead) {
+            look_for_lateness(stored, cluster);
+          }
         }
       }
     }

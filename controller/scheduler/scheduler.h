@@ -16,10 +16,14 @@ namespace verger::controller {
 
 /// Types of the events in the streams "schedule/<policy>/<cluster>".
 namespace events {
-/// {due, outcome: started|needs-approval|dropped, run, plan, reason}: the due time is settled.
+/// {due, outcome: started|needs-approval|not-needed|dropped, run, plan, reason}: the due time is
+/// settled.
 inline constexpr std::string_view kScheduleSettled = "schedule-settled";
 /// {due, reason}: due, and cannot be started yet; again when the reason changes.
 inline constexpr std::string_view kScheduleWaiting = "schedule-waiting";
+/// {deadline, reason}: the next run that can start starts after the deadline of what needs it;
+/// again when the reason changes. An empty reason: no longer.
+inline constexpr std::string_view kScheduleLate = "schedule-late";
 }  // namespace events
 
 /// What became of a policy's due times on one cluster.
@@ -30,6 +34,7 @@ struct ScheduleState {
   std::string plan;
   std::string reason;
   std::string waiting;  ///< why the present due time is not started; empty: none is due
+  std::string late;     ///< why the next run comes after the deadline; empty: it does not
   Revision revision;
 };
 

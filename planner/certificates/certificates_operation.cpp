@@ -3,6 +3,7 @@
 
 #include "planner/certificates/certificate_steps.h"
 #include "planner/certificates/plan_certificates.h"
+#include "planner/certificates/renewal.h"
 #include "planner/detail/make_field.h"
 #include "planner/operation.h"
 
@@ -171,6 +172,7 @@ const Operation& CertificatesPolicy::operation() {
       .check = check_certificates,
       .moves_leader = [](const Policy&) { return false; },
       .time_at_work_ms = detail::time_at_certificates_ms,
+      .need = detail::need_of_certificates,
       .work_steps = kWorkSteps,
 
       .agent_kinds = kAgentKinds};

@@ -9,6 +9,7 @@
 #include "controller/cli/cert/cert_create.h"
 #include "controller/cli/cert/cert_inspect.h"
 #include "controller/cli/cert/cert_lint.h"
+#include "controller/cli/cert/cert_rollout.h"
 #include "controller/cli/cert/cert_status.h"
 #include "controller/cli/commands.h"
 #include "controller/cli/times.h"
@@ -282,6 +283,7 @@ void add_cert_commands(CLI::App& app, LocalCommand& chosen_local, Command& chose
   add_cert_inspect(*cert, chosen_local);
   add_cert_lint(*cert, chosen_local);
   add_cert_status(*cert, chosen);
+  add_cert_rollout(*cert, chosen);
 }
 
 std::vector<std::string> with_two_hyphens(std::vector<std::string> arguments) {

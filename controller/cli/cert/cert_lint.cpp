@@ -237,15 +237,20 @@ int run_lint(const LocalContext& context, const LintOptions& options) {
     return kUsage;
   }
   const auto report = certificates::lint(*input);
+  print_lint(context, report, problems);
+  return report.passed() ? kDone : kRefused;
+}
+
+}  // namespace
+
+void print_lint(const LocalContext& context, const LintReport& report,
+                const std::vector<std::string>& problems) {
   if (context.json) {
     print_json(context, report, problems);
   } else {
     print_report(context, report, problems);
   }
-  return report.passed() ? kDone : kRefused;
 }
-
-}  // namespace
 
 Result<LintInput> gather(const LintOptions& options, Ticks now,
                          std::vector<std::string>& problems) {

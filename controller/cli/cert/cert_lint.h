@@ -31,6 +31,10 @@ struct LintOptions {
 Result<certificates::LintInput> gather(const LintOptions& options, Ticks now,
                                        std::vector<std::string>& problems);
 
+/// The report, for people or as JSON.
+void print_lint(const LocalContext& context, const certificates::LintReport& report,
+                const std::vector<std::string>& problems);
+
 void add_cert_lint(CLI::App& cert, LocalCommand& chosen);
 
 }  // namespace verger::cli

@@ -7,6 +7,8 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "controller/cluster/gather.h"
+#include "controller/cluster/peers.h"
+#include "nodeagent/certificates/certificate_details.h"
 
 namespace verger::controller::detail {
 namespace {
@@ -26,6 +28,7 @@ struct Seen {
   std::string url{};
   std::string roots{};  ///< of the cluster
   std::optional<planner::ServedCertificate> certificate{};
+  std::optional<planner::CertificateFiles> files{};  ///< where an agent was asked for them
   bool late = false;
 };
 
@@ -94,14 +97,53 @@ net::awaitable<Seen> look_at_certificate(Network network, Seen what, std::string
   co_return what;
 }
 
-net::awaitable<Seen> look_at_certificate_within(Network network, Seen what, std::string of,
-                                                Limit limit) {
+/// The certificates of a file; why they cannot be read goes to `problem`.
+void read_into(const std::string& pem, bool has_leaf, std::vector<CertificateSeen>& into,
+               std::string& problem) {
+  if (pem.empty()) {
+    return;
+  }
+  const auto read = certificates::read_details(pem);
+  if (!read) {
+    problem = read.error().message;
+    return;
+  }
+  for (const auto& each : *read) {
+    if (auto seen = seen_of(each.info, has_leaf && into.empty())) {
+      into.push_back(*std::move(seen));
+    }
+  }
+}
+
+net::awaitable<Seen> ask_for_files(std::shared_ptr<Peers> peers, Seen what, std::string node) {
+  auto& files = what.files.emplace();
+  const auto answer = co_await peers->certificates(std::move(node));
+  if (!answer) {
+    files.problem = answer.error().code == Errc::kNotFound
+                        ? "its agent is of an older version, which does not tell"
+                        : answer.error().message;
+    co_return what;
+  }
+  const auto& live = answer->live;
+  files.problem = live.certificate.problem.empty() ? live.roots_problem : live.certificate.problem;
+  read_into(live.chain, true, files.chain, files.problem);
+  for (const auto& root : live.roots) {
+    read_into(root.pem, false, files.roots, files.problem);
+  }
+  if (files.chain.empty() && files.problem.empty()) {
+    files.problem = answer->change_problem.empty() ? "its agent does not know where they are"
+                                                   : answer->change_problem;
+  }
+  co_return what;
+}
+
+net::awaitable<Seen> within(Limit limit, http::Timers* timers, Seen what,
+                            net::awaitable<Seen> look) {
   using net::experimental::awaitable_operators::operator||;
-  auto look = look_at_certificate(network, what, std::move(of));
   if (!limit) {
     co_return co_await std::move(look);
   }
-  auto seen = co_await (std::move(look) || network.timers.sleep_for(*limit));
+  auto seen = co_await (std::move(look) || timers->sleep_for(*limit));
   if (seen.index() == 0) {
     co_return std::get<0>(std::move(seen));
   }
@@ -118,6 +160,8 @@ net::awaitable<void> look_at_certificates(Network network, std::shared_ptr<Obser
     co_return;
   }
   std::vector<net::awaitable<Seen>> looks;
+  std::shared_ptr<Peers> peers;
+  const auto age = depth == Depth::kSurvey ? kCertificateAgeOfSurvey : kCertificateAge;
   for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
     auto& node = snapshot.nodes[i];
     for (const auto& [url, of] :
@@ -125,9 +169,7 @@ net::awaitable<void> look_at_certificates(Network network, std::shared_ptr<Obser
       if (!url.starts_with("https")) {
         continue;
       }
-      if (const auto* known = cache->certificate(
-              url, network.clock.monotonic(),
-              depth == Depth::kSurvey ? kCertificateAgeOfSurvey : kCertificateAge)) {
+      if (const auto* known = cache->certificate(url, network.clock.monotonic(), age)) {
         if (*known) {
           node.certificates.push_back(**known);
         }
@@ -136,12 +178,30 @@ net::awaitable<void> look_at_certificates(Network network, std::shared_ptr<Obser
         const auto its =
             answered ? limit
                      : std::min(limit.value_or(kSilentCertificateLimit), kSilentCertificateLimit);
-        looks.push_back(look_at_certificate_within(
-            network, Seen{.node = i, .url = url, .roots = config.trusted_roots}, of, its));
+        const Seen what{.node = i, .url = url, .roots = config.trusted_roots};
+        looks.push_back(within(its, &network.timers, what, look_at_certificate(network, what, of)));
       }
     }
+    if (!node.agent_answered || !node.url.starts_with("https")) {
+      continue;
+    }
+    if (const auto* known =
+            cache->certificate_files(node.agent_url, network.clock.monotonic(), age)) {
+      node.certificate_files = *known;
+      continue;
+    }
+    if (!peers) {
+      peers = std::make_shared<Peers>(network, config);
+    }
+    const Seen what{.node = i, .url = node.agent_url, .roots = {}};
+    looks.push_back(within(limit, &network.timers, what, ask_for_files(peers, what, node.name)));
   }
   for (auto& seen : co_await gather(std::move(looks))) {
+    if (seen.files) {
+      cache->keep_certificate_files(seen.url, *seen.files, network.clock.monotonic());
+      snapshot.nodes[seen.node].certificate_files = std::move(seen.files);
+      continue;
+    }
     if (seen.certificate) {
       snapshot.nodes[seen.node].certificates.push_back(*seen.certificate);
     }

@@ -50,6 +50,7 @@ class ApiHarness {
                                          .registry = *h.registry,
                                          .journal = *h.journal,
                                          .observer = h.executor->observer(),
+                                         .network = h.network(),
                                          .timers = h.time,
                                          .epoch = h.epoch,
                                          .policy = defaults,

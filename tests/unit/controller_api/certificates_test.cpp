@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "engine/base/digest.h"
+#include "nodeagent/certificates/certificate_details.h"
 #include "tests/unit/controller_api/api_harness.h"
 
 namespace verger::controller {
@@ -81,6 +83,108 @@ TEST_F(CertificatesTest, AreShownAsServedWithTheirDaysAndWhatIsNotKnown) {
   EXPECT_THAT(n3["not_known"].dump(), HasSubstr("what it serves: "));
   EXPECT_EQ(answer["first_end"]["node"], "n1");
   EXPECT_EQ(answer["first_end"]["of"], "node");
+}
+
+TEST_F(CertificatesTest, ThatWereReplacedOnDiskAndNotReloadedAreSeen) {
+  a_.crash();
+  a_.h.scheme = "https";
+  a_.h.cluster.certificates = std::make_unique<test::FakeCertificateCluster>(a_.h.time, 3);
+  auto& fakes = *a_.h.cluster.certificates;
+  a_.h.served_certificate =
+      [&fakes](http::Endpoint at) -> net::awaitable<Result<http::CertificateInfo>> {
+    const auto name = std::string("n") + at.host.back();
+    const auto read = certificates::read_details(fakes.node(name).loaded.chain);
+    if (!read) {
+      co_return read.error();
+    }
+    co_return read->front().info;
+  };
+  a_.boot();
+  ASSERT_TRUE(a_.h.registry->remove("prod").has_value());
+  a_.h.register_cluster();
+  fakes.node("n2").disk = fakes.leaf_of(fakes.authority, 2, 500);
+
+  const auto answer = a_.get("/clusters/prod/certificates");
+  EXPECT_EQ(answer["nodes"][0]["file_differs"], false) << answer["nodes"][0].dump(1);
+  EXPECT_EQ(answer["nodes"][1]["file_differs"], true);
+  const auto& n2 = answer["nodes"][1];
+  EXPECT_NE(n2["files"][0]["serial"], n2["served"][0]["serial"]);
+  EXPECT_GT(n2["files"][0]["days_left"], n2["served"][0]["days_left"]);
+  EXPECT_EQ(answer["nodes"][0]["files"].back()["kind"], "root");
+  EXPECT_THAT(a_.call("GET", "/metrics").body,
+              AllOf(HasSubstr(R"(verger_certificate_disk_differs{cluster="prod",node="n1"} 0)"),
+                    HasSubstr(R"(verger_certificate_disk_differs{cluster="prod",node="n2"} 1)"),
+                    HasSubstr(R"(kind="root",node="n1",of="files"} )")));
+  a_.crash();
+  a_.h.cluster.certificates.reset();
+  a_.h.scheme = "http";
+  a_.boot();
+}
+
+/// In front of the nodes: keeps the files that come to agents.
+class FileKeeper final : public http::Client {
+ public:
+  explicit FileKeeper(http::Client& behind) : behind_(behind) {}
+  net::awaitable<Result<http::Response>> send(http::Endpoint to, http::Request request,
+                                              std::chrono::milliseconds deadline) override {
+    if (!request.target.starts_with("/agent/v1/files/")) {
+      co_return co_await behind_.send(std::move(to), std::move(request), deadline);
+    }
+    const auto sha = request.target.substr(16, 64);
+    stored[to.host].push_back(request.body);
+    http::Response out;
+    out.headers.set("Content-Type", "application/json");
+    out.body = json{{"sha256", sha},
+                    {"bytes", request.body.size()},
+                    {"storedAt", "2026-11-23T00:00:00.0000000Z"}}
+                   .dump();
+    co_return out;
+  }
+  std::map<std::string, std::vector<std::string>> stored;  ///< by host
+
+ private:
+  http::Client& behind_;
+};
+
+TEST_F(CertificatesTest, OfAFileForAnAgentNothingIsKeptButThatItCame) {
+  FileKeeper keeper(a_.h.cluster);
+  a_.crash();
+  a_.h.client = &keeper;
+  a_.boot();
+  const std::string key = "-----BEGIN PRIVATE KEY-----\nMOSTSECRET\n-----END PRIVATE KEY-----\n";
+  const auto sha = to_hex(sha256(as_bytes(key)));
+  const auto path = "/clusters/prod/nodes/n2/files/";
+  const auto answer = a_.call("PUT", path + sha, key);
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(ApiHarness::json_of(answer)["bytes"], key.size());
+  ASSERT_EQ(keeper.stored.size(), 1U);
+  EXPECT_THAT(keeper.stored["10.0.0.2"], ::testing::ElementsAre(key));
+
+  const auto other = a_.call("PUT", path + std::string(64, 'a'), key);
+  EXPECT_EQ(other.status, 422);
+  EXPECT_THAT(other.body, AllOf(HasSubstr("SHA-256"), Not(HasSubstr("MOSTSECRET"))));
+  EXPECT_EQ(a_.call("PUT", "/clusters/prod/nodes/n9/files/" + sha, key).status, 404);
+  EXPECT_EQ(a_.call("PUT", path + sha, std::string((1U << 20U) + 1, 'x')).status, 413);
+  EXPECT_THAT(keeper.stored["10.0.0.2"], ::testing::SizeIs(1)) << "none of these was passed on";
+
+  const auto events = a_.h.journal->read_all(Sequence(0), 10'000);
+  ASSERT_TRUE(events.has_value());
+  bool audited = false;
+  for (const auto& event : *events) {
+    EXPECT_THAT(event.data, Not(HasSubstr("MOSTSECRET"))) << event.stream;
+    audited = audited || (event.stream == "audit" && event.data.find(sha) != std::string::npos);
+  }
+  EXPECT_TRUE(audited);
+  a_.crash();
+  a_.h.client = nullptr;
+  a_.boot();
+}
+
+TEST_F(CertificatesTest, AFileForANodeWithoutAgentIsRefused) {
+  register_tls(/*with_agents=*/false);
+  const auto sha = to_hex(sha256(as_bytes("x")));
+  EXPECT_EQ(ApiHarness::code_of(a_.call("PUT", "/clusters/tls/nodes/n1/files/" + sha, "x")),
+            "no_agent");
 }
 
 TEST_F(CertificatesTest, OfNodesWithoutTlsSayThat) {

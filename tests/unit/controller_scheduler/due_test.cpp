@@ -84,5 +84,41 @@ TEST(Due, AClockThatJumpsBackStartsNothingTwice) {
   EXPECT_EQ(decide("run", "2024-06-02 22:00", "2024-06-02 22:00").action, Action::kNothing);
 }
 
+std::string too_late(const std::string& catch_up, const std::string& now,
+                     const std::string& needed_at, const std::string& deadline) {
+  const auto policy = daily(catch_up);
+  return why_too_late(policy, policy.windows,
+                      {.needed_at = to_ticks(at(needed_at)),
+                       .deadline = to_ticks(at(deadline)),
+                       .ends = "the certificate of n1"},
+                      at(now));
+}
+
+TEST(Due, ARunAfterTheDeadlineIsKnownAtOnce) {
+  EXPECT_EQ(too_late("skip", "2024-06-02 09:00", "2024-06-10 12:00", "2024-06-11 12:00"), "");
+  EXPECT_EQ(too_late("skip", "2024-06-02 09:00", "2024-06-01 00:00", "2024-06-02 22:01"), "")
+      << "needed already, and the next time is early enough";
+  EXPECT_THAT(too_late("skip", "2024-06-02 09:00", "2024-06-10 22:30", "2024-06-11 21:00"),
+              HasSubstr("the certificate of n1 ends at Tue 2024-06-11 21:00 UTC, and the next run "
+                        "that needs it can start at Tue 2024-06-11 22:00 UTC, which is later"));
+  EXPECT_THAT(too_late("skip", "2024-06-02 09:00", "2024-05-01 00:00", "2024-06-01 00:00"),
+              HasSubstr("ended at Sat 2024-06-01 00:00 UTC, and no run has renewed it"));
+}
+
+TEST(Due, ADueTimeOutsideTheWindowsIsARunOnlyWhereItIsCaughtUp) {
+  for (const auto* rule : {"run", "run-if-in-window"}) {
+    const auto policy =
+        parse_schedule_policy(
+            std::string("name: a\nclusters: [b]\nschedule: [{cron: '0 12 * * *', zone: UTC}]\n"
+                        "windows: {allow: [{from: '22:00', to: '02:00', zone: UTC}]}\ncatch_up: ") +
+            rule + "\n")
+            .value();
+    const auto why = why_too_late(policy, policy.windows,
+                                  {.deadline = to_ticks(at("2024-06-02 22:30")), .ends = "it"},
+                                  at("2024-06-02 09:00"));
+    EXPECT_EQ(why.empty(), std::string_view(rule) == "run") << why;
+  }
+}
+
 }  // namespace
 }  // namespace verger::controller

@@ -61,7 +61,8 @@ class Notifications : public ::testing::Test {
                         commands_.push_back(command.front() + " " +
                                             json::parse(input).at("moment").get<std::string>());
                         return {};
-                      }});
+                      },
+                      .registry = h_.registry.get()});
   }
   void TearDown() override {
     EXPECT_THAT(nodes_.got, SizeIs(0)) << "other authorities vouch for webhooks";
@@ -137,6 +138,33 @@ TEST_F(Notifications, OfAServerThatStaysDownAreAMomentOfTheirOwn) {
   node.stays_down.clear();
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_TRUE(has_alert(false)) << "cleared once it answers";
+}
+
+TEST_F(Notifications, OfACertificateThatEndsGoToEachRecipientOfTheClustersPoliciesOnce) {
+  const std::string hook = "  - {on: [certificate-ends], webhook: 'http://127.0.0.1:9000/page'}\n";
+  apply(hook + "  - {on: [waiting], command: [notify]}\n  - {on: [failed], command: [cry]}\n");
+  for (const auto* other :
+       {"name: other\nclusters: [prod]\n", "name: elsewhere\nclusters: [orders]\n"}) {
+    auto policy = book_->parse(std::string(other) + "notifications:\n" + hook);
+    ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
+    ASSERT_TRUE(book_->apply(*std::move(policy), "me").has_value());
+  }
+  const json data{{"fingerprint", "aa"},
+                  {"days", 7},
+                  {"not_after", "2024-06-09T00:00:00Z"},
+                  {"reason", "the certificate of CN=n1 of n1 ends at 2024-06-09"}};
+  ASSERT_TRUE(h_.journal
+                  ->append("certificates/prod", kAnyRevision,
+                           {NewEvent{"certificate-ends", data.dump()}}, h_.epoch)
+                  .has_value());
+  notifier_->look();
+  h_.run_until([this] { return notifier_->active() == 0; }, std::chrono::minutes(2));
+  ASSERT_THAT(hook_.bodies, SizeIs(1)) << "two policies have it";
+  EXPECT_EQ(hook_.bodies.at(0).at("moment"), "certificate-ends");
+  EXPECT_EQ(hook_.bodies.at(0).at("cluster"), "prod");
+  EXPECT_EQ(hook_.bodies.at(0).at("not_after"), "2024-06-09T00:00:00Z");
+  EXPECT_THAT(hook_.bodies.at(0).at("reason").get<std::string>(), HasSubstr("of n1 ends"));
+  EXPECT_THAT(commands_, ElementsAre("notify certificate-ends"));
 }
 
 TEST_F(Notifications, OfNodesThatDifferGoToWhoListensForThemOrForFailures) {

@@ -335,5 +335,67 @@ TEST_F(Schedules, APolicyIsKeptAndItsRevisionGuardsIt) {
   EXPECT_EQ(book_->find("nightly").error().code, Errc::kNotFound);
 }
 
+/// Schedules of a cluster with TLS whose certificates began on 2024-06-01 and end on 2024-06-11.
+class Renewals : public Schedules {
+ protected:
+  void SetUp() override {
+    h_.scheme = "https";
+    h_.served_certificate = [](http::Endpoint) -> net::awaitable<Result<http::CertificateInfo>> {
+      http::CertificateInfo shown;
+      shown.subject = "CN=eventstoredb-node";
+      shown.not_before = "2024-06-01T00:00:00Z";
+      shown.not_after = "2024-06-11T00:00:00Z";
+      co_return shown;
+    };
+    Schedules::SetUp();
+  }
+  void apply_renewal(const std::string& cron) {
+    apply(
+        fmt::format("name: renewal\noperation: certificates\nclusters: [prod]\n"
+                    "certificates: {{source: csr, authority: company, renew_at: 66, "
+                    "renew_jitter: 0}}\n"
+                    "schedule: [{{cron: \"{}\", zone: UTC}}]\n"
+                    "windows: {{allow: [{{from: \"02:00\", to: \"04:00\", zone: UTC}}]}}\n",
+                    cron));
+  }
+  [[nodiscard]] ScheduleState state() const { return scheduler_->state("renewal", "prod"); }
+};
+
+TEST_F(Renewals, ADueTimeBeforeTheRenewalPassesWithItsReason) {
+  apply_renewal("0 2 * * *");
+  until("2024-06-02 03:00");
+  EXPECT_EQ(state().outcome, "not-needed");
+  EXPECT_THAT(state().reason, HasSubstr("nothing is to be renewed before 2024-06-07T14:24:00"));
+  EXPECT_EQ(state().waiting, "");
+  EXPECT_EQ(state().late, "") << "the night of the 8th is early enough";
+  until("2024-06-07 03:00");
+  EXPECT_EQ(state().outcome, "not-needed");
+  const auto settled = state().settled;
+  until("2024-06-08 03:00");
+  EXPECT_TRUE(state().outcome == "started" || state().waiting.find("no plan") == 0)
+      << "now it is planned: " << state().outcome << state().waiting;
+  EXPECT_TRUE(state().settled != settled || !state().waiting.empty());
+}
+
+TEST_F(Renewals, AnOpeningAfterTheEndIsAnAlertAtOnceAndOnlyOnce) {
+  apply_renewal("0 2 * * 0");  // Sundays: the 2nd, the 9th
+  until("2024-06-02 03:00");
+  EXPECT_EQ(state().late, "");
+  apply_renewal("0 2 15 * *");
+  until("2024-06-02 03:05");
+  EXPECT_THAT(state().late, HasSubstr("ends at Tue 2024-06-11 00:00 UTC, and the next run that "
+                                      "needs it can start at Sat 2024-06-15 02:00 UTC"));
+  until("2024-06-04 00:00");
+  crash();
+  boot();
+  ASSERT_TRUE(h_.wait_for(h_.executor->observe("prod")).has_value());
+  until("2024-06-05 00:00");
+  std::size_t raised = 0;
+  for (const auto& event : h_.journal->read("schedule/renewal/prod").value()) {
+    raised += event.type == events::kScheduleLate ? 1 : 0;
+  }
+  EXPECT_EQ(raised, 1U);
+}
+
 }  // namespace
 }  // namespace verger::controller
