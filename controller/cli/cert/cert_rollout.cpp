@@ -69,7 +69,7 @@ int bring(const CliContext& context, const std::string& cluster, const Certifica
       if (const auto stored = context.api.put_file(path, file.content); !stored) {
         const int status = context.fail(stored.error());
         context.err << "verger: no node's certificate was touched; what agents have got of the set "
-                       "they delete after a day\n";
+                       "they delete within a week\n";
         return status;
       }
     }
