@@ -141,14 +141,28 @@ net::awaitable<Result<std::string>> CertificateDesk::request(Self self,
 std::optional<http::ClientMaterial> CertificateDesk::side(const ChangeManifest& manifest,
                                                           bool after) const {
   const auto present = live();
+  // In the phase before the leaf's and in that after it, a certificate's file changes in the
+  // intermediates alone; only its leaf is shown.
+  const auto neighbour = after ? CertificatePhase::kDrop : CertificatePhase::kTrust;
   const auto content = [&](const FoundFile& file) -> std::optional<std::string> {
-    for (const auto* each : manifest.of(CertificatePhase::kLeaf)) {
-      if (each->path == file.target) {
-        const auto found = change_.content(*each, after);
-        return found ? std::optional(*found) : std::nullopt;
+    bool changes = false;
+    for (const auto phase : {CertificatePhase::kLeaf, neighbour}) {
+      for (const auto* each : manifest.of(phase)) {
+        if (each->path != file.target) {
+          continue;
+        }
+        changes = true;
+        for (const bool end : {after, !after}) {
+          if (phase == CertificatePhase::kLeaf && end != after) {
+            continue;
+          }
+          if (auto found = change_.content(*each, end)) {
+            return *std::move(found);
+          }
+        }
       }
     }
-    return file.problem.empty() ? std::optional(file.content) : std::nullopt;
+    return changes || !file.problem.empty() ? std::nullopt : std::optional(file.content);
   };
   const auto chain = content(present.certificate);
   const auto key = present.key ? content(*present.key) : std::nullopt;

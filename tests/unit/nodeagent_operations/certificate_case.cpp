@@ -122,7 +122,9 @@ Result<http::Handshake> FakeServer::shake_hands(const http::ClientMaterial& show
   }
   http::Handshake out{.served = chain_, .accepted = true, .status = 200};
   if (!shown.chain.empty()) {
-    out.not_accepted = certificates::why_not_chained(shown.chain, roots_);
+    // As servers do, it completes the chain with its own intermediates.
+    out.not_accepted = certificates::why_not_chained(
+        shown.chain + certificates::intermediates_pem(chain_), roots_);
     out.accepted = out.not_accepted.empty();
   }
   if (!shown.roots.empty()) {

@@ -79,6 +79,25 @@ TEST_F(CertificateOperations, ProveByClientsWhichRootsAServerUses) {
   EXPECT_EQ(server_.roots(), old_.root());
 }
 
+TEST_F(CertificateOperations, KeepOldIntermediatesUntilTheOldRootsGo) {
+  const auto between = TestAuthority("Between").root();
+  put_file(host_.disk(), "/node/node.crt", old_leaf_.certificate + between);
+  ASSERT_TRUE(server_.reload());
+  ASSERT_EQ(stage(bring(new_leaf_, new_.root())).value("state", ""), "done");
+  ASSERT_EQ(switch_over(api::CertificatePhase::kTrust).value("state", ""), "done");
+  ASSERT_EQ(switch_over(api::CertificatePhase::kLeaf).value("state", ""), "done");
+  EXPECT_EQ(server_.served(), new_leaf_.certificate + between);
+  const auto dropped = switch_over(api::CertificatePhase::kDrop);
+  ASSERT_EQ(dropped.value("state", ""), "done") << dropped;
+  EXPECT_EQ(server_.served(), new_leaf_.certificate);
+  for (const auto phase : {api::CertificatePhase::kDrop, api::CertificatePhase::kLeaf,
+                           api::CertificatePhase::kTrust}) {
+    ASSERT_EQ(restore(phase).value("state", ""), "done");
+  }
+  EXPECT_EQ(server_.served(), old_leaf_.certificate + between);
+  EXPECT_EQ(server_.roots(), old_.root());
+}
+
 TEST_F(CertificateOperations, ATrustThatTheServerDoesNotTakeIsNoticedAlthoughItShowsTheSame) {
   ASSERT_EQ(stage(bring(new_leaf_, new_.root())).value("state", ""), "done");
   server_.ignores_reloads = true;
