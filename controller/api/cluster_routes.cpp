@@ -9,6 +9,7 @@
 #include "controller/api/routes.h"
 #include "controller/api/views.h"
 #include "controller/cluster/identity.h"
+#include "controller/executor/atomic_stage.h"
 
 // /clusters, their pauses and schedules; listing them is in cluster_overviews.cpp, changing one in
 // cluster_update.cpp.
@@ -195,13 +196,30 @@ Result<ClusterIntent> cluster_intent_of(const Call& call, bool pauses) {
   return out;
 }
 
+/// What its run has to finish before it pauses; empty: nothing.
+std::string notice_of(const ApiParts& parts, const std::string& cluster) {
+  for (const auto& run : parts.executor.active_runs(cluster)) {
+    if (auto notice = pause_notice(*run, parts.clock.now()); !notice.empty()) {
+      return fmt::format("run {}: {}", run->id.substr(0, 12), notice);
+    }
+  }
+  return {};
+}
+
 http::Response after_intent(const ApiParts& parts, const Result<void>& outcome,
                             const std::string& cluster) {
   if (!outcome) {
     return refusal_of(parts, outcome.error(), cluster);
   }
   const auto config = parts.registry.find(cluster);
-  return config ? json_answer(202, views::cluster(*config)) : problem_of(config.error());
+  if (!config) {
+    return problem_of(config.error());
+  }
+  auto body = views::cluster(*config);
+  if (auto notice = notice_of(parts, cluster); !notice.empty()) {
+    body["notice"] = std::move(notice);
+  }
+  return json_answer(202, body);
 }
 
 http::Response pause_cluster(const ApiParts& parts, const Call& call) {

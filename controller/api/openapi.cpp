@@ -33,7 +33,7 @@ constexpr ApiSchema kSchemas[] = {
     {"Cluster",
      "name:string! nodes:Node[]! credentials:string! trusted_roots:string! labels:object! "
      "paused:boolean! pause_reason:string?! pause_until:time?! snapshot:Snapshot "
-     "active_run:ActiveRun? last_success:LastSuccess? look:ClusterLook"},
+     "active_run:ActiveRun? last_success:LastSuccess? look:ClusterLook notice:string"},
     {"ActiveRun", "id:string! state:string! started_at:time!"},
     {"LastSuccess", "run:string! finished_at:time! space_saved:integer?"},
     {"ClusterLook", "taken_at:time! leader:string?! nodes_up:integer! nodes_down:integer!"},

@@ -313,6 +313,9 @@ int pause_cluster(const CliContext& context, const PauseOptions& options) {
     context.out << fmt::format(
         "cluster {} is paused {}; nothing new starts on it\n", options.cluster,
         until.empty() ? "until it is resumed" : "until " + to_the_second(until));
+    if (const auto notice = text_of(*answer, "notice"); !notice.empty()) {
+      context.out << notice << '\n';
+    }
   }
   return kDone;
 }

@@ -117,9 +117,9 @@ inline planner::Stage painting() {
   return stage;
 }
 
-/// Journals a plan with these stages as if it had been planned, starts the controller again, so
-/// that it finds it, and applies it. Returns the run.
-inline std::string start_plan(ControllerHarness& h, std::vector<planner::Stage> stages) {
+/// Journals a plan with these stages as if it had been planned; the next controller finds it.
+/// Returns its hash.
+inline std::string journal_plan(ControllerHarness& h, std::vector<planner::Stage> stages) {
   const auto snapshot = *h.wait_for(h.executor->observe("prod"));
   planner::Plan plan;
   plan.cluster = "prod";
@@ -137,9 +137,15 @@ inline std::string start_plan(ControllerHarness& h, std::vector<planner::Stage> 
                              {{std::string(controller::events::kPlanMade), text}}, epoch)
                     .has_value());
   }
+  return plan.hash;
+}
+
+/// The same, and starts the controller again and applies it. Returns the run.
+inline std::string start_plan(ControllerHarness& h, std::vector<planner::Stage> stages) {
+  const auto hash = journal_plan(h, std::move(stages));
   h.crash();
   h.boot();
-  auto run = h.wait_for(h.executor->apply(plan.hash, "test"));
+  auto run = h.wait_for(h.executor->apply(hash, "test"));
   EXPECT_TRUE(run.has_value()) << run.error().error.message;
   return *run;
 }
