@@ -89,9 +89,9 @@ class FileWork {
 
   Result<void> read() {
     if (!copies_) {
-      cache_.before(at_, buffer_.size());
+      cache_.before_read();
       VERGER_RETURN_IF_ERROR(file_->read_exact(at_, buffer_));
-      cache_.after();
+      cache_.read_to(at_ + buffer_.size());
       return {};
     }
     if (own_) {

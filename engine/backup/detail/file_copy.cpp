@@ -15,12 +15,12 @@ Result<bool> FileCopy::step(std::uint64_t most) {
   while (at_ < size_ && (done == 0 || done < most)) {
     const auto part = std::min(kBlockSize, size_ - at_);
     buffer_.resize(part);
-    cache_.before(at_, part);
+    cache_.before_read();
     VERGER_RETURN_IF_ERROR(read_(at_, buffer_));
-    cache_.after();
     hash_.update(buffer_);
     VERGER_RETURN_IF_ERROR(writer_->append(buffer_));
     at_ += part;
+    cache_.read_to(at_);
     done += part;
   }
   if (at_ < size_) {

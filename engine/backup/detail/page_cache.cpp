@@ -1,7 +1,9 @@
 #include "engine/backup/detail/page_cache.h"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -10,8 +12,8 @@
 namespace verger::backup::detail {
 namespace {
 
-UniqueFd open_to_advise(const FileSystem& files, const Path& path) {
-  return is_machine_disk(files) ? UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) : UniqueFd();
+UniqueFd open_to_advise(const Path& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 std::uint64_t page_size() {
@@ -21,55 +23,67 @@ std::uint64_t page_size() {
 
 }  // namespace
 
-ReadOnce::ReadOnce(const FileSystem& files, const Path& path) : fd_(open_to_advise(files, path)) {}
+ReadOnce::ReadOnce(const FileSystem& files, const Path& path)
+    : path_(is_machine_disk(files) ? path : Path()) {}
 
-ReadOnce::Pages ReadOnce::look(std::uint64_t offset, std::uint64_t size) const {
-  Pages pages;
-  pages.offset = offset / page_size() * page_size();
-  const auto length = offset + size - pages.offset;
-  void* const mapped =
-      ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd_.get(), static_cast<off_t>(pages.offset));
-  if (mapped == MAP_FAILED) {
-    return pages;
+ReadOnce::~ReadOnce() {
+  if (fd_.valid()) {
+    // Once more from the start: a page that was in use is dropped now.
+    drop(0, cached_.size());
   }
-  pages.cached.resize((length + page_size() - 1) / page_size());
-  if (::mincore(mapped, length, pages.cached.data()) != 0) {
-    pages.cached.clear();
-  }
-  ::munmap(mapped, length);
-  return pages;
 }
 
-void ReadOnce::before(std::uint64_t offset, std::uint64_t size) {
-  if (!fd_.valid() || size == 0) {
+void ReadOnce::before_read() {
+  if (path_.empty()) {
     return;
   }
-  const bool known = !next_.cached.empty() && next_.offset == offset;
-  now_ = known ? std::move(next_) : look(offset, size);
-  next_ = look(offset + size, size);
+  fd_ = open_to_advise(std::exchange(path_, Path()));
+  struct stat status{};
+  if (::fstat(fd_.get(), &status) != 0 || status.st_size <= 0) {
+    return;
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd_.get(), 0);
+  if (mapped == MAP_FAILED) {
+    return;
+  }
+  cached_.resize((size + page_size() - 1) / page_size());
+  if (::mincore(mapped, size, cached_.data()) != 0) {
+    cached_.clear();
+  }
+  ::munmap(mapped, size);
 }
 
-void ReadOnce::after() {
-  // One call for each run of pages that the read has brought in.
-  const auto& cached = now_.cached;
-  for (std::size_t first = 0; first < cached.size();) {
-    if ((cached[first] & 1U) != 0) {
+void ReadOnce::read_to(std::uint64_t offset) {
+  // The kernel reads ahead, and keeps several pages as one: a part is dropped once the copy is well
+  // behind it, together with the end of the part before.
+  const std::size_t part = (std::size_t{8} << 20U) / page_size();
+  const auto end = std::min(static_cast<std::size_t>(offset / page_size()), cached_.size());
+  if (end >= dropped_ + 2 * part) {
+    drop(dropped_ > part ? dropped_ - part : 0, end - part);
+    dropped_ = end - part;
+  }
+}
+
+void ReadOnce::drop(std::size_t first_page, std::size_t end_page) const {
+  // One call for each run of pages that were not cached.
+  for (auto first = first_page; first < end_page;) {
+    if ((cached_[first] & 1U) != 0) {
       ++first;
       continue;
     }
     auto last = first;
-    while (last < cached.size() && (cached[last] & 1U) == 0) {
+    while (last < end_page && (cached_[last] & 1U) == 0) {
       ++last;
     }
-    ::posix_fadvise(fd_.get(), static_cast<off_t>(now_.offset + first * page_size()),
+    ::posix_fadvise(fd_.get(), static_cast<off_t>(first * page_size()),
                     static_cast<off_t>((last - first) * page_size()), POSIX_FADV_DONTNEED);
     first = last;
   }
-  now_.cached.clear();
 }
 
 void drop_from_page_cache(const FileSystem& files, const Path& path) {
-  const auto fd = open_to_advise(files, path);
+  const auto fd = is_machine_disk(files) ? open_to_advise(path) : UniqueFd();
   if (fd.valid()) {
     ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   }

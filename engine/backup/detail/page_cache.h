@@ -9,28 +9,29 @@
 namespace verger::backup::detail {
 
 /// Keeps a copy of a file that is read once, from its beginning to its end, from filling the
-/// machine's page cache, and leaves there what a node keeps there: before a part is read it is seen
-/// which pages are cached, and only the others are dropped afterwards. Does nothing where the
-/// kernel does not tell, and on other file systems than the machine's disk.
+/// machine's page cache, and leaves there what a node keeps there: before the first read it is seen
+/// which pages are cached, and only the others are dropped, as the copy moves on and at its end.
+/// Does nothing where the kernel does not tell, and on other file systems than the machine's disk.
 class ReadOnce {
  public:
   ReadOnce() = default;
+  /// Opens nothing yet: many files may wait.
   ReadOnce(const FileSystem& files, const Path& path);
-  /// Before [offset, offset + size) is read, and after it was; parts in order, of the same size.
-  void before(std::uint64_t offset, std::uint64_t size);
-  void after();
+  ReadOnce(ReadOnce&&) noexcept = default;
+  ReadOnce& operator=(ReadOnce&&) noexcept = default;
+  ~ReadOnce();
+  /// Before each part is read.
+  void before_read();
+  /// All below `offset` was read.
+  void read_to(std::uint64_t offset);
 
  private:
-  /// Pages of a part of the file, and which of them are cached.
-  struct Pages {
-    std::uint64_t offset = 0;
-    std::vector<unsigned char> cached;
-  };
-  [[nodiscard]] Pages look(std::uint64_t offset, std::uint64_t size) const;
+  void drop(std::size_t first_page, std::size_t end_page) const;
 
+  Path path_;  ///< empty: nothing is to be done
   UniqueFd fd_;
-  Pages now_;
-  Pages next_;  ///< looked at before the kernel reads ahead
+  std::vector<unsigned char> cached_;  ///< of each page, before the first read
+  std::size_t dropped_ = 0;            ///< pages
 };
 
 /// A file that was just written and synced, and is not read soon.
