@@ -71,7 +71,8 @@ TEST_F(BackupDamageTest, OfEachByteOfEachKindOfFileIsFound) {
     const auto path = store.blob_path(file.sha256);
     const auto part = only(file.sha256);
     for (std::uint64_t at = 0; at < file.size; ++at) {
-      for (const auto bits : {std::byte{1}, std::byte{0x80}}) {
+      for (const auto bits :
+           {std::byte{1}, std::byte{2}, std::byte{0x10}, std::byte{0x40}, std::byte{0x80}}) {
         flip(path, at, bits);
         const auto damage = verify(part);
         ASSERT_EQ(damage.size(), 1U) << file.path << " at " << at;
@@ -83,7 +84,7 @@ TEST_F(BackupDamageTest, OfEachByteOfEachKindOfFileIsFound) {
     }
   }
   EXPECT_TRUE(verify(manifest).empty());
-  EXPECT_GE(flips, 40'000U);
+  EXPECT_GE(flips, 100'000U);
   for (const auto kind :
        {FileKind::kIndexMap, FileKind::kTable, FileKind::kBloomFilter, FileKind::kExistenceFilter,
         FileKind::kScavengeState, FileKind::kCheckpoint, FileKind::kChunk}) {

@@ -91,6 +91,48 @@ TEST(BackupJob, WhileEventsAreWrittenIsOneOfAMoment) {
   EXPECT_GT(behind, 10);
 }
 
+TEST(BackupJob, LeavesAChunkOutThatBeginsBehindTheCheckpoints) {
+  BackupCase backup;
+  backup.fill(40);
+  auto& log = backup.builder.database().transaction_log();
+  ok(log.flush_checkpoints());
+  // Once writer.chk was read, and before the chunks are listed, a chunk ends and the next begins: a
+  // server refuses to cut such a copy ("a chunk behind writer.chk").
+  const auto written = value(read_file(backup.disk, "/db/writer.chk"));
+  bool armed = false;
+  int seen = 0;
+  bool begun = false;
+  backup.disk.set_fault_hook([&](const DiskOperation& operation) -> std::optional<Error> {
+    if (armed && operation.kind == "rename" &&
+        operation.path.native().starts_with("/repository/tmp") &&
+        value(read_file(backup.disk, operation.path)) == written && ++seen == 2) {
+      armed = false;  // chaser.chk, with the same number, was copied before
+      begun = true;
+      ok(log.complete_chunk());
+      backup.builder.write("next", 1, 200);
+    }
+    return std::nullopt;
+  });
+  auto options = backup.options(SourceState::kLive);
+  options.before_checkpoints = [&] {
+    armed = true;
+    return Result<void>();
+  };
+  const auto manifest = value(backup.back_up(options));
+  backup.disk.set_fault_hook({});
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(manifest.positions.writer.value(), load_le<std::int64_t>(written.data()));
+  const auto last = manifest.positions.writer.value() / manifest.positions.chunk_size;
+  EXPECT_TRUE(value(backup.disk.exists(
+      Path("/db") / log::chunk_file_name(ChunkNumber(static_cast<std::int32_t>(last + 1)), 0))));
+  for (const auto& file : manifest.files) {
+    if (const auto name = log::parse_chunk_file_name(file.path)) {
+      EXPECT_LE(name->start.value(), last);
+    }
+  }
+  expect_restored(backup, manifest, "/restored");
+}
+
 TEST(BackupJob, OfAScavengeDuringTheCopyIsNone) {
   BackupCase backup;
   backup.fill();
@@ -259,6 +301,19 @@ TEST(BackupJob, OfAStoppedServerHasItsSecondaryIndexes) {
   const auto manifest = value(backup.back_up(backup.options(SourceState::kStopped)));
   ok(backup.restore(manifest, "/restored"));
   EXPECT_EQ(value(read_file(backup.disk, "/restored/kurrent.ddb")), Bytes(5000, std::byte{3}));
+}
+
+TEST(BackupJob, RefusesANodeThatIsFarBehind) {
+  BackupCase backup;
+  backup.fill(30);
+  // chaser.chk is written with a table: one of two small writes stays behind it.
+  backup.builder.write("tail");
+  backup.builder.write("tail");
+  auto options = backup.options(SourceState::kLive);
+  options.max_truncation = 0;
+  const auto manifest = backup.back_up(options);
+  ASSERT_FALSE(manifest);
+  EXPECT_EQ(manifest.error().code, Errc::kUnavailable);
 }
 
 TEST(BackupJob, HasTheDigestsOfTheLog) {

@@ -167,6 +167,24 @@ TEST_F(Deletion, GivesUpABackupThatWasKilled) {
   EXPECT_THAT(backup.verify(first), IsEmpty());
 }
 
+TEST_F(Deletion, DoesNotWaitForABackupThatFailed) {
+  auto options = backup.options(SourceState::kStopped);
+  backup.builder.close();
+  {
+    BackupJob job(backup.disk, *backup.repository, options, backup.clock, backup.random,
+                  null_log());
+    do {
+      value(job.step({.units = 1}));
+    } while (value(backup.repository->sessions()).front().files.empty());
+  }
+  ASSERT_EQ(value(backup.repository->sessions()).size(), 1U);
+  ok(backup.repository->mark_deleted(second.id, now()));
+  backup.clock.advance_seconds(10);
+  const Ticks hour_ago(now().value() - kHour);
+  EXPECT_EQ(value(backup.repository->sweep(now(), hour_ago)).generations, 1U);
+  EXPECT_THAT(value(backup.repository->sessions()), IsEmpty());
+}
+
 TEST_F(Deletion, KeepsABackupFromBeginning) {
   ok(backup.store.put("sweeping", as_bytes("x")));
   backup.builder.close();
