@@ -285,7 +285,8 @@ ChangeAnswer check_change(const ChangeQuestion& question) {
     }
   }
   compare_roots(question.nodes, next, out.facts);
-  input.trust_first = out.facts.new_roots;
+  // What goes is kept until all have changed, also where nothing new has to be trusted first.
+  input.trust_first = out.facts.new_roots || out.facts.old_roots_go;
   if (!input.nodes.empty()) {
     auto report = certificates::lint(input);
     // That a leaf stays is a fact of the plan.

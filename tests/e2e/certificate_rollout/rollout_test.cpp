@@ -46,6 +46,27 @@ TEST_F(Rollout, ChangesTheAuthorityWhileWritesGoOn) {
   print_figures("new authority", run, before, served(), &writer);
 }
 
+TEST_F(Rollout, BringsAnIntermediateAndDropsItAgain) {
+  const auto at = [&](const std::string& name) { return (directory_.path() / name).string(); };
+  const auto made =
+      run({program("verger"), "cert", "create-ca", "--out", at("between"), "--ca-certificate",
+           cluster_.authority().root().string(), "--ca-key", cluster_.authority().key().string()});
+  ASSERT_EQ(made.status, 0) << made.err;
+  const auto authorities = cluster_.controller_directory() / "authorities";
+  std::ofstream(authorities / "between.crt")
+      << file_text(at("between/ca.crt")) << file_text(cluster_.authority().root());
+  std::filesystem::copy_file(at("between/ca.key"), authorities / "between.key");
+  start();
+  auto before = served();
+  const auto with = roll_out("between");
+  expect_changed(with, before);
+  print_figures("intermediate", with, before, served(), nullptr);
+  before = served();
+  const auto without = roll_out("house");
+  expect_changed(without, before);
+  print_figures("without intermediate", without, before, served(), nullptr);
+}
+
 TEST_F(Rollout, ChangesTheCommonNameWhileWritesGoOn) {
   start();
   const auto before = served();
