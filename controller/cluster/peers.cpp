@@ -128,6 +128,11 @@ net::awaitable<Result<std::vector<std::string>>> Peers::own_names(std::string no
   co_return client::own_names(gossip, client.node());
 }
 
+net::awaitable<Result<client::NodeSettings>> Peers::settings(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  co_return client::to_result(co_await client.settings());
+}
+
 net::awaitable<Result<client::LastScavenge>> Peers::last_scavenge(std::string node,
                                                                   std::string version) {
   VERGER_CO_TRY(auto client, node_client(node));

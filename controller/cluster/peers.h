@@ -49,6 +49,8 @@ class Peers {
                                                                        std::string id);
   /// The newest entries of $scavenges, of all nodes.
   net::awaitable<Result<std::vector<api::ScavengeEvent>>> recent_scavenges(std::string node);
+  /// Its options, as far as an agent has to know the same.
+  net::awaitable<Result<client::NodeSettings>> settings(std::string node);
   /// What the node remembers of its last scavenge, since it was started. kUnsupported before 24.10.
   net::awaitable<Result<client::LastScavenge>> last_scavenge(std::string node, std::string version);
   net::awaitable<Result<void>> resign(std::string node);

@@ -56,6 +56,11 @@ struct Stats {
 struct NodeSettings {
   std::string database;
   std::string index;  ///< empty: "index" in `database`
+  // Empty: not configured.
+  std::string certificate_file{};
+  std::string private_key_file{};
+  std::string trusted_roots{};
+  std::string reserved_common_name{};
 };
 enum class AutoScavengeState : std::uint8_t {
   kNotInstalled,

@@ -170,6 +170,10 @@ Outcome<NodeSettings> parse_answer_settings(const http::Response& response) {
   };
   out.database = text_of("Db");
   out.index = text_of("Index");
+  out.certificate_file = text_of("CertificateFile");
+  out.private_key_file = text_of("CertificatePrivateKeyFile");
+  out.trusted_roots = text_of("TrustedRootCertificatesPath");
+  out.reserved_common_name = text_of("CertificateReservedNodeCommonName");
   if (out.database.empty()) {
     return unknown<NodeSettings>("unexpected_answer", "options: Db is missing");
   }

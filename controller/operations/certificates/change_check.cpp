@@ -1,6 +1,7 @@
 #include "controller/operations/certificates/change_check.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 
 #include "nodeagent/certificates/certificate_details.h"
@@ -93,6 +94,9 @@ LintNode lint_node(const ChangeQuestion& question, const NodeSeen& node, const N
     out.reserved_common_name = node.live->reserved_common_name.value_or("");
     out.loads_ec_keys = node.live->loads_ec_keys;
   }
+  if (node.configured) {
+    out.reserved_common_name = node.configured->reserved_common_name;
+  }
   out.next.certificate = FileSeen{.path = next.where, .content = next.chain};
   for (const auto& root : roots_at_end(next, node)) {
     out.next.roots.push_back(FileSeen{.path = root.name, .content = root.pem});
@@ -116,6 +120,36 @@ void add_agents_findings(const NodeSeen& node, std::vector<Finding>& to) {
                   .message = each.message,
                   .next = each.next});
   }
+}
+
+/// An agent that is configured with other files than its server changes what no one reads. The
+/// paths may differ and lead to one file all the same: a link, a container.
+void compare_paths(const NodeSeen& node, std::vector<Finding>& to) {
+  if (!node.live || !node.configured) {
+    return;
+  }
+  const auto compare = [&](std::string_view what, const std::string& agents,
+                           const std::string& servers) {
+    const std::filesystem::path of_agent(agents);
+    const std::filesystem::path of_server(servers);
+    // A relative one is so to a directory that only the server knows.
+    if (agents.empty() || !of_server.is_absolute() ||
+        of_agent.lexically_normal() == of_server.lexically_normal()) {
+      return;
+    }
+    to.push_back({.severity = Severity::kWarning,
+                  .code = "agent-other-files",
+                  .node = node.name,
+                  .where = agents,
+                  .message = fmt::format("its agent changes this {}, and the server's options name "
+                                         "{}: unless both are one, the server will not follow",
+                                         what, servers),
+                  .next = "compare the options of server and agent (docs/operations/agents.md)"});
+  };
+  const auto& live = node.live->live;
+  compare("certificate", live.certificate.path, node.configured->certificate_file);
+  compare("key", live.key.path, node.configured->private_key_file);
+  compare("directory of roots", live.roots_path, node.configured->trusted_roots);
 }
 
 planner::CertificateNodeFacts facts_of(const NodeSeen& node, const std::optional<NewFiles>& next) {
@@ -263,6 +297,7 @@ ChangeAnswer check_change(const ChangeQuestion& question) {
   std::map<std::string, NewFiles> next;
   for (const auto& node : question.nodes) {
     add_agents_findings(node, out.findings);
+    compare_paths(node, out.findings);
     const auto files = new_files(question, node);
     out.facts.nodes.push_back(facts_of(node, files));
     if (files) {

@@ -55,6 +55,9 @@ net::awaitable<NodeSeen> look_at_node(std::shared_ptr<Peers> peers, ClusterNode 
   } else {
     out.live_problem = "it has no agent";
   }
+  if (auto configured = co_await peers->settings(node.name)) {
+    out.configured = *std::move(configured);
+  }
   if (auto served = co_await peers->served_chain(node.name)) {
     out.served = *std::move(served);
   } else {

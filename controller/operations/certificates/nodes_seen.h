@@ -20,7 +20,9 @@ struct NodeSeen {
   std::string name{};
   std::optional<api::NodeCertificates> live{};
   std::string live_problem{};  ///< why its agent does not say; empty: it did
-  std::string served{};        ///< the chain that a new connection was shown, PEM
+  /// The node's own options; nullopt: it does not show them.
+  std::optional<client::NodeSettings> configured{};
+  std::string served{};  ///< the chain that a new connection was shown, PEM
   std::string served_problem{};
   std::optional<api::CertificateFiles> next{};  ///< its new files, where they were asked for
   std::string next_problem{};

@@ -103,8 +103,10 @@ struct FakeNode {
   /// POST scavenge is refused, as while a redaction holds the chunk lock, as often as this says.
   int chunk_lock_held = 0;
   std::string files_problem;  ///< of the agent
-  std::string stays_down;     ///< why the agent has given up starting it
-  std::string signs_as;       ///< the address in its $scavenges entries; empty: its own
+  /// By name; empty: it does not show its options.
+  std::map<std::string, std::string> options{};
+  std::string stays_down;  ///< why the agent has given up starting it
+  std::string signs_as;    ///< the address in its $scavenges entries; empty: its own
   api::DirectoryFacts database_directory{};
   api::DirectoryFacts index_directory{};
   /// Points that its log has; all where not set.

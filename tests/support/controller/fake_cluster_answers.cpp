@@ -112,6 +112,13 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
     auto_scavenge = target.segments.back() == "pause" ? "Paused" : "Waiting";
     return plain(200, "");
   }
+  if (path == "/info/options" && !node.options.empty()) {
+    auto options = json::array();
+    for (const auto& [name, value] : node.options) {
+      options.push_back({{"name", name}, {"value", value}});
+    }
+    return answer(200, options);
+  }
   if (path == "/info") {
     return answer(200, {{"esVersion", node.version},
                         {"state", "leader"},

@@ -45,5 +45,29 @@ TEST_F(CertificatePlanTest, FilesThatChangedSinceThePlanAreNotStaged) {
   expect_untouched();
 }
 
+TEST_F(CertificatePlanTest, AnAgentWithOtherFilesThanItsServerIsNoticed) {
+  begin();
+  offer(certificates().authority);
+  node("n2").options = {{"Db", "/data"},
+                        {"CertificateFile", "/etc/../etc/node.crt"},
+                        {"CertificatePrivateKeyFile", "/etc/other.key"},
+                        {"TrustedRootCertificatesPath", "/etc/ca"}};
+  const auto made = h_.wait_for(h_.executor->make_plan("prod", policy_of(), "test"));
+  ASSERT_TRUE(made && *made);
+  EXPECT_THAT((*made)->plan->notes,
+              ::testing::Contains(AllOf(HasSubstr("agent-other-files: n2: /etc/node.key: its agent "
+                                                  "changes this key"),
+                                        HasSubstr("name /etc/other.key"))));
+  EXPECT_THAT((*made)->plan->notes, Not(::testing::Contains(HasSubstr("this certificate,"))));
+}
+
+TEST_F(CertificatePlanTest, AReservedNameThatOnlyTheServerKnowsCounts) {
+  begin();
+  offer(certificates().authority);
+  node("n3").options = {{"Db", "/data"},
+                        {"CertificateReservedNodeCommonName", "*.db.house.example"}};
+  EXPECT_THAT(refusals(), ::testing::Contains("common-name-mismatch n3"));
+}
+
 }  // namespace
 }  // namespace verger::controller
