@@ -159,8 +159,8 @@ Result<TlsMaterial> load_material(const TlsFiles& files, const LoadingLines& lin
   if (!files.certificate.empty()) {
     lines.write(
         fmt::format("Loading the node's certificate(s) from file: \"{}\"", files.certificate));
-    VERGER_TRY(out.key, read_key_file(files));
     VERGER_TRY(out.chain, read_certificate_file(files.certificate));
+    VERGER_TRY(out.key, read_key_file(files));
     if (X509_check_private_key(out.chain.front().get(), out.key.get()) != 1) {
       return wrong(files.private_key, openssl_error("not the key of the certificate").message);
     }
