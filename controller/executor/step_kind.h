@@ -137,6 +137,9 @@ class StepKind {
   /// True: what it does is done before the run ends, however that ends. A stage of such steps
   /// alone.
   [[nodiscard]] virtual bool closes_run() const { return false; }
+  /// Until when it should have been undone, for people, where that is past: raised as an alert with
+  /// undo_command(), long before the stage's deadline perhaps; empty: it is not.
+  [[nodiscard]] virtual std::string undo_overdue(const StepContext& context) const;
   /// With which a person undoes it where that could not be done or seen; empty: none is known.
   [[nodiscard]] virtual std::string undo_command(const StepContext& context) const;
   /// True: it only brings its node back to how it was. Nothing about another node holds it up.

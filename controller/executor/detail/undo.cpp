@@ -152,6 +152,19 @@ void Undo::give_up(const planner::Step& step, std::string reason, std::string co
                                      {"command", std::move(command)}});
 }
 
+void Undo::warn_if_overdue(const planner::Step& step, const StepContext& context,
+                           const std::string& problem) {
+  const auto& kind = run_->kind_of(step);
+  const auto overdue = kind.undo_overdue(context);
+  if (overdue.empty()) {
+    return;
+  }
+  const auto command = kind.undo_command(context);
+  run_->alert_once(step.id, "undo-overdue",
+                   fmt::format("{}, and {} is not undone: {}{}{}", overdue, step.id, problem,
+                               command.empty() ? "" : "; by hand: ", command));
+}
+
 net::awaitable<Result<void>> Undo::request(const planner::Step& step, StepContext context) {
   if (!context.state.acted) {
     auto forwards = context;
@@ -189,6 +202,7 @@ net::awaitable<void> Undo::undo_step(const planner::Stage& stage, const planner:
   std::string problem = "the node was not seen";
   bool requested = run_->state_of(step).undoing;
   auto last_request = run_->monotonic();
+  bool tried = false;
   for (int failures = 0;;) {
     auto left = std::chrono::duration_cast<milliseconds>(deadline - run_->monotonic());
     auto context = run_->context_of(step, co_await run_->watch_alone(step, look_limit(left)));
@@ -215,6 +229,10 @@ net::awaitable<void> Undo::undo_step(const planner::Stage& stage, const planner:
       give_up(step, fmt::format("not in time: {}", problem), kind.undo_command(context));
       co_return;
     }
+    if (tried) {
+      warn_if_overdue(step, context, problem);
+    }
+    tried = true;
     if (!requested) {
       if (auto why = out_of_reach(context, left < kLongestLook); !why.empty()) {
         problem = std::move(why);

@@ -45,6 +45,9 @@ class Undo final : public StageUndo, public std::enable_shared_from_this<Undo> {
                                  Ticks begins);
   /// The permit and the request. Error: it was not accepted, for this reason.
   net::awaitable<Result<void>> request(const planner::Step& step, StepContext context);
+  /// Raises an alert where the kind says that it should have been undone by now.
+  void warn_if_overdue(const planner::Step& step, const StepContext& context,
+                       const std::string& problem);
   void give_up(const planner::Step& step, std::string reason, std::string command);
   [[nodiscard]] Monotonic deadline(const planner::Stage& stage, Ticks begins) const;
   /// The stage is rolled back because of its hours, and they are closed still.

@@ -10,6 +10,7 @@
 #include "controller/operations/certificates/nodes_seen.h"
 #include "controller/operations/certificates/step_kinds.h"
 #include "engine/base/clock.h"
+#include "planner/certificates/certificates_policy.h"
 
 namespace verger::controller::certificate_change {
 namespace {
@@ -155,6 +156,14 @@ class SwitchStep final : public StepKind {
       }
     }
     co_return done(json::object());
+  }
+
+  [[nodiscard]] std::string undo_overdue(const StepContext& context) const override {
+    const auto since = since_window_opened(context);
+    const auto window = planner::certificates_of(context.policy).window_ms;
+    return since && since->count() > window
+               ? fmt::format("the window of {} s is over", window / 1'000)
+               : std::string();
   }
 
   [[nodiscard]] std::string undo_command(const StepContext& context) const override {

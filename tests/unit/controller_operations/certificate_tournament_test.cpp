@@ -325,6 +325,15 @@ TEST_F(CertificateTournament, ANodeThatCannotBeReachedIsNamedWithItsCommands) {
   offer(certificates().authority);
   when("certificate_switch", "n3", [this] { node("n2").up = node("n2").agent_up = false; });
   const auto run = start();
+  ASSERT_TRUE(h_.run_until([this] { return struck_; }));
+  const auto opened = h_.time.now();
+  const auto missed =
+      AllOf(HasSubstr("the window of 600 s is over"), HasSubstr("by hand: on n2: "));
+  ASSERT_TRUE(h_.run_until([&] {
+    return std::exchange(h_.news, false) && ::testing::Value(h_.alerts(run), Contains(missed));
+  }));
+  EXPECT_LT((h_.time.now().value() - opened.value()) / kTicksPerSecond, 620) << "at once, loudly";
+  EXPECT_FALSE(has_ended(h_.state(run).status));
   ASSERT_TRUE(h_.run_to_end(run, std::chrono::hours(3)));
   EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
   const auto shown = report(run);
