@@ -179,12 +179,15 @@ class Rollout {
     stage.groups.push_back(alone(prove_step(phase)));
   }
 
-  Step check_step() const {
-    const bool names_change = std::ranges::any_of(order_.nodes, [this](const auto* node) {
+  bool names_change() const {
+    return std::ranges::any_of(order_.nodes, [this](const auto* node) {
       return facts(*node).common_name != facts(*node).next_common_name;
     });
+  }
+
+  Step check_step() const {
     auto step = step_on_cluster("check-certificates", step_names::kCheck);
-    add_parameter(step, "commonNameChanges", names_change);
+    add_parameter(step, "commonNameChanges", names_change());
     add_parameter(step, "dropsOldRoots", order_.drop_roots());
     add_parameter(step, "serials", serials(&CertificateNodeFacts::next_serial));
     add_parameter(step, "source", source_of(order_.wanted));
@@ -219,6 +222,10 @@ class Rollout {
     auto step = step_on_node(leaf ? "switch" : phase, step_names::kSwitch, node);
     if (leaf) {
       add_parameter(step, "beginWithinMs", order_.begin_within_ms(node));
+    }
+    if (leaf && order_.switched.front() != &node && names_change()) {
+      // Old and new nodes may call each other dead by now, and do so until all have changed.
+      step.gates = {{"cluster-identity", 0}, {"agents-answer", 0}};
     }
     add_parameter(step, "phase", phase);
     add_parameter(step, "reload", to_string(order_.wanted.reload));

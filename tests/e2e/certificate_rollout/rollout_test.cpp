@@ -38,7 +38,10 @@ TEST_F(Rollout, ChangesTheAuthorityWhileWritesGoOn) {
     std::string roots;
     for (const auto& file :
          std::filesystem::directory_iterator(cluster_.certificates_of(i) / "roots")) {
-      roots += file_text(file.path());
+      // The copy of what was before, which an agent keeps, is not read by servers.
+      if (file.path().extension() == ".crt") {
+        roots += file_text(file.path());
+      }
     }
     EXPECT_EQ(roots.find(file_text(cluster_.authority().root())), std::string::npos);
     EXPECT_NE(roots.find(file_text(next_.root())), std::string::npos);

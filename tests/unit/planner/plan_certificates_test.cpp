@@ -126,6 +126,26 @@ TEST(PlanCertificates, ThoseMadeInTheRunAreObtainedFirst) {
               R"({"kind":"csr"})");
 }
 
+TEST(PlanCertificates, ANewCommonNameDoesNotWaitForNodesThatCallEachOtherDead) {
+  const auto waits_for_all = [](const Plan& plan, std::string_view step) {
+    const auto& gates = plan.find_step(step)->gates;
+    return std::ranges::find(gates, "voters-alive", &Gate::name) != gates.end();
+  };
+  Given given;
+  const auto same = given.plan();
+  ASSERT_TRUE(same) << same.error().front().message;
+  EXPECT_TRUE(waits_for_all(*same, "switch-n2"));
+  EXPECT_TRUE(waits_for_all(*same, "switch-n3"));
+  for (auto& node : given.facts.nodes) {
+    node.next_common_name = "orders-node";
+  }
+  const auto renamed = given.plan();
+  ASSERT_TRUE(renamed) << renamed.error().front().message;
+  EXPECT_TRUE(waits_for_all(*renamed, "switch-n2")) << "nothing has changed before the first";
+  EXPECT_FALSE(waits_for_all(*renamed, "switch-n3"));
+  EXPECT_FALSE(waits_for_all(*renamed, "switch-n1"));
+}
+
 TEST(PlanCertificates, AReadOnlyReplicaIsAmongThem) {
   Given given;
   given.add_replica();
