@@ -123,11 +123,21 @@ int send_intent(const CliContext& context, const RunOptions& options, const std:
   return kDone;
 }
 
+void add_run_argument(CLI::App& command, std::string& id) {
+  command.add_option("RUN", id, "The run's id, or its first digits")
+      ->required()
+      ->check(CLI::Validator(
+          [](const std::string& given) {
+            return given.empty() ? "it is empty; verger run list shows all" : std::string();
+          },
+          ""));
+}
+
 void add_intent(CLI::App& parent, const std::string& name, const std::string& help,
                 Command& chosen) {
   auto options = std::make_shared<RunOptions>();
   auto* command = parent.add_subcommand(name, help);
-  command->add_option("RUN", options->id, "The run's id, or its first digits")->required();
+  add_run_argument(*command, options->id);
   if (name == "skip") {
     command->add_option("NODE", options->node, "The node that is left out")->required();
     command->add_flag("--force", options->force,
@@ -180,7 +190,7 @@ void add_run_commands(CLI::App& app, Command& chosen) {
 
   auto id = std::make_shared<std::string>();
   auto* show = run->add_subcommand("show", "One run: its steps, and its report once it has ended");
-  show->add_option("RUN", *id, "The run's id, or its first digits")->required();
+  add_run_argument(*show, *id);
   auto gates = std::make_shared<bool>(false);
   show->add_flag("--gates", *gates,
                  "All gates of the steps that wait or are under way, open ones too, with value and "
@@ -191,7 +201,7 @@ void add_run_commands(CLI::App& app, Command& chosen) {
 
   auto seconds = std::make_shared<int>(24 * 3600);
   auto* watch = run->add_subcommand("watch", "Follow a run until it ends or stands still");
-  watch->add_option("RUN", *id, "The run's id, or its first digits")->required();
+  add_run_argument(*watch, *id);
   watch->add_option("--wait-seconds", *seconds, "Give up following after this long");
   watch->callback([id, seconds, &chosen] {
     chosen = [id, seconds](const CliContext& context) {

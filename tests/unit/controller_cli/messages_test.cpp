@@ -73,6 +73,14 @@ TEST(Usage, RefusesWrongThrottlesAndFlags) {
               HasSubstr("verger run show has no option --gate; did you mean --gates?"));
 }
 
+TEST(Usage, ARunThatAnEmptyVariableNamesIsRefused) {
+  for (const auto* verb : {"show", "watch", "cancel"}) {
+    const auto said = verger_to_nobody({"run", verb, ""});
+    EXPECT_EQ(said.status, kUsage) << verb;
+    EXPECT_THAT(said.err, HasSubstr("RUN: it is empty")) << verb;
+  }
+}
+
 TEST(Usage, AgentsBelongToNodesByNameOrByOrder) {
   const auto add = [](std::vector<const char*> more) {
     more.insert(more.begin(), {"cluster", "add", "c", "--node", "n1=http://127.0.0.1:2111"});
