@@ -20,7 +20,8 @@ RealCluster::Options RolloutCase::options_of(RealCluster::Options more) {
 }
 
 RolloutCase::RolloutCase(RealCluster::Options options)
-    : cluster_(std::move(options)),
+    : key_type_(options.separate_agents ? "rsa-2048" : "ec-p256"),
+      cluster_(std::move(options)),
       next_(directory_.path() / "next", "Next root"),
       both_roots_(directory_.path() / "both.crt"),
       caller_([this] {
@@ -58,7 +59,7 @@ std::string RolloutCase::start_rollout(const std::string& authority,
                                        const std::vector<std::string>& more) {
   // The nodes' connections are made anew within the time that the cluster is watched.
   std::vector<std::string> words{"--authority", authority,    "--key-type",
-                                 "ec-p256",     "--watch-ms", "3000"};
+                                 key_type_,     "--watch-ms", "3000"};
   words.insert(words.end(), more.begin(), more.end());
   return cluster_.start_run("certificates", words);
 }

@@ -44,6 +44,8 @@ class RolloutCase : public ::testing::Test {
                             const Serials& after, const SteadyWriter* writer);
 
   TempDirectory directory_;
+  /// An agent beside a node in another process takes it for a server, which loads RSA keys alone.
+  std::string key_type_;
   RealCluster cluster_;
   OpensslAuthority next_;
   std::filesystem::path both_roots_;

@@ -14,12 +14,16 @@ using ::testing::IsEmpty;
 
 class ChainPlan : public ::testing::Test {
  protected:
-  static FoundFile file(const std::string& name, const std::string& content) {
-    return {.path = "/node/" + name, .target = "/node/" + name, .content = content};
+  static FoundFile file(const std::string& path, const std::string& content) {
+    return {.path = path, .target = path, .content = content};
   }
-  static FoundCertificates found(const TestAuthority::Leaf& leaf, const std::string& behind) {
-    return {.certificate = file("node.crt", leaf.certificate + behind),
-            .key = file("node.key", leaf.key)};
+  static FoundCertificates found(const TestAuthority::Leaf& leaf, const std::string& behind,
+                                 const std::string& directory = "/node/") {
+    return {.certificate = file(directory + "node.crt", leaf.certificate + behind),
+            .key = file(directory + "node.key", leaf.key)};
+  }
+  static FoundCertificates new_files(const TestAuthority::Leaf& leaf, const std::string& behind) {
+    return found(leaf, behind, "/new/");
   }
   /// Those of the certificate's file, in order.
   static std::vector<PlannedFile> chain_of(const FoundCertificates& live,
@@ -50,16 +54,16 @@ class ChainPlan : public ::testing::Test {
 
 TEST_F(ChainPlan, ANewLeafOfTheSameIntermediateIsOneChange) {
   const auto live = found(old_leaf_, old_between_.root());
-  const auto next = found(new_leaf_, old_between_.root());
+  const auto next = new_files(new_leaf_, old_between_.root());
   const auto chain = chain_of(live, next);
   ASSERT_THAT(phases(chain), ElementsAre(CertificatePhase::kLeaf));
   EXPECT_EQ(chain[0].content_after, next.certificate.content);
-  EXPECT_THAT(chain_of(live, live), IsEmpty());
+  EXPECT_THAT(chain_of(live, new_files(old_leaf_, old_between_.root())), IsEmpty());
 }
 
 TEST_F(ChainPlan, ANewIntermediateComesFirstAndTheOldOneGoesLast) {
   const auto live = found(old_leaf_, old_between_.root());
-  const auto next = found(new_leaf_, new_between_.root());
+  const auto next = new_files(new_leaf_, new_between_.root());
   const auto chain = chain_of(live, next);
   ASSERT_THAT(phases(chain), ElementsAre(CertificatePhase::kTrust, CertificatePhase::kLeaf,
                                          CertificatePhase::kDrop));
@@ -74,7 +78,7 @@ TEST_F(ChainPlan, ANewIntermediateComesFirstAndTheOldOneGoesLast) {
 
 TEST_F(ChainPlan, TheFirstIntermediateComesBehindTheLeafThatHasNone) {
   const auto live = found(old_leaf_, "");
-  const auto next = found(new_leaf_, new_between_.root());
+  const auto next = new_files(new_leaf_, new_between_.root());
   const auto chain = chain_of(live, next);
   ASSERT_THAT(phases(chain), ElementsAre(CertificatePhase::kTrust, CertificatePhase::kLeaf));
   EXPECT_EQ(chain[0].content_after, live.certificate.content + new_between_.root());
