@@ -151,7 +151,7 @@ std::string unexpected_text(const CLI::App& command, const std::string& path,
 
 /// What is wrong with a value, or that it is missing.
 std::string value_text(const CLI::App& command, const CLI::ParseError& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   constexpr std::string_view kNotConverted = "Could not convert: ";  // "--days = x"
   const auto equals = message.find(" = ");
   const bool not_converted = message.starts_with(kNotConverted) && equals != std::string::npos;

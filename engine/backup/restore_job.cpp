@@ -288,6 +288,7 @@ struct RestoreJob::State {
     }
     std::vector<Result<bool>> outcomes(running.size(), false);
     std::vector<std::function<void()>> pieces;
+    pieces.reserve(running.size());
     for (std::size_t i = 0; i < running.size(); ++i) {
       pieces.emplace_back([this, &outcomes, i, most] { outcomes[i] = running[i].step(most); });
     }

@@ -12,7 +12,7 @@ namespace {
 
 using Days = std::chrono::sys_days;
 
-constexpr std::int64_t kTicksPerDay = 24 * 3600 * kTicksPerSecond;
+constexpr std::int64_t kTicksPerDay = std::int64_t{24} * 3600 * kTicksPerSecond;
 
 std::int64_t day_of(Ticks time) { return (time.value() - kUnixEpoch.value()) / kTicksPerDay; }
 

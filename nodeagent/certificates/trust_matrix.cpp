@@ -103,11 +103,11 @@ std::string not_chained(const Placed& from, const Placed& to, bool as_client, in
 }
 
 TrustCell cell_of(const Placed& from, const Placed& to, Ticks now) {
-  const TrustCell not_known{.from = from.node->name,
-                            .from_state = from.state,
-                            .to = to.node->name,
-                            .to_state = to.state,
-                            .known = false};
+  TrustCell not_known{.from = from.node->name,
+                      .from_state = from.state,
+                      .to = to.node->name,
+                      .to_state = to.state,
+                      .known = false};
   if (from.state == TrustState::kNotKnown || to.state == TrustState::kNotKnown) {
     return not_known;
   }

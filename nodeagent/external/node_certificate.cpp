@@ -35,8 +35,8 @@ std::string not_reloaded(const http::CertificateInfo& served, const http::Certif
 
 net::awaitable<bool> NodeCertificate::look() {
   auto seen = co_await http::served_certificate(executor_, node_, limit_);
-  served_ = seen ? std::optional(*std::move(seen)) : std::nullopt;
   served_problem_ = seen ? std::string() : seen.error().message;
+  served_ = seen ? std::optional(*std::move(seen)) : std::nullopt;
   co_return served_.has_value();
 }
 

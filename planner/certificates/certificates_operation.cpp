@@ -116,11 +116,11 @@ std::vector<FieldProblem> check_certificates(const Policy& policy) {
   return out;
 }
 
-constexpr std::string_view kWorkSteps[] = {certificate_steps::kSwitch};
-constexpr AgentKind kAgentKinds[] = {{.name = "certificate_stage", .touches_files = false},
-                                     {.name = "certificate_switch", .touches_files = false},
-                                     {.name = "certificate_restore", .touches_files = false},
-                                     {.name = "certificate_discard", .touches_files = false}};
+constexpr std::string_view kRolloutSteps[] = {certificate_steps::kSwitch};
+constexpr AgentKind kRolloutKinds[] = {{.name = "certificate_stage", .touches_files = false},
+                                       {.name = "certificate_switch", .touches_files = false},
+                                       {.name = "certificate_restore", .touches_files = false},
+                                       {.name = "certificate_discard", .touches_files = false}};
 
 }  // namespace
 
@@ -173,9 +173,9 @@ const Operation& CertificatesPolicy::operation() {
       .moves_leader = [](const Policy&) { return false; },
       .time_at_work_ms = detail::time_at_certificates_ms,
       .need = detail::need_of_certificates,
-      .work_steps = kWorkSteps,
+      .work_steps = kRolloutSteps,
 
-      .agent_kinds = kAgentKinds};
+      .agent_kinds = kRolloutKinds};
   return kCertificates;
 }
 

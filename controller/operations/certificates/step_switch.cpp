@@ -244,6 +244,7 @@ class SwitchStep final : public StepKind {
       co_return std::string();
     }
     std::vector<net::awaitable<PhaseOfNode>> looks;
+    looks.reserve(context.cluster.nodes.size());
     for (const auto& node : context.cluster.nodes) {
       looks.push_back(look_at_phase(context.peers, node.name, context.run,
                                     leaf ? CertificatePhase::kDrop : CertificatePhase::kLeaf));

@@ -179,7 +179,7 @@ Result<void> RestorePlace::move_old(const std::string& path) const {
     }
     return write_file_durably(disk_, to, *bytes);
   }
-  const auto renamed = disk_.rename(from, to);
+  auto renamed = disk_.rename(from, to);
   if (!renamed && renamed.error().code != Errc::kNotFound) {
     return renamed;
   }

@@ -125,6 +125,7 @@ Result<void> ChangeFiles::remove_copies(const ChangeManifest& manifest) {
     VERGER_RETURN_IF_ERROR(remove_if_there(files_, file.previous));
   }
   std::vector<const FileChange*> all;
+  all.reserve(manifest.files.size());
   for (const auto& file : manifest.files) {
     all.push_back(&file);
   }
