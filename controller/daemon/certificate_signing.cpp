@@ -41,7 +41,7 @@ Result<std::string> text_of(const Path& file) {
   return std::string(as_text(bytes));
 }
 
-/// A program that is under way; killed where nobody waits for it any longer.
+/// A program that is under way; killed with its owner, if it runs still.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}

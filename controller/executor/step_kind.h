@@ -123,7 +123,7 @@ class StepKind {
   /// their gossip, unless looks_at_all_nodes().
   virtual net::awaitable<Verdict> observe(StepContext context) = 0;
   [[nodiscard]] virtual bool looks_at_all_nodes() const { return false; }
-  /// Why the step must not begin any more; empty: it may. Looked at before its gates, again and
+  /// Why it is too late for the step to begin; empty: it may. Looked at before its gates, again and
   /// again while they hold it back: the step then fails.
   [[nodiscard]] virtual std::string too_late(const StepContext& context) const;
   /// False: it cannot be stopped, or the policy leaves it to end.

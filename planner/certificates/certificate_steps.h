@@ -54,7 +54,7 @@ inline constexpr std::string_view kWindowValue = "certificate_window";
 // have to keep the nodes together by themselves:
 // - drop undone: at once.
 // - leaf undone on a node: once every node that can be reached trusts the old roots again.
-// - trust undone on a node: once no node shows its new leaf any more. While that is not known, old
+// - trust undone on a node: once all nodes show their former leaf. While that is not known, old
 //   and new roots stay trusted, and the undo says which node keeps it from its end.
 
 }  // namespace verger::planner::certificate_steps

@@ -46,7 +46,7 @@ planner::Refusal cannot_sign(std::string message) {
               "certificates.md)"};
 }
 
-/// Certificates as they would be, of a key that nobody keeps: names, dates, chain and trust are
+/// Certificates as they would be, of a key that is not stored: names, dates, chain and trust are
 /// checked with them. A command is not run for a trial.
 net::awaitable<Trial> try_signing(const planner::CertificatesPolicy& policy, std::string cluster,
                                   const std::vector<NodeSeen>& nodes,

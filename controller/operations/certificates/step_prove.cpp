@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/operations/certificates/change_support.h"
+#include "controller/operations/certificates/looking_step.h"
 #include "controller/operations/certificates/proof.h"
 #include "controller/operations/certificates/step_kinds.h"
 #include "engine/base/clock.h"
@@ -16,7 +17,6 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 using steps::done;
-using steps::ready;
 using steps::running;
 using steps::text_parameter;
 using steps::verdict;
@@ -26,24 +26,12 @@ using steps::verdict;
 constexpr milliseconds kProveWithin{60'000};
 
 /// Only looks; there is nothing to undo.
-class ProveStep final : public StepKind {
+class ProveStep final : public LookingStep {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kProve; }
-  [[nodiscard]] bool looks_at_all_nodes() const override { return true; }
-  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt why) const override {
-    return why == Interrupt::kCancel || why == Interrupt::kSkip;
-  }
 
-  net::awaitable<Readiness> prepare(StepContext) override { co_return ready(); }
-
-  net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
-  }
-
-  net::awaitable<Verdict> observe(StepContext context) override {
-    if (context.state.interrupting) {
-      co_return verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request");
-    }
+ private:
+  net::awaitable<Verdict> look(StepContext context) override {
     const bool before = text_parameter(context.step, "phase") == names::kTrustPhase;
     std::map<std::string, std::string> serials;
     for (const auto& [node, checked] : checked_nodes(context.values)) {
@@ -70,7 +58,6 @@ class ProveStep final : public StepKind {
     co_return running({{"phase", fmt::format("not proven yet: {}", proof.problems.front())}});
   }
 
- private:
   /// Of the window, half of what is left when the step begins is kept for the way back.
   static milliseconds time_left(const StepContext& context,
                                 const std::optional<milliseconds>& since) {

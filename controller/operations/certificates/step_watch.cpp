@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/operations/certificates/change_support.h"
+#include "controller/operations/certificates/looking_step.h"
 #include "controller/operations/certificates/step_kinds.h"
 #include "engine/base/clock.h"
 
@@ -14,7 +15,6 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using steps::done;
 using steps::parsed_or_empty;
-using steps::ready;
 using steps::running;
 using steps::verdict;
 
@@ -52,24 +52,12 @@ Trouble trouble_of(const StepContext& context) {
 }
 
 /// Only looks. The memo has how long something has been wrong: {"trouble_since", "troubles"}.
-class WatchStep final : public StepKind {
+class WatchStep final : public LookingStep {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kWatch; }
-  [[nodiscard]] bool looks_at_all_nodes() const override { return true; }
-  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt why) const override {
-    return why == Interrupt::kCancel || why == Interrupt::kSkip;
-  }
 
-  net::awaitable<Readiness> prepare(StepContext) override { co_return ready(); }
-
-  net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
-  }
-
-  net::awaitable<Verdict> observe(StepContext context) override {
-    if (context.state.interrupting) {
-      co_return verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request");
-    }
+ private:
+  net::awaitable<Verdict> look(StepContext context) override {
     const auto memo = parsed_or_empty(context.state.memo);
     const auto since = parse_ticks(memo.value("trouble_since", std::string()));
     const auto troubles = memo.value("troubles", 0);
@@ -98,7 +86,6 @@ class WatchStep final : public StepKind {
     co_return out;
   }
 
- private:
   static json progress(const StepContext& context, const std::string& phase) {
     return {{"phase", phase},
             {"done", context.in_state.count() / 1'000},

@@ -15,7 +15,7 @@ namespace verger::backup::detail {
 class ReadOnce {
  public:
   ReadOnce() = default;
-  /// Opens nothing yet: many files may wait.
+  /// The file is opened later: many may wait.
   ReadOnce(const FileSystem& files, const Path& path);
   ReadOnce(ReadOnce&&) noexcept = default;
   ReadOnce& operator=(ReadOnce&&) noexcept = default;

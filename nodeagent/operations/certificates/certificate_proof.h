@@ -11,8 +11,8 @@ namespace verger::agent {
 /// proves nothing: it comes before anything is read.
 ///
 /// Leaf: the server shows the one certificate or the other. Of the key nothing is left open, since
-/// the handshake needs it; of intermediates behind the leaf nothing is said where the server does
-/// not send them.
+/// the handshake needs it; of intermediates behind the leaf nothing is reported where the server
+/// does not send them.
 ///
 /// Roots are not shown to anyone. But a server ends the handshake with a client whose certificate
 /// does not chain to its roots (node-interface.md, 4.3), so certificates of known origin tell them

@@ -3,7 +3,8 @@
 
 #include "tests/e2e/certificate_rollout/rollout_case.h"
 
-/// Whatever dies in the middle of a change: all nodes have the new certificates, or all the old.
+/// A process that dies in the middle of a change: all nodes have the new certificates, or all the
+/// old.
 namespace verger::test {
 namespace {
 
@@ -18,7 +19,7 @@ void PrintTo(const Kill& kill, std::ostream* out) { *out << kill.failpoint; }
 class RolloutKill : public RolloutCase, public ::testing::WithParamInterface<Kill> {
  protected:
   RolloutKill() : RolloutCase(options_of({.separate_agents = true, .role = "node"})) {}
-  /// Restarted at once, without the failpoint, by whoever waits for the run.
+  /// Restarted at once, without the failpoint, by the wait for the run.
   void expect_whole(const nlohmann::json& run, const Serials& before,
                     const std::array<std::string, RealCluster::kNodes>& files) {
     ASSERT_TRUE(run.is_object()) << "the run did not end" << cluster_.logs();

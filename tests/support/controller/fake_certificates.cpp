@@ -237,7 +237,7 @@ std::vector<api::PeerHandshake> FakeCertificateCluster::handshakes(
     seen.not_trusted = refused_by(to.loaded, own.disk);
     seen.trusted = seen.not_trusted.empty();
     seen.not_accepted =
-        to.accepts_nobody ? "tls alert: unknown ca" : refused_by(own.disk, to.loaded);
+        to.refuses_clients ? "tls alert: unknown ca" : refused_by(own.disk, to.loaded);
     seen.accepted = seen.not_accepted.empty();
     seen.shown_serial = describe(own.disk, "").serial;
     out.push_back(std::move(seen));

@@ -50,8 +50,8 @@ struct FakeCertificates {
   bool disk_full = false;
   /// In this phase the node keeps what it has read, and the agent restores the files.
   std::optional<api::CertificatePhase> reload_fails_in{};
-  bool reload_lies = false;     ///< it keeps its leaf, and the agent says that all is well
-  bool accepts_nobody = false;  ///< as a client; its handshakes as a server are good
+  bool reload_lies = false;      ///< it keeps its leaf, and the agent says that all is well
+  bool refuses_clients = false;  ///< as a client; its handshakes as a server are good
   std::vector<api::CertificateFinding> findings{};  ///< of the agent, about a candidate
   std::string change_problem{};
 

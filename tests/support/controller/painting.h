@@ -20,7 +20,7 @@ struct Walls {
   std::map<std::string, int> stripped;
   std::string breaks;  ///< painting it fails
   std::string sticks;  ///< its paint does not come off
-  std::string late;    ///< it must not be begun any more
+  std::string late;    ///< why it is too late to begin it
   std::chrono::milliseconds takes{1'000};
   int at_once = 0;
   int at_once_max = 0;

@@ -30,7 +30,7 @@ Said verger(std::vector<const char*> arguments) {
 }
 
 /// Nothing listens on port 1.
-Said verger_to_nobody(std::vector<const char*> arguments) {
+Said verger_without_vergerd(std::vector<const char*> arguments) {
   arguments.insert(arguments.end(), {"--controller", "http://127.0.0.1:1"});
   return verger(std::move(arguments));
 }
@@ -60,7 +60,7 @@ TEST(Usage, NamesTheHelpOfTheCommandThatIsWrong) {
 
 TEST(Usage, RefusesWrongThrottlesAndFlags) {
   const auto refused = [](std::vector<const char*> words) {
-    const auto said = verger_to_nobody(std::move(words));
+    const auto said = verger_without_vergerd(std::move(words));
     EXPECT_EQ(said.status, kUsage);
     return said.err;
   };
@@ -75,7 +75,7 @@ TEST(Usage, RefusesWrongThrottlesAndFlags) {
 
 TEST(Usage, ARunThatAnEmptyVariableNamesIsRefused) {
   for (const auto* verb : {"show", "watch", "cancel"}) {
-    const auto said = verger_to_nobody({"run", verb, ""});
+    const auto said = verger_without_vergerd({"run", verb, ""});
     EXPECT_EQ(said.status, kUsage) << verb;
     EXPECT_THAT(said.err, HasSubstr("RUN: it is empty")) << verb;
   }
@@ -84,7 +84,7 @@ TEST(Usage, ARunThatAnEmptyVariableNamesIsRefused) {
 TEST(Usage, AgentsBelongToNodesByNameOrByOrder) {
   const auto add = [](std::vector<const char*> more) {
     more.insert(more.begin(), {"cluster", "add", "c", "--node", "n1=http://127.0.0.1:2111"});
-    return verger_to_nobody(more);
+    return verger_without_vergerd(more);
   };
   EXPECT_EQ(add({"--agent", "n1=http://127.0.0.1:2121"}).status, kFailed) << "sent, not refused";
   EXPECT_EQ(add({"--agent", "http://127.0.0.1:2121"}).status, kFailed);
@@ -95,12 +95,13 @@ TEST(Usage, AgentsBelongToNodesByNameOrByOrder) {
 }
 
 TEST(Watching, ASilentControllerSaysNothingAboutTheRun) {
-  const auto said = verger_to_nobody({"run", "watch", "0123456789abcdef", "--wait-seconds", "0"});
+  const auto said =
+      verger_without_vergerd({"run", "watch", "0123456789abcdef", "--wait-seconds", "0"});
   EXPECT_EQ(said.status, kStillWaiting) << "not 1: the run may well go on";
   EXPECT_THAT(said.err,
               AllOf(HasSubstr("http://127.0.0.1:1: the controller cannot be reached"),
                     HasSubstr("is not known"), HasSubstr("verger run watch 0123456789ab")));
-  const auto shown = verger_to_nobody({"run", "show", "0123456789abcdef"});
+  const auto shown = verger_without_vergerd({"run", "show", "0123456789abcdef"});
   EXPECT_EQ(shown.status, kFailed);
   EXPECT_THAT(shown.err, Not(HasSubstr("carried out")));
 }
@@ -111,9 +112,9 @@ TEST(Token, IsTakenFromAFileAndItIsSaidWhereOthersCanReadIt) {
   std::ofstream(path) << "verger_1_secret\n";
   ASSERT_EQ(::setenv("VERGER_TOKEN_FILE", path.c_str(), 1), 0);
   std::filesystem::permissions(path, std::filesystem::perms(0644));
-  EXPECT_THAT(verger_to_nobody({"run", "list"}).err, HasSubstr("chmod 600 " + path.string()));
+  EXPECT_THAT(verger_without_vergerd({"run", "list"}).err, HasSubstr("chmod 600 " + path.string()));
   std::filesystem::permissions(path, std::filesystem::perms(0600));
-  EXPECT_THAT(verger_to_nobody({"run", "list"}).err, Not(HasSubstr("chmod")));
+  EXPECT_THAT(verger_without_vergerd({"run", "list"}).err, Not(HasSubstr("chmod")));
   ::unsetenv("VERGER_TOKEN_FILE");
 }
 

@@ -269,11 +269,11 @@ TEST_F(CertificateTournament, OneNodesDiskIsFullWhileStaging) {
 TEST_F(CertificateTournament, OneNodeRefusesTheOthersOnNewConnections) {
   begin();
   offer(certificates().authority);
-  when("certificate_switch", "n1", [this] { certificates().node("n3").accepts_nobody = true; });
+  when("certificate_switch", "n1", [this] { certificates().node("n3").refuses_clients = true; });
   const auto run = start();
   // What refused the new ones accepts the former ones again.
   h_.run_until([&] { return certificates().node("n1").restores == 1; }, std::chrono::hours(1));
-  certificates().node("n3").accepts_nobody = false;
+  certificates().node("n3").refuses_clients = false;
   expect_undone(run);
   EXPECT_THAT(h_.state(run).reason, HasSubstr("does not accept"));
 }
