@@ -26,8 +26,11 @@ set(LIB_spdlog "^spdlog/")
 set(LIB_cli11 "^CLI/")
 set(LIB_yaml "^yaml-cpp/")
 set(LIB_date "^date/")
+set(LIB_zstd "^zstd\\.h$")
 set(LIB_prometheus "^prometheus/")
-set(known_libraries fmt sqlite openssl json asio beast spdlog cli11 yaml date prometheus)
+set(LIB_curl "^curl/")
+set(known_libraries fmt sqlite openssl json asio beast spdlog cli11 yaml date prometheus
+  curl zstd)
 
 allow(engine/base LIBS fmt sqlite openssl)
 allow(engine/logging OURS engine/base/ LIBS spdlog)
@@ -36,8 +39,12 @@ allow(engine/log OURS engine/base/ LIBS fmt json)
 allow(engine/index OURS engine/base/ engine/log/ LIBS fmt)
 allow(engine/streams OURS engine/base/ engine/log/ engine/index/ LIBS fmt json)
 allow(engine/scavenge OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json)
+allow(engine/verify OURS engine/base/ engine/log/ engine/index/ engine/streams/ engine/scavenge/
+  LIBS fmt)
 allow(engine/backup OURS engine/base/ engine/log/ engine/index/ engine/streams/ engine/scavenge/
-  LIBS fmt json)
+  LIBS fmt json zstd)
+allow(engine/object_store OURS engine/base/ engine/backup/ LIBS fmt curl)
+allow(engine/repositories OURS engine/base/ engine/backup/ engine/object_store/ LIBS fmt)
 allow(engine/tool OURS engine/ LIBS fmt json cli11)
 allow(planner OURS engine/base/ LIBS fmt)
 allow(nodeagent/http OURS engine/base/ nodeagent/certificates/ LIBS fmt asio beast openssl)
@@ -143,6 +150,11 @@ set(names_scavenge "[Ss]caveng")  # in comments, too
 # Every part knows certificates: files, members of JSON and a gate are called so.
 set(names_certificates
   "(planner|operations)/certificates/|certificates_of\\(|CertificatesPolicy|certificate_steps|certificate_change")
+# Commands, routes and members of JSON are called so.
+set(names_backup "(planner|operations)/backup/|backup_of\\(|BackupPolicy|backup_steps|backups::")
+# To restore is what undo does, too.
+set(names_restore
+  "(planner|operations)/restore/|restore_of\\(|RestorePolicy|restore_steps|cluster_restore")
 file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
 list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
 set(tables planner/operation_policy.h
@@ -173,7 +185,13 @@ foreach(source IN LISTS sources PROBE)
     string(SUBSTRING "${operation}" 1 -1 others)
     string(TOUPPER "${initial}" capital)
     set(names "/${operation}/|\"${operation}\"|${operation}_of\\(|${operation}::|${capital}${others}Policy")
-    if(DEFINED names_${operation})
+    # That one runs on a node is a fact, which other operations look at, too.
+    set(is_fact FALSE)
+    if(operation STREQUAL "scavenge" AND source MATCHES "^planner/[a-z]+/|/operations/[a-z]+/|/cli/operations/[a-z]+_"
+        AND NOT source MATCHES "/detail/")
+      set(is_fact TRUE)
+    endif()
+    if(DEFINED names_${operation} AND NOT is_fact)
       set(names "${names_${operation}}")
     endif()
     file(STRINGS "${file}" lines REGEX "${names}")

@@ -48,7 +48,8 @@ struct BackupJob::State {
         random(random_in),
         log(log_in),
         queue(repository.store(), known, runner, options.lanes),
-        index(disk, options.source, repository.store(), queue),
+        index(disk, options.source, repository.store(), queue,
+              [this] { return log_copy.identity().value_or(std::string()); }),
         log_copy(disk, options.source, repository.store(), clock, random, log) {}
 
   FileSystem& disk;
@@ -87,6 +88,9 @@ struct BackupJob::State {
     // Before the first look at what is stored.
     VERGER_RETURN_IF_ERROR(repository.begin_session(session()));
     announced = true;
+    if (options.source.state == SourceState::kLive) {
+      VERGER_RETURN_IF_ERROR(log_copy.note_chunks());
+    }
     if (options.parent) {
       known.add(options.parent->files);
     }
@@ -198,8 +202,12 @@ struct BackupJob::State {
     return more();
   }
 
-  Result<StepOutcome> compare() {
+  Result<StepOutcome> compare(std::uint64_t most) {
     if (options.source.state == SourceState::kLive) {
+      VERGER_TRY(const bool compared, index.compare_scavenge_state(most));
+      if (!compared) {
+        return more();
+      }
       VERGER_RETURN_IF_ERROR(log_copy.compare());
       if (auto checked = check_source(disk, options.source); !checked) {
         return Error{Errc::kConflict,
@@ -273,7 +281,7 @@ struct BackupJob::State {
       case Phase::kChunks:
         return step_chunks(most);
       case Phase::kCompare:
-        return compare();
+        return compare(most);
       case Phase::kDigests:
         return step_digests(budget);
       case Phase::kManifest:
@@ -308,10 +316,17 @@ const BackupProgress& BackupJob::progress() const { return state_->progress; }
 const Manifest& BackupJob::manifest() const { return state_->manifest; }
 
 Result<std::optional<Manifest>> find_parent(const Repository& repository, std::string_view node) {
-  VERGER_TRY(auto all, repository.generations());
-  for (auto& entry : all | std::views::reverse) {
-    if (entry.manifest && entry.manifest->source.node == node) {
-      return std::move(entry.manifest);
+  VERGER_TRY(const auto ids, repository.generation_ids());
+  for (const auto& id : ids | std::views::reverse) {
+    auto manifest = repository.load(id);
+    const bool is_unusable = !manifest && (manifest.error().code == Errc::kNotFound ||
+                                           manifest.error().code == Errc::kCorruption ||
+                                           manifest.error().code == Errc::kUnsupported);
+    if (!manifest && !is_unusable) {
+      return manifest.error();
+    }
+    if (manifest && manifest->source.node == node) {
+      return std::optional(*std::move(manifest));
     }
   }
   return std::optional<Manifest>();

@@ -19,8 +19,10 @@ class BlobWriter {
   virtual ~BlobWriter() = default;
   /// Errors: kIo, kNoSpace.
   virtual Result<void> append(ByteView bytes) = 0;
-  /// What was appended, whose SHA-256 the caller has computed, is stored durably when this returns;
-  /// content that is there already is kept, and stored once. Errors: kIo, kNoSpace.
+  /// What was appended is stored durably under this name when this returns; content that is there
+  /// already is kept, and stored once. Of content the name is its SHA-256, which the caller has
+  /// computed; where a store that seals writes to this one, it is not, so a store does not compare
+  /// the two. Errors: kIo, kNoSpace.
   virtual Result<void> commit(const Sha256Digest& digest) = 0;
 };
 
@@ -34,8 +36,8 @@ class BlobReader {
 };
 
 struct StoredBlob {
-  Sha256Digest digest;
-  std::uint64_t size = 0;
+  Sha256Digest name;       ///< BlobStore::stored_name() of its content
+  std::uint64_t size = 0;  ///< as stored
 };
 
 /// Where backups lie: content by its SHA-256, stored once, and small named documents that are
@@ -49,13 +51,18 @@ class BlobStore {
   [[nodiscard]] virtual std::string name() const = 0;
 
   virtual Result<std::unique_ptr<BlobWriter>> create_blob() = 0;
-  /// nullopt: it is not there.
+  /// Of the content. nullopt: it is not there.
   virtual Result<std::optional<std::uint64_t>> blob_size(const Sha256Digest& digest) = 0;
   /// Errors: kNotFound, kIo.
   virtual Result<std::unique_ptr<BlobReader>> open_blob(const Sha256Digest& digest) = 0;
+  /// The name that list_blobs() shows and remove_blob() takes: the digest itself, unless the store
+  /// hides which content it has.
+  [[nodiscard]] virtual Sha256Digest stored_name(const Sha256Digest& digest) const {
+    return digest;
+  }
   virtual Result<std::vector<StoredBlob>> list_blobs() = 0;
   /// One that is not there is no error.
-  virtual Result<void> remove_blob(const Sha256Digest& digest) = 0;
+  virtual Result<void> remove_blob(const Sha256Digest& name) = 0;
   /// What writers that were killed left behind, and no process writes to: removed.
   virtual Result<std::uint64_t> remove_leftovers() = 0;
 
@@ -68,6 +75,11 @@ class BlobStore {
   /// One that is not there is no error.
   virtual Result<void> remove(std::string_view document) = 0;
 };
+
+/// An error of a store that could not be asked: it says nothing of what is stored.
+constexpr bool is_store_away(Errc code) {
+  return code == Errc::kUnavailable || code == Errc::kTimeout || code == Errc::kUnauthorized;
+}
 
 /// The 64 hexadecimal digits of a digest, lower case. Error: kCorruption.
 Result<Sha256Digest> digest_from_hex(std::string_view text);

@@ -4,6 +4,7 @@
 
 #include "engine/backup/detail/page_cache.h"
 #include "engine/base/directories.h"
+#include "engine/base/failpoint.h"
 
 namespace verger::backup {
 namespace {
@@ -49,9 +50,12 @@ class FileBlobWriter final : public BlobWriter {
     detail::drop_from_page_cache(files_, file_->path());
     const Path path = store_.blob_path(digest);
     VERGER_RETURN_IF_ERROR(make_directories_durably(files_, path.parent_path()));
+    VERGER_FAILPOINT("store.blob.before-rename");
     VERGER_RETURN_IF_ERROR(files_.rename(file_->path(), path));
     file_.reset();
-    return files_.sync_directory(path.parent_path());
+    VERGER_RETURN_IF_ERROR(files_.sync_directory(path.parent_path()));
+    VERGER_FAILPOINT("store.blob.after-rename");
+    return {};
   }
 
  private:
@@ -156,8 +160,8 @@ Result<std::vector<StoredBlob>> DirectoryStore::list_blobs() {
   return found;
 }
 
-Result<void> DirectoryStore::remove_blob(const Sha256Digest& digest) {
-  return remove_if_there(files_, blob_path(digest));
+Result<void> DirectoryStore::remove_blob(const Sha256Digest& name) {
+  return remove_if_there(files_, blob_path(name));
 }
 
 Result<std::uint64_t> DirectoryStore::remove_leftovers() {

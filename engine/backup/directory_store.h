@@ -20,7 +20,7 @@ class DirectoryStore final : public BlobStore {
   Result<std::optional<std::uint64_t>> blob_size(const Sha256Digest& digest) override;
   Result<std::unique_ptr<BlobReader>> open_blob(const Sha256Digest& digest) override;
   Result<std::vector<StoredBlob>> list_blobs() override;
-  Result<void> remove_blob(const Sha256Digest& digest) override;
+  Result<void> remove_blob(const Sha256Digest& name) override;
   Result<std::uint64_t> remove_leftovers() override;
   Result<void> put(std::string_view document, ByteView content) override;
   Result<Bytes> get(std::string_view document) override;

@@ -2,14 +2,40 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <mutex>
 
 namespace verger::backup {
+namespace detail {
+
+/// The first error of a store that could not be asked.
+class StoreProblem {
+ public:
+  void note(const Error& error) {
+    const std::scoped_lock lock(mutex_);
+    if (is_store_away(error.code) && !first_) {
+      first_ = error;
+    }
+  }
+  [[nodiscard]] std::optional<Error> first() const {
+    const std::scoped_lock lock(mutex_);
+    return first_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> first_;
+};
+
+}  // namespace detail
 namespace {
 
 class GenerationFile final : public File {
  public:
-  GenerationFile(std::unique_ptr<BlobReader> content, const BackedUpFile& file, Path path)
+  GenerationFile(std::unique_ptr<BlobReader> content, const BackedUpFile& file, Path path,
+                 std::shared_ptr<detail::StoreProblem> problem)
       : content_(std::move(content)),
+        problem_(std::move(problem)),
         stored_(file.size),
         size_(file.restored_size),
         path_(std::move(path)) {}
@@ -24,7 +50,10 @@ class GenerationFile final : public File {
     const auto from_content =
         offset < stored_ ? std::min<std::uint64_t>(part.size(), stored_ - offset) : 0;
     if (from_content > 0) {
-      VERGER_RETURN_IF_ERROR(content_->read_exact(offset, part.first(from_content)));
+      if (auto read = content_->read_exact(offset, part.first(from_content)); !read) {
+        problem_->note(read.error());
+        return read.error();
+      }
     }
     std::ranges::fill(part.subspan(from_content), std::byte{0});
     return part.size();
@@ -39,6 +68,7 @@ class GenerationFile final : public File {
     return {Errc::kRefused, fmt::format("{}: a backup cannot be written to", path_.string())};
   }
   std::unique_ptr<BlobReader> content_;
+  std::shared_ptr<detail::StoreProblem> problem_;
   std::uint64_t stored_;
   std::uint64_t size_;
   Path path_;
@@ -47,11 +77,16 @@ class GenerationFile final : public File {
 }  // namespace
 
 GenerationFiles::GenerationFiles(FileSystem& below, BlobStore& store, Manifest manifest)
-    : below_(below), store_(store), manifest_(std::move(manifest)) {
+    : below_(below),
+      store_(store),
+      problem_(std::make_shared<detail::StoreProblem>()),
+      manifest_(std::move(manifest)) {
   // Beside the manifest's own name, where nothing else lies.
   root_ = (Path(store_.name()) / "generations" / (manifest_.id + ".files")).lexically_normal();
 }
 GenerationFiles::~GenerationFiles() = default;
+
+std::optional<Error> GenerationFiles::store_problem() const { return problem_->first(); }
 
 std::optional<std::string> GenerationFiles::inside(const Path& path) const {
   const auto relative = path.lexically_normal().lexically_relative(root_);
@@ -84,8 +119,12 @@ Result<std::unique_ptr<File>> GenerationFiles::open(const Path& path, OpenMode m
   if (file == nullptr) {
     return Error{Errc::kNotFound, fmt::format("{}: is not in this backup", path.string())};
   }
-  VERGER_TRY(auto content, store_.open_blob(file->sha256));
-  return std::make_unique<GenerationFile>(std::move(content), *file, path);
+  auto content = store_.open_blob(file->sha256);
+  if (!content) {
+    problem_->note(content.error());
+    return content.error();
+  }
+  return std::make_unique<GenerationFile>(*std::move(content), *file, path, problem_);
 }
 
 Result<bool> GenerationFiles::exists(const Path& path) {

@@ -1,13 +1,18 @@
 #pragma once
 
-#include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/backup/blob_store.h"
 #include "engine/backup/manifest.h"
 #include "engine/base/file_system.h"
 
 namespace verger::backup {
+namespace detail {
+class StoreProblem;
+}
 
 /// A generation as a directory that can be read and not written, straight from the store: what
 /// reads databases reads a backup without restoring it. It lies at root(); every other path is one
@@ -21,6 +26,9 @@ class GenerationFiles final : public FileSystem {
 
   /// The database directory; the index lies in "index" there.
   [[nodiscard]] const Path& root() const { return root_; }
+  /// Why content could not be read, the first time that the store could not be asked: what a reader
+  /// takes for damage may be none then.
+  [[nodiscard]] std::optional<Error> store_problem() const;
 
   Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override;
   Result<bool> exists(const Path& path) override;
@@ -42,6 +50,7 @@ class GenerationFiles final : public FileSystem {
 
   FileSystem& below_;
   BlobStore& store_;
+  std::shared_ptr<detail::StoreProblem> problem_;
   Manifest manifest_;
   Path root_;
 };

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/backup/blob_store.h"
+#include "engine/backup/detail/checked_document.h"
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
-#include "engine/base/json_depth.h"
 #include "engine/base/json_number.h"
 
 namespace verger::backup {
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kManifestHead = "verger-backup-manifest 1 sha256 ";
+constexpr detail::DocumentKind kManifestDocument{"verger-backup-manifest", "manifest"};
 constexpr int kManifestVersion = 1;
 
 constexpr std::array kKinds = {FileKind::kIndexMap,      FileKind::kTable,
@@ -178,10 +178,6 @@ Manifest manifest_of(const Json& object) {
   return manifest;
 }
 
-Error bad_manifest(std::string_view what) {
-  return {Errc::kCorruption, fmt::format("the manifest is damaged: {}", what)};
-}
-
 }  // namespace
 
 std::string_view to_string(FileKind kind) {
@@ -252,34 +248,11 @@ std::string encode_manifest(const Manifest& manifest) {
   for (const auto& file : manifest.files) {
     object["files"].push_back(json_of(file));
   }
-  // Names of files need not be UTF-8.
-  const auto body = object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  return fmt::format("{}{}\n{}", kManifestHead, to_hex(sha256(as_bytes(body))), body);
+  return detail::encode_document(kManifestDocument, object);
 }
 
 Result<Manifest> decode_manifest(ByteView bytes) {
-  const auto text = as_text(bytes);
-  const auto end = text.find('\n');
-  const auto head = text.substr(0, end);
-  if (end == std::string_view::npos || !head.starts_with(kManifestHead)) {
-    return head.starts_with("verger-backup-manifest ") &&
-                   !head.starts_with("verger-backup-manifest 1 ")
-               ? Error{Errc::kUnsupported,
-                       "the manifest was written by a newer version: use that one"}
-               : bad_manifest("its first line is not that of a manifest");
-  }
-  const auto body = text.substr(end + 1);
-  if (head.substr(kManifestHead.size()) != to_hex(sha256(as_bytes(body)))) {
-    return bad_manifest("its bytes do not have the SHA-256 of its first line");
-  }
-  if (json_depth(body) > kMaxJsonDepth) {
-    return bad_manifest("it is nested too deeply");
-  }
-  try {
-    return manifest_of(Json::parse(body));
-  } catch (const std::exception& error) {
-    return bad_manifest(error.what());
-  }
+  return detail::decode_document(kManifestDocument, bytes, manifest_of);
 }
 
 std::string make_generation_id(Ticks now, std::uint64_t random) {

@@ -1,15 +1,19 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/backup/backup_check.h"
 #include "engine/backup/blob_store.h"
 #include "engine/backup/manifest.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
+#include "engine/base/uuid.h"
 
 namespace verger::backup {
 
@@ -35,13 +39,18 @@ class Repository {
  public:
   enum class Create : std::uint8_t { kNo, kIfMissing };
   /// Errors: kNotFound (no repository there), kUnsupported (of a newer version), kCorruption,
-  /// kExists (something else is there), kIo. `store` outlives it.
-  static Result<Repository> open(BlobStore& store, Create create);
+  /// kIo. `store` outlives it. `random`: for the id of a new one.
+  static Result<Repository> open(BlobStore& store, Create create, Random& random = system_random());
 
   [[nodiscard]] BlobStore& store() const { return *store_; }
+  /// By which two programs see that they mean the same repository, whatever each calls it. Zero: it
+  /// was made before there were ids; the next backup gives it one.
+  [[nodiscard]] const Uuid& id() const { return id_; }
 
   /// By id, so by time.
   Result<std::vector<GenerationEntry>> generations() const;
+  /// Of the same, without reading them.
+  Result<std::vector<std::string>> generation_ids() const;
   /// `id`: one, or "latest", of `node` where that is not empty. Errors: kNotFound, kCorruption
   /// (with "latest" also where it cannot be seen whether a damaged one is the latest).
   Result<Manifest> load(std::string_view id, std::string_view node = {}) const;
@@ -62,6 +71,17 @@ class Repository {
   Result<void> release_session(BackupSession session);
   Result<void> end_session(std::string_view id);
   Result<std::vector<BackupSession>> sessions() const;
+
+  // --- Checks of generations ---
+
+  /// How many of each kind are kept of a generation: the newest.
+  static constexpr std::size_t kKeptChecks = 20;
+  /// Kept as long as the generation. Error: kNotFound (no such generation).
+  Result<void> add_check(std::string_view id, const BackupCheck& check);
+  /// By time; records that are damaged are left out.
+  Result<std::vector<BackupCheck>> checks(std::string_view id) const;
+  /// Of every generation that was checked, by its id.
+  Result<std::map<std::string, LatestChecks>> latest_checks() const;
 
   // --- Deletion, in two phases ---
 
@@ -87,12 +107,17 @@ class Repository {
   Result<Swept> sweep(Ticks before, Ticks abandoned);
 
  private:
-  explicit Repository(BlobStore& store) : store_(&store) {}
+  Repository(BlobStore& store, const Uuid& id) : store_(&store), id_(id) {}
+  static Result<Repository> create_in(BlobStore& store, Random& random);
   Result<Swept> sweep_alone(Ticks before);
   Result<void> end_abandoned(Ticks abandoned);
   Result<void> put_session(const BackupSession& session);
   Result<void> check_alive(std::string_view id) const;
+  Result<std::optional<BackupCheck>> read_check(std::string_view name) const;
+  /// Of generations other than `kept`.
+  Result<void> remove_checks_except(const std::set<std::string>& kept);
   BlobStore* store_;
+  Uuid id_;
 };
 
 }  // namespace verger::backup

@@ -5,6 +5,7 @@
 
 #include "engine/backup/detail/file_copy.h"
 #include "engine/backup/detail/page_cache.h"
+#include "engine/backup/detail/restore_files.h"
 #include "engine/backup/detail/restore_place.h"
 #include "engine/base/database_files.h"
 #include "engine/base/directories.h"
@@ -152,7 +153,7 @@ struct RestoreJob::State {
         random(random_in),
         log(log_in),
         runner(runner_in),
-        place(disk, options),
+        place(disk, options.directory, options.index()),
         files_to_place(detail::new_files_of(manifest)) {}
 
   FileSystem& disk;
@@ -175,11 +176,10 @@ struct RestoreJob::State {
 
   Result<void> begin() {
     VERGER_RETURN_IF_ERROR(make_directories_durably(disk, options.directory));
-    if (!options.assume_stopped && is_machine_disk(disk)) {
-      VERGER_RETURN_IF_ERROR(refuse_running());
-    }
+    VERGER_RETURN_IF_ERROR(refuse_running());
     VERGER_TRY(lock, disk.lock(options.directory / "verger.lock"));
     VERGER_TRY(auto unfinished, place.load());
+    VERGER_RETURN_IF_ERROR(refuse_kept_or_reverting(unfinished));
     if (unfinished && unfinished->generation != manifest.id) {
       if (unfinished->phase != RestorePlace::Phase::kStaging) {
         return Error{Errc::kRefused,
@@ -196,7 +196,9 @@ struct RestoreJob::State {
     } else {
       stored.generation = manifest.id;
     }
-    stored.keep_old = options.keep_old;
+    if (stored.phase != RestorePlace::Phase::kFinishing) {
+      stored.keep_old = options.keep_old;
+    }
     if (stored.phase == RestorePlace::Phase::kFinishing) {
       phase = Phase::kFinish;
       return {};
@@ -209,7 +211,32 @@ struct RestoreJob::State {
     return {};
   }
 
+  /// What the way back from a restore left in the middle, or needs.
+  Result<void> refuse_kept_or_reverting(
+      const std::optional<RestorePlace::Progress>& unfinished) const {
+    if (unfinished && (unfinished->phase == RestorePlace::Phase::kReverting ||
+                       unfinished->phase == RestorePlace::Phase::kReverted)) {
+      return Error{
+          Errc::kRefused,
+          fmt::format("{}: the revert of the restore of {} was interrupted: finish it "
+                      "first (verger-db restore DIR --revert {})",
+                      options.directory.string(), unfinished->generation, unfinished->generation)};
+    }
+    const bool finishing = unfinished && unfinished->phase == RestorePlace::Phase::kFinishing;
+    VERGER_TRY(const bool kept, disk.exists(place.kept(manifest.id)));
+    if (options.keep_old && kept && !finishing) {
+      return Error{Errc::kRefused,
+                   fmt::format("{}: holds the files from before an earlier restore of this backup; "
+                               "discard them first (verger-db restore DIR --discard-old {})",
+                               place.kept(manifest.id).string(), manifest.id)};
+    }
+    return {};
+  }
+
   Result<void> refuse_running() const {
+    if (options.assume_stopped || !is_machine_disk(disk)) {
+      return {};
+    }
     VERGER_TRY(const auto writer, log::process_that_writes(options.directory));
     if (writer) {
       return Error{Errc::kRefused,
@@ -263,16 +290,31 @@ struct RestoreJob::State {
     return sum;
   }
 
-  Result<void> check_space() {
-    VERGER_TRY(const auto space, disk.space(options.directory));
-    const auto need = bytes_of(waiting) + kSpareSpace;
+  /// What is still to be copied takes space beside the old files, on each of the two volumes.
+  Result<void> check_space() const {
+    std::uint64_t in_database = kSpareSpace;
+    std::uint64_t in_index = kSpareSpace;
+    for (const auto i : waiting) {
+      const auto& entry = files_to_place[i].entry;
+      (detail::is_of_index(entry.path) ? in_index : in_database) += entry.size;
+    }
+    VERGER_TRY(const bool shared, detail::share_volume(disk, options.directory, options.index()));
+    if (shared) {
+      return check_room(options.directory, in_database + in_index - kSpareSpace);
+    }
+    VERGER_RETURN_IF_ERROR(check_room(options.directory, in_database));
+    return check_room(options.index(), in_index);
+  }
+
+  Result<void> check_room(const Path& directory, std::uint64_t need) const {
+    VERGER_TRY(const auto there, existing_part(disk, directory));
+    VERGER_TRY(const auto space, disk.space(there));
     if (space.available < need) {
-      return Error{
-          Errc::kNoSpace,
-          fmt::format("{}: the restore needs {} beside the files that are there, and {} "
-                      "are free; nothing was changed",
-                      options.directory.string(), human_bytes(static_cast<std::int64_t>(need)),
-                      human_bytes(static_cast<std::int64_t>(space.available)))};
+      return Error{Errc::kNoSpace,
+                   fmt::format("{}: the restore needs {} beside the files that are there, and {} "
+                               "are free; nothing was changed",
+                               directory.string(), human_bytes(static_cast<std::int64_t>(need)),
+                               human_bytes(static_cast<std::int64_t>(space.available)))};
     }
     return {};
   }
@@ -299,6 +341,7 @@ struct RestoreJob::State {
       }
       progress.done += running[i].take_done();
       if (*outcomes[i]) {
+        VERGER_FAILPOINT("restore.after-file");
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
@@ -318,10 +361,13 @@ struct RestoreJob::State {
 
   Result<void> switch_files() {
     VERGER_FAILPOINT("restore.before-switch");
+    // Copying may have taken hours.
+    VERGER_RETURN_IF_ERROR(refuse_running());
     if (stored.phase == RestorePlace::Phase::kStaging) {
       stored.phase = RestorePlace::Phase::kSwitching;
       VERGER_TRY(stored.old, place.database_files());
       VERGER_RETURN_IF_ERROR(place.save(stored));
+      VERGER_FAILPOINT("restore.switch-noted");
     }
     VERGER_RETURN_IF_ERROR(place.switch_files(stored, files_to_place));
     VERGER_FAILPOINT("restore.after-switch");
@@ -356,7 +402,7 @@ struct RestoreJob::State {
     if (!opened) {
       return opened.error().within(
           "the restored database cannot be opened; the old files lie in "
-          "verger-restore/old");
+          "verger-restore/old, from where `verger-db restore --revert` puts them back");
     }
     if ((*opened)->end() != manifest.positions.writer) {
       return Error{
@@ -410,5 +456,10 @@ Result<StepOutcome> RestoreJob::step(Budget budget) {
 
 const RestoreProgress& RestoreJob::progress() const { return state_->progress; }
 std::uint64_t RestoreJob::resumed_bytes() const { return state_->resumed; }
+bool RestoreJob::replaces_files() const {
+  return state_->phase > State::Phase::kCopy ||
+         state_->stored.phase != RestorePlace::Phase::kStaging;
+}
+bool RestoreJob::is_in_place() const { return state_->phase >= State::Phase::kFinish; }
 
 }  // namespace verger::backup

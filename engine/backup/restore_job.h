@@ -18,7 +18,8 @@ namespace verger::backup {
 struct RestoreOptions {
   Path directory;        ///< made when it is missing
   Path index_directory;  ///< empty: "<directory>/index"
-  /// The files that were there stay, in `old-before-<generation>` of both directories.
+  /// The files that were there stay, in `old-before-<generation>` of both directories
+  /// (kept_files.h).
   bool keep_old = false;
   /// Do not search /proc for a server that has the files open.
   bool assume_stopped = false;
@@ -47,8 +48,9 @@ struct RestoreProgress {
 /// the same generation and directories.
 ///
 /// Errors: kRefused (a server has the directory open, the lock, another generation's unfinished
-/// restore), kNoSpace (before anything is copied), kNotFound and kCorruption (the backup; nothing
-/// was changed), kIo. One thread.
+/// restore, an unfinished way back, files that an earlier restore of this generation kept),
+/// kNoSpace (of either volume, before anything is copied), kNotFound and kCorruption (the backup;
+/// nothing was changed), kIo. One thread.
 class RestoreJob final : public Job {
  public:
   /// All but manifest and options outlive it.
@@ -61,6 +63,11 @@ class RestoreJob final : public Job {
   [[nodiscard]] const RestoreProgress& progress() const;
   /// The bytes that an interrupted restore had copied already.
   [[nodiscard]] std::uint64_t resumed_bytes() const;
+  /// The database is touched from the next step on, or was already: to be carried to its end, or
+  /// reverted (kept_files.h).
+  [[nodiscard]] bool replaces_files() const;
+  /// The new files are in place and verified: what is left is the old ones.
+  [[nodiscard]] bool is_in_place() const;
 
  private:
   struct State;

@@ -18,6 +18,7 @@ struct Reading {
   Sha256 hash;
   Bytes buffer;
   std::optional<std::string> damage;
+  std::optional<Error> problem;  ///< the store's
   bool done = false;
 
   void step(std::uint64_t most) {
@@ -25,6 +26,10 @@ struct Reading {
     while (at < file->size && (read == 0 || read < most)) {
       buffer.resize(std::min(detail::kBlockSize, file->size - at));
       if (const auto got = content->read_exact(at, buffer); !got) {
+        if (is_store_away(got.error().code)) {
+          problem = got.error();
+          return;
+        }
         damage = "its content cannot be read: " + got.error().message;
         done = true;
         return;
@@ -80,6 +85,10 @@ struct VerifyBytesJob::State {
       const auto* const file = waiting.back();
       waiting.pop_back();
       auto content = store.open_blob(file->sha256);
+      if (!content && content.error().code == Errc::kCorruption) {
+        found(*file, "its content cannot be read: " + content.error().message);
+        continue;
+      }
       if (!content && content.error().code != Errc::kNotFound) {
         return content.error();
       }
@@ -121,6 +130,9 @@ Result<StepOutcome> VerifyBytesJob::step(Budget budget) {
   }
   state.runner.run(pieces);
   for (auto& reading : state.running) {
+    if (reading.problem) {
+      return *reading.problem;
+    }
     state.done += reading.done ? reading.file->size : reading.at;
     if (reading.damage) {
       state.damage.push_back({reading.file->path, *std::move(reading.damage)});

@@ -24,4 +24,13 @@ Result<void> make_directories_durably(FileSystem& files, const Path& directory) 
   return {};
 }
 
+Result<Path> existing_part(FileSystem& files, const Path& directory) {
+  for (Path at = directory;; at = at.parent_path()) {
+    VERGER_TRY(const bool there, files.exists(at));
+    if (there || !at.has_parent_path() || at == at.parent_path()) {
+      return at;
+    }
+  }
+}
+
 }  // namespace verger

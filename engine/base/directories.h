@@ -8,4 +8,7 @@ namespace verger {
 /// with everything that was synced inside it.
 Result<void> make_directories_durably(FileSystem& files, const Path& directory);
 
+/// The directory itself, or the next one above it that is there. Error: kIo.
+Result<Path> existing_part(FileSystem& files, const Path& directory);
+
 }  // namespace verger

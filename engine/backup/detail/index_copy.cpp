@@ -25,6 +25,8 @@ Result<std::string> table_identity(const File& file, std::uint64_t size) {
   return to_hex(sha256(bytes));
 }
 
+std::string state_name() { return scavenge::ScavengeState::path_in(Path()).string(); }
+
 std::string in_index(std::string_view name) { return fmt::format("index/{}", name); }
 
 }  // namespace
@@ -44,10 +46,11 @@ WantedFile wanted_file(const FileSystem& files, std::shared_ptr<File> file, std:
 }
 
 IndexCopy::IndexCopy(FileSystem& files, const BackupSource& source, BlobStore& store,
-                     CopyQueue& queue)
+                     CopyQueue& queue, LogIdentity log_identity)
     : disk_(files),
       directory_(source.index()),
       changes_(source.state == SourceState::kLive),
+      log_identity_(std::move(log_identity)),
       store_(store),
       queue_(queue) {}
 
@@ -210,6 +213,19 @@ Result<IndexCopy::Outcome> IndexCopy::compare_map() {
   return Outcome::kMore;
 }
 
+std::string IndexCopy::filter_identity(const Bytes& checkpoint) const {
+  // All streams of the log before the checkpoint are in the filter, and one that has more is as
+  // good. So at one checkpoint of one log a filter can stand for any later one.
+  const auto log = log_identity_();
+  if (log.empty() || checkpoint.size() != sizeof(std::int64_t) ||
+      load_le<std::int64_t>(checkpoint.data()) < 0) {
+    return {};
+  }
+  Bytes both = checkpoint;
+  append_bytes(both, as_bytes(log));
+  return to_hex(sha256(both));
+}
+
 Result<void> IndexCopy::want_rest() {
   phase_ = Phase::kRest;
   // The checkpoint is read before the filter that it speaks of.
@@ -218,7 +234,9 @@ Result<void> IndexCopy::want_rest() {
   if (!checkpoint && checkpoint.error().code != Errc::kNotFound) {
     return checkpoint.error();
   }
+  std::string identity;
   if (checkpoint) {
+    identity = filter_identity(*checkpoint);
     VERGER_TRY(const auto digest, store_bytes(store_, *checkpoint));
     files_.push_back({.path = in_index(filter + ".chk"),
                       .kind = FileKind::kExistenceFilter,
@@ -227,12 +245,56 @@ Result<void> IndexCopy::want_rest() {
                       .sha256 = digest,
                       .identity = {}});
   }
-  VERGER_RETURN_IF_ERROR(want(filter + ".dat", FileKind::kExistenceFilter, {}));
-  const auto state = scavenge::ScavengeState::path_in(Path()).string();
+  VERGER_RETURN_IF_ERROR(want(filter + ".dat", FileKind::kExistenceFilter, identity));
+  const auto state = state_name();
   VERGER_RETURN_IF_ERROR(want(state, FileKind::kScavengeState, {}));
   // Only of a scavenge that was killed: without it the state would be an older one.
   VERGER_RETURN_IF_ERROR(want(state + "-wal", FileKind::kScavengeState, {}));
   return {};
+}
+
+Result<bool> IndexCopy::compare_scavenge_state(std::uint64_t most) {
+  const auto copied = std::ranges::find(files_, in_index(state_name()), &BackedUpFile::path);
+  const auto path = directory_ / state_name();
+  const Error changed{Errc::kConflict,
+                      fmt::format("{}: a scavenge wrote into it during the copy; nothing was "
+                                  "recorded as a backup: repeat it",
+                                  path.string())};
+  if (!state_) {
+    auto opened = disk_.open(path, OpenMode::kRead);
+    if (!opened && opened.error().code != Errc::kNotFound) {
+      return opened.error();
+    }
+    const bool was_there = copied != files_.end();
+    if (opened.has_value() != was_there) {
+      return changed;
+    }
+    if (!was_there) {
+      return true;
+    }
+    VERGER_TRY(const auto size, (*opened)->size());
+    if (size != copied->size) {
+      return changed;
+    }
+    state_ = *std::move(opened);
+    state_cache_ = ReadOnce(disk_, path);
+  }
+  Bytes part;
+  for (std::uint64_t read = 0; state_at_ < copied->size; read += part.size()) {
+    if (read >= most) {
+      return false;
+    }
+    part.resize(std::min(kBlockSize, copied->size - state_at_));
+    state_cache_.before_read();
+    VERGER_RETURN_IF_ERROR(state_->read_exact(state_at_, part));
+    state_hash_.update(part);
+    state_at_ += part.size();
+    state_cache_.read_to(state_at_);
+  }
+  if (state_hash_.finish() != copied->sha256) {
+    return changed;
+  }
+  return true;
 }
 
 }  // namespace verger::backup::detail

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "engine/backup/detail/copy_queue.h"
+#include "engine/backup/detail/page_cache.h"
 #include "engine/backup/source.h"
+#include "engine/base/digest.h"
 #include "engine/base/file_system.h"
 #include "engine/index/index_map.h"
 
@@ -15,12 +20,20 @@ namespace verger::backup::detail {
 /// map that was replaced meanwhile are dropped. One thread.
 class IndexCopy {
  public:
-  /// All outlive it.
-  IndexCopy(FileSystem& files, const BackupSource& source, BlobStore& store, CopyQueue& queue);
+  /// What tells the log as it is now from any other one; empty: nothing does.
+  using LogIdentity = std::function<std::string()>;
+  /// All but `log_identity` outlive it.
+  IndexCopy(FileSystem& files, const BackupSource& source, BlobStore& store, CopyQueue& queue,
+            LogIdentity log_identity);
 
   enum class Outcome : std::uint8_t { kMore, kRest, kDone };
   /// Errors: kUnavailable (the map does not stop changing), kCorruption, those of copying.
   Result<Outcome> step(std::uint64_t most);
+
+  /// After the copy, repeated until it returns true: whether the scavenge state is still what was
+  /// copied. A scavenge of a server leaves a chunk as it is where nothing is to be removed, but
+  /// always writes here. Errors: kConflict.
+  Result<bool> compare_scavenge_state(std::uint64_t most);
 
   /// Once it is done.
   [[nodiscard]] const std::vector<BackedUpFile>& files() const { return files_; }
@@ -36,11 +49,14 @@ class IndexCopy {
   Result<bool> want_tables();
   Result<bool> want(const std::string& name, FileKind kind, const std::string& identity);
   Result<void> want_rest();
+  /// Of the existence filter at this checkpoint; empty: it is not known whose log it speaks of.
+  [[nodiscard]] std::string filter_identity(const Bytes& checkpoint) const;
   void keep_stored();
 
   FileSystem& disk_;
   Path directory_;
   bool changes_;  ///< a node works on it
+  LogIdentity log_identity_;
   BlobStore& store_;
   CopyQueue& queue_;
   Phase phase_ = Phase::kMap;
@@ -50,6 +66,10 @@ class IndexCopy {
   index::IndexMap map_;
   std::set<std::string> copied_;
   std::vector<BackedUpFile> files_;
+  std::unique_ptr<File> state_;  ///< that is being compared
+  ReadOnce state_cache_;
+  std::uint64_t state_at_ = 0;
+  Sha256 state_hash_;
 };
 
 /// Whole bytes of a file that is open: for a queue.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
+#include <utility>
 
 #include "engine/backup/detail/index_copy.h"
 #include "engine/log/chunk_size.h"
@@ -21,6 +23,19 @@ Result<std::string> chunk_identity(const log::Chunk& chunk) {
   VERGER_RETURN_IF_ERROR(chunk.read_raw(0, both.first(log::kChunkHeaderSize)));
   VERGER_RETURN_IF_ERROR(chunk.read_raw(chunk.file_size() - log::kChunkFooterSize,
                                         both.subspan(log::kChunkHeaderSize)));
+  return to_hex(sha256(bytes));
+}
+
+/// Of the chunk that is written to, up to `size`: its header, and its newest records with their
+/// times and ids. The log only grows, and where it was cut other records follow.
+Result<std::string> tail_identity(const log::Chunk& chunk, std::uint64_t size) {
+  constexpr std::uint64_t kTail = 64U << 10U;
+  const auto records = size - log::kChunkHeaderSize;
+  Bytes bytes(log::kChunkHeaderSize + std::min(records, kTail));
+  const auto both = MutableBytes(bytes);
+  const auto tail = both.subspan(log::kChunkHeaderSize);
+  VERGER_RETURN_IF_ERROR(chunk.read_raw(0, both.first(log::kChunkHeaderSize)));
+  VERGER_RETURN_IF_ERROR(chunk.read_raw(size - tail.size(), tail));
   return to_hex(sha256(bytes));
 }
 
@@ -90,6 +105,30 @@ Result<std::unique_ptr<log::TransactionLog>> LogCopy::open_log() {
                                    log_);
 }
 
+Result<std::string> LogCopy::identity() {
+  VERGER_TRY(const auto log, open_log());
+  const auto writer = log->checkpoints().writer;
+  const auto chunks = log->chunks();
+  if (chunks.empty() || chunks.back()->start_position() > writer) {
+    return std::string();
+  }
+  const auto& newest = *chunks.back();
+  const auto below = static_cast<std::uint64_t>(writer - newest.start_position());
+  VERGER_TRY(const auto records, newest.completed()
+                                     ? chunk_identity(newest)
+                                     : tail_identity(newest, log::kChunkHeaderSize + below));
+  return fmt::format("{} {}", writer, records);
+}
+
+Result<void> LogCopy::note_chunks() {
+  VERGER_TRY(const auto now, open_log());
+  noted_.clear();
+  for (const auto& chunk : now->chunks()) {
+    noted_.push_back({chunk->path(), chunk->header().chunk_id});
+  }
+  return {};
+}
+
 Result<void> LogCopy::select_chunks(CopyQueue& queue, bool whole_log, std::int64_t max_truncation) {
   VERGER_TRY(opened_, open_log());
   positions_.chunk_size = opened_->chunk_size();
@@ -147,6 +186,8 @@ void LogCopy::select(const std::shared_ptr<const log::Chunk>& chunk, CopyQueue& 
     entry.size = log::kChunkHeaderSize +
                  static_cast<std::uint64_t>(positions_.writer - chunk->start_position());
     entry.restored_size = std::max(entry.size, unfinished_file_size(positions_.chunk_size));
+    // As long as nothing was written.
+    entry.identity = tail_identity(*chunk, entry.size).value_or(std::string());
   }
   wanted.cache = ReadOnce(disk_, chunk->path());
   wanted.read = [chunk](std::uint64_t offset, MutableBytes into) {
@@ -170,14 +211,18 @@ Result<void> LogCopy::compare() {
                   epoch_below(epochs_of(*now), positions_.writer))) {
     return changed("the log was cut and continued with another leader's records");
   }
-  const auto chunks = now->chunks();
+  auto expected = noted_;
   for (const auto& chunk : selected_) {
-    const auto same = [&](const auto& other) {
-      return other->path() == chunk->path() && other->header().chunk_id == chunk->header().chunk_id;
-    };
-    if (std::ranges::none_of(chunks, same)) {
+    expected.push_back({chunk->path(), chunk->header().chunk_id});
+  }
+  std::set<std::pair<Path, Uuid>> there;
+  for (const auto& chunk : now->chunks()) {
+    there.emplace(chunk->path(), chunk->header().chunk_id);
+  }
+  for (const auto& chunk : expected) {
+    if (!there.contains({chunk.path, chunk.id})) {
       return changed(fmt::format("a scavenge or another node's chunk replaced {}",
-                                 chunk->path().filename().string()));
+                                 chunk.path.filename().string()));
     }
   }
   return {};

@@ -7,6 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/base/random.h"
+#include "engine/base/uuid.h"
 #include "engine/log/transaction_log.h"
 
 namespace verger::backup::detail {
@@ -19,6 +20,11 @@ class LogCopy {
           Random& random, Log& log)
       : disk_(files), source_(source), store_(store), clock_(clock), random_(random), log_(log) {}
 
+  /// What tells the log as it is now from any other one, and from itself once it has grown: its end
+  /// and its newest chunk's header and records. Empty: it has none. Errors: those of opening it.
+  Result<std::string> identity();
+  /// Before anything is copied: the chunks that compare() expects to be there still.
+  Result<void> note_chunks();
   /// Copies chaser, epoch, writer and proposal, in this order, so that none lies above the writer.
   /// May be repeated. Errors: kCorruption (a file without 8 bytes), kIo.
   Result<void> copy_checkpoints();
@@ -27,7 +33,8 @@ class LogCopy {
   /// Errors: those of opening it; kUnavailable, where a restored copy would lose a chunk or be
   /// refused by the server.
   Result<void> select_chunks(CopyQueue& queue, bool whole_log, std::int64_t max_truncation);
-  /// After the copy: has a scavenge or a truncation changed what was copied? Errors: kConflict.
+  /// After the copy: has a scavenge or a truncation changed the log since note_chunks()? Errors:
+  /// kConflict.
   Result<void> compare();
 
   [[nodiscard]] const BackupPositions& positions() const { return positions_; }
@@ -38,6 +45,12 @@ class LogCopy {
   [[nodiscard]] const std::vector<log::Epoch>& epochs() const { return epochs_; }
 
  private:
+  /// One file, whatever becomes of its name.
+  struct NotedChunk {
+    Path path;
+    Uuid id;
+  };
+
   Result<std::optional<std::int64_t>> copy_checkpoint(std::string_view name);
   Result<std::unique_ptr<log::TransactionLog>> open_log();
   void select(const std::shared_ptr<const log::Chunk>& chunk, CopyQueue& queue);
@@ -52,6 +65,7 @@ class LogCopy {
   std::vector<BackedUpFile> checkpoints_;
   std::unique_ptr<log::TransactionLog> opened_;
   std::vector<log::Epoch> epochs_;
+  std::vector<NotedChunk> noted_;
   std::vector<std::shared_ptr<const log::Chunk>> selected_;
   std::uint64_t selected_bytes_ = 0;
 };

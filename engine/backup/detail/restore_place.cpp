@@ -7,22 +7,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/backup/detail/restore_files.h"
 #include "engine/base/directories.h"
 #include "engine/base/failpoint.h"
-#include "engine/log/chunk.h"
 
 namespace verger::backup::detail {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kIndexPrefix = "index/";
 /// By the number of RestorePlace::Phase.
-constexpr std::array<std::string_view, 3> kPhaseNames = {"staging", "switching", "finishing"};
-
-bool is_checkpoint(std::string_view path) { return path.ends_with(".chk") && !path.contains('/'); }
-
-bool is_chunk(std::string_view path) { return log::parse_chunk_file_name(path).has_value(); }
+constexpr std::array<std::string_view, 5> kPhaseNames = {"staging", "switching", "finishing",
+                                                         "reverting", "reverted"};
 
 NewFile checkpoint_file(std::string path, std::int64_t number) {
   NewFile file;
@@ -35,22 +31,6 @@ NewFile checkpoint_file(std::string path, std::int64_t number) {
                 .sha256 = sha256(*file.content),
                 .identity = {}};
   return file;
-}
-
-/// A directory with all that is in it; nothing where it is not there.
-Result<void> remove_tree(FileSystem& files, const Path& directory) {
-  const auto entries = files.list(directory);
-  if (!entries && entries.error().code == Errc::kNotFound) {
-    return {};
-  }
-  if (!entries) {
-    return entries.error();
-  }
-  for (const auto& entry : *entries) {
-    VERGER_RETURN_IF_ERROR(entry.is_directory ? remove_tree(files, directory / entry.name)
-                                              : files.remove(directory / entry.name));
-  }
-  return files.remove(directory);
 }
 
 /// The files directly in `directory`, by name.
@@ -87,15 +67,15 @@ std::vector<NewFile> new_files_of(const Manifest& manifest) {
   return files;
 }
 
-RestorePlace::RestorePlace(FileSystem& files, const RestoreOptions& options)
-    : disk_(files), database_{options.directory}, index_{options.index()} {}
+RestorePlace::RestorePlace(FileSystem& files, Path directory, Path index_directory)
+    : disk_(files), database_{std::move(directory)}, index_{std::move(index_directory)} {}
 
 const RestorePlace::Area& RestorePlace::area_of(std::string_view path) const {
-  return path.starts_with(kIndexPrefix) ? index_ : database_;
+  return is_of_index(path) ? index_ : database_;
 }
 
 std::string_view RestorePlace::name_in(std::string_view path) {
-  return path.starts_with(kIndexPrefix) ? path.substr(kIndexPrefix.size()) : path;
+  return is_of_index(path) ? path.substr(kIndexPrefix.size()) : path;
 }
 
 Path RestorePlace::target(std::string_view path) const {
@@ -128,6 +108,7 @@ Result<std::optional<RestorePlace::Progress>> RestorePlace::load() const {
     progress.phase = static_cast<Phase>(found - kPhaseNames.begin());
     progress.keep_old = json.at("keepOld").get<bool>();
     progress.old = json.at("old").get<std::vector<std::string>>();
+    progress.from_kept = json.value("fromKept", false);
     return std::optional(std::move(progress));
   } catch (const std::exception& error) {
     return Error{Errc::kCorruption,
@@ -143,6 +124,7 @@ Result<void> RestorePlace::save(const Progress& progress) const {
   const Json json = {{"generation", progress.generation},
                      {"phase", kPhaseNames[static_cast<std::size_t>(progress.phase)]},
                      {"keepOld", progress.keep_old},
+                     {"fromKept", progress.from_kept},
                      {"old", progress.old}};
   const auto text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   return write_file_durably(disk_, state_path(), as_bytes(text));
@@ -242,13 +224,17 @@ Result<void> RestorePlace::switch_files(const Progress& progress,
 }
 
 Result<void> RestorePlace::finish(const Progress& progress) const {
+  if (progress.keep_old) {
+    VERGER_RETURN_IF_ERROR(list_kept(progress));
+  }
+  // The list lies in the database's directory, which therefore comes last.
   for (const auto* area : {&index_, &database_}) {
     const Path old_files = area->work() / "old";
     VERGER_TRY(const bool there, disk_.exists(old_files));
     if (there && progress.keep_old) {
-      const Path kept = area->directory / ("old-before-" + progress.generation);
-      VERGER_RETURN_IF_ERROR(disk_.rename(old_files, kept));
+      VERGER_RETURN_IF_ERROR(disk_.rename(old_files, area->kept(progress.generation)));
       VERGER_RETURN_IF_ERROR(disk_.sync_directory(area->directory));
+      VERGER_FAILPOINT("restore.after-kept");
     } else if (there) {
       VERGER_RETURN_IF_ERROR(remove_tree(disk_, old_files));
     }

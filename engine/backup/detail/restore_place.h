@@ -24,7 +24,7 @@ std::vector<NewFile> new_files_of(const Manifest& manifest);
 /// `verger-restore`, with `new` and `old`.
 class RestorePlace {
  public:
-  RestorePlace(FileSystem& files, const RestoreOptions& options);
+  RestorePlace(FileSystem& files, Path directory, Path index_directory);
 
   /// Where a file of a generation belongs; where it waits until then.
   [[nodiscard]] Path target(std::string_view path) const;
@@ -34,12 +34,17 @@ class RestorePlace {
     kStaging,    ///< nothing of the old files was touched
     kSwitching,  ///< old files move away, new ones into place
     kFinishing,  ///< all is in place and verified
+    kReverting,  ///< new files go, old ones come back
+    kReverted,   ///< only the first chunk is missing
   };
   struct Progress {
     std::string generation;
     Phase phase = Phase::kStaging;
     bool keep_old = false;
-    std::vector<std::string> old;  ///< paths of the files that are to be moved away
+    /// Paths of the files that are to be moved away, or to come back.
+    std::vector<std::string> old;
+    /// While reverting: the old files are those that a finished restore kept.
+    bool from_kept = false;
   };
   /// nullopt: no restore is unfinished. Errors: kCorruption, kIo.
   Result<std::optional<Progress>> load() const;
@@ -54,10 +59,26 @@ class RestorePlace {
   /// All that an unfinished restore has copied.
   Result<void> discard() const;
 
+  // --- The files that a finished restore kept ---
+
+  /// `old-before-<generation>` of the database directory, which is there while any were kept.
+  [[nodiscard]] Path kept(const std::string& generation) const;
+  /// Their paths, all of which are there. Errors: kNotFound (none were kept), kCorruption (some are
+  /// missing).
+  Result<std::vector<std::string>> kept_files(const std::string& generation) const;
+  /// From the new files back to the old ones. May be repeated from the start after a crash
+  /// anywhere.
+  Result<void> put_back(Progress progress) const;
+  /// Removes the files that were kept. Their size in bytes.
+  Result<std::uint64_t> discard_kept(const std::string& generation) const;
+
  private:
   struct Area {
     Path directory;
     [[nodiscard]] Path work() const { return directory / "verger-restore"; }
+    [[nodiscard]] Path kept(const std::string& generation) const {
+      return directory / ("old-before-" + generation);
+    }
   };
   [[nodiscard]] const Area& area_of(std::string_view path) const;
   /// The path within its area.
@@ -66,6 +87,10 @@ class RestorePlace {
   [[nodiscard]] Path state_path() const { return database_.work() / "state"; }
   Result<void> move_old(const std::string& path) const;
   Result<void> place(const std::string& path) const;
+  /// Writes which files `work()/old` of both directories hold.
+  Result<void> list_kept(const Progress& progress) const;
+  Result<void> remove_new(const Progress& progress) const;
+  Result<void> move_back(const std::string& path) const;
 
   FileSystem& disk_;
   Area database_;
