@@ -1,12 +1,9 @@
-#include <array>
 #include <filesystem>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/backup/backup_job.h"
-#include "engine/backup/directory_store.h"
 #include "engine/tool/backup_command.h"
 #include "engine/tool/detail/backup_text.h"
 #include "engine/tool/detail/drive_job.h"
@@ -34,11 +31,6 @@ struct CreateBackupArguments {
   std::uint64_t rate = 0;  ///< MiB a second
   int threads = 2;
 };
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 std::string absolute_directory(const std::string& directory) {
   std::error_code error;
@@ -109,9 +101,9 @@ Result<int> create_backup(ToolContext& tool, const CreateBackupArguments& argume
   options.whole_log = arguments.whole_log;
   options.lanes = static_cast<std::size_t>(arguments.threads);
 
-  backup::DirectoryStore store(tool.files, arguments.repository, tool.random);
+  VERGER_TRY(const auto store, open_repository_store(tool, arguments.repository));
   VERGER_TRY(auto repository,
-             backup::Repository::open(store, backup::Repository::Create::kIfMissing));
+             backup::Repository::open(*store, backup::Repository::Create::kIfMissing));
   VERGER_TRY(options.parent, choose_parent(arguments, repository, options.node.node));
   const auto runner = scavenge::make_thread_runner(arguments.threads);
   backup::BackupJob job(tool.files, repository, std::move(options), tool.clock, tool.random,
@@ -162,7 +154,7 @@ void add_backup_create_command(CLI::App& backup, Action& chosen) {
       ->add_option("--to", arguments->repository,
                    std::string(kRepositoryText) + "; made when missing")
       ->required()
-      ->type_name("DIR");
+      ->type_name("REPOSITORY");
   command->add_option("--node", arguments->node,
                       "Name of the node: backups of one node share files (default: host and DIR)");
   command->add_option("--cluster", arguments->cluster, "Name of the cluster, for the manifest");

@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "engine/backup/directory_store.h"
 #include "engine/backup/repository.h"
 #include "engine/backup/retention.h"
 #include "engine/base/quantities.h"
@@ -65,8 +64,8 @@ Result<int> undelete(ToolContext& tool, const DeleteBackupsArguments& arguments,
 }
 
 Result<int> delete_backups(ToolContext& tool, const DeleteBackupsArguments& arguments) {
-  backup::DirectoryStore store(tool.files, arguments.repository, tool.random);
-  VERGER_TRY(auto repository, backup::Repository::open(store, backup::Repository::Create::kNo));
+  VERGER_TRY(const auto store, open_repository_store(tool, arguments.repository));
+  VERGER_TRY(auto repository, backup::Repository::open(*store, backup::Repository::Create::kNo));
   if (arguments.undo) {
     return undelete(tool, arguments, repository);
   }

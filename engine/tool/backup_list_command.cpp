@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "engine/backup/directory_store.h"
 #include "engine/backup/repository.h"
 #include "engine/tool/backup_command.h"
 #include "engine/tool/detail/backup_text.h"
@@ -39,19 +38,23 @@ void print_files(ToolContext& tool, const backup::Manifest& manifest) {
 }
 
 Result<int> list_backups(ToolContext& tool, const ListBackupsArguments& arguments) {
-  backup::DirectoryStore store(tool.files, arguments.repository, tool.random);
+  VERGER_TRY(const auto store, open_repository_store(tool, arguments.repository));
   VERGER_TRY(const auto repository,
-             backup::Repository::open(store, backup::Repository::Create::kNo));
+             backup::Repository::open(*store, backup::Repository::Create::kNo));
   if (!arguments.id.empty()) {
     VERGER_TRY(const auto manifest, repository.load(arguments.id, arguments.node));
     print_files(tool, manifest);
     return kExitDone;
   }
   VERGER_TRY(const auto all, repository.generations());
+  VERGER_TRY(auto checks, repository.latest_checks());
+  const auto now = tool.clock.now();
   Table table({{"BACKUP"},
                {"KIND"},
                {"SIZE", Table::Align::kRight},
                {"LOG UP TO", Table::Align::kRight},
+               {"VERIFIED"},
+               {"DRILLED"},
                {"NODE"}});
   bool damaged = false;
   for (const auto& entry : all) {
@@ -64,11 +67,16 @@ Result<int> list_backups(ToolContext& tool, const ListBackupsArguments& argument
       continue;
     }
     if (tool.json) {
-      tool.out << describe_backup(*entry.manifest).dump() << '\n';
+      auto object = describe_backup(*entry.manifest);
+      object["lastVerify"] = describe_check(checks[entry.id].verify);
+      object["lastDrill"] = describe_check(checks[entry.id].drill);
+      tool.out << object.dump() << '\n';
     } else {
       table.add({entry.id, std::string(kind_of_backup(*entry.manifest)),
                  human_bytes(entry.manifest->stored_bytes()),
                  fmt::to_string(entry.manifest->positions.end),
+                 text_of_check(checks[entry.id].verify, now),
+                 text_of_check(checks[entry.id].drill, now),
                  printable(entry.manifest->source.node, 40)});
     }
   }

@@ -1,8 +1,8 @@
+#include <chrono>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
 
-#include "engine/backup/directory_store.h"
 #include "engine/backup/generation_digest.h"
 #include "engine/backup/generation_files.h"
 #include "engine/backup/repository.h"
@@ -10,6 +10,7 @@
 #include "engine/tool/backup_command.h"
 #include "engine/tool/detail/backup_text.h"
 #include "engine/tool/detail/drive_job.h"
+#include "engine/tool/detail/findings_text.h"
 #include "engine/tool/detail/parallel.h"
 #include "engine/tool/detail/verify_database.h"
 #include "engine/tool/progress.h"
@@ -31,7 +32,7 @@ struct VerifyBackupArguments {
 
 Result<void> verify_bytes(ToolContext& tool, const VerifyBackupArguments& arguments,
                           backup::BlobStore& store, const backup::Manifest& manifest,
-                          Findings& findings) {
+                          verify::Findings& findings) {
   const auto runner = scavenge::make_thread_runner(arguments.threads);
   backup::VerifyBytesJob job(store, manifest, static_cast<std::size_t>(arguments.threads), *runner);
   Progress progress(tool, "verify backup", job.total());
@@ -48,7 +49,7 @@ Result<void> verify_bytes(ToolContext& tool, const VerifyBackupArguments& argume
 
 /// The digests of the manifest, computed again from the content.
 Result<void> verify_digests(ToolContext& tool, backup::BlobStore& store,
-                            const backup::Manifest& manifest, Findings& findings) {
+                            const backup::Manifest& manifest, verify::Findings& findings) {
   if (!manifest.digests) {
     findings.note(manifest.id, "was made without --digests: there are none to compare");
     return {};
@@ -65,13 +66,10 @@ Result<void> verify_digests(ToolContext& tool, backup::BlobStore& store,
   return {};
 }
 
-Result<int> verify_backup(ToolContext& tool, const VerifyBackupArguments& arguments) {
-  backup::DirectoryStore store(tool.files, arguments.repository, tool.random);
-  VERGER_TRY(const auto repository,
-             backup::Repository::open(store, backup::Repository::Create::kNo));
-  VERGER_TRY(const auto manifest, repository.load(arguments.id));
-  const StopSignals signals;
-  Findings findings;
+/// Bytes, digests, structure; what is found is printed.
+Result<int> look_for_damage(ToolContext& tool, const VerifyBackupArguments& arguments,
+                            backup::BlobStore& store, const backup::Manifest& manifest,
+                            verify::Findings& findings) {
   VERGER_RETURN_IF_ERROR(verify_bytes(tool, arguments, store, manifest, findings));
   const bool sound = findings.damage_count() == 0;
   if (sound && arguments.digests) {
@@ -82,12 +80,13 @@ Result<int> verify_backup(ToolContext& tool, const VerifyBackupArguments& argume
                             printable(manifest.source.node), human_bytes(manifest.stored_bytes()));
   }
   if (arguments.bytes_only || manifest.positions.end.value() == 0) {
-    findings.print(tool);
+    print_findings(tool, findings);
     if (!tool.json) {
-      tool.out << (sound ? "no damage found\n"
-                         : fmt::format("damage found in {} places\n", findings.damage_count()));
+      tool.out << (findings.damage_count() == 0
+                       ? "no damage found\n"
+                       : fmt::format("damage found in {} places\n", findings.damage_count()));
     }
-    return sound ? kExitDone : kExitFailed;
+    return findings.damage_count() == 0 ? kExitDone : kExitFailed;
   }
   backup::GenerationFiles files(tool.files, store, manifest);
   ToolContext within{files,    tool.clock, tool.random,   tool.log,     tool.out,
@@ -97,8 +96,52 @@ Result<int> verify_backup(ToolContext& tool, const VerifyBackupArguments& argume
   const VerifyOptions how{.threads = arguments.threads,
                           .scratch = arguments.scratch.empty()
                                          ? std::filesystem::temp_directory_path()
-                                         : Path(arguments.scratch)};
-  return verify_database(within, database, how, findings);
+                                         : Path(arguments.scratch),
+                          .bytes_per_second = arguments.rate << 20U};
+  VERGER_TRY(const int code, verify_database(within, database, how, findings));
+  if (auto problem = files.store_problem()) {
+    problem->message += "; what is listed as damage may be none";
+    return *std::move(problem);
+  }
+  return code;
+}
+
+std::string summary_of(const VerifyBackupArguments& arguments, const backup::Manifest& manifest,
+                       const verify::Findings& findings) {
+  const auto damage = findings.damage_count();
+  const auto* const what = arguments.bytes_only ? "bytes compared"
+                           : arguments.digests  ? "bytes, structure and digests compared"
+                                                : "bytes and structure compared";
+  return fmt::format("{} ({}): {}", what, human_bytes(manifest.stored_bytes()),
+                     damage == 0 ? "no damage" : fmt::format("damage in {} places", damage));
+}
+
+Result<int> verify_backup(ToolContext& tool, const VerifyBackupArguments& arguments) {
+  VERGER_TRY(const auto store, open_repository_store(tool, arguments.repository));
+  VERGER_TRY(auto repository, backup::Repository::open(*store, backup::Repository::Create::kNo));
+  VERGER_TRY(const auto manifest, repository.load(arguments.id));
+  const StopSignals signals;
+  verify::Findings findings;
+  const auto start = tool.clock.monotonic();
+  VERGER_TRY(const int code, look_for_damage(tool, arguments, *store, manifest, findings));
+  const auto duration =
+      std::chrono::duration_cast<std::chrono::milliseconds>(tool.clock.monotonic() - start);
+  const auto recorded = repository.add_check(
+      manifest.id, {.kind = backup::BackupCheck::Kind::kVerify,
+                    .at = tool.clock.now(),
+                    .by = "verger-db on " + host_name(),
+                    .passed = code == kExitDone,
+                    .summary = summary_of(arguments, manifest, findings),
+                    .duration_ms = duration.count(),
+                    .position = manifest.positions.end,
+                    .figures = {{"bytes", static_cast<std::int64_t>(manifest.stored_bytes())},
+                                {"damage", static_cast<std::int64_t>(findings.damage_count())}}});
+  if (!recorded) {
+    // Of a repository that this user may only read: the answer stands nevertheless.
+    tool.err << "verger-db: the repository has no record of this check: "
+             << printable(recorded.error().message) << '\n';
+  }
+  return code;
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
 #include "engine/tool/restore_command.h"
 
+#include <fmt/ranges.h>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "engine/backup/directory_store.h"
+#include "engine/backup/kept_files.h"
 #include "engine/backup/repository.h"
 #include "engine/backup/restore_job.h"
 #include "engine/base/database_files.h"
+#include "engine/tool/detail/backup_text.h"
 #include "engine/tool/detail/drive_job.h"
 #include "engine/tool/progress.h"
 #include "engine/tool/stop_signals.h"
@@ -23,6 +25,8 @@ struct RestoreArguments {
   std::string repository;
   std::string id = "latest";
   std::string node;
+  std::string revert;   ///< a backup's id; empty: a restore
+  std::string discard;  ///< the same
   bool keep_old = false;
   bool no_verify = false;
   bool assume_stopped = false;
@@ -83,11 +87,77 @@ void print_restored(ToolContext& tool, const RestoreArguments& arguments,
       human_bytes(manifest.stored_bytes()), human_count(manifest.files.size()), seconds,
       manifest.positions.end);
   if (arguments.keep_old) {
-    tool.out << fmt::format("The files that were there lie in old-before-{}.\n", manifest.id);
+    tool.out << fmt::format(
+        "The files that were there lie in old-before-{0}. To put them back (node stopped):\n"
+        "  verger-db restore {1} --revert {0}\n"
+        "To remove them:\n"
+        "  verger-db restore {1} --discard-old {0}\n",
+        manifest.id, arguments.directory);
   }
 }
 
+backup::RestoredDatabase restored_database(const RestoreArguments& arguments) {
+  return {.directory = arguments.directory,
+          .index_directory = arguments.index_directory,
+          .assume_stopped = arguments.assume_stopped};
+}
+
+/// Kept by restores of other backups, for the message that there is nothing of this one.
+std::string others_kept(ToolContext& tool, const std::string& directory) {
+  const auto found = backup::generations_with_kept_files(tool.files, directory);
+  return found && !found->empty() ? fmt::format("; kept are those of {}", fmt::join(*found, ", "))
+                                  : std::string();
+}
+
+Result<int> revert(ToolContext& tool, const RestoreArguments& arguments) {
+  VERGER_TRY(const bool reverted,
+             backup::revert_restore(tool.files, restored_database(arguments), arguments.revert));
+  if (!reverted) {
+    return Error{Errc::kNotFound,
+                 fmt::format("{}: a restore of {} kept no files here{}", arguments.directory,
+                             arguments.revert, others_kept(tool, arguments.directory))};
+  }
+  if (tool.json) {
+    tool.out << nlohmann::ordered_json{{"id", arguments.revert},
+                                       {"directory", arguments.directory},
+                                       {"reverted", true}}
+                    .dump()
+             << '\n';
+  } else {
+    tool.out << fmt::format("{}: is as it was before the restore of {}\n", arguments.directory,
+                            arguments.revert);
+  }
+  return kExitDone;
+}
+
+Result<int> discard_old(ToolContext& tool, const RestoreArguments& arguments) {
+  VERGER_TRY(const auto bytes, backup::discard_kept_files(tool.files, restored_database(arguments),
+                                                          arguments.discard));
+  if (bytes == 0) {
+    return Error{Errc::kNotFound,
+                 fmt::format("{}: a restore of {} kept no files here{}", arguments.directory,
+                             arguments.discard, others_kept(tool, arguments.directory))};
+  }
+  if (tool.json) {
+    tool.out << nlohmann::ordered_json{{"id", arguments.discard},
+                                       {"directory", arguments.directory},
+                                       {"bytes", bytes}}
+                    .dump()
+             << '\n';
+  } else {
+    tool.out << fmt::format("{}: {} from before the restore of {} removed\n", arguments.directory,
+                            human_bytes(bytes), arguments.discard);
+  }
+  return kExitDone;
+}
+
 Result<int> restore(ToolContext& tool, const RestoreArguments& arguments) {
+  if (!arguments.discard.empty()) {
+    return discard_old(tool, arguments);
+  }
+  if (!arguments.revert.empty()) {
+    return revert(tool, arguments);
+  }
   backup::RestoreOptions options;
   options.directory = arguments.directory;
   options.index_directory = arguments.index_directory;
@@ -96,12 +166,12 @@ Result<int> restore(ToolContext& tool, const RestoreArguments& arguments) {
   options.verify_after = !arguments.no_verify;
   options.lanes = static_cast<std::size_t>(arguments.threads);
   VERGER_RETURN_IF_ERROR(check_owner(tool, options));
-  backup::DirectoryStore store(tool.files, arguments.repository, tool.random);
+  VERGER_TRY(const auto store, open_repository_store(tool, arguments.repository));
   VERGER_TRY(const auto repository,
-             backup::Repository::open(store, backup::Repository::Create::kNo));
+             backup::Repository::open(*store, backup::Repository::Create::kNo));
   VERGER_TRY(const auto manifest, repository.load(arguments.id, arguments.node));
   const auto runner = scavenge::make_thread_runner(arguments.threads);
-  backup::RestoreJob job(tool.files, store, manifest, options, tool.clock, tool.random, tool.log,
+  backup::RestoreJob job(tool.files, *store, manifest, options, tool.clock, tool.random, tool.log,
                          *runner);
   const StopSignals signals;
   const auto start = tool.clock.monotonic();
@@ -128,9 +198,27 @@ void add_restore_command(CLI::App& program, Action& chosen) {
       ->required();
   command->add_option("--index", arguments->index_directory,
                       "Index directory (default: DIR/index)");
-  command->add_option("--from", arguments->repository, "Directory of the backup repository")
-      ->required()
-      ->type_name("DIR");
+  auto* from = command->add_option("--from", arguments->repository, std::string(kRepositoryText))
+                   ->type_name("REPOSITORY");
+  const auto is_id = [](const std::string& text) {
+    return backup::is_generation_id(text) ? std::string() : "is not the id of a backup: " + text;
+  };
+  auto* revert_option =
+      command
+          ->add_option("--revert", arguments->revert,
+                       "Put the files back that the restore of this backup with --keep-old kept, "
+                       "or that it moved away before it was interrupted")
+          ->type_name("ID")
+          ->excludes(from)
+          ->check(is_id);
+  command
+      ->add_option("--discard-old", arguments->discard,
+                   "Remove the files that the restore of this backup with --keep-old kept; the "
+                   "node may run")
+      ->type_name("ID")
+      ->excludes(from)
+      ->excludes(revert_option)
+      ->check(is_id);
   command->add_option("--backup", arguments->id, "The backup (default: the latest)")
       ->type_name("ID");
   command->add_option("--node", arguments->node, "The latest one of this node")->type_name("NAME");
@@ -145,10 +233,13 @@ void add_restore_command(CLI::App& program, Action& chosen) {
   command->add_option("--threads", arguments->threads, "Files copied side by side")
       ->check(CLI::Range(1, 16));
   command->footer(std::string(kWhoseFiles) +
-                  "An interrupted restore is resumed by the same command.\n"
+                  "An interrupted restore, or revert, is resumed by the same command.\n"
                   "Example:\n  verger-db restore /var/lib/eventstore --from /backup/orders "
                   "--keep-old");
   command->callback([arguments, &chosen] {
+    if (arguments->repository.empty() && arguments->revert.empty() && arguments->discard.empty()) {
+      throw CLI::RequiredError("--from");
+    }
     chosen = [arguments](ToolContext& tool) { return restore(tool, *arguments); };
   });
 }

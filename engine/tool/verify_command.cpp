@@ -6,6 +6,7 @@
 
 #include "engine/tool/detail/parallel.h"
 #include "engine/tool/detail/verify_database.h"
+#include "engine/tool/stop_signals.h"
 
 namespace verger::tool {
 
@@ -23,7 +24,8 @@ Result<int> run(ToolContext& tool, const VerifyArguments& options) {
                           .scratch = options.scratch.empty()
                                          ? std::filesystem::temp_directory_path()
                                          : Path(options.scratch)};
-  Findings findings;
+  const StopSignals signals;
+  verify::Findings findings;
   return verify_database(tool, arguments, how, findings);
 }
 

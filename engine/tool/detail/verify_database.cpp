@@ -1,68 +1,119 @@
 #include "engine/tool/detail/verify_database.h"
 
+#include <optional>
+
 #include <nlohmann/json.hpp>
 
-#include "engine/scavenge/scavenge_state.h"
-#include "engine/tool/detail/verify_chunks.h"
-#include "engine/tool/detail/verify_index.h"
-#include "engine/tool/detail/verify_state.h"
+#include "engine/tool/detail/drive_job.h"
+#include "engine/tool/detail/findings_text.h"
+#include "engine/tool/progress.h"
 #include "engine/tool/table.h"
+#include "engine/verify/verify_database_job.h"
 
 namespace verger::tool {
+namespace {
 
-Result<int> verify_database(ToolContext& tool, const DatabaseArguments& arguments,
-                            const VerifyOptions& how, Findings& findings) {
-  const Path directory = arguments.directory;
-  VERGER_RETURN_IF_ERROR(check_directory(tool, directory));
-  VERGER_TRY(const auto chunks,
-             verify_chunks(tool, directory, arguments.chunk_size, how.threads, findings));
-  IndexTotals totals;
-  auto database = open_database(tool, arguments, log::Access::kReadOnly);
-  if (!database) {
-    findings.damage(directory, std::nullopt,
-                    "index and log are not compared: " + database.error().message);
-  } else if (auto compared = verify_index(tool, **database, how, findings); compared) {
-    totals = *compared;
-  } else {
-    findings.damage(directory, std::nullopt,
-                    "comparing index and log ended early: " + compared.error().message);
+using VerifyStage = verify::VerifyProgress::Stage;
+
+/// Each stage as work of its own.
+class VerifyStages {
+ public:
+  explicit VerifyStages(ToolContext& tool) : tool_(tool) {}
+
+  void update(const verify::VerifyProgress& now) {
+    if (now.stage == VerifyStage::kDone) {
+      progress_.reset();
+      return;
+    }
+    if (!progress_ || now.stage != stage_ || now.total != total_) {
+      stage_ = now.stage;
+      total_ = now.total;
+      progress_.emplace(
+          tool_, name(now.stage), now.total,
+          now.stage == VerifyStage::kIndex ? Progress::Unit::kEvents : Progress::Unit::kBytes,
+          now.done);
+    }
+    progress_->update(now.done);
   }
-  const auto index =
-      arguments.index_directory.empty() ? directory / "index" : Path(arguments.index_directory);
-  if (const auto state = verify_state(tool, index, how, findings); !state) {
-    findings.damage(scavenge::ScavengeState::path_in(index), std::nullopt,
-                    "not looked at: " + state.error().message);
+
+ private:
+  static std::string name(VerifyStage stage) {
+    switch (stage) {
+      case VerifyStage::kChunks:
+        return "verify chunks";
+      case VerifyStage::kTables:
+        return "verify tables";
+      case VerifyStage::kLog:
+        return "verify log";
+      case VerifyStage::kIndex:
+      case VerifyStage::kDone:
+        return "verify index";
+    }
+    return "verify";
   }
-  findings.print(tool);
-  const auto damage = findings.damage_count();
+
+  ToolContext& tool_;
+  VerifyStage stage_ = VerifyStage::kDone;
+  std::uint64_t total_ = 0;
+  std::optional<Progress> progress_;
+};
+
+void print_summary(ToolContext& tool, const verify::VerifyTotals& totals, std::size_t damage) {
   if (tool.json) {
     tool.out << nlohmann::ordered_json{{"finding", "summary"},
                                        {"damage", damage},
-                                       {"chunkFiles", chunks.files},
-                                       {"chunkBytes", chunks.bytes},
-                                       {"records", chunks.records},
+                                       {"chunkFiles", totals.chunk_files},
+                                       {"chunkBytes", totals.chunk_bytes},
+                                       {"records", totals.records},
                                        {"events", totals.events},
                                        {"tables", totals.tables},
                                        {"entries", totals.entries},
-                                       {"entriesWithoutRecord", totals.without_record},
-                                       {"recordsWithoutEntry", totals.without_entry}}
+                                       {"entriesWithoutRecord", totals.entries_without_record},
+                                       {"recordsWithoutEntry", totals.records_without_entry}}
                     .dump()
              << '\n';
-  } else {
-    tool.out << fmt::format(
-        "{} chunk files ({}), {} records; {} index tables, {} entries, {} events\n", chunks.files,
-        human_bytes(chunks.bytes), human_count(chunks.records), totals.tables,
-        human_count(totals.entries), human_count(totals.events));
-    if (totals.without_record + totals.without_entry > 0) {
-      tool.out << fmt::format(
-          "left by scavenges, and normal: {} entries without a record, {} records without an "
-          "entry\n",
-          human_count(totals.without_record), human_count(totals.without_entry));
-    }
-    tool.out << (damage == 0 ? "no damage found\n"
-                             : fmt::format("damage found in {} places\n", human_count(damage)));
+    return;
   }
-  return damage == 0 ? kExitDone : kExitFailed;
+  tool.out << fmt::format(
+      "{} chunk files ({}), {} records; {} index tables, {} entries, {} events\n",
+      totals.chunk_files, human_bytes(totals.chunk_bytes), human_count(totals.records),
+      totals.tables, human_count(totals.entries), human_count(totals.events));
+  if (totals.entries_without_record + totals.records_without_entry > 0) {
+    tool.out << fmt::format(
+        "left by scavenges, and normal: {} entries without a record, {} records without an "
+        "entry\n",
+        human_count(totals.entries_without_record), human_count(totals.records_without_entry));
+  }
+  tool.out << (damage == 0 ? "no damage found\n"
+                           : fmt::format("damage found in {} places\n", human_count(damage)));
+}
+
+}  // namespace
+
+Result<int> verify_database(ToolContext& tool, const DatabaseArguments& arguments,
+                            const VerifyOptions& how, verify::Findings& findings) {
+  const Path directory = arguments.directory;
+  VERGER_RETURN_IF_ERROR(check_directory(tool, directory));
+  const auto runner = scavenge::make_thread_runner(how.threads);
+  verify::VerifyDatabaseJob job(tool.files,
+                                {.directory = directory,
+                                 .index_directory = arguments.index_directory,
+                                 .chunk_size = arguments.chunk_size,
+                                 .scratch = how.scratch,
+                                 .lanes = static_cast<std::size_t>(how.threads)},
+                                tool.clock, tool.random, tool.log, *runner);
+  {
+    VerifyStages stages(tool);
+    DriveOptions drive;
+    drive.bytes_per_second = how.bytes_per_second;
+    drive.bytes = [&] { return job.progress().bytes; };
+    drive.tick = [&] { stages.update(job.progress()); };
+    VERGER_RETURN_IF_ERROR(drive_job(tool, job, drive));
+  }
+  findings.take(job.findings());
+  print_findings(tool, findings);
+  print_summary(tool, job.totals(), findings.damage_count());
+  return findings.damage_count() == 0 ? kExitDone : kExitFailed;
 }
 
 }  // namespace verger::tool

@@ -1,8 +1,10 @@
-#include "engine/tool/detail/verify_filters.h"
+#include "engine/verify/detail/filters.h"
+
+#include <fmt/format.h>
 
 #include "engine/index/existence_filter.h"
 
-namespace verger::tool {
+namespace verger::verify::detail {
 namespace {
 
 void report_damaged_lines(const index::BloomFilter& filter, const Path& path,
@@ -19,19 +21,16 @@ void report_damaged_lines(const index::BloomFilter& filter, const Path& path,
 
 }  // namespace
 
-void verify_table_filters(FileSystem& files, const std::vector<index::TableSlot>& tables,
-                          Findings& findings) {
+void check_table_filter(FileSystem& files, const index::TableSlot& slot, Findings& findings) {
   constexpr std::string_view kRemedy =
       "remove this file (reading gets slower), or rebuild the index";
-  for (const auto& slot : tables) {
-    auto path = slot.table->path();
-    path += ".bloomfilter";
-    const auto filter = index::BloomFilter::open(files, path);
-    if (filter) {
-      report_damaged_lines(**filter, path, kRemedy, findings);
-    } else if (filter.error().code != Errc::kNotFound) {
-      findings.damage(path, 0, fmt::format("{}; {}", filter.error().message, kRemedy));
-    }
+  auto path = slot.table->path();
+  path += ".bloomfilter";
+  const auto filter = index::BloomFilter::open(files, path);
+  if (filter) {
+    report_damaged_lines(**filter, path, kRemedy, findings);
+  } else if (filter.error().code != Errc::kNotFound) {
+    findings.damage(path, 0, fmt::format("{}; {}", filter.error().message, kRemedy));
   }
 }
 
@@ -73,4 +72,4 @@ void ExistenceCheck::look_at(const index::IndexEntry& entry, Findings& findings)
   }
 }
 
-}  // namespace verger::tool
+}  // namespace verger::verify::detail

@@ -1,10 +1,12 @@
-#include "engine/tool/detail/verify_state.h"
+#include "engine/verify/detail/scavenge_state_check.h"
+
+#include <fmt/format.h>
 
 #include "engine/base/sqlite.h"
 #include "engine/base/sqlite_copy.h"
 #include "engine/scavenge/scavenge_state.h"
 
-namespace verger::tool {
+namespace verger::verify::detail {
 namespace {
 
 /// Removes the copy with what SQLite made beside it.
@@ -35,23 +37,22 @@ Result<std::string> quick_check(FileSystem& files, const Path& path) {
 
 }  // namespace
 
-Result<void> verify_state(ToolContext& tool, const Path& index_directory,
-                          const VerifyOptions& options, Findings& findings) {
+Result<void> check_scavenge_state(FileSystem& files, Random& random, const Path& index_directory,
+                                  const Path& scratch, Findings& findings) {
   const auto path = scavenge::ScavengeState::path_in(index_directory);
-  VERGER_TRY(const bool there, tool.files.exists(path));
+  VERGER_TRY(const bool there, files.exists(path));
   if (!there) {
     return {};
   }
-  VERGER_RETURN_IF_ERROR(tool.files.make_directories(options.scratch));
-  const Copy copy(tool.files,
-                  options.scratch / ("verger-verify-" + tool.random.uuid().to_string() + ".db"));
-  const auto copied = sqlite::copy_database(tool.files, path, tool.files, copy.path());
+  VERGER_RETURN_IF_ERROR(files.make_directories(scratch));
+  const Copy copy(files, scratch / ("verger-verify-" + random.uuid().to_string() + ".db"));
+  const auto copied = sqlite::copy_database(files, path, files, copy.path());
   if (!copied && copied.error().code == Errc::kUnavailable) {
     findings.note(path, "not looked at: " + copied.error().message);
     return {};
   }
   VERGER_RETURN_IF_ERROR(copied);
-  const auto checked = quick_check(tool.files, copy.path());
+  const auto checked = quick_check(files, copy.path());
   if (!checked && checked.error().code != Errc::kCorruption) {
     return checked.error();
   }
@@ -64,4 +65,4 @@ Result<void> verify_state(ToolContext& tool, const Path& index_directory,
   return {};
 }
 
-}  // namespace verger::tool
+}  // namespace verger::verify::detail

@@ -1,13 +1,8 @@
-#include "engine/tool/detail/findings.h"
+#include "engine/verify/findings.h"
 
 #include <algorithm>
-#include <ostream>
 
-#include <nlohmann/json.hpp>
-
-#include "engine/tool/table.h"
-
-namespace verger::tool {
+namespace verger::verify {
 
 namespace {
 
@@ -80,28 +75,4 @@ std::size_t Findings::damage_count() const {
   return count;
 }
 
-void Findings::print(ToolContext& tool) const {
-  for (const auto& finding : findings_) {
-    if (tool.json) {
-      nlohmann::ordered_json line = {{"finding", finding.damage ? "damage" : "note"},
-                                     {"file", finding.file}};
-      if (finding.offset) {
-        line["offset"] = *finding.offset;
-      }
-      line["text"] = finding.text;
-      tool.out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-    } else {
-      tool.out << fmt::format(
-          "{}: {}{}: {}\n", finding.damage ? "DAMAGE" : "note", printable(finding.file),
-          finding.offset ? fmt::format(" at {}", *finding.offset) : "", printable(finding.text));
-    }
-  }
-  for (const auto& kind : kinds_) {
-    if (kind.count > kind.listed && !tool.json) {
-      tool.out << fmt::format("DAMAGE: … and {} more of the kind \"{}\"\n",
-                              human_count(kind.count - kind.listed), kind.name);
-    }
-  }
-}
-
-}  // namespace verger::tool
+}  // namespace verger::verify

@@ -1,17 +1,16 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <optional>
 
 #include "engine/index/bloom_filter.h"
 #include "engine/index/index.h"
-#include "engine/tool/detail/findings.h"
+#include "engine/verify/findings.h"
 
-namespace verger::tool {
+namespace verger::verify::detail {
 
-/// Reports the damaged lines of the tables' bloom filters. A table without a filter is in order.
-void verify_table_filters(FileSystem& files, const std::vector<index::TableSlot>& tables,
-                          Findings& findings);
+/// Reports the damaged lines of a table's bloom filter. A table without a filter is in order.
+void check_table_filter(FileSystem& files, const index::TableSlot& slot, Findings& findings);
 
 /// Whether the stream existence filter has the streams that it says it has. A server answers "no
 /// such stream" from it.
@@ -31,4 +30,4 @@ class ExistenceCheck {
   std::optional<StreamHash> last_seen_;
 };
 
-}  // namespace verger::tool
+}  // namespace verger::verify::detail

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/tool/tool_context.h"
+#include "engine/base/file_system.h"
 
-namespace verger::tool {
+namespace verger::verify {
 
-/// What a verification found.
+/// What a verification found: damage, and what is worth knowing. One thread.
 class Findings {
  public:
   struct Finding {
@@ -30,17 +30,17 @@ class Findings {
 
   const std::vector<Finding>& all() const { return findings_; }
   std::size_t damage_count() const;
-  void print(ToolContext& tool) const;
-
- private:
-  void add(Finding finding);
   struct Kind {
     std::string name;
     std::uint64_t count = 0;
-    std::uint64_t listed = 0;
+    std::uint64_t listed = 0;  ///< of these, in all()
   };
+  const std::vector<Kind>& kinds() const { return kinds_; }
+
+ private:
+  void add(Finding finding);
   std::vector<Finding> findings_;
   std::vector<Kind> kinds_;
 };
 
-}  // namespace verger::tool
+}  // namespace verger::verify

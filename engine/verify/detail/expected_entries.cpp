@@ -1,0 +1,198 @@
+#include "engine/verify/detail/expected_entries.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/streams/transaction_reader.h"
+
+namespace verger::verify::detail {
+namespace {
+
+namespace flags = log::prepare_flags;
+
+/// Entries held in memory by all parts together: 192 MB.
+constexpr std::uint64_t kEntriesInMemory = 8'000'000;
+
+}  // namespace
+
+/// What the parts share: each takes the next chunk that none has.
+struct ExpectedEntries::Shared {
+  explicit Shared(const streams::Database& database)
+      : log(database.transaction_log()), index(database.stream_index()), chunks(log.chunks()) {}
+
+  const log::TransactionLog& log;
+  const index::Index& index;
+  std::vector<std::shared_ptr<const log::Chunk>> chunks;
+  std::atomic<std::size_t> next{0};
+};
+
+/// The events of some chunks.
+class ExpectedEntries::Part final : public Work {
+ public:
+  Part(Shared& shared, index::SortedEntries sorted) : entries(std::move(sorted)), shared_(shared) {}
+
+  bool step(std::uint32_t units) override {
+    for (std::uint32_t n = 0; n < units; ++n) {
+      if (!scanner_ && !next_chunk()) {
+        return true;
+      }
+      if (auto read = read_record(); !read) {
+        complete = false;
+        scanner_.reset();
+        if (read.error().code == Errc::kNoSpace) {
+          outcome = read;
+          return true;
+        }
+        findings.damage(chunk_->path(), std::nullopt,
+                        "looking up its events in the index ended early: " + read.error().message);
+      }
+    }
+    return false;
+  }
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+
+  index::SortedEntries entries;
+  std::map<std::int64_t, EventNumber> by_commit;
+  Findings findings;
+  bool complete = true;
+  bool more = true;
+  Result<void> outcome;
+
+ private:
+  /// False where there is none.
+  bool next_chunk() {
+    while (!scanner_) {
+      const auto mine = shared_.next++;
+      if (mine >= shared_.chunks.size()) {
+        return false;
+      }
+      chunk_ = shared_.chunks[mine];
+      auto scanner = log::ChunkScanner::open(chunk_, chunk_->start_position());
+      if (scanner) {
+        scanner_.emplace(*std::move(scanner));
+      } else {
+        complete = false;
+        findings.damage(
+            chunk_->path(), std::nullopt,
+            "looking up its events in the index ended early: " + scanner.error().message);
+      }
+    }
+    return true;
+  }
+
+  Result<void> read_record() {
+    VERGER_TRY(const auto record, scanner_->next());
+    if (!record) {
+      scanner_.reset();
+      return {};
+    }
+    bytes_ += record->framed.size();
+    return add(*record);
+  }
+
+  Result<void> add(const log::LogRecord& record) {
+    namespace streams_detail = streams::detail;
+    if (const auto* prepare = record.prepare()) {
+      return prepare->has(flags::kIsCommitted) && streams_detail::carries_event(*prepare)
+                 ? add_event(*prepare, prepare->event_number())
+                 : Result<void>{};
+    }
+    const auto* commit = std::get_if<log::Commit>(&record.record);
+    if (commit == nullptr) {
+      return {};
+    }
+    Result<void> added;
+    VERGER_RETURN_IF_ERROR(
+        streams_detail::visit_transaction(shared_.log, *commit, [&](const log::Prepare& event) {
+          const auto number = streams_detail::number_by_commit(*commit, event);
+          by_commit.emplace(event.position.value(), number);
+          added = add_event(event, number);
+          return added.has_value();
+        }));
+    return added;
+  }
+
+  Result<void> add_event(const log::Prepare& prepare, EventNumber number) {
+    return entries.add({shared_.index.hash(prepare.stream), number, prepare.position});
+  }
+
+  Shared& shared_;
+  std::shared_ptr<const log::Chunk> chunk_;
+  std::optional<log::ChunkScanner> scanner_;
+  std::uint64_t bytes_ = 0;
+};
+
+ExpectedEntries::ExpectedEntries(FileSystem& files, Path scratch, Random& random,
+                                 const streams::Database& database, std::size_t lanes,
+                                 scavenge::ParallelRunner& runner)
+    : shared_(std::make_unique<Shared>(database)), lanes_(lanes, runner) {
+  const auto parts =
+      std::clamp<std::size_t>(lanes, 1, std::max<std::size_t>(shared_->chunks.size(), 1));
+  for (const auto& chunk : shared_->chunks) {
+    total_bytes_ += static_cast<std::uint64_t>(chunk->data_size());
+  }
+  for (std::size_t n = 0; n < parts; ++n) {
+    parts_.push_back(std::make_unique<Part>(
+        *shared_, index::SortedEntries(files, scratch, random, kEntriesInMemory / parts)));
+    lanes_.add(*parts_.back());
+  }
+}
+ExpectedEntries::~ExpectedEntries() = default;
+
+Result<bool> ExpectedEntries::read(std::uint32_t units, Findings& findings) {
+  if (!lanes_.step(units)) {
+    return false;
+  }
+  for (const auto& part : parts_) {
+    VERGER_RETURN_IF_ERROR(part->outcome);
+    findings.take(part->findings);
+  }
+  return true;
+}
+
+bool ExpectedEntries::complete() const {
+  return std::ranges::all_of(parts_, [](const auto& part) { return part->complete; });
+}
+
+std::uint64_t ExpectedEntries::count() const {
+  std::uint64_t count = 0;
+  for (const auto& part : parts_) {
+    count += part->entries.count();
+  }
+  return count;
+}
+
+std::optional<EventNumber> ExpectedEntries::number_by_commit(LogPosition position) const {
+  for (const auto& part : parts_) {
+    if (const auto found = part->by_commit.find(position.value()); found != part->by_commit.end()) {
+      return found->second;
+    }
+  }
+  return std::nullopt;
+}
+
+const index::IndexEntry& ExpectedEntries::current() const {
+  return parts_[next_]->entries.current();
+}
+
+Result<bool> ExpectedEntries::advance() {
+  if (started_) {
+    VERGER_TRY(parts_[next_]->more, parts_[next_]->entries.advance());
+  } else {
+    started_ = true;
+    for (auto& part : parts_) {
+      VERGER_TRY(part->more, part->entries.advance());
+    }
+  }
+  bool found = false;
+  for (std::size_t n = 0; n < parts_.size(); ++n) {
+    if (parts_[n]->more &&
+        (!found || parts_[next_]->entries.current() < parts_[n]->entries.current())) {
+      next_ = n;
+      found = true;
+    }
+  }
+  return found;
+}
+
+}  // namespace verger::verify::detail
