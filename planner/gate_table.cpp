@@ -81,6 +81,18 @@ constexpr GateEntry kGates[] = {
      .by_agent = true,
      .severity = kDelay,
      .check = detail::lag_below},
+    {.name = "node-current",
+     .former_name = "",
+     .closed_while = "the node is down, does not follow the leader, is in another epoch, or is "
+                     "behind it by more than the limit; or its own agent does not answer or cannot "
+                     "read its files. Other nodes do not count",
+     .measures = "the lag of the node, in bytes",
+     .unit = kBytes,
+     .limit = "`gates.lag_limit`",
+     .refuses_plans = true,
+     .per_node = true,
+     .severity = kDelay,
+     .check = detail::node_current},
     {.name = "lag-falling",
      .former_name = "",
      .closed_while = "a node is more than a megabyte behind, the lag has not decreased for some "

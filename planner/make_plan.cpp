@@ -53,6 +53,27 @@ void add_preflight(const Preflight& preflight, std::expected<Plan, std::vector<R
 
 }  // namespace
 
+Basis basis_of(const ClusterSnapshot& snapshot, const Policy& policy) {
+  auto out = basis_of(snapshot);
+  const auto* operation = operation_of(policy);
+  if (operation == nullptr || operation->may_restart == nullptr) {
+    return out;
+  }
+  for (auto& node : out.nodes) {
+    const auto* seen = snapshot.find(node.name);
+    if (seen != nullptr && operation->may_restart(policy, *seen)) {
+      node = BasisNode{.name = std::move(node.name),
+                       .url = std::move(node.url),
+                       .agent_url = std::move(node.agent_url),
+                       .role = {},
+                       .version = {},
+                       .instance_id = {},
+                       .certificates = {}};
+    }
+  }
+  return out;
+}
+
 std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snapshot,
                                                     const Policy& policy, const History& history) {
   const auto* operation = operation_of(policy);
@@ -71,7 +92,7 @@ std::expected<Plan, std::vector<Refusal>> make_plan(const ClusterSnapshot& snaps
     add_preflight(*sorted.preflight, plan);
   }
   if (plan) {
-    plan->basis = basis_of(sorted);
+    plan->basis = basis_of(sorted, policy);
     plan->made_at = snapshot.taken_at;
     plan->hash = hash_of(*plan);
   }

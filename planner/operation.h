@@ -18,6 +18,8 @@ struct AgentKind {
   std::string_view name;      ///< of the agent's operation
   bool touches_files = true;  ///< reads or writes the node's files
   bool needs_server = false;  ///< over once the server is stopped
+  /// The gate no-other-work is closed meanwhile, as it is for work that is not known.
+  bool keeps_others_out = false;
 };
 
 /// A contradiction between fields of a policy.
@@ -57,6 +59,11 @@ struct Operation {
                                   std::span<const PastDuration> durations) = nullptr;
   /// Of a policy's due times, from what was last seen of the cluster. nullptr: each is needed.
   Need (*need)(const ClusterSnapshot& snapshot, const Policy& policy) = nullptr;
+  /// An alert fires once the newest result of the policy's runs is older (kResultValue of
+  /// controller/executor/run_state.h); 0: never. nullptr: they have none.
+  std::int64_t (*max_age_ms)(const Policy& policy) = nullptr;
+  /// Role, version and instance of the node may change between plan and run. nullptr: of none.
+  bool (*may_restart)(const Policy& policy, const NodeSnapshot& node) = nullptr;
   /// Kinds of the steps that are the work itself, all others being what it takes to do it safely.
   std::span<const std::string_view> work_steps;
   /// What its steps ask of agents. Other work is not gated by it as such, but by what the node

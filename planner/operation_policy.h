@@ -3,8 +3,10 @@
 #include <string>
 #include <variant>
 
+#include "planner/backup/backup_policy.h"
 #include "planner/certificates/certificates_policy.h"
 #include "planner/json.h"
+#include "planner/restore/restore_policy.h"
 #include "planner/scavenge/scavenge_policy.h"
 
 namespace verger::planner {
@@ -19,6 +21,7 @@ struct UnknownOperation {
 /// The table of operations: what each has for itself, one alternative each, with its Operation as
 /// the static function `operation`. The first is what a policy is about that does not say; the last
 /// is none.
-using OperationPolicy = std::variant<ScavengePolicy, CertificatesPolicy, UnknownOperation>;
+using OperationPolicy =
+    std::variant<ScavengePolicy, CertificatesPolicy, BackupPolicy, RestorePolicy, UnknownOperation>;
 
 }  // namespace verger::planner

@@ -138,6 +138,9 @@ std::string text_of(const Plan& plan);
 std::string hash_of(const Plan& plan);
 
 Basis basis_of(const ClusterSnapshot& snapshot);
+/// Without role, version, instance and certificates of the nodes that the policy's operation lets
+/// restart between plan and run (Operation::may_restart).
+Basis basis_of(const ClusterSnapshot& snapshot, const Policy& policy);
 /// One line per difference, for people; empty when `now` is what the plan was made on.
 std::vector<std::string> diff_basis(const Basis& planned, const Basis& now);
 

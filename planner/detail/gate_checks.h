@@ -48,6 +48,7 @@ void lag_falling(const Look& look, States& out);
 void agents_answer(const Look& look, States& out);
 void leader_settled(const Look& look, States& out);
 void not_leader(const Look& look, States& out);
+void node_current(const Look& look, States& out);
 
 // gates_of_work.cpp: what else is under way, and room for it
 void no_scavenge_running(const Look& look, States& out);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 #include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
@@ -176,6 +177,33 @@ void quorum_margin(const Look& look, States& out) {
   }
 }
 
+namespace {
+
+/// Why a live node that does not lead is not up to date; nullopt: it is, with this lag.
+std::optional<GateState> why_behind(const Look& look, const NodeSnapshot& leader,
+                                    const NodeSnapshot& node, std::int64_t lag) {
+  if (lag < 0) {
+    return closed(look.gate.name, "lag-unknown", node.name, "its position is not known",
+                  "wait until gossip has its checkpoints");
+  }
+  if (lag > look.gate.limit) {
+    return measured(closed(look.gate.name, "lag", node.name,
+                           fmt::format("it lags {} behind {}, the limit is {}", human_bytes(lag),
+                                       leader.name, human_bytes(look.gate.limit)),
+                           "wait until it has caught up, or raise the policy's limit"),
+                    human_bytes(lag), human_bytes(look.gate.limit));
+  }
+  if (node.epoch_number != leader.epoch_number) {
+    return closed(
+        look.gate.name, "epoch-differs", node.name,
+        fmt::format("it is in epoch {}, the leader in {}", node.epoch_number, leader.epoch_number),
+        "wait until it has joined the leader");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void lag_below(const Look& look, States& out) {
   const auto* leader = look.snapshot.leader();
   if (leader == nullptr) {
@@ -187,21 +215,8 @@ void lag_below(const Look& look, States& out) {
       continue;
     }
     const auto lag = lag_behind(leader, node);
-    if (lag < 0) {
-      out.push_back(closed(look.gate.name, "lag-unknown", node.name, "its position is not known",
-                           "wait until gossip has its checkpoints"));
-    } else if (lag > look.gate.limit) {
-      out.push_back(
-          measured(closed(look.gate.name, "lag", node.name,
-                          fmt::format("it lags {} behind {}, the limit is {}", human_bytes(lag),
-                                      leader->name, human_bytes(look.gate.limit)),
-                          "wait until it has caught up, or raise the policy's limit"),
-                   human_bytes(lag), human_bytes(look.gate.limit)));
-    } else if (node.epoch_number != leader->epoch_number) {
-      out.push_back(closed(look.gate.name, "epoch-differs", node.name,
-                           fmt::format("it is in epoch {}, the leader in {}", node.epoch_number,
-                                       leader->epoch_number),
-                           "wait until it has joined the leader"));
+    if (auto why = why_behind(look, *leader, node, lag)) {
+      out.push_back(*std::move(why));
     } else {
       largest.add(node, lag);
     }
@@ -209,6 +224,47 @@ void lag_below(const Look& look, States& out) {
   if (look.wants_value(out) && largest.node != nullptr) {
     out.push_back(
         opened(look, human_bytes(largest.lag), human_bytes(look.gate.limit), largest.node->name));
+  }
+}
+
+void node_current(const Look& look, States& out) {
+  if (look.node == nullptr) {
+    return;
+  }
+  const auto& node = *look.node;
+  add_unless_settled(look, node, out);
+  if (!out.empty()) {
+    return;
+  }
+  if (!node.agent_answered || !node.agent) {
+    out.push_back(measured(closed(look.gate.name, "agent-silent", node.name, agent_silence(node),
+                                  "start its agent, or wait until it answers"),
+                           "silent", "answers"));
+  } else if (!node.agent->files_problem.empty()) {
+    out.push_back(
+        closed(look.gate.name, "agent-blind", node.name,
+               fmt::format("its agent cannot read the node's files: {}", node.agent->files_problem),
+               "check the agent's user and its db and index directories"));
+  }
+  const auto* leader = look.snapshot.leader();
+  if (leader == nullptr) {
+    out.push_back(closed(look.gate.name, "no-leader", node.name,
+                         "there is no single leader that it could be compared with",
+                         "wait for the election"));
+    return;
+  }
+  const auto lag = &node == leader ? 0 : lag_behind(leader, node);
+  if (&node != leader && node.sees_leader != leader->instance_id) {
+    out.push_back(closed(look.gate.name, "leader-disputed", node.name,
+                         fmt::format("it does not take {} for the leader", leader->name),
+                         "wait until gossip has settled"));
+  } else if (&node != leader) {
+    if (auto why = why_behind(look, *leader, node, lag)) {
+      out.push_back(*std::move(why));
+    }
+  }
+  if (look.wants_value(out)) {
+    out.push_back(opened(look, human_bytes(lag), human_bytes(look.gate.limit), node.name));
   }
 }
 

@@ -101,7 +101,8 @@ void auto_scavenge_off(const Look& look, States& out) {
 void no_other_work(const Look& look, States& out) {
   for (const auto& node : look.snapshot.nodes) {
     for (const auto& work : node.agent_work) {
-      if (find_agent_kind(work.kind) == nullptr) {
+      const auto* kind = find_agent_kind(work.kind);
+      if (kind == nullptr || kind->keeps_others_out) {
         out.push_back(measured(closed(look.gate.name, work.kind + "-running", node.name,
                                       fmt::format("its agent is at a {} ({})", work.kind, work.id),
                                       "wait until it ends"),

@@ -1,0 +1,114 @@
+#include "planner/restore/restore_facts.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <tuple>
+#include <utility>
+
+namespace verger::planner {
+namespace {
+
+// Members with their names in JSON: a table for each type.
+constexpr auto kGenerationMembers =
+    std::tuple{std::pair("id", &RestoreGeneration::id),
+               std::pair("node", &RestoreGeneration::node),
+               std::pair("cluster", &RestoreGeneration::cluster),
+               std::pair("serverVersion", &RestoreGeneration::server_version),
+               std::pair("takenAt", &RestoreGeneration::taken_at),
+               std::pair("verified", &RestoreGeneration::verified),
+               std::pair("drilled", &RestoreGeneration::drilled),
+               std::pair("failedCheck", &RestoreGeneration::failed_check),
+               std::pair("endPosition", &RestoreGeneration::end_position),
+               std::pair("restoredBytes", &RestoreGeneration::restored_bytes)};
+constexpr auto kNodeMembers =
+    std::tuple{std::pair("name", &RestoreNode::name),
+               std::pair("agentProblem", &RestoreNode::agent_problem),
+               std::pair("repositoryProblem", &RestoreNode::repository_problem),
+               std::pair("hasRepository", &RestoreNode::has_repository),
+               std::pair("repositoryId", &RestoreNode::repository_id),
+               std::pair("hasGeneration", &RestoreNode::has_generation),
+               std::pair("damage", &RestoreNode::damage),
+               std::pair("serviceProblem", &RestoreNode::service_problem),
+               std::pair("room", &RestoreNode::room)};
+
+const std::string* value_in(const Json& json, const std::string& /*type*/) {
+  return json.as_string();
+}
+const bool* value_in(const Json& json, const bool& /*type*/) { return json.as_bool(); }
+const std::int64_t* value_in(const Json& json, const std::int64_t& /*type*/) {
+  return json.as_int();
+}
+
+template <class T, class Members>
+Json written_members(const T& from, const Members& members) {
+  Json::Object out;
+  std::apply(
+      [&](const auto&... each) { (out.insert_or_assign(each.first, from.*(each.second)), ...); },
+      members);
+  return out;
+}
+
+template <class T, class Members>
+Result<T> read_members(const Json& json, const Members& members) {
+  const auto* object = json.as_object();
+  std::string wrong = object == nullptr ? "it" : "";
+  T out;
+  const auto take = [&](const char* name, auto& into) {
+    if (object == nullptr || !object->contains(name)) {
+      return;
+    }
+    if (const auto* value = value_in(object->find(name)->second, into)) {
+      into = *value;
+    } else {
+      wrong = name;
+    }
+  };
+  std::apply([&](const auto&... each) { (take(each.first, out.*(each.second)), ...); }, members);
+  if (!wrong.empty()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("facts of a restore: {} is of another type", wrong)};
+  }
+  return out;
+}
+
+}  // namespace
+
+const RestoreNode* RestoreFacts::find(std::string_view name) const {
+  const auto found = std::ranges::find(nodes, name, &RestoreNode::name);
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+Json to_json(const RestoreFacts& facts) {
+  Json::Array nodes;
+  for (const auto& node : facts.nodes) {
+    nodes.push_back(written_members(node, kNodeMembers));
+  }
+  return Json::Object{{"generation", written_members(facts.generation, kGenerationMembers)},
+                      {"generationProblem", facts.generation_problem},
+                      {"nodes", std::move(nodes)}};
+}
+
+Result<RestoreFacts> parse_restore_facts(const Json& value) {
+  RestoreFacts out;
+  constexpr auto kOwnMembers =
+      std::make_tuple(std::pair("generationProblem", &RestoreFacts::generation_problem));
+  VERGER_TRY(const auto whole, read_members<RestoreFacts>(value, kOwnMembers));
+  out.generation_problem = whole.generation_problem;
+  const auto& members = *value.as_object();
+  if (const auto found = members.find("generation"); found != members.end()) {
+    VERGER_TRY(out.generation, read_members<RestoreGeneration>(found->second, kGenerationMembers));
+  }
+  if (const auto found = members.find("nodes"); found != members.end()) {
+    const auto* list = found->second.as_array();
+    if (list == nullptr) {
+      return Error{Errc::kInvalidArgument, "facts of a restore: nodes is of another type"};
+    }
+    for (const auto& each : *list) {
+      VERGER_TRY(auto node, read_members<RestoreNode>(each, kNodeMembers));
+      out.nodes.push_back(std::move(node));
+    }
+  }
+  return out;
+}
+
+}  // namespace verger::planner
