@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,7 +27,9 @@ enum class CertificatePhase : std::uint8_t {
   kLeaf,   ///< certificate and key
   kDrop,   ///< the roots that are not among the new ones go
 };
-/// "trust", "leaf", "drop".
+constexpr std::array<std::string_view, 3> words_of(const CertificatePhase* /*type*/) {
+  return {"trust", "leaf", "drop"};
+}
 std::string_view to_string(CertificatePhase phase);
 Result<CertificatePhase> parse_certificate_phase(std::string_view text);
 
@@ -35,7 +38,9 @@ enum class ReloadBy : std::uint8_t {
   kRoute,   ///< POST /admin/reloadconfig
   kSignal,  ///< SIGHUP to its process
 };
-/// "route", "signal".
+constexpr std::array<std::string_view, 2> words_of(const ReloadBy* /*type*/) {
+  return {"route", "signal"};
+}
 std::string_view to_string(ReloadBy by);
 Result<ReloadBy> parse_reload_by(std::string_view text);
 
@@ -79,10 +84,15 @@ struct CertificateFile {
   friend bool operator==(const CertificateFile&, const CertificateFile&) = default;
 };
 
+enum class FindingSeverity : std::uint8_t { kError, kWarning };
+constexpr std::array<std::string_view, 2> words_of(const FindingSeverity* /*type*/) {
+  return {"error", "warning"};
+}
+
 /// As certificates::Finding, of what only the agent sees: keys, modes, owners, and files that are
 /// no PEM.
 struct CertificateFinding {
-  bool is_error = true;
+  FindingSeverity severity = FindingSeverity::kError;
   std::string code{};
   std::string where{};
   std::string message{};

@@ -110,6 +110,17 @@ Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Res
                                 : agent_failure<std::vector<api::PeerHandshake>>(response);
 }
 
+Outcome<std::vector<api::BackupRepository>> parse_answer_backup_repositories(
+    const http::Response& response) {
+  return response.status == 200 ? from(api::parse_backup_repositories(response.body))
+                                : agent_failure<std::vector<api::BackupRepository>>(response);
+}
+
+Outcome<std::vector<api::BackupGeneration>> parse_answer_backups(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_backup_generations(response.body))
+                                : agent_failure<std::vector<api::BackupGeneration>>(response);
+}
+
 AgentClient::AgentClient(http::Client& client, http::Endpoint agent,
                          std::chrono::milliseconds deadline)
     : client_(&client), agent_(std::move(agent)), deadline_(deadline) {}
@@ -234,6 +245,23 @@ net::awaitable<Outcome<std::vector<api::PeerHandshake>>> AgentClient::handshakes
       client_, agent_,
       json_request("POST", "/agent/v1/certificates/handshakes", api::to_text(request)), deadline_,
       &parse_answer_handshakes);
+}
+
+net::awaitable<Outcome<std::vector<api::BackupRepository>>> AgentClient::backup_repositories()
+    const {
+  return call<std::vector<api::BackupRepository>>(client_, agent_,
+                                                  get("/agent/v1/backups/repositories"), deadline_,
+                                                  &parse_answer_backup_repositories);
+}
+
+net::awaitable<Outcome<std::vector<api::BackupGeneration>>> AgentClient::backups(
+    std::string repository, std::string node) const {
+  auto target = "/agent/v1/backups?repository=" + http::percent_encode(repository);
+  if (!node.empty()) {
+    target += "&node=" + http::percent_encode(node);
+  }
+  return call<std::vector<api::BackupGeneration>>(client_, agent_, get(std::move(target)),
+                                                  deadline_, &parse_answer_backups);
 }
 
 }  // namespace verger::client

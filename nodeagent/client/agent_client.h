@@ -7,6 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "nodeagent/api/agent_backups.h"
 #include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/client/outcome.h"
@@ -66,6 +67,13 @@ class AgentClient {
   /// One answer per peer, in the order of the request.
   net::awaitable<Outcome<std::vector<api::PeerHandshake>>> handshakes(
       api::HandshakesRequest request) const;
+  // Of backups; refused, not_found: the agent is of an older version, or (of backups()) has no
+  // repository of that name. What is wrong with a repository is in the answer, or refused with it.
+
+  net::awaitable<Outcome<std::vector<api::BackupRepository>>> backup_repositories() const;
+  /// By time. `node`: only its; empty: all nodes'.
+  net::awaitable<Outcome<std::vector<api::BackupGeneration>>> backups(std::string repository,
+                                                                      std::string node = {}) const;
 
  private:
   http::Client* client_;
@@ -81,6 +89,9 @@ Outcome<std::vector<api::StoredFile>> parse_answer_files(const http::Response& r
 Outcome<api::NodeCertificates> parse_answer_certificates(const http::Response& response);
 Outcome<api::CertificateFiles> parse_answer_candidate(const http::Response& response);
 Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Response& response);
+Outcome<std::vector<api::BackupRepository>> parse_answer_backup_repositories(
+    const http::Response& response);
+Outcome<std::vector<api::BackupGeneration>> parse_answer_backups(const http::Response& response);
 /// {"request": PEM}, of the agent's own certificate or of its node's.
 Outcome<std::string> parse_answer_certificate_request(const http::Response& response);
 

@@ -150,6 +150,8 @@ OptionParser::OptionParser()
   settings_.add("slow-disk", options_.slow_disk,
                 "File with the longest time of the node's syncs in ms, for tests",
                 {.hidden = true});
+  settings_.add("url-file", options_.url_file, "File that gets the node's URL once it listens",
+                {.hidden = true});
   declare_node();
   declare_cluster();
   declare_certificates();
@@ -313,6 +315,13 @@ void OptionParser::declare_agent() {
   auto& o = options_;
   const Traits agent{.group = "Agent", .prefix = kAgent};
   settings_.add("state", o.state_directory, "Directory of the agent's journal", agent);
+  settings_.add("backup-repositories", o.backup_repositories,
+                "Directory of repository files: NAME.json is the repository of backups NAME",
+                agent);
+  settings_.add("backup-scratch", o.backup_scratch,
+                "Directory to which drills restore backups; they need room for one (default: no "
+                "drills)",
+                agent);
   settings_.add("agent-ip", o.agent_ip, "Address of the agent interface (default: --host)", agent);
   settings_.add("agent-port", o.agent_port, "Port of the agent interface", agent);
   settings_.add("agent-certificate-file", o.agent_tls.certificate,
@@ -354,6 +363,10 @@ void OptionParser::declare_agent() {
                 "Role agent, without a unit: stops the server and returns", agent);
   settings_.add("service-timeout-ms", service_timeout_ms_, "For each of these",
                 {.group = "Agent", .prefix = kAgent, .unit = "ms"});
+  settings_.add("drill-command", o.drill_command,
+                "Starts a server on a restored database for drills and stays with it (default: an "
+                "embedded node)",
+                agent);
 }
 
 void OptionParser::settle_node_tls(ProgramOptions& options) const {

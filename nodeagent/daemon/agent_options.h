@@ -47,7 +47,10 @@ struct ProgramOptions {
   std::chrono::milliseconds connection_lifetime{std::chrono::minutes(10)};
 
   std::string state_directory;  ///< of the agent's journal
-  std::string node_url;         ///< role agent: the node beside it
+  /// Each NAME.json in it is the repository of backups NAME; empty: the agent has none.
+  std::string backup_repositories;
+  std::string backup_scratch;  ///< for drills; empty: none are made
+  std::string node_url;        ///< role agent: the node beside it
   /// Role agent: the server's own paths of its directories, where it sees other ones than the agent
   /// (in a container); empty: the same.
   std::string server_database;
@@ -55,6 +58,7 @@ struct ProgramOptions {
   /// Role agent: two lines, user and password of the node beside it. Empty: none are sent.
   std::string credentials_file;
   external::ServiceOptions service;  ///< role agent: how its server is started and stopped
+  std::string drill_command;         ///< starts the server of a drill; empty: an embedded node
   std::int64_t agent_poll_interval_ms = 500;
   std::int64_t end_after_seconds = 0;
   bool fast_timings = false;
@@ -62,6 +66,7 @@ struct ProgramOptions {
   /// long a sync may take (detail/slow_disk.h); empty: as long as it takes.
   Detours detours;
   std::string slow_disk;
+  std::string url_file;  ///< gets the node's URL once it listens; empty: none
   bool json_log = false;
   std::string log_level = "info";
   /// What the log should say at the start.

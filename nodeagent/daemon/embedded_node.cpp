@@ -130,6 +130,10 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
     replication.host = options.advertised_replication_host;
   }
   state->node->start({.http = http, .replication = replication});
+  if (!options.url_file.empty()) {
+    VERGER_RETURN_IF_ERROR(
+        write_file_durably(posix_file_system(), options.url_file, as_bytes(http.url())));
+  }
   log.info("the node serves", {{"url", http.url()},
                                {"database", options.node.database.string()},
                                {"instance", state->node->inspection().instance_id()}});

@@ -3,6 +3,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -28,6 +29,8 @@
 #include "nodeagent/http/server.h"
 #include "nodeagent/http/timers.h"
 #include "nodeagent/operations/agent.h"
+#include "nodeagent/operations/backup/backup_access.h"
+#include "nodeagent/operations/drill/drill_settings.h"
 
 namespace {
 
@@ -84,14 +87,16 @@ struct Program {
   net::io_context context{1};
   net::thread_pool pool{1};
   net::thread_pool looks_pool{1};  ///< for looks at /proc and files, beside long jobs in `pool`
+  /// For repositories of backups: one that does not answer holds up its own thread.
+  net::thread_pool repositories_pool{4};
   http::BeastClient client;
   node::PoolJobRunner jobs{pool.get_executor(), http::system_timers()};
   node::PoolJobRunner looks{looks_pool.get_executor(), http::system_timers()};
+  node::PoolJobRunner repository_jobs{repositories_pool.get_executor(), http::system_timers()};
   std::unique_ptr<CredentialsFile> credentials;  ///< null: none are configured
   std::unique_ptr<EmbeddedNode> node;
   std::unique_ptr<external::ExternalNode> external;  ///< role agent: the server beside it
   std::unique_ptr<external::OfflineServer> offline;
-  std::optional<external::ServiceControl> service;
   std::unique_ptr<external::TruncationWatch> truncation;
   std::unique_ptr<Agent> agent;
   std::unique_ptr<Identity> identity;  ///< of an agent that has enrolled
@@ -177,6 +182,18 @@ net::awaitable<Result<std::optional<external::ServerProcess>>> find_server_of(Pr
   co_return search->found;
 }
 
+Path stop_order_file(const ProgramOptions& options) {
+  return Path(options.state_directory) / "server-kept-stopped";
+}
+
+bool look_whether_it_answers(Program& program) {
+  const auto* seen = program.external->inspection();
+  if (seen != nullptr) {
+    program.offline->see_running(seen->instance_id());
+  }
+  return seen != nullptr;
+}
+
 /// What the agent sees of a server in another process.
 void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) {
   const auto& options = program.options;
@@ -204,8 +221,7 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
     program.offline = std::make_unique<external::OfflineServer>(
         external::DatabasePlace{.database = options.node.database, .index = options.node.index},
         options.service, database_file_system(), system_clock(), system_random(),
-        http::system_timers(), program.jobs, program.looks, log);
-    program.service.emplace(options.service, http::system_timers());
+        http::system_timers(), program.jobs, program.looks, log, stop_order_file(options));
     program.truncation = std::make_unique<external::TruncationWatch>(
         options.node.database, milliseconds(options.agent_poll_interval_ms),
         external::TruncationWatch::Environment{
@@ -214,16 +230,54 @@ void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) 
             .timers = http::system_timers(),
             .clock = system_clock(),
             .log = log,
-            .answers = [&program] { return program.external->inspection() != nullptr; },
-            .start = [&program] { return program.service->start(); },
+            .answers = [&program] { return look_whether_it_answers(program); },
+            .start = [&program] { return program.offline->start(); },
             .find = [&program] { return find_server_of(&program); },
             .runs =
                 [](const external::ServerProcess& process) {
                   return external::still_runs(process);
                 },
+            .kept_stopped = [&program] { return !program.offline->kept_stopped_by().empty(); },
             .given_up_file = Path(options.state_directory) / "server-given-up"});
     program.truncation->start();
   }
+}
+
+Result<void> start_node(Program& program, Log& log) {
+  // The answer goes out before anything is read, as the server's does.
+  const auto on_reload = [&program, &log] {
+    net::post(program.context, [&program, &log] { reload(program, log); });
+  };
+  program.node.reset();
+  VERGER_TRY(program.node,
+             EmbeddedNode::start(program.options, program.context.get_executor(), program.client,
+                                 program.jobs, program.tls.node.get(), on_reload, log));
+  return {};
+}
+
+net::awaitable<Result<void>> start_own_node(Program* program, Log* log) {
+  co_return program->inspection() != nullptr ? Result<void>() : start_node(*program, *log);
+}
+
+net::awaitable<Result<void>> stop_own_node(Program* program) {
+  if (program->node) {
+    co_await program->node->stop();
+  }
+  co_return Result<void>();
+}
+
+/// Role both: the embedded node as a server that its agent stops and starts.
+void control_own_node(Program& program, Log& log) {
+  const auto& node = program.options.node;
+  program.offline = std::make_unique<external::OfflineServer>(
+      external::DatabasePlace{.database = node.database, .index = node.index},
+      external::ServiceOptions{
+          .own = external::ServiceOptions::OwnServer{
+              .start = [&program, &log] { return start_own_node(&program, &log); },
+              .stop = [&program] { return stop_own_node(&program); },
+              .runs = [&program] { return program.inspection() != nullptr; }}},
+      database_file_system(), system_clock(), system_random(), http::system_timers(), program.jobs,
+      program.looks, log, stop_order_file(program.options));
 }
 
 /// What SIGHUP does to this process, as it arrives: later than the request for it.
@@ -273,6 +327,25 @@ Result<http::Handler> guarded(const ProgramOptions& options, http::Handler handl
   return only_with_the_token(std::move(token), std::move(handler), system_clock(), log);
 }
 
+/// Where the agent keeps backups; null: nowhere.
+std::shared_ptr<const BackupAccess> backup_access(Program& program, Log& log) {
+  const auto& options = program.options;
+  if (options.backup_repositories.empty()) {
+    return nullptr;
+  }
+  return std::make_shared<const BackupAccess>(
+      BackupAccess{.repositories = options.backup_repositories,
+                   .scratch = options.backup_scratch,
+                   .temporary = Path(options.state_directory) / "backup",
+                   .files = posix_file_system(),
+                   .database = database_file_system(),
+                   .clock = system_clock(),
+                   .random = system_random(),
+                   .log = log,
+                   .jobs = program.repository_jobs,
+                   .host = net::ip::host_name()});
+}
+
 Result<void> start_agent(Program& program, Log& log) {
   const auto& options = program.options;
   auto url = options.node_url;
@@ -312,10 +385,10 @@ Result<void> start_agent(Program& program, Log& log) {
             }
           },
       .make_private = &make_private,
-      .certificates = node_certificates(program, log)};
+      .certificates = node_certificates(program, log),
+      .backups = backup_access(program, log)};
   if (options.role == Role::kAgent) {
     look_at_server(program, endpoint, log);
-    environment.offline = program.offline.get();
     environment.served_serial = [&program] { return program.external->served_serial(); };
     environment.serial_on_disk = [&program] { return program.external->serial_on_disk(); };
   } else if (program.tls.node) {
@@ -328,6 +401,11 @@ Result<void> start_agent(Program& program, Log& log) {
       return read.front().serial;
     };
   }
+  environment.offline = program.offline.get();
+  environment.drills =
+      std::make_shared<const DrillSettings>(DrillSettings{.node_program = "/proc/self/exe",
+                                                          .command = options.drill_command,
+                                                          .client = &program.client});
   VERGER_TRY(
       program.agent,
       Agent::open({.journal = Path(options.state_directory) / "operations.db",
@@ -407,6 +485,21 @@ net::awaitable<void> reload_on_signal(Program& program, Log& log) {
   }
 }
 
+/// False: the agent of this process keeps its node stopped.
+bool may_start_node(const Program& program, Log& log) {
+  if (!program.offline) {
+    return true;
+  }
+  const auto by = program.offline->kept_stopped_by();
+  const auto may = program.offline->may_start();
+  if (!by.empty() || !may) {
+    log.warning("the node is not started",
+                {{"kept_stopped_by", by}, {"reason", may ? std::string() : may.error().message}});
+    return false;
+  }
+  return true;
+}
+
 int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_options, Log& log) {
   for (const auto& warning : options.warnings) {
     log.warning(warning);
@@ -424,17 +517,13 @@ int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_o
   Program program(std::move(options), *std::move(tls));
   program.read_options = std::move(read_options);
   const auto role = program.options.role;
-  if (role != Role::kAgent) {
-    // The answer goes out before anything is read, as the server's does.
-    const auto on_reload = [&program, &log] {
-      net::post(program.context, [&program, &log] { reload(program, log); });
-    };
-    auto node = EmbeddedNode::start(program.options, program.context.get_executor(), program.client,
-                                    program.jobs, program.tls.node.get(), on_reload, log);
-    if (!node) {
-      return fail(node.error());
+  if (role == Role::kBoth) {
+    control_own_node(program, log);
+  }
+  if (role != Role::kAgent && may_start_node(program, log)) {
+    if (const auto started = start_node(program, log); !started) {
+      return fail(started.error());
     }
-    program.node = *std::move(node);
   }
   if (role != Role::kNode) {
     if (auto started = start_agent(program, log); !started) {
@@ -454,6 +543,7 @@ int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_o
   program.context.run();
   program.pool.join();
   program.looks_pool.join();
+  program.repositories_pool.join();
   return program.status;
 }
 

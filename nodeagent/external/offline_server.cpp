@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/backup/kept_files.h"
 #include "engine/base/database_files.h"
 #include "engine/scavenge/scavenge_job.h"
 #include "nodeagent/external/server_process.h"
+#include "nodeagent/external/stop_order.h"
 
 namespace verger::external {
 namespace {
@@ -27,7 +29,10 @@ struct OfflineServer::Parts {
   node::JobRunner& jobs;
   node::JobRunner& looks;
   Log& log;
+  StopOrder order;
   std::optional<ServerProcess> server{};  ///< that had the files open at the last look that saw one
+  /// Of hold_files(): each holder has a share.
+  std::shared_ptr<const bool> held = std::make_shared<const bool>(true);
 
   Result<std::unique_ptr<streams::Database>> open() const {
     streams::DatabaseOptions with;
@@ -61,7 +66,8 @@ class FilesAreFree final : public Job {
 
 OfflineServer::OfflineServer(DatabasePlace place, ServiceOptions service, FileSystem& files,
                              Clock& clock, Random& random, http::Timers& timers,
-                             node::JobRunner& jobs, node::JobRunner& looks, Log& log)
+                             node::JobRunner& jobs, node::JobRunner& looks, Log& log,
+                             const Path& stop_order)
     : parts_(std::make_shared<Parts>(Parts{.place = std::move(place),
                                            .options = service,
                                            .service = ServiceControl(service, timers),
@@ -71,11 +77,14 @@ OfflineServer::OfflineServer(DatabasePlace place, ServiceOptions service, FileSy
                                            .timers = timers,
                                            .jobs = jobs,
                                            .looks = looks,
-                                           .log = log})) {}
+                                           .log = log,
+                                           .order = StopOrder(files, stop_order)})) {}
 
 OfflineServer::~OfflineServer() = default;
 
 bool OfflineServer::configured() const { return parts_->service.configured(); }
+
+const DatabasePlace& OfflineServer::place() const { return parts_->place; }
 
 std::string OfflineServer::start_text() const { return parts_->service.start_text(); }
 
@@ -89,6 +98,9 @@ std::string OfflineServer::wrong_user() const {
 
 net::awaitable<Result<bool>> OfflineServer::files_are_free() {
   const auto parts = parts_;
+  if (parts->options.own && parts->options.own->runs()) {
+    co_return false;
+  }
   const auto look = std::make_shared<FilesAreFree>(parts->place.database);
   VERGER_CO_RETURN_IF_ERROR(co_await parts->looks.run(look, std::make_shared<node::StopFlag>()));
   if (look->found()) {
@@ -131,8 +143,59 @@ net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
   }
 }
 
+Result<void> OfflineServer::may_start() const {
+  const auto& parts = *parts_;
+  if (parts.held.use_count() > 1) {
+    return Error{Errc::kRefused,
+                 "an operation works on the server's files: it can be started once that has ended"};
+  }
+  VERGER_TRY(const auto unfinished,
+             backup::find_unfinished_restore(parts.files, parts.place.database));
+  if (unfinished && !unfinished->database_is_whole) {
+    return Error{Errc::kRefused,
+                 fmt::format("{}: the {} of backup {} was interrupted while it replaced files: "
+                             "finish it before the server is started",
+                             parts.place.database.string(),
+                             unfinished->reverting ? "revert of the restore" : "restore",
+                             unfinished->generation)};
+  }
+  return {};
+}
+
+Result<void> OfflineServer::keep_stopped(std::string_view by, std::string_view instance) {
+  return parts_->order.give(by, instance);
+}
+
+void OfflineServer::see_running(std::string_view instance) {
+  if (!parts_->order.has_lapsed(instance)) {
+    return;
+  }
+  const auto by = parts_->order.given_by();
+  const auto lifted = parts_->order.lift();
+  parts_->log.warning("the server was started by someone else while it was kept stopped",
+                      {{"kept_stopped_by", by},
+                       {"instance", std::string(instance)},
+                       {"error", lifted ? std::string() : lifted.error().message}});
+}
+
+Result<void> OfflineServer::allow_start() {
+  VERGER_RETURN_IF_ERROR(may_start());
+  return parts_->order.lift();
+}
+
+std::string OfflineServer::kept_stopped_by() const { return parts_->order.given_by(); }
+
+std::shared_ptr<const void> OfflineServer::hold_files() const { return parts_->held; }
+
 net::awaitable<Result<void>> OfflineServer::start() {
   const auto parts = parts_;
+  VERGER_CO_RETURN_IF_ERROR(may_start());
+  if (const auto by = kept_stopped_by(); !by.empty()) {
+    co_return Error{Errc::kRefused,
+                    fmt::format("the server is kept stopped by {} until it is to be started "
+                                "(start_service)",
+                                by)};
+  }
   parts->log.info("starting the server");
   co_return co_await parts->service.start();
 }
@@ -140,6 +203,7 @@ net::awaitable<Result<void>> OfflineServer::start() {
 net::awaitable<Result<void>> OfflineServer::run(std::shared_ptr<Job> job,
                                                 std::shared_ptr<const node::StopFlag> flag) {
   const auto parts = parts_;
+  const auto hold = hold_files();
   co_return co_await parts->jobs.run(std::move(job), std::move(flag));
 }
 

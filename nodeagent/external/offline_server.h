@@ -22,16 +22,19 @@ struct OfflineMachine {
   Log& log;
 };
 
-/// A server that is stopped so that our engine can work on its files, and started again.
+/// A server that is stopped so that our engine can work on its files, and started again. All that
+/// an agent starts it starts here, so that nothing does while its files must be left alone.
 class OfflineServer {
  public:
   /// `looks`: for what takes milliseconds and must not wait behind a long job; may be `jobs`.
+  /// `stop_order`: where keep_stopped() is remembered (StopOrder); empty: in memory alone.
   OfflineServer(DatabasePlace place, ServiceOptions service, FileSystem& files, Clock& clock,
                 Random& random, http::Timers& timers, node::JobRunner& jobs, node::JobRunner& looks,
-                Log& log);
+                Log& log, const Path& stop_order = {});
   ~OfflineServer();
 
   [[nodiscard]] bool configured() const;
+  [[nodiscard]] const DatabasePlace& place() const;
   /// The command that starts the server; empty: not configured.
   [[nodiscard]] std::string start_text() const;
   /// Why the files must be left alone: what this process makes beside them would not be the
@@ -43,7 +46,24 @@ class OfflineServer {
   /// `flag` is set.
   net::awaitable<Result<void>> stop(std::chrono::milliseconds limit,
                                     std::shared_ptr<const node::StopFlag> flag);
+  /// Errors: may_start()'s; kRefused also while it is kept stopped; ServiceControl's.
   net::awaitable<Result<void>> start();
+  /// kRefused, with the reason, while an operation works on its files, or a restore of them was
+  /// interrupted while it replaced them.
+  [[nodiscard]] Result<void> may_start() const;
+  /// From now on it is not started, also after a restart of the agent, until allow_start(), or
+  /// until someone else has started it. `by`: what wants that, for people; `instance`: of the
+  /// server that runs, empty: none does. Error: it cannot be remembered.
+  Result<void> keep_stopped(std::string_view by, std::string_view instance);
+  /// The server answers as this instance: where it is not the one that was to be stopped, it is no
+  /// longer kept stopped.
+  void see_running(std::string_view instance);
+  /// Errors: may_start()'s, those of the file.
+  Result<void> allow_start();
+  /// What keeps it stopped; empty: nothing.
+  [[nodiscard]] std::string kept_stopped_by() const;
+  /// While it lives, an operation works on the files.
+  [[nodiscard]] std::shared_ptr<const void> hold_files() const;
   /// Runs a job on the files; the server must be stopped. Errors: the job's; kCancelled once `flag`
   /// is set: the job is then between two steps.
   net::awaitable<Result<void>> run(std::shared_ptr<Job> job,

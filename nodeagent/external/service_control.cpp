@@ -84,6 +84,10 @@ net::awaitable<Result<void>> ServiceControl::act(std::string verb, std::string c
                     "the agent has no way to start and stop its server (--service-unit, or "
                     "--start-command and --stop-command)"};
   }
+  if (options_.own) {
+    const auto call = verb == "start" ? options_.own->start : options_.own->stop;
+    co_return co_await call();
+  }
   if (!options_.unit.empty()) {
     co_return co_await run({"systemctl", std::move(verb), options_.unit}, options_.limit, &timers_);
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +13,8 @@
 
 namespace verger::external {
 
-/// How the server beside an agent is started and stopped: as a systemd unit, or by commands.
+/// How the server beside an agent is started and stopped: as a systemd unit, by commands, or as a
+/// part of this process.
 struct ServiceOptions {
   std::string unit{};  ///< "eventstore.service"; then the commands are not used
   /// For /bin/sh; each returns once the server starts or has stopped. What they print goes where
@@ -19,8 +22,15 @@ struct ServiceOptions {
   std::string start_command{};
   std::string stop_command{};
   std::chrono::milliseconds limit{120'000};  ///< for each command
+  /// A server in this process, in place of all of these.
+  struct OwnServer {
+    std::function<net::awaitable<Result<void>>()> start;
+    std::function<net::awaitable<Result<void>>()> stop;
+    std::function<bool()> runs;
+  };
+  std::optional<OwnServer> own{};
   [[nodiscard]] bool configured() const {
-    return !unit.empty() || (!start_command.empty() && !stop_command.empty());
+    return own || !unit.empty() || (!start_command.empty() && !stop_command.empty());
   }
 };
 
@@ -30,7 +40,7 @@ class ServiceControl {
   ServiceControl(ServiceOptions options, http::Timers& timers)
       : options_(std::move(options)), timers_(timers) {}
   [[nodiscard]] bool configured() const { return options_.configured(); }
-  /// What start() runs, as a person types it; empty: not configured.
+  /// What start() runs, as a person types it; empty: not configured, or a server in this process.
   [[nodiscard]] std::string start_text() const;
   /// Errors: kUnsupported (not configured), kIo (it cannot be run, or ended with a status other
   /// than 0), kTimeout (it continues by itself).

@@ -71,7 +71,15 @@ class TruncationWatch::Impl : public std::enable_shared_from_this<Impl> {
       co_await look_at_answering();
       co_return;
     }
-    if (std::exchange(answered_, false)) {
+    const bool answered_before = std::exchange(answered_, false);
+    if (env_.kept_stopped && env_.kept_stopped()) {
+      if (recovery_) {
+        recovery_.reset();
+        problem_.clear();
+      }
+      co_return;
+    }
+    if (answered_before) {
       begin();
     }
     if (recovery_) {

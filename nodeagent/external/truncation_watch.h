@@ -23,7 +23,8 @@ namespace verger::external {
 ///
 /// It acts only where all of this was seen: the server answered; at the first look after that it
 /// did not, truncate.chk named a position, and no process had the database open for writing. So a
-/// server that an operator stopped, or whose files are being restored, is left alone.
+/// server that an operator stopped, or whose files are being restored, is left alone; one that the
+/// agent itself keeps stopped is in any case.
 ///
 /// Then it starts the server, with growing pauses, until it answers: not while the process that had
 /// the files open, or one that a start brought up, is still there (a start beside it does nothing).
@@ -43,6 +44,8 @@ class TruncationWatch {
     /// find_server() of the database, on a thread that may block.
     std::function<net::awaitable<Result<std::optional<ServerProcess>>>()> find;
     std::function<bool(const ServerProcess&)> runs;  ///< still_runs()
+    /// An operation of the agent wants the server stopped: it is left alone. Empty: none ever does.
+    std::function<bool()> kept_stopped{};
     /// Where it is kept that it gave up and why, until the server answers: a restarted agent says
     /// it, too. Empty: nowhere.
     Path given_up_file{};

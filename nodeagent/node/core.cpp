@@ -96,8 +96,22 @@ void Core::tick() {
   following->tick();
   leadership->tick();
   election->tick();
+  save_checkpoints();
   if (leadership->anybody_waits()) {
     changed.notify();  // deadlines are looked at by those who wait
+  }
+}
+
+void Core::save_checkpoints() {
+  constexpr std::chrono::seconds kAfterAFailure{60};
+  if (now() < checkpoints_due_) {
+    return;
+  }
+  checkpoints_due_ = now() + options.timings.checkpoint_interval;
+  // One sync of eight bytes where something was committed since; nothing otherwise.
+  if (const auto saved = log().flush_checkpoints(); !saved) {
+    checkpoints_due_ = now() + kAfterAFailure;
+    env.log.warning("checkpoints not saved", {{"reason", saved.error().message}});
   }
 }
 

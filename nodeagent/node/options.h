@@ -35,6 +35,9 @@ struct NodeTimings {
   /// Waits of the scavenge point's creation: before the first look, and between looks.
   ms scavenge_point_first_look{500};
   ms scavenge_point_retry{1000};
+  /// chaser.chk is brought up to date so often, so that a copy of the files that is made beside the
+  /// node ends close to what is committed.
+  ms checkpoint_interval{1000};
   /// A request on /admin/scavenge that takes longer is answered 408.
   ms request_timeout{10'000};
   /// How long a shutdown waits for requests in flight.

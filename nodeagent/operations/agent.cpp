@@ -10,6 +10,7 @@
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/http/router.h"
 #include "nodeagent/operations/answers.h"
+#include "nodeagent/operations/backup/backup_routes.h"
 #include "nodeagent/operations/certificates/certificate_routes.h"
 #include "nodeagent/operations/detail/operation_runner.h"
 #include "nodeagent/operations/digests.h"
@@ -25,10 +26,15 @@ class Agent::Impl {
       : state_directory_(options.journal.parent_path()),
         environment_(std::move(environment)),
         desk_(make_desk(options)),
+        catalogue_(environment_.backups
+                       ? std::make_shared<BackupCatalogue>(
+                             environment_.backups, environment_.executor, environment_.timers)
+                       : nullptr),
         runner_(std::make_shared<OperationRunner>(std::move(options), environment_,
                                                   std::move(journal), desk_)) {
     add_routes();
     add_certificate_routes(router_, desk_);
+    add_backup_routes(router_, catalogue_);
   }
 
   void start() {
@@ -45,6 +51,9 @@ class Agent::Impl {
   void abandon() {
     if (desk_) {
       desk_->abandon();
+    }
+    if (catalogue_) {
+      catalogue_->abandon();
     }
     runner_->abandon();
   }
@@ -130,7 +139,19 @@ class Agent::Impl {
     if (environment_.complete_facts) {
       environment_.complete_facts(facts);
     }
+    if (environment_.offline != nullptr && environment_.inspection() == nullptr) {
+      add_facts_of_stopped(*environment_.offline, facts);
+    }
     co_return json_text_answer(200, api::to_text(facts));
+  }
+
+  void add_facts_of_stopped(const external::OfflineServer& server, api::AgentFacts& facts) {
+    const auto& place = server.place();
+    add_disks(environment_.files, place.database, place.index_directory(), facts);
+    if (const auto by = server.kept_stopped_by(); !by.empty()) {
+      facts.node_problem +=
+          fmt::format("{}it is kept stopped by {}", facts.node_problem.empty() ? "" : "; ", by);
+    }
   }
 
   net::awaitable<http::Response> post_permit(http::RoutedRequest request) {
@@ -346,6 +367,7 @@ class Agent::Impl {
   Path state_directory_;
   AgentEnvironment environment_;
   CertificateDesk::Self desk_;
+  BackupCatalogue::Self catalogue_;  ///< null: it has no repositories
   std::shared_ptr<OperationRunner> runner_;
   std::unique_ptr<FileStore> file_store_;  ///< from its first use on
   http::Router router_;

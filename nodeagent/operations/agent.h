@@ -15,7 +15,9 @@
 
 namespace verger::agent {
 
+struct BackupAccess;
 struct CertificateAccess;
+struct DrillSettings;
 
 /// What an agent is configured with.
 struct AgentOptions {
@@ -55,6 +57,10 @@ struct AgentEnvironment {
   /// Of the node's certificates (certificates/certificate_access.h); null: the agent does not know
   /// them.
   std::shared_ptr<const CertificateAccess> certificates{};
+  /// Its repositories of backups (backup/backup_access.h); null: it has none.
+  std::shared_ptr<const BackupAccess> backups{};
+  /// How drills are made (drill/drill_settings.h); null: none are.
+  std::shared_ptr<const DrillSettings> drills{};
 };
 
 /// The agent: facts, permits, operations by id, digests. Destroying it at any moment is a crash as

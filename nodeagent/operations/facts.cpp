@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/base/directories.h"
 #include "engine/log/chunk_size.h"
 
 namespace verger::agent {
@@ -117,6 +118,21 @@ api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files
   facts.unfinished = node->unfinished_scavenge();
   facts.running = node->running_scavenge();
   return facts;
+}
+
+void add_disks(FileSystem& files, const Path& database, const Path& index, api::NodeFacts& facts) {
+  const auto space_at = [&files](const Path& directory) -> Result<DiskSpace> {
+    VERGER_TRY(const auto there, existing_part(files, directory));
+    return files.space(there);
+  };
+  if (const auto space = space_at(database)) {
+    facts.disk_total_bytes = static_cast<std::int64_t>(space->total);
+    facts.disk_free_bytes = static_cast<std::int64_t>(space->available);
+  }
+  if (const auto space = space_at(index)) {
+    facts.index_disk_total_bytes = static_cast<std::int64_t>(space->total);
+    facts.index_disk_free_bytes = static_cast<std::int64_t>(space->available);
+  }
 }
 
 }  // namespace verger::agent

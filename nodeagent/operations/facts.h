@@ -14,4 +14,7 @@ api::NodeFacts collect_facts(const node::NodeInspection* node, FileSystem& files
                              const Path& agent_directory, Clock& clock,
                              std::int64_t chunks_below = -1);
 
+/// Of a stopped server: the space on the disks of its directories, or of where they are to be made.
+void add_disks(FileSystem& files, const Path& database, const Path& index, api::NodeFacts& facts);
+
 }  // namespace verger::agent

@@ -89,6 +89,9 @@ class Operation {
   virtual net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) = 0;
   /// True for work on the node's files: an agent is at one such operation at a time.
   [[nodiscard]] virtual bool works_on_files() const { return false; }
+  /// True where it is the server that does this work: while it is down, nothing is in the way of
+  /// others.
+  [[nodiscard]] virtual bool works_in_server() const { return false; }
   /// False where nothing of the node's database is touched, and the operation has to be possible
   /// while it cannot be proved that the agent's directories are its node's: an undo.
   [[nodiscard]] virtual bool needs_own_directories() const { return true; }

@@ -56,6 +56,26 @@ void journal_now(const LocalNode& node, const json& memory) {
 
 }  // namespace
 
+Result<std::chrono::milliseconds> service_deadline(const OperationRecord& record) {
+  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+  const auto deadline = asked.is_object()
+                            ? asked.value(kServiceDeadlineParameter, json(kServiceDeadline.count()))
+                            : json();
+  if (!deadline.is_number_integer() || deadline < 1) {
+    return Error{Errc::kInvalidArgument, "serviceDeadlineMs must be 1 or more"};
+  }
+  return std::chrono::milliseconds(deadline.get<std::int64_t>());
+}
+
+Result<void> needs_service_control(const LocalNode& node) {
+  if (node.offline == nullptr || !node.offline->configured()) {
+    return Error{Errc::kUnsupported,
+                 "the agent has no way to start and stop its server (--service-unit, or "
+                 "--start-command and --stop-command)"};
+  }
+  return {};
+}
+
 net::awaitable<Result<void>> start_server(LocalNode node, json& memory) {
   const auto before = memory;
   const auto now = node.clock.now().value();

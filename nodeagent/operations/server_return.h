@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -11,6 +12,13 @@ namespace verger::agent {
 /// How long a server that was stopped may take to answer again, where the request names nothing
 /// else.
 inline constexpr std::chrono::milliseconds kServiceDeadline{3'600'000};
+/// The parameter that names it.
+inline constexpr std::string_view kServiceDeadlineParameter = "serviceDeadlineMs";
+/// Of an operation's parameters. Error: kInvalidArgument.
+Result<std::chrono::milliseconds> service_deadline(const OperationRecord& record);
+
+/// Error: kUnsupported: this agent cannot stop and start its server.
+Result<void> needs_service_control(const LocalNode& node);
 
 /// Starts the server, and notes that in an operation's memory. The note is journaled before the
 /// start, so that the next agent does not start it a second time if this one dies meanwhile; where

@@ -17,15 +17,13 @@ class StartServiceOperation final : public Operation {
   [[nodiscard]] std::vector<std::string_view> parameters() const override { return {}; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& /*record*/) override {
-    if (node.offline == nullptr || !node.offline->configured()) {
-      co_return Error{Errc::kUnsupported,
-                      "the agent has no way to start and stop its server (--service-unit, or "
-                      "--start-command and --stop-command)"};
-    }
-    co_return Result<void>();
+    VERGER_CO_RETURN_IF_ERROR(needs_service_control(node));
+    co_return node.offline->may_start();
   }
 
   net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
+    // What keeps it stopped ends here, also where it was started by hand meanwhile.
+    VERGER_CO_RETURN_IF_ERROR(node.offline->allow_start());
     if (node.inspection() != nullptr) {
       co_return Result<void>();
     }
@@ -51,6 +49,11 @@ class StartServiceOperation final : public Operation {
                             .text =
                                 "the server does not answer, and the agent no longer knows "
                                 "how to start it"};
+    }
+    if (const auto by = node.offline->kept_stopped_by(); !by.empty()) {
+      co_return Observation{.kind = Observation::Kind::kFailed,
+                            .code = "interrupted",
+                            .text = fmt::format("{} has stopped the server meanwhile", by)};
     }
     auto memory = memory_of(record);
     auto seen = co_await await_server(node, memory, kServiceDeadline);

@@ -140,6 +140,9 @@ Result<void> check(const ProgramOptions& options) {
   if (options.role != Role::kNode && options.state_directory.empty()) {
     return wrong("--state is missing: a directory for the agent's journal");
   }
+  if (options.backup_repositories.empty() && !options.backup_scratch.empty()) {
+    return wrong("--backup-scratch needs --backup-repositories: where the backups are");
+  }
   VERGER_RETURN_IF_ERROR(check_controller(options));
   if (options.service.start_command.empty() != options.service.stop_command.empty()) {
     return wrong("--start-command and --stop-command belong together: give both or none");

@@ -53,6 +53,8 @@ class Core final : public NodeContext, private ElectionConsequences {
 
   static net::awaitable<void> tick_loop(std::shared_ptr<Core> core);
   void tick();
+  void save_checkpoints();
+  Monotonic checkpoints_due_{0};
 };
 
 }  // namespace verger::node

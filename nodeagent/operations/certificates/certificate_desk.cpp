@@ -107,7 +107,13 @@ Result<api::CertificateFiles> CertificateDesk::candidate(const api::CertificateS
   const auto present = live();
   VERGER_TRY(const auto found, reader_.candidate(source, present.key_password));
   // Owner and mode become those of the present files.
-  return shown_files(found, present, access_->places, std::nullopt, environment_.clock.now());
+  auto out = shown_files(found, present, access_->places, std::nullopt, environment_.clock.now());
+  if (auto problem = why_not_replaceable(present, found, *access_->access); !problem.empty()) {
+    out.findings.push_back({.code = "agent-cannot-change",
+                            .where = found.certificate.path.string(),
+                            .message = std::move(problem)});
+  }
+  return out;
 }
 
 net::awaitable<Result<std::string>> CertificateDesk::request(Self self,

@@ -140,37 +140,23 @@ class RootsPlan {
   std::vector<PlannedFile> out_;
 };
 
-/// The changes to a file that holds all roots.
-std::vector<PlannedFile> plan_one_file(const FoundCertificates& live,
-                                       const FoundCertificates& next) {
+/// A server reads only the first certificate of each file.
+Result<std::vector<PlannedFile>> plan_one_file(const FoundCertificates& live,
+                                               const FoundCertificates& next) {
   const auto& file = live.roots->front().file;
   const auto present = fingerprints_of(file.content);
-  Fingerprints wanted;
-  std::string both = file.content;
-  std::string all_new;
-  const auto append = [](std::string& to, const std::string& text) {
-    if (!to.empty() && !to.ends_with('\n')) {
-      to += '\n';
-    }
-    to += text;
-  };
   for (const auto& root : *next.roots) {
-    auto own = fingerprints_of(root.file.content);
-    append(all_new, root.file.content);
-    if (!is_within(own, present)) {
-      append(both, root.file.content);
+    if (!is_within(fingerprints_of(root.file.content), present)) {
+      return Error{
+          Errc::kRefused,
+          fmt::format("the node's trusted roots are one file, {}: a server reads only the first "
+                      "certificate in it, so that the old and the new root cannot both be trusted; "
+                      "configure node and agent with a directory "
+                      "(--trusted-root-certificates-path)",
+                      file.path.string())};
     }
-    wanted.merge(std::move(own));
   }
-  std::vector<PlannedFile> out;
-  if (both != file.content) {
-    out.push_back(
-        planned(CertificatePhase::kTrust, file.target, file.content, both, file.attributes));
-  }
-  if (!is_within(present, wanted)) {
-    out.push_back(planned(CertificatePhase::kDrop, file.target, both, all_new, file.attributes));
-  }
-  return out;
+  return std::vector<PlannedFile>{};
 }
 
 /// The changes to the file of the certificate. As a client a server shows its leaf alone, and the
@@ -202,16 +188,21 @@ Error cannot_use(const FoundFile& file, std::string_view why) {
   return {Errc::kInvalidArgument, fmt::format("{}: {}", file.path.string(), why)};
 }
 
+Result<void> check_other_file(const FoundCertificates& live, const FoundCertificates& next) {
+  if (next.certificate.target != live.certificate.target) {
+    return {};
+  }
+  return cannot_use(next.certificate,
+                    "it is the node's own file, so what was before cannot be restored: put new "
+                    "certificates elsewhere, or have the node reload this one");
+}
+
 /// The new files, as far as they must be right to be copied; what else is wrong lint says.
 Result<void> check_new(const FoundCertificates& live, const FoundCertificates& next) {
   if (!next.certificate.problem.empty()) {
     return cannot_use(next.certificate, next.certificate.problem);
   }
-  if (next.certificate.target == live.certificate.target) {
-    return cannot_use(next.certificate,
-                      "it is the node's own file, so what was before cannot be restored: put new "
-                      "certificates elsewhere, or have the node reload this one");
-  }
+  VERGER_RETURN_IF_ERROR(check_other_file(live, next));
   const auto& key = next.key ? next.key : live.key;
   if (!key || !key->problem.empty()) {
     return cannot_use(key ? *key : next.certificate, key ? key->problem : "there is no key");
@@ -278,9 +269,8 @@ Result<std::vector<PlannedFile>> plan_files(const FoundCertificates& live,
       return cannot_change(
           "the agent does not know where the node's roots are (--trusted-root-certificates-path)");
     }
-    VERGER_TRY(all, live.roots_in_one_file
-                        ? Result<std::vector<PlannedFile>>(plan_one_file(live, next))
-                        : RootsPlan(live, next).plan());
+    VERGER_TRY(all,
+               live.roots_in_one_file ? plan_one_file(live, next) : RootsPlan(live, next).plan());
   }
   const auto replace = [&](const FoundFile& present, const FoundFile& with) {
     if (present.content != with.content) {
@@ -307,6 +297,24 @@ std::string why_not_changeable(const FoundCertificates& live, external::FileAcce
   }
   for (const auto& path : {live.certificate.target, live.key->target}) {
     if (auto problem = access.not_writable(path.parent_path()); !problem.empty()) {
+      return problem;
+    }
+  }
+  return {};
+}
+
+std::string why_not_replaceable(const FoundCertificates& live, const FoundCertificates& next,
+                                external::FileAccess& access) {
+  if (const auto other = check_other_file(live, next); !other) {
+    return other.error().message;
+  }
+  const auto planned = plan_files(live, next);
+  if (!planned) {
+    return check_present(live) && planned.error().code == Errc::kRefused ? planned.error().message
+                                                                         : std::string();
+  }
+  for (const auto& each : *planned) {
+    if (auto problem = access.not_writable(each.change.path.parent_path()); !problem.empty()) {
       return problem;
     }
   }

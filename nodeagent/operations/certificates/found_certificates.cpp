@@ -73,7 +73,9 @@ std::vector<api::CertificateFinding> findings_of(const FoundCertificates& found,
       return other.code == each.code && other.where == each.where && other.message == each.message;
     });
     if (of_key || std::ranges::find(kOfFiles, each.code) != kOfFiles.end()) {
-      out.push_back({.is_error = each.severity == certificates::Severity::kError,
+      out.push_back({.severity = each.severity == certificates::Severity::kError
+                                     ? api::FindingSeverity::kError
+                                     : api::FindingSeverity::kWarning,
                      .code = each.code,
                      .where = each.where,
                      .message = each.message,

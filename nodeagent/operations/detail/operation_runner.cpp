@@ -7,8 +7,11 @@
 #include "engine/base/failpoint.h"
 #include "engine/base/mutation.h"
 #include "nodeagent/api/json_view.h"
+#include "nodeagent/operations/backup/backup_operations.h"
 #include "nodeagent/operations/certificates/certificate_operations.h"
+#include "nodeagent/operations/drill/drill_operation.h"
 #include "nodeagent/operations/last_look.h"
+#include "nodeagent/operations/restore/restore_operations.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
 
 namespace verger::agent {
@@ -69,6 +72,15 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
   for (auto& kind : certificate_operations(desk)) {
     add_kind(std::move(kind));
   }
+  const auto repositories =
+      environment_.backups ? std::make_shared<const Repositories>(environment_.backups) : nullptr;
+  for (auto& kind : backup_operations(repositories)) {
+    add_kind(std::move(kind));
+  }
+  for (auto& kind : restore_operations(repositories)) {
+    add_kind(std::move(kind));
+  }
+  add_kind(make_drill_operation(repositories, environment_.drills));
 }
 
 void OperationRunner::add_kind(std::unique_ptr<Operation> kind) {
@@ -369,7 +381,8 @@ std::string OperationRunner::in_the_way(const OperationRecord& record) const {
   }
   for (const auto& [id, other] : running_) {
     const auto kind = kinds_.find(other->request.kind);
-    if (id == record.request.id || kind == kinds_.end() || !kind->second->works_on_files()) {
+    if (id == record.request.id || kind == kinds_.end() || !kind->second->works_on_files() ||
+        (kind->second->works_in_server() && environment_.inspection() == nullptr)) {
       continue;
     }
     auto text = fmt::format("operation {} works on the node's files", id);

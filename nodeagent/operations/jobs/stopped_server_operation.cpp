@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -15,18 +16,6 @@ namespace verger::agent {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kDeadlineParameter = "serviceDeadlineMs";
-
-Result<std::chrono::milliseconds> service_deadline(const OperationRecord& record) {
-  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
-  const auto deadline =
-      asked.is_object() ? asked.value(kDeadlineParameter, json(kServiceDeadline.count())) : json();
-  if (!deadline.is_number_integer() || deadline < 1) {
-    return Error{Errc::kInvalidArgument, "serviceDeadlineMs must be 1 or more"};
-  }
-  return std::chrono::milliseconds(deadline.get<std::int64_t>());
-}
 
 /// What the leader has at one look ("goal" of the memory), the node has to have at a later one,
 /// received, processed and indexed (node-interface.md §3.7): a busy leader is always ahead.
@@ -71,17 +60,13 @@ Observation not_known_yet(std::string why) {
 
 std::vector<std::string_view> StoppedServerOperation::parameters() const {
   auto out = own_parameters();
-  out.insert(out.end(), {kDeadlineParameter, kThrottleParameter, kBytesParameter});
+  out.insert(out.end(), {kServiceDeadlineParameter, kThrottleParameter, kBytesParameter});
   return out;
 }
 
 net::awaitable<Result<void>> StoppedServerOperation::look(LocalNode node, OperationRecord& record) {
   VERGER_CO_RETURN_IF_ERROR(service_deadline(record));
-  if (node.offline == nullptr || !node.offline->configured()) {
-    co_return Error{Errc::kUnsupported,
-                    "the agent has no way to start and stop its server (--service-unit, or "
-                    "--start-command and --stop-command)"};
-  }
+  VERGER_CO_RETURN_IF_ERROR(needs_service_control(node));
   if (auto why = node.offline->wrong_user(); !why.empty()) {
     co_return Error{Errc::kUnauthorized, std::move(why)};
   }
@@ -125,6 +110,10 @@ net::awaitable<Result<void>> StoppedServerOperation::act(LocalNode node, Operati
     }
     if (worked) {
       keep_result(**job, memory);
+    }
+    if (job) {
+      static_cast<void>(co_await node.offline->run(last_reference_to(std::exchange(*job, nullptr)),
+                                                   std::make_shared<node::StopFlag>()));
     }
   }
   if (!worked) {

@@ -6,8 +6,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "nodeagent/operations/jobs/paced_job.h"
+#include "nodeagent/operations/jobs/job_operation.h"
 #include "nodeagent/operations/operation.h"
+#include "nodeagent/operations/server_return.h"
 
 namespace verger::agent {
 

@@ -110,6 +110,7 @@ class ScavengeOperation final : public Operation {
     return {"threads", "threshold", "throttlePercent", "syncOnly"};
   }
   [[nodiscard]] bool works_on_files() const override { return true; }
+  [[nodiscard]] bool works_in_server() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY([[maybe_unused]] const auto parameters, parse_parameters(record));

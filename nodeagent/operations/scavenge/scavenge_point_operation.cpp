@@ -33,6 +33,7 @@ class ScavengePointOperation final : public Operation {
   [[nodiscard]] std::string_view kind() const override { return "scavenge_point"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override { return {"threshold"}; }
   [[nodiscard]] bool works_on_files() const override { return true; }
+  [[nodiscard]] bool works_in_server() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY([[maybe_unused]] const auto threshold, threshold_of(record));
