@@ -67,6 +67,12 @@ http::Response wrong_method(const http::Request& request, std::string_view allow
 http::Response paged_answer(std::string_view member, const std::vector<std::string>& keys,
                             const http::Target& target,
                             const std::function<Result<json>(std::size_t)>& item) {
+  return paged_answer(member, keys, target, item, json::object());
+}
+
+http::Response paged_answer(std::string_view member, const std::vector<std::string>& keys,
+                            const http::Target& target,
+                            const std::function<Result<json>(std::size_t)>& item, json beside) {
   constexpr std::size_t kUsual = 500;
   constexpr std::size_t kMost = 1'000;
   auto limit = kUsual;
@@ -94,8 +100,9 @@ http::Response paged_answer(std::string_view member, const std::vector<std::stri
     }
     list.push_back(std::move(*shown));
   }
-  return json_answer(200, {{std::string(member), std::move(list)},
-                           {"next_cursor", end < keys.size() ? json(keys[end - 1]) : json()}});
+  beside[std::string(member)] = std::move(list);
+  beside["next_cursor"] = end < keys.size() ? json(keys[end - 1]) : json();
+  return json_answer(200, beside);
 }
 
 void answer_conditionally(const http::Request& request, http::Response& response) {

@@ -29,6 +29,11 @@ http::Response wrong_method(const http::Request& request, std::string_view allow
 http::Response paged_answer(std::string_view member, const std::vector<std::string>& keys,
                             const http::Target& target,
                             const std::function<Result<nlohmann::json>(std::size_t)>& item);
+/// The same with the members of `beside`, which belong to every page.
+http::Response paged_answer(std::string_view member, const std::vector<std::string>& keys,
+                            const http::Target& target,
+                            const std::function<Result<nlohmann::json>(std::size_t)>& item,
+                            nlohmann::json beside);
 
 /// Gives a good answer to a GET an ETag, where it has none, and makes it 304 where If-None-Match
 /// names that.

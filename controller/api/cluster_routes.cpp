@@ -10,6 +10,7 @@
 #include "controller/api/views.h"
 #include "controller/cluster/identity.h"
 #include "controller/executor/atomic_stage.h"
+#include "controller/scheduler/next_times.h"
 
 // /clusters, their pauses and schedules; listing them is in cluster_overviews.cpp, changing one in
 // cluster_update.cpp.
@@ -140,7 +141,7 @@ http::Response get_schedule(const ApiParts& parts, const Call& call) {
   }
   const auto now = to_instant(parts.clock.now());
   auto times = json::array();
-  for (const auto& each : parts.scheduler.next(*config, now, 10)) {
+  for (const auto& each : next_times(parts.book, *config, now, 10)) {
     const bool opens = each.kind == NextTime::Kind::kOpens;
     times.push_back(
         {{"kind", opens ? "opens" : "due"},
@@ -162,6 +163,7 @@ http::Response get_schedule(const ApiParts& parts, const Call& call) {
                           {"enabled", stored.policy.enabled},
                           {"outcome", state.outcome},
                           {"late", state.late},
+                          {"too_old", state.too_old},
                           {"reason", state.reason},
                           {"waiting", state.waiting}});
     }

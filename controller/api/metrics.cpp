@@ -1,6 +1,7 @@
 #include "controller/api/metrics.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
@@ -13,6 +14,7 @@
 #include "controller/api/api_parts.h"
 #include "controller/api/views.h"
 #include "controller/cluster/certificate_end.h"
+#include "controller/operations/operation_modules.h"
 
 namespace verger::controller {
 namespace {
@@ -34,6 +36,7 @@ class Scrape {
     runs();
     waiting();
     progress();
+    operations();
     clusters();
     members();
     controller();
@@ -185,12 +188,34 @@ class Scrape {
     }
   }
 
+  void operations() {
+    std::map<std::string_view, prometheus::Family<prometheus::Gauge>*> families;
+    const auto runs = parts_.executor.runs("");
+    for (const auto* module : operation_modules()) {
+      if (module->metrics == nullptr) {
+        continue;
+      }
+      std::vector<std::shared_ptr<const RunSummary>> own;
+      std::ranges::copy_if(runs, std::back_inserter(own),
+                           [module](const auto& run) { return run->operation == module->name; });
+      for (const auto& metric : module->metrics(own)) {
+        auto& known = families[metric.name];
+        if (known == nullptr) {
+          known = &family(std::string(metric.name).c_str(), std::string(metric.help).c_str());
+        }
+        known->Add(metric.labels).Set(metric.value);
+      }
+    }
+  }
+
   void clusters() {
     auto& paused = family("verger_cluster_paused", "1 while a cluster is paused");
     auto& open = family("verger_policy_open", "1 while a policy's windows are open");
     auto& due = family("verger_policy_waiting", "1 while a due time of a policy waits");
     auto& late = family("verger_policy_late",
                         "1 while what a policy's runs are for ends before the next of them starts");
+    auto& old = family("verger_policy_too_old",
+                       "1 while the newest result of a policy's runs is older than it allows");
     for (const auto& cluster : parts_.registry.list()) {
       paused.Add(Labels{{"cluster", cluster.name}}).Set(cluster.paused ? 1 : 0);
       for (const auto& stored : parts_.book.list()) {
@@ -203,6 +228,7 @@ class Scrape {
         const auto state = parts_.scheduler.state(stored.policy.name, cluster.name);
         due.Add(labels).Set(state.waiting.empty() ? 0 : 1);
         late.Add(labels).Set(state.late.empty() ? 0 : 1);
+        old.Add(labels).Set(state.too_old.empty() ? 0 : 1);
       }
     }
   }

@@ -146,7 +146,7 @@ constexpr ApiSchema kSchemas[] = {
     {"Window", "name:string! text:string! zone:string!"},
     {"Selected",
      "cluster:string! open:boolean! hours:string! until:time?! last_due:time?! outcome:string! "
-     "reason:string! plan:string! run:string! waiting:string! late:string!"},
+     "reason:string! plan:string! run:string! waiting:string! late:string! too_old:string!"},
     {"Policies", "policies:Policy[]! next_cursor:string?!"},
     {"PolicyText", "yaml:string! reason:string", true},
     {"PolicyDiff", "name:string! known:boolean! changes:Change[]!"},
@@ -154,7 +154,8 @@ constexpr ApiSchema kSchemas[] = {
     {"Schedule",
      "cluster:string! zone:string! now:time! policies:PolicyNow[]! times:ScheduledTime[]!"},
     {"PolicyNow",
-     "policy:string! enabled:boolean! outcome:string! reason:string! waiting:string! late:string!"},
+     "policy:string! enabled:boolean! outcome:string! reason:string! waiting:string! late:string! "
+     "too_old:string!"},
     {"ScheduledTime",
      "kind:string! policy:string! at:time! yours:string! policys:string! zone:string! "
      "until:time?! until_yours:string?! length_seconds:integer?! inside:boolean!"},
@@ -204,6 +205,30 @@ constexpr ApiSchema kSchemas[] = {
     {"Certificate",
      "kind:leaf|intermediate|root! subject:string! serial:string! fingerprint:string! "
      "not_before:time! not_after:time! days_left:integer!"},
+    {"BackupRepositories",
+     "cluster:string! taken_at:time! repositories:BackupRepository[]! conflicts:string[]! "
+     "problems:BackupProblem[]!"},
+    {"BackupRepository",
+     "id:string?! name:string! encrypted:boolean! compression:string! backups:integer?! "
+     "agents:RepositoryAtAgent[]! listed_by:string?"},
+    {"RepositoryAtAgent",
+     "node:string! name:string! location:string! free_bytes:integer?! drills:boolean! "
+     "drill_problem:string?!"},
+    {"BackupProblem", "node:string! repository:string?! reason:string!"},
+    {"Backups",
+     "cluster:string! taken_at:time! backups:Backup[]! repositories:BackupRepository[]! "
+     "of_other_clusters:integer! conflicts:string[]! problems:BackupProblem[]! "
+     "next_cursor:string?!"},
+    {"Backup",
+     "id:string! repository:string! repository_id:string! parent:string?! full:boolean! "
+     "node:string! cluster:string! host:string! server_version:string! state:string! "
+     "started_at:time?! checkpoints_at:time?! finished_at:time?! age_seconds:integer?! "
+     "end_position:integer?! writer_position:integer?! epoch_number:integer?! "
+     "chunk_size:integer?! stored_bytes:integer! restored_bytes:integer! reused_bytes:integer! "
+     "files:integer! logical_digest:string?! readable_digest:string?! warnings:string[]! "
+     "damage:string?! last_verify:BackupCheck?! last_drill:BackupCheck?!"},
+    {"BackupCheck",
+     "at:time! age_seconds:integer! passed:boolean! summary:string! duration_ms:integer?!"},
     {"Health",
      "status:ok|standby! version:string! controller_epoch:integer! acting:Acting? "
      "reason:string warnings:string[]"},

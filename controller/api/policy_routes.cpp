@@ -89,6 +89,7 @@ json policy_view(const ApiParts& parts, const StoredPolicy& stored) {
                {"last_due", state.settled ? json(format_ticks(*state.settled)) : json()},
                {"outcome", state.outcome},
                {"late", state.late},
+               {"too_old", state.too_old},
                {"run", state.run},
                {"plan", state.plan},
                {"reason", state.reason},

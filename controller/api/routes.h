@@ -82,5 +82,6 @@ std::span<const Route> access_routes();
 std::span<const Route> journal_routes();
 std::span<const Route> agent_routes();
 std::span<const Route> certificate_routes();
+std::span<const Route> backup_routes();
 
 }  // namespace verger::controller

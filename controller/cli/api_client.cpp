@@ -14,7 +14,6 @@
 
 #include "controller/cli/bootstrap_token.h"
 #include "controller/cli/json_text.h"
-#include "controller/cli/table.h"
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
 #include "engine/base/private_file.h"
@@ -445,60 +444,6 @@ void ApiClient::wait(std::chrono::milliseconds duration) {
     co_await http::system_timers().sleep_for(time);
     co_return true;
   }(duration));
-}
-
-void CliContext::print(const Table& table) const { table.print(out, width); }
-
-Result<void> check_secret_file(const std::string& path) {
-  std::error_code ignored;
-  const Path file(path);
-  if (path.empty()) {
-    return {};
-  }
-  if (std::filesystem::exists(std::filesystem::symlink_status(file, ignored))) {
-    return Error{Errc::kExists, path + ": it is there already; remove it, or name another file"};
-  }
-  if (file.has_parent_path() && !std::filesystem::is_directory(file.parent_path(), ignored)) {
-    return Error{Errc::kNotFound, path + ": there is no such directory"};
-  }
-  return {};
-}
-
-int CliContext::show_secret(const nlohmann::json& answer, std::string_view about,
-                            const std::string& file) const {
-  if (!file.empty()) {
-    const auto written =
-        write_private_file(file, text_of(answer, "token") + '\n', IfThere::kRefuse);
-    if (!written) {
-      err << "verger: the token was made, but not written: " << written.error().message
-          << "; revoke it and make another\n";
-      return kFailed;
-    }
-    if (json) {
-      auto shown = answer;
-      shown.erase("token");
-      out << shown.dump() << '\n';
-    } else {
-      err << about;
-    }
-    return kDone;
-  }
-  if (json) {
-    out << answer.dump() << '\n';
-    return kDone;
-  }
-  err << about;
-  out << text_of(answer, "token") << '\n';
-  return kDone;
-}
-
-int CliContext::fail(const CallFailure& failure) const {
-  if (json && failure.problem.contains("detail")) {
-    err << failure.problem.dump() << '\n';
-  } else {
-    err << "verger: " << failure.message << '\n';
-  }
-  return failure.exit_code;
 }
 
 }  // namespace verger::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/cli/api_client.h"
+#include "controller/cli/cli_context.h"
 
 namespace CLI {
 class App;
@@ -34,9 +34,13 @@ std::vector<std::string> with_two_hyphens(std::vector<std::string> arguments);
 /// Each adds the subcommands of one noun to `app` and stores the chosen one in `chosen`.
 void add_cluster_commands(CLI::App& app, Command& chosen);
 void add_plan_commands(CLI::App& app, Command& chosen);
+/// restore: plan, apply, discard-old.
+void add_restore_commands(CLI::App& app, Command& chosen);
 void add_run_commands(CLI::App& app, Command& chosen);
 void add_policy_commands(CLI::App& app, Command& chosen);
 void add_agent_commands(CLI::App& app, Command& chosen);
+/// Backups of clusters, over their agents.
+void add_backup_commands(CLI::App& app, Command& chosen);
 /// admin: the journal's size and compaction.
 void add_journal_commands(CLI::App& app, Command& chosen);
 void add_token_commands(CLI::App& app, Command& chosen);

@@ -17,22 +17,28 @@ using nlohmann::json;
 /// How long a person waits for a name to be completed.
 constexpr std::chrono::seconds kNamesDeadline{3};
 
-/// Names that only the server knows, by what the positional arguments of commands are called.
+/// Names that only the server knows, by what the arguments and options of commands are called.
 struct Names {
   std::string_view argument;
-  std::string_view kind;  ///< of `verger complete KIND`
-  const char* path;
+  std::string_view option;  ///< that takes one; empty: none
+  std::string_view kind;    ///< of `verger complete KIND [CLUSTER]`
+  std::string_view path;
+  std::string_view of_cluster;  ///< behind "/clusters/NAME", in place of `path`
   const char* list;
   const char* member;
 };
-constexpr Names kNames[] = {{"CLUSTER", "clusters", "/clusters", "clusters", "name"},
-                            {"RUN", "runs", "/runs", "runs", "id"},
-                            {"POLICY", "policies", "/policies", "policies", "name"},
-                            {"HASH", "plans", "", "plans", "hash"},
-                            {"TOKEN", "tokens", "/tokens", "tokens", "name"}};
+constexpr Names kNames[] = {{"CLUSTER", "", "clusters", "/clusters", "", "clusters", "name"},
+                            {"RUN", "", "runs", "/runs", "", "runs", "id"},
+                            {"POLICY", "--policy", "policies", "/policies", "", "policies", "name"},
+                            {"HASH", "", "plans", "", "/plans", "plans", "hash"},
+                            {"TOKEN", "", "tokens", "/tokens", "", "tokens", "name"},
+                            {"REPOSITORY", "--repository", "repositories", "",
+                             "/backup-repositories", "repositories", "name"},
+                            {"BACKUP", "--generation", "backups", "", "/backups", "backups", "id"}};
 
-/// One a line, for a shell; what cannot be had is nothing to complete.
-int print_names(const CliContext& context, const std::string& kind) {
+/// One a line, for a shell; what cannot be had is nothing to complete. Those that are a cluster's:
+/// of `cluster`, or of all of them where it is empty.
+int print_names(const CliContext& context, const std::string& kind, const std::string& cluster) {
   const auto print = [&](const std::string& path, const Names& names) {
     const auto answer = context.api.get(path, kNamesDeadline);
     for (const auto& each : answer ? list_of(*answer, names.list) : json::array()) {
@@ -43,14 +49,18 @@ int print_names(const CliContext& context, const std::string& kind) {
     if (names.kind != kind) {
       continue;
     }
-    if (*names.path != '\0') {
-      print(names.path, names);
-      continue;
-    }
-    const auto clusters = context.api.get("/clusters", kNamesDeadline);  // plans are a cluster's
-    for (const auto& cluster : clusters ? list_of(*clusters, "clusters") : json::array()) {
-      print(fmt::format("/clusters/{}/plans", http::percent_encode(text_of(cluster, "name"))),
-            names);
+    const auto print_of = [&](const std::string& name) {
+      print(fmt::format("/clusters/{}{}", http::percent_encode(name), names.of_cluster), names);
+    };
+    if (!names.path.empty()) {
+      print(std::string(names.path), names);
+    } else if (!cluster.empty()) {
+      print_of(cluster);
+    } else {
+      const auto clusters = context.api.get("/clusters", kNamesDeadline);
+      for (const auto& each : clusters ? list_of(*clusters, "clusters") : json::array()) {
+        print_of(text_of(each, "name"));
+      }
     }
   }
   return kDone;
@@ -62,6 +72,7 @@ struct Follows {
   std::string commands{};
   std::string options{};
   std::vector<std::pair<std::string, std::string>> choices{};  ///< of options that take few words
+  std::vector<std::pair<std::string, std::string>> kinds{};    ///< of options that take names
   bool files = false;
   std::vector<std::string> arguments{};  ///< kinds of names, by position; empty: no such name
 };
@@ -82,6 +93,12 @@ std::string choices_of(const CLI::Option& option) {
 std::string kind_of(const std::string& argument) {
   const auto found = std::ranges::find(kNames, argument, &Names::argument);
   return found == std::end(kNames) ? std::string() : std::string(found->kind);
+}
+
+/// "--repository" -> "repositories"
+std::string kind_of_option(const std::string& name) {
+  const auto found = std::ranges::find(kNames, name, &Names::option);
+  return name.empty() || found == std::end(kNames) ? std::string() : std::string(found->kind);
 }
 
 /// Not one that is there for the completion alone.
@@ -116,6 +133,8 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Follows>&
     for (const auto& name : names) {
       if (!choices.empty()) {
         here.choices.emplace_back(name, choices);
+      } else if (const auto kind = kind_of_option(name); !kind.empty()) {
+        here.kinds.emplace_back(name, kind);
       }
     }
   }
@@ -141,23 +160,27 @@ std::vector<Follows> all_that_follow(const CLI::App& app) {
 
 std::string bash_completion(const CLI::App& app) {
   std::string out = R"sh(_verger() {
-  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" word words kind
+  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" word words kind cluster=""
   local -i given=0
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       -*) ;;
       *) case " $(_verger_words "$path" commands) " in
            *" $word "*) path="${path:+$path }$word" ;;
-           *) given+=1 ;;
+           *) [ "$given" -gt 0 ] || cluster=$word
+              given+=1 ;;
          esac ;;
     esac
   done
   words=$(_verger_words "$path" "$before")
   case $cur in
     -*) words=$(_verger_words "$path" options) ;;
-    *) [ -n "$words" ] || words=$(_verger_words "$path" commands)
-       kind=$(_verger_words "$path" "argument$given")
-       [ -z "$kind" ] || words="$words $(verger complete "$kind" 2>/dev/null)" ;;
+    *) kind=$(_verger_words "$path" "$before names")
+       if [ -z "$kind$words" ]; then
+         words=$(_verger_words "$path" commands)
+         kind=$(_verger_words "$path" "argument$given")
+       fi
+       [ -z "$kind" ] || words="$words $(verger complete "$kind" $cluster 2>/dev/null)" ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
@@ -175,6 +198,9 @@ _verger_words() {
     }
     for (const auto& [option, choices] : each.choices) {
       out += fmt::format("    \"{}:{}\") echo \"{}\" ;;\n", each.path, option, choices);
+    }
+    for (const auto& [option, kind] : each.kinds) {
+      out += fmt::format("    \"{}:{} names\") echo \"{}\" ;;\n", each.path, option, kind);
     }
   }
   // Names of files where there is nothing else to say.
@@ -194,11 +220,19 @@ std::string fish_completion(const CLI::App& app) {
     }
     out += fmt::format("complete -c verger -n '{}' {}-a '{} {}'\n", condition,
                        each.files ? "-F " : "", each.commands, each.options);
+    // The cluster is the first word behind the command's own.
+    const auto names = [words = std::ranges::count(path, ' ')](const std::string& kind) {
+      return fmt::format("(verger complete {} (commandline -opc)[{}] 2>/dev/null)", kind,
+                         words + 3);
+    };
     for (const auto& kind : each.arguments) {
       if (!kind.empty()) {
-        out += fmt::format("complete -c verger -n '{}' -a '(verger complete {} 2>/dev/null)'\n",
-                           condition, kind);
+        out += fmt::format("complete -c verger -n '{}' -a '{}'\n", condition, names(kind));
       }
+    }
+    for (const auto& [option, kind] : each.kinds) {
+      out += fmt::format("complete -c verger -n '{}' -l {} -xa '{}'\n", condition, option.substr(2),
+                         names(kind));
     }
     for (const auto& [option, choices] : each.choices) {
       const bool is_long = option.starts_with("--");
@@ -213,10 +247,14 @@ std::string fish_completion(const CLI::App& app) {
 
 void add_completion_command(CLI::App& app, Command& chosen) {
   auto kind = std::make_shared<std::string>();
+  auto cluster = std::make_shared<std::string>();
   auto* names = app.add_subcommand("complete", "Names for a shell's completion")->group("");
   names->add_option("KIND", *kind)->required();
-  names->callback([kind, &chosen] {
-    chosen = [kind](const CliContext& context) { return print_names(context, *kind); };
+  names->add_option("OF", *cluster);
+  names->callback([kind, cluster, &chosen] {
+    chosen = [kind, cluster](const CliContext& context) {
+      return print_names(context, *kind, *cluster);
+    };
   });
   auto shell = std::make_shared<std::string>();
   auto* completion = app.add_subcommand("completion", "A shell's completion of these commands");

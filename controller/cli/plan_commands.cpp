@@ -121,8 +121,7 @@ void add_plan_commands(CLI::App& app, Command& chosen) {
   auto* apply = app.add_subcommand("apply", "Carry a plan out");
   apply->footer("Example: verger apply 3f2a90cc41d7 --wait");
   apply->add_option("HASH", applying->hash, "The plan's hash, or its first digits")->required();
-  apply->add_flag("--wait", applying->wait, "Follow the run until it ends");
-  apply->add_option("--wait-seconds", applying->wait_seconds, "Give up following after this long");
+  add_wait_options(*apply, *applying);
   apply->callback([applying, &chosen] {
     chosen = [applying](const CliContext& context) { return apply_plan(context, *applying); };
   });

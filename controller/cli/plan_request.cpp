@@ -11,6 +11,7 @@
 #include "controller/cli/json_text.h"
 #include "controller/cli/run_watch.h"
 #include "controller/cli/times.h"
+#include "engine/base/assert.h"
 #include "engine/base/number_from_text.h"
 
 namespace verger::cli {
@@ -28,8 +29,8 @@ std::string option_name(const planner::Field& field) {
 
 }  // namespace
 
-void add_plan_options(CLI::App& command, const planner::Operation& operation,
-                      PlanOptions& options) {
+void add_plan_options(CLI::App& command, const planner::Operation& operation, PlanOptions& options,
+                      const OptionChoice& chosen) {
   command.add_option("CLUSTER", options.cluster)->required();
   command.add_option("--policy", options.policy,
                      "As this policy would plan it: its parameters, gates, deadlines, windows");
@@ -37,8 +38,11 @@ void add_plan_options(CLI::App& command, const planner::Operation& operation,
     if (field->request != planner::Field::Request::kAccepted) {
       continue;
     }
-    auto* option = command.add_option(option_name(*field), options.parameters[field],
-                                      std::string(field->help));
+    auto& text = options.parameters[field];
+    if (chosen && !chosen(planner::api_name(*field))) {
+      continue;
+    }
+    auto* option = command.add_option(option_name(*field), text, std::string(field->help));
     switch (field->type) {
       case planner::Field::Type::kChoice:
         option->check(
@@ -59,6 +63,14 @@ void add_plan_options(CLI::App& command, const planner::Operation& operation,
         break;
     }
   }
+}
+
+std::string& parameter_of(PlanOptions& options, std::string_view name) {
+  const auto found = std::ranges::find_if(options.parameters, [name](const auto& each) {
+    return planner::api_name(*each.first) == name;
+  });
+  VERGER_ASSERT(found != options.parameters.end());
+  return found->second;
 }
 
 std::expected<json, CallFailure> request_plan(const CliContext& context,
@@ -102,6 +114,11 @@ void print_next(const CliContext& context, const json& plan) {
   context.out << fmt::format(
       "nothing has been touched; carry it out with: verger apply {} --wait\n",
       text_of(plan, "hash").substr(0, 12));
+}
+
+void add_wait_options(CLI::App& command, ApplyOptions& options) {
+  command.add_flag("--wait", options.wait, "Follow the run until it ends");
+  command.add_option("--wait-seconds", options.wait_seconds, "Give up following after this long");
 }
 
 int apply_plan(const CliContext& context, const ApplyOptions& options) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "controller/cli/api_client.h"
+#include "controller/cli/cli_context.h"
 #include "planner/operations.h"
 
 namespace CLI {
@@ -23,8 +25,15 @@ struct PlanOptions {
   std::map<const planner::Field*, std::string> parameters{};
 };
 
-/// CLUSTER, --policy and an option for each parameter that a request may name.
-void add_plan_options(CLI::App& command, const planner::Operation& operation, PlanOptions& options);
+/// Which of an operation's parameters a command has as options; `name` as in the API.
+using OptionChoice = std::function<bool(std::string_view name)>;
+
+/// CLUSTER, --policy and an option for each parameter that a request may name and `chosen` takes;
+/// an empty one takes all.
+void add_plan_options(CLI::App& command, const planner::Operation& operation, PlanOptions& options,
+                      const OptionChoice& chosen = {});
+/// A parameter of add_plan_options(), by its name in the API, whether it is an option or not.
+std::string& parameter_of(PlanOptions& options, std::string_view name);
 std::expected<nlohmann::json, CallFailure> request_plan(const CliContext& context,
                                                         const planner::Operation& operation,
                                                         const PlanOptions& options);
@@ -36,6 +45,8 @@ struct ApplyOptions {
   bool wait = false;
   int wait_seconds = 24 * 3600;
 };
+/// --wait and --wait-seconds
+void add_wait_options(CLI::App& command, ApplyOptions& options);
 /// Carries a plan out; gives the exit code.
 int apply_plan(const CliContext& context, const ApplyOptions& options);
 

@@ -137,6 +137,9 @@ std::string why_of(const json& cluster) {
   if (auto late = text_of(cluster, "late"); !late.empty()) {
     return "too late: " + late;
   }
+  if (auto old = text_of(cluster, "too_old"); !old.empty()) {
+    return old;
+  }
   auto why = text_of(cluster, "waiting");
   if (why.empty()) {
     why = text_of(cluster, "reason");

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "controller/cli/api_client.h"
+#include "controller/cli/cli_context.h"
 
 /// A run of the API, for people.
 namespace verger::cli {

@@ -126,7 +126,8 @@ bool only_shows(const CLI::App& app) {
   const auto* noun = parsed.empty() ? nullptr : parsed.front();
   const auto below = noun == nullptr ? std::vector<CLI::App*>() : noun->get_subcommands();
   const auto verb = below.empty() ? std::string() : below.front()->get_name();
-  return verb == "list" || verb == "show" || verb == "next" || verb == "status";
+  return verb == "list" || verb == "show" || verb == "next" || verb == "status" ||
+         verb == "repositories";
 }
 
 /// Of an option or argument that nothing takes.
@@ -238,9 +239,11 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   Command chosen;
   add_cluster_commands(app, chosen);
   add_plan_commands(app, chosen);
+  add_restore_commands(app, chosen);
   add_run_commands(app, chosen);
   add_policy_commands(app, chosen);
   add_agent_commands(app, chosen);
+  add_backup_commands(app, chosen);
   add_journal_commands(app, chosen);
   add_token_commands(app, chosen);
   add_audit_commands(app, chosen);

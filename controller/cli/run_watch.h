@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "controller/cli/api_client.h"
+#include "controller/cli/cli_context.h"
 
 namespace verger::cli {
 

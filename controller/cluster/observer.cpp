@@ -164,7 +164,10 @@ net::awaitable<void> ask_for_facts(SharedRaw into, std::shared_ptr<Peers> peers,
   raw.node.version = facts->node_version;
   raw.node.instance_id = facts->node_instance_id;
   raw.node.agent_work = detail::work_of(*facts);
-  raw.node.stopped = !facts->node_running && facts->node_problem.empty();
+  // An agent that keeps its server stopped says so behind why the server does not answer.
+  raw.node.stopped =
+      !facts->node_running &&
+      (facts->node_problem.empty() || facts->node_problem.contains("it is kept stopped by "));
   raw.node.stays_down = facts->stays_down;
   if (facts->node_running) {
     raw.node.agent = detail::to_facts(*facts);

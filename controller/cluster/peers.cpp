@@ -359,4 +359,21 @@ net::awaitable<Result<std::vector<api::PeerHandshake>>> Peers::certificate_hands
   co_return client::to_result(co_await client.handshakes(std::move(request)));
 }
 
+net::awaitable<Result<void>> Peers::read_a_stream(std::string node) {
+  const auto read = co_await recent_scavenges(std::move(node));
+  co_return read ? Result<void>() : Result<void>(read.error());
+}
+
+net::awaitable<Result<std::vector<api::BackupRepository>>> Peers::backup_repositories(
+    std::string node) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.backup_repositories());
+}
+
+net::awaitable<Result<std::vector<api::BackupGeneration>>> Peers::backups(std::string node,
+                                                                          std::string repository) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.backups(std::move(repository)));
+}
+
 }  // namespace verger::controller

@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "controller/cluster/observer.h"
+#include "nodeagent/api/agent_backups.h"
 #include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
@@ -49,6 +50,9 @@ class Peers {
                                                                        std::string id);
   /// The newest entries of $scavenges, of all nodes.
   net::awaitable<Result<std::vector<api::ScavengeEvent>>> recent_scavenges(std::string node);
+  /// Reads the newest events of a stream that the node has or not: that it serves reads is what
+  /// counts.
+  net::awaitable<Result<void>> read_a_stream(std::string node);
   /// Its options, as far as an agent has to know the same.
   net::awaitable<Result<client::NodeSettings>> settings(std::string node);
   /// What the node remembers of its last scavenge, since it was started. kUnsupported before 24.10.
@@ -108,6 +112,12 @@ class Peers {
   /// New connections of the agent to other nodes.
   net::awaitable<Result<std::vector<api::PeerHandshake>>> certificate_handshakes(
       std::string node, api::HandshakesRequest request);
+
+  /// The backup repositories that the node's agent has. kNotFound: an agent of an older version.
+  net::awaitable<Result<std::vector<api::BackupRepository>>> backup_repositories(std::string node);
+  /// What is in one of them, as the agent calls it; by time.
+  net::awaitable<Result<std::vector<api::BackupGeneration>>> backups(std::string node,
+                                                                     std::string repository);
 
   [[nodiscard]] const ClusterConfig& cluster() const { return cluster_; }
   [[nodiscard]] bool has_agent(std::string_view node) const;

@@ -85,6 +85,7 @@ constexpr LineOf kLines[] = {
     {events::kAgentForgotten, "agent forgotten", {"by"}},
     {events::kScheduleWaiting, "schedule waits", {"due", "reason"}},
     {events::kScheduleLate, "schedule is too late", {"deadline", "reason"}, LogLevel::kWarning},
+    {events::kScheduleTooOld, "newest result is too old", {"since", "reason"}, LogLevel::kWarning},
     {events::kCertificateEnds,
      "certificate ends",
      {"kind", "subject", "not_after", "reason"},
@@ -160,9 +161,10 @@ struct EventLog::Impl {
       log_plan(event);
     } else if (const auto* line = find_line(event.type)) {
       const auto data = json::parse(event.data, nullptr, false);
-      if (event.type == events::kScheduleLate && data.is_object() &&
-          text_at(data, "reason").empty()) {
-        return;  // it is late no longer
+      const bool may_be_over =
+          event.type == events::kScheduleLate || event.type == events::kScheduleTooOld;
+      if (may_be_over && data.is_object() && text_at(data, "reason").empty()) {
+        return;  // it is so no longer
       }
       auto fields = fields_of(event.stream);
       if (event.stream.starts_with("run/")) {

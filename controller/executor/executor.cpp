@@ -269,7 +269,7 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
   }
   core.observer.forget_certificates(*config);
   const auto snapshot = co_await core.observer.take(*config);
-  auto differences = planner::diff_basis(plan->basis, planner::basis_of(snapshot));
+  auto differences = planner::diff_basis(plan->basis, planner::basis_of(snapshot, plan->policy));
   if (!differences.empty()) {
     co_return refused(
         Error{Errc::kConflict, fmt::format("plan {} is stale: {}; make a new one",

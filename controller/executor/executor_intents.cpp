@@ -238,7 +238,7 @@ net::awaitable<Result<void>> Executor::Impl::resume(std::shared_ptr<Impl> impl, 
   // Roles, instances and certificates may change while a run is paused, the last by the run itself;
   // the gates look at them. Members, addresses and versions may not.
   auto planned = run->state.plan->basis;
-  auto now = planner::basis_of(snapshot);
+  auto now = planner::basis_of(snapshot, run->state.plan->policy);
   for (auto* basis : {&planned, &now}) {
     for (auto& node : basis->nodes) {
       node.role.clear();

@@ -155,6 +155,7 @@ void members(Archive& archive, Summary& run) {
   archive("started_at", run.started_at);
   archive("ended_at", run.ended_at);
   archive("durations", run.durations);
+  archive("kept", run.kept);
 }
 
 class Writer {
@@ -345,7 +346,13 @@ RunSummary summary_of(const RunState& run) {
                  .status = run.status,
                  .started_at = run.started_at,
                  .ended_at = run.ended_at,
-                 .durations = {}};
+                 .durations = {},
+                 .kept = {}};
+  for (const auto& [name, value] : run.values) {
+    if (name.starts_with(kKeptValues)) {
+      out.kept.emplace(name, value);
+    }
+  }
   for (const auto& stage : run.plan->stages) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ struct RunSummary {
   Ticks started_at;
   std::optional<Ticks> ended_at;
   std::vector<planner::PastDuration> durations;  ///< of its done steps
+  std::map<std::string, std::string> kept;       ///< its values called so (kKeptValues): JSON texts
 };
 
 RunSummary summary_of(const RunState& run);

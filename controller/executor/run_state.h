@@ -150,6 +150,13 @@ struct RunAlert {
   std::optional<Ticks> cleared_at;  ///< what it reported is over; nullopt: it is not
 };
 
+/// What the names of those values begin with that lists and metrics have of a run that has ended
+/// (RunSummary::kept).
+inline constexpr std::string_view kKeptValues = "kept/";
+/// The one that says how new what the run leaves is, {"at": ISO-8601, ...}: of a cluster's runs of
+/// an operation that were done, the newest counts (planner::Operation::max_age_ms).
+inline constexpr std::string_view kResultValue = "kept/result";
+
 /// What the events of one run add up to.
 struct RunState {
   std::string id;

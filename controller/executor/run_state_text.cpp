@@ -1,6 +1,6 @@
 #include "controller/executor/run_state.h"
 
-// The names of a run's states. How events change them is in run_state.cpp.
+// The names of a run's states. How events change them is in detail/run_events.h.
 namespace verger::controller {
 
 std::string_view to_string(RunStatus status) {

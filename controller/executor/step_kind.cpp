@@ -13,6 +13,8 @@ std::string StepContext::attempt_name() const {
 
 std::string StepKind::too_late(const StepContext&) const { return {}; }
 
+std::string StepKind::must_stay(const StepContext&) const { return {}; }
+
 std::string StepKind::undo_overdue(const StepContext&) const { return {}; }
 
 bool StepKind::can_interrupt(const StepContext&, Interrupt) const { return false; }

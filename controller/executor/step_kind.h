@@ -46,6 +46,9 @@ struct StepContext {
   /// Since the step has had its present reason, as far as this process saw it.
   std::chrono::milliseconds in_reason{};
   std::optional<Interrupt> interrupt{};  ///< in StepKind::interrupt: why
+  /// Another step of the run as it is now, by its id; nullopt: there is none. Not set where no run
+  /// is behind the context.
+  std::function<std::optional<StepState>(std::string_view step)> state_of{};
 
   [[nodiscard]] const planner::NodeSnapshot* node() const { return snapshot.find(step.node); }
   /// What permits and operations call this attempt: a permit for one attempt is none for another,
@@ -74,6 +77,11 @@ struct Readiness {
 
 /// Member of a done step's result: what it saw that is not as it should be, a sentence each.
 inline constexpr std::string_view kDifferences = "differences";
+
+/// Value of a run: {"database"}: the cluster's history was replaced, and is of that database
+/// (empty: not known). What the registry knows of its epochs is of the former history, and is
+/// forgotten before the step that leaves the value is done.
+inline constexpr std::string_view kNewHistoryValue = "new_history";
 
 /// What the node was seen to have done about the newest intent.
 struct Verdict {
@@ -137,6 +145,12 @@ class StepKind {
   /// True: what it does is done before the run ends, however that ends. A stage of such steps
   /// alone.
   [[nodiscard]] virtual bool closes_run() const { return false; }
+  /// Why what it did is no longer to be undone; empty: it is. The steps before it still are. It
+  /// then counts as not undone, with this reason and undo_command().
+  [[nodiscard]] virtual std::string must_stay(const StepContext& context) const;
+  /// True: it stops its node's server, whose silence is expected from then on until a later step
+  /// has started it.
+  [[nodiscard]] virtual bool stops_server() const { return false; }
   /// Until when it should have been undone, for people, where that is past: raised as an alert with
   /// undo_command(), long before the stage's deadline perhaps; empty: it is not.
   [[nodiscard]] virtual std::string undo_overdue(const StepContext& context) const;

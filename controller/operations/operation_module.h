@@ -1,11 +1,15 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/run_snapshot.h"
 #include "controller/executor/run_state.h"
 #include "controller/executor/step_kind.h"
 #include "controller/operations/operation_settings.h"
@@ -22,6 +26,14 @@ struct ApiSchema {
   bool closed = false;
 };
 
+/// A gauge of /metrics. Those of one name have the same help and the same labels' names.
+struct OperationMetric {
+  std::string_view name;
+  std::string_view help;
+  std::map<std::string, std::string> labels;
+  double value = 0;
+};
+
 /// What a controller adds to planner::Operation: how its steps are done, and what its runs showed.
 /// Each is a folder of its own and a line in operation_modules.cpp.
 struct OperationModule {
@@ -35,6 +47,9 @@ struct OperationModule {
   /// Of a run that has ended, from what its steps saw. `timeline` says where the time went; it is
   /// the report's member of that name, and may get more members.
   nlohmann::json (*report)(const RunState& run, nlohmann::json timeline) = nullptr;
+  /// From what its runs kept (kKeptValues); nullptr: it has none of its own.
+  std::vector<OperationMetric> (*metrics)(std::span<const std::shared_ptr<const RunSummary>> runs) =
+      nullptr;
   std::string_view report_schema;  ///< one of `schemas`
   std::span<const ApiSchema> schemas;
 };

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "controller/executor/step_kinds.h"
+#include "controller/operations/backup/backup_module.h"
 #include "controller/operations/certificates/certificates_module.h"
+#include "controller/operations/restore/restore_module.h"
 #include "controller/operations/scavenge/scavenge_module.h"
 
 namespace verger::controller {
@@ -13,6 +15,8 @@ std::span<const OperationModule* const> operation_modules() {
   static const OperationModule* const kModules[] = {
       &scavenge::scavenge_module(),
       &certificate_change::certificates_module(),
+      &backups::backup_module(),
+      &cluster_restore::restore_module(),
   };
   return kModules;
 }

@@ -28,6 +28,7 @@ constexpr std::size_t kEventsLookedAt = 500;
 constexpr std::string_view kWaiting = "waiting";
 constexpr std::string_view kStaysDown = "server-stays-down";
 constexpr std::string_view kLate = "late";
+constexpr std::string_view kTooOld = "too-old";
 constexpr std::string_view kEnds = "certificate-ends";
 constexpr std::string_view kOfCertificates = "certificates/";
 
@@ -53,7 +54,8 @@ bool is_wanted(const std::vector<std::string>& moments, const std::string& momen
   return has(moment) ||
          (moment == to_string(RunStatus::kDoneWithDifferences) &&
           has(to_string(RunStatus::kFailed))) ||
-         ((moment == kStaysDown || moment == kLate || moment == kEnds) && has(kWaiting));
+         ((moment == kStaysDown || moment == kLate || moment == kTooOld || moment == kEnds) &&
+          has(kWaiting));
 }
 
 }  // namespace
@@ -74,6 +76,7 @@ struct Notifier::Impl {
                      event.type == events::kAlert || event.type == events::kStepWaiting ||
                      event.type == events::kStepIntended
                : event.type == events::kScheduleSettled || event.type == events::kScheduleLate ||
+                     event.type == events::kScheduleTooOld ||
                      event.type == events::kCertificateEnds;
   }
 
@@ -160,11 +163,11 @@ struct Notifier::Impl {
       out.moment = kEnds;
       cluster = event.stream.substr(kOfCertificates.size());
       out.body["not_after"] = text("not_after");
-    } else if (event.type == events::kScheduleLate) {
+    } else if (event.type == events::kScheduleLate || event.type == events::kScheduleTooOld) {
       if (text("reason").empty()) {
         return std::nullopt;
       }
-      out.moment = kLate;
+      out.moment = event.type == events::kScheduleLate ? kLate : kTooOld;
       std::tie(out.policy, cluster) = of_schedule(event.stream);
     } else if (event.type == events::kScheduleSettled) {
       const auto outcome = text("outcome");

@@ -411,9 +411,18 @@ class PolicyReader {
       fields_.problem(list, "notifications must be a list of {on, webhook} or {on, command}");
       return;
     }
-    static const std::vector<std::string> kMoments{
-        "started", "stopped", "done", "done-with-differences", "failed",           "cancelled",
-        "waiting", "missed",  "late", "certificate-ends",      "server-stays-down"};
+    static const std::vector<std::string> kMoments{"started",
+                                                   "stopped",
+                                                   "done",
+                                                   "done-with-differences",
+                                                   "failed",
+                                                   "cancelled",
+                                                   "waiting",
+                                                   "missed",
+                                                   "late",
+                                                   "too-old",
+                                                   "certificate-ends",
+                                                   "server-stays-down"};
     for (const YAML::Node& each : list) {
       YamlFields fields(each, "notifications", problems_);
       Notification out;

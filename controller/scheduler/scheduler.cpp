@@ -74,13 +74,17 @@ struct Scheduler::Impl {
     const auto data = json::parse(event.data, nullptr, false);
     if (!data.is_object() ||
         (event.type != events::kScheduleSettled && event.type != events::kScheduleWaiting &&
-         event.type != events::kScheduleLate)) {
+         event.type != events::kScheduleLate && event.type != events::kScheduleTooOld)) {
       return Error{Errc::kCorruption,
                    fmt::format("{}: unknown event {}", event.stream, event.type)};
     }
     state.revision = event.revision;
     if (event.type == events::kScheduleLate) {
       state.late = data.value("reason", std::string());
+      return {};
+    }
+    if (event.type == events::kScheduleTooOld) {
+      state.too_old = data.value("reason", std::string());
       return {};
     }
     if (event.type == events::kScheduleWaiting) {
@@ -161,6 +165,54 @@ struct Scheduler::Impl {
         record(key, events::kScheduleLate,
                {{"deadline", need.deadline ? json(format_ticks(*need.deadline)) : json()},
                 {"reason", std::move(late)}}));
+  }
+
+  /// An alert where the newest result of the policy's runs is older than the policy allows: of all
+  /// runs of its operation on the cluster, also of those that a person started.
+  void look_for_age(const StoredPolicy& stored, const ClusterConfig& cluster) {
+    const auto* operation = planner::operation_of(stored.policy.plan);
+    const auto limit_ms = operation == nullptr || operation->max_age_ms == nullptr
+                              ? 0
+                              : operation->max_age_ms(stored.policy.plan);
+    const Key key{stored.policy.name, cluster.name};
+    if (limit_ms <= 0 && !states.contains(key)) {
+      return;
+    }
+    std::optional<Ticks> newest;
+    if (limit_ms > 0) {
+      newest = newest_result(operation->name, cluster.name);
+    }
+    const auto since = newest.value_or(stored.at);
+    std::string reason;
+    if (limit_ms > 0 && now().value() - since.value() > limit_ms * kTicksPerMillisecond) {
+      reason = fmt::format(
+          "{}-too-old: {} {}, and at most {:g} h are allowed", operation->name,
+          newest ? fmt::format("the newest {} that was done is of", operation->name)
+                 : fmt::format("no {} was done since the policy was applied at", operation->name),
+          format_ticks(since), static_cast<double>(limit_ms) / 3'600'000);
+    }
+    if (states[key].too_old != reason) {
+      static_cast<void>(record(key, events::kScheduleTooOld,
+                               {{"since", format_ticks(since)}, {"reason", std::move(reason)}}));
+    }
+  }
+
+  [[nodiscard]] std::optional<Ticks> newest_result(std::string_view operation,
+                                                   const std::string& cluster) const {
+    std::optional<Ticks> newest;
+    for (const auto& run : parts.runs.runs(cluster)) {
+      const auto kept = run->kept.find(std::string(kResultValue));
+      if (run->status != RunStatus::kDone || run->operation != operation ||
+          kept == run->kept.end()) {
+        continue;
+      }
+      const auto value = json::parse(kept->second, nullptr, false);
+      const auto at = parse_ticks(value.is_object() ? value.value("at", std::string()) : "");
+      if (at && (!newest || *newest < *at)) {
+        newest = *at;
+      }
+    }
+    return newest;
   }
 
   void retry_later(const Key& key, std::string reason) {
@@ -432,6 +484,9 @@ struct Scheduler::Impl {
         turn.push_back(std::make_shared<Task>(end_of_pause, std::nullopt, Instant()));
       }
       for (const auto& stored : policies) {
+        if (look_ahead && stored.policy.enabled && stored.policy.selects(cluster)) {
+          look_for_age(stored, cluster);
+        }
         if (stored.policy.enabled && !stored.policy.schedules.empty() &&
             stored.policy.selects(cluster)) {
           look_at(stored, cluster);
@@ -478,47 +533,6 @@ net::awaitable<void> Scheduler::stop() {
 ScheduleState Scheduler::state(std::string_view policy, std::string_view cluster) const {
   const auto found = impl_->states.find({std::string(policy), std::string(cluster)});
   return found == impl_->states.end() ? ScheduleState{} : found->second;
-}
-
-std::vector<NextTime> Scheduler::next(const ClusterConfig& cluster, Instant now,
-                                      std::size_t count) const {
-  std::vector<NextTime> out;
-  for (const auto& stored : impl_->parts.book.list()) {
-    const auto& policy = stored.policy;
-    if (!policy.enabled || !policy.selects(cluster)) {
-      continue;
-    }
-    const auto rules = impl_->parts.book.rules(cluster, policy.name);
-    const Interval year{now - std::chrono::days(2), now + std::chrono::days(400)};
-    const auto open = openings(rules, year);
-    const auto zone = !policy.schedules.empty()       ? policy.schedules.front().zone()
-                      : !policy.windows.allow.empty() ? policy.windows.allow.front().zone
-                      : !policy.windows.deny.empty()  ? policy.windows.deny.front().zone
-                                                      : Zone();
-    std::size_t found = 0;
-    for (const auto& each : open.intervals()) {
-      if (!rules.empty() && each.to > now && found < count) {
-        out.push_back({NextTime::Kind::kOpens, policy.name, zone, each.from,
-                       each.to < year.to ? std::optional(each.to) : std::nullopt, true});
-        ++found;
-      }
-    }
-    for (const auto& schedule : policy.schedules) {
-      auto due = schedule.next_after(now);
-      for (std::size_t i = 0; i < count && due; ++i) {
-        out.push_back({NextTime::Kind::kDue, policy.name, schedule.zone(), *due, std::nullopt,
-                       open.contains(*due)});
-        due = schedule.next_after(*due);
-      }
-    }
-  }
-  std::ranges::sort(out, {}, [](const NextTime& each) {
-    return std::tuple(each.at, each.kind, std::string_view(each.policy));
-  });
-  // Ten of each kind, whichever policy they come from.
-  std::map<NextTime::Kind, std::size_t> taken;
-  std::erase_if(out, [&](const NextTime& each) { return ++taken[each.kind] > count; });
-  return out;
 }
 
 }  // namespace verger::controller

@@ -24,6 +24,9 @@ inline constexpr std::string_view kScheduleWaiting = "schedule-waiting";
 /// {deadline, reason}: the next run that can start starts after the deadline of what needs it;
 /// again when the reason changes. An empty reason: no longer.
 inline constexpr std::string_view kScheduleLate = "schedule-late";
+/// {since, reason}: the newest result of the policy's runs is older than it allows; again when the
+/// reason changes. An empty reason: no longer.
+inline constexpr std::string_view kScheduleTooOld = "schedule-too-old";
 }  // namespace events
 
 /// What became of a policy's due times on one cluster.
@@ -35,6 +38,7 @@ struct ScheduleState {
   std::string reason;
   std::string waiting;  ///< why the present due time is not started; empty: none is due
   std::string late;     ///< why the next run comes after the deadline; empty: it does not
+  std::string too_old;  ///< why the newest result is older than allowed; empty: it is not
   Revision revision;
 };
 
@@ -52,17 +56,6 @@ struct SchedulerParts {
   std::size_t tasks_at_once = 16;
   /// What takes longer has its place taken, and is tried again.
   std::chrono::seconds task_deadline{120};
-};
-
-/// One line of `verger schedule next`.
-struct NextTime {
-  enum class Kind : std::uint8_t { kOpens, kDue };
-  Kind kind = Kind::kDue;
-  std::string policy;
-  Zone zone;
-  Instant at;
-  std::optional<Instant> until;  ///< of an opening: its end
-  bool inside = true;            ///< of a due time: the windows are open then
 };
 
 /// Starts what is due: due -> snapshot -> plan -> apply, inside the windows. Ends cluster pauses
@@ -86,9 +79,6 @@ class Scheduler {
   net::awaitable<void> stop();
 
   [[nodiscard]] ScheduleState state(std::string_view policy, std::string_view cluster) const;
-  /// The next openings and due times of a cluster's policies, `count` of each, in order of time.
-  [[nodiscard]] std::vector<NextTime> next(const ClusterConfig& cluster, Instant now,
-                                           std::size_t count) const;
 
  private:
   struct Impl;

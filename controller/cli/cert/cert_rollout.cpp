@@ -1,16 +1,14 @@
 #include "controller/cli/cert/cert_rollout.h"
 
-#include <algorithm>
 #include <fmt/format.h>
-#include <iostream>
 #include <ostream>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "controller/cli/cert/cert_lint.h"
 #include "controller/cli/cert/cert_set.h"
+#include "controller/cli/confirmation.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/plan_request.h"
 #include "controller/cli/plan_text.h"
@@ -33,14 +31,6 @@ struct RolloutOptions {
 const planner::Operation& rollout_operation() {
   static const auto& kOperation = *planner::find_operation("certificates");
   return kOperation;
-}
-
-/// A parameter of the plan, by its name in the API.
-std::string& parameter(RolloutOptions& options, std::string_view name) {
-  const auto found = std::ranges::find_if(options.plan.parameters, [name](const auto& each) {
-    return planner::api_name(*each.first) == name;
-  });
-  return found->second;  // the table of its fields has it
 }
 
 /// The nodes of the cluster; nullopt: why not was printed, and `status` is the exit code.
@@ -79,7 +69,7 @@ int bring(const CliContext& context, const std::string& cluster, const Certifica
 
 /// Checks the files of the directory, and brings them to the agents; the plan is about them then.
 int bring_files(const CliContext& context, RolloutOptions& options) {
-  auto& source = parameter(options, "source");
+  auto& source = parameter_of(options.plan, "source");
   if (!source.empty() && source != "files") {
     context.err << fmt::format("verger: --from brings files, which is --source files, and not {}\n",
                                source);
@@ -123,30 +113,13 @@ int bring_files(const CliContext& context, RolloutOptions& options) {
     return brought;
   }
   source = "files";
-  parameter(options, "set") = set.manifest.sha256;
+  parameter_of(options.plan, "set") = set.manifest.sha256;
   if (!context.json) {
     context.out << fmt::format("the files of {} are with their agents, as set {}\n",
                                counted(static_cast<std::int64_t>(set.files.size()), "node"),
                                set.manifest.sha256.substr(0, 12));
   }
   return kDone;
-}
-
-bool confirmed(const CliContext& context, const std::string& cluster) {
-  if (::isatty(STDIN_FILENO) == 0) {
-    context.err << "verger: not confirmed, and nothing was touched: there is no terminal to ask; "
-                   "give --yes\n";
-    return false;
-  }
-  context.err << fmt::format("change the certificates of {} like this? [y/N] ", cluster)
-              << std::flush;
-  std::string answer;
-  std::getline(std::cin, answer);
-  if (answer == "y" || answer == "Y" || answer == "yes") {
-    return true;
-  }
-  context.err << "verger: not confirmed, and nothing was touched\n";
-  return false;
 }
 
 int run_rollout(const CliContext& context, RolloutOptions options) {
@@ -170,7 +143,10 @@ int run_rollout(const CliContext& context, RolloutOptions options) {
     }
     return kDone;
   }
-  if (!options.yes && !confirmed(context, options.plan.cluster)) {
+  if (!options.yes && !confirmed(context,
+                                 fmt::format("change the certificates of {} like this? [y/N] ",
+                                             options.plan.cluster),
+                                 {"y", "Y", "yes"})) {
     return kRefused;
   }
   options.apply.hash = text_of(*plan, "hash");
@@ -214,9 +190,7 @@ void add_cert_rollout(CLI::App& cert, Command& chosen) {
   const auto carried_out = add_rollout_command(*rollout);
   carried_out->carry_out = true;
   rollout->add_flag("--yes", carried_out->yes, "Do not ask before the plan is carried out");
-  rollout->add_flag("--wait", carried_out->apply.wait, "Follow the run until it ends");
-  rollout->add_option("--wait-seconds", carried_out->apply.wait_seconds,
-                      "Give up following after this long");
+  add_wait_options(*rollout, carried_out->apply);
   rollout->callback([carried_out, &chosen] {
     chosen = [carried_out](const CliContext& context) {
       return run_rollout(context, *carried_out);

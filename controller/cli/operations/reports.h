@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "controller/cli/api_client.h"
+#include "controller/cli/cli_context.h"
 
 /// The reports of runs of the API, for people; the table of those is reports.cpp.
 namespace verger::cli {
@@ -19,7 +19,9 @@ void print_report_timeline(const CliContext& context, const nlohmann::json& repo
 void print_report_notes(const CliContext& context, const nlohmann::json& report);
 
 // One for each operation that prints more.
+void print_backup_report(const CliContext& context, const nlohmann::json& report);
 void print_certificates_report(const CliContext& context, const nlohmann::json& report);
+void print_restore_report(const CliContext& context, const nlohmann::json& report);
 void print_scavenge_report(const CliContext& context, const nlohmann::json& report);
 
 }  // namespace verger::cli

@@ -200,7 +200,7 @@ void RunContext::track_given_up(const planner::NodeSnapshot& node) {
 
 void RunContext::track_silence(const planner::NodeSnapshot& node) {
   constexpr std::chrono::minutes kLongSilence{2};
-  if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
+  if (node.answered || run_->state.skipped_nodes.contains(node.name) || is_kept_stopped(node)) {
     run_->silent_since.erase(node.name);
     clear_alert(fmt::format("/silent-{}", node.name));
     return;
@@ -213,6 +213,43 @@ void RunContext::track_silence(const planner::NodeSnapshot& node) {
                            node.name, kLongSilence.count(), node.problem,
                            node.agent_problem.empty() ? "" : "; ", node.agent_problem));
   }
+}
+
+bool RunContext::is_kept_stopped(const planner::NodeSnapshot& node) const {
+  if (!node.stopped) {
+    return false;
+  }
+  for (const auto& stage : run_->state.plan->stages) {
+    const auto status = run_->state.stages.at(stage.id).status;
+    if (status != StageStatus::kRunning && status != StageStatus::kUndoing) {
+      continue;
+    }
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        const auto* kind = core_->parts.kinds.find(step.kind);
+        if (step.node == node.name && kind != nullptr && kind->stops_server() &&
+            run_->state.steps.at(step.id).attempt > 0) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+Result<void> RunContext::begin_new_history(const std::map<std::string, std::string>& values) {
+  const auto found = values.find(std::string(kNewHistoryValue));
+  const auto config = core_->parts.registry.find(run_->state.cluster);
+  if (found == values.end() || !config) {
+    return {};
+  }
+  auto& registry = core_->parts.registry;
+  auto database = parsed(found->second).value("database", std::string());
+  if (!database.empty() && !config->identity.empty() && database != config->identity) {
+    VERGER_RETURN_IF_ERROR(registry.set_identity(config->name, std::move(database)));
+  }
+  return config->epoch == EpochMark() ? Result<void>()
+                                      : registry.set_epoch(config->name, EpochMark());
 }
 
 void RunContext::alert_once(std::string_view step, std::string_view what, std::string reason) {
@@ -259,6 +296,10 @@ StepContext RunContext::context_of(const planner::Step& step,
   context.now = core_->parts.network.clock.now();
   context.in_state = in_state(step, context.now);
   context.in_reason = in_reason(step);
+  context.state_of = [run = run_](std::string_view id) {
+    const auto found = run->state.steps.find(std::string(id));
+    return found == run->state.steps.end() ? std::nullopt : std::optional(found->second);
+  };
   return context;
 }
 

@@ -62,6 +62,9 @@ class RunContext {
   /// False: the same was logged of it the last time.
   bool is_news(const std::string& what, const std::string& text);
 
+  /// Where the values of a step that is done say so (kNewHistoryValue).
+  Result<void> begin_new_history(const std::map<std::string, std::string>& values);
+
   // --- time
   net::awaitable<void> sleep_for(std::chrono::milliseconds duration);
   /// Returns once the run is neither pausing nor paused.
@@ -114,6 +117,8 @@ class RunContext {
   /// resigning and that nothing starts again.
   void track_given_up(const planner::NodeSnapshot& node);
   void track_silence(const planner::NodeSnapshot& node);
+  /// Its agent says that it is stopped, and a step of the present stage has stopped it.
+  [[nodiscard]] bool is_kept_stopped(const planner::NodeSnapshot& node) const;
   void track_leader(const planner::ClusterSnapshot& snapshot);
 
   std::shared_ptr<Core> core_;

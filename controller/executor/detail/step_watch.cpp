@@ -203,6 +203,9 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
         tell_progress(step, verdict, std::move(news));
         break;
       case Verdict::Kind::kDone:
+        if (const auto begun = run_->begin_new_history(verdict.values); !begun) {
+          throw JournalTrouble{begun.error()};
+        }
         run_->failpoint(step, "before-outcome");
         record_end(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.result)}});
         run_->failpoint(step, "after-outcome");

@@ -206,6 +206,10 @@ net::awaitable<void> Undo::undo_step(const planner::Stage& stage, const planner:
   for (int failures = 0;;) {
     auto left = std::chrono::duration_cast<milliseconds>(deadline - run_->monotonic());
     auto context = run_->context_of(step, co_await run_->watch_alone(step, look_limit(left)));
+    if (auto why = kind.must_stay(context); !why.empty()) {
+      give_up(step, std::move(why), kind.undo_command(context));
+      co_return;
+    }
     if (requested) {
       const auto verdict = co_await kind.observe_undo(context);
       run_->check();

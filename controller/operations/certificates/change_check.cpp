@@ -113,7 +113,8 @@ void add_agents_findings(const NodeSeen& node, std::vector<Finding>& to) {
     return;
   }
   for (const auto& each : node.next->findings) {
-    to.push_back({.severity = each.is_error ? Severity::kError : Severity::kWarning,
+    to.push_back({.severity = each.severity == api::FindingSeverity::kError ? Severity::kError
+                                                                            : Severity::kWarning,
                   .code = each.code,
                   .node = node.name,
                   .where = each.where,

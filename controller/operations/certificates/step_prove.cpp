@@ -5,8 +5,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/looking_step.h"
 #include "controller/operations/certificates/change_support.h"
-#include "controller/operations/certificates/looking_step.h"
 #include "controller/operations/certificates/proof.h"
 #include "controller/operations/certificates/step_kinds.h"
 #include "engine/base/clock.h"
@@ -26,7 +26,7 @@ using steps::verdict;
 constexpr milliseconds kProveWithin{60'000};
 
 /// Only looks; there is nothing to undo.
-class ProveStep final : public LookingStep {
+class ProveStep final : public steps::LookingStep {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kProve; }
 

@@ -3,8 +3,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/looking_step.h"
 #include "controller/operations/certificates/change_support.h"
-#include "controller/operations/certificates/looking_step.h"
 #include "controller/operations/certificates/step_kinds.h"
 #include "engine/base/clock.h"
 
@@ -52,7 +52,7 @@ Trouble trouble_of(const StepContext& context) {
 }
 
 /// Only looks. The memo has how long something has been wrong: {"trouble_since", "troubles"}.
-class WatchStep final : public LookingStep {
+class WatchStep final : public steps::LookingStep {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kWatch; }
 

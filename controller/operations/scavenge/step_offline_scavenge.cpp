@@ -4,9 +4,9 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/stopped_server.h"
 #include "controller/operations/scavenge/scavenge_support.h"
 #include "controller/operations/scavenge/step_kinds.h"
-#include "nodeagent/http/message.h"
 
 namespace verger::controller::scavenge {
 namespace {
@@ -26,22 +26,6 @@ using steps::ready;
 using steps::running;
 using steps::verdict;
 using steps::wait;
-
-constexpr const char* kStartCommand = "start_command";
-
-/// For the shell of another machine, which reads it once more: quoted where it is more than words.
-std::string for_remote_shell(const std::string& command) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 @%+=:,./_-";
-  if (command.find_first_not_of(kPlain) == std::string::npos) {
-    return command;
-  }
-  std::string out = "'";
-  for (const char c : command) {
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return out + "'";
-}
 
 bool reached(const api::NodeFacts& facts, std::int64_t point) {
   return facts.last_finished_point && facts.last_finished_point->number >= point &&
@@ -85,7 +69,7 @@ class OfflineScavengeStep final : public StepKind {
     }
     note_size_before(context, facts, memo);
     co_await note_size_up_to_point(context, memo);
-    co_await note_start_command(context, memo);
+    co_await steps::note_start_command(context, memo);
     co_return ready(memo);
   }
 
@@ -171,57 +155,18 @@ class OfflineScavengeStep final : public StepKind {
   }
 
   net::awaitable<ActAnswer> undo(StepContext context) override {
-    co_return co_await act_through_agent(context, "start_service", json::object());
+    co_return co_await steps::start_server(context);
   }
 
   [[nodiscard]] std::string undo_command(const StepContext& context) const override {
-    const auto* node = context.node();
-    const auto agent = node == nullptr ? Result<http::Endpoint>(Error{Errc::kNotFound, ""})
-                                       : http::parse_endpoint(node->agent_url);
-    const auto host = agent ? agent->host : context.step.node;
-    const auto start = parsed_or_empty(context.state.memo).value(kStartCommand, std::string());
-    return start.empty()  // an agent of a former version
-               ? fmt::format(
-                     "ssh {} systemctl start eventstore  # the unit is ServiceUnit of its agent",
-                     host)
-               : fmt::format("ssh {} {}", host, for_remote_shell(start));
+    return steps::start_server_command(context);
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {
-    const auto* node = context.node();
-    if (node != nullptr && node->answered && node->alive) {
-      co_return done(json::object());
-    }
-    const auto operation = context.state.undo_operation;
-    const auto news = co_await ask_agent(context, operation);
-    switch (news.kind) {
-      case OperationNews::Kind::kNotArrived:
-        co_return verdict(Verdict::Kind::kNotHappened, "the agent never got it");
-      case OperationNews::Kind::kFailed:
-        co_return verdict(Verdict::Kind::kNotHappened,
-                          fmt::format("{}: {}", news.code, news.reason));
-      case OperationNews::Kind::kUnderWay:
-      case OperationNews::Kind::kUnknown:
-      case OperationNews::Kind::kDone:
-        break;
-    }
-    co_return verdict(Verdict::Kind::kRunning, "the node does not answer yet");
+    co_return co_await steps::observe_start(context);
   }
 
  private:
-  /// For an operator who has to start the server: then its agent may be silent.
-  static net::awaitable<void> note_start_command(const StepContext& context, json& memo) {
-    if (memo.contains(kStartCommand)) {
-      co_return;
-    }
-    const auto peers = context.peers;
-    const auto node = context.step.node;
-    const auto facts = co_await peers->facts(node);
-    if (facts && !facts->start_command.empty()) {
-      memo[kStartCommand] = facts->start_command;
-    }
-  }
-
   static std::int64_t position_of(const planner::AgentFacts& facts, std::int64_t number) {
     const auto found = std::ranges::find(facts.points, number, &planner::Point::number);
     return found == facts.points.end() ? -1 : found->position;

@@ -2,7 +2,7 @@
 
 #include "controller/executor/step_support.h"
 
-namespace verger::controller::certificate_change {
+namespace verger::controller::steps {
 
 /// A step on the whole cluster that only looks: nothing is requested of a node, and there is
 /// nothing to undo. A cancel or a skip ends it; a pause does not.
@@ -28,4 +28,4 @@ class LookingStep : public StepKind {
   virtual net::awaitable<Verdict> look(StepContext context) = 0;
 };
 
-}  // namespace verger::controller::certificate_change
+}  // namespace verger::controller::steps

@@ -1,0 +1,152 @@
+#include "controller/operations/restore/restore_support.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "controller/executor/stopped_server.h"
+#include "nodeagent/http/message.h"
+
+namespace verger::controller::cluster_restore {
+
+using nlohmann::json;
+using steps::OperationNews;
+
+namespace {
+
+constexpr const char* kDirectory = "directory";  ///< of the database, in a memo
+
+}  // namespace
+
+bool of_whole_cluster(const planner::Step& step) {
+  return steps::text_parameter(step, "scope") == "cluster";
+}
+
+std::vector<std::string> nodes_of(const planner::Step& step) {
+  std::vector<std::string> out;
+  const auto found = step.parameters.find("nodes");
+  const auto* list = found == step.parameters.end() ? nullptr : found->second.as_array();
+  for (const auto& each : list == nullptr ? planner::Json::Array() : *list) {
+    if (const auto* name = each.as_string()) {
+      out.push_back(*name);
+    }
+  }
+  return out;
+}
+
+std::string committed_value(const planner::Step& step) {
+  return of_whole_cluster(step) ? std::string(names::kCommittedValue)
+                                : fmt::format("{}/{}", names::kCommittedValue, step.node);
+}
+
+bool is_committed(const StepContext& context) {
+  return context.values.contains(committed_value(context.step));
+}
+
+net::awaitable<ActAnswer> act_on_server(StepContext context, std::string kind, json parameters) {
+  for (auto& node : context.snapshot.nodes) {
+    if (node.name == context.step.node) {
+      node.instance_id.clear();
+      if (!node.answered) {
+        context.step.gates.clear();
+      }
+    }
+  }
+  co_return co_await steps::act_through_agent(context, std::move(kind), std::move(parameters));
+}
+
+std::optional<Verdict> unless_done(const StepContext& context, const OperationNews& news,
+                                   std::string_view phase) {
+  switch (news.kind) {
+    case OperationNews::Kind::kDone:
+      return std::nullopt;
+    case OperationNews::Kind::kNotArrived:
+      return steps::verdict(Verdict::Kind::kNotArrived, "the agent never got it");
+    case OperationNews::Kind::kUnderWay:
+      return steps::running(news.progress.empty() ? json{{"phase", phase}} : news.progress);
+    case OperationNews::Kind::kUnknown:
+      return steps::verdict(Verdict::Kind::kUnknown, news.reason);
+    case OperationNews::Kind::kFailed:
+      break;
+  }
+  if (news.code == "stopped") {
+    return steps::verdict(Verdict::Kind::kStopped,
+                          context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
+                          "it was stopped");
+  }
+  return steps::judge_failed(news);
+}
+
+bool is_seen_stopped(const planner::NodeSnapshot& node) {
+  return node.agent_answered && node.stopped && !node.answered;
+}
+
+std::string why_not_seen_stopped(const planner::NodeSnapshot* node, const std::string& name) {
+  if (node == nullptr) {
+    return fmt::format("{} is no longer registered", name);
+  }
+  if (is_seen_stopped(*node)) {
+    return {};
+  }
+  if (node->answered) {
+    return fmt::format("{} runs", name);
+  }
+  return fmt::format("{} is not seen stopped: {}", name,
+                     node->agent_problem.empty() ? "its agent does not tell" : node->agent_problem);
+}
+
+std::string runs_again(const StepContext& context) {
+  for (const auto& node : context.snapshot.nodes) {
+    const bool concerned = of_whole_cluster(context.step) || node.name == context.step.node;
+    if (concerned && node.answered) {
+      return fmt::format(
+          "{} runs, although it was stopped: something starts it by itself, such as a service "
+          "manager or an operator; see to it that nothing does, and begin anew",
+          node.name);
+    }
+  }
+  return {};
+}
+
+net::awaitable<void> note_machine(StepContext context, json& memo) {
+  co_await steps::note_start_command(context, memo);
+  if (memo.contains(kDirectory)) {
+    co_return;
+  }
+  const auto facts = co_await context.peers->facts(context.step.node);
+  if (facts && !facts->database_directory.path.empty()) {
+    memo[kDirectory] = facts->database_directory.path;
+  }
+}
+
+std::string on_machine(const StepContext& context, std::string_view what) {
+  const auto* node = context.node();
+  const auto agent = node == nullptr ? Result<http::Endpoint>(Error{Errc::kNotFound, ""})
+                                     : http::parse_endpoint(node->agent_url);
+  return fmt::format("on {}: {}", agent ? agent->host : context.step.node, what);
+}
+
+std::string revert_command(const StepContext& context) {
+  const auto memo = steps::parsed_or_empty(context.state.memo);
+  return on_machine(context, fmt::format("verger-db restore {} --revert {}",
+                                         memo.value(kDirectory, std::string("DATABASE")),
+                                         steps::text_parameter(context.step, "generation")));
+}
+
+std::map<std::string, std::int64_t> positions_before(
+    const std::map<std::string, std::string>& values) {
+  std::map<std::string, std::int64_t> out;
+  for (const auto& [name, value] : values) {
+    if (!name.starts_with(names::kBeforeValue)) {
+      continue;
+    }
+    const auto nodes = steps::parsed_or_empty(value);
+    for (const auto& [node, seen] : nodes.items()) {
+      out[node] = seen.is_object() ? seen.value("writer", std::int64_t{-1}) : -1;
+    }
+  }
+  return out;
+}
+
+}  // namespace verger::controller::cluster_restore

@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/stopped_server.h"
+#include "controller/operations/restore/restore_support.h"
+#include "controller/operations/restore/step_kinds.h"
+#include "nodeagent/api/backup_operations.h"
+
+namespace verger::controller::cluster_restore {
+namespace {
+
+using nlohmann::json;
+using steps::done;
+using steps::OperationNews;
+using steps::text_parameter;
+using steps::verdict;
+
+json json_of(const std::string& text) { return steps::parsed_or_empty(text); }
+
+/// The former files of a voter may hold what it has acknowledged: the others need to have all of
+/// that before they go, or the loss of the leader would lose it. Empty: they do.
+std::string lacks_committed(const StepContext& context) {
+  const auto* own = context.node();
+  const auto* leader = context.snapshot.leader();
+  if (own == nullptr || own->read_only_replica) {
+    return {};
+  }
+  if (leader == nullptr) {
+    return "there is no leader that says what is committed";
+  }
+  const auto committed = leader->last_commit_position;
+  const auto having = static_cast<std::size_t>(
+      std::ranges::count_if(context.snapshot.nodes, [&](const planner::NodeSnapshot& node) {
+        return !node.read_only_replica && node.name != own->name && node.answered && node.alive &&
+               node.writer_checkpoint >= committed;
+      }));
+  return having >= context.snapshot.quorum()
+             ? std::string()
+             : fmt::format(
+                   "{} other voters have all that is committed (position {}), {} are "
+                   "needed",
+                   having, committed, context.snapshot.quorum());
+}
+
+class RestoreStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kRestore; }
+  [[nodiscard]] bool can_undo() const override { return true; }
+  [[nodiscard]] bool looks_at_all_nodes() const override { return true; }
+  [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt why) const override {
+    return why == Interrupt::kCancel || why == Interrupt::kSkip;
+  }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    if (auto why = runs_again(context); !why.empty()) {
+      co_return steps::impossible(std::move(why));
+    }
+    const bool all = of_whole_cluster(context.step);
+    for (const auto& each : context.cluster.nodes) {
+      if (all || each.name == context.step.node) {
+        auto why = why_not_seen_stopped(context.snapshot.find(each.name), each.name);
+        if (!why.empty()) {
+          co_return steps::wait(std::move(why));
+        }
+      }
+    }
+    if (auto why = all ? std::string() : lacks_committed(context); !why.empty()) {
+      co_return steps::wait(std::move(why));
+    }
+    auto memo = json_of(context.state.memo);
+    co_await note_machine(context, memo);
+    co_return steps::ready(memo);
+  }
+
+  net::awaitable<ActAnswer> act(StepContext context) override {
+    api::RestoreParameters parameters;
+    parameters.repository = text_parameter(context.step, "repository");
+    parameters.repository_id = text_parameter(context.step, "repositoryId");
+    parameters.generation = text_parameter(context.step, "generation");
+    parameters.bytes_per_second = steps::int_parameter(context.step, "bytesPerSecond", 0);
+    parameters.threads =
+        static_cast<std::int32_t>(steps::int_parameter(context.step, "threads", 2));
+    parameters.other_node = steps::bool_parameter(context.step, "otherNode", false);
+    parameters.keep_old = true;  // until all is well: without them there is no way back
+    co_return co_await act_on_server(std::move(context), std::string(api::kRestoreKind),
+                                     json_of(api::to_text(parameters)));
+  }
+
+  net::awaitable<Verdict> observe(StepContext context) override {
+    if (auto why = runs_again(context); !why.empty()) {
+      co_return verdict(Verdict::Kind::kFailed, "runs-again", std::move(why));
+    }
+    const auto operation = context.state.operation;
+    const auto news = co_await steps::ask_agent(context, operation);
+    if (auto open = unless_done(context, news, "its files are being replaced")) {
+      co_return *std::move(open);
+    }
+    const auto restored = api::parse_backup_result<api::Restored>(news.result_text);
+    if (!restored) {
+      co_return verdict(Verdict::Kind::kUnknown, restored.error().message);
+    }
+    co_return done({{"bytes", restored->bytes},
+                    {"duration_ms", restored->duration_ms},
+                    {"end_position", restored->end_position},
+                    {"old_files", restored->old_files}});
+  }
+
+  net::awaitable<void> interrupt(StepContext context) override {
+    const auto operation = context.state.operation;
+    static_cast<void>(co_await context.peers->cancel_operation(context.step.node, operation));
+  }
+
+  [[nodiscard]] std::string must_stay(const StepContext& context) const override {
+    return is_committed(context)
+               ? "restored servers were started: its former files are not restored by the run"
+               : std::string();
+  }
+
+  net::awaitable<ActAnswer> undo(StepContext context) override {
+    const auto operation = context.state.operation;
+    const auto news = co_await steps::ask_agent(context, operation);
+    if (news.kind == OperationNews::Kind::kUnderWay) {
+      static_cast<void>(co_await context.peers->cancel_operation(context.step.node, operation));
+      co_return ActAnswer{ActAnswer::Kind::kRefused, "its restore is being stopped", "{}"};
+    }
+    if (news.kind == OperationNews::Kind::kUnknown) {
+      co_return ActAnswer{ActAnswer::Kind::kRefused, news.reason, "{}"};
+    }
+    const auto* node = context.node();
+    if (node == nullptr || !is_seen_stopped(*node)) {
+      co_return co_await act_on_server(std::move(context), std::string(api::kStopServerKind),
+                                       json::object());
+    }
+    const api::RestoredGeneration parameters{text_parameter(context.step, "generation")};
+    co_return co_await act_on_server(std::move(context), std::string(api::kRestoreRevertKind),
+                                     json_of(api::to_text(parameters)));
+  }
+
+  net::awaitable<Verdict> observe_undo(StepContext context) override {
+    const auto operation = context.state.undo_operation;
+    const auto status = co_await context.peers->operation(context.step.node, operation);
+    if (!status) {
+      co_return status.error().code == Errc::kNotFound
+          ? verdict(Verdict::Kind::kNotHappened, "the agent never got it")
+          : verdict(Verdict::Kind::kRunning, status.error().message);
+    }
+    switch (status->state) {
+      case api::OperationState::kDone:
+        co_return status->kind == api::kRestoreRevertKind
+            ? done(json::object())
+            : verdict(Verdict::Kind::kNotHappened,
+                      "it was stopped; it is reverted to its former files next");
+      case api::OperationState::kFailed:
+      case api::OperationState::kCancelled:
+        co_return verdict(Verdict::Kind::kNotHappened,
+                          fmt::format("{}: {}", status->error_code, status->error));
+      case api::OperationState::kAccepted:
+      case api::OperationState::kStaged:
+      case api::OperationState::kActing:
+      case api::OperationState::kUnknown:
+        break;
+    }
+    co_return verdict(Verdict::Kind::kRunning, "it is being reverted to its former files");
+  }
+
+  [[nodiscard]] std::string undo_command(const StepContext& context) const override {
+    // Behind the line all nodes have the new history, and have to leave it together.
+    return is_committed(context) && of_whole_cluster(context.step)
+               ? revert_command(context) + "  # with all servers stopped, and on all nodes"
+               : fmt::format("{}, with its server stopped; then {}", revert_command(context),
+                             steps::start_server_command(context));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepKind> make_restore_step() { return std::make_unique<RestoreStep>(); }
+
+}  // namespace verger::controller::cluster_restore
