@@ -1,6 +1,9 @@
 # Starts the demo's cluster: three embedded nodes with TLS and agents, and a controller, as README.md
-# here describes. Sourced by run.sh and certificates.sh with the script's own arguments.
+# here describes. Sourced by run.sh, certificates.sh and backup.sh with the script's own arguments.
+# With services=yes each node is a process of its own beside its agent, which starts and stops it by
+# commands and has the backup repository "demo".
 # shellcheck shell=bash
+services=${services:-no}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 bin=${VERGER_BIN:-$root/build/bin}
@@ -39,17 +42,24 @@ declare -A node_port=([n1]=$((2111 + offset)) [n2]=$((2112 + offset)) [n3]=$((21
 declare -A replication_port=([n1]=$((1111 + offset)) [n2]=$((1112 + offset)) [n3]=$((1113 + offset)))
 declare -A agent_port=([n1]=$((2121 + offset)) [n2]=$((2122 + offset)) [n3]=$((2123 + offset)))
 
-stop_all() {
+stop_these() { # PID...
   local pid
-  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
-  for pid in "${pids[@]}"; do
+  for pid in "$@"; do kill -TERM "$pid" 2>/dev/null || true; done
+  for pid in "$@"; do
     timeout 20 tail --pid="$pid" -f /dev/null 2>/dev/null || kill -KILL "$pid" 2>/dev/null || true
   done
+}
+server_pids() { cat "$dir"/n?/server.pid 2>/dev/null || true; }
+stop_all() {
+  stop_these "${pids[@]}"
+  # shellcheck disable=SC2046  # one word for each process
+  stop_these $(server_pids)  # after their agents, which might start them again
 }
 on_exit() {
   local status=$?
   if [ "$keep" = yes ] && [ $status -eq 0 ]; then
-    printf 'still running, for %s minutes at most (end them with: kill %s)\n' "$minutes" "${pids[*]}"
+    printf 'still running, for %s minutes at most (end them with: kill %s)\n' "$minutes" \
+      "$(printf '%s ' "${pids[@]}" $(server_pids))"
   else
     stop_all
   fi
@@ -103,6 +113,9 @@ make_certificate "$tls/api" vergerd serverAuth IP:127.0.0.1,DNS:localhost
 # The built-in user of a new database; on a real cluster, a user in $ops with a password of its own.
 mkdir -p "$dir/controller/credentials"
 (umask 077 && printf 'admin\nchangeit\n127.0.0.1:*\n' >"$dir/controller/credentials/demo")
+# A backup repository is a file that each agent has; here all of them name one directory.
+mkdir -p "$dir/repositories" "$dir/backups"
+printf '{"location": "%s", "compression": "zstd"}\n' "$dir/backups" >"$dir/repositories/demo.json"
 # With it vergerd can sign the nodes' requests for new certificates.
 mkdir -p "$dir/controller/authorities"
 (umask 077 && cp "$tls/ca.key" "$dir/controller/authorities/demo.key" && cp "$tls/ca/ca.crt" "$dir/controller/authorities/demo.crt")
@@ -115,7 +128,7 @@ until_true() {
     local pid
     for pid in "${pids[@]}"; do
       kill -0 "$pid" 2>/dev/null || {
-        tail -n 3 "$dir"/*/agent.log "$dir/controller.log" >&2 || true
+        tail -n 3 "$dir"/*/*.log "$dir/controller.log" >&2 || true
         die "a process ended while waiting for $what; its log is in $dir"
       }
     done
@@ -143,14 +156,30 @@ for node in "${nodes[@]}"; do
     "$bin/verger-agent" enrol --state "$dir/$node/agent" --token-file "$dir/$node/token" \
       >>"$dir/$node/enrol.log" 2>&1 ||
     die "the agent of $node could not enrol: $(tail -n 1 "$dir/$node/enrol.log")"
-  "$bin/verger-agent" --role both --db "$dir/$node/db" --state "$dir/$node/agent" \
-    --node-port "${node_port[$node]}" --replication-port "${replication_port[$node]}" \
-    --agent-port "${agent_port[$node]}" --cluster-size 3 --gossip-seed "$seeds" \
-    --certificate-file "$dir/$node/certificates/node.crt" \
-    --certificate-private-key-file "$dir/$node/certificates/node.key" \
-    --trusted-root-certificates-path "$dir/$node/certificates/roots" \
-    --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds $((minutes * 60)) \
-    >"$dir/$node/agent.log" 2>&1 &
+  tls_options=(--certificate-file "$dir/$node/certificates/node.crt"
+    --certificate-private-key-file "$dir/$node/certificates/node.key"
+    --trusted-root-certificates-path "$dir/$node/certificates/roots")
+  node_options=(--db "$dir/$node/db" --node-port "${node_port[$node]}"
+    --replication-port "${replication_port[$node]}" --cluster-size 3 --gossip-seed "$seeds"
+    --max-mem-table-size 200 --enable-atom-pub-over-http --end-after-seconds $((minutes * 60)))
+  if [ "$services" = no ]; then
+    "$bin/verger-agent" --role both --state "$dir/$node/agent" "${node_options[@]}" \
+      "${tls_options[@]}" --agent-port "${agent_port[$node]}" >"$dir/$node/agent.log" 2>&1 &
+  else
+    mkdir -p "$dir/$node/scratch"
+    printf '%q ' "$bin/verger-agent" --role node --state "$dir/$node/server" "${node_options[@]}" \
+      "${tls_options[@]}" >"$dir/$node/start.sh"
+    printf '>>%q 2>&1 &\necho $! >%q\n' "$dir/$node/server.log" "$dir/$node/server.pid" \
+      >>"$dir/$node/start.sh"
+    printf 'kill $(cat %q)\n' "$dir/$node/server.pid" >"$dir/$node/stop.sh"
+    bash "$dir/$node/start.sh"
+    "$bin/verger-agent" --role agent --node "https://127.0.0.1:${node_port[$node]}" \
+      --db "$dir/$node/db" --state "$dir/$node/agent" --agent-port "${agent_port[$node]}" \
+      "${tls_options[@]}" --credentials-file "$dir/controller/credentials/demo" \
+      --start-command "bash $dir/$node/start.sh" --stop-command "bash $dir/$node/stop.sh" \
+      --backup-repositories "$dir/repositories" --backup-scratch "$dir/$node/scratch" \
+      --end-after-seconds $((minutes * 60)) >"$dir/$node/agent.log" 2>&1 &
+  fi
   pids+=($!)
 done
 
