@@ -48,7 +48,8 @@ Result<json> verify_backup(const Path& repository, int threads) {
   return json{{"bytes", job.total()}, {"damage", job.damage().size()}};
 }
 
-Result<json> restore_backup(const Path& repository, const Path& directory, int threads) {
+Result<json> restore_backup(const Path& repository, const Path& directory, int threads,
+                            bool verify) {
   backup::DirectoryStore store(posix_file_system(), repository, system_random());
   VERGER_TRY(const auto opened, backup::Repository::open(store, backup::Repository::Create::kNo));
   VERGER_TRY(const auto manifest, opened.load("latest"));
@@ -56,6 +57,7 @@ Result<json> restore_backup(const Path& repository, const Path& directory, int t
   backup::RestoreOptions options;
   options.directory = directory;
   options.lanes = static_cast<std::size_t>(threads);
+  options.verify_after = verify;
   backup::RestoreJob job(posix_file_system(), store, manifest, options, system_clock(),
                          system_random(), null_log(), *runner);
   VERGER_RETURN_IF_ERROR(run_job(job));

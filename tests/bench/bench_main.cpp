@@ -33,8 +33,8 @@ constexpr std::string_view kUsage =
     "  --case NAME  'few' (25,000 streams of 480 events), 'many' (3 million of 4) or\n"
     "               'huge' (10 million of 1, for memory; not among the defaults)\n"
     "  --digest     measure only reading, and the digests\n"
-    "  --backup     measure only backups: full, differential after 5 % growth, verify, restore;\n"
-    "               the yardstick is copying the same files with their SHA-256\n"
+    "  --backup     measure only backups: full, verify, restore, differential of nothing new and\n"
+    "               of 5 % growth; the yardstick is copying the same files with their SHA-256\n"
     "  --streams N  measure only the readable digest, over made-up events in N streams; the\n"
     "               yardstick is the SHA-256 of those events and names (x_copy: times that)\n"
     "  --repeat N   measure everything N times (default 1)\n"
@@ -108,7 +108,8 @@ Result<json> act(std::span<const std::string> arguments) {
     return verify_backup(directory, std::stoi(arguments[2]));
   }
   if (action == "restore") {
-    return restore_backup(directory, arguments[2], std::stoi(arguments[3]));
+    return restore_backup(directory, arguments[2], std::stoi(arguments[3]),
+                          arguments[4] == "verify");
   }
   if (action == "grow") {
     return grow(directory, std::stoi(arguments[2]));
@@ -287,8 +288,12 @@ class Bench {
       std::filesystem::remove_all(copied);
       report("backup, full, " + threads, run({"backup", source.string(), repository, threads}));
       report("verify, " + threads, run({"verify-backup", repository, threads}));
-      report("restore, " + threads, run({"restore", repository, restored.string(), threads}));
-      std::filesystem::remove_all(restored);
+      for (const std::string after : {"verify", "no-verify"}) {
+        report(fmt::format("restore, {}, {}", after, threads),
+               run({"restore", repository, restored.string(), threads, after}));
+        std::filesystem::remove_all(restored);
+      }
+      report("nothing new, " + threads, run({"backup", source.string(), repository, threads}));
       run({"grow", source.string(), "5"});
       report("differential, " + threads, run({"backup", source.string(), repository, threads}));
       std::filesystem::remove_all(repository);

@@ -21,8 +21,9 @@ Result<nlohmann::json> copy_with_sha256(const Path& from, const Path& to);
 Result<nlohmann::json> back_up(const Path& directory, const Path& repository, int threads);
 /// Every byte of the latest backup.
 Result<nlohmann::json> verify_backup(const Path& repository, int threads);
-/// The latest backup, with its own reading again.
-Result<nlohmann::json> restore_backup(const Path& repository, const Path& directory, int threads);
+/// The latest backup. `verify`: everything is read again once it is in place.
+Result<nlohmann::json> restore_backup(const Path& repository, const Path& directory, int threads,
+                                      bool verify);
 /// Appends events of 64 KiB, so that chunks and index grow by so many percent.
 Result<nlohmann::json> grow(const Path& directory, int percent);
 /// Writes the next scavenge point.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/processes/https_caller.h"
+#include "tests/support/processes/npm_packages.h"
 #include "tests/support/processes/openssl_authority.h"
 #include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
@@ -17,31 +18,14 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-/// Puts what package-lock.json names into `directory`; empty, or why not.
-std::string install_packages(const fs::path& directory) {
-  if (run({"/bin/sh", "-c", "command -v npm && command -v node"}).status != 0) {
-    return "npm is not here; `./dev test` installs it (Debian packages nodejs and npm)";
-  }
-  fs::create_directories(directory);
-  for (const auto* file : {"package.json", "package-lock.json", "client.js"}) {
-    fs::copy_file(fs::path(VERGER_NPM_CLIENT) / file, directory / file);
-  }
-  const auto installed = run({"npm", "ci", "--prefix", directory.string(), "--omit=dev",
-                              "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"},
-                             {}, seconds(180));
-  return installed.status == 0
-             ? ""
-             : "npm ci failed; this test needs the npm registry (npm config get registry), is it "
-               "reachable?\n" +
-                   installed.out + installed.err;
-}
-
 TEST(NpmClient, AppendsToAndReadsStreamsOfTheEmbeddedNode) {
   const TempDirectory directory;
   const auto packages = directory.path() / "client";
-  if (const auto problem = install_packages(packages); !problem.empty()) {
+  if (const auto problem = install_npm_packages(VERGER_NPM_CLIENT, packages); !problem.empty()) {
     FAIL() << problem;
   }
+  // Modules are looked for beside the script.
+  fs::copy_file(fs::path(VERGER_NPM_CLIENT) / "client.js", packages / "client.js");
   const OpensslAuthority authority(directory.path() / "authority", "Verger test root");
   authority.issue(directory.path() / "node", "verger-node", "IP:127.0.0.1");
   const PortLease ports(2);

@@ -83,7 +83,7 @@ TEST(Strategies, ALeaderThatEndsInResigningIsStartedByItsAgent) {
 }
 
 TEST(Strategies, OfflineIsRefusedWhereAgentsCannotStopTheirServers) {
-  RealCluster cluster;
+  RealCluster cluster({.separate_agents = true, .role = "node"});
   cluster.start_all();
   cluster.register_cluster();
   const auto refused = cluster.verger({"plan", "scavenge", "orders", "--strategy", "offline"});

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/backup_operations.h"
+
 namespace verger::test {
 
 using nlohmann::json;
@@ -105,8 +107,14 @@ void FakeCluster::finish_election() {
   if (resigner_wins > 0) {
     --resigner_wins;
   }
-  if (best != nullptr) {
-    elect(best->name);
+  if (best == nullptr) {
+    return;
+  }
+  elect(best->name);
+  for (auto& each : nodes) {
+    if (!each.up && each.files.ordered_stop && !each.read_only_replica) {
+      each.state = api::NodeState::kUnknown;
+    }
   }
 }
 
@@ -126,7 +134,14 @@ void FakeCluster::pass_time() {
     if (each.offline && each.agent_up && now >= each.offline->ends) {
       end_offline(each, true);
     }
+    for (auto& [id, operation] : each.operations) {
+      if (backups != nullptr && each.agent_up && FakeBackups::knows(operation.status.kind) &&
+          now >= operation.since + backups->takes) {
+        end_backup_work(each, operation, false);
+      }
+    }
   }
+  look_at_histories();
 }
 
 void FakeCluster::begin_offline(FakeNode& node, const std::string& operation, std::int64_t point) {
@@ -356,6 +371,53 @@ bool FakeCluster::operate_certificates(FakeNode& node, FakeOperation& operation)
     operation.status = std::move(ended);
   }
   return true;
+}
+
+bool FakeCluster::begin_backup_work(FakeNode& node, FakeOperation& operation) {
+  const auto& kind = operation.request.kind;
+  if (backups == nullptr || !FakeBackups::knows(kind)) {
+    return false;
+  }
+  operation.begun_at = time_.now();
+  if (FakeBackups::copies(kind) && node.running) {
+    operation.status.state = api::OperationState::kFailed;
+    operation.status.error_code = api::kSourceBusyCode;
+    operation.status.error = "a scavenge runs";
+  } else if (kind == "offline_backup") {
+    ++node.stops;
+    node.up = false;
+  }
+  return true;
+}
+
+void FakeCluster::end_backup_work(FakeNode& node, FakeOperation& operation, bool stopped) {
+  auto& status = operation.status;
+  if (status.state != api::OperationState::kActing) {
+    return;
+  }
+  if (status.kind == "offline_backup") {
+    node.up = true;
+    restart(node.name);
+  }
+  if (stopped) {
+    status.state = api::OperationState::kCancelled;
+    status.error_code = "stopped";
+    return;
+  }
+  if (FakeBackups::copies(status.kind) && node.running) {
+    ++copies_beside_scavenges;
+    status.state = api::OperationState::kFailed;
+    status.error_code = api::kSourceBusyCode;
+    return;
+  }
+  auto ended = backups->finish(status.kind, operation.request.parameters_json,
+                               {.node = node.name, .writer = node.writer, .epoch = epoch},
+                               operation.begun_at);
+  status.state =
+      ended.error_code.empty() ? api::OperationState::kDone : api::OperationState::kFailed;
+  status.error_code = std::move(ended.error_code);
+  status.error = std::move(ended.error);
+  status.result_json = std::move(ended.result);
 }
 
 net::awaitable<Result<http::Response>> FakeCluster::send(http::Endpoint to, http::Request request,

@@ -12,7 +12,9 @@
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/http/client.h"
+#include "tests/support/controller/fake_backups.h"
 #include "tests/support/controller/fake_certificates.h"
+#include "tests/support/controller/fake_restore.h"
 #include "tests/support/controller/virtual_time.h"
 
 namespace verger::test {
@@ -30,6 +32,7 @@ struct FakeOperation {
   api::OperationStatus status;
   std::string scavenge_id;
   Monotonic since{};
+  Ticks begun_at{};
   /// What it reports from then on; nullopt: what `status` says.
   std::optional<std::pair<Monotonic, api::OperationStatus>> later{};
 };
@@ -112,6 +115,8 @@ struct FakeNode {
   /// Points that its log has; all where not set.
   std::optional<std::size_t> visible_points;
 
+  FakeFiles files{};
+
   // the agent's journal: survives its restart
   std::map<std::string, FakeOperation> operations;
   std::int64_t highest_epoch = 0;
@@ -176,10 +181,24 @@ class FakeCluster final : public http::Client {
   std::size_t most_digests = 0;  ///< that were computed at a time
   /// Of TLS nodes; null: they have none.
   std::unique_ptr<FakeCertificateCluster> certificates;
+  /// Of the agents; null: they know no backups.
+  std::unique_ptr<FakeBackups> backups;
+  int copies_beside_scavenges = 0;  ///< that were unusable, since one ran meanwhile
   /// What vergerd's own connection to a node is shown.
   net::awaitable<Result<std::string>> served_chain(http::Endpoint of);
   /// How long a `certificate_switch` of an agent takes.
   std::chrono::milliseconds switch_takes{0};
+  /// In the agents' repository "main".
+  std::vector<api::BackupGeneration> restorable{fake_backup()};
+  bool knows_restores = false;  ///< else agents are of a version before them
+  std::chrono::milliseconds restore_takes{2'000};
+  /// A server that starts beside a leader, until it follows.
+  std::chrono::milliseconds catch_up_takes{1'000};
+  std::int32_t restored_epoch = 0;  ///< of restored files that start without any other server
+  /// A server on restored files and one on others have run at the same time.
+  bool mixed_histories = false;
+  /// Not by an agent: a service manager, or an operator.
+  void start_by_itself(const std::string& name);
   /// Called for each request that may act; nullopt = arrives.
   std::function<std::optional<Fate>(const FakeNode&, const http::Request&)> fate;
   /// Changes an answer into what another kind of server would say.
@@ -201,6 +220,18 @@ class FakeCluster final : public http::Client {
   http::Response agent_answer(FakeNode& node, const http::Request& request);
   /// Of a certificate kind; the outcome is known at once, and reported once it is over.
   bool operate_certificates(FakeNode& node, FakeOperation& operation);
+  /// Of a kind of backups: begun, stopped, and ended once it has lasted its time.
+  bool begin_backup_work(FakeNode& node, FakeOperation& operation);
+  void end_backup_work(FakeNode& node, FakeOperation& operation, bool stopped);
+  std::optional<http::Response> restorable_answer(const FakeNode& node,
+                                                  const http::Request& request);
+  /// Of a kind of restores; one that lasts ends in look_at_histories().
+  bool operate_restore(FakeNode& node, FakeOperation& operation);
+  void cancel_restore(FakeNode& node, const std::string& operation);
+  void finish_restore(FakeNode& node);
+  void stop_server(FakeNode& node);
+  void begin_election_if_possible();
+  void look_at_histories();
   http::Response start_operation(FakeNode& node, const http::Request& request);
   api::Gossip gossip_of(const FakeNode& node) const;
   api::AgentFacts facts_of(const FakeNode& node, std::int64_t chunks_below = -1) const;

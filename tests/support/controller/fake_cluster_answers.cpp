@@ -1,6 +1,7 @@
 // What the nodes and agents of a FakeCluster answer.
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -207,7 +208,8 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
   if (permit == node.permits.end() || permit->second <= time_.monotonic()) {
     return problem(409, "no_permit");
   }
-  if (parsed->expected_instance_id != node.instance && node.up) {
+  if (!parsed->expected_instance_id.empty() && parsed->expected_instance_id != node.instance &&
+      node.up) {
     return problem(409, "wrong_node");
   }
   FakeOperation operation;
@@ -223,7 +225,8 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     operation.status.state = api::OperationState::kFailed;
     operation.status.error_code = "gate_closed";
     operation.status.error = "voters-alive: 2 voters are up and settled, 3 are needed";
-  } else if (operate_certificates(node, operation)) {
+  } else if (operate_certificates(node, operation) || begin_backup_work(node, operation) ||
+             operate_restore(node, operation)) {
     // its outcome is in the operation
   } else if (parsed->kind == "scavenge_point") {
     start_scavenge(node, false);
@@ -234,10 +237,22 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
         json{{"point",
               {{"number", point}, {"position", points.at(static_cast<std::size_t>(point))}}}}
             .dump();
+  } else if (parsed->kind == "start_service" && node.files.failing_starts > 0) {
+    --node.files.failing_starts;
+    operation.status.state = api::OperationState::kFailed;
+    operation.status.error_code = "no_answer";
+    operation.status.error = "the server does not start";
   } else if (parsed->kind == "start_service") {
-    if (!node.up) {
+    if (std::exchange(node.files.ordered_stop, false) && !node.up) {
+      start_by_itself(node.name);
+    } else if (!node.up) {
       if (node.offline) {
         end_offline(node, false);
+      }
+      for (auto& [id, other] : node.operations) {
+        if (other.status.kind == "offline_backup") {
+          end_backup_work(node, other, true);
+        }
       }
       node.up = true;
       restart(node.name);
@@ -366,8 +381,16 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
   if (path == "/agent/v1/operations") {
     return start_operation(node, request);
   }
+  if (auto answered = restorable_answer(node, request)) {
+    return *std::move(answered);
+  }
   if (certificates != nullptr) {
     if (auto answered = certificates->answer(node.name, request)) {
+      return *std::move(answered);
+    }
+  }
+  if (backups != nullptr) {
+    if (auto answered = backups->answer(node.name, request)) {
       return *std::move(answered);
     }
   }
@@ -376,12 +399,18 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     if (found == node.operations.end()) {
       return problem(404, "not_found");
     }
+    if (path.ends_with("/cancel") && FakeBackups::knows(found->second.status.kind)) {
+      end_backup_work(node, found->second, true);
+    }
     if (path.ends_with("/cancel") && node.offline && node.offline->operation == found->first) {
       end_offline(node, false);
     }
     if (path.ends_with("/cancel") && node.running &&
         node.running->id == found->second.scavenge_id) {
       end_scavenge(node, "Stopped");
+    }
+    if (path.ends_with("/cancel")) {
+      cancel_restore(node, found->first);
     }
     if (found->second.later && time_.monotonic() >= found->second.later->first) {
       found->second.status = found->second.later->second;

@@ -40,6 +40,9 @@ class RealCluster {
     /// The nodes are started and stopped by commands, which their agents know; with
     /// separate_agents and the role "node".
     bool services = false;
+    /// The agents have the repository "main", a directory that all of them share, and a scratch
+    /// directory each for drills.
+    bool backups = false;
     /// URL of an etcd: two vergerds share a journal there, with a lease of four seconds.
     std::string journal_etcd{};
     /// The network between the nodes can be cut (links()), and their disks be slow (slow_disk()).
@@ -54,6 +57,8 @@ class RealCluster {
   explicit RealCluster(Options options);
   ~RealCluster();
 
+  /// With Options::services: SIGKILL of a node's process.
+  void kill_server(std::size_t index) const;
   void start_node(std::size_t index, const Environment& environment = {});
   /// With Options::separate_agents.
   void start_agent(std::size_t index, const Environment& environment = {});
@@ -121,6 +126,12 @@ class RealCluster {
   std::filesystem::path controller_directory(Which which = Which::kFirst) const {
     return directory_.path() / (which == Which::kFirst ? "controller" : "second");
   }
+  /// With Options::backups: the directory of the repository "main".
+  std::filesystem::path repository() const { return directory_.path() / "repository"; }
+  /// With Options::backups: the directory of the agents' repository files.
+  std::filesystem::path repository_files() const { return directory_.path() / "repositories"; }
+  /// Without Options::tls: the file of the token that the agents accept.
+  std::filesystem::path agents_token() const;
   std::string log_of_controller(Which which) const;
   /// The ends of all processes' logs, for the message of a failed test.
   std::string logs() const;
@@ -128,9 +139,10 @@ class RealCluster {
  private:
   std::vector<std::string> node_command(std::size_t index) const;
   std::vector<std::string> agent_command(std::size_t index) const;
-  std::filesystem::path agents_token() const;
   std::filesystem::path agent_certificates(std::size_t index) const;
   std::filesystem::path accepted_roots() const;
+  /// With Options::backups: the options of an agent.
+  std::vector<std::string> backups_of_agent(std::size_t index) const;
   /// The options by which an agent knows its controller.
   std::vector<std::string> controller_of_agent(std::size_t index) const;
   /// start.sh and stop.sh of a node that is a service.

@@ -25,9 +25,13 @@ bool SteadyWriter::wait_for(int more) const {
   return eventually(seconds(30), [&] { return written_ >= target || failed_ > 0; }) && failed_ == 0;
 }
 
+std::string SteadyWriter::id_of(int number) {
+  return fmt::format("7a3c2f6e-3f37-4b0f-8a52-{:012x}", number);
+}
+
 void SteadyWriter::write() {
   for (int number = 0; !stop_; ++number) {
-    const auto id = fmt::format("7a3c2f6e-3f37-4b0f-8a52-{:012x}", number);
+    const auto id = id_of(number);
     const auto begun = std::chrono::steady_clock::now();
     const bool done = eventually(seconds(20), [&] {
       const auto node = next_node_++ % RealCluster::kNodes;

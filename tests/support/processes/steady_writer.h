@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "tests/support/processes/https_caller.h"
@@ -21,6 +22,8 @@ class SteadyWriter {
   SteadyWriter& operator=(const SteadyWriter&) = delete;
 
   void stop();
+  /// Of its event of that number, from 0.
+  static std::string id_of(int number);
   int written() const { return written_; }
   /// Events that were not written within 20 s.
   int failed() const { return failed_; }

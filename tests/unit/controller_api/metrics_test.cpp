@@ -86,6 +86,26 @@ TEST_F(MetricsTest, ARunThatLeavesDifferingNodesIsNoSuccess) {
   EXPECT_THAT(metrics, Not(HasSubstr("verger_last_success_timestamp_seconds{")));
 }
 
+TEST_F(MetricsTest, ABackupLeavesItsTimesAndSize) {
+  a_.h.cluster.backups = std::make_unique<test::FakeBackups>(a_.h.time);
+  EXPECT_THAT(a_.call("GET", "/metrics").body, Not(HasSubstr("verger_backup_")));
+  const auto plan = a_.call(
+      "POST", "/clusters/prod/plans",
+      {{"operation", "backup"}, {"parameters", {{"repository", "main"}, {"drill_every", 1}}}});
+  ASSERT_EQ(plan.status, 201) << plan.body;
+  const std::string hash = ApiHarness::json_of(plan)["hash"];
+  const std::string id = ApiHarness::json_of(a_.call("POST", "/plans/" + hash + "/apply"))["id"];
+  ASSERT_TRUE(a_.h.run_to_end(id));
+  const auto run = a_.get("/runs/" + id);
+  EXPECT_EQ(run["report"]["outcome"], "done") << run;
+  EXPECT_EQ(run["report"]["backups"][0]["generation"], "g1");
+  const auto metrics = a_.call("GET", "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("verger_backup_bytes{cluster=\"prod\"} 1000000"));
+  EXPECT_THAT(metrics,
+              HasSubstr("verger_backup_last_success_timestamp_seconds{cluster=\"prod\"} "));
+  EXPECT_THAT(metrics, HasSubstr("verger_backup_last_drill_timestamp_seconds{cluster=\"prod\"} "));
+}
+
 TEST_F(MetricsTest, AFailedRunLeavesTheTimeOfItsFailure) {
   a_.h.cluster.node("n2").next_ends = std::vector<std::string>(20, "Errored");
   const std::string id =

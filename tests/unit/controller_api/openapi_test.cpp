@@ -112,6 +112,8 @@ TEST_F(OpenApi, TheOpenApiDocumentAndTheImplementationAgree) {
       {"applyPlan", "/plans/" + hash + "/apply", json::object()},
       {"getSchedule", "/clusters/prod/schedule"},
       {"getCertificates", "/clusters/prod/certificates"},
+      {"getBackupRepositories", "/clusters/prod/backup-repositories"},
+      {"listBackups", "/clusters/prod/backups"},
       {"validatePolicy", "/policies/validate", {{"yaml", yaml}}},
       {"diffPolicy", "/policies/diff", {{"yaml", yaml + "enabled: false\n"}}},
       {"applyPolicy", "/policies/nightly", {{"yaml", yaml}}},

@@ -4,11 +4,10 @@
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sstream>
 #include <vector>
 
-#include "controller/cli/commands.h"
 #include "tests/support/temp_directory.h"
+#include "tests/unit/controller_cli/cli_output.h"
 
 namespace verger::cli {
 namespace {
@@ -16,24 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Said {
-  int status = 0;
-  std::string out, err;
-};
-
-Said verger(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "verger");
-  std::ostringstream out, err;
-  const int status = run_verger(static_cast<int>(arguments.size()), arguments.data(), out, err);
-  return {status, out.str(), err.str()};
-}
-
-/// Nothing listens on port 1.
-Said verger_without_vergerd(std::vector<const char*> arguments) {
-  arguments.insert(arguments.end(), {"--controller", "http://127.0.0.1:1"});
-  return verger(std::move(arguments));
-}
 
 TEST(Usage, NamesTheWordThatIsNoCommandAndThoseThatAre) {
   const auto noun = verger({"clutser", "list"});

@@ -2,7 +2,6 @@
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "controller/cli/plan_text.h"
 #include "controller/cli/run_gates_text.h"
 #include "controller/cli/run_text.h"
+#include "tests/unit/controller_cli/cli_output.h"
 
 namespace verger::cli {
 namespace {
@@ -18,16 +18,6 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-/// What `print` writes, as into a pipe or on a terminal.
-std::string said(void (*print)(const CliContext&, const json&), const json& value,
-                 std::optional<std::size_t> width = std::nullopt) {
-  std::ostringstream out;
-  std::ostringstream err;
-  ApiClient api({.controllers = {http::parse_endpoint("http://127.0.0.1:1").value()}}, err);
-  print({.api = api, .out = out, .err = err, .json = false, .width = width}, value);
-  return out.str();
-}
 
 json plan() {
   return {{"hash", std::string(64, 'a')},

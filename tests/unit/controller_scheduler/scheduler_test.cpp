@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/scheduler/next_times.h"
 #include "tests/support/controller/controller_harness.h"
 #include "tests/unit/controller_scheduler/times.h"
 
@@ -307,7 +308,7 @@ TEST_F(Schedules, AClusterResumesOnlyTheRunThatPausedWithIt) {
 
 TEST_F(Schedules, TellTheNextOpeningsAndDueTimes) {
   apply(kNightly);
-  const auto next = scheduler_->next(*h_.registry->find("prod"), at("2024-06-02 03:00"), 10);
+  const auto next = next_times(*book_, *h_.registry->find("prod"), at("2024-06-02 03:00"), 10);
   int opens = 0;
   int due = 0;
   for (const auto& each : next) {
@@ -395,6 +396,74 @@ TEST_F(Renewals, AnOpeningAfterTheEndIsAnAlertAtOnceAndOnlyOnce) {
     raised += event.type == events::kScheduleLate ? 1 : 0;
   }
   EXPECT_EQ(raised, 1U);
+}
+
+constexpr const char* kNightlyBackup = R"(name: nightly-backup
+operation: backup
+clusters: [prod]
+backup: {repository: main, verify: false, max_age: 26h}
+schedule: [{cron: "0 2 * * *", zone: UTC}]
+)";
+
+class BackupAge : public Schedules {
+ protected:
+  void SetUp() override {
+    h_.cluster.backups = std::make_unique<test::FakeBackups>(h_.time);
+    Schedules::SetUp();
+  }
+  [[nodiscard]] std::string too_old() const {
+    return scheduler_->state("nightly-backup", "prod").too_old;
+  }
+};
+
+TEST_F(BackupAge, IsThatOfTheNewestBackupThatWasDone) {
+  apply(kNightlyBackup);
+  until("2024-06-03 12:00");
+  ASSERT_THAT(starts(), SizeIs(2));
+  EXPECT_EQ(newest(), RunStatus::kDone);
+  EXPECT_EQ(too_old(), "");
+  h_.cluster.backups->failures = 1'000;
+  until("2024-06-04 03:30");
+  EXPECT_EQ(newest(), RunStatus::kFailed);
+  EXPECT_EQ(too_old(), "") << "the limit is two hours later than the next due time";
+  until("2024-06-04 04:30");
+  EXPECT_THAT(too_old(), HasSubstr("backup-too-old: the newest backup that was done is of "
+                                   "2024-06-03T02:0"));
+  EXPECT_THAT(too_old(), HasSubstr("at most 26 h are allowed"));
+  crash();
+  boot();
+  EXPECT_THAT(too_old(), HasSubstr("backup-too-old"));
+  h_.cluster.backups->failures = 0;
+  until("2024-06-05 03:00");
+  EXPECT_EQ(newest(), RunStatus::kDone);
+  EXPECT_EQ(too_old(), "");
+  std::size_t raised = 0;
+  for (const auto& event : h_.journal->read("schedule/nightly-backup/prod").value()) {
+    raised += event.type == events::kScheduleTooOld ? 1 : 0;
+  }
+  EXPECT_EQ(raised, 2U) << "once raised, once over";
+}
+
+TEST_F(BackupAge, CountsFromThePolicyWhereThereIsNone) {
+  h_.cluster.backups->failures = 1'000;
+  apply(kNightlyBackup);
+  until("2024-06-03 01:30");
+  EXPECT_EQ(too_old(), "");
+  until("2024-06-03 03:00");
+  EXPECT_THAT(too_old(),
+              HasSubstr("no backup was done since the policy was applied at 2024-06-02"));
+}
+
+TEST_F(BackupAge, IsNoMatterWithoutALimit) {
+  h_.cluster.backups->failures = 1'000;
+  apply(R"(name: nightly-backup
+operation: backup
+clusters: [prod]
+backup: {repository: main}
+schedule: [{cron: "0 2 * * *", zone: UTC}]
+)");
+  until("2024-06-10 00:00");
+  EXPECT_EQ(too_old(), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <optional>
 
 #include "engine/log/chunk.h"
 #include "tests/unit/engine_backup/backup_case.h"
@@ -165,6 +166,64 @@ TEST(BackupJob, OfAScavengeDuringTheCopyIsNone) {
   expect_restored(backup, next, "/restored");
 }
 
+TEST(BackupJob, OfAScavengeThatEndedBeforeTheChunksWereCopiedIsNone) {
+  BackupCase backup;
+  backup.fill();
+  ok(backup.builder.database().transaction_log().flush_checkpoints());
+  int steps = 0;
+  const auto manifest = backup.back_up(backup.options(SourceState::kLive), [&] {
+    // The index is being copied: it would be of before, the chunks of afterwards.
+    if (++steps == 3) {
+      EXPECT_THAT(value(backup.repository->sessions()).at(0).files, IsEmpty());
+      rewrite_chunk(backup, ChunkNumber(1));
+    }
+  });
+  ASSERT_GT(steps, 3);
+  ASSERT_FALSE(manifest);
+  EXPECT_EQ(manifest.error().code, Errc::kConflict);
+  EXPECT_THAT(manifest.error().message, HasSubstr("chunk-000001.000000"));
+  EXPECT_THAT(value(backup.repository->generations()), IsEmpty());
+}
+
+TEST(BackupJob, OfAScavengeDuringTheCopyThatReplacedNoChunkIsNone) {
+  const Path state = "/db/index/scavenging/scavenging.db";
+  const Bytes before(100'000, std::byte{1});
+  Bytes after = before;
+  after[70'000] = std::byte{2};
+  struct Change {
+    std::optional<Bytes> from, to;
+  };
+  for (const auto& [from, to] :
+       {Change{before, after}, Change{before, Bytes(200'000, std::byte{1})},
+        Change{std::nullopt, after}, Change{before, before}}) {
+    BackupCase backup;
+    backup.fill();
+    ok(backup.builder.database().transaction_log().flush_checkpoints());
+    ok(backup.disk.make_directories(state.parent_path()));
+    if (from) {
+      ok(write_file_durably(backup.disk, state, *from));
+    }
+    bool written = false;
+    const auto manifest = backup.back_up(backup.options(SourceState::kLive), [&] {
+      const auto sessions = value(backup.repository->sessions());
+      if (!written && !sessions.empty() &&
+          std::ranges::any_of(sessions.front().files, [](const BackedUpFile& file) {
+            return file.kind == FileKind::kChunk;
+          })) {
+        written = true;
+        ok(write_file_durably(backup.disk, state, *to));
+      }
+    });
+    ASSERT_TRUE(written);
+    ASSERT_EQ(manifest.has_value(), from == to);
+    if (!manifest) {
+      EXPECT_EQ(manifest.error().code, Errc::kConflict);
+      EXPECT_THAT(manifest.error().message, HasSubstr("scavenging.db"));
+      EXPECT_THAT(value(backup.repository->generations()), IsEmpty());
+    }
+  }
+}
+
 TEST(BackupJob, SavesCheckpointsOfANodeOfOursBeforeItCopiesThem) {
   BackupCase backup;
   backup.fill(10);
@@ -202,13 +261,48 @@ TEST(BackupJob, ADifferentialReadsOnlyWhatIsNew) {
   EXPECT_EQ(differential.parent, full.id);
   EXPECT_EQ(differential.reused_bytes, backup.progress.reused);
   EXPECT_GT(backup.progress.reused, full.stored_bytes() / 2);
-  // The last chunk is read anew, up to the writer; and the filter, which changes in place.
+  // The last chunk has grown, and the filter changes in place.
   const auto* const filter = differential.find("index/stream-existence/streamExistenceFilter.dat");
   ASSERT_NE(filter, nullptr);
   EXPECT_LE(backup.progress.copied, filter->size + 3 * 16 * 1024U);
   backup.builder.open();
   expect_restored(backup, full, "/first");
   expect_restored(backup, differential, "/second");
+}
+
+TEST(BackupJob, ADifferentialOfWhatHasNotChangedReadsNothing) {
+  BackupCase backup;
+  backup.fill(300);
+  backup.builder.close();
+  auto options = backup.options(SourceState::kStopped);
+  options.parent = value(backup.back_up(options));
+  const auto differential = value(backup.back_up(options));
+  EXPECT_EQ(backup.progress.copied, 0U);
+  EXPECT_EQ(differential.files, options.parent->files);
+  backup.builder.open();
+  expect_restored(backup, differential, "/restored");
+}
+
+TEST(BackupJob, ADifferentialReadsTheFilterOfALogThatHasChanged) {
+  BackupCase backup;
+  backup.fill(300);
+  backup.builder.close();
+  auto options = backup.options(SourceState::kStopped);
+  options.parent = value(backup.back_up(options));
+  const auto* const filter =
+      options.parent->find("index/stream-existence/streamExistenceFilter.dat");
+  ASSERT_NE(filter, nullptr);
+  // Another log of the same length, whose filter has the same checkpoint.
+  Path newest;
+  for (const auto& entry : value(backup.disk.list("/db"))) {
+    newest = entry.name.starts_with("chunk-") ? Path("/db") / entry.name : newest;
+  }
+  auto content = value(read_file(backup.disk, newest));
+  content[log::kChunkHeaderSize + 300] ^= std::byte{1};
+  ok(write_file_durably(backup.disk, newest, content));
+  const auto differential = value(backup.back_up(options));
+  EXPECT_GT(backup.progress.copied, filter->size);
+  EXPECT_LE(backup.progress.copied, filter->size + 16 * 1024U);
 }
 
 TEST(BackupJob, ADifferentialReadsAFileOfTheSameNameAndOtherContent) {

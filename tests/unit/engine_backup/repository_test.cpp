@@ -86,6 +86,47 @@ TEST_F(DirectoryStoreTest, IsARepositoryOnlyWithItsMark) {
   }
 }
 
+TEST_F(DirectoryStoreTest, IsOneRepositoryByItsId) {
+  const auto made = value(Repository::open(store, Repository::Create::kIfMissing, random));
+  EXPECT_FALSE(made.id().is_zero());
+  EXPECT_EQ(value(Repository::open(store, Repository::Create::kNo)).id(), made.id());
+  EXPECT_EQ(value(Repository::open(store, Repository::Create::kIfMissing, random)).id(), made.id());
+  DirectoryStore other(disk, "/other", random);
+  EXPECT_NE(value(Repository::open(other, Repository::Create::kIfMissing, random)).id(), made.id());
+}
+
+TEST_F(DirectoryStoreTest, OfBeforeThereWereIdsGetsOneFromTheNextBackup) {
+  ok(store.put("repository", as_bytes("verger-backup-repository 1\n")));
+  EXPECT_TRUE(value(Repository::open(store, Repository::Create::kNo)).id().is_zero());
+  const auto id = value(Repository::open(store, Repository::Create::kIfMissing, random)).id();
+  EXPECT_FALSE(id.is_zero());
+  EXPECT_EQ(value(Repository::open(store, Repository::Create::kNo)).id(), id);
+}
+
+BackupCheck check_at(std::int64_t second, BackupCheck::Kind kind = BackupCheck::Kind::kVerify) {
+  return {.kind = kind,
+          .at = Ticks(test::kTestTime.value() + second * kTicksPerSecond),
+          .by = "verger-db on host",
+          .passed = second % 2 == 0,
+          .summary = "no damage",
+          .duration_ms = second,
+          .position = LogPosition(4096),
+          .figures = {{"bytes", 12}, {"events", -1}}};
+}
+
+TEST(BackupCheckText, ReadsWhatItWritesAndFindsEachFlippedBit) {
+  const auto check = check_at(3, BackupCheck::Kind::kDrill);
+  auto text = encode_check(check);
+  EXPECT_EQ(value(decode_check(as_bytes(text))), check);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      text[at] = static_cast<char>(text[at] ^ (1 << bit));
+      EXPECT_FALSE(decode_check(as_bytes(text))) << at << " bit " << bit;
+      text[at] = static_cast<char>(text[at] ^ (1 << bit));
+    }
+  }
+}
+
 class Deletion : public ::testing::Test {
  protected:
   Deletion() {
@@ -133,6 +174,53 @@ TEST_F(Deletion, IsUndoneUntilItsContentGoes) {
   EXPECT_EQ(value(backup.repository->load("latest")), second);
   EXPECT_THAT(backup.verify(second), IsEmpty());
   EXPECT_EQ(backup.repository->undelete(second.id).error().code, Errc::kNotFound);
+}
+
+TEST_F(Deletion, TakesTheChecksOfABackupWithItsContent) {
+  auto& repository = *backup.repository;
+  ok(repository.add_check(first.id, check_at(1)));
+  ok(repository.add_check(second.id, check_at(2)));
+  ok(repository.mark_deleted(first.id, now()));
+  EXPECT_EQ(repository.add_check(first.id, check_at(3)).error().code, Errc::kNotFound);
+  value(repository.sweep(Ticks(now().value() - kHour), now()));
+  EXPECT_THAT(value(repository.checks(first.id)), ElementsAre(check_at(1)));
+  backup.clock.advance_seconds(10);
+  value(repository.sweep(now(), now()));
+  EXPECT_THAT(value(repository.checks(first.id)), IsEmpty());
+  EXPECT_THAT(value(repository.checks(second.id)), ElementsAre(check_at(2)));
+  EXPECT_THAT(value(backup.store.list("checks")), testing::SizeIs(1));
+}
+
+TEST_F(Deletion, ChecksAreKeptByTimeAndTheNewestOfEachKindAreShown) {
+  auto& repository = *backup.repository;
+  constexpr auto kDrill = BackupCheck::Kind::kDrill;
+  EXPECT_THAT(value(repository.latest_checks()), IsEmpty());
+  ok(repository.add_check(first.id, check_at(50, kDrill)));
+  for (std::int64_t second = 0; second < 30; ++second) {
+    ok(repository.add_check(first.id, check_at(second)));
+    ok(repository.add_check(first.id, check_at(second)));  // the same is one
+  }
+  const auto checks = value(repository.checks(first.id));
+  ASSERT_EQ(checks.size(), Repository::kKeptChecks + 1);
+  EXPECT_EQ(checks.front(), check_at(10));
+  EXPECT_EQ(checks.back(), check_at(50, kDrill));
+  const auto latest = value(repository.latest_checks());
+  ASSERT_EQ(latest.size(), 1U);
+  EXPECT_EQ(latest.at(first.id).verify, check_at(29));
+  EXPECT_EQ(latest.at(first.id).drill, check_at(50, kDrill));
+  EXPECT_THAT(value(repository.checks(second.id)), IsEmpty());
+  EXPECT_EQ(repository.add_check("20240101t000000z-00000000", check_at(1)).error().code,
+            Errc::kNotFound);
+}
+
+TEST_F(Deletion, ADamagedCheckIsLeftOut) {
+  auto& repository = *backup.repository;
+  ok(repository.add_check(first.id, check_at(1)));
+  ok(repository.add_check(first.id, check_at(2)));
+  const auto newest = "checks/" + value(backup.store.list("checks")).back();
+  ok(backup.store.put(newest, as_bytes("damaged")));
+  EXPECT_THAT(value(repository.checks(first.id)), ElementsAre(check_at(1)));
+  EXPECT_EQ(value(repository.latest_checks()).at(first.id).verify, check_at(1));
 }
 
 TEST_F(Deletion, WaitsForABackupInProgress) {

@@ -23,7 +23,7 @@ CertificateFiles some_files() {
           .key_type = "rsa-2048",
           .key_encrypted = true,
           .digest = kSha,
-          .findings = {{.is_error = false,
+          .findings = {{.severity = FindingSeverity::kWarning,
                         .code = "file-mode",
                         .where = "/etc/node/node.key",
                         .message = "others may read it",

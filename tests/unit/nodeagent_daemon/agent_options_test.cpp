@@ -54,6 +54,27 @@ TEST(AgentOptions, WithoutTlsOnlyThisMachineIsListenedAndTalkedTo) {
       {"--node-ip", "10.0.0.1", "--cluster-size", "3", "--gossip-seed", "10.0.0.2:2113,n3:2113"})));
 }
 
+TEST(AgentOptions, DrillsNeedRepositories) {
+  std::vector<std::string> arguments{"--role",
+                                     "agent",
+                                     "--state",
+                                     "/s",
+                                     "--db",
+                                     "/db",
+                                     "--node",
+                                     "http://127.0.0.1:2113",
+                                     "--controller-token-file",
+                                     "/t",
+                                     "--backup-scratch",
+                                     "/drills"};
+  EXPECT_THAT(refusal(arguments), HasSubstr("--backup-repositories"));
+  arguments.insert(arguments.end(), {"--backup-repositories", "/repositories"});
+  const auto options = options_of(arguments);
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  EXPECT_EQ(options->backup_repositories, "/repositories");
+  EXPECT_EQ(options->backup_scratch, "/drills");
+}
+
 TEST(AgentOptions, CertificatesComeWholeOrNotAtAll) {
   EXPECT_THAT(refusal(node_with({"--certificate-file", "n.crt"})), HasSubstr("belong together"));
   EXPECT_THAT(refusal(node_with(

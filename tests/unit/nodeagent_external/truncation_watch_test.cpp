@@ -38,6 +38,7 @@ class TruncationWatchTest : public ::testing::Test {
                        .start = [this] { return start(this); },
                        .find = [this] { return find(this); },
                        .runs = [this](const ServerProcess& each) { return process_ == each; },
+                       .kept_stopped = [this] { return kept_stopped_; },
                        .given_up_file = "/state/server-given-up"});
     watch_->start();
   }
@@ -79,6 +80,7 @@ class TruncationWatchTest : public ::testing::Test {
   int commands_ = 0;
   int processes_ = 0;
   bool started_beside_another_ = false;
+  bool kept_stopped_ = false;
   std::function<void()> on_start;  ///< a process was started
 };
 
@@ -95,6 +97,31 @@ TEST_F(TruncationWatchTest, WaitsForTheProcessAndStartsTheServerAsOftenAsItEnds)
   EXPECT_FALSE(started_beside_another_) << "a start beside the old process does nothing";
   EXPECT_EQ(commands_, 5);
   world_.run_for(seconds(2));
+  EXPECT_EQ(watch_->problem(), "");
+}
+
+TEST_F(TruncationWatchTest, AServerThatAnOperationKeepsStoppedIsLeftAlone) {
+  kept_stopped_ = true;
+  end_to_cut(seconds(1));
+  world_.run_for(minutes(5));
+  EXPECT_EQ(commands_, 0);
+  EXPECT_EQ(watch_->problem(), "");
+  kept_stopped_ = false;
+  world_.run_for(minutes(5));
+  EXPECT_EQ(commands_, 0) << "who stopped it starts it";
+}
+
+TEST_F(TruncationWatchTest, EndsWhatItBeganWhereAnOperationStopsTheServer) {
+  idle_starts_ = 1'000'000;
+  end_to_cut(seconds(1));
+  world_.run_for(minutes(2));
+  EXPECT_GT(commands_, 1);
+  kept_stopped_ = true;
+  world_.run_for(seconds(2));
+  const int commands = commands_;
+  world_.run_for(minutes(20));
+  EXPECT_EQ(commands_, commands);
+  EXPECT_FALSE(watch_->has_given_up());
   EXPECT_EQ(watch_->problem(), "");
 }
 

@@ -71,6 +71,26 @@ TEST(Cluster, ThreeNodesElectALeaderAndReplicateToAll) {
   }
 }
 
+TEST(Cluster, ChaserCheckpointsFollowWhatIsCommittedWithinASecond) {
+  SimWorld world(31);
+  NodeCluster cluster(world);
+  cluster.boot_all();
+  ASSERT_TRUE(cluster.run_until_settled());
+  ASSERT_EQ(cluster.append(*cluster.leader(), "ledger", R"({"n":1})"), 201);
+  ASSERT_TRUE(cluster.run_until_level());
+  world.run_for(1100ms);
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    const auto stored =
+        read_file(cluster.host(i).disk(), cluster.options(i).database / "chaser.chk");
+    ASSERT_TRUE(stored) << stored.error().message;
+    EXPECT_EQ(load_le<std::int64_t>(stored->data()),
+              cluster.node(i)->inspection().positions().committed.value());
+  }
+  cluster.host(0).disk().reset_count();
+  world.run_for(5s);
+  EXPECT_EQ(cluster.host(0).disk().operation_count(), 0U) << "an idle node writes nothing";
+}
+
 TEST(Cluster, ADeadLeaderIsReplacedAndNothingAcknowledgedIsLost) {
   SimWorld world(4);
   NodeCluster cluster(world);

@@ -7,11 +7,11 @@
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
-#include "nodeagent/api/node.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/agent.h"
 #include "tests/support/cluster/sim_world.h"
 #include "tests/support/temp_directory.h"
+#include "tests/unit/nodeagent_operations/follower_answers.h"
 #include "tests/unit/nodeagent_operations/still_node.h"
 
 /// How an agent ends: by being destroyed, and in order.
@@ -20,46 +20,6 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::milliseconds;
-
-api::Gossip gossip_of_follower() {
-  api::Gossip gossip{.members = {}, .server_ip = "10.0.0.1", .server_port = 2113};
-  for (int i = 1; i <= 2; ++i) {
-    api::GossipMember member;
-    member.instance_id = fmt::format("00000000-0000-0000-0000-00000000000{}", i);
-    member.state = i == 2 ? api::NodeState::kLeader : api::NodeState::kFollower;
-    member.is_alive = true;
-    member.http_ip = fmt::format("10.0.0.{}", i);
-    member.http_port = 2113;
-    member.writer_checkpoint = 100'000;
-    member.last_commit_position = 100'000;
-    gossip.members.push_back(std::move(member));
-  }
-  return gossip;
-}
-
-http::Response json_response(const json& body) {
-  http::Response out;
-  out.headers.set("Content-Type", "application/json");
-  out.body = body.dump();
-  return out;
-}
-
-http::Request operation(std::string_view kind, const json& parameters) {
-  return {.method = "POST",
-          .target = "/agent/v1/operations",
-          .body = json{{"id", "o1"},
-                       {"run", "r"},
-                       {"step", "s"},
-                       {"controllerEpoch", 1},
-                       {"kind", kind},
-                       {"parameters", parameters}}
-                      .dump()};
-}
-
-const http::Request kPermit{
-    .method = "POST",
-    .target = "/agent/v1/permits",
-    .body = R"({"controllerEpoch":1,"run":"r","step":"s","validForMs":60000})"};
 
 TEST(AgentThatIsDestroyed, AsksItsNodeNothingMoreWhileTheExecutorRunsOn) {
   testing::SimWorld world(1);
@@ -92,9 +52,10 @@ TEST(AgentThatIsDestroyed, AsksItsNodeNothingMoreWhileTheExecutorRunsOn) {
   agent->start();
   std::vector<int> statuses;
   host.spawn([](http::Handler handler, std::vector<int>& into) -> net::awaitable<void> {
-    into.push_back((co_await handler(kPermit)).status);
+    into.push_back((co_await handler(permit_request())).status);
     // The node's gossip never shows this priority: the agent looks again and again.
-    into.push_back((co_await handler(operation("set_priority", {{"priority", -1}}))).status);
+    into.push_back(
+        (co_await handler(operation_request("set_priority", {{"priority", -1}}))).status);
   }(agent->handler(), statuses));
   ASSERT_TRUE(world.run_until([&] { return asked > 5; }, milliseconds(5'000)));
   EXPECT_EQ(statuses, (std::vector<int>{204, 202}));
@@ -108,7 +69,7 @@ TEST(AgentThatIsDestroyed, AsksItsNodeNothingMoreWhileTheExecutorRunsOn) {
   EXPECT_LE(asked, asked_before + 1) << "a request may have been under way";
   EXPECT_EQ(looked, looked_before);
   host.spawn([](http::Handler to, std::vector<int>& into) -> net::awaitable<void> {
-    into.push_back((co_await to(kPermit)).status);
+    into.push_back((co_await to(permit_request())).status);
   }(handler, statuses));
   world.run_for(milliseconds(10));
   EXPECT_EQ(statuses.back(), 503);
@@ -128,23 +89,16 @@ class ScavengeableNode final : public StillNode {
   }
 };
 
-class ScriptedNode final : public http::Client {
- public:
-  net::awaitable<Result<http::Response>> send(http::Endpoint, http::Request request,
-                                              milliseconds) override {
-    co_return json_response(request.target.starts_with("/gossip")
-                                ? api::to_json(gossip_of_follower())
-                                : json{{"scavengeId", ""}, {"scavengeLink", ""}});
-  }
-};
-
 /// A scavenge that ends only on a request to stop.
 class EndlessScavenge final : public node::JobRunner {
  public:
   explicit EndlessScavenge(http::Timers& timers) : timers_(timers) {}
-  net::awaitable<Result<void>> run(std::shared_ptr<Job> /*job*/,
+  net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
                                    std::shared_ptr<const node::StopFlag> stop) override {
-    scavenging = true;
+    if (std::exchange(scavenging, true)) {
+      static_cast<void>(job->step({}));  // it is dropped
+      co_return Result<void>();
+    }
     while (!stop->requested()) {
       co_await timers_.sleep_for(milliseconds(1));
     }
@@ -171,7 +125,7 @@ TEST(AgentThatStops, StartsTheServerAgainThatItHadStoppedForAnOfflineScavenge) {
                                   posix_file_system(), system_clock(), system_random(), timers,
                                   runner, looks, null_log());
   ScavengeableNode node;
-  ScriptedNode client;
+  FollowerAnswers client;
   const auto open = [&] {
     auto opened = Agent::open({.journal = directory.path() / "agent" / "journal.db",
                                .node = {.tls = false, .host = "10.0.0.1", .port = 2113},
@@ -192,8 +146,9 @@ TEST(AgentThatStops, StartsTheServerAgainThatItHadStoppedForAnOfflineScavenge) {
   agent->start();
   json ended = json::object();
   const auto whole = [&]() -> net::awaitable<void> {
-    EXPECT_EQ((co_await agent->handler()(kPermit)).status, 204);
-    const auto accepted = co_await agent->handler()(operation("offline_scavenge", {{"point", 0}}));
+    EXPECT_EQ((co_await agent->handler()(permit_request())).status, 204);
+    const auto accepted =
+        co_await agent->handler()(operation_request("offline_scavenge", {{"point", 0}}));
     EXPECT_EQ(accepted.status, 202) << accepted.body;
     while (!runner.scavenging) {
       co_await timers.sleep_for(milliseconds(1));

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/operations/agent.h"
+#include "nodeagent/operations/backup/backup_access.h"
 #include "tests/support/cluster/sim_world.h"
 #include "tests/support/member_case.h"
 
@@ -37,7 +38,8 @@ class AgentFixture : public ::testing::Test {
                                .client = host_.client(),
                                .jobs = *runner_,
                                .log = null_log(),
-                               .inspection = std::move(inspection)});
+                               .inspection = std::move(inspection),
+                               .backups = backups_});
     ASSERT_TRUE(opened) << opened.error().message;
     agent_ = *std::move(opened);
     agent_->start();
@@ -55,7 +57,7 @@ class AgentFixture : public ::testing::Test {
                 {.method = std::move(method), .target = std::move(target), .body = std::move(body)},
                 got));
     EXPECT_TRUE(
-        world_.run_until([&] { return got.has_value(); }, std::chrono::milliseconds(5'000)));
+        world_.run_until([&] { return got.has_value(); }, std::chrono::milliseconds(20'000)));
     answer_ = json::parse(got->body, nullptr, false);
     EXPECT_THAT(test::not_camel_case(answer_), ::testing::IsEmpty());
     const auto code = answer_.is_object() ? answer_.value("code", "") : "";
@@ -97,6 +99,7 @@ class AgentFixture : public ::testing::Test {
   testing::SimHost& host_;
   std::unique_ptr<node::JobRunner> runner_ =
       std::make_unique<node::InlineJobRunner>(host_.timers());
+  std::shared_ptr<const BackupAccess> backups_;  ///< of agents that are opened from now on
   std::unique_ptr<Agent> agent_;
   json answer_;
 };

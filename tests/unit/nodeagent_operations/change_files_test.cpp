@@ -1,5 +1,6 @@
 #include "nodeagent/operations/certificates/change_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/digest.h"
@@ -11,6 +12,7 @@ namespace {
 
 using api::CertificatePhase;
 using Look = ChangeFiles::Look;
+using ::testing::HasSubstr;
 using Content = std::map<std::string, std::string>;
 
 constexpr std::array kPhases{CertificatePhase::kTrust, CertificatePhase::kLeaf,
@@ -111,21 +113,39 @@ TEST_F(ChangeFilesTest, HasNothingToDoWithRootsThatStay) {
   EXPECT_EQ(manifest->of(CertificatePhase::kLeaf).size(), 2U);
 }
 
-TEST_F(ChangeFilesTest, KeepsBothRootsInOneFileInBetween) {
+TEST_F(ChangeFilesTest, RefusesAnotherRootWhereAllRootsAreOneFile) {
   put_file(*disk_, "/node/roots.pem", old_.root());
   auto places = NodeDirectory::places();
   places.trusted_roots = "/node/roots.pem";
   const auto one_file = CertificateReader(*disk_, access_, {}, {}).live(places);
-  auto files = change();
-  auto manifest = files.stage("run-1", one_file, other_authority());
+  const auto refused = change().stage("run-1", one_file, other_authority());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  EXPECT_THAT(refused.error().message, HasSubstr("/node/roots.pem"));
+  EXPECT_EQ(why_not_replaceable(one_file, other_authority(), access_), refused.error().message);
+
+  const auto same_root = new_set(old_.leaf(), {{"ca.crt", old_.root()}});
+  EXPECT_EQ(why_not_replaceable(one_file, same_root, access_), "");
+  const auto manifest = change().stage("run-2", one_file, same_root);
   ASSERT_TRUE(manifest) << manifest.error().message;
-  ASSERT_TRUE(files.switch_over(*manifest, CertificatePhase::kTrust, api::ReloadBy::kRoute));
-  EXPECT_EQ(text_of_file(*disk_, "/node/roots.pem"), old_.root() + new_.root());
-  ASSERT_TRUE(files.switch_over(*manifest, CertificatePhase::kDrop, api::ReloadBy::kRoute));
-  EXPECT_EQ(text_of_file(*disk_, "/node/roots.pem"), new_.root());
-  ASSERT_TRUE(files.restore(*manifest, CertificatePhase::kDrop));
-  ASSERT_TRUE(files.restore(*manifest, CertificatePhase::kTrust));
-  EXPECT_EQ(text_of_file(*disk_, "/node/roots.pem"), old_.root());
+  EXPECT_EQ(manifest->of(CertificatePhase::kLeaf).size(), 2U);
+  EXPECT_TRUE(manifest->of(CertificatePhase::kTrust).empty());
+}
+
+TEST_F(ChangeFilesTest, NamesWhatCannotBeReplacedBeforeAnythingIsStaged) {
+  // Only the directory of the certificate and the key can be written.
+  struct ReadOnlyRoots final : external::FileAccess {
+    std::string not_writable(const Path& directory) override {
+      return directory == "/node/ca" ? "/node/ca cannot be written" : "";
+    }
+  } read_only;
+  EXPECT_EQ(why_not_replaceable(live(), other_authority(), read_only),
+            "/node/ca cannot be written");
+  EXPECT_EQ(why_not_replaceable(live(), new_set(old_.leaf(), {{"ca.crt", old_.root()}}), read_only),
+            "")
+      << "the roots stay";
+  auto own = other_authority();
+  own.certificate.target = "/node/node.crt";
+  EXPECT_THAT(why_not_replaceable(live(), own, access_), HasSubstr("the node's own file"));
 }
 
 TEST_F(ChangeFilesTest, RefusesWhatDoesNotFitTogether) {

@@ -13,6 +13,7 @@
 
 #include "planner/gates.h"
 #include "planner/operations.h"
+#include "tests/unit/planner/backup_plans.h"
 #include "tests/unit/planner/certificate_change.h"
 #include "tests/unit/planner/clusters.h"
 
@@ -159,6 +160,13 @@ TEST(GateTable, IsWhatThePlansName) {
     for (const auto& gate : group.front().gates) {
       planned.insert(gate.name);
     }
+  }
+  testing::BackupPlans backup;
+  backup.snapshot = all_observed();
+  const auto copy = backup.plan();
+  ASSERT_TRUE(copy) << copy.error().front().message;
+  for (const auto& gate : copy->stages.front().groups.front().front().gates) {
+    planned.insert(gate.name);
   }
   EXPECT_THAT(planned, UnorderedElementsAreArray(names_of_all()));
 }

@@ -112,10 +112,32 @@ const Case kCases[] = {
      "lag-not-falling",
      "8 MiB",
      "below 4 MiB"},
+    {"TheNodeIsBehind",
+     {"node-current", 16 << 20U},
+     [](ClusterSnapshot& s) { s.nodes[0].writer_checkpoint += 64 << 20U; },
+     "lag",
+     "64 MiB",
+     "16 MiB"},
+    {"TheNodesAgentIsSilent",
+     {"node-current", 16 << 20U},
+     [](ClusterSnapshot& s) {
+       s.nodes[1].agent.reset();
+       s.nodes[1].agent_answered = false;
+     },
+     "agent-silent",
+     "silent",
+     "answers"},
+    {"TheNodeIsDown",
+     {"node-current", 16 << 20U},
+     [](ClusterSnapshot& s) { s.nodes[1].answered = false; },
+     "node-down",
+     "down",
+     "up"},
     {"SomebodyBacksUp",
      {"no-other-work", 0},
      [](ClusterSnapshot& s) {
-       s.nodes[2].agent_work = {{"b-1", "backup"}, {"o-1", "set_priority"}};
+       s.nodes[2].agent_work = {
+           {"b-1", "backup"}, {"v-1", "backup_verify"}, {"o-1", "set_priority"}};
      },
      "backup-running",
      "backup",

@@ -99,7 +99,15 @@ TEST(Operations, AStoppedServerDoesNothingThatNeedsIt) {
   EXPECT_TRUE(find_agent_kind("scavenge")->needs_server);
   EXPECT_FALSE(find_agent_kind("offline_scavenge")->needs_server);
   EXPECT_FALSE(find_agent_kind("resign")->touches_files);
-  EXPECT_EQ(find_agent_kind("backup"), nullptr) << "it may be anything";
+  EXPECT_EQ(find_agent_kind("redaction"), nullptr) << "it may be anything";
+}
+
+TEST(Operations, ABackupKeepsOthersOutAndItsCheckDoesNot) {
+  ASSERT_NE(find_agent_kind("backup"), nullptr);
+  EXPECT_TRUE(find_agent_kind("backup")->keeps_others_out);
+  EXPECT_TRUE(find_agent_kind("offline_backup")->keeps_others_out);
+  EXPECT_FALSE(find_agent_kind("backup_verify")->touches_files);
+  EXPECT_FALSE(find_agent_kind("scavenge")->keeps_others_out);
 }
 
 }  // namespace
