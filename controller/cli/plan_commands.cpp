@@ -24,12 +24,8 @@ int make_plan(const CliContext& context, const planner::Operation& operation,
   if (!plan) {
     return context.fail(plan.error());
   }
-  if (context.json) {
-    context.out << plan->dump() << '\n';
-  } else {
-    print_plan(context, *plan);
-    print_next(context, *plan);
-  }
+  print_plan(context, *plan);
+  print_next(context, *plan);
   return kDone;
 }
 
@@ -38,11 +34,7 @@ int show_plan(const CliContext& context, const std::string& hash) {
   if (!plan) {
     return context.fail(plan.error());
   }
-  if (context.json) {
-    context.out << plan->dump() << '\n';
-  } else {
-    print_plan(context, *plan);
-  }
+  print_plan(context, *plan);
   return kDone;
 }
 

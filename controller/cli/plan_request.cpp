@@ -99,6 +99,9 @@ std::expected<json, CallFailure> request_plan(const CliContext& context,
 }
 
 void print_next(const CliContext& context, const json& plan) {
+  if (context.json) {
+    return;
+  }
   const auto pause = plan.value("cluster_pause", json());
   const auto cluster = text_of(plan, "cluster");
   if (pause.is_object()) {

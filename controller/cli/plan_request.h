@@ -37,7 +37,7 @@ std::string& parameter_of(PlanOptions& options, std::string_view name);
 std::expected<nlohmann::json, CallFailure> request_plan(const CliContext& context,
                                                         const planner::Operation& operation,
                                                         const PlanOptions& options);
-/// What stands between the plan and its run, or how to start it.
+/// What stands between the plan and its run, or how to start it; nothing with --json.
 void print_next(const CliContext& context, const nlohmann::json& plan);
 
 struct ApplyOptions {

@@ -161,6 +161,10 @@ void print_plan_gates(const CliContext& context, const json& plan) {
 }  // namespace
 
 void print_plan(const CliContext& context, const json& plan) {
+  if (context.json) {
+    context.out << plan.dump() << '\n';
+    return;
+  }
   context.out << fmt::format("plan {}\ncluster {}  {}  policy {}\n", text_of(plan, "hash"),
                              text_of(plan, "cluster"), text_of(plan, "operation"),
                              text_of(plan, "policy"));

@@ -27,28 +27,16 @@ const planner::Operation& restore_operation() {
 struct RestoreOptions {
   PlanOptions plan{};
   ApplyOptions apply{};
-  std::string generation{};
-  std::string nodes{};
   bool yes = false;
 };
-
-void set_parameter(PlanOptions& plan, std::string_view name, std::string value) {
-  for (const auto* field : planner::fields_of(restore_operation())) {
-    if (planner::api_name(*field) == name) {
-      plan.parameters[field] = std::move(value);
-    }
-  }
-}
 
 int plan_restore(const CliContext& context, const RestoreOptions& options) {
   const auto plan = request_plan(context, restore_operation(), options.plan);
   if (!plan) {
     return context.fail(plan.error());
   }
-  if (context.json) {
-    context.out << plan->dump() << '\n';
-  } else {
-    print_plan(context, *plan);
+  print_plan(context, *plan);
+  if (!context.json) {
     context.out << fmt::format(
         "nothing has been touched; carry it out with: verger restore apply "
         "{} {} --wait\n",
@@ -108,19 +96,16 @@ int apply_restore(const CliContext& context, const RestoreOptions& options) {
 }
 
 int discard_old(const CliContext& context, RestoreOptions options) {
-  set_parameter(options.plan, "task", "discard-old");
-  set_parameter(options.plan, "generation", options.generation);
-  set_parameter(options.plan, "nodes", options.nodes);
+  parameter_of(options.plan, "task") = "discard-old";
   const auto plan = request_plan(context, restore_operation(), options.plan);
   if (!plan) {
     return context.fail(plan.error());
   }
-  if (!context.json) {
-    print_plan(context, *plan);
-  }
-  const auto question = fmt::format(
-      "This removes what the restore of {} kept on {}. Type yes to begin: ", options.generation,
-      options.nodes.empty() ? "all nodes" : options.nodes);
+  print_plan(context, *plan);
+  const auto& nodes = parameter_of(options.plan, "nodes");
+  const auto question =
+      fmt::format("This removes what the restore of {} kept on {}. Type yes to begin: ",
+                  parameter_of(options.plan, "generation"), nodes.empty() ? "all nodes" : nodes);
   if (!options.yes && !confirmed(context, question, {"yes"})) {
     return kRefused;
   }
@@ -130,9 +115,7 @@ int discard_old(const CliContext& context, RestoreOptions options) {
 
 void add_applying(CLI::App& command, RestoreOptions& options) {
   command.add_flag("--yes", options.yes, "Without asking");
-  command.add_flag("--wait", options.apply.wait, "Follow the run until it ends");
-  command.add_option("--wait-seconds", options.apply.wait_seconds,
-                     "Give up following after this long");
+  add_wait_options(command, options.apply);
 }
 
 }  // namespace
@@ -168,11 +151,10 @@ void add_restore_commands(CLI::App& app, Command& chosen) {
   auto* discard = restore->add_subcommand(
       "discard-old", "Remove the former files that a restore kept on the nodes");
   discard->footer("Example: verger restore discard-old orders --generation 20240602T101500Z-7f3a");
-  discard->add_option("CLUSTER", discarded->plan.cluster)->required();
-  discard->add_option("--generation", discarded->generation, "The backup that was restored")
-      ->required();
-  discard->add_option("--nodes", discarded->nodes,
-                      "Names with commas between; without it all nodes");
+  add_plan_options(*discard, restore_operation(), discarded->plan, [](std::string_view parameter) {
+    return parameter == "generation" || parameter == "nodes";
+  });
+  discard->get_option("--generation")->required();
   add_applying(*discard, *discarded);
   discard->callback([discarded, &chosen] {
     chosen = [discarded](const CliContext& context) { return discard_old(context, *discarded); };

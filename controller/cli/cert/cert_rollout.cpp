@@ -132,15 +132,9 @@ int run_rollout(const CliContext& context, RolloutOptions options) {
   if (!plan) {
     return context.fail(plan.error());
   }
-  if (context.json) {
-    context.out << plan->dump() << '\n';
-  } else {
-    print_plan(context, *plan);
-  }
+  print_plan(context, *plan);
   if (!options.carry_out) {
-    if (!context.json) {
-      print_next(context, *plan);
-    }
+    print_next(context, *plan);
     return kDone;
   }
   if (!options.yes && !confirmed(context,

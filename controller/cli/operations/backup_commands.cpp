@@ -160,15 +160,9 @@ int run_task(const CliContext& context, const Task& task, TaskOptions options) {
   if (!plan) {
     return context.fail(plan.error());
   }
-  if (context.json) {
-    context.out << plan->dump() << '\n';
-  } else {
-    print_plan(context, *plan);
-  }
+  print_plan(context, *plan);
   if (options.plan_only) {
-    if (!context.json) {
-      print_next(context, *plan);
-    }
+    print_next(context, *plan);
     return kDone;
   }
   const auto question = task.question(options);
