@@ -16,12 +16,21 @@ using nlohmann::json;
 constexpr std::chrono::seconds kShortestPause{30};
 constexpr std::chrono::seconds kLongestStartPause{300};
 
+/// A server that cuts its log ends by itself after its start, from 24.6 twice
+/// (node-interface.md §3.8): each time it is started again this long after its end was seen, so
+/// that a service manager that does so as well may come first. One that ends more often fails, and
+/// the pauses grow.
+constexpr std::chrono::seconds kAfterItsEnd{2};
+constexpr std::int64_t kEndsOfTruncation = 2;
+
 /// What the memory says of a server that does not answer. Times are wall-clock ticks: they outlive
 /// the agent.
 struct Down {
   std::int64_t since = 0;
   std::int64_t starts = 0;
   std::int64_t next_start = 0;  ///< not before
+  bool opened = false;          ///< since the last start a process had the files open
+  std::int64_t ends = 0;        ///< of such processes, as far as they were seen
   std::string error{};          ///< of the last start
 
   static Down read(const json& memory, std::int64_t now) {
@@ -29,6 +38,8 @@ struct Down {
     Down out{.since = stored.value("since", now),
              .starts = stored.value("starts", std::int64_t{0}),
              .next_start = stored.value("next_start", std::int64_t{0}),
+             .opened = stored.value("opened", false),
+             .ends = stored.value("ends", std::int64_t{0}),
              .error = stored.value("error", std::string())};
     if (out.since > now) {  // the clock was set back
       out.since = now;
@@ -37,14 +48,27 @@ struct Down {
     return out;
   }
   void write(json& memory) const {
-    memory["down"] = {
-        {"since", since}, {"starts", starts}, {"next_start", next_start}, {"error", error}};
+    memory["down"] = {{"since", since},   {"starts", starts}, {"next_start", next_start},
+                      {"opened", opened}, {"ends", ends},     {"error", error}};
   }
   void count_start(std::int64_t now) {
     const auto pause =
         std::min(kShortestPause * (1 << std::min<std::int64_t>(starts, 8)), kLongestStartPause);
     ++starts;
+    opened = false;
     next_start = now + std::chrono::seconds(pause).count() * kTicksPerSecond;
+  }
+  /// A look at the files. `now`: ticks.
+  void see(bool open, std::int64_t now) {
+    if (open) {
+      opened = starts > 0;
+    } else if (opened) {
+      opened = false;
+      ++ends;
+      if (ends <= kEndsOfTruncation) {
+        next_start = std::min(next_start, now + kAfterItsEnd.count() * kTicksPerSecond);
+      }
+    }
   }
 };
 
@@ -97,6 +121,9 @@ net::awaitable<Observation> await_server(LocalNode node, json& memory,
   const auto waited = (looked - down.since) / kTicksPerSecond;
   const auto free = co_await node.offline->files_are_free();
   std::string text;
+  if (free) {
+    down.see(!*free, node.clock.now().value());
+  }
   if (!free) {
     text = free.error().message;
   } else if (!*free) {

@@ -25,9 +25,10 @@ Result<void> needs_service_control(const LocalNode& node);
 /// the server does not start, the note goes. Errors: those of OfflineServer::start().
 net::awaitable<Result<void>> start_server(LocalNode node, nlohmann::json& memory);
 
-/// One look at a server that does not answer: how long it has been on its way down, or up; started
-/// again, with growing pauses, where no process has its files open. What has to outlive the agent
-/// is in `memory`, member "down". kFailed with the code "no_answer" after `deadline`.
+/// One look at a server that does not answer: how long it has been on its way down, or up. It is
+/// started again where no process has its files open: soon after one that had them open has ended,
+/// as a server does that cuts its log, else with growing pauses. What has to outlive the agent is
+/// in `memory`, member "down". kFailed with the code "no_answer" after `deadline`.
 net::awaitable<Observation> await_server(LocalNode node, nlohmann::json& memory,
                                          std::chrono::milliseconds deadline);
 

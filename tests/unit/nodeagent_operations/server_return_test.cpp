@@ -127,6 +127,37 @@ TEST_F(ServerReturn, StartsAgainWhereNothingAnswersAndTheFilesStayFree) {
   EXPECT_THAT(late.text, HasSubstr("Start it by hand"));
 }
 
+TEST_F(ServerReturn, AServerThatEndsToCutItsLogIsStartedAgainSoon) {
+  serve_with({.start_command = "echo start >> " + path("deeds"), .stop_command = "true"});
+  const auto open_and_end = [this] {
+    auto server = hold_files();
+    EXPECT_THAT(look().text, HasSubstr("the server is starting"));
+    release("end");
+    EXPECT_EQ(server.wait(seconds(20)), 0);
+    std::filesystem::remove(path("end"));
+    std::filesystem::remove(path("up"));
+    look();
+  };
+  look();
+  open_and_end();
+  EXPECT_EQ(deeds(), "start\n") << "a service manager may start it first";
+  clock_.advance_seconds(2);
+  look();
+  EXPECT_EQ(deeds(), "start\nstart\n");
+  open_and_end();
+  clock_.advance_seconds(2);
+  look();
+  EXPECT_EQ(deeds(), "start\nstart\nstart\n");
+  // A third end is no longer that of a truncation.
+  open_and_end();
+  clock_.advance_seconds(100);
+  look();
+  EXPECT_EQ(deeds(), "start\nstart\nstart\n") << "the pause after three starts is 120 s";
+  clock_.advance_seconds(20);
+  look();
+  EXPECT_EQ(deeds(), "start\nstart\nstart\nstart\n");
+}
+
 TEST_F(ServerReturn, AnAgentThatDiesInAStartIsFollowedByOneThatWaitsForIt) {
   serve_with({.start_command = "echo start >> " + path("deeds"), .stop_command = "true"});
   look();
