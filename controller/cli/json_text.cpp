@@ -19,6 +19,11 @@ json list_of(const json& object, const char* name) {
   return found != object.end() && found->is_array() ? *found : json::array();
 }
 
+json object_of(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_object() ? *found : json::object();
+}
+
 std::string optional_number(const json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && found->is_number() ? with_separators(found->get<std::int64_t>())

@@ -14,6 +14,8 @@ std::string text_of(const nlohmann::json& object, const char* name);
 std::int64_t number_of(const nlohmann::json& object, const char* name);
 /// An array member; an empty array where it is missing.
 nlohmann::json list_of(const nlohmann::json& object, const char* name);
+/// An object member; an empty object where it is missing or null.
+nlohmann::json object_of(const nlohmann::json& object, const char* name);
 /// With thousands separators; "-" where there is no number.
 std::string optional_number(const nlohmann::json& object, const char* name);
 /// Like optional_number, as "68.9 KiB".

@@ -19,12 +19,6 @@ namespace {
 using nlohmann::json;
 using std::chrono::seconds;
 
-/// Members that may be missing or null: an empty object then.
-json object_of(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return found != object.end() && found->is_object() ? *found : json::object();
-}
-
 void append(std::string& text, const std::string& more) {
   if (!more.empty()) {
     text += (text.empty() ? "" : ", ") + more;

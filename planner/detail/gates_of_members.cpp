@@ -17,8 +17,8 @@ bool is_settled(const NodeSnapshot& node) {
          node.role == Role::kReadOnlyReplica;
 }
 
-std::string counted(std::size_t voters) {
-  return fmt::format("{} {}", voters, voters == 1 ? "voter" : "voters");
+std::string voters_text(std::size_t voters) {
+  return counted(static_cast<std::int64_t>(voters), "voter");
 }
 
 std::string in_seconds(std::int64_t milliseconds) {
@@ -104,7 +104,7 @@ void voters_alive(const Look& look, States& out) {
     }
   }
   if (look.wants_value(out)) {
-    const auto all = counted(look.snapshot.voters());
+    const auto all = voters_text(look.snapshot.voters());
     out.push_back(opened(look, all, all));
   }
 }
@@ -168,12 +168,12 @@ void quorum_margin(const Look& look, States& out) {
   if (others < needed) {
     out.push_back(measured(
         closed(look.gate.name, "quorum-margin", look.node == nullptr ? "" : look.node->name,
-               fmt::format("without it {} {} up, {} {} needed", counted(others),
+               fmt::format("without it {} {} up, {} {} needed", voters_text(others),
                            others == 1 ? "is" : "are", needed, needed == 1 ? "is" : "are"),
                "bring the other voters up first"),
-        counted(others), counted(needed)));
+        voters_text(others), voters_text(needed)));
   } else if (look.values) {
-    out.push_back(opened(look, counted(others), counted(needed)));
+    out.push_back(opened(look, voters_text(others), voters_text(needed)));
   }
 }
 

@@ -40,12 +40,6 @@ std::chrono::seconds seconds_of(const json& object, const char* name) {
   return std::chrono::seconds(number_of(object, name));
 }
 
-/// Null and missing members are an empty object.
-json object_of(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_object() ? *found : json::object();
-}
-
 /// When it was last checked, and that it failed.
 std::string check_text(const json& backup, const char* name) {
   const auto check = object_of(backup, name);
@@ -209,7 +203,6 @@ void print_repositories(const CliContext& context, const json& answer) {
                {"drills"}});
   for (const auto& repository : list_of(answer, "repositories")) {
     for (const auto& agent : list_of(repository, "agents")) {
-      const auto drill_problem = text_of(agent, "drill_problem");
       table.add({text_of(agent, "name"), text_of(agent, "node"), text_of(agent, "location"),
                  optional_bytes(agent, "free_bytes"), optional_number(repository, "backups"),
                  verdict(repository, "encrypted", "yes", "no", "-"),

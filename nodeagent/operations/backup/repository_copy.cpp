@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::int32_t kMostThreads = 8;
+constexpr std::int32_t kMostCopyThreads = 8;
 /// A megabyte for each file that is copied, about.
 constexpr std::uint32_t kLeastUnits = 4'096;
 /// A step that takes longer is followed by a smaller one: it is stopped between two.
@@ -51,8 +51,8 @@ Result<api::BackupParameters> backup_parameters_of(std::string_view parameters_j
   if (out.node.empty()) {
     return wrong("node is missing: the name under which this node's backups are kept");
   }
-  if (out.threads < 1 || out.threads > kMostThreads) {
-    return wrong(fmt::format("threads must be 1 to {}", kMostThreads));
+  if (out.threads < 1 || out.threads > kMostCopyThreads) {
+    return wrong(fmt::format("threads must be 1 to {}", kMostCopyThreads));
   }
   if (!digests_of(out.digests)) {
     return wrong("digests must be none, logical or readable");
