@@ -155,9 +155,8 @@ std::map<std::string, std::int64_t> freed_by_node(const RunState& run) {
     for (const auto& group : stage.groups) {
       for (const auto& planned : group) {
         const auto& step = run.steps.at(planned.id);
-        const auto result = json::parse(step.result, nullptr, false);
-        const auto saved = result.is_object() ? result.find("space_saved") : result.end();
-        if (step.status == StepStatus::kDone && saved != result.end() &&
+        const auto saved = step.result->find("space_saved");
+        if (step.status == StepStatus::kDone && saved != step.result->end() &&
             saved->is_number_integer()) {
           out[planned.node] += saved->get<std::int64_t>();
         }

@@ -173,15 +173,15 @@ json step_of_run(const planner::Step& step, const StepState& state, const RunSta
           {"attempts", state.attempt},
           {"timeline", timeline(time)},
           {"progress", state.status == StepStatus::kActing ? step_progress(state) : json()},
-          {"result", in_snake_case(object_or_null(state.result))}};
+          {"result", state.result->empty() ? json() : *state.result}};
 }
 
 }  // namespace
 
 json step_progress(const StepState& state) {
-  auto stored = object_or_null(state.progress);
-  if (!stored.is_object()) {
-    return stored;
+  const auto& stored = *state.progress;
+  if (stored.empty()) {
+    return {};
   }
   const auto chunks_done = stored.value("chunks_done", std::int64_t{-1});
   const auto chunks_total = stored.value("chunks_total", std::int64_t{-1});

@@ -14,7 +14,7 @@ class LookingStep : public StepKind {
   }
   net::awaitable<Readiness> prepare(StepContext) final { co_return steps::ready(); }
   net::awaitable<ActAnswer> act(StepContext) final {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
   }
   net::awaitable<Verdict> observe(StepContext context) final {
     if (context.state.interrupting) {

@@ -180,6 +180,8 @@ class Writer {
       return to_string(value);
     } else if constexpr (std::is_same_v<T, Ticks>) {
       return value.value();
+    } else if constexpr (std::is_same_v<T, JsonObject>) {
+      return value->dump();
     } else if constexpr (requires { json(value); }) {
       return value;
     } else {
@@ -231,6 +233,9 @@ class Reader {
       read_enumerator(from.get_ref<const std::string&>(), into);
     } else if constexpr (std::is_same_v<T, Ticks>) {
       into = Ticks(from.get<std::int64_t>());
+    } else if constexpr (std::is_same_v<T, JsonObject>) {
+      // In the names of today also where version 0.1 wrote it.
+      into = in_snake_case(json::parse(from.get_ref<const std::string&>(), nullptr, false));
     } else if constexpr (requires { from.get<T>(); }) {
       from.get_to(into);
     } else {
@@ -290,23 +295,17 @@ Result<void> read_text(const std::string& stream, const std::string& text, T& in
   }
 }
 
-/// What steps noted, in the names of today also where version 0.1 wrote it.
+/// In the names of today also what version 0.1 wrote.
 void rename_members(RunState& state) {
-  const auto rename = [](std::string& text) {
-    if (auto value = json::parse(text, nullptr, false); !value.is_discarded()) {
-      text = in_snake_case(std::move(value)).dump();
-    }
-  };
   for (auto& [id, step] : state.steps) {
-    for (auto* text : {&step.memo, &step.result, &step.progress}) {
-      rename(*text);
-    }
     for (auto* gates : {&step.gates, &step.not_seen}) {
       *gates = with_current_gate_names(json::parse(*gates, nullptr, false)).dump();
     }
   }
   for (auto& [name, value] : state.values) {
-    rename(value);
+    if (auto parsed = json::parse(value, nullptr, false); !parsed.is_discarded()) {
+      value = in_snake_case(std::move(parsed)).dump();
+    }
   }
 }
 
@@ -331,8 +330,7 @@ Result<std::optional<RunState>> from_snapshot(Journal& journal, const std::strin
 
 /// What another party had begun took longer than this run saw.
 bool did_all_of_it(const StepState& step) {
-  const auto memo = steps::parsed_or_empty(step.memo);
-  return !memo.contains("adopted") && !memo.value("resumed", false);
+  return !step.memo->contains("adopted") && !step.memo->value("resumed", false);
 }
 
 }  // namespace

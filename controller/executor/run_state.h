@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "controller/executor/json_object.h"
 #include "controller/executor/step_time.h"
 #include "controller/journal/journal.h"
 #include "engine/base/result.h"
@@ -61,7 +62,6 @@ enum class PauseMode : std::uint8_t {
 std::string_view to_string(PauseMode mode);
 std::optional<PauseMode> parse_pause_mode(std::string_view text);
 
-/// What the events of one step add up to. JSON members are texts, as the journal has them.
 /// What an acting step's rate is worked out from: since when, and from how much on, it has been in
 /// its present phase, and when it last reported.
 struct PhaseSeen {
@@ -82,17 +82,19 @@ struct UndoEnd {
   Ticks at;
 };
 
+/// What the events of one step add up to. Members of what it left have the names of today also
+/// where a former version journaled them.
 struct StepState {
   StepStatus status = StepStatus::kPending;
   std::int32_t attempt = 0;  ///< starts that were intended
   std::int32_t attempts_before_rollback =
-      0;                        ///< of these, before a rollback: they do not count for the limit
-  std::string operation;        ///< id of the newest intent
-  std::string memo = "{}";      ///< JSON: what the step noted before it acted
-  std::string result = "{}";    ///< JSON of a done step
-  std::string progress = "{}";  ///< JSON of an acting step
-  PhaseSeen phase;              ///< of the same
-  std::string reason;           ///< why it waits, is unknown, failed or was skipped
+      0;                  ///< of these, before a rollback: they do not count for the limit
+  std::string operation;  ///< id of the newest intent
+  JsonObject memo;        ///< what the step noted, before it acted and since
+  JsonObject result;      ///< of a done step
+  JsonObject progress;    ///< of an acting step
+  PhaseSeen phase;        ///< of the same
+  std::string reason;     ///< why it waits, is unknown, failed or was skipped
   std::string outcomes =
       "[]";                  ///< JSON: how earlier attempts ended: {attempt, outcome, reason, at}
   std::string gates = "[]";  ///< JSON: what a waiting step waits for; since when, for each

@@ -23,7 +23,6 @@ using steps::bool_parameter;
 using steps::done;
 using steps::int_parameter;
 using steps::not_needed;
-using steps::parsed_or_empty;
 using steps::ready;
 using steps::verdict;
 using steps::wait;
@@ -90,12 +89,12 @@ class CheckServerWorkStep final : public StepKind {
     // no harm, and it needs no agent.
     const auto* leader = context.snapshot.leader();
     if (leader == nullptr) {
-      co_return ActAnswer{ActAnswer::Kind::kNotSent, "no node leads", "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kNotSent, "no node leads"};
     }
     const auto peers = context.peers;
     const auto node = leader->name;
     bool subscriptions = false;
-    ActAnswer out{ActAnswer::Kind::kAccepted, "", "{}"};
+    ActAnswer out{ActAnswer::Kind::kAccepted, ""};
     for (const auto& each : started(context)) {
       const auto what = each.value("what", std::string());
       Result<void> answer;
@@ -136,7 +135,7 @@ class CheckServerWorkStep final : public StepKind {
  private:
   static bool was_started(const StepContext& context) { return context.state.attempt > 0; }
   static json started(const StepContext& context) {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     const auto found = memo.find("started");
     return found != memo.end() && found->is_array() ? *found : json::array();
   }

@@ -22,7 +22,7 @@ bool StepKind::can_interrupt(const StepContext&, Interrupt) const { return false
 net::awaitable<void> StepKind::interrupt(StepContext) { co_return; }
 
 net::awaitable<ActAnswer> StepKind::undo(StepContext) {
-  co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+  co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
 }
 
 net::awaitable<Verdict> StepKind::observe_undo(StepContext) {

@@ -65,9 +65,9 @@ struct Readiness {
     kFail,       ///< waiting will not help, for `reason`
   };
   Kind kind = Kind::kReady;
-  std::string reason{};       ///< for people
-  std::string memo = "{}";    ///< JSON object of a kReady, journaled with the intent
-  std::string result = "{}";  ///< JSON object of a kNotNeeded
+  std::string reason{};  ///< for people
+  JsonObject memo{};     ///< of a kReady, journaled with the intent
+  JsonObject result{};   ///< of a kNotNeeded
   /// As Verdict's; journaled with a kNotNeeded, and with the intent of a kReady.
   std::map<std::string, std::string> values{};
   /// What a person has to see to: with a kWait the step's alert, raised at once; with a kNotNeeded
@@ -95,18 +95,18 @@ struct Verdict {
     kUnknown,      ///< not known yet, for `reason`
   };
   Kind kind = Kind::kUnknown;
-  std::string reason;           ///< for people
-  std::string progress = "{}";  ///< JSON object of a kRunning
-  /// JSON object of a kDone. With a list of texts as `differences` (see kDifferences) it is done,
+  std::string reason;     ///< for people
+  JsonObject progress{};  ///< of a kRunning
+  /// Of a kDone. With a list of texts as `differences` (see kDifferences) it is done,
   /// and the run that has one ends as done-with-differences instead of done.
-  std::string result = "{}";
+  JsonObject result{};
   /// How an attempt ended that was not the step's end, as a stable word: "errored",
   /// "stopped-by-someone", "stopped-by-us", "interrupted", "other-point". Journaled with it.
   std::string outcome;
   /// Values for later steps: name -> JSON text; journaled with a kDone or kRunning.
   std::map<std::string, std::string> values;
-  /// Merged into the step's memo (JSON object), such as the node's id of the work that was found.
-  std::string memo = "{}";
+  /// Merged into the step's memo, such as the node's id of the work that was found.
+  JsonObject memo{};
 };
 
 /// The answer to an act: never taken for the deed, except that a refusal is a refusal.
@@ -114,8 +114,8 @@ struct ActAnswer {
   enum class Kind : std::uint8_t { kAccepted, kRefused, kNotSent, kUnknown };
   Kind kind = Kind::kUnknown;
   std::string reason;  ///< for people
-  /// Goes into the step's memo (JSON object, merged), such as the id the node gave.
-  std::string memo = "{}";
+  /// Merged into the step's memo, such as the id the node gave.
+  JsonObject memo{};
 };
 
 /// Stateless: everything it knows is in the context. Errors are verdicts.

@@ -74,7 +74,7 @@ class NoteServerWorkStep final : public StepKind {
   }
 
   net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
   }
   net::awaitable<Verdict> observe(StepContext) override {
     co_return verdict(Verdict::Kind::kNotHappened, "this step changes nothing on the node");

@@ -20,7 +20,6 @@ using steps::int_parameter;
 using steps::judge_failed;
 using steps::not_needed;
 using steps::OperationNews;
-using steps::parsed_or_empty;
 using steps::ready;
 using steps::running;
 using steps::to_answer;
@@ -75,7 +74,7 @@ class ResignStep final : public StepKind {
     if (!agreed || context.snapshot.leader_stable_ms < hold) {
       co_return running({{"leader", leader->name}});
     }
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     if (leader->name != context.step.node) {
       // Another machine at the address of a member leads no node but itself, in epochs of its own.
       if (leader->epoch_number <= memo.value("epoch", -1)) {

@@ -55,12 +55,12 @@ bool policy_lets_stop(const planner::Step& step, Interrupt why) {
   return true;
 }
 
-Readiness ready(const json& memo) { return {.kind = Readiness::Kind::kReady, .memo = memo.dump()}; }
+Readiness ready(const json& memo) { return {.kind = Readiness::Kind::kReady, .memo = memo}; }
 Readiness wait(std::string reason) {
   return {.kind = Readiness::Kind::kWait, .reason = std::move(reason)};
 }
 Readiness not_needed(const json& result) {
-  return {.kind = Readiness::Kind::kNotNeeded, .result = result.dump()};
+  return {.kind = Readiness::Kind::kNotNeeded, .result = result};
 }
 Readiness impossible(std::string reason) {
   return {.kind = Readiness::Kind::kFail, .reason = std::move(reason)};
@@ -79,12 +79,12 @@ Verdict verdict(Verdict::Kind kind, std::string outcome, std::string reason) {
 }
 Verdict running(const json& progress) {
   auto out = verdict(Verdict::Kind::kRunning, "");
-  out.progress = progress.dump();
+  out.progress = progress;
   return out;
 }
 Verdict done(const json& result) {
   auto out = verdict(Verdict::Kind::kDone, "");
-  out.result = result.dump();
+  out.result = result;
   return out;
 }
 

@@ -39,17 +39,17 @@ Verdict done(const nlohmann::json& result);
 template <class T>
 ActAnswer to_answer(const Result<T>& result) {
   if (result) {
-    return {ActAnswer::Kind::kAccepted, "", "{}"};
+    return {ActAnswer::Kind::kAccepted, ""};
   }
   switch (result.error().code) {
     case Errc::kUnavailable:
-      return {ActAnswer::Kind::kNotSent, result.error().message, "{}"};
+      return {ActAnswer::Kind::kNotSent, result.error().message};
     case Errc::kUnknownOutcome:
     case Errc::kTimeout:
     case Errc::kCorruption:  // an answer that cannot be read says nothing
-      return {ActAnswer::Kind::kUnknown, result.error().message, "{}"};
+      return {ActAnswer::Kind::kUnknown, result.error().message};
     default:
-      return {ActAnswer::Kind::kRefused, result.error().message, "{}"};
+      return {ActAnswer::Kind::kRefused, result.error().message};
   }
 }
 

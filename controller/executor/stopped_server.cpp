@@ -45,7 +45,7 @@ std::string start_server_command(const StepContext& context) {
   const auto agent = node == nullptr ? Result<http::Endpoint>(Error{Errc::kNotFound, ""})
                                      : http::parse_endpoint(node->agent_url);
   const auto host = agent ? agent->host : context.step.node;
-  const auto start = parsed_or_empty(context.state.memo).value(kStartCommand, std::string());
+  const auto start = context.state.memo->value(kStartCommand, std::string());
   return start.empty()  // an agent of a former version
              ? fmt::format(
                    "ssh {} systemctl start eventstore  # the unit is ServiceUnit of its agent",

@@ -100,8 +100,7 @@ struct Notifier::Impl {
   static json bytes_freed(const RunState& run) {
     json sum;
     for (const auto& [id, step] : run.steps) {
-      const auto result = in_snake_case(json::parse(step.result, nullptr, false));
-      const auto saved = result.is_object() ? result.value("space_saved", json()) : json();
+      const auto saved = step.result->value("space_saved", json());
       if (saved.is_number_integer()) {
         sum = saved.get<std::int64_t>() + (sum.is_null() ? 0 : sum.get<std::int64_t>());
       }

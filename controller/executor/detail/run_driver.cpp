@@ -72,7 +72,7 @@ void RunDriver::end_done() {
   }
   std::vector<std::pair<std::string, std::string>> differing;  // steps, and what each saw
   for (const auto& [id, step] : run_->state().steps) {
-    const auto result = parsed(step.result);
+    const auto& result = *step.result;
     const auto found = result.find(kDifferences);
     if (step.status != StepStatus::kDone || found == result.end() || !found->is_array() ||
         found->empty()) {

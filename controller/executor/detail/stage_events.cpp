@@ -70,7 +70,7 @@ void roll_back(RunState& state, const std::string& id, Ticks at) {
       }
       set_status(step, StepStatus::kPending, at);
       step.operation.clear();
-      step.result = "{}";
+      step.result = {};
       step.acted = false;
       step.interrupting = false;
       step.undoing = false;

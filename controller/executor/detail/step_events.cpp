@@ -20,24 +20,11 @@ Ticks last_news(const StepState& step) {
   return std::max(since, step.phase.at);
 }
 
-std::string merged(const std::string& base, const json& more) {
-  auto value = json::parse(base, nullptr, false);
-  if (!value.is_object()) {
-    value = json::object();
-  }
-  if (more.is_object()) {
-    value.update(more);
-  }
-  return value.dump();
-}
-
 void take_phase(const json& progress, Ticks at, PhaseSeen& seen) {
-  const auto phase = progress.is_object() ? progress.value("phase", std::string()) : std::string();
+  const auto phase = progress.value("phase", std::string());
   // Journals of former versions have chunks alone.
-  const auto done = progress.is_object()
-                        ? json_integer_or<std::int64_t>(
-                              progress, progress.contains("done") ? "done" : "chunks_done", -1)
-                        : std::int64_t{-1};
+  const auto done = json_integer_or<std::int64_t>(
+      progress, progress.contains("done") ? "done" : "chunks_done", -1);
   if (phase != seen.phase || done < seen.done) {
     seen = {.phase = phase, .first_done = done, .done = done, .since = at, .at = at};
   }
@@ -125,7 +112,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const nlohmann::j
     step.since = event.at;
     step.attempt = data.at("attempt").get<std::int32_t>();
     step.operation = data.at("operation").get<std::string>();
-    step.memo = in_snake_case(data.at("memo")).dump();
+    step.memo = in_snake_case(data.at("memo"));
     step.not_seen = with_current_gate_names(data.value("not_seen", json::array())).dump();
     step.acted = false;
     step.interrupting = false;
@@ -136,7 +123,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const nlohmann::j
     clear_own(is_of_gate);
   } else if (type == events::kStepActed) {
     step.acted = data.at("answer").get<std::string>() == "accepted";
-    step.memo = merged(step.memo, in_snake_case(data.value("memo", json::object())));
+    step.memo = step.memo.merged_with(in_snake_case(data.value("memo", json::object())));
     if (!step.acted) {
       set_status(step, StepStatus::kUnknown, event.at);
       step.reason = reason;
@@ -146,11 +133,10 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const nlohmann::j
     step.reason = reason;
   } else if (type == events::kStepProgress) {
     set_status(step, StepStatus::kActing, event.at);
-    const auto progress = in_snake_case(data.at("progress"));
-    step.progress = progress.dump();
-    take_phase(progress, event.at, step.phase);
+    step.progress = in_snake_case(data.at("progress"));
+    take_phase(*step.progress, event.at, step.phase);
     step.active_ms -= data.value("unwatched_ms", std::int64_t{0});
-    step.memo = merged(step.memo, in_snake_case(data.value("memo", json::object())));
+    step.memo = step.memo.merged_with(in_snake_case(data.value("memo", json::object())));
     step.reason.clear();
   } else if (type == events::kStepRetry) {
     step.outcomes = with_outcome(step, data, event.at);
@@ -168,7 +154,7 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const nlohmann::j
     step.reason = reason;
   } else if (type == events::kStepDone) {
     set_status(step, StepStatus::kDone, event.at);
-    step.result = in_snake_case(data.at("result")).dump();
+    step.result = in_snake_case(data.at("result"));
     step.reason.clear();
     step.ended = event.at;
     clear_own([](const auto&) { return true; });

@@ -153,7 +153,7 @@ bool StepGates::is_own_election(const planner::Step& step,
       for (const auto& each : group) {
         const auto& state = run_->state().steps.at(each.id);
         if (each.cost.leader_move && state.status == StepStatus::kDone &&
-            parsed(state.result).value("epoch", -1) == leader->epoch_number) {
+            state.result->value("epoch", -1) == leader->epoch_number) {
           return true;
         }
       }

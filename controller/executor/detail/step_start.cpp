@@ -133,8 +133,8 @@ net::awaitable<std::optional<StepEnd>> StepStart::start(const planner::Stage& st
       co_return std::nullopt;
     case Readiness::Kind::kNotNeeded: {
       auto news = run_->new_values(readiness.values);
-      news.push_back({std::string(events::kStepDone),
-                      {{"step", step.id}, {"result", parsed(readiness.result)}}});
+      news.push_back(
+          {std::string(events::kStepDone), {{"step", step.id}, {"result", *readiness.result}}});
       run_->record_all(std::move(news));
       if (!readiness.alert.empty()) {
         run_->alert_once("", fmt::format("left-{}", step.id), readiness.alert);
@@ -193,7 +193,7 @@ net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stag
                     {{"step", step.id},
                      {"operation", context.state.operation},
                      {"attempt", context.state.attempt},
-                     {"memo", parsed(context.state.memo)},
+                     {"memo", *context.state.memo},
                      {"not_seen", parsed(context.not_seen)}}});
     run_->record_all(std::move(news));
     run_->live().closed_since.erase(step.id);
@@ -214,7 +214,7 @@ net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stag
     co_return std::nullopt;
   }
   if (is_mutated("reply-is-deed") && answer.kind == ActAnswer::Kind::kAccepted) {
-    run_->record(events::kStepDone, {{"step", step.id}, {"result", parsed(answer.memo)}});
+    run_->record(events::kStepDone, {{"step", step.id}, {"result", *answer.memo}});
     co_return StepEnd::kDone;
   }
   if (!not_sent) {
@@ -222,7 +222,7 @@ net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stag
                                       {"operation", context.state.operation},
                                       {"answer", to_string(answer.kind)},
                                       {"reason", answer.reason},
-                                      {"memo", parsed(answer.memo)}});
+                                      {"memo", *answer.memo}});
   } else {
     co_await run_->sleep_for(run_->poll());
   }

@@ -70,14 +70,14 @@ void StepWatch::tell_progress(const planner::Step& step, const Verdict& verdict,
                               std::vector<RunEvent> news) {
   const auto& state = run_->state_of(step);
   auto& reported = run_->live().progress_reported[step.id];
-  const bool memo_is_new = !parsed(verdict.memo).empty();
+  const bool memo_is_new = !verdict.memo->empty();
   const bool due = run_->monotonic() - reported >= run_->parts().options.progress_interval;
   if (state.status == StepStatus::kUnknown || memo_is_new ||
-      (due && parsed(state.progress) != parsed(verdict.progress))) {
+      (due && *state.progress != *verdict.progress)) {
     reported = run_->monotonic();
-    news.push_back(new_event(events::kStepProgress, {{"step", step.id},
-                                                     {"progress", parsed(verdict.progress)},
-                                                     {"memo", parsed(verdict.memo)}}));
+    news.push_back(
+        new_event(events::kStepProgress,
+                  {{"step", step.id}, {"progress", *verdict.progress}, {"memo", *verdict.memo}}));
   }
   if (!news.empty()) {
     run_->record_all(std::move(news));
@@ -115,7 +115,7 @@ void StepWatch::note_unwatched(const planner::Step& step) {
       (run_->parts().network.clock.now().value() - last.value()) / kTicksPerMillisecond;
   if (std::chrono::milliseconds(gone) >= kUnwatchedAtLeast) {
     run_->record(events::kStepProgress, {{"step", step.id},
-                                         {"progress", parsed(state.progress)},
+                                         {"progress", *state.progress},
                                          {"memo", json::object()},
                                          {"unwatched_ms", gone}});
   }
@@ -207,7 +207,7 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
           throw JournalTrouble{begun.error()};
         }
         run_->failpoint(step, "before-outcome");
-        record_end(events::kStepDone, {{"step", step.id}, {"result", parsed(verdict.result)}});
+        record_end(events::kStepDone, {{"step", step.id}, {"result", *verdict.result}});
         run_->failpoint(step, "after-outcome");
         if (is_mutated("second-resign") && step.cost.leader_move &&
             context.snapshot.leader() != nullptr) {

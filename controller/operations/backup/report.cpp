@@ -38,7 +38,7 @@ struct SeenInBackup {
 
  private:
   void take(const RunState& run, const planner::Step& step, const StepState& state) {
-    auto result = parsed_or_empty(state.result);
+    json result = *state.result;
     if (const auto why = result.value("not_needed", std::string()); !why.empty()) {
       if (step.kind != names::kHold && step.kind != names::kRelease) {
         notes.push_back(fmt::format("{}: not done, since {}", step.id, why));

@@ -57,7 +57,7 @@ class CreateStep final : public RepositoryWork {
     if (node == nullptr || !node->agent) {
       co_return wait("its agent does not report of its node");
     }
-    auto memo = parsed_or_empty(context.state.memo);
+    json memo = *context.state.memo;
     if (is_offline(context.step)) {
       co_await steps::note_start_command(context, memo);
     }

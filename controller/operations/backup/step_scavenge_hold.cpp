@@ -85,7 +85,7 @@ class HoldStep final : public StepKind {
 
  private:
   static std::string held_id(const StepContext& context) {
-    return steps::parsed_or_empty(context.state.memo).value("scavenge_id", std::string());
+    return context.state.memo->value("scavenge_id", std::string());
   }
 };
 
@@ -130,7 +130,7 @@ class ReleaseStep final : public StepKind {
     auto started = co_await peers->start_scavenge(of(context), {.sync_only = true});
     auto out = to_answer(started);
     if (started) {
-      out.memo = json{{"scavenge_id", *started}}.dump();
+      out.memo = json{{"scavenge_id", *started}};
     }
     co_return out;
   }
@@ -140,7 +140,7 @@ class ReleaseStep final : public StepKind {
     if (node == nullptr || !node->scavenge_running) {
       co_return verdict(Verdict::Kind::kUnknown, "whether the scavenge runs cannot be seen");
     }
-    const auto id = steps::parsed_or_empty(context.state.memo).value("scavenge_id", std::string());
+    const auto id = context.state.memo->value("scavenge_id", std::string());
     if (*node->scavenge_running) {
       co_return done({{"scavenge_id", node->running.scavenge_id}});
     }

@@ -15,7 +15,6 @@ namespace verger::controller::certificate_change {
 namespace {
 
 using nlohmann::json;
-using steps::parsed_or_empty;
 
 json time_of(const json& result, const char* name) {
   const auto found = result.find(name);
@@ -48,7 +47,7 @@ struct SeenInRun {
 
  private:
   void take(const planner::Step& step, const StepState& state) {
-    const auto result = parsed_or_empty(state.result);
+    const json result = *state.result;
     const bool done = state.status == StepStatus::kDone;
     if (step.kind == names::kSwitch) {
       touched = touched || state.attempt > 0;

@@ -18,7 +18,6 @@ using nlohmann::json;
 using steps::bool_parameter;
 using steps::done;
 using steps::impossible;
-using steps::parsed_or_empty;
 using steps::ready;
 using steps::running;
 using steps::verdict;
@@ -77,17 +76,17 @@ class CheckStep final : public StepKind {
   }
 
   net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     co_return done({{"nodes", memo.value("nodes", json::object())},
                     {"warnings", memo.value("warnings", json::array())}});
   }
 
   net::awaitable<ActAnswer> undo(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {

@@ -14,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 using steps::done;
-using steps::parsed_or_empty;
 using steps::running;
 using steps::text_parameter;
 using steps::verdict;
@@ -37,11 +36,11 @@ class ObtainStep final : public StepKind {
     if (const auto issuer = signer->issuer(signer_of(context)); !issuer) {
       co_return steps::impossible(issuer.error().message);
     }
-    co_return steps::ready(parsed_or_empty(context.state.memo));
+    co_return steps::ready(*context.state.memo);
   }
 
   net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
@@ -49,7 +48,7 @@ class ObtainStep final : public StepKind {
       co_return verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request");
     }
     const auto wanted = object_parameter(context.step, "nodes");
-    auto nodes = parsed_or_empty(context.state.memo).value("nodes", json::object());
+    auto nodes = context.state.memo->value("nodes", json::object());
     for (const auto& [name, of_node] : wanted) {
       const auto* node = of_node.as_object();
       if (node != nullptr && !nodes.contains(name)) {
@@ -118,7 +117,7 @@ class ObtainStep final : public StepKind {
                         {"done", nodes.size()},
                         {"total", object_parameter(context.step, "nodes").size()},
                         {"unit", "nodes"}});
-    out.memo = json{{"nodes", std::move(nodes)}}.dump();
+    out.memo = json{{"nodes", std::move(nodes)}};
     co_return out;
   }
 

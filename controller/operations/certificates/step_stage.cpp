@@ -29,7 +29,7 @@ class StageStep final : public StepKind {
   net::awaitable<ActAnswer> act(StepContext context) override {
     const auto source = source_of(context);
     if (!source) {
-      co_return ActAnswer{ActAnswer::Kind::kRefused, source.error().message, "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kRefused, source.error().message};
     }
     const auto checked = checked_nodes(context.values);
     const auto found = checked.find(context.step.node);

@@ -76,7 +76,7 @@ class SwitchStep final : public StepKind {
   }
 
   net::awaitable<Readiness> prepare(StepContext context) override {
-    auto out = ready(parsed_or_empty(context.state.memo));
+    auto out = ready(*context.state.memo);
     if (phase_of(context) == CertificatePhase::kLeaf && !window_opened(context.values)) {
       out.values[std::string(names::kWindowValue)] =
           json{{"opened_at", format_ticks(context.now)}}.dump();
@@ -126,7 +126,7 @@ class SwitchStep final : public StepKind {
 
   net::awaitable<ActAnswer> undo(StepContext context) override {
     if (auto why = co_await keeps_back(context); !why.empty()) {
-      co_return ActAnswer{ActAnswer::Kind::kRefused, std::move(why), "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kRefused, std::move(why)};
     }
     co_return co_await act_through_agent(
         context, "certificate_restore",
@@ -210,7 +210,7 @@ class SwitchStep final : public StepKind {
   }
 
   static Verdict wait_for_handshake(const StepContext& context, const std::string& other) {
-    const auto noted = parsed_or_empty(context.state.memo).value("done_at", std::string());
+    const auto noted = context.state.memo->value("done_at", std::string());
     const auto since = parse_ticks(noted);
     if (since &&
         context.now.value() - since->value() > kServedGrace.count() * kTicksPerMillisecond) {
@@ -218,7 +218,7 @@ class SwitchStep final : public StepKind {
     }
     auto out = running({{"phase", other}});
     if (!since) {
-      out.memo = json{{"done_at", format_ticks(context.now)}}.dump();
+      out.memo = json{{"done_at", format_ticks(context.now)}};
     }
     return out;
   }

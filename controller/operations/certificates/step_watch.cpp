@@ -14,7 +14,6 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 using steps::done;
-using steps::parsed_or_empty;
 using steps::running;
 using steps::verdict;
 
@@ -58,7 +57,7 @@ class WatchStep final : public steps::LookingStep {
 
  private:
   net::awaitable<Verdict> look(StepContext context) override {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     const auto since = parse_ticks(memo.value("trouble_since", std::string()));
     const auto troubles = memo.value("troubles", 0);
     const auto trouble = trouble_of(context);
@@ -70,7 +69,7 @@ class WatchStep final : public steps::LookingStep {
       }
       auto out = running(progress(context, "watching gossip, leader and replication"));
       if (since) {
-        out.memo = json{{"trouble_since", ""}}.dump();
+        out.memo = json{{"trouble_since", ""}};
       }
       co_return out;
     }
@@ -80,8 +79,7 @@ class WatchStep final : public steps::LookingStep {
     }
     auto out = running(progress(context, trouble.what));
     if (!since) {
-      out.memo =
-          json{{"trouble_since", format_ticks(context.now)}, {"troubles", troubles + 1}}.dump();
+      out.memo = json{{"trouble_since", format_ticks(context.now)}, {"troubles", troubles + 1}};
     }
     co_return out;
   }

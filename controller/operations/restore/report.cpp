@@ -46,7 +46,7 @@ struct RunSeen {
 
  private:
   void take(const planner::Step& step, const StepState& state) {
-    const auto result = steps::parsed_or_empty(state.result);
+    const json result = *state.result;
     const bool done = state.status == StepStatus::kDone;
     if (auto named = steps::text_parameter(step, "generation"); !named.empty()) {
       generation = std::move(named);
@@ -54,7 +54,7 @@ struct RunSeen {
     if (step.kind == names::kStop) {
       auto& node = nodes[step.node];
       node.stopped = node.stopped || state.attempt > 0;
-      node.was_stopped = steps::parsed_or_empty(state.memo).value("was_stopped", false);
+      node.was_stopped = state.memo->value("was_stopped", false);
     } else if (step.kind == names::kRestore) {
       auto& node = nodes[step.node];
       node.restored = done || (state.undo_end && !state.undo_end->undone);

@@ -128,7 +128,7 @@ std::string on_machine(const StepContext& context, std::string_view what) {
 }
 
 std::string revert_command(const StepContext& context) {
-  const auto memo = steps::parsed_or_empty(context.state.memo);
+  const json memo = *context.state.memo;
   return on_machine(context, fmt::format("verger-db restore {} --revert {}",
                                          memo.value(kDirectory, std::string("DATABASE")),
                                          steps::text_parameter(context.step, "generation")));

@@ -18,8 +18,6 @@ using steps::OperationNews;
 using steps::text_parameter;
 using steps::verdict;
 
-json json_of(const std::string& text) { return steps::parsed_or_empty(text); }
-
 /// The former files of a voter may hold what it has acknowledged: the others need to have all of
 /// that before they go, or the loss of the leader would lose it. Empty: they do.
 std::string lacks_committed(const StepContext& context) {
@@ -70,7 +68,7 @@ class RestoreStep final : public StepKind {
     if (auto why = all ? std::string() : lacks_committed(context); !why.empty()) {
       co_return steps::wait(std::move(why));
     }
-    auto memo = json_of(context.state.memo);
+    json memo = *context.state.memo;
     co_await note_machine(context, memo);
     co_return steps::ready(memo);
   }
@@ -86,7 +84,7 @@ class RestoreStep final : public StepKind {
     parameters.other_node = steps::bool_parameter(context.step, "otherNode", false);
     parameters.keep_old = true;  // until all is well: without them there is no way back
     co_return co_await act_on_server(std::move(context), std::string(api::kRestoreKind),
-                                     json_of(api::to_text(parameters)));
+                                     steps::parsed_or_empty(api::to_text(parameters)));
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
@@ -124,10 +122,10 @@ class RestoreStep final : public StepKind {
     const auto news = co_await steps::ask_agent(context, operation);
     if (news.kind == OperationNews::Kind::kUnderWay) {
       static_cast<void>(co_await context.peers->cancel_operation(context.step.node, operation));
-      co_return ActAnswer{ActAnswer::Kind::kRefused, "its restore is being stopped", "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kRefused, "its restore is being stopped"};
     }
     if (news.kind == OperationNews::Kind::kUnknown) {
-      co_return ActAnswer{ActAnswer::Kind::kRefused, news.reason, "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kRefused, news.reason};
     }
     const auto* node = context.node();
     if (node == nullptr || !is_seen_stopped(*node)) {
@@ -136,7 +134,7 @@ class RestoreStep final : public StepKind {
     }
     const api::RestoredGeneration parameters{text_parameter(context.step, "generation")};
     co_return co_await act_on_server(std::move(context), std::string(api::kRestoreRevertKind),
-                                     json_of(api::to_text(parameters)));
+                                     steps::parsed_or_empty(api::to_text(parameters)));
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {

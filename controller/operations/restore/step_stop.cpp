@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 using steps::done;
-using steps::parsed_or_empty;
 using steps::verdict;
 
 constexpr const char* kWasStopped = "was_stopped";
@@ -53,7 +52,7 @@ class StopStep final : public StepKind {
       co_return steps::wait(
           fmt::format("its agent is at work on its files: {} ({})", work->kind, work->id));
     }
-    auto memo = parsed_or_empty(context.state.memo);
+    json memo = *context.state.memo;
     if (!memo.contains(kWasStopped)) {  // of an earlier attempt, that may have stopped it
       memo[kWasStopped] = is_seen_stopped(*node);
       co_await steps::note_start_command(context, memo);
@@ -85,7 +84,7 @@ class StopStep final : public StepKind {
     if (node == nullptr || !is_seen_stopped(*node)) {
       co_return steps::running({{"phase", why_not_seen_stopped(node, context.step.node)}});
     }
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     co_return done({{"was_stopped", memo.value(kWasStopped, false)}});
   }
 
@@ -103,10 +102,10 @@ class StopStep final : public StepKind {
 
   net::awaitable<ActAnswer> undo(StepContext context) override {
     if (was_stopped(context)) {
-      co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
     }
     if (auto why = keeps_back(context); !why.empty()) {
-      co_return ActAnswer{ActAnswer::Kind::kRefused, std::move(why), "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kRefused, std::move(why)};
     }
     co_return co_await steps::start_server(context);
   }
@@ -126,7 +125,7 @@ class StopStep final : public StepKind {
 
  private:
   static bool was_stopped(const StepContext& context) {
-    return parsed_or_empty(context.state.memo).value(kWasStopped, false);
+    return context.state.memo->value(kWasStopped, false);
   }
 
   /// Its restore was never begun, or is undone.

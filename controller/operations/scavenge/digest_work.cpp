@@ -15,7 +15,6 @@ using steps::act_through_agent;
 using steps::ask_agent;
 using steps::int_parameter;
 using steps::OperationNews;
-using steps::parsed_or_empty;
 using steps::running;
 using steps::verdict;
 
@@ -78,7 +77,7 @@ net::awaitable<void> stop_digest(StepContext context, std::string node, std::str
 }
 
 net::awaitable<ActAnswer> NodeDigestStep::act(StepContext context) {
-  const auto memo = parsed_or_empty(context.state.memo);
+  const json memo = *context.state.memo;
   const auto parameters =
       digest_parameters(context, memo.value("point", -1LL), memo.value("readable", true));
   auto answer = co_await act_through_agent(context, "digest", parameters);

@@ -13,11 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-json parsed(const std::string& text) {
-  auto value = json::parse(text, nullptr, false);
-  return value.is_object() ? value : json::object();
-}
-
 /// A member that may be missing or null.
 json member(const json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
@@ -100,7 +95,7 @@ struct Seen {
           }
           continue;
         }
-        const auto result = parsed(state->second.result);
+        const auto& result = *state->second.result;
         for (const auto& line : result.value("report", json::array())) {
           lines.push_back(line);
         }

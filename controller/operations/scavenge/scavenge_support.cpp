@@ -11,9 +11,7 @@ using nlohmann::json;
 using steps::parsed_or_empty;
 using steps::text_parameter;
 
-bool makes_point(const StepContext& context) {
-  return makes_point(context, parsed_or_empty(context.state.memo));
-}
+bool makes_point(const StepContext& context) { return makes_point(context, *context.state.memo); }
 
 bool makes_point(const StepContext& context, const json& memo) {
   const auto target = text_parameter(context.step, "target");
@@ -63,8 +61,7 @@ net::awaitable<void> note_size_up_to_point(const StepContext& context, json& mem
   const auto* node = context.node();
   const auto point = context.values.find("shared_point");
   if (node == nullptr || !node->agent || node->agent->chunk_size <= 0 ||
-      point == context.values.end() ||
-      parsed_or_empty(context.state.memo).contains("chunks_below") ||
+      point == context.values.end() || context.state.memo->contains("chunks_below") ||
       context.values.contains(size_before_name(context.step.node))) {
     co_return;
   }

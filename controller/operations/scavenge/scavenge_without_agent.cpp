@@ -117,7 +117,7 @@ bool did_work(const std::vector<api::ScavengeEvent>& log) {
 
 /// A run that resumes may end with no entries of its own: the one before it had reached the point.
 net::awaitable<bool> earlier_did_work(const StepContext& context) {
-  const auto memo = parsed_or_empty(context.state.memo);
+  const json memo = *context.state.memo;
   const auto peers = context.peers;
   const auto name = context.step.node;
   if (memo.contains("earlier")) {
@@ -211,7 +211,7 @@ Verdict claim_done(const StepContext& context, const std::string& id, const json
 /// A run was found whose id was never reported.
 Verdict adopted(const std::string& id) {
   auto out = running({{"scavenge_id", id}});
-  out.memo = json{{"scavenge_id", id}}.dump();
+  out.memo = json{{"scavenge_id", id}};
   return out;
 }
 
@@ -257,7 +257,7 @@ net::awaitable<Verdict> look_for_start(StepContext context, std::set<std::string
 net::awaitable<Verdict> judge_end(StepContext context, std::string id,
                                   std::vector<api::ScavengeEvent> log, api::ScavengeEvent end) {
   if (end.result == "Success" && end.error.empty()) {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     const bool worked = did_work(log) || co_await earlier_did_work(context);
     if (memo.value("sync_only", false) && makes_point(context) && !worked) {
       co_return verdict(Verdict::Kind::kNotHappened, kNothingToDo,
@@ -307,7 +307,7 @@ net::awaitable<Verdict> ask_for_last(StepContext context, std::string id) {
 }  // namespace
 
 net::awaitable<Readiness> prepare_without_agent(StepContext context) {
-  auto memo = parsed_or_empty(context.state.memo);
+  json memo = *context.state.memo;
   const auto recent = co_await recent_scavenges_of(context);
   if (!recent) {
     co_return wait(fmt::format("its scavenge log cannot be read: {}", recent.error().message));
@@ -357,7 +357,7 @@ net::awaitable<Readiness> prepare_without_agent(StepContext context) {
 }
 
 net::awaitable<ActAnswer> start_without_agent(StepContext context) {
-  const auto memo = parsed_or_empty(context.state.memo);
+  const json memo = *context.state.memo;
   ScavengeParameters parameters;
   parameters.threads = static_cast<std::int32_t>(int_parameter(context.step, "threads", 1));
   parameters.threshold = static_cast<std::int32_t>(int_parameter(context.step, "threshold", 0));
@@ -369,7 +369,7 @@ net::awaitable<ActAnswer> start_without_agent(StepContext context) {
   const auto id = co_await peers->start_scavenge(node, parameters);
   auto answer = to_answer(id);
   if (id) {
-    answer.memo = json{{"scavenge_id", *id}}.dump();
+    answer.memo = json{{"scavenge_id", *id}};
   }
   co_return answer;
 }
@@ -380,7 +380,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
     co_return verdict(Verdict::Kind::kUnknown,
                       node == nullptr ? "it is no longer registered" : node->problem);
   }
-  const auto memo = parsed_or_empty(context.state.memo);
+  const json memo = *context.state.memo;
   const auto id = memo.value("scavenge_id", std::string());
   std::set<std::string> known;
   if (memo.contains("known")) {
@@ -420,7 +420,7 @@ net::awaitable<Verdict> observe_without_agent(StepContext context) {
 }
 
 net::awaitable<void> stop_without_agent(StepContext context) {
-  const auto memo = parsed_or_empty(context.state.memo);
+  const json memo = *context.state.memo;
   const auto id = memo.value("scavenge_id", std::string());
   if (id.empty()) {
     co_return;  // whose scavenge it is, is not known yet

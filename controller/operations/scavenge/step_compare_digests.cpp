@@ -43,11 +43,11 @@ class CompareDigestsStep final : public StepKind {
   }
 
   net::awaitable<ActAnswer> act(StepContext) override {
-    co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     const auto point = memo.value("point", -1LL);
     if (const auto known = known_and_same(context, point)) {
       co_return compared(context, point, *known);

@@ -14,7 +14,6 @@ namespace {
 using nlohmann::json;
 using steps::done;
 using steps::not_needed;
-using steps::parsed_or_empty;
 using steps::ready;
 using steps::text_parameter;
 
@@ -32,7 +31,7 @@ class DigestStep final : public NodeDigestStep {
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     const auto point = memo.value("point", -1LL);
     const auto node = context.step.node;
     auto look = co_await look_at_digest(context, node, context.state.operation);

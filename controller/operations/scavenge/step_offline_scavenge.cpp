@@ -20,7 +20,6 @@ using steps::int_parameter;
 using steps::judge_failed;
 using steps::not_needed;
 using steps::OperationNews;
-using steps::parsed_or_empty;
 using steps::policy_lets_stop;
 using steps::ready;
 using steps::running;
@@ -61,7 +60,7 @@ class OfflineScavengeStep final : public StepKind {
       co_return wait(
           fmt::format("the chunk with scavenge point {} is not complete there yet", number));
     }
-    auto memo = parsed_or_empty(context.state.memo);
+    json memo = *context.state.memo;
     memo["point"] = number;
     memo["position"] = position;
     if (!memo.contains("resumed")) {
@@ -74,7 +73,7 @@ class OfflineScavengeStep final : public StepKind {
   }
 
   net::awaitable<ActAnswer> act(StepContext context) override {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     json parameters{{"point", memo.value("point", -1LL)},
                     {"threads", int_parameter(context.step, "threads", 1)}};
     if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
@@ -108,7 +107,7 @@ class OfflineScavengeStep final : public StepKind {
     // What the agent says is checked against what the node's files and the node itself show.
     const auto node_name = context.step.node;
     const auto peers = context.peers;
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     const auto facts = co_await peers->facts(node_name, chunks_below(memo));
     if (!facts) {
       co_return verdict(Verdict::Kind::kUnknown,
@@ -130,7 +129,7 @@ class OfflineScavengeStep final : public StepKind {
     }
     if (const auto note = sizes_to_come(memo, *facts)) {
       auto almost = running({{"phase", "its agent reads its log"}});
-      almost.memo = note->dump();
+      almost.memo = *note;
       co_return almost;
     }
     json result{{"point", {{"number", number}, {"position", memo.value("position", -1LL)}}},

@@ -13,7 +13,6 @@ namespace {
 using nlohmann::json;
 using steps::done;
 using steps::not_needed;
-using steps::parsed_or_empty;
 using steps::ready;
 using steps::wait;
 
@@ -42,7 +41,7 @@ class RecordDigestStep final : public NodeDigestStep {
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
-    const auto point = parsed_or_empty(context.state.memo).value("point", -1LL);
+    const auto point = context.state.memo->value("point", -1LL);
     const auto node = context.step.node;
     auto look = co_await look_at_digest(context, node, context.state.operation);
     if (!look.digest) {

@@ -21,7 +21,6 @@ using steps::int_parameter;
 using steps::judge_failed;
 using steps::not_needed;
 using steps::OperationNews;
-using steps::parsed_or_empty;
 using steps::policy_lets_stop;
 using steps::ready;
 using steps::running;
@@ -76,7 +75,7 @@ class ScavengeStep final : public StepKind {
                          : co_await prepare_without_agent(context);
     if (readiness.kind == Readiness::Kind::kReady) {
       // A scavenge that another party started is taken for this step's, where the policy says so.
-      auto memo = parsed_or_empty(readiness.memo);
+      json memo = *readiness.memo;
       memo.erase("adopted");
       const auto* node = context.node();
       if (text_parameter(context.step, "foreign") == "adopt" && node != nullptr &&
@@ -87,7 +86,7 @@ class ScavengeStep final : public StepKind {
       if (bool_parameter(context.step, "agent", false)) {
         co_await note_size_up_to_point(context, memo);
       }
-      readiness.memo = memo.dump();
+      readiness.memo = memo;
     }
     co_return readiness;
   }
@@ -100,7 +99,7 @@ class ScavengeStep final : public StepKind {
     const auto& facts = *node->agent;
     const auto target = text_parameter(context.step, "target");
     const bool makes = makes_point(context);
-    auto memo = parsed_or_empty(context.state.memo);
+    json memo = *context.state.memo;
     memo["makes_point"] = makes;
     // One that was to make the point, and finds it made, takes it; and the other way round.
     memo["sync_only"] = target == "new" || target == "shared"
@@ -153,12 +152,12 @@ class ScavengeStep final : public StepKind {
 
   net::awaitable<ActAnswer> act(StepContext context) override {
     if (!adopted(context).empty()) {
-      co_return ActAnswer{ActAnswer::Kind::kAccepted, "adopted", "{}"};
+      co_return ActAnswer{ActAnswer::Kind::kAccepted, "adopted"};
     }
     if (!bool_parameter(context.step, "agent", false)) {
       co_return co_await start_without_agent(std::move(context));
     }
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     json parameters{
         {"threads", int_parameter(context.step, "threads", 1)},
         {"threshold", int_parameter(context.step, "threshold", 0)},
@@ -173,7 +172,7 @@ class ScavengeStep final : public StepKind {
     }
     // First the operation, then the node: what the node shows is newer than what the agent said.
     const auto operation = context.state.operation;
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     const bool is_adopted = !adopted(memo).empty();
     OperationNews news;  // an adopted scavenge is no operation of the agent's
     if (!is_adopted) {
@@ -206,7 +205,7 @@ class ScavengeStep final : public StepKind {
       if (const auto note = sizes_to_come(memo, *fresh)) {
         auto almost = running({{"phase", "its agent reads its log"}});
         almost.values = out.values;
-        almost.memo = note->dump();
+        almost.memo = *note;
         co_return almost;
       }
     }
@@ -234,9 +233,7 @@ class ScavengeStep final : public StepKind {
 
  private:
   /// Id of the scavenge that this attempt took over; empty: it started its own.
-  static std::string adopted(const StepContext& context) {
-    return adopted(parsed_or_empty(context.state.memo));
-  }
+  static std::string adopted(const StepContext& context) { return adopted(*context.state.memo); }
   static std::string adopted(const json& memo) { return memo.value("adopted", std::string()); }
 
   /// By the node's state alone: no matter who started it, the point is reached or it is not.

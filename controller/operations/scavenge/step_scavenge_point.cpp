@@ -17,7 +17,6 @@ using steps::done;
 using steps::int_parameter;
 using steps::judge_failed;
 using steps::OperationNews;
-using steps::parsed_or_empty;
 using steps::ready;
 using steps::running;
 using steps::verdict;
@@ -47,7 +46,7 @@ class ScavengePointStep final : public StepKind {
     if (node == nullptr || !node->agent) {
       co_return wait("its agent does not tell what is in the log");
     }
-    auto memo = parsed_or_empty(context.state.memo);
+    json memo = *context.state.memo;
     const auto wanted = int_parameter(context.step, "point", -1);
     const auto latest = context.snapshot.latest_point();
     if (wanted >= 0) {
@@ -67,15 +66,15 @@ class ScavengePointStep final : public StepKind {
   }
 
   net::awaitable<ActAnswer> act(StepContext context) override {
-    if (parsed_or_empty(context.state.memo).contains("point")) {
-      co_return ActAnswer{ActAnswer::Kind::kAccepted, "", "{}"};
+    if (context.state.memo->contains("point")) {
+      co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
     }
     co_return co_await act_through_agent(
         context, "scavenge_point", {{"threshold", int_parameter(context.step, "threshold", 0)}});
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {
-    const auto memo = parsed_or_empty(context.state.memo);
+    const json memo = *context.state.memo;
     if (memo.contains("point")) {
       const auto number = memo["point"].get<std::int64_t>();
       const auto point = find_point(context.snapshot, number);

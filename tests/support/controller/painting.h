@@ -56,8 +56,8 @@ class PaintStep final : public controller::StepKind {
       walls_.colour[context.step.node] = *context.step.parameters.at("colour").as_string();
       ++walls_.painted[context.step.node];
     }
-    co_return controller::ActAnswer{controller::ActAnswer::Kind::kUnknown, "painters do not answer",
-                                    "{}"};
+    co_return controller::ActAnswer{controller::ActAnswer::Kind::kUnknown,
+                                    "painters do not answer"};
   }
   net::awaitable<controller::Verdict> observe(controller::StepContext context) override {
     controller::Verdict out;
@@ -77,7 +77,7 @@ class PaintStep final : public controller::StepKind {
       walls_.colour[context.step.node].clear();
     }
     ++walls_.stripped[context.step.node];
-    co_return controller::ActAnswer{controller::ActAnswer::Kind::kUnknown, "", "{}"};
+    co_return controller::ActAnswer{controller::ActAnswer::Kind::kUnknown, ""};
   }
   net::awaitable<controller::Verdict> observe_undo(controller::StepContext context) override {
     controller::Verdict out;

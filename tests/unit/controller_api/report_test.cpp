@@ -115,7 +115,8 @@ TEST_F(ReportTest, AStepThatIsNotNeededLeavesWhatTheNodeReportedBefore) {
   plan.stages.back().groups.push_back({again});
   state.plan = std::make_shared<const planner::Plan>(plan);
   state.steps["again-n2"].status = StepStatus::kDone;
-  state.steps["again-n2"].result = R"({"already":true,"point":{"number":0,"position":1000}})";
+  state.steps["again-n2"].result =
+      JsonObject::parse(R"({"already":true,"point":{"number":0,"position":1000}})");
   const auto report = views::report(state);
   for (const auto& node : report["nodes"]) {
     EXPECT_EQ(node["bytes_after"], 1'000'000) << node;

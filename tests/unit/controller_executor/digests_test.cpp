@@ -64,7 +64,7 @@ TEST_F(Digests, AreComputedOnOneNodeAfterTheOtherAtThePolicysThrottle) {
   EXPECT_THAT(h_.cluster.node("n1").digest_requests, ElementsAre("readable 30"));
   EXPECT_THAT(h_.cluster.node("n2").digest_requests, ElementsAre("records 30"));
   EXPECT_THAT(h_.cluster.node("n3").digest_requests, ElementsAre("records 30"));
-  const auto compared = json::parse(step(run, "compare-digests").result);
+  const auto compared = json(*step(run, "compare-digests").result);
   EXPECT_EQ(compared["readable_equal"], true);
   EXPECT_EQ(compared["readable_unchanged"], true);
   EXPECT_EQ(compared["nodes"]["n3"]["readable"], "rr");
@@ -77,7 +77,7 @@ TEST_F(Digests, OfWhatCanBeReadAreComputedEverywhereOnlyWhereRecordsDiffer) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
   EXPECT_THAT(h_.cluster.node("n2").digest_requests, ElementsAre("records 100", "readable 100"));
   EXPECT_THAT(h_.cluster.node("n3").digest_requests, ElementsAre("records 100", "readable 100"));
-  EXPECT_EQ(json::parse(step(run, "compare-digests").result)["first_difference"]["chunk"], 1);
+  EXPECT_EQ(json(*step(run, "compare-digests").result)["first_difference"]["chunk"], 1);
 }
 
 TEST_F(Digests, AreNotBegunInPeakHours) {
@@ -122,7 +122,7 @@ TEST_F(Digests, OfTheWitnessAreStoppedByAPauseWithinASecond) {
   ASSERT_TRUE(h_.wait_for(h_.executor->resume(run, "me")).has_value());
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
-  EXPECT_TRUE(json::parse(step(run, "record-n1").result)["recorded"]);
+  EXPECT_TRUE(json(*step(run, "record-n1").result)["recorded"]);
 }
 
 TEST_F(Digests, AreStoppedByACancelWithinASecondAndForgotten) {
@@ -140,7 +140,7 @@ TEST_F(Digests, TellHowFarTheyAre) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(computes("n3"));
   pass(seconds(10));
-  const auto progress = json::parse(step(run, "digest-n3").progress);
+  const auto progress = json(*step(run, "digest-n3").progress);
   EXPECT_EQ(progress["phase"], "digest of n3: reading the log");
   EXPECT_EQ(progress["unit"], "bytes");
   EXPECT_GT(progress["done"], 4'000);
@@ -232,7 +232,7 @@ TEST_F(Digests, AreNotAskedOfANodeThatIsLeftOut) {
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
   EXPECT_FALSE(h_.cluster.node("n3").digest_since.has_value());
-  const auto compared = json::parse(step(run, "compare-digests").result);
+  const auto compared = json(*step(run, "compare-digests").result);
   EXPECT_TRUE(compared["nodes"].contains("n2"));
   EXPECT_FALSE(compared["nodes"].contains("n3"));
 }

@@ -77,14 +77,14 @@ TEST_F(FoundBySimulation, AnotherServerThatCallsItselfLeaderDoesNotEndTheResigna
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h_.run_until([this] { return h_.cluster.total_resigns() == 1; }));
   pass(seconds(30));
-  EXPECT_EQ(step(run, "resign-n1").status, StepStatus::kActing) << step(run, "resign-n1").result;
+  EXPECT_EQ(step(run, "resign-n1").status, StepStatus::kActing) << *step(run, "resign-n1").result;
 
   h_.cluster.acted = nullptr;
   h_.cluster.dress = nullptr;
   node("n2").agent_up = true;
   h_.cluster.elect("n3");
   ASSERT_TRUE(reaches(run, "resign-n1", StepStatus::kDone));
-  EXPECT_EQ(json::parse(step(run, "resign-n1").result)["to"], "n3");
+  EXPECT_EQ(json(*step(run, "resign-n1").result)["to"], "n3");
   expect_done(run);
   EXPECT_EQ(h_.cluster.total_resigns(), 1);
 }
@@ -139,11 +139,11 @@ TEST_P(ComparisonWithout, WaitsUntilThePointOfEachNodeIsKnown) {
   set(false);
   pass(minutes(1));
   EXPECT_EQ(step(run, "compare-digests").status, StepStatus::kUnknown)
-      << step(run, "compare-digests").result;
+      << *step(run, "compare-digests").result;
   EXPECT_THAT(step(run, "compare-digests").reason, HasSubstr("n3"));
   set(true);
   expect_done(run);
-  const auto compared = json::parse(step(run, "compare-digests").result);
+  const auto compared = json(*step(run, "compare-digests").result);
   EXPECT_EQ(compared["same_point"], true) << compared.dump();
   EXPECT_EQ(compared["readable_equal"], true) << compared.dump();
 }

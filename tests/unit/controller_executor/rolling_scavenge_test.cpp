@@ -62,7 +62,7 @@ TEST_F(RollingScavenge, TakesAllNodesToOnePointAndTheLeaderLast) {
   const auto state = h().state(id);
   EXPECT_EQ(state.planned_moves(), 1);
   EXPECT_EQ(cluster().points.size(), 1U);
-  const auto compared = json::parse(state.steps.at("compare-digests").result);
+  const auto compared = json(*state.steps.at("compare-digests").result);
   EXPECT_EQ(compared["equal"], true);
   EXPECT_EQ(compared["same_point"], true);
   EXPECT_EQ(json::parse(state.values.at("shared_point"))["number"], 0);
@@ -74,7 +74,7 @@ TEST_F(RollingScavenge, SaysWhichChunkDiffersAndDoesNotCallItCorrupt) {
   const auto id = run();
   const auto state = h().state(id);
   EXPECT_EQ(state.status, RunStatus::kDone);
-  const auto compared = json::parse(state.steps.at("compare-digests").result);
+  const auto compared = json(*state.steps.at("compare-digests").result);
   EXPECT_EQ(compared["equal"], false);
   EXPECT_EQ(compared["readable_equal"], true);
   EXPECT_EQ(compared["first_difference"]["chunk"], 1);
@@ -93,7 +93,7 @@ TEST_F(RollingScavenge, NodesThatReadDifferentlyEndARunThatIsNoSuccess) {
   EXPECT_THAT(state.reason, HasSubstr("differs between the nodes: n1, n2 against n3"));
   EXPECT_THAT(h().alerts(id), ElementsAre(HasSubstr("n1, n2 against n3")));
   EXPECT_EQ(state.open_alerts(), 1U) << "the run has ended, the difference is still there";
-  const auto compared = json::parse(state.steps.at("compare-digests").result);
+  const auto compared = json(*state.steps.at("compare-digests").result);
   EXPECT_EQ(compared["readable_equal"], false);
   // So it is after a restart, from the journal.
   h().crash();

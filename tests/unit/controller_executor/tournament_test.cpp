@@ -119,7 +119,7 @@ TEST_F(TournamentCase, SomeoneElsesScavengeIsRunningAndIsAdopted) {
   const auto foreign = cluster().start_by_hand("n3");
   expect_done_and_true(run);
   EXPECT_EQ(node("n3").scavenge_starts, 1) << "the one by hand";
-  EXPECT_EQ(json::parse(step(run, "scavenge-n3").result)["adopted"], foreign);
+  EXPECT_EQ(json(*step(run, "scavenge-n3").result)["adopted"], foreign);
 }
 
 TEST_F(TournamentCase, AnAdoptedScavengeThatIsStoppedByHandIsFollowedByOurs) {

@@ -77,8 +77,8 @@ TEST_F(WithoutAgents, ARunThatFoundNothingToDoIsReportedAsUntouched) {
   ASSERT_TRUE(h_.run_to_end(run_));
   expect_each_node_finished_once(0);
   const auto state = h_.state(run_);
-  EXPECT_EQ(json::parse(state.steps.at("scavenge-n3").result).at("untouched"), true);
-  EXPECT_EQ(json::parse(state.steps.at("scavenge-n2").result).at("untouched"), false);
+  EXPECT_EQ(json(*state.steps.at("scavenge-n3").result).at("untouched"), true);
+  EXPECT_EQ(json(*state.steps.at("scavenge-n2").result).at("untouched"), false);
 }
 
 TEST_F(WithoutAgents, ALostReplyOfANodeThatSignsWithItsBoundAddressMakesNoSecondPoint) {
