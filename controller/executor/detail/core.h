@@ -71,6 +71,8 @@ struct Run {
   std::map<std::string, Monotonic> silent_since;  ///< by node
   bool in_trouble = false;                        ///< an event could not be journaled
   bool group_failed = false;                      ///< steps beside it must not start
+  /// Steps that are being driven, and their nodes: an undo of another node does not wait for them.
+  std::map<std::string, std::string> driven;
 
   Monotonic deadlines_stopped_until{};  ///< end of the last time in which none ran
 

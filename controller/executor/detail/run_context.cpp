@@ -417,6 +417,11 @@ bool RunContext::closes_run(const planner::Stage& stage) const {
   });
 }
 
+bool RunContext::must_undo(const planner::Stage& stage) const {
+  return stage.on_failure == planner::FailureRule::kUndoAll &&
+         (run_->group_failed || cancelling() || left_out_of(run_->state, stage) != nullptr);
+}
+
 bool RunContext::has_begun(const planner::Stage& stage) const {
   return std::ranges::any_of(stage.groups, [this](const planner::Group& group) {
     return std::ranges::any_of(group, [this](const planner::Step& step) {

@@ -104,6 +104,8 @@ class RunContext {
     return controller::must_finish(run_->state, stage);
   }
   [[nodiscard]] bool has_begun(const planner::Stage& stage) const;
+  /// Nothing of the stage is begun any longer, and what it did is undone.
+  [[nodiscard]] bool must_undo(const planner::Stage& stage) const;
   /// Stages whose work is done before the run ends, with any outcome.
   [[nodiscard]] bool closes_run(const planner::Stage& stage) const;
   /// What is left is done although the run is cancelled, or has failed.

@@ -13,9 +13,38 @@ namespace verger::controller::detail {
 
 namespace {
 
-net::awaitable<StepEnd> drive_one(std::shared_ptr<StepRunner> steps, const planner::Stage* stage,
+net::awaitable<StepEnd> drive_one(std::shared_ptr<RunContext> run,
+                                  std::shared_ptr<StepRunner> steps, const planner::Stage* stage,
                                   const planner::Step* step) {
-  co_return co_await steps->drive(*stage, *step);
+  auto end = StepEnd::kLeft;
+  {
+    struct Driven {
+      Run& run;
+      const planner::Step& step;
+      ~Driven() { run.driven.erase(step.id); }
+    };
+    const Driven driven{run->live(), *step};
+    end = co_await steps->drive(*stage, *step);
+  }
+  if (run->live().driven.empty()) {
+    run->live().wake();
+  }
+  co_return end;
+}
+
+/// Undoes the stage as soon as it is to be, though a step still waits for a node that does not
+/// answer: only that node's own undo waits for it. kLeft: it has.
+net::awaitable<StepEnd> undo_beside_pending(std::shared_ptr<RunContext> run,
+                                            std::shared_ptr<StageUndo> undo,
+                                            const planner::Stage* stage) {
+  while (!run->live().driven.empty()) {
+    if (run->must_undo(*stage)) {
+      co_await undo->undo(*stage, "failure");
+      co_return StepEnd::kLeft;
+    }
+    co_await run->sleep_for(run->poll());
+  }
+  co_return StepEnd::kDone;
 }
 
 }  // namespace
@@ -39,12 +68,17 @@ net::awaitable<bool> StageDriver::drive_group(const planner::Stage& stage,
       failed.push_back(&step);
       run_->live().group_failed = true;
     } else if (!is_over(step_status)) {
-      work.push_back(drive_one(steps_, &stage, &step));
+      run_->live().driven[step.id] = step.node;
+      work.push_back(drive_one(run_, steps_, &stage, &step));
     }
+  }
+  if (stage.on_failure == planner::FailureRule::kUndoAll) {
+    work.push_back(undo_beside_pending(run_, undo_, &stage));
   }
   const auto ends = co_await gather(std::move(work));
   run_->check();
-  if (std::ranges::find(ends, StepEnd::kDeferred) != ends.end()) {
+  const bool undoing = run_->state().stages.at(stage.id).status == StageStatus::kUndoing;
+  if (!undoing && std::ranges::find(ends, StepEnd::kDeferred) != ends.end()) {
     run_->record(events::kStageDeferred,
                  {{"stage", stage.id}, {"reason", "its node leads the cluster"}});
     co_return false;
@@ -200,7 +234,8 @@ net::awaitable<bool> StageDriver::cancel(const planner::Stage& stage) {
                                              "the kind \"{}\"; look at the node",
                                              step.kind)}});
       } else if (stage.on_failure != planner::FailureRule::kUndoAll) {
-        work.push_back(drive_one(steps_, &stage, &step));
+        run_->live().driven[step.id] = step.node;
+        work.push_back(drive_one(run_, steps_, &stage, &step));
       }
     }
   }

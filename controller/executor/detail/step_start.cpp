@@ -183,7 +183,8 @@ net::awaitable<std::optional<StepEnd>> StepStart::act(const planner::Stage& stag
     co_return std::nullopt;
   }
   const bool pausing = run_->pausing() && !run_->must_finish(stage);
-  if (run_->cancelling() || run_->is_left_out(stage, step) || (pausing && !again)) {
+  if (run_->cancelling() || run_->must_undo(stage) || run_->is_left_out(stage, step) ||
+      (pausing && !again)) {
     co_return std::nullopt;
   }
   run_->failpoint(step, "before-intent");

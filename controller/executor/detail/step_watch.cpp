@@ -121,12 +121,6 @@ void StepWatch::note_unwatched(const planner::Step& step) {
   }
 }
 
-bool StepWatch::is_to_be_undone(const planner::Stage& stage) const {
-  return stage.on_failure == planner::FailureRule::kUndoAll &&
-         (run_->live().group_failed || run_->cancelling() ||
-          left_out_of(run_->state(), stage) != nullptr);
-}
-
 net::awaitable<planner::ClusterSnapshot> StepWatch::look(const planner::Step& step, ForUndo undo) {
   constexpr std::chrono::milliseconds kLimit{5'000};
   if (undo) {
@@ -179,7 +173,7 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
   note_unwatched(step);
   const bool may_leave = undo && kind.can_undo();
   for (int unknown = 0;;) {
-    if (undo ? run_->monotonic() >= *undo : is_to_be_undone(stage)) {
+    if (undo ? run_->monotonic() >= *undo : run_->must_undo(stage)) {
       co_return StepEnd::kLeft;
     }
     auto context = run_->context_of(step, co_await look(step, undo));

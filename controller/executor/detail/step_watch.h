@@ -31,8 +31,6 @@ class StepWatch {
   using ForUndo = std::optional<Monotonic>;
   net::awaitable<std::optional<StepEnd>> look_until_ended(const planner::Stage& stage,
                                                           const planner::Step& step, ForUndo until);
-  /// What was done in the stage is to be undone: the way back takes the step over.
-  [[nodiscard]] bool is_to_be_undone(const planner::Stage& stage) const;
   net::awaitable<planner::ClusterSnapshot> look(const planner::Step& step, ForUndo undo);
   /// Before the first look of this process.
   void note_unwatched(const planner::Step& step);

@@ -98,6 +98,12 @@ net::awaitable<void> Undo::undo(const planner::Stage& stage, std::string_view wh
 net::awaitable<bool> Undo::undo_node(std::shared_ptr<Undo> self, const planner::Stage* stage,
                                      Steps steps) {
   auto& run = *self->run_;
+  // What is requested of the node already, and not answered yet, has its own deadline.
+  while (std::ranges::any_of(run.live().driven, [&](const auto& driven) {
+    return driven.second == steps.front()->node;
+  })) {
+    co_await run.sleep_for(run.poll());
+  }
   auto begins = run.state().stages.at(stage->id).started.value_or(Ticks());
   for (const auto* step : steps) {
     // What cannot be undone must not keep for long what can be, such as a resignation without end

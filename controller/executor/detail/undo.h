@@ -23,6 +23,10 @@ class StageUndo {
 /// Backwards: all nodes at once, of each its last step first. Nothing about one node waits for
 /// another one: no gate, no look, no permit, no deadline.
 ///
+/// A step that still waits for its node's answer to a request keeps the undo of that node, and of
+/// no other, from beginning: until that request's own deadline. What has begun of it since then is
+/// undone by a further call.
+///
 /// A step is first brought to where it has ended or its node cannot tell (StepRunner::settle), and
 /// what was requested and never answered is shut out at the node's agent. Then the undo is
 /// requested again and again, until it is seen or the step's deadline has passed: the stage's undo

@@ -26,9 +26,12 @@ constexpr seconds kUndoDeadline{60};
 /// The last step of a stage: it never succeeds, and says when it is its turn.
 class TripStep final : public StepKind {
  public:
-  explicit TripStep(std::function<void()>& turn) : turn_(turn) {}
+  TripStep(std::function<void()>& turn, const bool& waits) : turn_(turn), waits_(waits) {}
   [[nodiscard]] std::string_view name() const override { return "trip"; }
   net::awaitable<Readiness> prepare(StepContext) override {
+    if (waits_) {
+      co_return steps::wait("not yet");
+    }
     if (turn_) {
       turn_();
     }
@@ -39,13 +42,16 @@ class TripStep final : public StepKind {
 
  private:
   std::function<void()>& turn_;
+  const bool& waits_;
 };
 
 /// A stage lowers the priority of three nodes, fails, and is undone.
 class UndoTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    h_.more_kinds = [this](StepKinds& kinds) { kinds.add(std::make_unique<TripStep>(turn_)); };
+    h_.more_kinds = [this](StepKinds& kinds) {
+      kinds.add(std::make_unique<TripStep>(turn_, trip_waits_));
+    };
     h_.boot();
     h_.register_cluster();
   }
@@ -114,6 +120,7 @@ class UndoTest : public ::testing::Test {
   }
 
   std::function<void()> turn_;
+  bool trip_waits_ = false;
   ControllerHarness h_;
 };
 
@@ -241,6 +248,55 @@ TEST_F(UndoTest, AStepWhoseNodeDiesBesideTheOneThatFailsDelaysNoUndo) {
   ASSERT_TRUE(h_.run_until([&] { return status(run, "lower-n2") == StepStatus::kActing; }));
   EXPECT_LT(undone_after(run, {"n1"}), seconds(5));
   ASSERT_TRUE(h_.run_to_end(run, kUndoDeadline + seconds(60)));
+  EXPECT_EQ(report(run, "n2").outcome, UndoOutcome::kNotUndone);
+}
+
+TEST_F(UndoTest, ARequestThatAFrozenNodeDoesNotAnswerDelaysNoOtherUndo) {
+  h_.request_deadline = seconds(15);
+  trip_waits_ = true;
+  h_.cluster.fate = [this](const test::FakeNode& node, const http::Request& request) {
+    if (node.name == "n2" && request.target.ends_with("/operations") && trip_waits_) {
+      h_.cluster.node("n2").hangs = h_.cluster.node("n2").agent_hangs = true;
+      trip_waits_ = false;
+      return std::optional(test::Fate::kReplyLost);
+    }
+    return std::optional<test::Fate>();
+  };
+  const auto run = start({{lower("n1")}, {lower("n2"), trip()}});
+  ASSERT_TRUE(h_.run_until([&] { return status(run, "trip") == StepStatus::kFailed; }));
+  const auto failed = h_.time.monotonic();
+  EXPECT_FALSE(h_.state(run).steps.at("lower-n2").acted) << "its request is pending";
+  ASSERT_TRUE(h_.run_until([&] { return status(run, "lower-n1") == StepStatus::kUndone; }));
+  EXPECT_LT(h_.time.monotonic() - failed, seconds(3));
+  EXPECT_EQ(status(run, "lower-n2"), StepStatus::kActing) << "its request is still pending";
+
+  auto& n2 = h_.cluster.node("n2");
+  n2.hangs = n2.agent_hangs = false;
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_EQ(report(run, "n2").outcome, UndoOutcome::kUndone) << report(run, "n2").reason;
+  EXPECT_EQ(n2.priority, 0);
+  EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
+  EXPECT_EQ(h_.state(run).reason, "trip: it trips");
+}
+
+TEST_F(UndoTest, ACancelUndoesTheOthersBesideAPendingRequest) {
+  h_.request_deadline = seconds(15);
+  bool requested = false;
+  h_.cluster.fate = [&](const test::FakeNode& node, const http::Request& request) {
+    if (node.name == "n2" && request.target.ends_with("/operations")) {
+      h_.cluster.node("n2").hangs = h_.cluster.node("n2").agent_hangs = requested = true;
+      return std::optional(test::Fate::kReplyLost);
+    }
+    return std::optional<test::Fate>();
+  };
+  const auto run = start({{lower("n1")}, {lower("n2")}, {trip()}});
+  ASSERT_TRUE(h_.run_until([&] { return requested; }));
+  ASSERT_TRUE(h_.executor->cancel(run, "me", "enough").has_value());
+  const auto cancelled = h_.time.monotonic();
+  ASSERT_TRUE(h_.run_until([&] { return status(run, "lower-n1") == StepStatus::kUndone; }));
+  EXPECT_LT(h_.time.monotonic() - cancelled, seconds(3));
+  ASSERT_TRUE(h_.run_to_end(run, kUndoDeadline + seconds(60)));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
   EXPECT_EQ(report(run, "n2").outcome, UndoOutcome::kNotUndone);
 }
 
