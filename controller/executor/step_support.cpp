@@ -223,7 +223,6 @@ net::awaitable<OperationNews> ask_agent(const StepContext& context, std::string 
   }
   switch (status->state) {
     case api::OperationState::kAccepted:
-    case api::OperationState::kStaged:
     case api::OperationState::kActing:
       news.kind = OperationNews::Kind::kUnderWay;
       break;

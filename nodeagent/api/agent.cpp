@@ -17,14 +17,12 @@
 namespace verger::api {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOperationStateNames = {
-    "accepted", "acting", "unknown", "done", "failed", "staged", "cancelled"};
+constexpr std::array<std::string_view, 6> kOperationStateNames = {
+    "accepted", "acting", "unknown", "done", "failed", "cancelled"};
 
 /// The states that controllers of the version before know.
 OperationState former_state(OperationState state) {
-  return state == OperationState::kStaged      ? OperationState::kAccepted
-         : state == OperationState::kCancelled ? OperationState::kFailed
-                                               : state;
+  return state == OperationState::kCancelled ? OperationState::kFailed : state;
 }
 constexpr std::int64_t kPermitLongest = std::int64_t{24} * 60 * 60 * 1000;
 constexpr std::size_t kIdLongest = 128;

@@ -49,15 +49,14 @@ struct RunningScavenge {
   std::int64_t bytes_saved = 0;
 };
 
-/// accepted -> staged -> acting -> done, failed or cancelled; unknown while it is not clear what
-/// became of it. `staged`: looked at and ready, nothing was done; `cancelled`: stopped on request.
+/// accepted -> acting -> done, failed or cancelled (stopped on request); unknown while it is not
+/// clear what became of it.
 enum class OperationState : std::uint8_t {
   kAccepted,
   kActing,
   kUnknown,
   kDone,
   kFailed,
-  kStaged,
   kCancelled,
 };
 std::string_view to_string(OperationState state);

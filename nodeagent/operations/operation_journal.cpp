@@ -204,11 +204,7 @@ Result<void> SqliteOperationJournal::update(const OperationRecord& record) {
   VERGER_TRY(auto update,
              database_.prepare_to_keep("UPDATE operation SET state = ?, error_code = ?, error = ?, "
                                        "result = ?, memory = ?, finished_at = ? WHERE id = ?"));
-  // A staged one has done nothing yet, and an agent of the version before knows no such state.
-  const auto state = record.status.state == api::OperationState::kStaged
-                         ? api::OperationState::kAccepted
-                         : record.status.state;
-  update.bind(1, api::to_string(state))
+  update.bind(1, api::to_string(record.status.state))
       .bind(2, std::string_view(record.status.error_code))
       .bind(3, std::string_view(record.status.error))
       .bind(4, std::string_view(record.status.result_json))

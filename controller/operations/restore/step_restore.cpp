@@ -156,7 +156,6 @@ class RestoreStep final : public StepKind {
         co_return verdict(Verdict::Kind::kNotHappened,
                           fmt::format("{}: {}", status->error_code, status->error));
       case api::OperationState::kAccepted:
-      case api::OperationState::kStaged:
       case api::OperationState::kActing:
       case api::OperationState::kUnknown:
         break;

@@ -232,7 +232,6 @@ net::awaitable<void> OperationRunner::begin(Self self, RunningOperation record) 
     self->finish(record, api::OperationState::kFailed, hindered->code, hindered->text);
     co_return;
   }
-  record->status.state = api::OperationState::kStaged;
   // From here on the request may have been sent: this state has to be on disk before it is.
   record->status.state = api::OperationState::kActing;
   if (!self->store(*record)) {
