@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/api/detail/facts_members.h"
+#include "nodeagent/api/detail/request_document.h"
 #include "nodeagent/api/json_fields.h"
 #include "nodeagent/api/json_text.h"
 #include "nodeagent/api/json_writer.h"
@@ -406,12 +407,9 @@ Result<OperationStatus> parse_operation_status(std::string_view body) {
 }
 
 Result<OperationRequest> parse_operation_request(std::string_view body) {
-  const auto document = JsonDocument::parse(body, "operation request");
-  if (!document) {
-    return Error{Errc::kInvalidArgument, document.error().message};
-  }
+  VERGER_TRY(const auto document, request_document(body, "operation request"));
   OperationRequest request;
-  Fields fields(document->root(), "operation request", Errc::kInvalidArgument);
+  Fields fields(document.root(), "operation request", Errc::kInvalidArgument);
   for (const std::string_view name : {"id", "kind", "controllerEpoch"}) {
     fields.require(name);
   }
@@ -443,12 +441,9 @@ Result<OperationRequest> parse_operation_request(std::string_view body) {
 }
 
 Result<Permit> parse_permit(std::string_view body) {
-  const auto document = JsonDocument::parse(body, "permit");
-  if (!document) {
-    return Error{Errc::kInvalidArgument, document.error().message};
-  }
+  VERGER_TRY(const auto document, request_document(body, "permit"));
   Permit permit;
-  Fields fields(document->root(), "permit", Errc::kInvalidArgument);
+  Fields fields(document.root(), "permit", Errc::kInvalidArgument);
   fields.require("controllerEpoch");
   fields.read("controllerEpoch", permit.controller_epoch);
   fields.read("run", permit.run);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/api/detail/facts_members.h"
+#include "nodeagent/api/detail/request_document.h"
 #include "nodeagent/api/json_fields.h"
 
 namespace verger::api {
@@ -66,12 +67,9 @@ json to_json(const std::vector<GateLimit>& gates) {
 }
 
 Result<std::vector<GateLimit>> parse_gates(std::string_view parameters_json) {
-  const auto document = JsonDocument::parse(parameters_json, "parameters");
-  if (!document) {
-    return Error{Errc::kInvalidArgument, document.error().message};
-  }
+  VERGER_TRY(const auto document, request_document(parameters_json, "parameters"));
   std::vector<GateLimit> out;
-  Fields fields(document->root(), "parameters", Errc::kInvalidArgument);
+  Fields fields(document.root(), "parameters", Errc::kInvalidArgument);
   fields.each("gates", [&](JsonView element, const std::string& where) -> Result<void> {
     GateLimit gate;
     Fields inner(element, where, Errc::kInvalidArgument);

@@ -1,5 +1,6 @@
 #include "nodeagent/api/agent_jobs.h"
 
+#include "nodeagent/api/detail/request_document.h"
 #include "nodeagent/api/json_fields.h"
 
 namespace verger::api {
@@ -101,11 +102,8 @@ Result<Throttle> throttle_of(JsonView value, const std::string& where) {
 }
 
 Result<Throttle> parse_throttle(std::string_view body) {
-  const auto document = JsonDocument::parse(body, "throttle");
-  if (!document) {
-    return Error{Errc::kInvalidArgument, document.error().message};
-  }
-  return throttle_of(document->root(), "throttle");
+  VERGER_TRY(const auto document, request_document(body, "throttle"));
+  return throttle_of(document.root(), "throttle");
 }
 
 Result<StoredFile> parse_stored_file(std::string_view body) {

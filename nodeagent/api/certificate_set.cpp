@@ -3,6 +3,7 @@
 
 #include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/detail/field_table.h"
+#include "nodeagent/api/detail/request_document.h"
 #include "nodeagent/api/detail/sha256_field.h"
 
 /// Sets of certificates: files of the agents' stores, made by a controller.
@@ -79,11 +80,8 @@ std::string to_text(const CertificateSet& set) {
 
 Result<CertificateSet> parse_certificate_set(std::string_view text) {
   const std::string what = "certificate set";
-  const auto document = JsonDocument::parse(text, what);
-  if (!document) {
-    return Error{Errc::kInvalidArgument, document.error().message};
-  }
-  const auto value = document->root();
+  VERGER_TRY(const auto document, request_document(text, what));
+  const auto value = document.root();
   const auto nodes = value.is_object() ? value.find("nodes") : std::nullopt;
   if (!nodes || !nodes->is_object()) {
     return Error{Errc::kInvalidArgument, what + ".nodes: an object was expected"};
