@@ -14,6 +14,7 @@
 #include "engine/tool/info_command.h"
 #include "engine/tool/man_command.h"
 #include "engine/tool/records_command.h"
+#include "engine/tool/redact_command.h"
 #include "engine/tool/restore_command.h"
 #include "engine/tool/scavenge_command.h"
 #include "engine/tool/stats_command.h"
@@ -52,6 +53,7 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
   add_estimate_command(program, chosen);
   add_explain_command(program, chosen);
   add_scavenge_command(program, chosen);
+  add_redact_command(program, chosen);
   add_backup_command(program, chosen);
   add_restore_command(program, chosen);
   add_generate_command(program, chosen);

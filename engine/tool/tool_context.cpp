@@ -134,6 +134,11 @@ Result<void> refuse_foreign_files(const ToolContext& tool, const DatabaseArgumen
 
 }  // namespace
 
+Result<void> check_before_writing(ToolContext& tool, const DatabaseArguments& arguments) {
+  VERGER_RETURN_IF_ERROR(refuse_foreign_files(tool, arguments));
+  return refuse_truncation(tool, arguments.directory);
+}
+
 Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
                                                          const DatabaseArguments& arguments,
                                                          log::Access access,
@@ -141,8 +146,7 @@ Result<std::unique_ptr<streams::Database>> open_database(ToolContext& tool,
   const Path directory = arguments.directory;
   VERGER_RETURN_IF_ERROR(check_directory(tool, directory));
   if (access == log::Access::kWrite) {
-    VERGER_RETURN_IF_ERROR(refuse_foreign_files(tool, arguments));
-    VERGER_RETURN_IF_ERROR(refuse_truncation(tool, directory));
+    VERGER_RETURN_IF_ERROR(check_before_writing(tool, arguments));
   }
   streams::DatabaseOptions options;
   options.log.access = access;

@@ -89,6 +89,10 @@ void add_database_arguments(CLI::App& command, DatabaseArguments& arguments, boo
 /// kInvalidArgument that says what DIR should be where it is not there, or is no database's.
 Result<void> check_directory(ToolContext& tool, const Path& directory);
 
+/// What has to hold before a command opens the database for writing: new files would be of use to
+/// the server, and no truncation of processed records is pending. Error: kRefused.
+Result<void> check_before_writing(ToolContext& tool, const DatabaseArguments& arguments);
+
 /// How index tables are written, for commands that write some. Equal to the server's options.
 struct IndexSettings {
   std::uint64_t max_mem_table_size = 1'000'000;
