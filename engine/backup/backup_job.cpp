@@ -93,6 +93,7 @@ struct BackupJob::State {
     }
     if (options.parent) {
       known.add(options.parent->files);
+      index.offer(*options.parent, [this] { return log_copy.continues(*options.parent); });
     }
     VERGER_TRY(const auto others, repository.sessions());
     for (const auto& other : others) {

@@ -76,9 +76,11 @@ class BlobStore {
   virtual Result<void> remove(std::string_view document) = 0;
 };
 
-/// An error of a store that could not be asked: it says nothing of what is stored.
+/// An error of a store that could not be asked, or was not asked to the end: it says nothing of
+/// what is stored.
 constexpr bool is_store_away(Errc code) {
-  return code == Errc::kUnavailable || code == Errc::kTimeout || code == Errc::kUnauthorized;
+  return code == Errc::kUnavailable || code == Errc::kTimeout || code == Errc::kUnauthorized ||
+         code == Errc::kCancelled;
 }
 
 /// The 64 hexadecimal digits of a digest, lower case. Error: kCorruption.

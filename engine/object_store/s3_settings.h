@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "engine/backup/repository_config.h"
@@ -29,6 +30,8 @@ struct RetryRules {
   /// Doubled each time, up to the longest; of each wait the second half is by chance.
   std::chrono::milliseconds first_wait{250};
   std::chrono::milliseconds longest_wait{16'000};
+  /// Asked while it waits, from any thread; true: no further attempt is made. May be empty.
+  std::function<bool()> stopped{};
 };
 
 /// A place in an S3-compatible object store, and how it is spoken to.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "engine/backup/blob_store.h"
@@ -13,13 +14,16 @@
 namespace verger::backup {
 
 /// The store of a repository, as its configuration says. Changes nothing there. The references
-/// outlive the store. Errors: kInvalidArgument, kNotFound, kRefused (a file of the configuration),
-/// kUnsupported.
+/// outlive the store. `stopped`: once it says so, no request to object storage is repeated
+/// (kCancelled); called from any thread. Errors: kInvalidArgument, kNotFound, kRefused (a file of
+/// the configuration), kUnsupported.
 Result<std::unique_ptr<BlobStore>> open_store(FileSystem& files, const RepositoryConfig& config,
-                                              Clock& clock, Random& random, Log& log);
+                                              Clock& clock, Random& random, Log& log,
+                                              const std::function<bool()>& stopped = {});
 /// The same, with what only stores that seal have.
 Result<std::unique_ptr<SealedStore>> open_sealed_store(FileSystem& files,
                                                        const RepositoryConfig& config, Clock& clock,
-                                                       Random& random, Log& log);
+                                                       Random& random, Log& log,
+                                                       const std::function<bool()>& stopped = {});
 
 }  // namespace verger::backup

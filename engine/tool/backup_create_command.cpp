@@ -1,9 +1,12 @@
 #include <filesystem>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/backup/backup_job.h"
+#include "engine/backup/disk_snapshots.h"
+#include "engine/base/database_files.h"
 #include "engine/tool/backup_command.h"
 #include "engine/tool/detail/backup_text.h"
 #include "engine/tool/detail/drive_job.h"
@@ -28,7 +31,10 @@ struct CreateBackupArguments {
   bool whole_log = false;
   bool no_scavenge_runs = false;
   bool assume_stopped = false;
-  std::uint64_t rate = 0;  ///< MiB a second
+  std::string snapshot_command;
+  std::string snapshot_state;
+  int snapshot_limit = 600;  ///< seconds
+  std::uint64_t rate = 0;    ///< MiB a second
   int threads = 2;
 };
 
@@ -74,20 +80,59 @@ void print_created(ToolContext& tool, const backup::Manifest& manifest,
   }
 }
 
-Result<int> create_backup(ToolContext& tool, const CreateBackupArguments& arguments) {
-  const Path directory = arguments.directory;
-  VERGER_RETURN_IF_ERROR(check_directory(tool, directory));
-  backup::BackupOptions options;
-  options.source.directory = directory;
-  options.source.index_directory = arguments.index_directory;
-  options.source.scavenge_ruled_out = arguments.no_scavenge_runs;
-  options.source.state = backup::SourceState::kFrozen;
-  std::unique_ptr<FileLock> lock;
-  if (!arguments.frozen) {
-    VERGER_TRY(auto found, backup::find_state(tool.files, directory, arguments.assume_stopped));
-    options.source.state = found.state;
-    lock = std::move(found.lock);
+Error backup_stopped() {
+  return {Errc::kCancelled,
+          "stopped; nothing is listed as a backup, and the next one does not copy again what was "
+          "stored"};
+}
+
+/// The snapshots that a backup is made of, and deleted at its end.
+class SnapshotsOfBackup {
+ public:
+  explicit SnapshotsOfBackup(ToolContext& tool) : tool_(tool) {}
+
+  Result<backup::BackupSource> make(const CreateBackupArguments& arguments) {
+    if (!is_machine_disk(tool_.files)) {
+      return Error{Errc::kUnsupported, "disk snapshots are of the machine's disk"};
+    }
+    const Path database = absolute_directory(arguments.directory);
+    const Path index = arguments.index_directory.empty()
+                           ? database / "index"
+                           : Path(absolute_directory(arguments.index_directory));
+    VERGER_TRY(snapshots_, backup::DiskSnapshots::open(
+                               tool_.files,
+                               {.program = arguments.snapshot_command,
+                                .state = arguments.snapshot_state.empty()
+                                             ? database / "verger-snapshots"
+                                             : Path(absolute_directory(arguments.snapshot_state)),
+                                .limit = std::chrono::seconds(arguments.snapshot_limit)},
+                               tool_.clock, tool_.random, tool_.log));
+    backup::MakeSnapshotsJob job(*snapshots_, database, index);
+    VERGER_RETURN_IF_ERROR(drive_job(tool_, job, {}));
+    return snapshots_->source();
   }
+
+  /// Also after a signal.
+  Result<void> remove() {
+    while (snapshots_) {
+      VERGER_TRY(const auto outcome, snapshots_->step_delete());
+      if (outcome.kind == StepOutcome::Kind::kDone) {
+        snapshots_.reset();
+      }
+      std::this_thread::sleep_for(outcome.rest);
+    }
+    return {};
+  }
+
+ private:
+  ToolContext& tool_;
+  std::unique_ptr<backup::DiskSnapshots> snapshots_;
+};
+
+Result<int> copy_database(ToolContext& tool, const CreateBackupArguments& arguments,
+                          backup::BackupSource source) {
+  backup::BackupOptions options;
+  options.source = std::move(source);
   options.node.directory = absolute_directory(arguments.directory);
   options.node.host = host_name();
   options.node.node = arguments.node.empty()
@@ -108,7 +153,6 @@ Result<int> create_backup(ToolContext& tool, const CreateBackupArguments& argume
   const auto runner = scavenge::make_thread_runner(arguments.threads);
   backup::BackupJob job(tool.files, repository, std::move(options), tool.clock, tool.random,
                         tool.log, *runner);
-  const StopSignals signals;
   const auto start = tool.clock.monotonic();
   {
     std::optional<Progress> progress;
@@ -124,17 +168,54 @@ Result<int> create_backup(ToolContext& tool, const CreateBackupArguments& argume
       progress->update(job.progress().done);
     };
     if (auto driven = drive_job(tool, job, drive); !driven) {
-      if (driven.error().code == Errc::kCancelled) {
-        tool.err << "verger-db: stopped; nothing is listed as a backup, and the next one does not "
-                    "copy again what was stored\n";
-        return kExitStopped;
-      }
-      return driven.error();
+      return driven.error().code == Errc::kCancelled ? backup_stopped() : driven.error();
     }
   }
   print_created(tool, job.manifest(), job.progress(),
                 std::chrono::duration<double>(tool.clock.monotonic() - start).count());
   return kExitDone;
+}
+
+Result<int> copy_snapshot(ToolContext& tool, const CreateBackupArguments& arguments) {
+  SnapshotsOfBackup snapshots(tool);
+  auto source = snapshots.make(arguments);
+  auto made = source ? copy_database(tool, arguments, *std::move(source))
+                     : Result<int>(source.error().code == Errc::kCancelled ? backup_stopped()
+                                                                           : source.error());
+  if (auto removed = snapshots.remove(); !removed) {
+    if (made) {
+      return removed.error().within("the backup is made");
+    }
+    tool.err << fmt::format("verger-db: {}\n", removed.error().message);
+  }
+  return made;
+}
+
+Result<int> copy_directory(ToolContext& tool, const CreateBackupArguments& arguments) {
+  backup::BackupSource source{.directory = arguments.directory,
+                              .index_directory = arguments.index_directory,
+                              .state = backup::SourceState::kFrozen,
+                              .scavenge_ruled_out = arguments.no_scavenge_runs};
+  std::unique_ptr<FileLock> lock;
+  if (!arguments.frozen) {
+    VERGER_TRY(auto found,
+               backup::find_state(tool.files, source.directory, arguments.assume_stopped));
+    source.state = found.state;
+    lock = std::move(found.lock);
+  }
+  return copy_database(tool, arguments, std::move(source));
+}
+
+Result<int> create_backup(ToolContext& tool, const CreateBackupArguments& arguments) {
+  VERGER_RETURN_IF_ERROR(check_directory(tool, arguments.directory));
+  const StopSignals signals;
+  auto made = arguments.snapshot_command.empty() ? copy_directory(tool, arguments)
+                                                 : copy_snapshot(tool, arguments);
+  if (!made && made.error().code == Errc::kCancelled) {
+    tool.err << fmt::format("verger-db: {}\n", made.error().message);
+    return kExitStopped;
+  }
+  return made;
 }
 
 }  // namespace
@@ -166,8 +247,26 @@ void add_backup_create_command(CLI::App& backup, Action& chosen) {
   command->add_option("--parent", arguments->parent, "Differential to this backup")
       ->type_name("ID")
       ->excludes(full);
-  command->add_flag("--frozen", arguments->frozen,
-                    "DIR is a disk snapshot: nothing changes it, nothing is locked");
+  auto* frozen = command->add_flag("--frozen", arguments->frozen,
+                                   "DIR is a disk snapshot: nothing changes it, nothing is locked");
+  auto* snapshot =
+      command
+          ->add_option("--snapshot-command", arguments->snapshot_command,
+                       "Copy a disk snapshot of DIR, which this program makes (create) and removes "
+                       "(delete); possible during a scavenge")
+          ->type_name("PROGRAM")
+          ->excludes(frozen);
+  command
+      ->add_option("--snapshot-state", arguments->snapshot_state,
+                   "Directory for notes of snapshots that have to be deleted (default: "
+                   "DIR/verger-snapshots)")
+      ->type_name("DIR")
+      ->needs(snapshot);
+  command
+      ->add_option("--snapshot-timeout", arguments->snapshot_limit,
+                   "Seconds for each call of the program")
+      ->check(CLI::Range(1, 86'400))
+      ->needs(snapshot);
   command->add_flag("--whole-log", arguments->whole_log,
                     "Of a running node: up to writer.chk, not only up to chaser.chk");
   command->add_flag("--no-scavenge-runs", arguments->no_scavenge_runs,
@@ -182,7 +281,8 @@ void add_backup_create_command(CLI::App& backup, Action& chosen) {
   command->add_option("--threads", arguments->threads, "Files copied side by side")
       ->check(CLI::Range(1, 16));
   command->footer(
-      "Refused while a scavenge or a redaction runs, and for a running server with kurrent.ddb.\n"
+      "Refused while a scavenge or a redaction runs, and for a running server with kurrent.ddb,\n"
+      "unless a disk snapshot is copied (--snapshot-command).\n"
       "Example:\n  verger-db backup create /var/lib/eventstore --to /backup/orders");
   command->callback([arguments, &chosen] {
     chosen = [arguments](ToolContext& tool) { return create_backup(tool, *arguments); };

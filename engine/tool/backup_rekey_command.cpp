@@ -29,7 +29,8 @@ Result<int> rekey(ToolContext& tool, const RekeyArguments& arguments) {
                              arguments.repository)};
   }
   VERGER_TRY(const auto store,
-             backup::open_sealed_store(tool.files, config, tool.clock, tool.random, tool.log));
+             backup::open_sealed_store(tool.files, config, tool.clock, tool.random, tool.log,
+                                       &StopSignals::requested));
   VERGER_TRY(auto repository, backup::Repository::open(*store, backup::Repository::Create::kNo));
   backup::RekeyJob job(*store, repository, tool.clock, tool.random);
   const StopSignals signals;

@@ -42,6 +42,8 @@ class CopyQueue {
   Result<bool> step(std::uint64_t most);
   /// What has been stored since the last call, complete.
   std::vector<BackedUpFile> take_stored() { return std::exchange(stored_, {}); }
+  /// Of a file that is stored, and was not added.
+  void count_reused(std::uint64_t bytes) { reused_ += bytes; }
   [[nodiscard]] std::uint64_t copied() const { return copied_; }
   [[nodiscard]] std::uint64_t reused() const { return reused_; }
 

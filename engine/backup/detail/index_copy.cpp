@@ -25,6 +25,8 @@ Result<std::string> table_identity(const File& file, std::uint64_t size) {
   return to_hex(sha256(bytes));
 }
 
+const std::string kFilter = "stream-existence/streamExistenceFilter";
+
 std::string state_name() { return scavenge::ScavengeState::path_in(Path()).string(); }
 
 std::string in_index(std::string_view name) { return fmt::format("index/{}", name); }
@@ -226,26 +228,70 @@ std::string IndexCopy::filter_identity(const Bytes& checkpoint) const {
   return to_hex(sha256(both));
 }
 
+void IndexCopy::offer(const Manifest& earlier, std::function<Result<bool>()> is_of_this_log) {
+  earlier_ = &earlier;
+  earlier_is_of_this_log_ = std::move(is_of_this_log);
+}
+
+Result<bool> IndexCopy::keep_earlier_filter(const Bytes& checkpoint) {
+  const auto* known_checkpoint = earlier_ ? earlier_->find(in_index(kFilter + ".chk")) : nullptr;
+  const auto* known_filter = earlier_ ? earlier_->find(in_index(kFilter + ".dat")) : nullptr;
+  if (known_checkpoint == nullptr || known_filter == nullptr ||
+      checkpoint.size() != sizeof(std::int64_t) || known_checkpoint->size != checkpoint.size()) {
+    return false;
+  }
+  Bytes bytes(sizeof(std::int64_t));
+  const auto stored = store_.open_blob(known_checkpoint->sha256);
+  if (!stored || !(*stored)->read_exact(0, bytes)) {
+    return false;
+  }
+  const auto before = load_le<std::int64_t>(bytes.data());
+  const auto now = load_le<std::int64_t>(checkpoint.data());
+  // A node reads the log from the filter's checkpoint on when it starts: no more than the filter
+  // would be.
+  if (before < 0 || now <= before || before > earlier_->positions.writer.value() ||
+      static_cast<std::uint64_t>(now - before) >= known_filter->size) {
+    return false;
+  }
+  const auto size = disk_.file_size(directory_ / (kFilter + ".dat"));
+  VERGER_TRY(const auto stored_size, store_.blob_size(known_filter->sha256));
+  if (!size || *size != known_filter->size || stored_size != known_filter->size) {
+    return false;
+  }
+  VERGER_TRY(const bool is_of_this_log, earlier_is_of_this_log_());
+  if (is_of_this_log) {
+    files_.push_back(*known_checkpoint);
+    files_.push_back(*known_filter);
+    queue_.count_reused(known_filter->size);
+  }
+  return is_of_this_log;
+}
+
 Result<void> IndexCopy::want_rest() {
   phase_ = Phase::kRest;
   // The checkpoint is read before the filter that it speaks of.
-  const std::string filter = "stream-existence/streamExistenceFilter";
-  const auto checkpoint = read_file(disk_, directory_ / (filter + ".chk"));
+  const auto checkpoint = read_file(disk_, directory_ / (kFilter + ".chk"));
   if (!checkpoint && checkpoint.error().code != Errc::kNotFound) {
     return checkpoint.error();
   }
-  std::string identity;
+  bool kept = false;
   if (checkpoint) {
+    VERGER_TRY(kept, keep_earlier_filter(*checkpoint));
+  }
+  std::string identity;
+  if (checkpoint && !kept) {
     identity = filter_identity(*checkpoint);
     VERGER_TRY(const auto digest, store_bytes(store_, *checkpoint));
-    files_.push_back({.path = in_index(filter + ".chk"),
+    files_.push_back({.path = in_index(kFilter + ".chk"),
                       .kind = FileKind::kExistenceFilter,
                       .size = checkpoint->size(),
                       .restored_size = checkpoint->size(),
                       .sha256 = digest,
                       .identity = {}});
   }
-  VERGER_RETURN_IF_ERROR(want(filter + ".dat", FileKind::kExistenceFilter, identity));
+  if (!kept) {
+    VERGER_RETURN_IF_ERROR(want(kFilter + ".dat", FileKind::kExistenceFilter, identity));
+  }
   const auto state = state_name();
   VERGER_RETURN_IF_ERROR(want(state, FileKind::kScavengeState, {}));
   // Only of a scavenge that was killed: without it the state would be an older one.

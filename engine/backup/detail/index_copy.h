@@ -26,6 +26,10 @@ class IndexCopy {
   IndexCopy(FileSystem& files, const BackupSource& source, BlobStore& store, CopyQueue& queue,
             LogIdentity log_identity);
 
+  /// An earlier generation, whose existence filter may stand for the present one, where
+  /// `is_of_this_log`: its records are those of this log. Outlives this.
+  void offer(const Manifest& earlier, std::function<Result<bool>()> is_of_this_log);
+
   enum class Outcome : std::uint8_t { kMore, kRest, kDone };
   /// Errors: kUnavailable (the map does not stop changing), kCorruption, those of copying.
   Result<Outcome> step(std::uint64_t most);
@@ -51,12 +55,17 @@ class IndexCopy {
   Result<void> want_rest();
   /// Of the existence filter at this checkpoint; empty: it is not known whose log it speaks of.
   [[nodiscard]] std::string filter_identity(const Bytes& checkpoint) const;
+  /// Whether the earlier generation's filter, with its checkpoint, is taken for the one whose
+  /// checkpoint this is.
+  Result<bool> keep_earlier_filter(const Bytes& checkpoint);
   void keep_stored();
 
   FileSystem& disk_;
   Path directory_;
   bool changes_;  ///< a node works on it
   LogIdentity log_identity_;
+  const Manifest* earlier_ = nullptr;
+  std::function<Result<bool>()> earlier_is_of_this_log_;
   BlobStore& store_;
   CopyQueue& queue_;
   Phase phase_ = Phase::kMap;

@@ -120,6 +120,26 @@ Result<std::string> LogCopy::identity() {
   return fmt::format("{} {}", writer, records);
 }
 
+Result<bool> LogCopy::continues(const Manifest& earlier) {
+  const auto newest = std::ranges::find(earlier.files.rbegin(), earlier.files.rend(),
+                                        FileKind::kChunk, &BackedUpFile::kind);
+  if (newest == earlier.files.rend() || newest->identity.empty()) {
+    return false;
+  }
+  VERGER_TRY(const auto log, open_log());
+  for (const auto& chunk : log->chunks()) {
+    if (chunk->path().filename() != newest->path || chunk->file_size() < newest->size) {
+      continue;
+    }
+    // Of a chunk that was not completed the tail was noted; that is in the completed one, too.
+    const auto seen = newest->restored_size == newest->size && chunk->completed()
+                          ? chunk_identity(*chunk)
+                          : tail_identity(*chunk, newest->size);
+    return seen && *seen == newest->identity;
+  }
+  return false;
+}
+
 Result<void> LogCopy::note_chunks() {
   VERGER_TRY(const auto now, open_log());
   noted_.clear();

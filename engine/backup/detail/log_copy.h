@@ -23,6 +23,9 @@ class LogCopy {
   /// What tells the log as it is now from any other one, and from itself once it has grown: its end
   /// and its newest chunk's header and records. Empty: it has none. Errors: those of opening it.
   Result<std::string> identity();
+  /// Whether the newest records of an earlier generation are still where they were: this log is
+  /// that one, grown. Errors: those of opening it.
+  Result<bool> continues(const Manifest& earlier);
   /// Before anything is copied: the chunks that compare() expects to be there still.
   Result<void> note_chunks();
   /// Copies chaser, epoch, writer and proposal, in this order, so that none lies above the writer.

@@ -30,6 +30,9 @@ std::string percent_encoded(std::string_view text) {
   return result;
 }
 
+/// Between two looks whether a wait is to end.
+constexpr milliseconds kStopLook{100};
+
 /// Something that another attempt may not meet.
 bool may_pass(const S3Answer& answer) {
   if (answer.outcome.failure != HttpOutcome::Failure::kNone) {
@@ -64,6 +67,22 @@ S3Requests::S3Requests(S3Settings settings, Random& random, Log& log, Wait wait)
       log_(log),
       wait_(wait ? std::move(wait) : [](milliseconds time) { std::this_thread::sleep_for(time); }),
       transfers_(settings_) {}
+
+Result<void> S3Requests::wait_for(const S3Request& request, milliseconds time) {
+  for (;;) {
+    if (settings_.retry.stopped && settings_.retry.stopped()) {
+      return Error{Errc::kCancelled,
+                   fmt::format("{} at {}: stopped on request between two attempts",
+                               name_of(request.key), settings_.endpoint)};
+    }
+    if (time <= milliseconds(0)) {
+      return {};
+    }
+    const auto part = settings_.retry.stopped ? std::min(time, kStopLook) : time;
+    wait_(part);
+    time -= part;
+  }
+}
 
 std::string S3Requests::name() const {
   auto text = fmt::format("s3://{}/{}", settings_.bucket, settings_.prefix);
@@ -171,7 +190,7 @@ Result<S3Answer> S3Requests::attempt_until_done(const S3Request& request,
                {"problem", problem_of(answer)},
                {"attempt", fmt::to_string(attempt)},
                {"wait_ms", fmt::to_string(wait.count())}});
-    wait_(wait);
+    VERGER_RETURN_IF_ERROR(wait_for(request, wait));
     if (found_out) {
       VERGER_TRY(const bool done, found_out());
       if (done) {

@@ -83,6 +83,8 @@ class S3Requests {
   [[nodiscard]] std::string url_of(const S3Request& request) const;
   [[nodiscard]] HttpRequest signed_request(const S3Request& request, std::size_t received) const;
   [[nodiscard]] std::chrono::milliseconds wait_before(int attempt, const S3Answer& last);
+  /// Error: kCancelled, once RetryRules::stopped says so.
+  Result<void> wait_for(const S3Request& request, std::chrono::milliseconds time);
   Result<S3Answer> attempt_until_done(const S3Request& request,
                                       const std::function<Result<bool>()>& found_out);
 

@@ -9,6 +9,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/repositories/open_store.h"
+#include "engine/tool/stop_signals.h"
 
 namespace verger::tool {
 namespace {
@@ -54,7 +55,8 @@ nlohmann::ordered_json describe_check(const std::optional<backup::BackupCheck>& 
 Result<std::unique_ptr<backup::BlobStore>> open_repository_store(ToolContext& tool,
                                                                  const std::string& given) {
   VERGER_TRY(const auto config, backup::repository_config_of(tool.files, given));
-  return backup::open_store(tool.files, config, tool.clock, tool.random, tool.log);
+  return backup::open_store(tool.files, config, tool.clock, tool.random, tool.log,
+                            &StopSignals::requested);
 }
 
 std::string_view kind_of_backup(const backup::Manifest& manifest) {

@@ -163,6 +163,39 @@ TEST_P(BackupKills, ADifferentialBackupThatWasKilledHarmsNoOther) {
       });
 }
 
+TEST_P(BackupKills, ASnapshotsBackupThatWasKilledLeavesNoSnapshot) {
+  std::ofstream(place("program")) << R"(#!/bin/sh
+set -eu
+snapshot=$(dirname "$0")/snapshots/$VERGER_SNAPSHOT_ID
+case $1 in
+  create) mkdir -p "$snapshot" && cp -r "$VERGER_SNAPSHOT_DATABASE" "$snapshot/db" &&
+    echo "database=$snapshot/db" ;;
+  delete) rm -rf "$snapshot" ;;
+esac
+)";
+  std::filesystem::permissions(place("program"), std::filesystem::perms(0755));
+  const Arguments create_of_snapshot{"backup",        "create", place("db"), "--to",
+                                     repository_,     "--node", "n1",        "--snapshot-command",
+                                     place("program")};
+  const auto steps = steps_of(create_of_snapshot);
+  EXPECT_THAT(steps, IsSupersetOf({"backup.snapshot.before-create", "backup.snapshot.after-create",
+                                   "backup.snapshot.after-delete", "backup.after-chunk",
+                                   "backup.after-manifest"}));
+  const int killed = kill_at_each(
+      steps, create_of_snapshot, [this] { start_anew(); },
+      [&] {
+        expect_done(create_of_snapshot);
+        expect_done({"backup", "verify", repository_});
+        EXPECT_TRUE(std::filesystem::is_empty(place("snapshots")));
+        for (const auto& left : std::filesystem::directory_iterator(place("db/verger-snapshots"))) {
+          EXPECT_NE(left.path().extension(), ".json") << left.path();
+        }
+      });
+  EXPECT_GE(killed, 10);
+  expect_done(restore("restored"));
+  expect_sound_and_equal("restored");
+}
+
 TEST_P(BackupKills, ARestoreThatWasKilledIsCompletedByTheSameCommand) {
   expect_done(create());
   generate("other", "1000");

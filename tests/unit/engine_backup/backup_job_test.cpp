@@ -305,6 +305,44 @@ TEST(BackupJob, ADifferentialReadsTheFilterOfALogThatHasChanged) {
   EXPECT_LE(backup.progress.copied, filter->size + 16 * 1024U);
 }
 
+TEST(BackupJob, ADifferentialKeepsTheFilterOfALogThatHasGrownByLess) {
+  const std::string name = "index/stream-existence/streamExistenceFilter";
+  BackupCase backup;
+  backup.fill(300);
+  backup.builder.close();
+  auto options = backup.options(SourceState::kStopped);
+  const auto first = value(backup.back_up(options));
+  const auto* const filter = first.find(name + ".dat");
+  ASSERT_NE(filter, nullptr);
+  const auto checkpoint = checkpoint_in(backup.disk, "/db/" + name + ".chk");
+  backup.builder.open();
+  backup.builder.write("new-stream", 30, 100);  // fills a table
+  backup.builder.close();
+  const auto grown = checkpoint_in(backup.disk, "/db/" + name + ".chk");
+  ASSERT_GT(grown, checkpoint);
+  ASSERT_LT(grown - checkpoint, static_cast<std::int64_t>(filter->size));
+  options.parent = first;
+  const auto differential = value(backup.back_up(options));
+  EXPECT_EQ(*differential.find(name + ".dat"), *filter);
+  EXPECT_EQ(*differential.find(name + ".chk"), *first.find(name + ".chk"));
+  ok(backup.restore(differential, "/restored"));
+  // From there on a node reads the log when it starts.
+  EXPECT_EQ(checkpoint_in(backup.disk, "/restored/" + name + ".chk"), checkpoint);
+  // Once the log has grown by more, the filter is read again.
+  backup.builder.open();
+  for (std::int64_t end = grown; end - checkpoint < static_cast<std::int64_t>(filter->size);) {
+    backup.builder.write("more", 20, 200);
+    end = backup.builder.database().transaction_log().end().value();
+  }
+  backup.builder.write("last", 40, 10);
+  backup.builder.close();
+  options.parent = differential;
+  const auto next = value(backup.back_up(options));
+  EXPECT_NE(next.find(name + ".chk")->sha256, first.find(name + ".chk")->sha256);
+  backup.builder.open();
+  expect_restored(backup, next, "/again");
+}
+
 TEST(BackupJob, ADifferentialReadsAFileOfTheSameNameAndOtherContent) {
   BackupCase backup;
   backup.fill();

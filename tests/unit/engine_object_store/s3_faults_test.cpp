@@ -53,6 +53,17 @@ TEST_F(S3Faults, WaitsAsLongAsTheServerAsksFor) {
   EXPECT_THAT(waits, ElementsAre(milliseconds(3000)));
 }
 
+TEST_F(S3Faults, IsStoppedInTheMiddleOfAWait) {
+  settings.retry.first_wait = milliseconds(10'000);
+  settings.retry.stopped = [this] { return waits.size() >= 3; };
+  fail({.status = 503}, any, 1000);
+  const auto stored = store().put("repository", as_bytes("mark"));
+  EXPECT_EQ(stored.error().code, Errc::kCancelled);
+  EXPECT_THAT(waits, ElementsAre(milliseconds(100), milliseconds(100), milliseconds(100)));
+  EXPECT_EQ(server.calls().size(), 1U);
+  EXPECT_TRUE(backup::is_store_away(stored.error().code)) << "no damage of a backup";
+}
+
 TEST_F(S3Faults, GivesUpWithTheLastReason) {
   fail({.status = 503}, any, 1000);
   const auto stored = store().put("repository", as_bytes("mark"));
