@@ -41,7 +41,9 @@ static constexpr auto rows_of(const BackupRepository* /*type*/) {
                     row("freeBytes", &T::free_bytes),
                     row("generations", &T::generations),
                     row("drills", &T::drills),
-                    row("drillProblem", &T::drill_problem)};
+                    row("drillProblem", &T::drill_problem),
+                    row("snapshots", &T::snapshots),
+                    row("snapshotProblem", &T::snapshot_problem)};
 }
 
 static constexpr auto rows_of(const BackupCheckSummary* /*type*/) {

@@ -25,11 +25,13 @@ struct BackupRepository {
   std::string id{};
   std::string error{};  ///< why it cannot be used now; empty: it can
   bool encrypted = false;
-  std::string compression{};      ///< "none" or "zstd"
-  std::int64_t free_bytes = -1;   ///< of the file system of a directory
-  std::int64_t generations = -1;  ///< how many are there
-  bool drills = false;            ///< the agent can restore to a scratch directory
-  std::string drill_problem{};    ///< why it cannot
+  std::string compression{};       ///< "none" or "zstd"
+  std::int64_t free_bytes = -1;    ///< of the file system of a directory
+  std::int64_t generations = -1;   ///< how many are there
+  bool drills = false;             ///< the agent can restore to a scratch directory
+  std::string drill_problem{};     ///< why it cannot
+  bool snapshots = false;          ///< the agent can make disk snapshots
+  std::string snapshot_problem{};  ///< why it cannot
   friend bool operator==(const BackupRepository&, const BackupRepository&) = default;
 };
 

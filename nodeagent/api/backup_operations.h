@@ -12,9 +12,10 @@
 /// camelCase: `repository_id` is "repositoryId".
 namespace verger::api {
 
-// The result of these two: BackupGeneration (agent_backups.h).
+// The result of these three: BackupGeneration (agent_backups.h).
 inline constexpr std::string_view kBackupKind = "backup";
 inline constexpr std::string_view kOfflineBackupKind = "offline_backup";
+inline constexpr std::string_view kSnapshotBackupKind = "snapshot_backup";
 inline constexpr std::string_view kBackupVerifyKind = "backup_verify";
 inline constexpr std::string_view kBackupRetainKind = "backup_retain";
 inline constexpr std::string_view kBackupDrillKind = "backup_drill";
@@ -39,7 +40,7 @@ struct BackupTarget {
   friend bool operator==(const BackupTarget&, const BackupTarget&) = default;
 };
 
-/// backup, offline_backup.
+/// backup, offline_backup, snapshot_backup.
 struct BackupParameters : BackupTarget {
   std::string node{};  ///< under which name; a node has a chain of generations of its own
   std::string cluster{};

@@ -363,6 +363,12 @@ void OptionParser::declare_agent() {
                 "Role agent, without a unit: stops the server and returns", agent);
   settings_.add("service-timeout-ms", service_timeout_ms_, "For each of these",
                 {.group = "Agent", .prefix = kAgent, .unit = "ms"});
+  settings_.add("snapshot-command", o.snapshot_command,
+                "Program that makes and deletes disk snapshots for backups, by its absolute path "
+                "(default: none are made)",
+                agent);
+  settings_.add("snapshot-timeout-ms", o.snapshot_timeout_ms, "For each call of it",
+                {.group = "Agent", .prefix = kAgent, .unit = "ms"});
   settings_.add("drill-command", o.drill_command,
                 "Starts a server on a restored database for drills and stays with it (default: an "
                 "embedded node)",

@@ -58,7 +58,9 @@ struct ProgramOptions {
   /// Role agent: two lines, user and password of the node beside it. Empty: none are sent.
   std::string credentials_file;
   external::ServiceOptions service;  ///< role agent: how its server is started and stopped
-  std::string drill_command;         ///< starts the server of a drill; empty: an embedded node
+  std::string snapshot_command;      ///< program that makes disk snapshots; empty: none are made
+  std::int64_t snapshot_timeout_ms = 600'000;
+  std::string drill_command;  ///< starts the server of a drill; empty: an embedded node
   std::int64_t agent_poll_interval_ms = 500;
   std::int64_t end_after_seconds = 0;
   bool fast_timings = false;

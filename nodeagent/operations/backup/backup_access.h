@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "engine/backup/disk_snapshots.h"
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
@@ -17,7 +18,9 @@ struct BackupAccess {
   Path repositories{};
   /// For drills; empty: this agent makes none.
   Path scratch{};
-  Path temporary{};      ///< of the agent: made when it is needed
+  Path temporary{};  ///< of the agent: made when it is needed
+  /// How disk snapshots are made; without a program: they are not.
+  backup::SnapshotSettings snapshots{};
   FileSystem& files;     ///< of the repositories and of all above
   FileSystem& database;  ///< of the node's database
   Clock& clock;

@@ -3,6 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include <boost/asio/awaitable.hpp>
+
 #include "nodeagent/operations/backup/repositories.h"
 #include "nodeagent/operations/operation.h"
 
@@ -20,6 +22,14 @@ std::unique_ptr<Operation> make_backup_operation(RepositoriesPointer repositorie
 /// offline_backup: stops the server for the copy, and starts it again. Refused on a leader. Codes:
 /// also those of StoppedServerOperation.
 std::unique_ptr<Operation> make_offline_backup_operation(RepositoriesPointer repositories);
+/// snapshot_backup: has disk snapshots of the node's volumes made, copies them and has them deleted
+/// again. The node may do anything meanwhile, also a scavenge. Refused where the agent has no
+/// program for it. After a restart of the agent, or a stop of the operation, what was made is
+/// deleted.
+std::unique_ptr<Operation> make_snapshot_backup_operation(RepositoriesPointer repositories);
+/// When the agent starts: deletes the disk snapshots that an earlier process made and did not
+/// delete. What cannot be deleted is logged, and tried again before the next one is made.
+net::awaitable<void> delete_left_snapshots(std::shared_ptr<const BackupAccess> access);
 /// backup_verify: reads one generation and records the check.
 std::unique_ptr<Operation> make_backup_verify_operation(RepositoriesPointer repositories);
 /// backup_retain: deletes generations by rules or by id.

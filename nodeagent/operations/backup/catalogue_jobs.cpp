@@ -62,6 +62,11 @@ CatalogueJob::CatalogueJob(std::shared_ptr<const Repositories> repositories, std
   if (!repository_.drills) {
     repository_.drill_problem = "the agent has no scratch directory (--backup-scratch)";
   }
+  repository_.snapshots = !repositories_->access().snapshots.program.empty();
+  if (!repository_.snapshots) {
+    repository_.snapshot_problem =
+        "the agent has no program that makes disk snapshots (--snapshot-command)";
+  }
 }
 
 Result<StepOutcome> CatalogueJob::step(Budget /*budget*/) {

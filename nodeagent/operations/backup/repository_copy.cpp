@@ -101,7 +101,7 @@ Result<void> RepositoryCopy::open() {
                                source.directory.string())};
     }
     lock_ = std::move(found.lock);
-  } else {
+  } else if (source.state == backup::SourceState::kLive) {
     // The node has just said that no scavenge runs: what is there is of one that was killed.
     const Path left = scavenge::ScavengeState::path_in(source.index()).string() + "-wal";
     VERGER_TRY(source.scavenge_ruled_out, database.exists(left));
@@ -117,7 +117,8 @@ Result<void> RepositoryCopy::begin() {
   options.node = {.node = order_.to.node,
                   .cluster = order_.to.cluster,
                   .host = access.host,
-                  .directory = order_.source.directory.string(),
+                  .directory = order_.directory.empty() ? order_.source.directory.string()
+                                                        : order_.directory.string(),
                   .server_version = order_.server_version,
                   .state = {}};
   if (!order_.to.full) {

@@ -23,6 +23,7 @@ struct CopyOrder {
   /// scavenge runs, and looks once more before the copy is finished.
   backup::BackupSource source;
   std::string server_version;  ///< empty: not known
+  Path directory{};            ///< the node's, where `source` is a snapshot of it
 };
 
 /// A backup of the node's database into one of the agent's repositories: engine/backup's job, from

@@ -92,6 +92,7 @@ std::vector<std::unique_ptr<Operation>> backup_operations(const RepositoriesPoin
   std::vector<std::unique_ptr<Operation>> out;
   out.push_back(make_backup_operation(repositories));
   out.push_back(make_offline_backup_operation(repositories));
+  out.push_back(make_snapshot_backup_operation(repositories));
   out.push_back(make_backup_verify_operation(repositories));
   out.push_back(make_backup_retain_operation(repositories));
   return out;

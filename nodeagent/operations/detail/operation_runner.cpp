@@ -98,6 +98,9 @@ void OperationRunner::start() {
   for (auto& record : *unfinished) {
     resume(std::make_shared<OperationRecord>(std::move(record)));
   }
+  if (environment_.backups) {
+    tasks_.spawn(delete_left_snapshots(environment_.backups));
+  }
 }
 
 net::awaitable<void> OperationRunner::stop() {
