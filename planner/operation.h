@@ -64,6 +64,10 @@ struct Operation {
   std::int64_t (*max_age_ms)(const Policy& policy) = nullptr;
   /// Role, version and instance of the node may change between plan and run. nullptr: of none.
   bool (*may_restart)(const Policy& policy, const NodeSnapshot& node) = nullptr;
+  /// Kinds of its steps that give nodes other data than they had. A run with one of them that is
+  /// done makes policies due for which this is true.
+  std::span<const std::string_view> replaces_data{};
+  bool (*due_after_replacement)(const Policy& policy) = nullptr;
   /// Kinds of the steps that are the work itself, all others being what it takes to do it safely.
   std::span<const std::string_view> work_steps;
   /// What its steps ask of agents. Other work is not gated by it as such, but by what the node

@@ -29,7 +29,9 @@ json view_of(const KnownRepository& repository) {
                       {"location", seen.location},
                       {"free_bytes", number_or_null(seen.free_bytes)},
                       {"drills", seen.drills},
-                      {"drill_problem", optional_text(seen.drill_problem)}});
+                      {"drill_problem", optional_text(seen.drill_problem)},
+                      {"snapshots", seen.snapshots},
+                      {"snapshot_problem", optional_text(seen.snapshot_problem)}});
   }
   const auto& first = repository.at.front().seen;
   return {{"id", optional_text(repository.id)},

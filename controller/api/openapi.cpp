@@ -213,7 +213,7 @@ constexpr ApiSchema kSchemas[] = {
      "agents:RepositoryAtAgent[]! listed_by:string?"},
     {"RepositoryAtAgent",
      "node:string! name:string! location:string! free_bytes:integer?! drills:boolean! "
-     "drill_problem:string?!"},
+     "drill_problem:string?! snapshots:boolean! snapshot_problem:string?!"},
     {"BackupProblem", "node:string! repository:string?! reason:string!"},
     {"Backups",
      "cluster:string! taken_at:time! backups:Backup[]! repositories:BackupRepository[]! "

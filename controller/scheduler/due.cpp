@@ -33,9 +33,15 @@ DueTimes due_times(const SchedulePolicy& policy, Instant after, Instant now) {
 }  // namespace
 
 DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
-                       Instant handled_up_to, Instant now, const DueBlock& block) {
+                       Instant handled_up_to, Instant now, const DueBlock& block,
+                       std::optional<Instant> event) {
   DueDecision out;
-  const auto times = due_times(policy, handled_up_to, now);
+  auto times = due_times(policy, handled_up_to, now);
+  const bool by_event = event && !policy.schedules.empty() && *event > handled_up_to &&
+                        *event <= now && *event >= times.latest.value_or(*event);
+  if (by_event) {
+    times.latest = event;
+  }
   out.wake = times.next;
   if (!times.latest) {
     return out;
@@ -62,7 +68,7 @@ DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
   const auto closed = fmt::format("{} until {}", opening.reason,
                                   opening.until ? zone.format(*opening.until) : "further notice");
   const bool late = now - out.due > kDueGrace && !block.noticed_in_time;
-  switch (policy.catch_up) {
+  switch (by_event ? CatchUp::kRun : policy.catch_up) {
     case CatchUp::kRun:
       if (!opening.open) {
         return wait(closed);

@@ -32,9 +32,11 @@ struct DueDecision {
 };
 
 /// What is to be done about a policy's due times after `handled_up_to`. Pure: the same arguments
-/// give the same decision.
+/// give the same decision. `event`: something happened then that makes a run due beside those of
+/// the schedule; it is caught up whatever the policy says of its due times.
 DueDecision decide_due(const SchedulePolicy& policy, const WindowRules& rules,
-                       Instant handled_up_to, Instant now, const DueBlock& block);
+                       Instant handled_up_to, Instant now, const DueBlock& block,
+                       std::optional<Instant> event = std::nullopt);
 
 /// Why no run of the policy starts between `need.needed_at` and `need.deadline`, as far as due
 /// times and windows decide; empty: one does, or there is no deadline. Pure.

@@ -272,7 +272,31 @@ struct Scheduler::Impl {
       handled = std::max(handled, to_instant(*state.settled));
     }
     return decide_due(stored.policy, parts.book.rules(cluster, key.first), handled, instant,
-                      in_the_way);
+                      in_the_way, data_replaced_at(stored, cluster));
+  }
+
+  /// When the newest run ended that gave nodes other data, where that makes the policy due.
+  [[nodiscard]] std::optional<Instant> data_replaced_at(const StoredPolicy& stored,
+                                                        const ClusterConfig& cluster) const {
+    const auto* own = planner::operation_of(stored.policy.plan);
+    if (own == nullptr || own->due_after_replacement == nullptr ||
+        !own->due_after_replacement(stored.policy.plan)) {
+      return std::nullopt;
+    }
+    std::optional<Ticks> newest;
+    for (const auto& run : parts.runs.runs(cluster.name)) {
+      const auto* operation = planner::find_operation(run->operation);
+      const bool replaced =
+          operation != nullptr && run->status == RunStatus::kDone && run->ended_at &&
+          std::ranges::any_of(run->durations, [operation](const planner::PastDuration& step) {
+            return std::ranges::find(operation->replaces_data, step.kind) !=
+                   operation->replaces_data.end();
+          });
+      if (replaced && (!newest || *newest < *run->ended_at)) {
+        newest = run->ended_at;
+      }
+    }
+    return newest ? std::optional(to_instant(*newest)) : std::nullopt;
   }
 
   void look_at(StoredPolicy stored, const ClusterConfig& cluster) {

@@ -24,6 +24,7 @@ void members_of(Facts& agent, Each&& each) {
   each("problem", agent.problem);
   each("problemCode", agent.problem_code);
   each("repositoryId", agent.repository_id);
+  each("snapshotProblem", agent.snapshot_problem);
 }
 template <class Facts, class Each>
   requires std::is_same_v<std::remove_const_t<Facts>, BackupGenerationFacts>

@@ -21,8 +21,9 @@ struct BackupAgentFacts {
   std::string location;
   std::string repository_id;  ///< empty: nothing was stored there yet
   std::string compression;
-  std::int64_t free_bytes = -1;  ///< of a directory's file system
-  std::string drill_problem;     ///< why no drill can be made there; empty: one can
+  std::int64_t free_bytes = -1;    ///< of a directory's file system
+  std::string drill_problem;       ///< why no drill can be made there; empty: one can
+  std::string snapshot_problem{};  ///< why no disk snapshot can be made there; empty: one can
   friend bool operator==(const BackupAgentFacts&, const BackupAgentFacts&) = default;
 };
 

@@ -30,8 +30,9 @@ std::span<const Field> backup_fields() {
                                    "Of so many nodes, one after the other")
           .between(1, 100)
           .accepted(),
-      field<&BackupPolicy::mode>("mode", "backup.mode",
-                                 "Beside the running server, or of the stopped one")
+      field<&BackupPolicy::mode>(
+          "mode", "backup.mode",
+          "Beside the running server, of the stopped one, or of a disk snapshot")
           .accepted(),
       field<&BackupPolicy::full_every>(
           "fullEvery", "backup.full_every",
@@ -89,6 +90,11 @@ std::span<const Field> backup_fields() {
           "interruptScavenge", "backup.interrupt_scavenge",
           "Whether a scavenge of the source is stopped for the copy, and continued after it")
           .accepted(),
+      field<&BackupPolicy::resume_threads>(
+          "resumeThreads", "backup.resume_threads",
+          "Threads with which a scavenge that was stopped for the copy continues")
+          .between(1, 64)
+          .later(),
       field<&BackupPolicy::max_age_ms>("maxAgeMs", "backup.max_age",
                                        "An alert fires once the newest backup is older; 0s: never")
           .length()
@@ -126,6 +132,10 @@ std::vector<FieldProblem> check_backup(const Policy& policy) {
     problem(fmt::format("{} copies are wanted, of {} nodes", own.copies, named.size()),
             "name as many nodes as copies, or more");
   }
+  if (own.mode == BackupMode::kSnapshot && own.interrupt_scavenge) {
+    problem("interrupt_scavenge is true, and the mode is snapshot",
+            "a scavenge does not disturb a disk snapshot: leave interrupt_scavenge out");
+  }
   if (own.task == BackupTask::kDelete && own.generations.empty() && !own.has_keep_rules()) {
     problem("the task is delete, and nothing says what",
             "name backups (generations), or say which are kept (keep)");
@@ -138,6 +148,7 @@ constexpr std::string_view kBackupWork[] = {backup_steps::kCreate, backup_steps:
 /// Others keep away from a node whose files are copied; the rest works on the repository.
 constexpr AgentKind kBackupKinds[] = {{.name = "backup", .keeps_others_out = true},
                                       {.name = "offline_backup", .keeps_others_out = true},
+                                      {.name = "snapshot_backup", .touches_files = false},
                                       {.name = "backup_verify", .touches_files = false},
                                       {.name = "backup_drill", .touches_files = false},
                                       {.name = "backup_retain", .touches_files = false}};
@@ -180,7 +191,15 @@ std::string_view to_string(BackupSource source) {
   return "follower";
 }
 std::string_view to_string(BackupMode mode) {
-  return mode == BackupMode::kLive ? "live" : "offline";
+  switch (mode) {
+    case BackupMode::kLive:
+      return "live";
+    case BackupMode::kOffline:
+      return "offline";
+    case BackupMode::kSnapshot:
+      return "snapshot";
+  }
+  return "live";
 }
 std::string_view to_string(BackupDigests digests) {
   switch (digests) {
@@ -211,6 +230,8 @@ const Operation& BackupPolicy::operation() {
       .moves_leader = [](const Policy&) { return false; },
       .time_at_work_ms = time_at_backup_ms,
       .max_age_ms = [](const Policy& policy) { return backup_of(policy).max_age_ms; },
+      .due_after_replacement =
+          [](const Policy& policy) { return backup_of(policy).task == BackupTask::kCreate; },
       .work_steps = kBackupWork,
       .agent_kinds = kBackupKinds};
   return kBackup;

@@ -134,6 +134,18 @@ std::optional<Refusal> BackupOrder::why_unfit(const NodeSnapshot& node) const {
                      std::move(state.hint)};
     }
   }
+  if (wanted.mode == BackupMode::kSnapshot) {
+    const auto* agent = facts ? facts->find_agent(node.name) : nullptr;
+    if (agent != nullptr && !agent->snapshot_problem.empty()) {
+      return Refusal{.code = "no-snapshots",
+                     .node = node.name,
+                     .message = "its agent can make no disk snapshot: " + agent->snapshot_problem,
+                     .hint =
+                         "give it --snapshot-command, or make backups in another mode "
+                         "(backup.mode)"};
+    }
+    return std::nullopt;
+  }
   const Gate no_scavenge{"no-scavenge-on-node", 0};
   for (auto& state : evaluate_causes(no_scavenge, snapshot, &node)) {
     const bool may_stop = wanted.interrupt_scavenge && node.scavenge_running.value_or(false);
@@ -171,8 +183,10 @@ std::vector<Gate> BackupOrder::copy_gates() const {
     out.push_back({"leader-settled", policy.limits.election_settle_ms});
   }
   out.push_back({"node-current", policy.gates.lag_limit_bytes});
-  out.push_back({"no-scavenge-on-node", 0});
-  out.push_back({"no-other-work", 0});
+  if (wanted.mode != BackupMode::kSnapshot) {
+    out.push_back({"no-scavenge-on-node", 0});
+    out.push_back({"no-other-work", 0});
+  }
   if (!policy.gates.queries.empty()) {
     out.push_back({"queries", 0});
   }

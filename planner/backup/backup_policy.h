@@ -37,12 +37,13 @@ constexpr auto choices_of(BackupSource) {
 }
 
 enum class BackupMode : std::uint8_t {
-  kLive,     ///< beside the running server
-  kOffline,  ///< the server is stopped, its files are copied, and it starts again
+  kLive,      ///< beside the running server
+  kOffline,   ///< the server is stopped, its files are copied, and it starts again
+  kSnapshot,  ///< a disk snapshot, which the agent makes and deletes
 };
 std::string_view to_string(BackupMode mode);
 constexpr auto choices_of(BackupMode) {
-  return std::array{BackupMode::kLive, BackupMode::kOffline};
+  return std::array{BackupMode::kLive, BackupMode::kOffline, BackupMode::kSnapshot};
 }
 
 /// Which digests of the log a backup's manifest gets (docs/operations/digests.md).
@@ -85,7 +86,8 @@ struct BackupPolicy {
   /// kDelete what the rules above do not keep.
   std::string generations;
   /// A scavenge that runs on the source is stopped for the copy, and continued after it.
-  bool interrupt_scavenge = false;
+  bool interrupt_scavenge = false;  ///< not of kSnapshot, which a scavenge does not disturb
+  std::int32_t resume_threads = 1;  ///< of that scavenge: servers do not show how it was started
   /// An alert fires once the newest backup is older; 0: never.
   std::int64_t max_age_ms = 0;
   std::int64_t copy_deadline_ms = std::int64_t{2} * 24 * 3'600'000;

@@ -171,6 +171,9 @@ class BackupStages {
     step.id = joined("release-", source.name);
     step.kind = std::string(backup_steps::kRelease);
     step.parameters["of"] = source.name;
+    if (wanted_.resume_threads != 1) {
+      step.parameters["threads"] = wanted_.resume_threads;
+    }
     step.gates = {{"cluster-identity", 0}};
     step.act = joined("start the scavenge of ", source.name, " again, where this run stopped it");
     step.observe = "it runs, or has ended";
@@ -203,8 +206,11 @@ class BackupStages {
     step.gates = order_.copy_gates();
     step.act = offline ? joined("stop ", source.name, ", copy its files to ", wanted_.repository,
                                 ", and start it again")
-                       : joined("copy the files of ", source.name, " to ", wanted_.repository,
-                                " beside the running server");
+               : wanted_.mode == BackupMode::kSnapshot
+                   ? joined("have a disk snapshot of ", source.name, " made, copy it to ",
+                            wanted_.repository, ", and have it deleted")
+                   : joined("copy the files of ", source.name, " to ", wanted_.repository,
+                            " beside the running server");
     step.observe = "its agent shows the new backup with its manifest, of this node and cluster";
     step.undo = offline ? "the server is started" : "";
     step.reason = source.read_only_replica              ? "a read-only replica serves no quorum"

@@ -84,6 +84,7 @@ bool may_restart(const Policy& policy, const NodeSnapshot& node) {
   return own.scope == RestoreScope::kCluster || std::ranges::find(named, node.name) != named.end();
 }
 
+constexpr std::string_view kReplacingSteps[] = {restore_steps::kRestore};
 constexpr std::string_view kRestoreSteps[] = {restore_steps::kRestore, restore_steps::kDiscard};
 
 }  // namespace
@@ -132,6 +133,7 @@ const Operation& RestorePolicy::operation() {
       .time_at_work_ms = detail::time_at_restore_ms,
       .need = need_of_restore,
       .may_restart = may_restart,
+      .replaces_data = kReplacingSteps,
       .work_steps = kRestoreSteps,
       .agent_kinds = {}};
   return kRestore;

@@ -71,6 +71,10 @@ planner::BackupAgentFacts facts_of_agent(const KnownRepositories& known, const s
     out.drill_problem = seen->drills                  ? std::string()
                         : seen->drill_problem.empty() ? std::string("it has no scratch directory")
                                                       : seen->drill_problem;
+    // An agent of a former version says neither.
+    out.snapshot_problem = seen->snapshots                  ? std::string()
+                           : seen->snapshot_problem.empty() ? std::string("it is too old for that")
+                                                            : seen->snapshot_problem;
     if (!seen->error.empty()) {
       out.problem_code = "repository-unreachable";
       out.problem = fmt::format("its agent cannot use {}: {}", seen->location, seen->error);

@@ -12,6 +12,16 @@ using steps::running;
 using steps::text_parameter;
 using steps::verdict;
 
+namespace {
+
+/// Without one the cause of a conflict is not over by waiting, and must not repeat for ever.
+bool scavenge_is_seen(const StepContext& context) {
+  const auto* node = context.node();
+  return node != nullptr && node->scavenge_running.value_or(false);
+}
+
+}  // namespace
+
 net::awaitable<Verdict> RepositoryWork::observe(StepContext context) {
   const auto operation = context.state.operation;
   const auto news = co_await steps::ask_agent(context, operation);
@@ -28,8 +38,8 @@ net::awaitable<Verdict> RepositoryWork::observe(StepContext context) {
                           context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
                           "it was stopped; what was stored is known again");
       }
-      if (news.code == api::kSourceBusyCode) {
-        // Nothing was kept: the step goes back to its gates, at no cost.
+      if (news.code == api::kSourceBusyCode && scavenge_is_seen(context)) {
+        // Nothing was kept: the step goes back to its gates, which wait for that one, at no cost.
         co_return verdict(Verdict::Kind::kStopped, news.code, news.reason);
       }
       co_return steps::judge_failed(news);

@@ -24,6 +24,9 @@ using steps::verdict;
 using steps::wait;
 
 bool is_offline(const planner::Step& step) { return text_parameter(step, "mode") == "offline"; }
+bool is_of_snapshot(const planner::Step& step) {
+  return text_parameter(step, "mode") == "snapshot";
+}
 
 json number_or_null(std::int64_t number) { return number < 0 ? json() : json(number); }
 json time_or_null(Ticks at) { return at == Ticks() ? json() : json(format_ticks(at)); }
@@ -73,7 +76,9 @@ class CreateStep final : public RepositoryWork {
     parameters.threads = static_cast<std::int32_t>(int_parameter(context.step, "threads", 2));
     parameters.digests = text_parameter(context.step, "digests");
     parameters.service_deadline_ms = int_parameter(context.step, "serviceDeadlineMs", 0);
-    const std::string kind(is_offline(context.step) ? api::kOfflineBackupKind : api::kBackupKind);
+    const std::string kind(is_offline(context.step)       ? api::kOfflineBackupKind
+                           : is_of_snapshot(context.step) ? api::kSnapshotBackupKind
+                                                          : api::kBackupKind);
     auto object = parsed_or_empty(api::to_text(parameters));
     co_return co_await steps::act_through_agent(context, kind, std::move(object));
   }

@@ -127,7 +127,10 @@ class ReleaseStep final : public StepKind {
     const auto peers = context.peers;
     // Without a new point: it resumes the one that was stopped, to the point and with the threshold
     // that it had.
-    auto started = co_await peers->start_scavenge(of(context), {.sync_only = true});
+    const auto threads =
+        static_cast<std::int32_t>(steps::int_parameter(context.step, "threads", 1));
+    auto started =
+        co_await peers->start_scavenge(of(context), {.threads = threads, .sync_only = true});
     auto out = to_answer(started);
     if (started) {
       out.memo = json{{"scavenge_id", *started}};

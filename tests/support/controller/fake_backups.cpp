@@ -27,7 +27,8 @@ http::Response refused(int status, const std::string& code) {
 }  // namespace
 
 bool FakeBackups::copies(std::string_view kind) {
-  return kind == api::kBackupKind || kind == api::kOfflineBackupKind;
+  return kind == api::kBackupKind || kind == api::kOfflineBackupKind ||
+         kind == api::kSnapshotBackupKind;
 }
 bool FakeBackups::knows(std::string_view kind) {
   return copies(kind) || kind == api::kBackupVerifyKind || kind == api::kBackupDrillKind ||
@@ -42,14 +43,14 @@ const api::BackupGeneration* FakeBackups::find(std::string_view id) const {
 FakeBackups::Ended FakeBackups::finish(std::string_view kind, const std::string& parameters_json,
                                        const FakeBackupSource& source, Ticks started) {
   if (copies(kind)) {
-    return copy(parameters_json, source, started);
+    return copy(kind, parameters_json, source, started);
   }
   return kind == api::kBackupVerifyKind  ? verify(parameters_json)
          : kind == api::kBackupDrillKind ? drill(parameters_json)
                                          : retain(parameters_json);
 }
 
-FakeBackups::Ended FakeBackups::copy(const std::string& parameters_json,
+FakeBackups::Ended FakeBackups::copy(std::string_view kind, const std::string& parameters_json,
                                      const FakeBackupSource& source, Ticks started) {
   const auto wanted = value(api::parse_backup_parameters<api::BackupParameters>(parameters_json));
   if (failures > 0) {
@@ -63,7 +64,7 @@ FakeBackups::Ended FakeBackups::copy(const std::string& parameters_json,
   made.parent = latest == generations.rend() || wanted.full ? "" : latest->id;
   made.node = wanted.node;
   made.cluster = wanted.cluster;
-  made.state = "live";
+  made.state = kind == api::kSnapshotBackupKind ? "frozen" : "live";
   made.started_at = started;
   made.checkpoints_at = started;
   made.finished_at = time_.now();
@@ -170,7 +171,9 @@ std::optional<http::Response> FakeBackups::answer(const std::string& node,
                      .free_bytes = std::int64_t{1} << 40U,
                      .generations = std::ssize(generations),
                      .drills = access.drill_problem.empty(),
-                     .drill_problem = access.drill_problem});
+                     .drill_problem = access.drill_problem,
+                     .snapshots = access.snapshot_problem.empty(),
+                     .snapshot_problem = access.snapshot_problem});
     }
     return api::json_text_answer(200, api::to_text(out));
   }

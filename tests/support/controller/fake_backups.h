@@ -21,6 +21,7 @@ struct FakeRepositoryAccess {
   std::string error;          ///< why it cannot use it
   std::string other_id;       ///< it means another one
   std::string drill_problem;  ///< it cannot drill
+  std::string snapshot_problem = "it has no --snapshot-command";
 };
 
 /// A node whose files are copied.
@@ -63,7 +64,8 @@ class FakeBackups {
   std::vector<std::string> done;
 
  private:
-  Ended copy(const std::string& parameters_json, const FakeBackupSource& source, Ticks started);
+  Ended copy(std::string_view kind, const std::string& parameters_json,
+             const FakeBackupSource& source, Ticks started);
   Ended verify(const std::string& parameters_json);
   Ended drill(const std::string& parameters_json);
   Ended retain(const std::string& parameters_json);

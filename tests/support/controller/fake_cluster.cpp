@@ -379,7 +379,7 @@ bool FakeCluster::begin_backup_work(FakeNode& node, FakeOperation& operation) {
     return false;
   }
   operation.begun_at = time_.now();
-  if (FakeBackups::copies(kind) && node.running) {
+  if (FakeBackups::copies(kind) && kind != api::kSnapshotBackupKind && node.running) {
     operation.status.state = api::OperationState::kFailed;
     operation.status.error_code = api::kSourceBusyCode;
     operation.status.error = "a scavenge runs";
@@ -404,7 +404,7 @@ void FakeCluster::end_backup_work(FakeNode& node, FakeOperation& operation, bool
     status.error_code = "stopped";
     return;
   }
-  if (FakeBackups::copies(status.kind) && node.running) {
+  if (FakeBackups::copies(status.kind) && status.kind != api::kSnapshotBackupKind && node.running) {
     ++copies_beside_scavenges;
     status.state = api::OperationState::kFailed;
     status.error_code = api::kSourceBusyCode;

@@ -220,6 +220,23 @@ TEST_F(BackupRun, ContinuesTheScavengeAlsoWhereTheCopyFailsOrIsCancelled) {
   EXPECT_THAT(backups().done, IsEmpty());
 }
 
+TEST_F(BackupRun, OverARepositoryThatIsAwayForAnHourIsMadeByTheNext) {
+  begin();
+  auto policy = wanted();
+  policy.nodes = "n2";
+  backups().failures = 99;
+  backups().takes = std::chrono::minutes(20);
+  const auto away = start(policy);
+  EXPECT_EQ(end_of(away).status, RunStatus::kFailed);
+  EXPECT_THAT(h_.state(away).reason, HasSubstr("no such device"));
+  EXPECT_THAT(backups().generations, IsEmpty());
+  EXPECT_THAT(backups().done, IsEmpty()) << "nothing is verified or deleted for it";
+  backups().failures = 0;
+  const auto run = start(policy);
+  EXPECT_EQ(end_of(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_EQ(backups().generations.size(), 1U);
+}
+
 TEST_F(BackupRun, SaysWhichScavengeItCouldNotContinue) {
   begin();
   scavenge_by_hand("n2");
@@ -432,6 +449,20 @@ TEST_F(OfflineBackup, NeverStopsTheLeader) {
   auto policy = offline();
   policy.nodes = "n1";
   EXPECT_THAT(refusals(policy), Contains("offline-leader n1"));
+}
+
+TEST_F(BackupRun, OfADiskSnapshotIsMadeBesideAScavenge) {
+  begin();
+  scavenge_by_hand("n2");
+  auto policy = wanted();
+  policy.nodes = "n2";
+  policy.mode = planner::BackupMode::kSnapshot;
+  EXPECT_THAT(refusals(policy), ElementsAre("no-up-to-date-source", "no-snapshots n2"));
+  backups().at["n2"].snapshot_problem.clear();
+  const auto run = start(policy);
+  EXPECT_EQ(end_of(run).status, RunStatus::kDone) << h_.state(run).reason;
+  ASSERT_EQ(backups().generations.size(), 1U);
+  EXPECT_EQ(backups().generations.front().state, "frozen");
 }
 
 }  // namespace

@@ -53,6 +53,28 @@ TEST(Due, ScheduleTimePassesWhileTheControllerIsDown) {
   EXPECT_THAT(dropped.reason, HasSubstr("its opening ended at Mon 2024-06-03 02:00 UTC"));
 }
 
+TEST(Due, AnEventIsCaughtUpWhateverTheRule) {
+  for (const auto* rule : {"run", "skip", "run-if-in-window"}) {
+    const auto policy = daily(rule);
+    const auto decided = [&](const std::string& handled, const std::string& now,
+                             const std::string& event) {
+      return decide_due(policy, policy.windows, at(handled), at(now), {}, at(event));
+    };
+    const auto closed = decided("2024-06-02 22:00", "2024-06-03 09:00", "2024-06-03 08:00");
+    EXPECT_EQ(closed.action, Action::kWait) << rule;
+    EXPECT_EQ(text_of(closed.due), "2024-06-03 08:00");
+    EXPECT_EQ(text_of(*closed.wake), "2024-06-03 22:00");
+    const auto open = decided("2024-06-02 22:00", "2024-06-02 23:30", "2024-06-02 23:00");
+    EXPECT_EQ(open.action, Action::kStart) << rule << open.reason;
+    EXPECT_EQ(text_of(open.due), "2024-06-02 23:00");
+    // One that was settled, or is older than the due time that comes with it.
+    EXPECT_EQ(decided("2024-06-02 23:00", "2024-06-02 23:30", "2024-06-02 23:00").action,
+              Action::kNothing);
+    EXPECT_EQ(text_of(decided("2024-06-01 22:00", "2024-06-02 22:01", "2024-06-02 09:00").due),
+              "2024-06-02 22:00");
+  }
+}
+
 TEST(Due, SeveralMissedTimesAreOne) {
   const auto decision = decide("run", "2024-05-20 22:00", "2024-06-02 22:30");
   EXPECT_EQ(decision.action, Action::kStart);

@@ -1,5 +1,6 @@
 #include "controller/scheduler/scheduler.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/scheduler/next_times.h"
+#include "planner/restore/restore_policy.h"
 #include "tests/support/controller/controller_harness.h"
 #include "tests/unit/controller_scheduler/times.h"
 
@@ -452,6 +454,47 @@ TEST_F(BackupAge, CountsFromThePolicyWhereThereIsNone) {
   until("2024-06-03 03:00");
   EXPECT_THAT(too_old(),
               HasSubstr("no backup was done since the policy was applied at 2024-06-02"));
+}
+
+class AfterARestore : public BackupAge {
+ protected:
+  void SetUp() override {
+    h_.cluster.knows_restores = true;
+    BackupAge::SetUp();
+  }
+  void restore() {
+    planner::RestorePolicy wanted;
+    wanted.repository = "main";
+    wanted.scope = planner::RestoreScope::kCluster;
+    auto policy = ControllerHarness::quick_policy();
+    policy.limits.undo_deadline_ms = 60'000;
+    policy.limits.service_deadline_ms = 60'000;
+    policy.operation = wanted;
+    const auto run = h_.start_scavenge(policy);
+    EXPECT_TRUE(h_.run_to_end(run, std::chrono::hours(2)));
+    EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  }
+  [[nodiscard]] std::size_t backups() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(h_.executor->runs("prod"), [](const auto& run) {
+          return run->operation == "backup" && run->status == RunStatus::kDone;
+        }));
+  }
+};
+
+TEST_F(AfterARestore, ABackupIsMadeAtOnceAndOnce) {
+  apply(kNightlyBackup);
+  until("2024-06-02 12:00");
+  ASSERT_EQ(backups(), 1U);
+  restore();
+  until("2024-06-02 13:00");
+  EXPECT_EQ(backups(), 2U);
+  crash();
+  boot();
+  until("2024-06-02 23:00");
+  EXPECT_EQ(backups(), 2U);
+  until("2024-06-03 03:00");
+  EXPECT_EQ(backups(), 3U) << "as scheduled";
 }
 
 TEST_F(BackupAge, IsNoMatterWithoutALimit) {

@@ -107,6 +107,8 @@ TEST(Operations, ABackupKeepsOthersOutAndItsCheckDoesNot) {
   EXPECT_TRUE(find_agent_kind("backup")->keeps_others_out);
   EXPECT_TRUE(find_agent_kind("offline_backup")->keeps_others_out);
   EXPECT_FALSE(find_agent_kind("backup_verify")->touches_files);
+  EXPECT_FALSE(find_agent_kind("snapshot_backup")->keeps_others_out);
+  EXPECT_FALSE(find_agent_kind("snapshot_backup")->touches_files);
   EXPECT_FALSE(find_agent_kind("scavenge")->keeps_others_out);
 }
 

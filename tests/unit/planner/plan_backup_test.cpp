@@ -1,4 +1,5 @@
 // Plans of backups: whose files are copied, what is done after that, and why there is no plan.
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -155,6 +156,34 @@ TEST(BackupSources, OneWithAScavengeIsNoneUnlessThatMayBeStopped) {
   EXPECT_EQ(text_of(step_of(*plan, "release-n2"), "of"), "\"n2\"");
   plans.node("n2").scavenge_running.reset();
   EXPECT_THAT(plans.refused(), Contains("n2:scavenge-unknown"));
+}
+
+TEST(BackupSources, OfADiskSnapshotMayBeScavenged) {
+  BackupPlans plans;
+  plans.wanted().mode = BackupMode::kSnapshot;
+  plans.wanted().nodes = "n2";
+  plans.node("n2").scavenge_running = true;
+  plans.node("n2").running.scavenge_id = "s-1";
+  plans.agent("n2").snapshot_problem = "it has no --snapshot-command";
+  const auto refused = plans.plan();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(testing::codes(refused.error()),
+              ElementsAre("no-up-to-date-source", "n2:no-snapshots"));
+  EXPECT_THAT(refused.error().back().message, HasSubstr("--snapshot-command"));
+  plans.agent("n2").snapshot_problem.clear();
+  EXPECT_EQ(plans.outlined(), "backup-n2 | verify-n2");
+  const auto plan = plans.plan();
+  const auto& step = step_of(*plan, "backup-n2");
+  EXPECT_EQ(text_of(step, "mode"), "\"snapshot\"");
+  EXPECT_THAT(step.act, HasSubstr("disk snapshot"));
+  EXPECT_TRUE(std::ranges::none_of(step.gates, [](const Gate& gate) {
+    return gate.name == "no-scavenge-on-node" || gate.name == "no-other-work";
+  }));
+  EXPECT_TRUE(std::ranges::any_of(step.gates,
+                                  [](const Gate& gate) { return gate.name == "node-current"; }));
+  // There is nothing to stop.
+  plans.wanted().interrupt_scavenge = true;
+  EXPECT_THAT(plans.refused(), Contains("policy-invalid"));
 }
 
 // --- the stopped server
