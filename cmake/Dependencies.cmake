@@ -12,6 +12,10 @@ find_package(CLI11 REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(date REQUIRED)
 find_package(prometheus-cpp REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
 
 # Asio and Beast are used header-only; coroutines need no separate switch with clang 19.
 add_library(verger_boost INTERFACE)

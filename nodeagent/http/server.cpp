@@ -13,6 +13,7 @@
 #include "nodeagent/http/detail/tls_transport.h"
 #include "nodeagent/http/detail/wire.h"
 #include "nodeagent/http/task_group.h"
+#include "nodeagent/http/timers.h"
 
 namespace verger::http {
 namespace {
@@ -34,6 +35,51 @@ struct LateAnswer {
   LateAnswer(const net::any_io_executor& executor, std::chrono::milliseconds limit)
       : done(executor, limit) {}
 };
+
+/// A connection whose first bytes have been read already.
+class TransportStream final : public ByteStream {
+ public:
+  TransportStream(std::shared_ptr<Transport> transport, boost::beast::flat_buffer read)
+      : transport_(std::move(transport)), read_(std::move(read)) {}
+
+  net::awaitable<std::size_t> read_some(net::mutable_buffer into) override {
+    if (read_.size() > 0) {
+      const auto count = net::buffer_copy(into, read_.data());
+      read_.consume(count);
+      co_return count;
+    }
+    const auto got = co_await transport_->read_some(into);
+    co_return got.error ? 0 : got.bytes;
+  }
+  net::awaitable<bool> write(std::string_view bytes) override {
+    const auto sent = co_await transport_->write(net::buffer(bytes));
+    co_return !sent.error;
+  }
+  void close() override { transport_->close(); }
+  [[nodiscard]] const Peer& peer() const override { return transport_->peer(); }
+
+ private:
+  std::shared_ptr<Transport> transport_;
+  boost::beast::flat_buffer read_;
+};
+
+enum class Begin : std::uint8_t { kNothing, kHttp1, kHttp2 };
+
+/// Reads what tells HTTP/2 from HTTP/1; it stays in `buffer`.
+net::awaitable<Begin> read_preface(std::shared_ptr<Transport> transport,
+                                   boost::beast::flat_buffer& buffer) {
+  while (true) {
+    const std::string_view read(static_cast<const char*>(buffer.data().data()), buffer.size());
+    if (read.size() >= kHttp2Preface.size() || !kHttp2Preface.starts_with(read)) {
+      co_return read.starts_with(kHttp2Preface) ? Begin::kHttp2 : Begin::kHttp1;
+    }
+    const auto got = co_await transport->read_some(buffer.prepare(4096));
+    buffer.commit(got.bytes);
+    if (got.error) {
+      co_return Begin::kNothing;
+    }
+  }
+}
 
 }  // namespace
 
@@ -101,6 +147,8 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   static net::awaitable<void> serve(std::shared_ptr<Impl> self, tcp::socket socket);
   static BodyLimitOf body_limit_for(const std::shared_ptr<Impl>& self, Connection& connection);
   static net::awaitable<void> serve_requests(std::shared_ptr<Impl> self, Connection& connection);
+  static net::awaitable<void> serve_exchange(std::shared_ptr<Impl> self,
+                                             std::shared_ptr<Http2Exchange> exchange);
   static net::awaitable<Response> handle(std::shared_ptr<Impl> self, Request request);
   static net::awaitable<Response> call(std::shared_ptr<Impl> self, Request request);
   static net::awaitable<void> call_late(std::shared_ptr<Impl> self,
@@ -162,8 +210,9 @@ net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket
       explicit Count(std::size_t& counted) : count(counted) { ++count; }
       ~Count() { --count; }
     } count(self->shaking_hands);
-    auto secured = co_await accept_tls(std::move(socket), self->options.tls,
-                                       self->options.limits.tls_handshake);
+    auto secured =
+        co_await accept_tls(std::move(socket), self->options.tls,
+                            self->options.limits.tls_handshake, self->options.http2 != nullptr);
     if (!secured.has_value()) {
       // A client that only looks at our certificate shows none, as vergerd does once a minute.
       const bool only_looks = secured.error().message.contains("did not return a certificate");
@@ -209,6 +258,26 @@ net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
   const auto transport = connection.transport;
   const auto& limits = self->options.limits;
   boost::beast::flat_buffer buffer;
+  if (self->options.http2 != nullptr) {
+    transport->expires_after(limits.idle);
+    const auto begin = co_await read_preface(transport, buffer);
+    if (begin == Begin::kNothing) {
+      co_return;
+    }
+    if (begin == Begin::kHttp2) {
+      connection.doing = Doing::kStream;
+      transport->never_expires();
+      co_await serve_http2(
+          std::make_shared<TransportStream>(transport, std::move(buffer)),
+          [self](std::shared_ptr<Http2Exchange> exchange) {
+            return self->options.http2->takes(exchange->head())
+                       ? self->options.http2->calls(std::move(exchange))
+                       : serve_exchange(self, std::move(exchange));
+          },
+          self->options.http2->options, system_timers(), self->log);
+      co_return;
+    }
+  }
   bool keep_alive = true;
   while (keep_alive && !self->stopping) {
     connection.doing = Doing::kIdle;
@@ -271,6 +340,53 @@ net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
     }
   }
   co_await transport->finish_sending();
+}
+
+/// A request of HTTP/2 for the handler.
+net::awaitable<void> Server::Impl::serve_exchange(std::shared_ptr<Impl> self,
+                                                  std::shared_ptr<Http2Exchange> exchange) {
+  Request request = exchange->head();
+  bool too_large = false;
+  while (!too_large) {
+    const auto piece = co_await exchange->read();
+    if (!piece.has_value()) {
+      co_return;
+    }
+    if (piece->empty()) {
+      break;
+    }
+    request.body += *piece;
+    too_large = request.body.size() > self->options.limits.body_bytes;
+  }
+  const bool head = request.method == "HEAD";
+  const auto response = too_large ? plain_text(413, "the body is too large")
+                                  : co_await handle(self, std::move(request));
+  const bool empty = head || has_no_body(response.status);
+  if (response.stream && !empty) {
+    exchange->send_head(response.status, response.headers, false);
+    while (!exchange->cancelled()) {
+      auto piece = co_await response.stream();
+      if (!piece.has_value()) {
+        co_return;  // the reset shows the client that it is not whole
+      }
+      if (piece->empty()) {
+        break;
+      }
+      if (!co_await exchange->write(*std::move(piece))) {
+        co_return;
+      }
+    }
+    exchange->end({});
+    co_return;
+  }
+  auto headers = response.headers;
+  if (!has_no_body(response.status)) {
+    headers.set("content-length", std::to_string(response.body.size()));
+  }
+  exchange->send_head(response.status, headers, empty || response.body.empty());
+  if (!empty && !response.body.empty() && co_await exchange->write(response.body)) {
+    exchange->end({});
+  }
 }
 
 net::awaitable<Response> Server::Impl::handle(std::shared_ptr<Impl> self, Request request) {

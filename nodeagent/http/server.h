@@ -10,6 +10,7 @@
 
 #include "engine/base/log.h"
 #include "nodeagent/http/client.h"
+#include "nodeagent/http/http2.h"
 #include "nodeagent/http/message.h"
 
 namespace verger::http {
@@ -36,6 +37,14 @@ struct ServerLimits {
   std::chrono::milliseconds linger{2'000};
 };
 
+/// HTTP/2 on the same port: chosen by ALPN under TLS, by prior knowledge without.
+struct Http2Service {
+  Http2Options options{};
+  /// Whether a request is for `calls`; all others are the handler's, as those of HTTP/1.1 are.
+  std::function<bool(const Request& head)> takes{};
+  Http2Handler calls{};
+};
+
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: the system chooses
@@ -44,6 +53,8 @@ struct ServerOptions {
   std::chrono::milliseconds (*more_time)(const Request&) = nullptr;
   /// Null: plain HTTP.
   std::shared_ptr<TlsContext> tls{};
+  /// Null: HTTP/1 alone.
+  std::shared_ptr<const Http2Service> http2{};
   /// Whether a request's head identifies a known client: from then on its connection is one of
   /// the many, with the usual limits. Empty: every client is known.
   std::function<bool(const Request& head)> knows{};
@@ -51,8 +62,9 @@ struct ServerOptions {
   Response handler_late{.status = 408, .reason = "Server was unable to handle request in time"};
 };
 
-/// An HTTP/1.1 server (1.0 too): keep-alive, pipelined requests one after the other, chunked
-/// requests, streamed answers. A request it cannot read gets 400; a handler's exception 500.
+/// An HTTP/1.1 server (1.0 too, and HTTP/2 where it is configured): keep-alive, pipelined requests
+/// one after the other, chunked requests, streamed answers. A request it cannot read gets 400; a
+/// handler's exception 500.
 ///
 /// Everything, handlers too, runs on `executor`: a strand, or the executor of a context that a
 /// single thread runs. The members are called there, or before it runs.

@@ -28,6 +28,9 @@ Result<std::shared_ptr<const TlsContext::Impl::Loaded>> TlsContext::Impl::build(
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(native, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_num_tickets(native, 0);
+  if (is_server) {
+    choose_protocol(native);
+  }
   if (!material.chain.empty()) {
     if (SSL_CTX_use_certificate(native, material.chain.front().get()) != 1) {
       return not_taken(from.certificate, "this certificate cannot be used");

@@ -1,5 +1,6 @@
 #include "nodeagent/http/detail/tls_transport.h"
 
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <openssl/err.h>
@@ -74,6 +75,12 @@ std::string advice_for(int error, const std::string& roots) {
   }
 }
 
+/// Of the SSL objects whose server speaks HTTP/2.
+int http2_index() {
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+
 class TlsTransport final : public Transport {
  public:
   TlsTransport(tcp::socket plain, std::shared_ptr<const TlsContext::Impl::Loaded> settings,
@@ -109,6 +116,9 @@ class TlsTransport final : public Transport {
     }
     co_return finish(error, 0);
   }
+
+  /// Before the handshake: see choose_protocol().
+  void offer_http2() { SSL_set_ex_data(stream_.native_handle(), http2_index(), this); }
 
   /// After a handshake: everything empty where none was shown.
   CertificateInfo peer_certificate() {
@@ -197,10 +207,32 @@ class TlsTransport final : public Transport {
 
 }  // namespace
 
+void choose_protocol(ssl_ctx_st* context) {
+  SSL_CTX_set_alpn_select_cb(
+      context,
+      [](SSL* ssl, const unsigned char** chosen, unsigned char* chosen_size,
+         const unsigned char* offered, unsigned offered_size, void*) {
+        static constexpr std::array<unsigned char, 12> kProtocols = {2,   'h', '2', 8,   'h', 't',
+                                                                     't', 'p', '/', '1', '.', '1'};
+        unsigned char* found = nullptr;
+        if (SSL_get_ex_data(ssl, http2_index()) == nullptr ||
+            SSL_select_next_proto(&found, chosen_size, kProtocols.data(), kProtocols.size(),
+                                  offered, offered_size) != OPENSSL_NPN_NEGOTIATED) {
+          return SSL_TLSEXT_ERR_NOACK;
+        }
+        *chosen = found;
+        return SSL_TLSEXT_ERR_OK;
+      },
+      nullptr);
+}
+
 net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
-    tcp::socket socket, std::shared_ptr<TlsContext> tls,
-    std::chrono::steady_clock::duration limit) {
+    tcp::socket socket, std::shared_ptr<TlsContext> tls, std::chrono::steady_clock::duration limit,
+    bool http2) {
   const auto transport = std::make_shared<TlsTransport>(std::move(socket), tls->impl().current());
+  if (http2) {
+    transport->offer_http2();
+  }
   transport->expires_after(limit);
   const auto shaken = co_await transport->shake_hands(net::ssl::stream_base::server, "");
   if (shaken.error) {

@@ -10,6 +10,8 @@
 #include "nodeagent/http/detail/transport.h"
 #include "nodeagent/http/tls.h"
 
+struct ssl_ctx_st;
+
 namespace verger::certificates {
 struct TlsMaterial;
 }  // namespace verger::certificates
@@ -42,10 +44,13 @@ struct TlsContext::Impl {
       const certificates::TlsMaterial& material, const TlsFiles& from) const;
 };
 
-/// The handshake of an accepted connection. Error: kUnavailable, with what failed.
+/// The handshake of an accepted connection; with `http2`, a client that offers HTTP/2 by ALPN gets
+/// it. Error: kUnavailable, with what failed.
 net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
     net::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls,
-    std::chrono::steady_clock::duration limit);
+    std::chrono::steady_clock::duration limit, bool http2 = false);
+/// The choice, for a context of a server (SSL_CTX_set_alpn_select_cb).
+void choose_protocol(ssl_ctx_st* context);
 /// What to do about a certificate that no trusted root vouches for; empty: add the root.
 using UnknownIssuerAdvice = std::function<std::string(const CertificateInfo&)>;
 /// The handshake of a connection to `to`, whose certificate must fit to.host, and `accept` where

@@ -32,7 +32,7 @@ struct Subscriber {
   std::uint64_t confirmed_round = 0;  ///< it followed us still when it heard of this one
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  Notifier wake;
+  http::Notifier wake;
 
   void close() {
     closed = true;

@@ -5,8 +5,8 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "engine/streams/event_store.h"
+#include "nodeagent/http/notifier.h"
 #include "nodeagent/http/task_group.h"
-#include "nodeagent/node/detail/notifier.h"
 #include "nodeagent/node/election.h"
 #include "nodeagent/node/node.h"
 
@@ -50,7 +50,7 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
   Uuid instance;            ///< of this process, and new in the next one
   Ticks born;
   /// The commit position, the state, or something else with waiters has changed.
-  Notifier changed;
+  http::Notifier changed;
 
  protected:
   NodeContext(NodeOptions node_options, NodeEnvironment environment,

@@ -11,9 +11,9 @@
 
 #include "nodeagent/http/message.h"
 
-namespace verger::node {
+namespace verger::http {
 
-/// Wakes coroutines of one executor. It waits for no time: deadlines are looked at by the node's
+/// Wakes coroutines of one executor. It waits for no time: deadlines are looked at by the
 /// ticker, which notifies.
 class Notifier {
  public:
@@ -38,4 +38,4 @@ class Notifier {
   std::uint64_t notices_ = 0;
 };
 
-}  // namespace verger::node
+}  // namespace verger::http

@@ -1,0 +1,570 @@
+#include "nodeagent/http/http2.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <map>
+#include <nghttp2/nghttp2.h>
+
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include "engine/base/deleter.h"
+#include "nodeagent/http/notifier.h"
+#include "nodeagent/http/task_group.h"
+
+namespace verger::http {
+namespace {
+
+constexpr std::size_t kHttp2ReadSize = 64UZ * 1024;
+/// What is gathered before it is written.
+constexpr std::size_t kHttp2WriteSize = 64UZ * 1024;
+/// What a handler may be ahead of its client; and a client of the handler.
+constexpr std::size_t kHttp2Ahead = 256UZ * 1024;
+/// Requests whose handlers may still run after their clients have reset them, per stream.
+constexpr std::size_t kHandlersPerStream = 4;
+/// How long handlers may run after their connection has ended.
+constexpr std::chrono::milliseconds kHandlersAfterEnd{1'000};
+
+Error no_client() { return Error{Errc::kCancelled, "the client no longer waits for an answer"}; }
+
+nghttp2_nv name_value(const std::string& name, const std::string& value) {
+  // The library copies both before it returns, and writes to neither.
+  return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),    // NOLINT
+          .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),  // NOLINT
+          .namelen = name.size(),
+          .valuelen = value.size(),
+          .flags = NGHTTP2_NV_FLAG_NONE};
+}
+
+/// Fields as HTTP/2 has them: names in lower case, none that concerns a connection.
+std::vector<std::pair<std::string, std::string>> http2_fields(const Headers& headers) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [name, value] : headers.all()) {
+    std::string lower(name);
+    std::ranges::transform(lower, lower.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (lower != "connection" && lower != "transfer-encoding" && lower != "keep-alive") {
+      out.emplace_back(std::move(lower), value);
+    }
+  }
+  return out;
+}
+
+class Http2Connection;
+
+class Http2Stream final : public Http2Exchange {
+ public:
+  Http2Stream(std::shared_ptr<Http2Connection> connection, std::int32_t id,
+              const net::any_io_executor& executor, const Peer& peer)
+      : connection_(std::move(connection)), id_(id), arrived_(executor), room_(executor) {
+    head_.method.clear();
+    head_.target.clear();
+    head_.peer = peer;
+  }
+
+  [[nodiscard]] const Request& head() const override { return head_; }
+  net::awaitable<Result<std::string>> read() override;
+  void send_head(int status, const Headers& headers, bool end) override;
+  net::awaitable<Result<void>> write(std::string bytes) override;
+  void end(const Headers& trailers) override;
+  [[nodiscard]] bool cancelled() const override { return cancelled_; }
+  void cancel() override;
+
+  // --- For the connection ---
+  void take_header(std::string_view name, std::string_view value);
+  [[nodiscard]] std::size_t header_bytes() const { return header_bytes_; }
+  /// False: the handler is behind; the client has to wait.
+  bool take_data(std::string_view bytes);
+  void take_end();
+  /// The stream is over, one way or another.
+  void close();
+  /// The handler has returned: an answer that is not whole becomes a reset.
+  void handler_ended();
+  std::ptrdiff_t give_data(std::uint8_t* into, std::size_t size, std::uint32_t& flags);
+
+ private:
+  std::shared_ptr<Http2Connection> connection_;
+  std::int32_t id_;
+  Request head_;
+  std::size_t header_bytes_ = 0;
+  std::string in_;
+  std::size_t unconsumed_ = 0;
+  bool in_ended_ = false;
+  Notifier arrived_;
+  std::string out_;
+  std::size_t out_begin_ = 0;  ///< what is before it has been sent
+  bool head_sent_ = false;
+  bool ended_ = false;
+  std::vector<std::pair<std::string, std::string>> trailers_;
+  Notifier room_;
+  bool closed_ = false;
+  bool cancelled_ = false;
+};
+
+class Http2Connection final : public std::enable_shared_from_this<Http2Connection> {
+ public:
+  Http2Connection(const net::any_io_executor& executor, std::shared_ptr<ByteStream> stream,
+                  Http2Handler handler, Http2Options options, Timers& timers, Log& log)
+      : executor_(executor),
+        stream_(std::move(stream)),
+        handler_(std::move(handler)),
+        options_(options),
+        timers_(timers),
+        log_(log),
+        wake_(executor),
+        own_(executor, log, "http/2 connection"),
+        handlers_(executor, log, "http/2 requests") {}
+
+  bool open();
+  static net::awaitable<void> serve(std::shared_ptr<Http2Connection> self);
+
+  // --- For its streams ---
+  [[nodiscard]] nghttp2_session* session() const { return session_.get(); }
+  /// There is something to send.
+  void wake() { wake_.notify(); }
+
+ private:
+  using Session = std::unique_ptr<nghttp2_session, Deleter<nghttp2_session_del>>;
+  using Callbacks =
+      std::unique_ptr<nghttp2_session_callbacks, Deleter<nghttp2_session_callbacks_del>>;
+  using Option = std::unique_ptr<nghttp2_option, Deleter<nghttp2_option_del>>;
+
+  static net::awaitable<void> write_all(std::shared_ptr<Http2Connection> self);
+  static net::awaitable<void> keep_alive(std::shared_ptr<Http2Connection> self);
+  static net::awaitable<void> run(std::shared_ptr<Http2Connection> self,
+                                  std::shared_ptr<Http2Stream> exchange);
+  void begin(std::int32_t id);
+  void start(std::int32_t id);
+  Http2Stream* find(std::int32_t id) {
+    const auto found = streams_.find(id);
+    return found == streams_.end() ? nullptr : found->second.get();
+  }
+  void close() {
+    closed_ = true;
+    stream_->close();
+    wake_.notify();
+  }
+  void frame_received(const nghttp2_frame& frame);
+  void frame_sent(const nghttp2_frame& frame);
+  int header_received(std::int32_t id, std::string_view name, std::string_view value);
+  void data_received(std::int32_t id, std::string_view bytes);
+  void stream_closed(std::int32_t id);
+  static Callbacks callbacks();
+
+  net::any_io_executor executor_;
+  std::shared_ptr<ByteStream> stream_;
+  Http2Handler handler_;
+  Http2Options options_;
+  Timers& timers_;
+  Log& log_;
+  Session session_;
+  std::map<std::int32_t, std::shared_ptr<Http2Stream>> streams_;
+  Notifier wake_;
+  TaskGroup own_;
+  TaskGroup handlers_;
+  std::uint64_t arrivals_ = 0;
+  bool closed_ = false;
+};
+
+// --- One request ---
+
+net::awaitable<Result<std::string>> Http2Stream::read() {
+  while (in_.empty() && !in_ended_ && !cancelled_) {
+    co_await arrived_.wait();
+  }
+  if (cancelled_) {
+    co_return no_client();
+  }
+  if (unconsumed_ > 0 && !closed_) {
+    nghttp2_session_consume_stream(connection_->session(), id_, unconsumed_);
+    unconsumed_ = 0;
+    connection_->wake();
+  }
+  co_return std::exchange(in_, {});
+}
+
+void Http2Stream::send_head(int status, const Headers& headers, bool end) {
+  if (closed_ || head_sent_) {
+    return;
+  }
+  head_sent_ = true;
+  ended_ = end;
+  auto fields = http2_fields(headers);
+  fields.insert(fields.begin(), {":status", std::to_string(status)});
+  std::vector<nghttp2_nv> list;
+  list.reserve(fields.size());
+  for (const auto& [name, value] : fields) {
+    list.push_back(name_value(name, value));
+  }
+  const nghttp2_data_provider body{
+      .source = {.ptr = this},
+      .read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* into, std::size_t size,
+                          std::uint32_t* flags, nghttp2_data_source* source, void*) {
+        return static_cast<Http2Stream*>(source->ptr)->give_data(into, size, *flags);
+      }};
+  nghttp2_submit_response(connection_->session(), id_, list.data(), list.size(),
+                          end ? nullptr : &body);
+  connection_->wake();
+}
+
+net::awaitable<Result<void>> Http2Stream::write(std::string bytes) {
+  while (out_.size() - out_begin_ > kHttp2Ahead && !cancelled_) {
+    co_await room_.wait();
+  }
+  if (cancelled_ || ended_) {
+    co_return no_client();
+  }
+  out_.erase(0, out_begin_);
+  out_begin_ = 0;
+  out_ += bytes;
+  nghttp2_session_resume_data(connection_->session(), id_);
+  connection_->wake();
+  co_return Result<void>{};
+}
+
+void Http2Stream::end(const Headers& trailers) {
+  if (closed_ || ended_ || !head_sent_) {
+    return;
+  }
+  ended_ = true;
+  trailers_ = http2_fields(trailers);
+  nghttp2_session_resume_data(connection_->session(), id_);
+  connection_->wake();
+}
+
+void Http2Stream::cancel() {
+  if (cancelled_) {
+    return;
+  }
+  cancelled_ = true;
+  arrived_.notify();
+  room_.notify();
+  if (on_cancel) {
+    on_cancel();
+  }
+}
+
+void Http2Stream::take_header(std::string_view name, std::string_view value) {
+  constexpr std::size_t kFieldOverhead = 32;  // as RFC 9113 counts
+  header_bytes_ += name.size() + value.size() + kFieldOverhead;
+  if (name == ":method") {
+    head_.method = value;
+  } else if (name == ":path") {
+    head_.target = value;
+  } else if (name == ":authority") {
+    head_.headers.set("host", std::string(value));
+  } else if (!name.starts_with(':')) {
+    head_.headers.add(name, std::string(value));
+  }
+}
+
+bool Http2Stream::take_data(std::string_view bytes) {
+  in_ += bytes;
+  arrived_.notify();
+  if (in_.size() > kHttp2Ahead) {
+    unconsumed_ += bytes.size();
+    return false;
+  }
+  return true;
+}
+
+void Http2Stream::take_end() {
+  in_ended_ = true;
+  arrived_.notify();
+}
+
+void Http2Stream::close() {
+  closed_ = true;
+  const bool whole = ended_ && out_begin_ == out_.size();
+  if (!whole || !in_ended_) {
+    cancel();
+  }
+}
+
+void Http2Stream::handler_ended() {
+  if (!ended_ && !closed_) {
+    nghttp2_submit_rst_stream(connection_->session(), NGHTTP2_FLAG_NONE, id_,
+                              NGHTTP2_INTERNAL_ERROR);
+    connection_->wake();
+  }
+}
+
+std::ptrdiff_t Http2Stream::give_data(std::uint8_t* into, std::size_t size, std::uint32_t& flags) {
+  const auto count = std::min(size, out_.size() - out_begin_);
+  std::memcpy(into, out_.data() + out_begin_, count);
+  out_begin_ += count;
+  if (out_begin_ == out_.size()) {
+    if (ended_) {
+      flags |= NGHTTP2_DATA_FLAG_EOF;
+      if (!trailers_.empty()) {
+        flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        std::vector<nghttp2_nv> list;
+        for (const auto& [name, value] : trailers_) {
+          list.push_back(name_value(name, value));
+        }
+        nghttp2_submit_trailer(connection_->session(), id_, list.data(), list.size());
+      }
+    } else if (count == 0) {
+      return NGHTTP2_ERR_DEFERRED;
+    }
+  }
+  room_.notify();
+  return static_cast<std::ptrdiff_t>(count);
+}
+
+// --- The connection ---
+
+Http2Connection::Callbacks Http2Connection::callbacks() {
+  nghttp2_session_callbacks* raw = nullptr;
+  if (nghttp2_session_callbacks_new(&raw) != 0) {
+    throw std::bad_alloc();
+  }
+  Callbacks out(raw);
+  nghttp2_session_callbacks_set_on_begin_headers_callback(
+      raw, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
+        if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+          static_cast<Http2Connection*>(self)->begin(frame->hd.stream_id);
+        }
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_header_callback(
+      raw, [](nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name,
+              std::size_t name_size, const std::uint8_t* value, std::size_t value_size,
+              std::uint8_t, void* self) {
+        if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+          return 0;  // trailers of a request mean nothing here
+        }
+        return static_cast<Http2Connection*>(self)->header_received(
+            frame->hd.stream_id, {reinterpret_cast<const char*>(name), name_size},  // NOLINT
+            {reinterpret_cast<const char*>(value), value_size});                    // NOLINT
+      });
+  nghttp2_session_callbacks_set_on_frame_recv_callback(
+      raw, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
+        static_cast<Http2Connection*>(self)->frame_received(*frame);
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_frame_send_callback(
+      raw, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
+        static_cast<Http2Connection*>(self)->frame_sent(*frame);
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
+      raw, [](nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* data,
+              std::size_t size, void* self) {
+        static_cast<Http2Connection*>(self)->data_received(
+            id, {reinterpret_cast<const char*>(data), size});  // NOLINT
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_stream_close_callback(
+      raw, [](nghttp2_session*, std::int32_t id, std::uint32_t, void* self) {
+        static_cast<Http2Connection*>(self)->stream_closed(id);
+        return 0;
+      });
+  return out;
+}
+
+bool Http2Connection::open() {
+  nghttp2_option* raw_option = nullptr;
+  if (nghttp2_option_new(&raw_option) != 0) {
+    return false;
+  }
+  const Option option(raw_option);
+  nghttp2_option_set_no_auto_window_update(raw_option, 1);
+  nghttp2_session* raw = nullptr;
+  if (nghttp2_session_server_new2(&raw, callbacks().get(), this, raw_option) != 0) {
+    return false;
+  }
+  session_.reset(raw);
+  const std::array settings = {
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options_.streams},
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window},
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, options_.header_bytes},
+  };
+  return nghttp2_submit_settings(raw, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) == 0 &&
+         nghttp2_session_set_local_window_size(raw, NGHTTP2_FLAG_NONE, 0,
+                                               options_.connection_window) == 0;
+}
+
+void Http2Connection::begin(std::int32_t id) {
+  streams_[id] = std::make_shared<Http2Stream>(shared_from_this(), id, executor_, stream_->peer());
+}
+
+int Http2Connection::header_received(std::int32_t id, std::string_view name,
+                                     std::string_view value) {
+  auto* exchange = find(id);
+  if (exchange == nullptr) {
+    return 0;
+  }
+  exchange->take_header(name, value);
+  return exchange->header_bytes() > options_.header_bytes ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE
+                                                          : 0;
+}
+
+void Http2Connection::frame_received(const nghttp2_frame& frame) {
+  const bool is_head = frame.hd.type == NGHTTP2_HEADERS;
+  if (!is_head && frame.hd.type != NGHTTP2_DATA) {
+    return;
+  }
+  auto* exchange = find(frame.hd.stream_id);
+  if (exchange == nullptr) {
+    return;
+  }
+  if ((frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+    exchange->take_end();
+  }
+  if (is_head && frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
+    start(frame.hd.stream_id);
+  }
+}
+
+void Http2Connection::start(std::int32_t id) {
+  if (handlers_.size() >= kHandlersPerStream * options_.streams) {
+    log_.warning("a connection was closed: its client resets requests faster than they end",
+                 {{"peer", stream_->peer().address}});
+    nghttp2_session_terminate_session(session_.get(), NGHTTP2_ENHANCE_YOUR_CALM);
+    return;
+  }
+  handlers_.spawn(run(shared_from_this(), streams_.at(id)));
+}
+
+net::awaitable<void> Http2Connection::run(std::shared_ptr<Http2Connection> self,
+                                          std::shared_ptr<Http2Stream> exchange) {
+  std::string failed;
+  try {
+    co_await self->handler_(exchange);
+  } catch (const boost::system::system_error& error) {
+    if (error.code() != net::error::operation_aborted) {
+      failed = error.what();
+    }
+  } catch (const std::exception& error) {
+    failed = error.what();
+  }
+  if (!failed.empty()) {
+    self->log_.error("a request's handler failed",
+                     {{"request", exchange->head().target}, {"error", failed}});
+  }
+  exchange->on_cancel = {};
+  exchange->handler_ended();
+}
+
+void Http2Connection::frame_sent(const nghttp2_frame& frame) {
+  const bool ends = (frame.hd.type == NGHTTP2_HEADERS || frame.hd.type == NGHTTP2_DATA) &&
+                    (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  // What the client would still send of its request is of no use to anything.
+  if (ends && nghttp2_session_get_stream_remote_close(session_.get(), frame.hd.stream_id) == 0) {
+    nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, frame.hd.stream_id,
+                              NGHTTP2_NO_ERROR);
+  }
+}
+
+void Http2Connection::data_received(std::int32_t id, std::string_view bytes) {
+  // One slow handler must not hold up the others: the window of the connection opens at once.
+  nghttp2_session_consume_connection(session_.get(), bytes.size());
+  auto* exchange = find(id);
+  if (exchange == nullptr || exchange->take_data(bytes)) {
+    nghttp2_session_consume_stream(session_.get(), id, bytes.size());
+  }
+}
+
+void Http2Connection::stream_closed(std::int32_t id) {
+  const auto found = streams_.find(id);
+  if (found != streams_.end()) {
+    const auto exchange = found->second;
+    streams_.erase(found);
+    exchange->close();
+  }
+}
+
+net::awaitable<void> Http2Connection::write_all(std::shared_ptr<Http2Connection> self) {
+  auto* session = self->session_.get();
+  while (!self->closed_) {
+    std::string out;
+    while (out.size() < kHttp2WriteSize) {
+      const std::uint8_t* data = nullptr;
+      const auto size = nghttp2_session_mem_send(session, &data);
+      if (size < 0) {
+        self->close();
+        co_return;
+      }
+      if (size == 0) {
+        break;
+      }
+      out.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));  // NOLINT
+    }
+    if (!out.empty()) {
+      if (!co_await self->stream_->write(out)) {
+        break;
+      }
+      continue;
+    }
+    if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) {
+      break;
+    }
+    co_await self->wake_.wait();
+  }
+  self->close();
+}
+
+net::awaitable<void> Http2Connection::keep_alive(std::shared_ptr<Http2Connection> self) {
+  while (!self->closed_) {
+    auto seen = self->arrivals_;
+    co_await self->timers_.sleep_for(self->options_.keep_alive_interval);
+    if (self->closed_ || self->arrivals_ != seen) {
+      continue;
+    }
+    nghttp2_submit_ping(self->session_.get(), NGHTTP2_FLAG_NONE, nullptr);
+    self->wake();
+    seen = self->arrivals_;
+    co_await self->timers_.sleep_for(self->options_.keep_alive_timeout);
+    if (!self->closed_ && self->arrivals_ == seen) {
+      self->log_.info("a connection was closed: its client does not answer",
+                      {{"peer", self->stream_->peer().address}});
+      self->close();
+    }
+  }
+}
+
+net::awaitable<void> Http2Connection::serve(std::shared_ptr<Http2Connection> self) {
+  self->own_.spawn(write_all(self));
+  self->own_.spawn(keep_alive(self));
+  std::vector<std::uint8_t> buffer(kHttp2ReadSize);
+  while (!self->closed_) {
+    const auto size = co_await self->stream_->read_some(net::buffer(buffer));
+    if (size == 0) {
+      break;
+    }
+    ++self->arrivals_;
+    const auto taken = nghttp2_session_mem_recv(self->session_.get(), buffer.data(), size);
+    if (taken < 0) {
+      self->log_.info("a connection was closed: not HTTP/2",
+                      {{"peer", self->stream_->peer().address},
+                       {"error", nghttp2_strerror(static_cast<int>(taken))}});
+      break;
+    }
+    self->wake();
+  }
+  // A server that stops cancels this coroutine; the handlers end all the same before it does.
+  co_await net::this_coro::reset_cancellation_state(net::disable_cancellation());
+  self->close();
+  for (const auto& [id, exchange] : std::exchange(self->streams_, {})) {
+    exchange->close();
+  }
+  co_await self->handlers_.stop(kHandlersAfterEnd);
+  co_await self->own_.stop(std::chrono::milliseconds(0));
+}
+
+}  // namespace
+
+net::awaitable<void> serve_http2(std::shared_ptr<ByteStream> stream, Http2Handler handler,
+                                 Http2Options options, Timers& timers, Log& log) {
+  const auto executor = co_await net::this_coro::executor;
+  const auto connection = std::make_shared<Http2Connection>(
+      executor, std::move(stream), std::move(handler), options, timers, log);
+  if (connection->open()) {
+    co_await Http2Connection::serve(connection);
+  }
+}
+
+}  // namespace verger::http
