@@ -53,7 +53,7 @@ WriteOutcome outcome_of(const detail::Write& write, LogPosition end) {
   WriteOutcome outcome;
   outcome.first = write.events.front().number;
   outcome.last = write.events.back().number;
-  outcome.position = write.begin;
+  outcome.position = write.events.back().position;
   outcome.end = end;
   return outcome;
 }

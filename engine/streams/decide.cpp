@@ -111,7 +111,7 @@ Result<Database::State::Decision> Database::State::decide(std::string_view strea
   };
   const auto repeated = [&](const detail::WrittenEvent& first, const detail::WrittenEvent& last) {
     decision.kind = Kind::kRepeated;
-    decision.outcome = {first.number, last.number, first.position, last.end, true};
+    decision.outcome = {first.number, last.number, last.position, last.end, true};
     return decision;
   };
   const auto reused_id = [&](const Uuid& id) {

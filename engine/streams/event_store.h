@@ -33,7 +33,7 @@ struct NewEvent {
 struct WriteOutcome {
   EventNumber first;
   EventNumber last;
-  /// Where the first record lies.
+  /// Where the last event's record lies; of a write without events, its marker.
   LogPosition position;
   /// The write is committed once the replication position has reached this (end of its last
   /// record).
