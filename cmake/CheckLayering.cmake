@@ -29,8 +29,11 @@ set(LIB_date "^date/")
 set(LIB_zstd "^zstd\\.h$")
 set(LIB_prometheus "^prometheus/")
 set(LIB_curl "^curl/")
+set(LIB_nghttp2 "^nghttp2/")
+set(LIB_protobuf "^(google/protobuf|event_store)/")
+set(LIB_zlib "^zlib\\.h$")
 set(known_libraries fmt sqlite openssl json asio beast spdlog cli11 yaml date prometheus
-  curl zstd)
+  curl zstd nghttp2 protobuf zlib)
 
 allow(engine/base LIBS fmt sqlite openssl)
 allow(engine/logging OURS engine/base/ LIBS spdlog)
@@ -49,12 +52,14 @@ allow(engine/object_store OURS engine/base/ engine/backup/ LIBS fmt curl)
 allow(engine/repositories OURS engine/base/ engine/backup/ engine/object_store/ LIBS fmt)
 allow(engine/tool OURS engine/ LIBS fmt json cli11)
 allow(planner OURS engine/base/ LIBS fmt)
-allow(nodeagent/http OURS engine/base/ nodeagent/certificates/ LIBS fmt asio beast openssl)
+allow(nodeagent/http OURS engine/base/ nodeagent/certificates/ LIBS fmt asio beast openssl
+  nghttp2)
+allow(nodeagent/grpc OURS engine/base/ nodeagent/http/ LIBS fmt asio protobuf zlib)
 allow(nodeagent/api OURS engine/base/ nodeagent/http/ LIBS fmt json)
 allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ LIBS fmt json asio)
 allow(nodeagent/certificates OURS engine/base/ LIBS fmt openssl)
-allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/
-  LIBS fmt json asio openssl prometheus)
+allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/grpc/
+  LIBS fmt json asio openssl prometheus protobuf)
 allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/ nodeagent/node/ LIBS fmt json asio)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
