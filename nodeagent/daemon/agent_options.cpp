@@ -156,6 +156,7 @@ OptionParser::OptionParser()
   declare_cluster();
   declare_certificates();
   declare_database();
+  declare_grpc();
   declare_agent();
   settings_.set_footer(
       "Example: verger-agent --db /var/lib/verger/db --state /var/lib/verger/agent \\\n"
@@ -273,6 +274,8 @@ void OptionParser::declare_database() {
   settings_.add("index", index_, "Index directory (default: DB/index)", db());
   settings_.add("chunk-size", o.chunk_size,
                 "Bytes of a chunk; 0: as the database has it, 256 MiB for a new one", db());
+  settings_.add("max-append-size", o.max_append_size,
+                "Bytes of data of all events of one append over gRPC", db());
   settings_.add("max-mem-table-size", o.max_mem_table_size,
                 "Index entries in memory before they are written to a table", db());
   settings_.add("stream-existence-filter-size", o.stream_existence_filter_size,
@@ -309,6 +312,14 @@ void OptionParser::declare_database() {
                    .prefix = kNode,
                    .deprecated = "the embedded node has no use for this option; ignored"});
   }
+}
+
+void OptionParser::declare_grpc() {
+  const Traits grpc{.group = "GrpcOptions", .prefix = kNode, .unit = "ms"};
+  settings_.add("keep-alive-interval", options_.keep_alive_interval_ms,
+                "A connection of HTTP/2 on which nothing arrives for this long is pinged", grpc);
+  settings_.add("keep-alive-timeout", options_.keep_alive_timeout_ms,
+                "It is closed when the answer to that takes longer than this", grpc);
 }
 
 void OptionParser::declare_agent() {

@@ -61,6 +61,8 @@ struct ProgramOptions {
   std::string snapshot_command;      ///< program that makes disk snapshots; empty: none are made
   std::int64_t snapshot_timeout_ms = 600'000;
   std::string drill_command;  ///< starts the server of a drill; empty: an embedded node
+  std::int64_t keep_alive_interval_ms = 10'000;  ///< of connections of HTTP/2
+  std::int64_t keep_alive_timeout_ms = 10'000;
   std::int64_t agent_poll_interval_ms = 500;
   std::int64_t end_after_seconds = 0;
   bool fast_timings = false;
@@ -102,6 +104,7 @@ class OptionParser {
   void declare_cluster();
   void declare_certificates();
   void declare_database();
+  void declare_grpc();
   void declare_agent();
   void settle_node_tls(ProgramOptions& options) const;
   void settle_timings(ProgramOptions& options) const;

@@ -10,6 +10,7 @@
 #include "nodeagent/http/frame_transport.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/http/timers.h"
+#include "nodeagent/node/grpc/node_services.h"
 #include "nodeagent/node/node.h"
 
 namespace verger::agent {
@@ -71,6 +72,20 @@ http::Handler only_nodes_between_nodes(http::Handler handler, Log& log) {
   };
 }
 
+/// gRPC on the node's port; the certificates, and what they say of a client, are the HTTP server's.
+std::shared_ptr<const http::Http2Service> grpc_service(const node::Node& node,
+                                                       const ProgramOptions& options) {
+  const auto table = node::make_services(node);
+  return std::make_shared<const http::Http2Service>(http::Http2Service{
+      .options = {.keep_alive_interval = milliseconds(options.keep_alive_interval_ms),
+                  .keep_alive_timeout = milliseconds(options.keep_alive_timeout_ms)},
+      .takes = [table](const http::Request& head) { return table->takes(head); },
+      .calls =
+          [table](std::shared_ptr<http::Http2Exchange> exchange) {
+            return grpc::ServiceTable::serve(table, std::move(exchange));
+          }});
+}
+
 }  // namespace
 
 EmbeddedNode::EmbeddedNode(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -112,7 +127,8 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
                           .port = options.node_port,
                           .limits = {.handler = kHandlerTime},
                           .more_time = long_poll,
-                          .tls = tls == nullptr ? nullptr : tls->clients()},
+                          .tls = tls == nullptr ? nullptr : tls->clients(),
+                          .http2 = grpc_service(*state->node, options)},
       std::move(handler), log);
   state->acceptor = std::make_unique<http::FrameAcceptor>(
       executor,

@@ -274,6 +274,8 @@ void Node::start(NodeAddresses addresses) { impl_->core->start(std::move(address
 
 NodeInspection& Node::inspection() { return *impl_; }
 
+std::shared_ptr<Core> Node::core() const { return impl_->core; }
+
 net::awaitable<void> Node::stop() {
   const auto core = impl_->core;
   if (core->stopped()) {

@@ -19,6 +19,8 @@
 
 namespace verger::node {
 
+class Core;
+
 /// Everything a node gets from outside. References must outlive the node and its executor.
 struct NodeEnvironment {
   net::any_io_executor executor;  ///< single-threaded; everything of the node runs on it
@@ -65,6 +67,8 @@ class Node {
   net::awaitable<void> stop();
 
   NodeInspection& inspection();
+  /// The node's parts, for its other services (nodeagent/node/grpc).
+  [[nodiscard]] std::shared_ptr<Core> core() const;
 
  private:
   class Impl;

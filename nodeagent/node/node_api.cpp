@@ -186,13 +186,7 @@ net::awaitable<Response> gossip(std::shared_ptr<Core> core, RoutedRequest reques
 }
 
 net::awaitable<Response> resign(std::shared_ptr<Core> core, RoutedRequest) {
-  if (core->election->state() == api::NodeState::kLeader) {
-    core->env.log.info("resigning on request", {{"node", core->self}});
-    core->election->resign();
-  } else {
-    core->env.log.info("asked to resign, but this node does not lead: ignored",
-                       {{"node", core->self}});
-  }
+  resign_lead(*core);
   co_return empty_response(200, {}, methods::kPost);
 }
 
@@ -201,11 +195,7 @@ net::awaitable<Response> priority(std::shared_ptr<Core> core, RoutedRequest requ
   if (!value) {
     co_return text_response(400, "nodePriority must be an integer.", methods::kPost, false);
   }
-  if (!core->options.read_only_replica) {
-    core->election->set_priority(*value);  // in gossip from the next round on
-    core->env.log.info("node priority set",
-                       {{"node", core->self}, {"priority", std::to_string(*value)}});
-  }
+  change_priority(*core, *value);
   co_return empty_response(200, {}, methods::kPost);
 }
 
@@ -217,12 +207,7 @@ net::awaitable<void> shut_down_later(std::shared_ptr<Core> core) {
 }
 
 net::awaitable<Response> shutdown(std::shared_ptr<Core> core, RoutedRequest) {
-  core->env.log.info("shutdown requested", {{"node", core->self}});
-  if (core->options.misbehaviour.shutdown_delay.count() > 0) {
-    core->spawn(shut_down_later(core));
-  } else {
-    core->env.on_shutdown();
-  }
+  shut_down(*core);
   co_return empty_response(200, {}, methods::kPost);
 }
 
@@ -245,9 +230,7 @@ net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest
     co_return format.error();
   }
   const auto id = core->env.random.uuid().to_string();
-  if (const auto merged = core->db().stream_index().maintain(); !merged) {
-    core->env.log.error("index not merged", {{"reason", merged.error().message}});
-  }
+  merge_index(*core);
   if (format->format == Format::kXml) {
     const std::array members = {std::pair<std::string, std::string>("MergeIndexesId", id)};
     co_return formatted(*format, xml_of("MergeIndexesResultDto", members), methods::kPost);
@@ -259,6 +242,39 @@ net::awaitable<Response> merge_indexes(std::shared_ptr<Core> core, RoutedRequest
 }
 
 }  // namespace
+
+void resign_lead(Core& core) {
+  if (core.election->state() == api::NodeState::kLeader) {
+    core.env.log.info("resigning on request", {{"node", core.self}});
+    core.election->resign();
+  } else {
+    core.env.log.info("asked to resign, but this node does not lead: ignored",
+                      {{"node", core.self}});
+  }
+}
+
+void change_priority(Core& core, std::int32_t priority) {
+  if (!core.options.read_only_replica) {
+    core.election->set_priority(priority);  // in gossip from the next round on
+    core.env.log.info("node priority set",
+                      {{"node", core.self}, {"priority", std::to_string(priority)}});
+  }
+}
+
+void shut_down(Core& core) {
+  core.env.log.info("shutdown requested", {{"node", core.self}});
+  if (core.options.misbehaviour.shutdown_delay.count() > 0) {
+    core.spawn(shut_down_later(core.shared_from_this()));
+  } else {
+    core.env.on_shutdown();
+  }
+}
+
+void merge_index(Core& core) {
+  if (const auto merged = core.db().stream_index().maintain(); !merged) {
+    core.env.log.error("index not merged", {{"reason", merged.error().message}});
+  }
+}
 
 std::expected<Negotiated, Response> choose_format(const RoutedRequest& request,
                                                   std::span<const Format> supported) {

@@ -46,6 +46,14 @@ std::string base_url(const Core& core, const http::Request& request);
 /// The caller; only for a request that reached a handler: a known user, or anonymous.
 Identity identity_of(Core& core, const http::Request& request);
 
+/// What the admin routes and the service Operations do alike.
+void resign_lead(Core& core);
+void change_priority(Core& core, std::int32_t priority);
+void shut_down(Core& core);
+void merge_index(Core& core);
+/// All statistics under one level of names: "es-queue-mainQueue-length".
+nlohmann::ordered_json flat_stats(Core& core);
+
 /// /stats, /stats/replication, /stats/tcp; like /metrics behind DisableStatsOnHttp.
 void add_stats_routes(http::Router& router, const std::shared_ptr<Core>& core);
 void add_metrics_route(http::Router& router, const std::shared_ptr<Core>& core);

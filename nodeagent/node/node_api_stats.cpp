@@ -151,6 +151,10 @@ ordered_json server_stats(Core& core) {
             {"notCachedTransInfo", 0}}}};
 }
 
+ordered_json all_stats(Core& core) {
+  return {{"proc", process_stats(core)}, {"sys", system_stats(core)}, {"es", server_stats(core)}};
+}
+
 void flatten(const ordered_json& value, const std::string& name, ordered_json& out) {
   if (!value.is_object()) {
     out[name] = value;
@@ -216,8 +220,7 @@ net::awaitable<Response> stats(std::shared_ptr<Core> core, RoutedRequest routed)
     co_return text_response(400, "Dynamic stats selection works only with grouping enabled",
                             methods::kGet, false);
   }
-  const ordered_json all = {
-      {"proc", process_stats(*core)}, {"sys", system_stats(*core)}, {"es", server_stats(*core)}};
+  const auto all = all_stats(*core);
   std::string prefix;
   const auto* group = &all;
   for (std::size_t i = 1; i < segments.size(); ++i) {
@@ -303,6 +306,12 @@ net::awaitable<Response> tcp_stats(std::shared_ptr<Core> core, RoutedRequest rou
 }
 
 }  // namespace
+
+ordered_json flat_stats(Core& core) {
+  auto out = ordered_json::object();
+  flatten(all_stats(core), {}, out);
+  return out;
+}
 
 void add_stats_routes(http::Router& router, const std::shared_ptr<Core>& core) {
   const auto need = core->options.allow_anonymous_endpoint_access ? Need::kNobody : Need::kUser;

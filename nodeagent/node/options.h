@@ -108,6 +108,8 @@ struct NodeOptions {
   bool assume_stopped = false;
 
   bool enable_atom_pub = false;
+  /// Of the data of the events of one append over gRPC.
+  std::int64_t max_append_size = 1'048'576;
   bool disable_scavenge_merging = false;
   bool unsafe_ignore_hard_delete = false;
   int scavenge_history_max_age_days = 30;

@@ -82,6 +82,12 @@ Result<void> check_node(const ProgramOptions& options) {
   if (options.node.max_mem_table_size < 1) {
     return wrong("--max-mem-table-size must be at least 1");
   }
+  if (options.node.max_append_size < 1) {
+    return wrong("--max-append-size must be at least 1 byte");
+  }
+  if (options.keep_alive_interval_ms < 1 || options.keep_alive_timeout_ms < 1) {
+    return wrong("--keep-alive-interval and --keep-alive-timeout must be at least 1 ms");
+  }
   if (options.node.cluster_size > 1 && options.node.gossip_seeds.empty()) {
     return wrong(
         "--cluster-size above 1 needs --gossip-seed: host:port of the other nodes, separated by "
