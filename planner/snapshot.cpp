@@ -46,6 +46,8 @@ std::string_view to_string(CertificateSeen::Kind kind) {
       return "leaf";
     case CertificateSeen::Kind::kIntermediate:
       return "intermediate";
+    case CertificateSeen::Kind::kUser:
+      return "user";
     case CertificateSeen::Kind::kRoot:
       return "root";
   }

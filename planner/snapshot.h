@@ -107,7 +107,7 @@ struct ClockSkew {
 
 /// A certificate, wherever it was seen.
 struct CertificateSeen {
-  enum class Kind : std::uint8_t { kLeaf, kIntermediate, kRoot };
+  enum class Kind : std::uint8_t { kLeaf, kIntermediate, kRoot, kUser };
   Kind kind = Kind::kLeaf;
   std::string subject{};
   std::string serial{};
@@ -132,11 +132,20 @@ struct ServedCertificate {
   friend bool operator==(const ServedCertificate&, const ServedCertificate&) = default;
 };
 
+/// A certificate of a user, in a file of a node's machine.
+struct UserCertificateSeen {
+  std::string path{};
+  CertificateSeen certificate{};
+  friend bool operator==(const UserCertificateSeen&, const UserCertificateSeen&) = default;
+};
+
 /// What a node's agent finds in the certificate files that the node is configured with.
 struct CertificateFiles {
-  std::vector<CertificateSeen> chain{};  ///< leaf first
-  std::vector<CertificateSeen> roots{};  ///< that the node trusts
-  std::string problem{};                 ///< what could not be read, and why; empty: all was
+  std::vector<CertificateSeen> chain{};      ///< leaf first
+  std::vector<CertificateSeen> roots{};      ///< that the node trusts
+  std::string problem{};                     ///< what could not be read, and why; empty: all was
+  std::vector<UserCertificateSeen> users{};  ///< in the files that the agent is configured with
+  std::vector<std::string> user_problems{};  ///< of those that cannot be read
   friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
 };
 

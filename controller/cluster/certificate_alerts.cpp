@@ -39,13 +39,15 @@ struct Ending {
 };
 
 std::string reason_of(const Ending& ending) {
-  return fmt::format("{} {} of {} {} at {}; verger cert status shows it",
-                     ending.end.kind == planner::CertificateSeen::Kind::kLeaf ? "the certificate"
-                     : ending.end.kind == planner::CertificateSeen::Kind::kRoot
-                         ? "the root"
-                         : "the intermediate certificate",
-                     ending.end.subject, fmt::join(ending.nodes, ", "),
-                     ending.days == 0 ? "ended" : "ends", format_ticks(ending.end.not_after));
+  return fmt::format(
+      "{} {} {} {} {} at {}; verger cert status shows it",
+      ending.end.kind == planner::CertificateSeen::Kind::kLeaf   ? "the certificate"
+      : ending.end.kind == planner::CertificateSeen::Kind::kUser ? "the certificate of the user"
+      : ending.end.kind == planner::CertificateSeen::Kind::kRoot ? "the root"
+                                                                 : "the intermediate certificate",
+      ending.end.subject, ending.end.kind == planner::CertificateSeen::Kind::kUser ? "on" : "of",
+      fmt::join(ending.nodes, ", "), ending.days == 0 ? "ended" : "ends",
+      format_ticks(ending.end.not_after));
 }
 
 }  // namespace

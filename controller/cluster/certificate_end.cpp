@@ -9,6 +9,15 @@ namespace {
 
 constexpr std::int64_t kTicksPerDay = 86'400 * kTicksPerSecond;
 
+CertificateEnd end_of(std::string of, const planner::CertificateSeen& certificate) {
+  return {.of = std::move(of),
+          .kind = certificate.kind,
+          .subject = certificate.subject,
+          .fingerprint = certificate.fingerprint,
+          .not_before = certificate.not_before,
+          .not_after = certificate.not_after};
+}
+
 void add_first_ends(const std::string& of, const std::vector<planner::CertificateSeen>& chain,
                     std::vector<CertificateEnd>& into) {
   using Kind = planner::CertificateSeen::Kind;
@@ -20,12 +29,7 @@ void add_first_ends(const std::string& of, const std::vector<planner::Certificat
       }
     }
     if (first != nullptr) {
-      into.push_back({.of = of,
-                      .kind = kind,
-                      .subject = first->subject,
-                      .fingerprint = first->fingerprint,
-                      .not_before = first->not_before,
-                      .not_after = first->not_after});
+      into.push_back(end_of(of, *first));
     }
   }
 }
@@ -45,6 +49,9 @@ std::vector<CertificateEnd> certificate_ends(const planner::NodeSnapshot& node) 
     all.insert(all.end(), node.certificate_files->roots.begin(),
                node.certificate_files->roots.end());
     add_first_ends("files", all, out);
+    for (const auto& user : node.certificate_files->users) {
+      out.push_back(end_of("users", user.certificate));
+    }
   }
   return out;
 }

@@ -10,7 +10,9 @@ namespace verger::controller {
 
 /// Where a certificate of a node was seen, and when it ends.
 struct CertificateEnd {
-  std::string of{};  ///< "node" and "agent": as new connections are shown it; "files": on disk
+  /// "node" and "agent": as new connections are shown it; "files": on disk; "users": a user's, on
+  /// disk.
+  std::string of{};
   planner::CertificateSeen::Kind kind = planner::CertificateSeen::Kind::kLeaf;
   std::string subject{};
   std::string fingerprint{};
@@ -19,7 +21,7 @@ struct CertificateEnd {
 };
 
 /// Of each place and kind the first to end: leaf, intermediates and root of what node and agent
-/// serve, and of the node's files. In this order.
+/// serve, and of the node's files. Then each certificate of a user. In this order.
 std::vector<CertificateEnd> certificate_ends(const planner::NodeSnapshot& node);
 
 /// Whole days; negative once it has expired.

@@ -53,7 +53,8 @@ Peers::Peers(Network network, ClusterConfig cluster)
     : clients_{.nodes = &network.client, .agents = &network.client},
       deadline_(network.request_deadline),
       cluster_(std::move(cluster)),
-      served_chain_(network.served_chain) {
+      served_chain_(network.served_chain),
+      roots_of_(network.roots_of) {
   if (network.clients_of) {
     if (auto clients = network.clients_of(cluster_.trusted_roots)) {
       clients_ = *clients;
@@ -334,6 +335,10 @@ net::awaitable<Result<void>> Peers::delete_file(std::string node, std::string sh
   }
   auto error = error_of(outcome);
   co_return error.code == Errc::kNotFound ? Result<void>() : Result<void>(std::move(error));
+}
+
+std::vector<http::CertificateInfo> Peers::trusted_roots() const {
+  return roots_of_ ? roots_of_(cluster_.trusted_roots) : std::vector<http::CertificateInfo>();
 }
 
 net::awaitable<Result<api::NodeCertificates>> Peers::certificates(std::string node) {

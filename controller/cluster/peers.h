@@ -35,6 +35,9 @@ class Peers {
   /// Reads the credentials at once; without them only public routes answer.
   Peers(Network network, ClusterConfig cluster);
 
+  /// That vergerd itself trusts for the cluster's nodes; empty: not known.
+  [[nodiscard]] std::vector<http::CertificateInfo> trusted_roots() const;
+
   net::awaitable<Result<api::Gossip>> gossip(std::string node);
   net::awaitable<Result<api::NodeInfo>> info(std::string node);
   /// Under which names ("host:port") it may sign its entries in $scavenges; client::is_named().
@@ -133,6 +136,7 @@ class Peers {
   std::chrono::milliseconds deadline_;
   ClusterConfig cluster_;
   std::function<net::awaitable<Result<std::string>>(http::Endpoint)> served_chain_;
+  std::function<std::vector<http::CertificateInfo>(const std::string&)> roots_of_;
   std::optional<Credentials> credentials_;
   std::string credentials_problem_;
 };

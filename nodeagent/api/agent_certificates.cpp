@@ -64,6 +64,11 @@ static constexpr auto rows_of(const CertificateChange* /*type*/) {
                     row("phases", &T::phases)};
 }
 
+static constexpr auto rows_of(const UserCertificate* /*type*/) {
+  using T = UserCertificate;
+  return std::tuple{needed_row("path", &T::path), row("pem", &T::pem), row("problem", &T::problem)};
+}
+
 static constexpr auto rows_of(const NodeCertificates* /*type*/) {
   using T = NodeCertificates;
   return std::tuple{needed_row("live", &T::live),
@@ -74,6 +79,7 @@ static constexpr auto rows_of(const NodeCertificates* /*type*/) {
                     row("serverOwner", &T::server_owner),
                     row("changeProblem", &T::change_problem),
                     row("signalProblem", &T::signal_problem),
+                    row("users", &T::users),
                     row("change", &T::change),
                     row("takenAt", &T::taken_at)};
 }

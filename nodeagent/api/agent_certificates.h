@@ -143,6 +143,14 @@ struct CertificateChange {
   friend bool operator==(const CertificateChange&, const CertificateChange&) = default;
 };
 
+/// A file with the certificate of a user, as the agent is configured.
+struct UserCertificate {
+  std::string path{};
+  std::string pem{};      ///< the certificate alone; empty: see `problem`
+  std::string problem{};  ///< why it cannot be read
+  friend bool operator==(const UserCertificate&, const UserCertificate&) = default;
+};
+
 struct NodeCertificates {
   CertificateFiles live{};
   std::string served{};  ///< the chain that a new connection was shown; empty: see served_problem
@@ -153,6 +161,7 @@ struct NodeCertificates {
   std::optional<std::uint32_t> server_owner{};  ///< user that the server runs as
   std::string change_problem{};  ///< why this agent cannot change them; empty: it can
   std::string signal_problem{};  ///< why it cannot send a signal to the server; empty: it can
+  std::vector<UserCertificate> users{};
   std::optional<CertificateChange> change{};
   std::string taken_at{};  ///< by the node's clock
   friend bool operator==(const NodeCertificates&, const NodeCertificates&) = default;

@@ -21,6 +21,7 @@ struct FileSeen {
   std::string unreadable{};         ///< why it could not be read; empty: it was
   std::optional<unsigned> mode{};   ///< permission bits; nullopt: not known
   std::optional<unsigned> owner{};  ///< user id
+  std::optional<unsigned> group{};  ///< group id
 };
 
 struct NewFilesOfNode {
@@ -48,6 +49,7 @@ struct LintNode {
   bool loads_ec_keys = false;            ///< the embedded node does; servers load RSA keys alone
   std::chrono::seconds clock_ahead{};    ///< of the clock of `now`; negative: behind
   std::optional<unsigned> owner{};       ///< user that the server runs as; nullopt: not known
+  std::vector<unsigned> groups{};        ///< of that user; empty: not known
   NewFilesOfNode next{};
   std::optional<ServedNow> served{};  ///< nullopt: it does not run, or is not looked at
 };

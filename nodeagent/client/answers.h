@@ -61,6 +61,8 @@ struct NodeSettings {
   std::string private_key_file{};
   std::string trusted_roots{};
   std::string reserved_common_name{};
+  /// DisableClientAuthEkuValidation; false also where the server has no such option.
+  bool client_usage_disabled = false;
 };
 enum class AutoScavengeState : std::uint8_t {
   kNotInstalled,

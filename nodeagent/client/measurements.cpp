@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <limits>
 
@@ -162,11 +164,24 @@ Outcome<NodeSettings> parse_answer_settings(const http::Response& response) {
     for (const auto& option : *value) {
       const auto* given = at(option, {"name"});
       const auto* text = at(option, {"value"});
-      if (given != nullptr && *given == name && text != nullptr && text->is_string()) {
+      if (given == nullptr || *given != name || text == nullptr) {
+        continue;
+      }
+      if (text->is_string()) {
         return text->get<std::string>();
+      }
+      if (text->is_boolean()) {
+        return std::string(text->get<bool>() ? "true" : "false");
       }
     }
     return std::string();
+  };
+  const auto is_on = [&](std::string_view name) {
+    auto text = text_of(name);
+    std::ranges::transform(text, text.begin(), [](unsigned char each) {
+      return static_cast<char>(std::tolower(each));
+    });
+    return text == "true";
   };
   out.database = text_of("Db");
   out.index = text_of("Index");
@@ -174,6 +189,7 @@ Outcome<NodeSettings> parse_answer_settings(const http::Response& response) {
   out.private_key_file = text_of("CertificatePrivateKeyFile");
   out.trusted_roots = text_of("TrustedRootCertificatesPath");
   out.reserved_common_name = text_of("CertificateReservedNodeCommonName");
+  out.client_usage_disabled = is_on("DisableClientAuthEkuValidation");
   if (out.database.empty()) {
     return unknown<NodeSettings>("unexpected_answer", "options: Db is missing");
   }

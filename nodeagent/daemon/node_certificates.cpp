@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <system_error>
 
+#include "engine/base/users.h"
+
 namespace verger::agent {
 
 std::shared_ptr<CertificateAccess> certificate_access(const ProgramOptions& options,
@@ -26,7 +28,7 @@ std::shared_ptr<CertificateAccess> certificate_access(const ProgramOptions& opti
   out->access = &external::posix_file_access();
   // A server makes the files of its database as its own user.
   if (const auto database = out->access->attributes_of(options.node.database)) {
-    out->server_owner = database->owner;
+    out->server_user = ServerUser{.id = database->owner, .groups = groups_of_user(database->owner)};
   }
   out->shake_hands = [executor](http::Endpoint with, http::ClientMaterial material,
                                 std::string target, std::chrono::milliseconds deadline) {

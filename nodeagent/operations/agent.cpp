@@ -76,15 +76,31 @@ class Agent::Impl {
     }
     return std::make_shared<CertificateDesk>(
         environment_.certificates,
-        CertificateDesk::Environment{.node = options.node,
-                                     .files = environment_.files,
-                                     .clock = environment_.clock,
-                                     .jobs = environment_.jobs,
-                                     .directory = state_directory_ / "certificates",
-                                     .stored = [this](std::string_view sha256) -> Result<Bytes> {
-                                       VERGER_TRY(auto* const store, file_store());
-                                       return store->read(sha256);
-                                     }});
+        CertificateDesk::Environment{
+            .node = options.node,
+            .files = environment_.files,
+            .clock = environment_.clock,
+            .jobs = environment_.jobs,
+            .directory = state_directory_ / "certificates",
+            .stored = [this](std::string_view sha256) -> Result<Bytes> {
+              VERGER_TRY(auto* const store, file_store());
+              return store->read(sha256);
+            },
+            .forget = [this](std::string_view sha256,
+                             Ticks since) { forget_file(sha256, since); }});
+  }
+
+  /// A file that was stored again since is another upload's, too.
+  void forget_file(std::string_view sha256, Ticks since) {
+    const auto store = file_store();
+    if (!store) {
+      return;
+    }
+    const auto found = (*store)->find(sha256);
+    const auto stored_at = found ? parse_ticks(found->stored_at) : Result<Ticks>(found.error());
+    if (stored_at && *stored_at <= since) {
+      static_cast<void>((*store)->remove(sha256));
+    }
   }
 
   void add_routes() {

@@ -59,6 +59,9 @@ struct CertificatesPolicy {
   /// The command line itself is in no plan.
   std::string authority;
   std::string sign_command;
+  /// Of a signing command without `authority`: its answers may come from a root that the nodes do
+  /// not trust yet. The root that it answers with is trusted then, as of any new CA.
+  bool new_authority = false;
   CertificateKey key_type = CertificateKey::kRsa2048;
   std::int32_t days = 365;  ///< that a certificate signed by an authority is valid
   std::string common_name;  ///< of kCsr; empty: as now

@@ -299,6 +299,12 @@ class Rollout {
 
   void add_notes() {
     const auto& wanted = order_.wanted;
+    if (wanted.new_authority) {
+      plan_.notes.push_back(joined("all nodes will trust the root that the signing command ",
+                                   wanted.sign_command,
+                                   " answers with, whichever it is, as the policy says; the run's "
+                                   "report names it"));
+    }
     if (!order_.switched.empty()) {
       plan_.notes.push_back(fmt::format(
           "from the first new certificate on, all nodes change within {} s, or every one gets back "

@@ -1,6 +1,7 @@
 #include "controller/cluster/detail/certificate_looks.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,18 @@ net::awaitable<Seen> ask_for_files(std::shared_ptr<Peers> peers, Seen what, std:
   read_into(live.chain, true, files.chain, files.problem);
   for (const auto& root : live.roots) {
     read_into(root.pem, false, files.roots, files.problem);
+  }
+  for (const auto& user : answer->users) {
+    std::vector<CertificateSeen> read;
+    std::string problem = user.problem;
+    read_into(user.pem, true, read, problem);
+    if (read.empty()) {
+      files.user_problems.push_back(
+          fmt::format("{}: {}", user.path, problem.empty() ? "its dates cannot be read" : problem));
+      continue;
+    }
+    read.front().kind = CertificateSeen::Kind::kUser;
+    files.users.push_back({.path = user.path, .certificate = read.front()});
   }
   if (files.chain.empty() && files.problem.empty()) {
     files.problem = answer->change_problem.empty() ? "its agent does not know where they are"

@@ -96,6 +96,7 @@ LintNode lint_node(const ChangeQuestion& question, const NodeSeen& node, const N
   }
   if (node.configured) {
     out.reserved_common_name = node.configured->reserved_common_name;
+    out.client_usage_disabled = node.configured->client_usage_disabled;
   }
   out.next.certificate = FileSeen{.path = next.where, .content = next.chain};
   for (const auto& root : roots_at_end(next, node)) {

@@ -25,10 +25,10 @@ const CertificateInfo* root_of(const ShownLater& later) {
 
 }  // namespace
 
-void check_controller_trust(const Network& network, const ClusterConfig& cluster,
-                            const std::vector<ShownLater>& later, planner::Preflight& out) {
-  const auto trusted =
-      network.roots_of ? network.roots_of(cluster.trusted_roots) : std::vector<CertificateInfo>();
+void check_controller_trust(const Peers& peers, const std::vector<ShownLater>& later,
+                            planner::Preflight& out) {
+  const auto trusted = peers.trusted_roots();
+  const auto& cluster = peers.cluster();
   if (trusted.empty()) {
     out.notes.emplace_back(
         "which roots vergerd trusts for this cluster is not known: see that the root of the new "

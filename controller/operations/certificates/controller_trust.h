@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/cluster/observer.h"
+#include "controller/cluster/peers.h"
 #include "nodeagent/certificates/certificate_info.h"
 #include "planner/preflight.h"
 
@@ -21,7 +21,7 @@ struct ShownLater {
 
 /// Adds a refusal for each node whose new root vergerd does not trust, or a note where it is not
 /// known what it trusts.
-void check_controller_trust(const Network& network, const ClusterConfig& cluster,
-                            const std::vector<ShownLater>& later, planner::Preflight& out);
+void check_controller_trust(const Peers& peers, const std::vector<ShownLater>& later,
+                            planner::Preflight& out);
 
 }  // namespace verger::controller::certificate_change

@@ -178,9 +178,14 @@ net::awaitable<planner::Preflight> preflight(PreflightContext context,
     }
   }
   auto answer = check_change(question);
-  check_controller_trust(context.network, context.cluster, answer.later, out);
+  check_controller_trust(*context.peers, answer.later, out);
   say_findings(answer, out);
   say_matrix(answer, out);
+  if (policy.new_authority) {
+    // Which root it is the command says in the run; what is not needed then changes no file.
+    answer.facts.new_roots = true;
+    answer.facts.old_roots_go = true;
+  }
   for (auto& node : answer.facts.nodes) {
     if (const auto found = terms.find(node.name); found != terms.end()) {
       // A trial is no certificate: the new one is made in the run.

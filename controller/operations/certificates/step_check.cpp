@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <set>
 
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
@@ -66,6 +68,9 @@ class CheckStep final : public StepKind {
     for (const auto& each : answer.findings) {
       warnings.push_back(text_of(each));
     }
+    for (const auto& each : new_roots(nodes, answer)) {
+      warnings.push_back(each);
+    }
     const auto checked = to_json(what_changes(nodes, answer));
     auto out = ready({{"nodes", checked}, {"warnings", warnings}});
     out.values[kChecked] =
@@ -127,6 +132,27 @@ class CheckStep final : public StepKind {
     return out;
   }
 
+  /// What nodes are to trust that they do not trust now, one line for each root.
+  static std::set<std::string> new_roots(const std::vector<NodeSeen>& nodes,
+                                         const ChangeAnswer& answer) {
+    std::set<std::string> out;
+    for (const auto& later : answer.later) {
+      const auto node = std::ranges::find(nodes, later.node, &NodeSeen::name);
+      for (const auto& root : later.roots) {
+        const bool known = std::ranges::any_of(node->live->live.roots, [&root](const auto& each) {
+          const auto now = certificates::read_details(each.pem);
+          return now && std::ranges::any_of(*now, [&root](const auto& one) {
+                   return one.info.fingerprint == root.fingerprint;
+                 });
+        });
+        if (!known) {
+          out.insert(fmt::format("new root: {}, SHA-256 {}", root.subject, root.fingerprint));
+        }
+      }
+    }
+    return out;
+  }
+
   /// Empty: nothing stands against it.
   static std::string refusal(const StepContext& context, const ChangeAnswer& answer) {
     std::vector<std::string> errors;
@@ -140,8 +166,15 @@ class CheckStep final : public StepKind {
     }
     if (answer.facts.new_roots && !bool_parameter(context.step, "trustFirst", false)) {
       return "the new certificates come from a root that not every node trusts, which this plan "
-             "does not provide for; nothing was touched; make the plan again, for a signing "
-             "command with the authority's certificates (--authority)";
+             "does not provide for; nothing was touched; make the plan again: for a signing "
+             "command with the certificates of its authority (--authority), or, if the root that "
+             "it answers with is to be trusted, with --new-authority";
+    }
+    planner::Preflight trust;
+    check_controller_trust(*context.peers, answer.later, trust);
+    if (!trust.refusals.empty()) {
+      const auto& first = trust.refusals.front();
+      return fmt::format("{}: {}; nothing was touched; {}", first.node, first.message, first.hint);
     }
     const auto planned = object_parameter(context.step, "serials");
     for (const auto& node : answer.facts.nodes) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/pkcs12.h>
@@ -72,12 +73,31 @@ std::vector<Certificate> read_list(const FileSeen& file, Findings& findings) {
 }
 
 void check_access(const LintNode& node, const FileSeen& key, Findings& findings) {
-  if (key.mode && (*key.mode & 0077U) != 0) {
-    findings.error("file-mode", key.path,
-                   fmt::format("others than its owner may read the key (mode {:04o})", *key.mode),
-                   fmt::format("chmod 600 {}", key.path));
+  constexpr unsigned kGroupReads = 0040;
+  const bool in_group =
+      key.group && std::ranges::find(node.groups, *key.group) != node.groups.end();
+  const unsigned more = key.mode.value_or(0) & 0077U;
+  // A group may read it, and nothing else is open: the usual way to give a key of root to a server.
+  const bool by_group = more == kGroupReads && (in_group || node.groups.empty());
+  if (more != 0 && !by_group) {
+    findings.error(
+        "file-mode", key.path,
+        more == kGroupReads
+            ? fmt::format("group {} may read the key (mode {:04o}), and the server's user "
+                          "is not in it",
+                          key.group.value_or(0), *key.mode)
+            : fmt::format("others than its owner may read the key (mode {:04o})", *key.mode),
+        fmt::format("chmod 600 {}", key.path));
+  } else if (by_group && !in_group) {
+    findings.warning(
+        "file-mode", key.path,
+        fmt::format("its group may read the key (mode {:04o}), and whether that is the "
+                    "server's group is not known",
+                    *key.mode),
+        fmt::format("see that the server's user is in that group, or chmod 600 {}", key.path));
   }
-  if (key.owner && node.owner && *key.owner != *node.owner) {
+  const bool read_by_group = in_group && (more & kGroupReads) != 0;
+  if (key.owner && node.owner && *key.owner != *node.owner && !read_by_group) {
     findings.error(
         "file-owner", key.path,
         fmt::format("it belongs to user {}, the server runs as user {}", *key.owner, *node.owner),

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -22,6 +23,14 @@ struct CertificatePlaces {
   /// As the node is configured; nullopt: the agent does not know it.
   std::optional<std::string> reserved_common_name{};
   bool loads_ec_keys = false;  ///< an embedded node
+  /// Files with certificates of users, or directories with such files; only their ends are shown.
+  std::vector<Path> users{};
+};
+
+/// The user that the server runs as.
+struct ServerUser {
+  std::uint32_t id = 0;
+  std::vector<std::uint32_t> groups{};
 };
 
 /// What the agent needs of its machine to look at and change its node's certificates. The functions
@@ -38,8 +47,8 @@ struct CertificateAccess {
   std::function<net::awaitable<Result<void>>()> signal_server{};
   /// Why it cannot; empty: it can.
   std::string signal_problem{};
-  /// The user that the server runs as; nullopt: not known.
-  std::optional<std::uint32_t> server_owner{};
+  /// nullopt: not known.
+  std::optional<ServerUser> server_user{};
   /// The agent's own connections use the certificates as they are on disk from now on. May be
   /// empty.
   std::function<void()> reload_own{};

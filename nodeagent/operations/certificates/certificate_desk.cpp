@@ -84,12 +84,13 @@ net::awaitable<Result<api::NodeCertificates>> CertificateDesk::look(Self self) {
   const auto found = self->live();
   const auto now = self->environment_.clock.now();
   api::NodeCertificates out{
-      .live = shown_files(found, found, access.places, access.server_owner, now),
+      .live = shown_files(found, found, access.places, access.server_user, now),
       .reserved_common_name = access.places.reserved_common_name,
       .loads_ec_keys = access.places.loads_ec_keys,
-      .server_owner = access.server_owner,
+      .server_owner = access.server_user ? std::optional(access.server_user->id) : std::nullopt,
       .change_problem = why_not_changeable(found, *access.access),
       .signal_problem = access.signal_problem,
+      .users = self->reader_.users(access.places),
       .taken_at = format_ticks(now)};
   if (seen) {
     out.served = seen->served;
@@ -287,7 +288,29 @@ Result<void> CertificateDesk::switch_over(const std::string& change, Certificate
 
 Result<void> CertificateDesk::confirm_switch(const std::string& change, CertificatePhase phase) {
   VERGER_TRY(auto manifest, staged(change));
-  return change_.confirm_switch(manifest, phase);
+  VERGER_RETURN_IF_ERROR(change_.confirm_switch(manifest, phase));
+  // Roots alone have no phase of the leaf. A crash in between leaves them to the store's own limit.
+  return phase == CertificatePhase::kTrust ? Result<void>() : forget_uploads(manifest);
+}
+
+Result<void> CertificateDesk::forget_uploads(const ChangeManifest& manifest) {
+  const auto staged_at = parse_ticks(manifest.staged_at);
+  if (!manifest.set.empty() && environment_.forget && staged_at) {
+    const auto content = environment_.stored(manifest.set);
+    const auto set = content ? api::parse_certificate_set(as_text(*content))
+                             : Result<api::CertificateSet>(content.error());
+    // Of other nodes nothing is here. The set comes last: what a crash leaves is removed the next
+    // time.
+    for (const auto& [name, node] : set ? set->nodes : api::CertificateSet().nodes) {
+      environment_.forget(node.certificate, *staged_at);
+      environment_.forget(node.key, *staged_at);
+      for (const auto& root : node.roots) {
+        environment_.forget(root.sha256, *staged_at);
+      }
+    }
+    environment_.forget(manifest.set, *staged_at);
+  }
+  return keys_.drop(manifest.change);
 }
 
 Result<void> CertificateDesk::restore(const std::string& change, CertificatePhase phase) {
@@ -306,6 +329,7 @@ Result<void> CertificateDesk::discard(const std::string& change) {
   }
   VERGER_TRY(const auto manifest, change_.load());
   if (manifest && manifest->change == change) {
+    VERGER_RETURN_IF_ERROR(forget_uploads(*manifest));
     VERGER_RETURN_IF_ERROR(change_.discard(*manifest));
   }
   return keys_.drop(change);

@@ -30,6 +30,9 @@ class CertificateDesk {
     Path directory;
     /// A file of the agent's store.
     std::function<Result<Bytes>(std::string_view sha256)> stored;
+    /// Removes a file from it, unless it was stored after `since`. What cannot be removed the store
+    /// drops once it is too old.
+    std::function<void(std::string_view sha256, Ticks since)> forget{};
   };
   using Self = std::shared_ptr<CertificateDesk>;
 
@@ -84,6 +87,9 @@ class CertificateDesk {
   static net::awaitable<api::PeerHandshake> handshake(Self self, api::HandshakesRequest::Peer peer,
                                                       http::ClientMaterial material,
                                                       std::chrono::milliseconds deadline);
+  /// Removes what was brought or made for a change that has been staged: among it are keys, and
+  /// from then on their copies beside the live files are all that is needed.
+  Result<void> forget_uploads(const ChangeManifest& manifest);
 
   std::shared_ptr<const CertificateAccess> access_;
   Environment environment_;

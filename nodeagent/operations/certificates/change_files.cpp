@@ -84,6 +84,7 @@ Result<ChangeManifest> ChangeFiles::stage(const std::string& change, const Found
   ChangeManifest manifest{.change = change,
                           .staged_at = format_ticks(clock_.now()),
                           .digest = digest_of(next),
+                          .set = next.set,
                           .serial = now.serial,
                           .not_after = now.not_after,
                           .serial_before = before.serial,

@@ -43,6 +43,7 @@ struct ChangeManifest {
   bool complete = false;
   std::string staged_at{};
   std::string digest{};
+  std::string set{};  ///< SHA-256 of the set in the agent's store that was staged; empty: none
   std::string serial{};
   std::string not_after{};
   std::string serial_before{};

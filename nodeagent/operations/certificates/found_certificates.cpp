@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t kCertificateFileLimit = 1U << 20U;
 /// More than a system's own store has.
 constexpr std::size_t kMostRoots = 512;
+constexpr std::size_t kMostUsers = 256;
 /// The names of files in which a server looks for roots.
 constexpr std::array<std::string_view, 5> kRootNames{".crt", ".cert", ".cer", ".pem", ".der"};
 /// What only the agent sees, since it sends no file that cannot be read as certificates.
@@ -46,7 +47,8 @@ certificates::FileSeen seen_file(const FoundFile& file) {
           .content = file.content,
           .unreadable = file.problem,
           .mode = file.attributes ? std::optional(file.attributes->mode) : std::nullopt,
-          .owner = file.attributes ? std::optional(file.attributes->owner) : std::nullopt};
+          .owner = file.attributes ? std::optional(file.attributes->owner) : std::nullopt,
+          .group = file.attributes ? std::optional(file.attributes->group) : std::nullopt};
 }
 
 /// Finds what lint says of these files only where it sees the key, and what it says of files that
@@ -54,9 +56,13 @@ certificates::FileSeen seen_file(const FoundFile& file) {
 std::vector<api::CertificateFinding> findings_of(const FoundCertificates& found,
                                                  const FoundCertificates& present,
                                                  const CertificatePlaces& places,
-                                                 std::optional<std::uint32_t> server_owner,
+                                                 const std::optional<ServerUser>& server_user,
                                                  Ticks now) {
-  certificates::LintNode node{.loads_ec_keys = places.loads_ec_keys, .owner = server_owner};
+  certificates::LintNode node{.loads_ec_keys = places.loads_ec_keys};
+  if (server_user) {
+    node.owner = server_user->id;
+    node.groups.assign(server_user->groups.begin(), server_user->groups.end());
+  }
   node.next.certificate = seen_file(found.certificate);
   node.next.key_password = found.key_password;
   const auto& roots = found.roots ? found.roots : present.roots;
@@ -144,10 +150,53 @@ FoundCertificates CertificateReader::live(const CertificatePlaces& places) const
   return out;
 }
 
-Result<FoundFile> CertificateReader::stored_file(const std::string& sha256) const {
-  VERGER_TRY(const auto content, stored_(sha256));
-  const Path path = "the file " + sha256;
-  return FoundFile{.path = path, .target = path, .content = std::string(as_text(content))};
+std::vector<api::UserCertificate> CertificateReader::users(const CertificatePlaces& places) const {
+  std::vector<api::UserCertificate> out;
+  for (const auto& place : places.users) {
+    read_users(place, 0, out);
+  }
+  return out;
+}
+
+/// `depth`: of the directories so far: `verger cert create-user` makes one for each user.
+void CertificateReader::read_users(const Path& path, int depth,
+                                   std::vector<api::UserCertificate>& into) const {
+  constexpr int kDeepest = 2;
+  if (into.size() == kMostUsers) {
+    return;
+  }
+  if (const auto entries = files_.list(path)) {
+    for (const auto& entry : *entries) {
+      const bool wanted = entry.is_directory ? depth + 1 < kDeepest : is_root_name(entry.name);
+      if (wanted && !entry.name.starts_with('.')) {
+        read_users(path / entry.name, depth + 1, into);
+      }
+    }
+    return;
+  }
+  const auto file = read(path);
+  if (!file.problem.empty()) {
+    into.push_back({.path = path.string(), .problem = file.problem});
+    return;
+  }
+  const auto read = certificates::read_details(file.content);
+  if (!read) {
+    into.push_back({.path = path.string(), .problem = read.error().message});
+  } else if (!read->front().is_authority) {  // the CA may lie beside what it has signed
+    into.push_back(
+        {.path = path.string(),
+         .pem = certificates::leaf_pem(certificates::pem_of(file.content).value_or(""))});
+  }
+}
+
+Result<FoundFile> CertificateReader::stored_file(const std::string& sha256,
+                                                 std::string role) const {
+  auto content = stored_(sha256);
+  if (!content) {
+    return content.error().within(role);
+  }
+  const Path path = std::move(role);
+  return FoundFile{.path = path, .target = path, .content = std::string(as_text(*content))};
 }
 
 Result<FoundCertificates> CertificateReader::of_set(const api::CertificateSource& source,
@@ -159,19 +208,21 @@ Result<FoundCertificates> CertificateReader::of_set(const api::CertificateSource
     return Error{Errc::kNotFound,
                  fmt::format("the set of certificates {} has no node {}", source.set, source.node)};
   }
-  FoundCertificates out{.key_password = password};
-  VERGER_TRY(out.certificate, stored_file(node->second.certificate));
+  FoundCertificates out{.key_password = password, .set = source.set};
+  VERGER_TRY(out.certificate,
+             stored_file(node->second.certificate, "the new certificate of " + source.node));
   if (!node->second.key_request.empty()) {
     VERGER_TRY(auto key, made_key_(node->second.key_request));
-    const Path path = "the key of the request of " + node->second.key_request;
+    const Path path = "the key that was made for " + source.node;
     out.key = FoundFile{.path = path, .target = path, .content = std::move(key)};
   } else if (!node->second.key.empty()) {
-    VERGER_TRY(out.key, stored_file(node->second.key));
+    VERGER_TRY(out.key, stored_file(node->second.key, "the new key of " + source.node));
   }
   if (!node->second.roots.empty()) {
     out.roots.emplace();
     for (const auto& root : node->second.roots) {
-      VERGER_TRY(auto file, stored_file(root.sha256));
+      VERGER_TRY(auto file, stored_file(root.sha256, fmt::format("the new root {} of {}", root.name,
+                                                                 source.node)));
       out.roots->push_back({.name = root.name, .file = std::move(file)});
     }
   }
@@ -212,7 +263,7 @@ std::string roots_of(const FoundCertificates& found) {
 
 api::CertificateFiles shown_files(const FoundCertificates& found, const FoundCertificates& present,
                                   const CertificatePlaces& places,
-                                  std::optional<std::uint32_t> server_owner, Ticks now) {
+                                  const std::optional<ServerUser>& server_user, Ticks now) {
   api::CertificateFiles out{.certificate = shown_file(found.certificate),
                             .roots_path = found.roots_path.string(),
                             .roots_problem = found.roots_problem,
@@ -225,7 +276,7 @@ api::CertificateFiles shown_files(const FoundCertificates& found, const FoundCer
                          .file = shown_file(root.file),
                          .pem = certificates::pem_of(root.file.content).value_or("")});
   }
-  out.findings = findings_of(found, present, places, server_owner, now);
+  out.findings = findings_of(found, present, places, server_user, now);
   if (auto chain = certificates::pem_of(found.certificate.content)) {
     out.chain = *std::move(chain);
     if (const auto details = certificates::read_details(out.chain)) {

@@ -39,6 +39,7 @@ struct FoundCertificates {
   Path roots_path{};
   bool roots_in_one_file = false;
   std::string roots_problem{};
+  std::string set{};  ///< of the agent's store, from which they are: its SHA-256; empty: of none
 };
 
 /// Reads certificates where they lie. What cannot be read is in the result.
@@ -54,6 +55,9 @@ class CertificateReader {
         made_key_(std::move(made_key)) {}
 
   [[nodiscard]] FoundCertificates live(const CertificatePlaces& places) const;
+  /// The certificates of users in the files and directories that are given; what cannot be read is
+  /// among them.
+  [[nodiscard]] std::vector<api::UserCertificate> users(const CertificatePlaces& places) const;
   /// `password`: of the keys among them. Errors: kNotFound: a file of the set, or the key that was
   /// made for a request, is not at this agent, or the set has no such node; kInvalidArgument: the
   /// set cannot be read.
@@ -62,7 +66,9 @@ class CertificateReader {
 
  private:
   [[nodiscard]] FoundFile read(const Path& path) const;
-  [[nodiscard]] Result<FoundFile> stored_file(const std::string& sha256) const;
+  /// `role`: what the file is, for messages; the name of a stored file is a hash.
+  [[nodiscard]] Result<FoundFile> stored_file(const std::string& sha256, std::string role) const;
+  void read_users(const Path& path, int depth, std::vector<api::UserCertificate>& into) const;
   [[nodiscard]] Result<FoundCertificates> of_set(const api::CertificateSource& source,
                                                  const std::string& password) const;
   void read_roots(const Path& path, FoundCertificates& into) const;
@@ -79,9 +85,9 @@ std::string digest_of(const FoundCertificates& found);
 std::string roots_of(const FoundCertificates& found);
 
 /// What a controller may know of them: no key. `present` stands in for what `found` lacks; it may
-/// be the same. `server_owner`: for whether the server may read its key; nullopt: not checked.
+/// be the same. `server_user`: for whether the server may read its key; nullopt: not checked.
 api::CertificateFiles shown_files(const FoundCertificates& found, const FoundCertificates& present,
                                   const CertificatePlaces& places,
-                                  std::optional<std::uint32_t> server_owner, Ticks now);
+                                  const std::optional<ServerUser>& server_user, Ticks now);
 
 }  // namespace verger::agent

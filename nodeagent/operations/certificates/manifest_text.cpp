@@ -54,6 +54,7 @@ std::string manifest_text(const ChangeManifest& manifest) {
       .member("complete", manifest.complete)
       .member("stagedAt", manifest.staged_at)
       .member("digest", manifest.digest)
+      .member("set", manifest.set)
       .member("serial", manifest.serial)
       .member("notAfter", manifest.not_after)
       .member("serialBefore", manifest.serial_before)
@@ -91,6 +92,7 @@ Result<ChangeManifest> parse_manifest(std::string_view text) {
   fields.need("complete", out.complete);
   fields.read("stagedAt", out.staged_at);
   fields.read("digest", out.digest);
+  fields.read("set", out.set);
   fields.read("serial", out.serial);
   fields.read("notAfter", out.not_after);
   fields.read("serialBefore", out.serial_before);

@@ -192,6 +192,7 @@ api::NodeCertificates FakeCertificateCluster::certificates_of(const FakeCertific
   out.reserved_common_name = "";
   out.loads_ec_keys = true;
   out.change_problem = node.change_problem;
+  out.users = node.users;
   out.taken_at = format_ticks(time_.now());
   if (node.change) {
     api::CertificateChange change{.change = node.change->change};

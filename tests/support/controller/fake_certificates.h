@@ -54,6 +54,7 @@ struct FakeCertificates {
   bool refuses_clients = false;  ///< as a client; its handshakes as a server are good
   std::vector<api::CertificateFinding> findings{};  ///< of the agent, about a candidate
   std::string change_problem{};
+  std::vector<api::UserCertificate> users{};
 
   // what the tests count
   int switches = 0;

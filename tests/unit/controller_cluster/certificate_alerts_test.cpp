@@ -54,6 +54,27 @@ class CertificateAlertsTest : public ::testing::Test {
     }
     alerts_->look(snapshot);
   }
+  /// On n1 are certificates of users, too.
+  void look_at_users(std::map<std::string, double> days_left) {
+    planner::ClusterSnapshot snapshot;
+    snapshot.cluster = "orders";
+    snapshot.taken_at = Ticks(kUnixEpoch.value() + 20'000 * kDay);
+    planner::NodeSnapshot node;
+    node.name = "n1";
+    node.certificate_files.emplace();
+    for (const auto& [name, days] : days_left) {
+      const Ticks end(snapshot.taken_at.value() + static_cast<std::int64_t>(days * double{kDay}));
+      node.certificate_files->users.push_back(
+          {.path = "/users/" + name + ".crt",
+           .certificate = {.kind = planner::CertificateSeen::Kind::kUser,
+                           .subject = "CN=" + name,
+                           .fingerprint = "print of " + name,
+                           .not_before = Ticks(end.value() - 365 * kDay),
+                           .not_after = end}});
+    }
+    snapshot.nodes.push_back(node);
+    alerts_->look(snapshot);
+  }
   std::vector<json> raised() {
     std::vector<json> out;
     const auto events = journal_->read("certificates/orders").value();
@@ -114,6 +135,17 @@ TEST_F(CertificateAlertsTest, OfShortLivesComeInTheirLastThird) {
   EXPECT_THAT(days(), SizeIs(1));
   look(-0.1, 1, "day");
   EXPECT_THAT(days(), ElementsAre(14, 0));
+}
+
+TEST_F(CertificateAlertsTest, EachUsersCertificateHasItsOwn) {
+  look_at_users({{"ouro", 20}, {"ana", 6}, {"max", 200}});
+  look_at_users({{"ouro", 20}, {"ana", 6}, {"max", 200}});
+  ASSERT_THAT(raised(), SizeIs(2));
+  EXPECT_EQ(raised()[0]["kind"], "user");
+  EXPECT_THAT(raised()[0]["reason"].get<std::string>(),
+              HasSubstr("the certificate of the user CN=ana on n1 ends at"));
+  EXPECT_EQ(raised()[0]["days"], 7);
+  EXPECT_EQ(raised()[1]["days"], 30);
 }
 
 }  // namespace

@@ -69,5 +69,25 @@ TEST_F(CertificatePlanTest, AReservedNameThatOnlyTheServerKnowsCounts) {
   EXPECT_THAT(refusals(), ::testing::Contains("common-name-mismatch n3"));
 }
 
+TEST_F(CertificatePlanTest, ServersThatNeedNoClientUsageAreNotAskedForIt) {
+  begin();
+  offer(certificates().authority);
+  for (int i = 1; i <= 3; ++i) {
+    auto files = certificates().node(fmt_name(i)).paths.at("/new/node.crt");
+    files.chain = test::leaf_with_usages(certificates(), i, *certificates::read_key(files.key),
+                                         "critical,digitalSignature,keyAgreement", "serverAuth");
+    certificates().offer(fmt_name(i), files);
+    node(fmt_name(i)).version = "24.10.12";
+    node(fmt_name(i)).options = {{"Db", "/data"}, {"DisableClientAuthEkuValidation", "True"}};
+  }
+  EXPECT_THAT(refusals(), ::testing::IsEmpty());
+  node("n2").options["DisableClientAuthEkuValidation"] = "False";
+  EXPECT_THAT(refusals(), ::testing::Contains("usage-client-missing n2"));
+  node("n2").options["DisableClientAuthEkuValidation"] = "true";
+  node("n2").version = "24.10.11";
+  EXPECT_THAT(refusals(), ::testing::Contains("usage-client-missing n2"))
+      << "that version has no such option";
+}
+
 }  // namespace
 }  // namespace verger::controller

@@ -11,6 +11,8 @@
 
 #include "controller/operations/certificates/certificates_module.h"
 #include "controller/operations/certificates/signer.h"
+#include "nodeagent/certificates/detail/builder.h"
+#include "nodeagent/certificates/key.h"
 #include "planner/certificates/certificates_policy.h"
 #include "tests/support/controller/controller_harness.h"
 
@@ -19,8 +21,8 @@ namespace verger::test {
 /// Signs with an authority in memory, or as a test says.
 class FakeSigner final : public controller::CertificateSigner {
  public:
-  [[nodiscard]] Result<std::string> issuer(const controller::SignerName&) const override {
-    return authority.certificate;
+  [[nodiscard]] Result<std::string> issuer(const controller::SignerName& by) const override {
+    return by.authority.empty() ? std::string() : authority.certificate;
   }
   boost::asio::awaitable<Result<std::string>> sign(controller::SigningOrder order) override {
     if (answer) {
@@ -31,6 +33,27 @@ class FakeSigner final : public controller::CertificateSigner {
   FakeAuthority authority;
   std::function<Result<std::string>(const controller::SigningOrder&)> answer;
 };
+
+/// A leaf of a node with these usages and no others, signed by the cluster's authority.
+inline std::string leaf_with_usages(const FakeCertificateCluster& cluster, int node,
+                                    const certificates::Key& key, const char* usages,
+                                    const char* extended) {
+  using namespace certificates;
+  const auto& by = cluster.authority;
+  const auto terms = cluster.terms_of(node);
+  const auto issuer = read_certificate(by.certificate);
+  auto made = begin_certificate(key.get(), terms.not_before, terms.not_after);
+  X509* out = made->get();
+  static_cast<void>(set_common_name(X509_get_subject_name(out), terms.common_name));
+  X509_set_issuer_name(out, X509_get_subject_name(issuer->get()));
+  static_cast<void>(add_extension(out, issuer->get(), NID_key_usage, usages));
+  static_cast<void>(add_extension(out, issuer->get(), NID_ext_key_usage, extended));
+  const AlternativeNames names(GENERAL_NAMES_new());
+  static_cast<void>(add_host(names.get(), "10.0.0." + std::to_string(node)));
+  static_cast<void>(add_alternative_names(out, names.get()));
+  X509_sign(out, read_key(by.key)->get(), EVP_sha256());
+  return *to_pem(out);
+}
 
 /// Three TLS nodes with agents, and files at "/new/node.crt" on each of them.
 class CertificateRollout : public ::testing::Test {

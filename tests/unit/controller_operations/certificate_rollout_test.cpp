@@ -104,6 +104,52 @@ TEST_F(CertificateRolloutTest, AnAuthorityThatIsNewIsTrustedFirst) {
   }
 }
 
+/// A command whose authority is known once it has signed.
+planner::Policy policy_of_command(bool new_authority) {
+  planner::CertificatesPolicy wanted;
+  wanted.sign_command = "step";
+  wanted.new_authority = new_authority;
+  wanted.key_type = planner::CertificateKey::kEcP256;
+  auto out = test::ControllerHarness::quick_policy();
+  out.operation = wanted;
+  return out;
+}
+
+TEST_F(CertificateRolloutTest, ASigningCommandsNewRootIsTrustedFirstWhereThePolicySaysSo) {
+  begin();
+  signer_->authority = FakeAuthority::make("another CA", h_.time.now());
+  const auto refused = start(policy_of_command(false));
+  ASSERT_TRUE(h_.run_to_end(refused));
+  EXPECT_EQ(h_.state(refused).status, RunStatus::kFailed);
+  EXPECT_THAT(h_.state(refused).reason, HasSubstr("--new-authority"));
+  expect_untouched();
+  const auto run = start(policy_of_command(true));
+  expect_changed(run);
+  for (const auto& [name, node] : certificates().nodes) {
+    ASSERT_EQ(node.disk.roots.size(), 1U) << name;
+    EXPECT_EQ(node.disk.roots.begin()->second, signer_->authority.certificate);
+  }
+  EXPECT_THAT(report(run)["notes"].dump(), HasSubstr("new root: CN=another CA, SHA-256 "));
+  // The next one has nothing new to trust, and says so with no step.
+  before_ = certificates().all();
+  expect_changed(start(policy_of_command(true)));
+}
+
+TEST_F(CertificateRolloutTest, ASigningCommandsRootThatVergerdDoesNotTrustTouchesNothing) {
+  http::CertificateInfo trusted;
+  trusted.subject = "CN=old CA";
+  trusted.fingerprint = "the old one's";
+  h_.roots = {trusted};
+  begin();
+  signer_->authority = FakeAuthority::make("another CA", h_.time.now());
+  const auto run = start(policy_of_command(true));
+  ASSERT_TRUE(h_.run_to_end(run));
+  EXPECT_THAT(h_.state(run).reason,
+              AllOf(HasSubstr("vergerd does not trust the root \"CN=another CA\""),
+                    HasSubstr("nothing was touched")));
+  expect_untouched();
+}
+
 /// Everything that is logged.
 class AllLines final : public Log {
  public:

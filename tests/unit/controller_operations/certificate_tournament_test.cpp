@@ -1,7 +1,5 @@
 // What is wrong with new certificates, nodes, agents or signers: nothing is touched, or all of it
 // is restored and proven.
-#include "nodeagent/certificates/detail/builder.h"
-#include "nodeagent/certificates/key.h"
 #include "tests/unit/controller_operations/certificate_rollout.h"
 
 namespace verger::controller {
@@ -27,22 +25,10 @@ class CertificateTournament : public CertificateRollout {
   /// A leaf of n2 signed by hand, so that it can be wrong.
   FakeCertificateFiles by_hand(const char* usages, const char* extended,
                                certificates::Key key) const {
-    const auto& by = h_.cluster.certificates->authority;
-    const auto terms = h_.cluster.certificates->terms_of(2);
-    const auto issuer = certificates::read_certificate(by.certificate);
-    auto made = certificates::begin_certificate(key.get(), terms.not_before, terms.not_after);
-    X509* out = made->get();
-    static_cast<void>(certificates::set_common_name(X509_get_subject_name(out), terms.common_name));
-    X509_set_issuer_name(out, X509_get_subject_name(issuer->get()));
-    static_cast<void>(certificates::add_extension(out, issuer->get(), NID_key_usage, usages));
-    static_cast<void>(certificates::add_extension(out, issuer->get(), NID_ext_key_usage, extended));
-    const certificates::AlternativeNames names(GENERAL_NAMES_new());
-    static_cast<void>(certificates::add_host(names.get(), "10.0.0.2"));
-    static_cast<void>(certificates::add_alternative_names(out, names.get()));
-    X509_sign(out, certificates::read_key(by.key)->get(), EVP_sha256());
-    return {.chain = *certificates::to_pem(out),
+    const auto& cluster = *h_.cluster.certificates;
+    return {.chain = test::leaf_with_usages(cluster, 2, key, usages, extended),
             .key = *certificates::to_pem(key.get()),
-            .roots = {{"ca.crt", by.certificate}}};
+            .roots = {{"ca.crt", cluster.authority.certificate}}};
   }
   void change_terms(const std::function<void(CertificateTerms&)>& change) {
     certificates().offer("n2", certificates().leaf_of(certificates().authority, 2, 365, change));

@@ -59,6 +59,8 @@ TEST(AgentCertificates, ReadsBackWhatAgentsSay) {
                         .reserved_common_name = "",
                         .loads_ec_keys = true,
                         .server_owner = 0,
+                        .users = {{.path = "/users/ouro.crt", .pem = "PEM"},
+                                  {.path = "/users/gone.crt", .problem = "it is not there"}},
                         .change = some_change(),
                         .taken_at = "2026-01-01T00:00:00Z"};
   expect_read_back(node, &parse_node_certificates);

@@ -256,6 +256,29 @@ TEST_F(Lint, ModeAndOwnerOfTheKey) {
   EXPECT_THAT(codes(), ElementsAre("file-owner"));
 }
 
+TEST_F(Lint, AKeyOfRootThatTheServersGroupMayReadIsInOrder) {
+  auto& key = *n1().next.key;
+  key.mode = 0640;
+  key.owner = 0;
+  key.group = 70;
+  n1().owner = 999;
+  n1().groups = {999, 70};
+  EXPECT_THAT(codes(), IsEmpty());
+  key.mode = 0660;
+  EXPECT_THAT(codes(), ::testing::Contains("file-mode")) << "the group may change it";
+  key.mode = 0644;
+  EXPECT_THAT(codes(), ::testing::Contains("file-mode")) << "and so may all others read it";
+  key.mode = 0640;
+  n1().groups = {999};
+  EXPECT_THAT(codes(), ElementsAre("file-mode", "file-owner"));
+  EXPECT_THAT(message(), HasSubstr("group 70"));
+  n1().owner.reset();
+  n1().groups.clear();
+  const auto report = lint(input_);
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings.front().severity, Severity::kWarning) << "whose group is not known";
+}
+
 TEST_F(Lint, AKeyThatStaysOnItsNodeIsNotAskedFor) {
   n1().next.key.reset();
   EXPECT_THAT(codes(), IsEmpty());

@@ -83,6 +83,7 @@ struct CertificateMachine {
     auto access = std::make_shared<CertificateAccess>();
     access->places = NodeDirectory::places();
     access->places.loads_ec_keys = true;
+    access->places.users = {"/users", "/user.crt"};
     access->access = &access_;
     access->shake_hands = [this](http::Endpoint, http::ClientMaterial material, std::string,
                                  milliseconds) {

@@ -38,6 +38,51 @@ TEST_F(CertificateOperations, ShowTheNewLeafAndRestoreTheOldOneByteByByte) {
   EXPECT_EQ(node_.content(), before_) << "no copy is left";
 }
 
+TEST_F(CertificateOperations, LeaveNoUploadInTheStore) {
+  const auto stored = [this] { return ask_json("GET", "/agent/v1/files")["files"].size(); };
+  ASSERT_EQ(stage(bring(same_root_, old_.root())).value("state", ""), "done");
+  EXPECT_EQ(stored(), 4U) << "certificate, key, root and the set";
+  ASSERT_EQ(switch_over(api::CertificatePhase::kLeaf).value("state", ""), "done");
+  EXPECT_EQ(stored(), 0U);
+  ASSERT_EQ(restore(api::CertificatePhase::kLeaf).value("state", ""), "done")
+      << "the way back needs none of it";
+  ASSERT_EQ(run("certificate_discard", R"({"change":"run-1"})").value("state", ""), "done");
+  EXPECT_EQ(node_.content(), before_);
+
+  ASSERT_EQ(stage(bring(same_root_, old_.root())).value("state", ""), "done");
+  world_.run_for(milliseconds(2'000));
+  const auto again = bring(same_root_, old_.root());
+  ASSERT_EQ(run("certificate_discard", R"({"change":"run-1"})").value("state", ""), "done");
+  EXPECT_EQ(stored(), 4U) << "what was brought again since stays";
+  EXPECT_EQ(stage(again).value("state", ""), "done");
+}
+
+TEST_F(CertificateOperations, NameFilesThatAreMissingByNodeAndRole) {
+  auto source = bring(same_root_, old_.root());
+  const auto hash = to_hex(sha256(as_bytes(same_root_.key)));
+  ask("DELETE", "/agent/v1/files/" + hash + "?controllerEpoch=4");
+  const auto staged = stage(source);
+  EXPECT_NE(staged.dump().find("the new key of n1"), std::string::npos) << staged;
+}
+
+TEST_F(CertificateOperations, ShowTheCertificatesOfUsers) {
+  put_file(host_.disk(), "/users/user-ouro/user-ouro.crt", old_leaf_.certificate + old_leaf_.key);
+  put_file(host_.disk(), "/users/ca.crt", old_.root());
+  put_file(host_.disk(), "/users/broken.pem", "no certificate");
+  put_file(host_.disk(), "/users/user-ouro/user-ouro.key", old_leaf_.key);
+  const auto seen = ask("GET", "/agent/v1/certificates");
+  ASSERT_TRUE(seen);
+  const auto shown = api::parse_node_certificates(seen->body);
+  ASSERT_TRUE(shown) << seen->body;
+  ASSERT_EQ(shown->users.size(), 3U) << seen->body;
+  EXPECT_EQ(shown->users[0].path, "/users/broken.pem");
+  EXPECT_FALSE(shown->users[0].problem.empty());
+  EXPECT_EQ(shown->users[1].path, "/users/user-ouro/user-ouro.crt");
+  EXPECT_EQ(shown->users[1].pem, old_leaf_.certificate) << "and no key";
+  EXPECT_EQ(shown->users[2].path, "/user.crt");
+  EXPECT_FALSE(shown->users[2].problem.empty()) << "it is not there";
+}
+
 TEST_F(CertificateOperations, RestoreWhatAServerDoesNotTake) {
   ASSERT_EQ(stage(bring(same_root_, old_.root())).value("state", ""), "done");
   server_.ignores_reloads = true;
