@@ -1,9 +1,11 @@
 #include "nodeagent/daemon/agent_options.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "nodeagent/certificates/authority.h"
 #include "nodeagent/daemon/detail/option_checks.h"
+#include "nodeagent/daemon/detail/password_file.h"
 #include "nodeagent/daemon/identity.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/loopback.h"
@@ -34,6 +36,18 @@ Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls)
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
   return seeds;
+}
+
+std::vector<std::string> comma_separated(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    if (comma > 0) {
+      out.emplace_back(text.substr(0, comma));
+    }
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return out;
 }
 
 /// "127.0.0.1:2111=127.0.0.1:4001,127.0.0.1:1111=127.0.0.1:4002"
@@ -253,6 +267,9 @@ void OptionParser::declare_certificates() {
                 files);
   settings_.add("certificate-private-key-password", tls.private_key_password, "Of an encrypted key",
                 {.group = "CertificateFileOptions", .prefix = kNode, .secret = true});
+  settings_.add("certificate-private-key-password-file", node_key_password_file_,
+                "File of mode 0600 whose first line is the password of an encrypted key",
+                {.group = "CertificateFileOptions", .prefix = kAgent});
   settings_.add("trusted-root-certificates-path", tls.trusted_roots,
                 "Directory of trusted roots (.crt .cert .cer .pem .der), or one such file", rules);
   settings_.add("certificate-reserved-node-common-name", tls.reserved_common_name,
@@ -339,6 +356,9 @@ void OptionParser::declare_agent() {
                 "Of the agent interface (default: what it got by enrolling; else the node's)",
                 agent);
   settings_.add("agent-certificate-private-key-file", o.agent_tls.private_key, "Its key", agent);
+  settings_.add(
+      "agent-certificate-private-key-password-file", agent_key_password_file_,
+      "File of mode 0600 whose first line is the password of that key, if it is encrypted", agent);
   settings_.add("agent-trusted-roots", o.agent_tls.trusted_roots,
                 "Roots to which the controller's certificate must chain; there is no default",
                 agent);
@@ -349,6 +369,10 @@ void OptionParser::declare_agent() {
   settings_.add("controller-token-file", o.controller_token_file,
                 "Without TLS: file of mode 0600 with the token that the controller signs with "
                 "(vergerd makes it: agents-token in its data directory)",
+                agent);
+  settings_.add("user-certificates", user_certificates_,
+                "Files with certificates of users, or directories with such files, separated by "
+                "commas: verger cert status shows when they end",
                 agent);
   settings_.add("agent-poll-interval-ms", o.agent_poll_interval_ms,
                 "Between two looks of the agent at its node",
@@ -384,6 +408,22 @@ void OptionParser::declare_agent() {
                 "Starts a server on a restored database for drills and stays with it (default: an "
                 "embedded node)",
                 agent);
+}
+
+Result<void> OptionParser::read_key_passwords(ProgramOptions& options) const {
+  if (!node_key_password_file_.empty()) {
+    if (!options.node_tls.private_key_password.empty()) {
+      return Error{Errc::kInvalidArgument,
+                   "certificate-private-key-password and --certificate-private-key-password-file: "
+                   "give one of them"};
+    }
+    VERGER_TRY(options.node_tls.private_key_password, read_password_file(node_key_password_file_));
+  }
+  if (!agent_key_password_file_.empty()) {
+    VERGER_TRY(options.agent_tls.private_key_password,
+               read_password_file(agent_key_password_file_));
+  }
+  return {};
 }
 
 void OptionParser::settle_node_tls(ProgramOptions& options) const {
@@ -446,6 +486,8 @@ Result<ProgramOptions> OptionParser::finish() {
     }
   }
   options.warnings = settings_.warnings();
+  VERGER_RETURN_IF_ERROR(read_key_passwords(options));
+  options.user_certificates = comma_separated(user_certificates_);
   settle_node_tls(options);
   settle_default_passwords(options);
   settle_agent_tls(options);

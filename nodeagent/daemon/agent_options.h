@@ -40,6 +40,9 @@ struct ProgramOptions {
   http::TlsFiles agent_tls;
   /// The agent has enrolled: `agent_tls` is its identity (identity.h).
   bool agent_enrolled = false;
+  /// Files with certificates of users, or directories with such files: the agent reports their
+  /// ends.
+  std::vector<std::string> user_certificates;
   /// Over https, of the controller's certificate: all others are refused.
   std::string controller_name;
   /// Without TLS: what the controller signs its requests with.
@@ -106,6 +109,9 @@ class OptionParser {
   void declare_database();
   void declare_grpc();
   void declare_agent();
+  /// From the files that hold them. Errors: those of read_password_file(); kInvalidArgument: one is
+  /// given in two ways.
+  Result<void> read_key_passwords(ProgramOptions& options) const;
   void settle_node_tls(ProgramOptions& options) const;
   void settle_timings(ProgramOptions& options) const;
   /// What GET /info/options of the node shows.
@@ -119,6 +125,9 @@ class OptionParser {
   std::string index_;
   std::string seeds_;
   std::string detours_;
+  std::string user_certificates_;
+  std::string node_key_password_file_;
+  std::string agent_key_password_file_;
   bool insecure_ = false;
   std::int64_t connection_lifetime_ms_ = 600'000;
   std::int64_t service_timeout_ms_ = 120'000;

@@ -24,7 +24,8 @@ std::shared_ptr<CertificateAccess> certificate_access(const ProgramOptions& opti
                  .reserved_common_name = embedded || !tls.reserved_common_name.empty()
                                              ? std::optional(tls.reserved_common_name)
                                              : std::nullopt,
-                 .loads_ec_keys = embedded};
+                 .loads_ec_keys = embedded,
+                 .users = {options.user_certificates.begin(), options.user_certificates.end()}};
   out->access = &external::posix_file_access();
   // A server makes the files of its database as its own user.
   if (const auto database = out->access->attributes_of(options.node.database)) {

@@ -1,8 +1,12 @@
 #include "nodeagent/daemon/agent_options.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/support/temp_directory.h"
 
 namespace verger::agent {
 namespace {
@@ -100,6 +104,34 @@ TEST(AgentOptions, TheAgentShowsTheNodesCertificateUnlessItHasItsOwn) {
   const auto own = options_of(arguments);
   ASSERT_TRUE(own.has_value());
   EXPECT_EQ(own->agent_tls.certificate, "a.crt");
+}
+
+TEST(AgentOptions, APasswordOfAKeyComesFromAFileThatOthersCannotRead) {
+  const test::TempDirectory directory;
+  const auto file = (directory.path() / "password").string();
+  std::ofstream(file) << "secret\n";
+  const auto arguments = secure_node_with({"--certificate-private-key-password-file", file});
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  const auto open_to_all = options_of(arguments);
+  ASSERT_FALSE(open_to_all.has_value());
+  EXPECT_EQ(open_to_all.error().code, Errc::kRefused);
+  EXPECT_THAT(open_to_all.error().message, HasSubstr(file));
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  const auto options = options_of(arguments);
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  EXPECT_EQ(options->node_tls.private_key_password, "secret");
+  const auto twice =
+      options_of(arguments, {{"VERGER_NODE_CERTIFICATE_PRIVATE_KEY_PASSWORD", "secret"}});
+  ASSERT_FALSE(twice.has_value());
+  EXPECT_THAT(twice.error().message, HasSubstr("give one of them"));
+  std::ofstream(file) << "\n";
+  EXPECT_THAT(refusal(arguments), HasSubstr("is empty"));
+}
+
+TEST(AgentOptions, CertificatesOfUsersAreAList) {
+  const auto options = options_of(node_with({"--user-certificates", "/a.crt,,/users"}));
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  EXPECT_THAT(options->user_certificates, ::testing::ElementsAre("/a.crt", "/users"));
 }
 
 TEST(AgentOptions, WhoMayActAsTheControllerHasToBeSaid) {
