@@ -57,8 +57,13 @@ void add_unseen(const NodeSnapshot& node, json& into) {
     into.push_back(
         fmt::format("its files, and the roots that it trusts: {}",
                     node.agent_problem.empty() ? "its agent does not tell" : node.agent_problem));
-  } else if (!node.certificate_files->problem.empty()) {
-    into.push_back("its files: " + node.certificate_files->problem);
+  } else {
+    if (!node.certificate_files->problem.empty()) {
+      into.push_back("its files: " + node.certificate_files->problem);
+    }
+    for (const auto& problem : node.certificate_files->user_problems) {
+      into.push_back("certificates of users: " + problem);
+    }
   }
 }
 
@@ -69,6 +74,13 @@ json view_of(const NodeSnapshot& node, Ticks now) {
     for (auto& root : views_of(node.certificate_files->roots, now)) {
       files.push_back(std::move(root));
     }
+  }
+  auto users = json::array();
+  for (const auto& user : node.certificate_files ? node.certificate_files->users
+                                                 : std::vector<planner::UserCertificateSeen>()) {
+    auto shown = view_of(user.certificate, now);
+    shown["path"] = user.path;
+    users.push_back(std::move(shown));
   }
   auto served = json::array();
   auto agent = json::array();
@@ -83,6 +95,7 @@ json view_of(const NodeSnapshot& node, Ticks now) {
           {"served", std::move(served)},
           {"files", std::move(files)},
           {"agent", std::move(agent)},
+          {"users", std::move(users)},
           {"file_differs", differs ? json(*differs) : json()},
           {"not_known", std::move(not_known)}};
 }

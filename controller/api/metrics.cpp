@@ -241,10 +241,10 @@ class Scrape {
     auto& lags = family("verger_node_lag_bytes", "Bytes of the log that a node lacks");
     auto& clocks = family("verger_node_clock_skew_seconds",
                           "How far a node's clock is ahead of the controller's");
-    auto& ends =
-        family("verger_certificate_not_after_seconds",
-               "Unix time at which a certificate ends, that a node or an agent serves or a "
-               "node's files hold; of several the first");
+    auto& ends = family(
+        "verger_certificate_not_after_seconds",
+        "Unix time at which a certificate ends, that a node or an agent serves or a "
+        "node's files hold, of several the first; and of each user with a certificate there");
     auto& differs = family("verger_certificate_disk_differs",
                            "1 while a node serves another certificate than its file holds");
     auto& observed = family("verger_cluster_observed_timestamp_seconds",
@@ -272,11 +272,17 @@ class Scrape {
           clocks.Add(labels).Set(static_cast<double>(node.clock->ahead_ms) / 1000);
         }
         for (const auto& end : certificate_ends(node)) {
-          ends.Add(Labels{{"cluster", snapshot.cluster},
-                          {"node", node.name},
-                          {"of", end.of},
-                          {"kind", std::string(planner::to_string(end.kind))}})
-              .Set(unix_seconds(end.not_after));
+          Labels of_end{{"cluster", snapshot.cluster},
+                        {"node", node.name},
+                        {"of", end.of},
+                        {"kind", std::string(planner::to_string(end.kind))}};
+          if (end.kind == planner::CertificateSeen::Kind::kUser) {
+            of_end.emplace("subject", end.subject);
+          }
+          // A user may have several files: the first end counts.
+          auto& gauge = ends.Add(of_end);
+          const auto at = unix_seconds(end.not_after);
+          gauge.Set(gauge.Value() == 0 ? at : std::min(gauge.Value(), at));
         }
         if (const auto other = node.file_differs_from_served()) {
           differs.Add(labels).Set(*other ? 1 : 0);

@@ -198,10 +198,15 @@ constexpr ApiSchema kSchemas[] = {
     {"StoredFile", "node:string! sha256:string! bytes:integer! stored_at:time!"},
     {"NodeCertificates",
      "cluster:string! taken_at:time! first_end:FirstEnd?! nodes:CertificatesOfNode[]!"},
-    {"FirstEnd", "node:string! of:node|agent|files! kind:leaf|intermediate|root! not_after:time!"},
+    {"FirstEnd",
+     "node:string! of:node|agent|files|users! "
+     "kind:leaf|intermediate|root|user! not_after:time!"},
     {"CertificatesOfNode",
      "node:string! url:string! served:Certificate[]! files:Certificate[]! agent:Certificate[]! "
-     "file_differs:boolean?! not_known:string[]!"},
+     "users:UserCertificate[]! file_differs:boolean?! not_known:string[]!"},
+    {"UserCertificate",
+     "path:string! kind:string! subject:string! serial:string! fingerprint:string! "
+     "not_before:time! not_after:time! days_left:integer!"},
     {"Certificate",
      "kind:leaf|intermediate|root! subject:string! serial:string! fingerprint:string! "
      "not_before:time! not_after:time! days_left:integer!"},

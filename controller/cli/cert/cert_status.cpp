@@ -93,7 +93,9 @@ void print_certificates(const CliContext& context, const json& answer) {
       "cluster {} at {}{}\n", text_of(answer, "cluster"), time_of(answer, "taken_at"),
       first.is_object()
           ? fmt::format("; first to end: {} of {} of {} at {}", text_of(first, "kind"),
-                        text_of(first, "of") == "node" ? "the certificate" : text_of(first, "of"),
+                        text_of(first, "of") == "node"    ? "the certificate"
+                        : text_of(first, "of") == "users" ? "the certificates of users"
+                                                          : text_of(first, "of"),
                         text_of(first, "node"), time_of(first, "not_after"))
           : std::string());
   Table table({{"node"},
@@ -109,6 +111,7 @@ void print_certificates(const CliContext& context, const json& answer) {
     add_rows(table, node, "served", "served", json::array());
     add_rows(table, node, "files", "on disk", served);
     add_rows(table, node, "agent", "agent", json::array());
+    add_rows(table, node, "users", "of a user", json::array());
     const auto name = text_of(node, "node");
     if (node.value("file_differs", json()) == true) {
       notes += fmt::format(

@@ -103,6 +103,18 @@ TEST_F(CertificatesTest, ThatWereReplacedOnDiskAndNotReloadedAreSeen) {
   ASSERT_TRUE(a_.h.registry->remove("prod").has_value());
   a_.h.register_cluster();
   fakes.node("n2").disk = fakes.leaf_of(fakes.authority, 2, 500);
+  const auto of_user = [&fakes](int days) {
+    return fakes
+        .leaf_of(fakes.authority, 1, days,
+                 [](certificates::CertificateTerms& terms) {
+                   terms.kind = certificates::CertificateKind::kUser;
+                   terms.common_name = "ouro";
+                 })
+        .chain;
+  };
+  fakes.node("n1").users = {{.path = "/users/ouro.crt", .pem = of_user(40)},
+                            {.path = "/users/old.crt", .pem = of_user(5)},
+                            {.path = "/users/gone.crt", .problem = "it is not there"}};
 
   const auto answer = a_.get("/clusters/prod/certificates");
   EXPECT_EQ(answer["nodes"][0]["file_differs"], false) << answer["nodes"][0].dump(1);
@@ -111,10 +123,25 @@ TEST_F(CertificatesTest, ThatWereReplacedOnDiskAndNotReloadedAreSeen) {
   EXPECT_NE(n2["files"][0]["serial"], n2["served"][0]["serial"]);
   EXPECT_GT(n2["files"][0]["days_left"], n2["served"][0]["days_left"]);
   EXPECT_EQ(answer["nodes"][0]["files"].back()["kind"], "root");
-  EXPECT_THAT(a_.call("GET", "/metrics").body,
-              AllOf(HasSubstr(R"(verger_certificate_disk_differs{cluster="prod",node="n1"} 0)"),
-                    HasSubstr(R"(verger_certificate_disk_differs{cluster="prod",node="n2"} 1)"),
-                    HasSubstr(R"(kind="root",node="n1",of="files"} )")));
+  const auto& users = answer["nodes"][0]["users"];
+  ASSERT_EQ(users.size(), 2U) << answer["nodes"][0].dump(1);
+  EXPECT_EQ(users[0]["path"], "/users/ouro.crt");
+  EXPECT_EQ(users[0]["kind"], "user");
+  EXPECT_EQ(users[0]["subject"], "CN=ouro");
+  EXPECT_EQ(answer["first_end"]["of"], "users");
+  EXPECT_EQ(answer["first_end"]["kind"], "user");
+  EXPECT_THAT(answer["nodes"][0]["not_known"].dump(),
+              HasSubstr("certificates of users: /users/gone.crt: it is not there"));
+  EXPECT_THAT(
+      a_.call("GET", "/metrics").body,
+      AllOf(HasSubstr(R"(verger_certificate_disk_differs{cluster="prod",node="n1"} 0)"),
+            HasSubstr(R"(verger_certificate_disk_differs{cluster="prod",node="n2"} 1)"),
+            HasSubstr(R"(kind="root",node="n1",of="files"} )"),
+            HasSubstr(fmt::format(
+                R"(kind="user",node="n1",of="users",subject="CN=ouro"}} {:.0f})",
+                static_cast<double>(parse_ticks(users[1]["not_after"].get<std::string>())->value() -
+                                    kUnixEpoch.value()) /
+                    kTicksPerSecond))));
   a_.crash();
   a_.h.cluster.certificates.reset();
   a_.h.scheme = "http";

@@ -46,6 +46,7 @@ json answer() {
              {"served", {certificate("leaf", "CN=n2", "0C", 8)}},
              {"files", json::array()},
              {"agent", {certificate("leaf", "CN=verger-agent", "0D", 60)}},
+             {"users", {certificate("user", "CN=ouro", "0E", 12)}},
              {"file_differs", nullptr},
              {"not_known", {"its files, and the roots that it trusts: it has no agent"}}}}}};
 }
@@ -63,6 +64,7 @@ TEST(CertStatus, ShowsEachPlaceOnceAndWhatWasNotReloaded) {
             ContainsRegex("n1 +served +root +CN=ca, O=us +01 .* 300"),
             ContainsRegex("n1 +on disk +leaf +n1 +0B .* 365"), Not(ContainsRegex("on disk +root")),
             ContainsRegex("n2 +agent +leaf +verger-agent"),
+            ContainsRegex("n2 +of a user +user +ouro +0E .* 12"),
             HasSubstr("n1: its file holds another certificate than it serves"),
             HasSubstr("n2: not known: its files")));
 }
