@@ -164,6 +164,11 @@ void RolloutsInARow::check_pairs(Rollout& rollout, const char* when) {
 
 /// After each change of what is on a disk.
 void RolloutsInARow::look(Rollout& rollout) {
+  auto& n2 = certificates().node("n2");
+  if (broken_ && n2.restores != std::exchange(restores_seen_, n2.restores)) {
+    n2.disk = n2.loaded = last_of_n2_;
+  }
+  last_of_n2_ = n2.disk;
   int changes = 0;
   for (const auto& [name, its] : certificates().nodes) {
     changes += its.switches + its.restores;

@@ -65,7 +65,9 @@ struct Rollout {
 /// certificates. The same seed gives the same row.
 class RolloutsInARow : public test::CertificateRollout {
  public:
-  explicit RolloutsInARow(std::uint64_t seed) : random_(seed) {}
+  /// `broken`: what n2 has to restore it does not, to see that this is noticed.
+  explicit RolloutsInARow(std::uint64_t seed, bool broken = false)
+      : random_(seed), broken_(broken) {}
   void TestBody() override {}
   void begin() { CertificateRollout::begin(); }
   /// The next one, to its end.
@@ -87,9 +89,12 @@ class RolloutsInARow : public test::CertificateRollout {
   void pass(std::chrono::milliseconds time);
 
   SeededRandom random_;
+  bool broken_;
   int number_ = 0;
   test::FakeAuthority offered_{};
   int changes_seen_ = 0;
+  int restores_seen_ = 0;
+  Files last_of_n2_{};
   std::string struck_node_{};
 };
 

@@ -49,6 +49,16 @@ TEST(CertificateRolloutsInARow, NoneIsHalfWay) {
              "build/dev/bin/simulation_certificate_rollouts");
 }
 
+TEST(CertificateRolloutsInARow, ANodeThatIsNotRestoredIsNoticed) {
+  RolloutsInARow row(1, /*broken=*/true);
+  row.begin();
+  bool noticed = false;
+  for (int i = 0; i < 30 && !noticed; ++i) {
+    noticed = !row.roll().violations.empty();
+  }
+  EXPECT_TRUE(noticed);
+}
+
 TEST(CertificateRolloutsInARow, TheSameSeedGivesTheSameRow) {
   const auto first = row_of(7, 5);
   EXPECT_EQ(first, row_of(7, 5));
