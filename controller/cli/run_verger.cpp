@@ -164,8 +164,10 @@ std::string value_text(const CLI::App& command, const CLI::ParseError& error) {
     return message;
   }
   if (not_converted) {
-    return fmt::format("{} takes {}, not \"{}\"", name, option->get_type_name(),
-                       message.substr(equals + 3));
+    return fmt::format(
+        "{} takes {}, not \"{}\"", name,
+        option->get_type_name().starts_with("INT") ? "a whole number" : option->get_type_name(),
+        message.substr(equals + 3));
   }
   return message.ends_with(" missing")
              ? fmt::format("{} needs a value ({})", name, option->get_type_name())

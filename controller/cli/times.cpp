@@ -169,6 +169,11 @@ std::string length_text(seconds length) {
 }
 
 std::string fine_length_text(std::chrono::duration<double> length) {
+  if (length.count() > 0 && length.count() < 0.9995) {
+    return fmt::format(
+        "{} ms",
+        std::max<std::int64_t>(std::chrono::round<std::chrono::milliseconds>(length).count(), 1));
+  }
   return length.count() < 10 ? fmt::format("{:.1f} s", length.count())
                              : length_text(std::chrono::round<seconds>(length));
 }

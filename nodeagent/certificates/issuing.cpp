@@ -105,8 +105,9 @@ Result<OpenAuthority> open_authority(const SigningAuthority& from, const Certifi
   X509* own = out.chain.front().get();
   const auto name = describe(own).subject;
   if (X509_check_private_key(own, out.key.get()) != 1) {
-    return openssl_error(
-        fmt::format("the authority's key is not that of its certificate {}", name));
+    ERR_clear_error();
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("the authority's key is not that of its certificate {}", name)};
   }
   if (X509_check_ca(own) == 0 || (X509_get_key_usage(own) & X509v3_KU_KEY_CERT_SIGN) == 0) {
     return not_issued(fmt::format(

@@ -42,11 +42,10 @@ std::string content_of(BIO* bio) {
 Error openssl_error(std::string_view what) {
   const auto code = ERR_get_error();
   ERR_clear_error();
-  char text[256] = "no reason given";
-  if (code != 0) {
-    ERR_error_string_n(code, text, sizeof(text));
-  }
-  return {Errc::kInvalidArgument, fmt::format("{}: {}", what, text)};
+  // The whole of an error names places in OpenSSL's sources, which help no one here.
+  const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
+  return {Errc::kInvalidArgument,
+          reason == nullptr ? std::string(what) : fmt::format("{} ({})", what, reason)};
 }
 
 Result<Key> read_key(std::string_view pem, const std::string& password) {
@@ -55,10 +54,13 @@ Result<Key> read_key(std::string_view pem, const std::string& password) {
   Key key(PEM_read_bio_PrivateKey(reader_of(pem).get(), nullptr, give_password, &given));
   if (key == nullptr) {
     const bool encrypted = pem.contains("ENCRYPTED");
-    return openssl_error(!encrypted ? "no PEM private key"
-                         : password.empty()
-                             ? "the private key is encrypted and no password is given"
-                             : "the private key is encrypted; is the password right?");
+    if (encrypted) {
+      ERR_clear_error();
+      return Error{Errc::kInvalidArgument,
+                   password.empty() ? "the private key is encrypted and no password is given"
+                                    : "the private key is encrypted; is the password right?"};
+    }
+    return openssl_error("no PEM private key");
   }
   return key;
 }

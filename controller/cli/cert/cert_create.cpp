@@ -132,7 +132,11 @@ Result<NewCertificateOptions> completed(NewCertificateOptions options) {
   }
   if (options.name.contains('/')) {
     return wrong_option(
-        fmt::format("--name {}: the name of files, without a directory", options.name));
+        options.kind == CertificateKind::kUser && options.name == "user-" + options.common_name
+            ? fmt::format("--username {}: its files cannot be called {}; give them a --name "
+                          "without \"/\"",
+                          options.common_name, options.name)
+            : fmt::format("--name {}: the name of files, without a directory", options.name));
   }
   if (options.common_name.empty()) {
     options.common_name = authority ? certificates::new_authority_name(options.kind)

@@ -16,6 +16,7 @@
 #include "controller/cli/cert/cert_served.h"
 #include "controller/cli/table.h"
 #include "engine/base/clock.h"
+#include "engine/base/users.h"
 #include "nodeagent/certificates/tls_files.h"
 #include "nodeagent/http/message.h"
 
@@ -39,6 +40,7 @@ FileSeen see_file(const fs::path& path) {
   if (::stat(path.c_str(), &seen) == 0) {
     out.mode = seen.st_mode & 07777U;
     out.owner = seen.st_uid;
+    out.group = seen.st_gid;
   }
   if (auto text = text_of_file(path.string())) {
     out.content = *std::move(text);
@@ -68,6 +70,28 @@ fs::path only_file(const fs::path& directory, std::string_view extension) {
     }
   }
   return found.size() == 1 ? found.front() : directory / ("node" + std::string(extension));
+}
+
+/// The same of a node's folder, and why it is not clear which one it is.
+FileSeen see_only_file(const fs::path& folder, const char* extension) {
+  auto out = see_file(only_file(folder, extension));
+  std::error_code ignored;
+  const auto count = std::ranges::count_if(
+      fs::directory_iterator(folder, ignored),
+      [&](const auto& entry) { return entry.path().extension() == extension; });
+  if (count != 1) {
+    out.unreadable = count == 0
+                         ? fmt::format("the folder {} has no {} file", folder.string(), extension)
+                         : fmt::format("the folder {} has {} {} files, and takes one",
+                                       folder.string(), count, extension);
+  }
+  return out;
+}
+
+bool is_version(std::string_view text) {
+  const auto digits = text.find_first_not_of("0123456789");
+  return digits != 0 && (digits == std::string_view::npos || text[digits] == '.') &&
+         text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 /// NAME=VALUE options by name.
@@ -271,6 +295,17 @@ Result<LintInput> gather(const LintOptions& options, Ticks now,
   }
   VERGER_TRY(const auto addresses, by_name(options.addresses, "--address"));
   const auto roots_path = options.roots.empty() ? (directory / "ca").string() : options.roots;
+  for (const auto& [option, path] : {std::pair("--trusted-roots", &options.roots),
+                                     std::pair("--current-roots", &options.current_roots)}) {
+    if (!path->empty() && !fs::exists(*path, ignored)) {
+      return wrong_lint_option(
+          fmt::format("{} {}: there is no such file or directory", option, *path));
+    }
+  }
+  if (!options.version.empty() && !is_version(options.version)) {
+    return wrong_lint_option(
+        fmt::format("--server-version {}: it takes a version, such as 24.10.4", options.version));
+  }
   VERGER_TRY(const auto roots, see_roots(roots_path));
   LintInput out{.now = now,
                 .window = std::chrono::minutes(options.window_minutes),
@@ -284,8 +319,10 @@ Result<LintInput> gather(const LintOptions& options, Ticks now,
     out.others = files;
   }
   std::optional<unsigned> owner;
+  std::vector<unsigned> groups;
   if (!options.owner.empty()) {
     VERGER_TRY(owner, user_id(options.owner));
+    groups = groups_of_user(*owner);
   }
   VERGER_TRY(const auto password, options.key_password.read());
   std::set<fs::path> folders;
@@ -309,8 +346,9 @@ Result<LintInput> gather(const LintOptions& options, Ticks now,
                   .client_usage_disabled = options.no_client_usage,
                   .loads_ec_keys = options.ec_keys,
                   .owner = owner,
-                  .next = {.certificate = see_file(only_file(folder, ".crt")),
-                           .key = see_file(only_file(folder, ".key")),
+                  .groups = groups,
+                  .next = {.certificate = see_only_file(folder, ".crt"),
+                           .key = see_only_file(folder, ".key"),
                            .key_password = password,
                            .roots = roots}};
     if (const auto found = addresses.find(node.name); found != addresses.end()) {

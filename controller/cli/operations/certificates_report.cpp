@@ -6,6 +6,7 @@
 #include "controller/cli/json_text.h"
 #include "controller/cli/operations/reports.h"
 #include "controller/cli/table.h"
+#include "controller/cli/times.h"
 
 // The report of a change of certificates, for people.
 namespace verger::cli {
@@ -58,8 +59,9 @@ void print_certificates_report(const CliContext& context, const json& report) {
   }
   if (const auto seconds = report.value("seconds_to_proof", json()); seconds.is_number()) {
     context.out << fmt::format(
-        "{:.1f} s from the first switch to the proof by handshakes; the window is {:.0f} s\n",
-        seconds.get<double>(), report.value("window_seconds", 0.0));
+        "{} from the first switch to the proof by handshakes; the window is {:.0f} s\n",
+        fine_length_text(std::chrono::duration<double>(seconds.get<double>())),
+        report.value("window_seconds", 0.0));
   }
   if (const auto seconds = report.value("watched_seconds", json()); seconds.is_number()) {
     context.out << fmt::format("watched for {} s after that: all nodes stayed, and kept up\n",

@@ -21,7 +21,6 @@ using steps::bool_parameter;
 using steps::done;
 using steps::impossible;
 using steps::ready;
-using steps::running;
 using steps::verdict;
 using steps::wait;
 
@@ -168,7 +167,7 @@ class CheckStep final : public StepKind {
       return "the new certificates come from a root that not every node trusts, which this plan "
              "does not provide for; nothing was touched; make the plan again: for a signing "
              "command with the certificates of its authority (--authority), or, if the root that "
-             "it answers with is to be trusted, with --new-authority";
+             "it answers with is to be trusted, with --new-authority true";
     }
     planner::Preflight trust;
     check_controller_trust(*context.peers, answer.later, trust);

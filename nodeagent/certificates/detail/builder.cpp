@@ -110,7 +110,7 @@ Result<void> add_address(GENERAL_NAMES* to, const std::string& address) {
   char raw[16];
   const bool v4 = ::inet_pton(AF_INET, address.c_str(), raw) == 1;
   if (!v4 && ::inet_pton(AF_INET6, address.c_str(), raw) != 1) {
-    return no_host(address, "no IP address; names belong to the DNS names");
+    return no_host(address, "no IP address (--ip-addresses); a name is a DNS name (--dns-names)");
   }
   return add_name(to, GEN_IPADD, std::string_view(raw, v4 ? 4U : 16U));
 }

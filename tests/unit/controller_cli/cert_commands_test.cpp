@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sstream>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -255,7 +256,7 @@ TEST_F(CertCommands, NamesTheOptionOrFileThatIsWrong) {
   EXPECT_THAT(wrong({"create-ca", "--out", at("c"), "--days", "0"}),
               HasSubstr("--days takes 1 to 36500"));
   EXPECT_THAT(wrong({"create-ca", "--out", at("c"), "--days", "x"}),
-              HasSubstr("--days takes INT, not \"x\""));
+              HasSubstr("--days takes a whole number, not \"x\""));
   EXPECT_THAT(wrong({"create-ca", "--out"}), HasSubstr("--out needs a value (TEXT)"));
   EXPECT_THAT(wrong({"create-ca", "--day", "5"}),
               HasSubstr("verger cert create-ca has no option --day; did you mean --days?"));
@@ -270,6 +271,11 @@ TEST_F(CertCommands, NamesTheOptionOrFileThatIsWrong) {
   };
   EXPECT_THAT(wrong(with_ca("ca/ca.crt", "ca/ca.key", {})),
               HasSubstr("--ip-addresses or --dns-names is missing"));
+  EXPECT_THAT(wrong(with_ca("ca/ca.crt", "ca/ca.key", {"--ip-addresses", "10.0.0.999"})),
+              AllOf(HasSubstr("10.0.0.999"), HasSubstr("--dns-names")));
+  EXPECT_THAT(wrong({"create-user", "--username", "a/b", "--ca-certificate", at("ca/ca.crt"),
+                     "--ca-key", at("ca/ca.key")}),
+              HasSubstr("--username a/b: its files cannot be called user-a/b"));
   EXPECT_THAT(wrong(with_ca("ca/ca.crt", "ca/ca.crt", {"--dns-names", "n1"})),
               HasSubstr(at("ca/ca.crt") + ": no PEM private key"));
   EXPECT_THAT(wrong(with_ca("ca/ca.key", "ca/ca.key", {"--dns-names", "n1"})),
@@ -295,6 +301,37 @@ TEST_F(CertCommands, LintOfOneNodeHasNoMatrixAndTakesUrlsAlone) {
   EXPECT_THAT(err_.str(), HasSubstr("it takes an https URL"));
   EXPECT_EQ(cert({"lint", at("none")}), 64);
   EXPECT_THAT(err_.str(), HasSubstr(at("none") + " is not a directory"));
+  EXPECT_EQ(cert({"lint", at("set"), "--trusted-roots", at("none")}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("--trusted-roots " + at("none") + ": there is no such file"));
+  EXPECT_EQ(cert({"lint", at("set"), "--server-version", "newest"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("it takes a version, such as"));
+}
+
+TEST_F(CertCommands, LintSaysWhichFileAFolderLacks) {
+  make_ca();
+  ASSERT_EQ(cert(node("set/node1")), 0);
+  fs::create_directories(at("set/ca"));
+  fs::copy_file(at("ca/ca.crt"), at("set/ca/ca.crt"));
+  fs::create_directories(at("set/node2"));
+  fs::copy_file(at("set/node1/node.crt"), at("set/node1/older.crt"));
+  EXPECT_EQ(cert({"lint", at("set"), "--ec-keys"}), 2);
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("node2 has no .crt file"), HasSubstr("no .key file"),
+                                HasSubstr("node1 has 2 .crt files, and takes one")));
+}
+
+TEST_F(CertCommands, LintKnowsTheGroupsOfTheServersUser) {
+  make_ca();
+  ASSERT_EQ(cert(node("set/node1")), 0);
+  fs::create_directories(at("set/ca"));
+  fs::copy_file(at("ca/ca.crt"), at("set/ca/ca.crt"));
+  fs::permissions(at("set/node1/node.key"), fs::perms(0640));
+  EXPECT_EQ(cert({"lint", at("set"), "--ec-keys"}), 0) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("file-mode"));
+  EXPECT_EQ(cert({"lint", at("set"), "--ec-keys", "--owner", std::to_string(::getuid())}), 0)
+      << out_.str();
+  EXPECT_THAT(out_.str(), ::testing::Not(HasSubstr("file-mode")));
+  fs::permissions(at("set/node1/node.key"), fs::perms(0644));
+  EXPECT_EQ(cert({"lint", at("set"), "--ec-keys"}), 2);
 }
 
 TEST_F(CertCommands, TheManPageHasEveryCommandAndOption) {

@@ -53,6 +53,11 @@ TEST(CertificatesReport, ShowsSerialsProofAndTime) {
                     HasSubstr("proven (leaf): 15 handshakes"), HasSubstr("note: n1: a warning")));
 }
 
+TEST(CertificatesReport, ShowsAShortTimeInMilliseconds) {
+  EXPECT_THAT(printed("changed", json::array({node_of_report("n1", true, "")}), 0.0421),
+              HasSubstr("\n42 ms from the first switch"));
+}
+
 TEST(CertificatesReport, SaysLoudlyWhatIsNotRestoredAndHow) {
   const auto text =
       printed("not-restored",
