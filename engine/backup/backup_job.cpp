@@ -68,6 +68,7 @@ struct BackupJob::State {
   std::vector<BackedUpFile> log_files;
   int chaser_attempts = 0;
   bool announced = false;         ///< its session is in the repository
+  bool other_log = false;         ///< than the parent's
   std::uint64_t noted_bytes = 0;  ///< copied, when the session was updated last
   std::unique_ptr<GenerationDigestJob> digest_job;
 
@@ -169,17 +170,17 @@ struct BackupJob::State {
   }
 
   /// The parent's last epoch, if this log still knows that far back, is one of this log.
-  Result<void> check_parent_log() const {
+  Result<void> check_parent_log() {
     if (!options.parent || options.parent->positions.epoch_id.is_zero()) {
       return {};
     }
     const auto& before = options.parent->positions;
     const auto& epochs = log_copy.epochs();
     const auto same = std::ranges::find(epochs, before.restored_epoch, &log::Epoch::position);
-    const bool other = same == epochs.end()
-                           ? !epochs.empty() && epochs.front().position <= before.restored_epoch
-                           : same->id != before.epoch_id;
-    if (other) {
+    other_log = same == epochs.end()
+                    ? !epochs.empty() && epochs.front().position <= before.restored_epoch
+                    : same->id != before.epoch_id;
+    if (other_log) {
       return Error{Errc::kRefused,
                    fmt::format("the backup {} is of another log than {}: epoch {} at {} is not in "
                                "this one; make a full backup",
@@ -314,6 +315,7 @@ Result<StepOutcome> BackupJob::step(Budget budget) {
 }
 
 const BackupProgress& BackupJob::progress() const { return state_->progress; }
+bool BackupJob::is_of_another_log() const { return state_->other_log; }
 const Manifest& BackupJob::manifest() const { return state_->manifest; }
 
 Result<std::optional<Manifest>> find_parent(const Repository& repository, std::string_view node) {

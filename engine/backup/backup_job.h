@@ -53,10 +53,11 @@ struct BackupProgress {
 /// can be restored (docs/operations/backup.md, "The order of the copy"), and writes the manifest
 /// last.
 ///
-/// Errors: kRefused (check_source(); another node's parent), kUnavailable (the node is behind, or a
-/// deletion runs: try again), kConflict (a scavenge or a truncation changed what was copied),
-/// kCorruption, kIo, kNoSpace. After an error, and when it is destroyed early, nothing is listed as
-/// a backup; what was stored is reused by the next backup of the node. One thread.
+/// Errors: kRefused (check_source(); another node's parent, or one of another log), kUnavailable
+/// (the node is behind, or a deletion runs: try again), kConflict (a scavenge or a truncation
+/// changed what was copied), kCorruption, kIo, kNoSpace. After an error, and when it is destroyed
+/// early, nothing is listed as a backup; what was stored is reused by the next backup of the node.
+/// One thread.
 class BackupJob final : public Job {
  public:
   /// All but the options outlive it.
@@ -69,6 +70,9 @@ class BackupJob final : public Job {
   [[nodiscard]] const BackupProgress& progress() const;
   /// Once it is done.
   [[nodiscard]] const Manifest& manifest() const;
+  /// After kRefused: the node was restored, or its log cut, since the parent; a backup without a
+  /// parent is possible.
+  [[nodiscard]] bool is_of_another_log() const;
 
  private:
   struct State;

@@ -111,6 +111,15 @@ Result<void> RepositoryCopy::open() {
 }
 
 Result<void> RepositoryCopy::begin() {
+  std::optional<backup::Manifest> parent;
+  if (!order_.to.full) {
+    VERGER_TRY(parent, backup::find_parent(opened_->repository, order_.to.node));
+  }
+  make_job(std::move(parent));
+  return {};
+}
+
+void RepositoryCopy::make_job(std::optional<backup::Manifest> parent) {
   const auto& access = repositories_->access();
   backup::BackupOptions options;
   options.source = order_.source;
@@ -121,14 +130,11 @@ Result<void> RepositoryCopy::begin() {
                                                         : order_.directory.string(),
                   .server_version = order_.server_version,
                   .state = {}};
-  if (!order_.to.full) {
-    VERGER_TRY(options.parent, backup::find_parent(opened_->repository, order_.to.node));
-  }
+  options.parent = std::move(parent);
   options.digests = digests_of(order_.to.digests).value_or(backup::WantedDigests::kNone);
   options.lanes = static_cast<std::size_t>(order_.to.threads);
   job_.emplace(access.database, opened_->repository, std::move(options), access.clock,
                access.random, access.log, runner_ ? *runner_ : scavenge::inline_runner());
-  return {};
 }
 
 Result<void> RepositoryCopy::step_copy(Budget budget) {
@@ -136,7 +142,19 @@ Result<void> RepositoryCopy::step_copy(Budget budget) {
   const auto most = budget.units;
   budget.units = std::min(budget.units, units_);
   const auto began = clock.monotonic();
-  VERGER_TRY(const auto outcome, job_->step(budget));
+  const auto stepped = job_->step(budget);
+  if (!stepped && job_->is_of_another_log()) {
+    // Since then the node was restored, or its log cut, and has grown past where the parent ends,
+    // so that a plan could not tell.
+    repositories_->access().log.info("everything is read again",
+                                     {{"reason", stepped.error().message}});
+    make_job(std::nullopt);
+    return {};
+  }
+  if (!stepped) {
+    return stepped.error();
+  }
+  const auto& outcome = *stepped;
   const auto took = clock.monotonic() - began;
   if (took > kLongStep) {
     units_ = std::max(units_ / 2, kLeastUnits);

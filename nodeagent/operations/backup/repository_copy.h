@@ -51,6 +51,7 @@ class RepositoryCopy {
   enum class Phase : std::uint8_t { kOpen, kParent, kCopy, kDone };
   Result<void> open();
   Result<void> begin();
+  void make_job(std::optional<backup::Manifest> parent);
   Result<void> step_copy(Budget budget);
 
   std::shared_ptr<const Repositories> repositories_;

@@ -48,6 +48,23 @@ TEST_F(ABackupOperation, ReadsOnlyWhatIsNewAfterTheFirst) {
   EXPECT_THAT(generations(), SizeIs(3));
 }
 
+TEST_F(ABackupOperation, ReadsEverythingAgainOnceTheNodeHasAnotherLog) {
+  const auto first = back_up("o1")["result"];
+  // As after a restore: longer than the backup, so that its end alone shows nothing.
+  fill("/db2", {.seed = 2}, 400);
+  CopiedNode restored("/db2");
+  AgentFixture::open_agent([&restored] { return &restored; });
+  permit();
+  const auto second = back_up("o2");
+  ASSERT_EQ(second.value("state", ""), "done") << second;
+  const auto& result = second["result"];
+  EXPECT_GT(result.value("endPosition", 0), first.value("endPosition", 0));
+  EXPECT_FALSE(result.contains("parent")) << result;
+  world_.run_for(seconds(60));
+  EXPECT_EQ(back_up("o3")["result"].value("parent", ""), result.value("id", "-"));
+  agent_ = nullptr;  // before its node
+}
+
 TEST_F(ABackupOperation, IsRefusedWhileAScavengeRuns) {
   scavenge_ = "5b1e0f4a";
   const auto status = back_up("o1");
