@@ -27,7 +27,8 @@ ClusterSnapshot sorted_by_name(const ClusterSnapshot& snapshot) {
                       .leader_stable_ms = snapshot.leader_stable_ms,
                       .hours = snapshot.hours,
                       .queries = snapshot.queries,
-                      .preflight = snapshot.preflight};
+                      .preflight = snapshot.preflight,
+                      .joining = snapshot.joining};
   out.nodes.reserve(order.size());
   for (const auto* node : order) {
     out.nodes.push_back(*node);

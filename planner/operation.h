@@ -37,6 +37,14 @@ struct Need {
   std::string ends{};                ///< what ends at the deadline, for people
 };
 
+/// A node that a run adds to its cluster.
+struct JoiningNode {
+  std::string name{};  ///< empty: "host:port" of the URL
+  std::string url{};   ///< of the node interface
+  std::string agent_url{};
+  bool read_only_replica = false;  ///< as long as it does not say so itself
+};
+
 /// Everything that the rest of the planner and the controller know of an operation. What a
 /// controller adds to it is controller/operations/operation_module.h. Each is a folder of its own
 /// and an alternative in operation_policy.h.
@@ -68,6 +76,9 @@ struct Operation {
   /// done makes policies due for which this is true.
   std::span<const std::string_view> replaces_data{};
   bool (*due_after_replacement)(const Policy& policy) = nullptr;
+  /// Nodes that are not registered when the plan is made: ClusterSnapshot::joining has them, and
+  /// the run operates them. nullptr: there are none.
+  std::vector<JoiningNode> (*joining)(const Policy& policy) = nullptr;
   /// Kinds of the steps that are the work itself, all others being what it takes to do it safely.
   std::span<const std::string_view> work_steps;
   /// What its steps ask of agents. Other work is not gated by it as such, but by what the node

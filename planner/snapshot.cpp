@@ -69,8 +69,13 @@ std::optional<bool> NodeSnapshot::file_differs_from_served() const {
 }
 
 const NodeSnapshot* ClusterSnapshot::find(std::string_view name) const {
-  const auto found = std::ranges::find(nodes, name, &NodeSnapshot::name);
-  return found == nodes.end() ? nullptr : &*found;
+  for (const auto* list : {&nodes, &joining}) {
+    if (const auto found = std::ranges::find(*list, name, &NodeSnapshot::name);
+        found != list->end()) {
+      return &*found;
+    }
+  }
+  return nullptr;
 }
 
 const NodeSnapshot* ClusterSnapshot::leader() const {

@@ -252,7 +252,11 @@ struct ClusterSnapshot {
   std::vector<QueryResult> queries;
   /// Of the operation that a plan is made for; nullopt: it has none, or no plan is made.
   std::optional<Preflight> preflight{};
+  /// Nodes that a run is adding, or would: they are looked at like those in `nodes`, and count for
+  /// nothing until they are registered.
+  std::vector<NodeSnapshot> joining{};
 
+  /// One that is registered, or joins.
   [[nodiscard]] const NodeSnapshot* find(std::string_view name) const;
   /// The only live leader; nullptr when there is none, or several.
   [[nodiscard]] const NodeSnapshot* leader() const;

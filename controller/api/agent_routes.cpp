@@ -89,15 +89,21 @@ http::Response create_agent_token(const ApiParts& parts, const Call& call) {
     }
     hosts.push_back(bare((*given)[i].get<std::string>()));
   }
-  // A cluster may be registered later, when its agents run; one that is there must have the node.
+  // A cluster may be registered later, when its agents run. One that is there must have the node,
+  // unless the node is to join it: then its host is known from the request alone.
   if (const auto config = parts.registry.find(cluster)) {
     const auto* found = config->find(node);
-    if (found == nullptr) {
-      return problem(404, "not_found",
-                     fmt::format("cluster {} has no node {}; see: verger cluster show {}", cluster,
-                                 node, cluster));
+    if (found == nullptr && hosts.empty()) {
+      return problem(
+          404, "not_found",
+          fmt::format("cluster {0} has no node {1}; see: verger cluster show {0}. For a "
+                      "node that is to join it, name the host of its agent: verger agent "
+                      "token {0}/{1} --host HOST",
+                      cluster, node));
     }
-    if (const auto url = http::parse_endpoint(found->agent_url, http::kAgentPort)) {
+    if (const auto url = found == nullptr
+                             ? Result<http::Endpoint>(Error{Errc::kNotFound, ""})
+                             : http::parse_endpoint(found->agent_url, http::kAgentPort)) {
       const auto host = bare(url->host);
       if (std::ranges::find(hosts, host) == hosts.end()) {
         hosts.push_back(host);

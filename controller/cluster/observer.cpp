@@ -274,7 +274,7 @@ std::vector<Raw> not_asked(const ClusterConfig& config, const Error& why, Ticks 
   return raws;
 }
 
-/// With `closely_at`, all the others are only queried for their gossip.
+/// Those that join come last. With `closely_at`, all the others are only queried for their gossip.
 net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<ObservationCache> cache,
                                          ClusterConfig config, Depth depth, Limit limit,
                                          Limit limit_of_others, std::string closely_at) {
@@ -287,16 +287,25 @@ net::awaitable<std::vector<Raw>> ask_all(Network network, std::shared_ptr<Observ
   auto peers = std::make_shared<Peers>(network, config);
   auto* clock = &network.clock;
   std::vector<net::awaitable<SharedRaw>> questions;
-  questions.reserve(config.nodes.size());
-  for (const auto& node : config.nodes) {
+  const auto count = config.nodes.size() + config.joining.size();
+  questions.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& node =
+        i < config.nodes.size() ? config.nodes[i] : config.joining[i - config.nodes.size()].node;
     const bool near = closely_at.empty() || closely_at == node.name;
     questions.push_back(ask(peers, node, clock, &network.timers, cache,
                             near ? depth : Depth::kGossip, near ? limit : limit_of_others));
   }
   std::vector<Raw> raws;
-  raws.reserve(config.nodes.size());
+  raws.reserve(count);
   for (const auto& answer : co_await gather(std::move(questions))) {
     raws.push_back(std::move(*answer));
+  }
+  for (std::size_t i = 0; i < config.joining.size(); ++i) {
+    auto& node = raws[config.nodes.size() + i].node;
+    if (!node.answered) {
+      node.read_only_replica = config.joining[i].read_only_replica;
+    }
   }
   co_return raws;
 }
@@ -387,8 +396,9 @@ net::awaitable<ClusterSnapshot> Observer::picture(std::shared_ptr<State> state,
     }
   }
   detail::compare(raws, config, snapshot);
-  for (auto& raw : raws) {
-    snapshot.nodes.push_back(std::move(raw.node));
+  for (std::size_t i = 0; i < raws.size(); ++i) {
+    auto& list = i < config.nodes.size() ? snapshot.nodes : snapshot.joining;
+    list.push_back(std::move(raws[i].node));
   }
   if (snapshot.wrong_cluster.empty() && config.identity.empty()) {
     snapshot.wrong_cluster = contradicts_epoch(snapshot, config.epoch);

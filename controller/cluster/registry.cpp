@@ -36,8 +36,12 @@ std::string older_name(const nlohmann::json& object, const char* name, const cha
 }  // namespace
 
 const ClusterNode* ClusterConfig::find(std::string_view node) const {
-  const auto found = std::ranges::find(nodes, node, &ClusterNode::name);
-  return found == nodes.end() ? nullptr : &*found;
+  if (const auto found = std::ranges::find(nodes, node, &ClusterNode::name); found != nodes.end()) {
+    return &*found;
+  }
+  const auto joins = std::ranges::find(
+      joining, node, [](const JoiningMember& each) -> const auto& { return each.node.name; });
+  return joins == joining.end() ? nullptr : &joins->node;
 }
 
 std::string to_json_text(const ClusterConfig& config) {
@@ -250,6 +254,20 @@ Result<void> Registry::update(ClusterConfig config) {
     return {};
   }
   return append(checked.name, {std::string(events::kClusterUpdated), to_json_text(checked)});
+}
+
+Result<void> Registry::change_members(std::string_view name, const std::vector<ClusterNode>& joined,
+                                      const std::vector<std::string>& left) {
+  VERGER_TRY(auto config, find(name));
+  std::erase_if(config.nodes, [&left](const ClusterNode& node) {
+    return std::ranges::find(left, node.name) != left.end();
+  });
+  for (const auto& node : joined) {
+    if (config.find(node.name) == nullptr) {
+      config.nodes.push_back(node);
+    }
+  }
+  return update(std::move(config));
 }
 
 Result<void> Registry::remove(std::string_view name) {

@@ -18,6 +18,14 @@ struct ClusterNode {
   friend bool operator==(const ClusterNode&, const ClusterNode&) = default;
 };
 
+/// A node that a run is adding: looked at and operated like the registered ones, and counted
+/// nowhere.
+struct JoiningMember {
+  ClusterNode node;
+  bool read_only_replica = false;  ///< as long as it does not say so itself
+  friend bool operator==(const JoiningMember&, const JoiningMember&) = default;
+};
+
 /// An epoch of the cluster's log: number and id of its record. Numbers only grow.
 struct EpochMark {
   std::int32_t number = -1;  ///< -1: not known
@@ -47,8 +55,11 @@ struct ClusterConfig {
   bool paused = false;
   std::string pause_reason = {};
   std::optional<Ticks> pause_until = {};  ///< nullopt: until an operator resumes it
+  /// Never registered: of the run, or the plan, that this copy is for.
+  std::vector<JoiningMember> joining = {};
   friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
 
+  /// One that is registered, or joins.
   [[nodiscard]] const ClusterNode* find(std::string_view node) const;
 };
 
@@ -79,6 +90,10 @@ class Registry {
   /// Nodes, credentials, roots and labels; its identity and pause stay. Errors: those of
   /// check_update(), and the journal's.
   Result<void> update(ClusterConfig config);
+  /// The nodes `left` go, and those of `joined` that are not there come, in one event; nothing
+  /// happens where all is so already. Errors: those of update().
+  Result<void> change_members(std::string_view name, const std::vector<ClusterNode>& joined,
+                              const std::vector<std::string>& left);
   /// Errors: kNotFound.
   Result<void> remove(std::string_view name);
   Result<void> set_paused(std::string_view name, bool paused, std::string reason,

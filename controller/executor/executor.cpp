@@ -11,6 +11,7 @@
 #include "controller/executor/detail/by_prefix.h"
 #include "controller/executor/detail/executor_impl.h"
 #include "controller/executor/events.h"
+#include "controller/executor/joining.h"
 #include "controller/executor/plan_json.h"
 #include "planner/operations.h"
 
@@ -161,6 +162,14 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
               .hint = "a pair of vergerds looks after clusters with agents alone"}}}));
     }
   }
+  if (const auto joins = check_joining(impl->core->parts.registry, config, policy); !joins) {
+    co_return std::expected<StoredPlan, PlanRefused>(std::unexpected(PlanRefused{{planner::Refusal{
+        .code = "cannot-join",
+        .node = {},
+        .message = joins.error().message,
+        .hint = "name the new node, its URL and its agent's as they are to be registered"}}}));
+  }
+  config = with_joining(std::move(config), policy);
   impl->core->observer.forget_certificates(config);
   auto snapshot = co_await impl->core->observer.take(config);
   if (auto newer = newer_controller(snapshot, impl->core->parts.epoch); !newer.empty()) {
@@ -266,6 +275,9 @@ net::awaitable<std::expected<std::string, StartRefused>> Executor::apply(std::st
   };
   if (auto first = may_start(); !first) {
     co_return refused(first.error());
+  }
+  if (const auto joins = check_joining(core.parts.registry, *config, plan->policy); !joins) {
+    co_return refused(joins.error());
   }
   core.observer.forget_certificates(*config);
   const auto snapshot = co_await core.observer.take(*config);

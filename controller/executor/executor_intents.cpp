@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/detail/executor_impl.h"
+#include "controller/executor/detail/run_context.h"
 #include "controller/executor/detail/skipped_nodes.h"
 #include "controller/executor/events.h"
 #include "controller/executor/step_support.h"
@@ -253,6 +254,10 @@ net::awaitable<Result<void>> Executor::Impl::resume(std::shared_ptr<Impl> impl, 
       node.version = old->version;  // it is down; the gates wait for it
     }
   }
+  // Nor do members that the run itself has changed.
+  const auto own = detail::own_member_changes(run->state.values);
+  std::erase_if(now.nodes, [&](const auto& node) { return own.joined.contains(node.name); });
+  std::erase_if(planned.nodes, [&](const auto& node) { return own.left.contains(node.name); });
   auto differences = planner::diff_basis(planned, now);
   for (const auto& node : snapshot.nodes) {
     if (node.wrong_identity) {

@@ -83,6 +83,14 @@ inline constexpr std::string_view kDifferences = "differences";
 /// forgotten before the step that leaves the value is done.
 inline constexpr std::string_view kNewHistoryValue = "new_history";
 
+/// Value of a run: {"joined": [{"name", "url", "agent_url"}], "left": [NAME]}: the registration of
+/// the cluster is changed so before the step that leaves the value is done. Where it cannot be,
+/// since another registration has the name or the URL meanwhile, the step fails.
+inline constexpr std::string_view kMembersValue = "members";
+/// Parameter of a step: the name of a dead node that leaves the cluster with it (empty: none). Its
+/// silence is expected, and nobody is told to start it.
+inline constexpr std::string_view kReplacesParameter = "replaces";
+
 /// What the node was seen to have done about the newest intent.
 struct Verdict {
   enum class Kind : std::uint8_t {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <span>
 
 #include "nodeagent/client/judge.h"
 
@@ -107,10 +108,14 @@ void note_unregistered(const std::vector<Raw>& raws, const Names& names, std::si
   }
 }
 
-/// A node that most others have never heard of is none of this cluster's.
-void tell_unheard_of(std::vector<Raw>& raws, std::size_t answered) {
+/// A node that most others have never heard of is none of this cluster's. The first `registered`
+/// are asked: a node that joins says nothing about the others.
+void tell_unheard_of(std::vector<Raw>& raws, std::size_t registered) {
+  const std::span<const Raw> witnesses(raws.data(), registered);
   for (auto& raw : raws) {
-    if (!raw.gossip || answered < 2) {
+    const auto others = std::ranges::count_if(
+        witnesses, [&raw](const Raw& other) { return &other != &raw && other.node.answered; });
+    if (!raw.gossip || others == 0) {
       continue;
     }
     const auto never_heard = [&raw](const Raw& other) {
@@ -121,11 +126,10 @@ void tell_unheard_of(std::vector<Raw>& raws, std::size_t answered) {
                                        fmt::format("{}:{}", member.http_ip, member.http_port));
              });
     };
-    const auto unheard = static_cast<std::size_t>(std::ranges::count_if(raws, never_heard));
-    if (unheard * 2 > answered - 1) {
+    const auto unheard = std::ranges::count_if(witnesses, never_heard);
+    if (unheard * 2 > others) {
       raw.node.wrong_identity = true;
-      raw.node.problem =
-          fmt::format("{} of the {} other members do not know it", unheard, answered - 1);
+      raw.node.problem = fmt::format("{} of the {} other members do not know it", unheard, others);
     }
   }
 }
@@ -176,16 +180,18 @@ void tell_shared_directories(std::vector<Raw>& raws) {
 void compare(std::vector<Raw>& raws, const ClusterConfig& config,
              planner::ClusterSnapshot& snapshot) {
   const auto names = names_of(raws, snapshot);
-  const auto answered = static_cast<std::size_t>(
-      std::ranges::count_if(raws, [](const Raw& raw) { return raw.node.answered; }));
+  const auto registered = std::min(config.nodes.size(), raws.size());
+  const auto silent = static_cast<std::size_t>(
+      std::count_if(raws.begin(), raws.begin() + static_cast<std::ptrdiff_t>(registered),
+                    [](const Raw& raw) { return !raw.node.answered; }));
   tell_silent_replicas(raws);
   for (auto& raw : raws) {
     if (raw.gossip) {
       tell_what_it_sees(raw, names);
     }
   }
-  note_unregistered(raws, names, raws.size() - answered, snapshot);
-  tell_unheard_of(raws, answered);
+  note_unregistered(raws, names, silent, snapshot);
+  tell_unheard_of(raws, registered);
   tell_other_databases(raws, config.identity);
   tell_shared_directories(raws);
 }

@@ -12,6 +12,7 @@
 #include "controller/cluster/prometheus.h"
 #include "controller/executor/detail/waker.h"
 #include "controller/executor/events.h"
+#include "controller/executor/joining.h"
 #include "engine/base/assert.h"
 #include "engine/base/failpoint.h"
 #include "engine/base/mutation.h"
@@ -83,7 +84,7 @@ net::awaitable<void> RunContext::sleep_for(std::chrono::milliseconds duration) {
 ClusterConfig RunContext::cluster() const {
   auto config = core_->parts.registry.find(run_->state.cluster);
   if (config) {
-    return *std::move(config);
+    return with_joining(*std::move(config), run_->state.plan->policy);
   }
   // Removed under a run: the nodes of the plan are still the ones to look at.
   ClusterConfig planned;
@@ -190,7 +191,7 @@ void RunContext::track_leader(const planner::ClusterSnapshot& snapshot) {
 /// Only an operator brings it back, so the alert fires at once and has a name of its own.
 void RunContext::track_given_up(const planner::NodeSnapshot& node) {
   const auto what = fmt::format("{}{}", kStaysDownAlert, node.name);
-  if (node.answered || run_->state.skipped_nodes.contains(node.name)) {
+  if (node.answered || run_->state.skipped_nodes.contains(node.name) || is_replaced(node)) {
     clear_alert("/" + what);
   } else if (!node.stays_down.empty() && !has_ended(run_->state.status)) {
     alert_once("", what,
@@ -200,7 +201,8 @@ void RunContext::track_given_up(const planner::NodeSnapshot& node) {
 
 void RunContext::track_silence(const planner::NodeSnapshot& node) {
   constexpr std::chrono::minutes kLongSilence{2};
-  if (node.answered || run_->state.skipped_nodes.contains(node.name) || is_kept_stopped(node)) {
+  if (node.answered || run_->state.skipped_nodes.contains(node.name) || is_kept_stopped(node) ||
+      is_replaced(node)) {
     run_->silent_since.erase(node.name);
     clear_alert(fmt::format("/silent-{}", node.name));
     return;
@@ -213,6 +215,21 @@ void RunContext::track_silence(const planner::NodeSnapshot& node) {
                            node.name, kLongSilence.count(), node.problem,
                            node.agent_problem.empty() ? "" : "; ", node.agent_problem));
   }
+}
+
+bool RunContext::is_replaced(const planner::NodeSnapshot& node) const {
+  const planner::Json name(node.name);
+  for (const auto& stage : run_->state.plan->stages) {
+    for (const auto& group : stage.groups) {
+      for (const auto& step : group) {
+        const auto found = step.parameters.find(kReplacesParameter);
+        if (found != step.parameters.end() && found->second == name) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
 }
 
 bool RunContext::is_kept_stopped(const planner::NodeSnapshot& node) const {
@@ -252,6 +269,38 @@ Result<void> RunContext::begin_new_history(const std::map<std::string, std::stri
                                       : registry.set_epoch(config->name, EpochMark());
 }
 
+MemberChanges own_member_changes(const std::map<std::string, std::string>& values) {
+  MemberChanges out;
+  const auto found = values.find(std::string(kMembersValue));
+  if (found == values.end()) {
+    return out;
+  }
+  const auto changes = parsed(found->second);
+  for (const auto& node : changes.value("joined", json::array())) {
+    out.joined.insert(node.value("name", std::string()));
+  }
+  for (const auto& name : changes.value("left", json::array())) {
+    out.left.insert(name.get<std::string>());
+  }
+  return out;
+}
+
+Result<void> RunContext::change_members(const std::map<std::string, std::string>& values) {
+  const auto found = values.find(std::string(kMembersValue));
+  if (found == values.end()) {
+    return {};
+  }
+  const auto changes = parsed(found->second);
+  std::vector<ClusterNode> joined;
+  for (const auto& node : changes.value("joined", json::array())) {
+    joined.push_back({.name = node.value("name", std::string()),
+                      .url = node.value("url", std::string()),
+                      .agent_url = node.value("agent_url", std::string())});
+  }
+  return core_->parts.registry.change_members(run_->state.cluster, joined,
+                                              changes.value("left", std::vector<std::string>()));
+}
+
 void RunContext::alert_once(std::string_view step, std::string_view what, std::string reason) {
   auto key = fmt::format("{}/{}", step, what);
   if (run_->state.has_open_alert(key)) {
@@ -282,7 +331,8 @@ StepContext RunContext::context_of(const planner::Step& step,
                                    planner::ClusterSnapshot snapshot) const {
   const auto& state = run_->state;
   StepContext context;
-  context.cluster = core_->parts.registry.find(state.cluster).value_or(ClusterConfig{});
+  context.cluster = with_joining(
+      core_->parts.registry.find(state.cluster).value_or(ClusterConfig{}), state.plan->policy);
   context.step = step;
   context.state = state.steps.at(step.id);
   context.snapshot = std::move(snapshot);

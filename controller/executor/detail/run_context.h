@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,13 @@ namespace verger::controller::detail {
 
 /// What was journaled as JSON text; an empty object where it is none.
 nlohmann::json parsed(const std::string& text);
+
+/// What a run has changed of its cluster's registration, by kMembersValue among its values.
+struct MemberChanges {
+  std::set<std::string> joined;
+  std::set<std::string> left;
+};
+MemberChanges own_member_changes(const std::map<std::string, std::string>& values);
 
 /// What every part of a run's driver stands on: the run's state, looks at its cluster, records,
 /// alerts, deadlines, sleeping. Knows no kind of step by name. One executor.
@@ -36,7 +44,7 @@ class RunContext {
   [[nodiscard]] StepKind& kind_of(const planner::Step& step) const;
 
   // --- the cluster
-  /// As it is registered, or as the plan has it.
+  /// As it is registered, or as the plan has it; with the nodes that the run adds.
   [[nodiscard]] ClusterConfig cluster() const;
   /// All that the step's gates look at.
   net::awaitable<planner::ClusterSnapshot> look(const planner::Step& step);
@@ -64,6 +72,8 @@ class RunContext {
 
   /// Where the values of a step that is done say so (kNewHistoryValue).
   Result<void> begin_new_history(const std::map<std::string, std::string>& values);
+  /// The same of members (kMembersValue). Errors: those of Registry::change_members().
+  Result<void> change_members(const std::map<std::string, std::string>& values);
 
   // --- time
   net::awaitable<void> sleep_for(std::chrono::milliseconds duration);
@@ -121,6 +131,8 @@ class RunContext {
   void track_silence(const planner::NodeSnapshot& node);
   /// Its agent says that it is stopped, and a step of the present stage has stopped it.
   [[nodiscard]] bool is_kept_stopped(const planner::NodeSnapshot& node) const;
+  /// Another node takes its place (kReplacesParameter).
+  [[nodiscard]] bool is_replaced(const planner::NodeSnapshot& node) const;
   void track_leader(const planner::ClusterSnapshot& snapshot);
 
   std::shared_ptr<Core> core_;

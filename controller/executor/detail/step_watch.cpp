@@ -44,6 +44,12 @@ bool ends_intent(Verdict::Kind kind) {
   return false;
 }
 
+/// The registry says no, and the journal is well.
+bool is_refused(const Error& error) {
+  return error.code == Errc::kInvalidArgument || error.code == Errc::kNotFound ||
+         error.code == Errc::kConflict;
+}
+
 /// What cannot be seen is looked for ever more seldom, down to every so many times the usual.
 constexpr int kSlowestLook = 10;
 /// A controller that is away for less was not missed.
@@ -199,6 +205,15 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
       case Verdict::Kind::kDone:
         if (const auto begun = run_->begin_new_history(verdict.values); !begun) {
           throw JournalTrouble{begun.error()};
+        }
+        if (const auto changed = run_->change_members(verdict.values); !changed) {
+          if (!is_refused(changed.error())) {
+            throw JournalTrouble{changed.error()};
+          }
+          run_->record(
+              events::kStepFailed,
+              {{"step", step.id}, {"code", "not-registered"}, {"reason", changed.error().message}});
+          co_return StepEnd::kFailed;
         }
         run_->failpoint(step, "before-outcome");
         record_end(events::kStepDone, {{"step", step.id}, {"result", *verdict.result}});

@@ -64,6 +64,22 @@ TEST_F(RegistryTest, KnowsThePortsOfNodesAndAgents) {
   EXPECT_EQ(found.nodes[0].agent_url, "https://n1.example.com:2114");
 }
 
+TEST_F(RegistryTest, ChangesMembersInOneEventAndOnce) {
+  ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
+  const std::vector<ClusterNode> joined{
+      {.name = "c", .url = "http://10.0.0.9:2113", .agent_url = "http://10.0.0.9:2114"}};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(registry_->change_members("prod", joined, {"b"}).has_value());
+    const auto found = registry_->find("prod").value();
+    ASSERT_EQ(found.nodes.size(), 2U);
+    EXPECT_EQ(found.nodes[1], joined.front());
+    EXPECT_EQ(journal_->read("cluster/prod")->size(), 2U);
+  }
+  const auto taken = registry_->change_members(
+      "prod", {{.name = "d", .url = "http://10.0.0.9:2113", .agent_url = ""}}, {});
+  EXPECT_FALSE(taken.has_value()) << "the URL is that of c";
+}
+
 TEST_F(RegistryTest, RefusesTwoClustersWithOneNameUntilTheFirstIsRemoved) {
   ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
   const auto second = registry_->add(config("prod", "10.0.0.2"));
