@@ -28,6 +28,14 @@ DurationRange restoring(std::int64_t bytes, std::int64_t bytes_per_second) {
 
 }  // namespace
 
+DurationRange expected_of_restore(std::string_view kind, std::int64_t bytes,
+                                  std::int64_t bytes_per_second) {
+  if (kind == restore_steps::kRestore) {
+    return restoring(bytes, bytes_per_second);
+  }
+  return kind == restore_steps::kStop || kind.contains("start") ? kStopOrStart : kLook;
+}
+
 RestoreOrder::RestoreOrder(const ClusterSnapshot& seen, const Policy& of, const History& past,
                            std::optional<RestoreFacts> found)
     : snapshot(seen),
@@ -45,10 +53,8 @@ RestoreOrder::RestoreOrder(const ClusterSnapshot& seen, const Policy& of, const 
 }
 
 DurationRange RestoreOrder::expected(std::string_view kind, std::string_view node) const {
-  auto out = kind == restore_steps::kStop || kind == "start_server" ? kStopOrStart : kLook;
-  if (kind == restore_steps::kRestore) {
-    out = restoring(facts ? facts->generation.restored_bytes : 0, wanted.bytes_per_second);
-  }
+  auto out = expected_of_restore(kind, facts ? facts->generation.restored_bytes : 0,
+                                 wanted.bytes_per_second);
   for (const auto& past : history.durations) {
     if (past.kind == kind && past.node == node && kind == restore_steps::kRestore) {
       out = {std::min(out.low_ms, past.duration_ms), std::max(out.high_ms, 2 * past.duration_ms)};

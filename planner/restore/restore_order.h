@@ -12,6 +12,10 @@
 
 namespace verger::planner::detail {
 
+/// How long a step of a restore takes where nothing is known of earlier ones.
+DurationRange expected_of_restore(std::string_view kind, std::int64_t bytes,
+                                  std::int64_t bytes_per_second);
+
 /// Which nodes a restore, or what is left of one, is about. The pointers are into `snapshot`, whose
 /// nodes are sorted by name; it, `policy` and `history` outlive this.
 struct RestoreOrder {

@@ -1,5 +1,6 @@
 #include "controller/operations/restore/restore_support.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -97,16 +98,44 @@ std::string why_not_seen_stopped(const planner::NodeSnapshot* node, const std::s
 }
 
 std::string runs_again(const StepContext& context) {
-  for (const auto& node : context.snapshot.nodes) {
-    const bool concerned = of_whole_cluster(context.step) || node.name == context.step.node;
-    if (concerned && node.answered) {
+  std::vector<const planner::NodeSnapshot*> concerned{context.node()};
+  if (of_whole_cluster(context.step)) {
+    for (const auto& node : context.snapshot.nodes) {
+      concerned.push_back(&node);
+    }
+  }
+  for (const auto* node : concerned) {
+    if (node != nullptr && node->answered) {
       return fmt::format(
           "{} runs, although it was stopped: something starts it by itself, such as a service "
           "manager or an operator; see to it that nothing does, and begin anew",
-          node.name);
+          node->name);
     }
   }
   return {};
+}
+
+std::string lacks_committed(const StepContext& context) {
+  const auto* own = context.node();
+  const auto* leader = context.snapshot.leader();
+  if (own == nullptr || own->read_only_replica) {
+    return {};
+  }
+  if (leader == nullptr) {
+    return "there is no leader that says what is committed";
+  }
+  const auto committed = leader->last_commit_position;
+  const auto having = static_cast<std::size_t>(
+      std::ranges::count_if(context.snapshot.nodes, [&](const planner::NodeSnapshot& node) {
+        return !node.read_only_replica && node.name != own->name && node.answered && node.alive &&
+               node.writer_checkpoint >= committed;
+      }));
+  return having >= context.snapshot.quorum()
+             ? std::string()
+             : fmt::format(
+                   "{} other voters have all that is committed (position {}), {} are "
+                   "needed",
+                   having, committed, context.snapshot.quorum());
 }
 
 net::awaitable<void> note_machine(StepContext context, json& memo) {

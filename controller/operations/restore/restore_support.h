@@ -37,6 +37,10 @@ std::string why_not_seen_stopped(const planner::NodeSnapshot* node, const std::s
 /// but those of `except`, of scope node the step's own.
 std::string runs_again(const StepContext& context);
 
+/// The former files of a voter may hold what it has acknowledged: the others need to have all of
+/// that before they go, or the loss of the leader would lose it. Why they do not; empty: they do.
+std::string lacks_committed(const StepContext& context);
+
 /// Notes in a step's memo what an operator's commands need, as long as the agent can tell.
 net::awaitable<void> note_machine(StepContext context, nlohmann::json& memo);
 /// "on n1.example.com: WHAT"

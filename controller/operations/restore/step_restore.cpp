@@ -18,31 +18,6 @@ using steps::OperationNews;
 using steps::text_parameter;
 using steps::verdict;
 
-/// The former files of a voter may hold what it has acknowledged: the others need to have all of
-/// that before they go, or the loss of the leader would lose it. Empty: they do.
-std::string lacks_committed(const StepContext& context) {
-  const auto* own = context.node();
-  const auto* leader = context.snapshot.leader();
-  if (own == nullptr || own->read_only_replica) {
-    return {};
-  }
-  if (leader == nullptr) {
-    return "there is no leader that says what is committed";
-  }
-  const auto committed = leader->last_commit_position;
-  const auto having = static_cast<std::size_t>(
-      std::ranges::count_if(context.snapshot.nodes, [&](const planner::NodeSnapshot& node) {
-        return !node.read_only_replica && node.name != own->name && node.answered && node.alive &&
-               node.writer_checkpoint >= committed;
-      }));
-  return having >= context.snapshot.quorum()
-             ? std::string()
-             : fmt::format(
-                   "{} other voters have all that is committed (position {}), {} are "
-                   "needed",
-                   having, committed, context.snapshot.quorum());
-}
-
 class RestoreStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kRestore; }
@@ -57,12 +32,13 @@ class RestoreStep final : public StepKind {
       co_return steps::impossible(std::move(why));
     }
     const bool all = of_whole_cluster(context.step);
-    for (const auto& each : context.cluster.nodes) {
-      if (all || each.name == context.step.node) {
-        auto why = why_not_seen_stopped(context.snapshot.find(each.name), each.name);
-        if (!why.empty()) {
-          co_return steps::wait(std::move(why));
-        }
+    std::vector<std::string> concerned{context.step.node};
+    for (const auto& each : all ? context.cluster.nodes : std::vector<ClusterNode>()) {
+      concerned.push_back(each.name);
+    }
+    for (const auto& name : concerned) {
+      if (auto why = why_not_seen_stopped(context.snapshot.find(name), name); !why.empty()) {
+        co_return steps::wait(std::move(why));
       }
     }
     if (auto why = all ? std::string() : lacks_committed(context); !why.empty()) {
@@ -112,8 +88,15 @@ class RestoreStep final : public StepKind {
   }
 
   [[nodiscard]] std::string must_stay(const StepContext& context) const override {
-    return is_committed(context)
-               ? "restored servers were started: its former files are not restored by the run"
+    if (is_committed(context)) {
+      return "restored servers were started: its former files are not restored by the run";
+    }
+    // Where the start has an undo, that is over when this is asked.
+    const auto start = context.state_of
+                           ? context.state_of(fmt::format("start-{}", context.step.node))
+                           : std::optional<StepState>();
+    return start && start->undo_end && !start->undo_end->undone
+               ? "its server was started, and not seen stopped without a loss"
                : std::string();
   }
 

@@ -125,7 +125,8 @@ class StopStep final : public StepKind {
 
  private:
   static bool was_stopped(const StepContext& context) {
-    return context.state.memo->value(kWasStopped, false);
+    return steps::bool_parameter(context.step, "staysStopped", false) ||
+           context.state.memo->value(kWasStopped, false);
   }
 
   /// Its restore was never begun, or is undone.
