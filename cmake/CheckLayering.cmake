@@ -162,6 +162,8 @@ set(names_backup "(planner|operations)/backup/|backup_of\\(|BackupPolicy|backup_
 # To restore is what undo does, too.
 set(names_restore
   "(planner|operations)/restore/|restore_of\\(|RestorePolicy|restore_steps|cluster_restore")
+# An operation that uses the steps of another one.
+set(growth_builds_on restore)
 file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
 list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
 set(tables planner/operation_policy.h
@@ -186,6 +188,9 @@ foreach(source IN LISTS sources PROBE)
   foreach(operation IN LISTS operations)
     if(NOT source STREQUAL "${PROBE}" AND
         (source MATCHES "^planner/${operation}/|/operations/${operation}/" OR source MATCHES "/operations/${operation}_"))
+      continue()
+    endif()
+    if(source MATCHES "(planner|operations)/growth/" AND operation IN_LIST growth_builds_on)
       continue()
     endif()
     string(SUBSTRING "${operation}" 0 1 initial)

@@ -5,6 +5,7 @@
 
 #include "planner/backup/backup_policy.h"
 #include "planner/certificates/certificates_policy.h"
+#include "planner/growth/growth_policy.h"
 #include "planner/json.h"
 #include "planner/restore/restore_policy.h"
 #include "planner/scavenge/scavenge_policy.h"
@@ -21,7 +22,7 @@ struct UnknownOperation {
 /// The table of operations: what each has for itself, one alternative each, with its Operation as
 /// the static function `operation`. The first is what a policy is about that does not say; the last
 /// is none.
-using OperationPolicy =
-    std::variant<ScavengePolicy, CertificatesPolicy, BackupPolicy, RestorePolicy, UnknownOperation>;
+using OperationPolicy = std::variant<ScavengePolicy, CertificatesPolicy, BackupPolicy,
+                                     RestorePolicy, GrowthPolicy, UnknownOperation>;
 
 }  // namespace verger::planner

@@ -411,6 +411,7 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   remove->callback([name, &chosen] {
     chosen = [name](const CliContext& context) { return remove_cluster(context, *name); };
   });
+  add_cluster_growth(*cluster, chosen);
   add_cluster_intents(*cluster, chosen);
 }
 

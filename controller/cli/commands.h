@@ -50,6 +50,9 @@ void add_completion_command(CLI::App& app, Command& chosen);
 /// pause and resume, below `verger cluster`.
 void add_cluster_intents(CLI::App& cluster, Command& chosen);
 
+/// grow, below `verger cluster`.
+void add_cluster_growth(CLI::App& cluster, Command& chosen);
+
 /// The whole program: parses, calls, prints. `arguments` without the program's name.
 int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 

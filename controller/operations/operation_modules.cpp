@@ -5,6 +5,7 @@
 #include "controller/executor/step_kinds.h"
 #include "controller/operations/backup/backup_module.h"
 #include "controller/operations/certificates/certificates_module.h"
+#include "controller/operations/growth/growth_module.h"
 #include "controller/operations/restore/restore_module.h"
 #include "controller/operations/scavenge/scavenge_module.h"
 
@@ -13,10 +14,11 @@ namespace verger::controller {
 // One line for each operation.
 std::span<const OperationModule* const> operation_modules() {
   static const OperationModule* const kModules[] = {
-      &scavenge::scavenge_module(),
+      &scavenge::scavenge_module(),  //
       &certificate_change::certificates_module(),
       &backups::backup_module(),
       &cluster_restore::restore_module(),
+      &growth::growth_module(),
   };
   return kModules;
 }

@@ -18,8 +18,9 @@ namespace {
 using Print = void (*)(const CliContext& context, const nlohmann::json& report);
 // One line for each operation that prints more than timeline and notes.
 constexpr std::pair<std::string_view, Print> kReports[] = {
-    {"backup", print_backup_report},
+    {"backup", print_backup_report},  //
     {"certificates", print_certificates_report},
+    {"growth", print_growth_report},
     {"restore", print_restore_report},
     {"scavenge", print_scavenge_report},
 };

@@ -69,26 +69,7 @@ json BackupCase::restore(const std::vector<std::string>& more) {
 }
 
 int BackupCase::events_at(std::size_t index) {
-  constexpr int kPage = 200;
-  for (int next = 0;;) {
-    const auto answer = caller_.ask(
-        cluster_.node_url(index),
-        {.method = "GET",
-         .target = fmt::format("/streams/written-steadily/{}/forward/{}?embed=body", next, kPage),
-         .headers = {{"Accept", "application/json"}, {"ES-RequireLeader", "false"}}});
-    if (!answer || answer->status != 200) {
-      return answer && answer->status == 404 ? 0 : -1;
-    }
-    const auto entries = json::parse(answer->body).at("entries");
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry, ++next) {  // newest first
-      if (entry->at("eventNumber") != next || entry->at("eventId") != SteadyWriter::id_of(next)) {
-        return -1;
-      }
-    }
-    if (entries.size() < kPage) {
-      return next;
-    }
-  }
+  return written_steadily_at(caller_, cluster_.node_url(index));
 }
 
 void BackupCase::expect_events_everywhere(int acknowledged) {

@@ -87,6 +87,9 @@ void ControllerHarness::register_cluster() {
   config.name = "prod";
   config.credentials = "prod";
   for (const auto& node : cluster.nodes) {
+    if (!node.member) {
+      continue;
+    }
     config.nodes.push_back(
         {node.name, fmt::format("{}://10.0.0.{}:2113", scheme, node.index),
          with_agents ? fmt::format("{}://10.0.0.{}:2114", scheme, node.index) : ""});

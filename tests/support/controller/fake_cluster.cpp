@@ -33,6 +33,18 @@ void FakeCluster::add_replica() {
   nodes.push_back(std::move(node));
 }
 
+void FakeCluster::add_spare(bool read_only_replica) {
+  add_replica();
+  auto& spare = nodes.back();
+  spare.read_only_replica = read_only_replica;
+  spare.up = false;
+  spare.member = false;
+  spare.state = api::NodeState::kUnknown;
+  spare.writer = 0;
+  spare.database.clear();
+  spare.files.history.clear();
+}
+
 FakeNode& FakeCluster::node(const std::string& name) {
   const auto found = std::ranges::find(nodes, name, &FakeNode::name);
   if (found == nodes.end()) {
@@ -256,6 +268,9 @@ api::Gossip FakeCluster::gossip_of(const FakeNode& asked) const {
   out.server_ip = fmt::format("10.0.0.{}", asked.index);
   out.server_port = 2113;
   for (const auto& each : nodes) {
+    if (!each.member && &each != &asked) {
+      continue;
+    }
     api::GossipMember member;
     member.instance_id = each.instance;
     member.time_stamp = format_ticks(now_at(each));

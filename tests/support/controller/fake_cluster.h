@@ -48,6 +48,7 @@ struct FakeNode {
   std::string name;
   int index = 0;
   bool up = true;
+  bool member = true;  ///< the others have heard of it
   bool agent_up = true;
   bool hangs = false;  ///< it takes connections and answers nothing, as while it is frozen
   bool agent_hangs = false;
@@ -150,6 +151,9 @@ class FakeCluster final : public http::Client {
   FakeNode& node(const std::string& name);
   FakeNode* leader();
   void add_replica();
+  /// A machine with an agent and a stopped server, which nobody has heard of: not to be registered
+  /// by ControllerHarness::register_cluster(). Once it is started it is a member.
+  void add_spare(bool read_only_replica);
   /// A client of the node interface: not through the controller.
   std::string start_by_hand(const std::string& name);
   void stop_by_hand(const std::string& name);

@@ -67,7 +67,7 @@ void FakeCluster::stop_server(FakeNode& node) {
 }
 
 void FakeCluster::begin_election_if_possible() {
-  const auto votes = [](const FakeNode& each) { return !each.read_only_replica; };
+  const auto votes = [](const FakeNode& each) { return each.member && !each.read_only_replica; };
   const auto up = std::ranges::count_if(
       nodes, [&votes](const FakeNode& each) { return votes(each) && each.up; });
   const bool led = std::ranges::any_of(
@@ -90,6 +90,7 @@ void FakeCluster::start_by_itself(const std::string& name) {
   }
   ++started.files.starts;
   started.up = true;
+  started.member = true;
   restart(name);
   const auto* leads = leader();
   if (leads != nullptr && leads->up) {
@@ -138,6 +139,9 @@ void FakeCluster::finish_restore(FakeNode& node) {
     ++files.restores;
     files.kept = FakeFiles::Kept{.history = files.history, .writer = node.writer};
     files.history = files.restoring->generation;
+    if (node.database.empty()) {
+      node.database = nodes.front().database;
+    }
     const auto backup = std::ranges::find(restorable, files.history, &api::BackupGeneration::id);
     node.writer = backup == restorable.end() ? 0 : backup->end_position;
     status.state = api::OperationState::kDone;

@@ -53,6 +53,29 @@ void SteadyWriter::write() {
   }
 }
 
+int written_steadily_at(HttpsCaller& caller, const std::string& url) {
+  constexpr int kPage = 200;
+  for (int next = 0;;) {
+    const auto answer = caller.ask(
+        url,
+        {.method = "GET",
+         .target = fmt::format("/streams/written-steadily/{}/forward/{}?embed=body", next, kPage),
+         .headers = {{"Accept", "application/json"}, {"ES-RequireLeader", "false"}}});
+    if (!answer || answer->status != 200) {
+      return answer && answer->status == 404 ? 0 : -1;
+    }
+    const auto entries = nlohmann::json::parse(answer->body).at("entries");
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry, ++next) {  // newest first
+      if (entry->at("eventNumber") != next || entry->at("eventId") != SteadyWriter::id_of(next)) {
+        return -1;
+      }
+    }
+    if (entries.size() < kPage) {
+      return next;
+    }
+  }
+}
+
 bool all_alive_everywhere(const RealCluster& cluster, HttpsCaller& caller) {
   for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
     const auto answer = caller.get(cluster.node_url(i), "/gossip");

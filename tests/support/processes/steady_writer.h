@@ -46,6 +46,10 @@ class SteadyWriter {
   std::thread thread_;
 };
 
+/// How many of a SteadyWriter's events the node has, in their order from the first. -1: it does not
+/// answer, or one is not what was written.
+int written_steadily_at(HttpsCaller& caller, const std::string& url);
+
 /// By the gossip of every node.
 bool all_alive_everywhere(const RealCluster& cluster, HttpsCaller& caller);
 

@@ -1,0 +1,117 @@
+#include "tests/e2e/growth/new_machine.h"
+
+#include <fmt/format.h>
+#include <fstream>
+
+#include "tests/support/processes/https_caller.h"
+
+namespace verger::test {
+namespace {
+
+constexpr std::size_t kLogTail = 3000;
+constexpr const char* kLifeSeconds = "300";
+
+}  // namespace
+
+NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica)
+    : name_(std::move(name)) {
+  std::string seeds;
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    seeds += fmt::format("{}127.0.0.1:{}", seeds.empty() ? "" : ",", cluster.node_port(i));
+  }
+  std::vector<std::string> server{program("verger-agent"),
+                                  "--role",
+                                  "node",
+                                  "--db",
+                                  database().string(),
+                                  "--node-port",
+                                  std::to_string(ports_[0]),
+                                  "--replication-port",
+                                  std::to_string(ports_[1]),
+                                  "--cluster-size",
+                                  std::to_string(RealCluster::kNodes),
+                                  "--gossip-seed",
+                                  seeds,
+                                  "--max-mem-table-size",
+                                  "200",
+                                  "--stream-existence-filter-size",
+                                  "10000",
+                                  "--fast-timings",
+                                  "--enable-atom-pub-over-http",
+                                  "--end-after-seconds",
+                                  kLifeSeconds};
+  if (read_only_replica) {
+    server.emplace_back("--read-only-replica");
+  }
+  std::filesystem::create_directories(database());
+  write_scripts(server);
+  agent_.emplace(Process::Options{.command = {program("verger-agent"),
+                                              "--role",
+                                              "agent",
+                                              "--node",
+                                              url(),
+                                              "--db",
+                                              database().string(),
+                                              "--state",
+                                              (directory_.path() / "agent").string(),
+                                              "--agent-port",
+                                              std::to_string(ports_[2]),
+                                              "--controller-token-file",
+                                              cluster.agents_token().string(),
+                                              "--backup-repositories",
+                                              cluster.repository_files().string(),
+                                              "--agent-poll-interval-ms",
+                                              "50",
+                                              "--start-command",
+                                              "/bin/sh " + script("start").string(),
+                                              "--stop-command",
+                                              "/bin/sh " + script("stop").string(),
+                                              "--end-after-seconds",
+                                              kLifeSeconds},
+                                  .environment = {},
+                                  .output = directory_.path() / "agent.log"});
+}
+
+NewMachine::~NewMachine() {
+  agent_.reset();  // first: it would start its server again
+  run({"/bin/sh", "-c", fmt::format("kill -9 $(cat {})", (directory_.path() / "pid").string())});
+}
+
+std::filesystem::path NewMachine::script(const std::string& verb) const {
+  return directory_.path() / (verb + ".sh");
+}
+
+void NewMachine::write_scripts(const std::vector<std::string>& server) const {
+  const auto pid = (directory_.path() / "pid").string();
+  std::ofstream start(script("start"));
+  for (const auto& word : server) {
+    start << "'" << word << "' ";
+  }
+  start << ">> " << (directory_.path() / "server.log").string() << " 2>&1 &\necho $! > " << pid
+        << '\n';
+  std::ofstream(script("stop")) << "kill $(cat " << pid << ")\n";
+}
+
+std::string NewMachine::url() const { return fmt::format("http://127.0.0.1:{}", ports_[0]); }
+std::string NewMachine::agent_url() const { return fmt::format("http://127.0.0.1:{}", ports_[2]); }
+
+bool NewMachine::server_runs() const {
+  HttpsCaller caller;
+  return caller.ask(url(), {.method = "GET", .target = "/gossip"}).has_value();
+}
+
+std::vector<std::string> NewMachine::as_options() const {
+  return {"--node", fmt::format("{}={}", name_, url()), "--agent", agent_url()};
+}
+
+std::string NewMachine::logs() const {
+  std::string text;
+  for (const auto* name : {"agent.log", "server.log"}) {
+    const auto log = file_text(directory_.path() / name);
+    text += fmt::format("\n--- {} {}\n{}", name_, name,
+                        log.substr(log.size() > kLogTail ? log.size() - kLogTail : 0));
+  }
+  return text;
+}
+
+}  // namespace verger::test

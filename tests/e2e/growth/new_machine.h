@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/processes/ports.h"
+#include "tests/support/processes/process.h"
+#include "tests/support/processes/real_cluster.h"
+
+namespace verger::test {
+
+/// A machine beside a RealCluster (services and backups, without TLS): an agent with the cluster's
+/// repository, and a server that was never started, on an empty directory.
+class NewMachine {
+ public:
+  NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica);
+  ~NewMachine();
+  NewMachine(const NewMachine&) = delete;
+  NewMachine& operator=(const NewMachine&) = delete;
+
+  const std::string& name() const { return name_; }
+  std::string url() const;
+  std::string agent_url() const;
+  std::filesystem::path database() const { return directory_.path() / "db"; }
+  /// Its gossip answers.
+  bool server_runs() const;
+  /// --node and --agent of `verger cluster grow`.
+  std::vector<std::string> as_options() const;
+  std::string logs() const;
+
+ private:
+  std::filesystem::path script(const std::string& verb) const;
+  void write_scripts(const std::vector<std::string>& server) const;
+
+  std::string name_;
+  TempDirectory directory_;
+  PortLease ports_{3};
+  std::optional<Process> agent_;
+};
+
+}  // namespace verger::test
