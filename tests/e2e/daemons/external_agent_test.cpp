@@ -8,7 +8,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::seconds;
 
-TEST_F(ExternalAgent, WithoutTlsWhoeverHasNoTokenIsRefusedEverything) {
+TEST_F(ExternalAgent, WithoutTlsAClientWithoutATokenIsRefusedEverything) {
   facts_when(complete);
   for (const auto& [method, target] :
        {std::pair("GET", "/agent/v1/facts"), std::pair("POST", "/agent/v1/permits"),

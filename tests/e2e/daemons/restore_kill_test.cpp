@@ -147,7 +147,7 @@ class KilledDrill : public RestoringAgent {
   }
 };
 
-TEST_P(KilledDrill, IsMadeAnewAndLeavesNothing) {
+TEST_P(KilledDrill, IsRestartedAndLeavesNothing) {
   const auto status = carry_out(
       "backup_drill", {{"repository", "main"}, {"generation", generation_}, {"by", "a test"}});
   ASSERT_EQ(status.value("state", ""), "done") << status.dump(1) << file_text(path("agent.log"));

@@ -26,7 +26,7 @@ std::size_t widest_line(const std::string& text) {
   return widest;
 }
 
-TEST_F(VergerDb, InfoTellsWhatTheServerToldOfItsChunks) {
+TEST_F(VergerDb, InfoShowsWhatTheServerReportedOfItsChunks) {
   unpack("plain/never-scavenged/database.tar.zst");
   const auto listing = file_of("plain/never-scavenged/listing.json");
   const auto info = json_of("info");

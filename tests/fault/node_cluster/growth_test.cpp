@@ -160,7 +160,7 @@ TEST_P(Growth, FromThreeToFiveNothingAcknowledgedIsLost) {
   expect_all_acknowledged_everywhere();
 }
 
-TEST_P(Growth, NewNodesThatComeTooEarlyElectNobodyBesideTheOldLeader) {
+TEST_P(Growth, NewNodesThatComeTooEarlyElectNoLeaderBesideTheOldOne) {
   new_ones_too_early_ = true;
   grow();
   expect_all_acknowledged_everywhere();

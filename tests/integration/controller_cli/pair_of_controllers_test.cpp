@@ -138,7 +138,7 @@ TEST(PairOfControllers, TheActingOneIsCalledWithANotice) {
   EXPECT_THAT(acting.asked(), SizeIs(2));
 }
 
-TEST(PairOfControllers, TheOneThatIsNamedIsAskedAlthoughItWasNotGiven) {
+TEST(PairOfControllers, TheOneThatIsNamedIsQueriedAlthoughItWasNotGiven) {
   FakeController acting(kActs);
   FakeController second([&](const http::Request&) { return standby(acting.url()); });
   Client client({second.endpoint()});

@@ -124,7 +124,7 @@ TEST_F(EtcdJournalTest, WhatWasSaidNotToBeWrittenIsNotWrittenLaterEither) {
   EXPECT_EQ(journal->verify().value(), Sequence(2));
 }
 
-TEST_F(EtcdJournalTest, WithoutItsStoreItSaysSoAndGoesOnAfterwards) {
+TEST_F(EtcdJournalTest, WithoutItsStoreItReportsThatAndContinuesAfterwards) {
   const auto journal = open(options());
   const auto epoch = value(journal->begin_epoch("x"));
   ASSERT_TRUE(journal->append("s", Revision(0), {{"a", "{}"}}, epoch).has_value());
@@ -153,7 +153,7 @@ TEST_F(EtcdJournalTest, AsksTheNextEndpointWhereOneIsGone) {
   EXPECT_THAT(types(*journal, "s"), ElementsAre("a"));
 }
 
-TEST(EtcdOverTls, TakesTheOneWithACertificateAndNobodyElse) {
+TEST(EtcdOverTls, AcceptsOnlyAClientWithACertificate) {
   const test::TempDirectory directory;
   const test::OpensslAuthority authority(directory.path() / "authority", "etcd test root");
   const test::EtcdServer etcd(&authority);
@@ -194,7 +194,7 @@ class EtcdTermTest : public EtcdJournalTest {
   EtcdClient client_{options().endpoints, http_, std::chrono::seconds(5)};
 };
 
-TEST_F(EtcdTermTest, NobodyBeginsWhileAnotherOneActs) {
+TEST_F(EtcdTermTest, NoControllerBeginsWhileAnotherIsActive) {
   const auto first = term("one");
   const auto second = term("two");
   const auto acting = open_for(first);
@@ -213,7 +213,7 @@ TEST_F(EtcdTermTest, NobodyBeginsWhileAnotherOneActs) {
   EXPECT_THAT(types(*waiting, "s"), ElementsAre("a"));
 }
 
-TEST_F(EtcdTermTest, WithoutItsLeaseNothingIsAppendedThoughNobodyElseActs) {
+TEST_F(EtcdTermTest, WithoutItsLeaseNothingIsAppendedThoughNoOtherIsActive) {
   const auto held = term("one");
   const auto journal = open_for(held);
   const auto epoch = value(journal->begin_epoch("one"));

@@ -71,7 +71,7 @@ TEST_F(HttpClient, KeepsAConnectionAndSendsWhatServersWant) {
   }(*this));
 }
 
-TEST_F(HttpClient, SaysUnavailableWhenNobodyListens) {
+TEST_F(HttpClient, ReportsUnavailableWhenNothingListens) {
   const auto endpoint = server.endpoint();
   server.close();
   run([](HttpClient& t, Endpoint to) -> net::awaitable<void> {
@@ -151,7 +151,7 @@ TEST_F(HttpClient, RepeatsAReadButNoCommandWhenAKeptConnectionBreaks) {
   }(*this));
 }
 
-TEST_F(HttpClient, EndsConnectionsByAgeAndWhenTold) {
+TEST_F(HttpClient, EndsConnectionsByAgeAndOnRequest) {
   run([](HttpClient& t) -> net::awaitable<void> {
     auto [first, one] = co_await (t.get() && t.accept_and_answer());
     for (int minute = 0; minute < 9; ++minute) {

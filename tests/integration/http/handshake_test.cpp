@@ -121,7 +121,7 @@ TEST_F(HandshakeTest, NeedsNoCertificateWhereNoneIsRequired) {
   EXPECT_EQ(shake({})->accepted, false);
 }
 
-TEST_F(HandshakeTest, TellsSilenceFromARefusal) {
+TEST_F(HandshakeTest, DistinguishesSilenceFromARefusal) {
   RawServer raw(context);
   endpoint_ = raw.endpoint();
   endpoint_.tls = true;

@@ -204,7 +204,7 @@ TEST_F(HttpServer, RefusesMoreConnectionsThanItsLimit) {
   }(*this));
 }
 
-TEST_F(HttpServer, AnswersInTimeWhileTheHandlerGoesOn) {
+TEST_F(HttpServer, AnswersInTimeWhileTheHandlerContinues) {
   struct Late {
     bool may_end = false;
     bool has_ended = false;

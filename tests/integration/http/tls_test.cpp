@@ -79,7 +79,7 @@ class Tls : public testing::Test, public Loopback {
   Endpoint endpoint;
 };
 
-TEST_F(Tls, TellsTheHandlerWhoTheClientIs) {
+TEST_F(Tls, PassesTheClientsNameToTheHandler) {
   const auto node = authority.issue("n1.example.com", "DNS:localhost,IP:127.0.0.1");
   serve(files("node", node, authority.root()), ClientCertificate::kOptional);
   EXPECT_EQ(ask(files("node", node, authority.root()), endpoint)->body,

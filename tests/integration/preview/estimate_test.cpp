@@ -124,7 +124,7 @@ TEST_P(EstimateFixture, IsWhatTheScavengeThenDoes) {
   compare(*files);
 }
 
-TEST_P(EstimateFixture, GoesOnWithAnUnfinishedScavenge) {
+TEST_P(EstimateFixture, ResumesAnUnfinishedScavenge) {
   for (int stage = 1; stage < static_cast<int>(scavenge::Stage::kCleaning); ++stage) {
     SCOPED_TRACE(scavenge::to_string(static_cast<scavenge::Stage>(stage)));
     const auto files = prepared();

@@ -119,7 +119,7 @@ TEST_F(ScavengeCommand, CompletesThePointsChunkWhereAServerDiedBehindThePoint) {
   EXPECT_EQ(log_end(), end);
 }
 
-TEST_F(ScavengeCommand, StopsAndGoesOn) {
+TEST_F(ScavengeCommand, StopsAndResumes) {
   EXPECT_EQ(run({"--stop-after", "execute:1", "-o", "json"}), tool::kExitStopped) << err.str();
   EXPECT_EQ(json()["result"], "stopped");
   EXPECT_EQ(json()["stage"], "ExecutingChunks");
@@ -326,7 +326,7 @@ TEST_F(ScavengeCommand, SaysWhyItCannotStartOnThesePoints) {
   EXPECT_THAT(err.str(), HasSubstr("$scavengePoints is deleted for good"));
 }
 
-TEST_F(ScavengeCommand, CountsPointsAnewInALogThatHasNone) {
+TEST_F(ScavengeCommand, CountsPointsFromTheFirstInALogThatHasNone) {
   files = std::make_unique<MemoryFileSystem>();
   open(*files).point();
   ASSERT_EQ(run({}), tool::kExitDone) << err.str();

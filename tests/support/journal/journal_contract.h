@@ -119,7 +119,7 @@ TEST_P(JournalContract, TakesTheNextEpochAtEachStart) {
   EXPECT_EQ(epoch_, ControllerEpoch(2));
 }
 
-TEST_P(JournalContract, TellsListenersUntilTheyGo) {
+TEST_P(JournalContract, NotifiesListenersUntilTheyGo) {
   std::vector<std::int64_t> heard;
   auto subscription = journal_->subscribe([&](Sequence last) { heard.push_back(last.value()); });
   ASSERT_TRUE(add("s", "a").has_value());
@@ -290,7 +290,7 @@ TEST_P(JournalContract, KeepsStreamsApartWhoseNamesBeginAlike) {
   EXPECT_THAT(types("b"), ::testing::IsEmpty());
 }
 
-TEST_P(JournalContract, IsTheSameToOneWhoOpensItAnew) {
+TEST_P(JournalContract, IsTheSameWhenItIsReopened) {
   const std::string data = R"({"text":"line\n \"quoted\" \u00fc","n":[1,2]})";
   ASSERT_TRUE(
       journal_->append("x/1", kAnyRevision, {{"t", data}, {"u", "{}"}}, epoch_).has_value());

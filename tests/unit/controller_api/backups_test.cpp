@@ -183,7 +183,7 @@ TEST_F(BackupsTest, AreListedOnceNewestFirstWithTheirChecks) {
   EXPECT_EQ(answer["repositories"][0]["listed_by"], "n1");
 }
 
-TEST_F(BackupsTest, TheNextAgentIsAskedWhereOneCannotList) {
+TEST_F(BackupsTest, TheNextAgentIsQueriedWhereOneCannotList) {
   agents_.generations["main"] = {backup("20261120t000000z-00000001", "n2", 120)};
   agents_.no_lists = {"n1"};
   const auto answer = backups();

@@ -42,7 +42,7 @@ TEST_F(MetricsTest, MetricsTellWhatAPersonWouldBeWokenFor) {
       HasSubstr("verger_last_success_timestamp_seconds{cluster=\"prod\",operation=\"scavenge\"}"));
 }
 
-TEST_F(MetricsTest, AScrapeShowsWhatWasLastObservedAndAsksNobody) {
+TEST_F(MetricsTest, AScrapeShowsWhatWasLastObservedAndQueriesNoNode) {
   ASSERT_EQ(a_.call("GET", "/clusters/prod").status, 200);
   a_.h.cluster.node("n3").up = false;
   int asked = 0;

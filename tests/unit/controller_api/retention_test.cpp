@@ -150,7 +150,7 @@ TEST_F(RetentionTest, RunsGoByAgeAndByCount) {
   EXPECT_EQ(a_.get("/runs")["runs"].size(), 1U);
 }
 
-TEST_F(RetentionTest, TheAuditIsArchivedBeforeItIsCutAndItsChainGoesOn) {
+TEST_F(RetentionTest, TheAuditIsArchivedBeforeItIsCutAndItsChainContinues) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(a_.call("POST", "/clusters/prod/pause", {{"reason", "r" + std::to_string(i)}}).status,
               202);
@@ -247,7 +247,7 @@ TEST_F(RetentionTest, OfSealsItKeepsThoseThatSnapshotsNeed) {
   EXPECT_EQ(kept->state, "40");
 }
 
-TEST_F(RetentionTest, ARestartSealsNoCompactedRunAnew) {
+TEST_F(RetentionTest, ARestartSealsNoCompactedRunAgain) {
   const auto id = run();
   later(24 * 31);
   EXPECT_GT(compact().run_details, 20);

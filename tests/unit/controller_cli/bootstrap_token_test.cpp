@@ -35,7 +35,7 @@ TEST_F(BootstrapTokenTest, IsReadForAControllerThatKnowsItAlready) {
   EXPECT_EQ(bootstrap_token_for(refusal(path, hmac_sha256(kToken, "n")), "n"), kToken);
 }
 
-TEST_F(BootstrapTokenTest, IsShownToNobodyElse) {
+TEST_F(BootstrapTokenTest, IsShownToNoOtherUser) {
   const auto path = file(std::string(kToken) + "\n");
   EXPECT_FALSE(bootstrap_token_for(refusal(path, ""), "n"));
   EXPECT_FALSE(bootstrap_token_for(refusal(path, hmac_sha256(kToken, "another nonce")), "n"));

@@ -119,7 +119,7 @@ TEST_F(CertificateAlertsTest, OfOneSeenLateSayTheLastTimeAlone) {
   EXPECT_THAT(days(), ElementsAre(7));
 }
 
-TEST_F(CertificateAlertsTest, OfARenewedOneBeginAnew) {
+TEST_F(CertificateAlertsTest, OfARenewedOneStartOver) {
   look(10);
   look(364, 365, "bb");
   look(10, 365, "bb");

@@ -39,7 +39,7 @@ TEST(ClusterMemory, TellsTheLagOfSomeSecondsAgo) {
   EXPECT_EQ(look(seconds(400), 100).nodes[1].lag_before, -1) << "what is long ago says nothing";
 }
 
-TEST(ClusterMemory, BeginsAnewWithAnotherLeader) {
+TEST(ClusterMemory, StartsOverWithAnotherLeader) {
   ObservationCache cache;
   auto snapshot = cluster(500);
   cache.compare(snapshot, Monotonic(seconds(100)));

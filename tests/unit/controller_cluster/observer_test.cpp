@@ -71,7 +71,7 @@ TEST_F(ObserverTest, APasswordIsSentToNoOtherHostThanItsOwn) {
   EXPECT_TRUE(snapshot.nodes[0].answered);
 }
 
-TEST_F(ObserverTest, SeesCertificatesAnewOnceTheyAreForgotten) {
+TEST_F(ObserverTest, LooksAtCertificatesAgainOnceTheyAreForgotten) {
   int serial = 1;
   Observer observer(Network{.client = cluster_,
                             .timers = time_,
@@ -221,13 +221,13 @@ TEST_F(ObserverTest, RemembersHowLongTheLeaderHasBeenTheSame) {
   EXPECT_EQ(take().leader_stable_ms, 0);
 }
 
-TEST_F(ObserverTest, NoticesAMemberThatNobodyRegistered) {
+TEST_F(ObserverTest, NoticesAnUnregisteredMember) {
   cluster_.add_replica();
   const auto snapshot = take();
   EXPECT_THAT(snapshot.unregistered, ElementsAre("10.0.0.4:2113"));
 }
 
-TEST_F(ObserverTest, NoticesAVoterThatNobodyRegisteredAndThatIsDown) {
+TEST_F(ObserverTest, NoticesAnUnregisteredVoterThatIsDown) {
   config_.nodes.pop_back();
   cluster_.node("n3").up = false;
   const auto snapshot = take();

@@ -90,7 +90,7 @@ TEST_F(SurveyTest, WhatIsKnownOfARemovedClusterIsForgotten) {
   EXPECT_EQ(observer_->last_seen("prod"), nullptr);
 }
 
-TEST_F(SurveyTest, AfterItsStopNobodyIsAsked) {
+TEST_F(SurveyTest, AfterItsStopNoNodeIsQueried) {
   survey_->start();
   pass(seconds(5));
   bool stopped = false;

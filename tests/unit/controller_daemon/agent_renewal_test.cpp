@@ -11,7 +11,7 @@
 namespace verger::controller {
 namespace {
 
-TEST(AgentRenewal, GoesOnAfterAnException) {
+TEST(AgentRenewal, ContinuesAfterAnException) {
   test::ControllerHarness h;
   h.boot();
   SeededRandom random{1};

@@ -64,7 +64,7 @@ TEST_F(Intents, APassedDeadlineRaisesAnAlertAndThePersonDecides) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kWaiting);
 }
 
-TEST_F(Intents, AControllerThatStartsAnewGoesOnCountingHowLongAGateIsClosed) {
+TEST_F(Intents, ARestartedControllerContinuesToCountHowLongAGateIsClosed) {
   auto policy = ControllerHarness::quick_policy();
   policy.limits.gate_deadline_ms = 60'000;
   const auto run = start(policy);

@@ -86,7 +86,7 @@ TEST_F(AutoScavengeOfServers, IsResumedWhereverTheControllerDiesInARunThatIsCanc
   }
 }
 
-TEST_F(AutoScavengeOfServers, IsLeftPausedWhereSomebodyElseHadPausedIt) {
+TEST_F(AutoScavengeOfServers, IsLeftPausedWhereAnotherClientHadPausedIt) {
   h_.cluster.auto_scavenge = "Paused";
   const auto run = h_.start_scavenge(policy());
   ASSERT_TRUE(h_.run_to_end(run));

@@ -77,7 +77,7 @@ TEST_F(ConcurrentScavenge, APauseMovesTheDeadlineOnceForAllOfThem) {
   EXPECT_THAT(harness_->alerts(run)[0], ::testing::HasSubstr("deadline"));
 }
 
-TEST_F(ConcurrentScavenge, APauseStopsAllOfThemAndEachGoesOn) {
+TEST_F(ConcurrentScavenge, APauseStopsAllOfThemAndEachResumes) {
   boot(5);
   auto& cluster = harness_->cluster;
   const auto run = start();

@@ -129,7 +129,7 @@ TEST(ControllerCrash, AgainAndAgainTheRunEndsRight) {
   }
 }
 
-TEST(ControllerCrash, AnOlderControllerDoesNothingAnyMore) {
+TEST(ControllerCrash, AnOlderControllerNoLongerActs) {
   ControllerHarness h;
   const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_until([&] { return h.cluster.node("n2").running.has_value(); }));
@@ -142,7 +142,7 @@ TEST(ControllerCrash, AnOlderControllerDoesNothingAnyMore) {
   EXPECT_EQ(paused.error().code, Errc::kRefused);
 }
 
-TEST(ControllerCrash, AFullJournalDiskStopsTheStepsAndTheRunGoesOnWhenThereIsRoom) {
+TEST(ControllerCrash, AFullJournalDiskStopsTheStepsAndTheRunResumesWhenThereIsRoom) {
   ControllerHarness h;
   const auto run = boot_and_start(h);
   ASSERT_TRUE(h.run_until([&] { return h.cluster.node("n2").running.has_value(); }));

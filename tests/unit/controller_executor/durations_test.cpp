@@ -8,7 +8,7 @@ namespace {
 
 using testing::Intents;
 
-TEST_F(Intents, ADurationIsTimeAtWorkWithoutPausesOrTimesInWhichNobodyLooked) {
+TEST_F(Intents, ADurationIsTimeAtWorkWithoutPausesOrTimesInWhichItWasNotObserved) {
   const auto run = start();
   ASSERT_TRUE(scavenges("n2"));
   h_.run_until([] { return false; }, std::chrono::seconds(10));

@@ -65,7 +65,7 @@ TEST_F(Intents, APauseInTheMiddleOfAMoveRestoresThePriorityAndResumeMovesOnce) {
   EXPECT_EQ(h_.state(run).planned_moves(), 1);
 }
 
-TEST_F(Intents, APauseAfterTheResignationRestoresThePriorityAndMovesNobodyAgain) {
+TEST_F(Intents, APauseAfterTheResignationRestoresThePriorityAndMovesTheLeaderNoFurther) {
   h_.cluster.election_takes = std::chrono::seconds(3);
   const auto run = start();
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.total_resigns() == 1; }));

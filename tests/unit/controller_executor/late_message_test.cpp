@@ -58,7 +58,7 @@ TEST_F(Intents, AMessageToANodeThatWasSkippedMeanwhileFindsNoPermit) {
   EXPECT_EQ(answer->status, 409) << answer->body;
 }
 
-TEST_F(Intents, AnIntentThatIsRefusedWhenItIsSentAgainBeginsAnew) {
+TEST_F(Intents, AnIntentThatIsRefusedWhenItIsSentAgainStartsOver) {
   const auto run = start();
   first_operation_of_n2_that_gets_lost(h_);
   // The agent restarts between the second permit and the second message.

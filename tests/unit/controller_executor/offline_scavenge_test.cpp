@@ -78,7 +78,7 @@ TEST_F(OfflineScavenge, ACancelledRunLeavesNoNodeStopped) {
   EXPECT_EQ(node("n1").stops, 0);
 }
 
-TEST_F(OfflineScavenge, APauseStartsTheNodeAndResumingGoesOnWhereItStopped) {
+TEST_F(OfflineScavenge, APauseStartsTheNodeAndResumingContinuesWhereItStopped) {
   const auto run = start();
   ASSERT_TRUE(stopped("n2"));
   ASSERT_TRUE(h_.executor->pause(run, "me", "").has_value());
@@ -106,7 +106,7 @@ TEST_F(OfflineScavenge, ANodeThatStaysDownIsNamedWithTheCommandThatStartsIt) {
   EXPECT_THAT(h_.alerts(run), ::testing::Contains(HasSubstr("systemctl start eventstore@n2")));
 }
 
-TEST_F(OfflineScavenge, ALostReplyStopsNobodyTwice) {
+TEST_F(OfflineScavenge, ALostReplyStopsNoServerTwice) {
   bool lost = false;
   h_.cluster.fate = [&](const test::FakeNode& to, const http::Request& request) {
     if (!lost && to.name == "n2" && request.body.find("offline_scavenge") != std::string::npos) {
@@ -119,7 +119,7 @@ TEST_F(OfflineScavenge, ALostReplyStopsNobodyTwice) {
   EXPECT_EQ(node("n2").stops, 1);
 }
 
-TEST_F(OfflineScavenge, AControllerThatDiesGoesOnWithTheNodeThatIsStopped) {
+TEST_F(OfflineScavenge, ARestartedControllerContinuesWithTheNodeThatIsStopped) {
   const auto run = start();
   ASSERT_TRUE(stopped("n3"));
   h_.crash();

@@ -152,7 +152,7 @@ TEST(OtherServers, TheLastEntryOfALongScavengeMayBeLate) {
   }
 }
 
-TEST(OtherServers, AResumedScavengeThatTellsNothingReachedThePointAllTheSame) {
+TEST(OtherServers, AResumedScavengeThatReportsNothingReachedThePointAllTheSame) {
   const auto set_up = [](FakeCluster& cluster) {
     cluster.node("n2").resumes_quietly = true;
     cluster.node("n2").next_ends = {"Success", "Success", "Interrupted"};

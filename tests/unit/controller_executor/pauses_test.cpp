@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using testing::Intents;
 using ::testing::Not;
 
-TEST_F(Intents, APauseStopsTheScavengeAndResumeGoesOnAtTheSamePoint) {
+TEST_F(Intents, APauseStopsTheScavengeAndResumeContinuesAtTheSamePoint) {
   const auto run = start();
   ASSERT_TRUE(scavenges("n2"));
   h_.run_until([] { return false; }, std::chrono::seconds(2));

@@ -55,7 +55,7 @@ TEST_F(PermitsTest, WhatRestoresItsNodeAsksTheAgentOfThatNodeAlone) {
   EXPECT_EQ(holders(), (Names{"n1"}));
 }
 
-TEST_F(PermitsTest, ANodeThatIsSkippedIsAskedForItsOwnStepsAlone) {
+TEST_F(PermitsTest, ASkippedNodeIsQueriedForItsOwnStepsAlone) {
   begin_with(all_agents_);
   h_.run->record(events::kNodeSkipped, {{"node", "n1"}});
   h_.run->record(events::kNodeSkipped, {{"node", "n3"}});
@@ -90,7 +90,7 @@ TEST_F(PermitsTest, ALateRequestIsShutOutAtTheStepsOwnAgent) {
   EXPECT_EQ(holders(), (Names{"n2", "n3"}));
 }
 
-TEST_F(PermitsTest, WithoutAgentsNothingIsAsked) {
+TEST_F(PermitsTest, WithoutAgentsNoPermitIsRequested) {
   begin_with(all_agents_, false);
   EXPECT_TRUE(permit().has_value());
   EXPECT_TRUE(h_.wait_for(permits_->shut_out_late_request(context())));

@@ -178,7 +178,7 @@ TEST_F(RollingScavenge, AsksAgainWhenTheResignedNodeWinsButMovesOnlyOnce) {
   EXPECT_EQ(h().state(id).planned_moves(), 1);
 }
 
-TEST_F(RollingScavenge, GivesUpAfterThreeAttemptsAndRestoresThePriority) {
+TEST_F(RollingScavenge, StopsAfterThreeAttemptsAndRestoresThePriority) {
   prepare();
   cluster().resigner_wins = 10;
   const auto id = run();
@@ -306,7 +306,7 @@ TEST_F(RollingScavenge, LostRepliesWithoutAgentsMakeNoSecondPointAndNoSecondMove
   EXPECT_EQ(cluster().total_resigns(), 1);
 }
 
-TEST_F(RollingScavenge, GoesOnAfterANodeRestartedInTheMiddle) {
+TEST_F(RollingScavenge, ContinuesAfterANodeRestartedInTheMiddle) {
   prepare();
   bool restarted = false;
   const auto id = h().start_scavenge(ControllerHarness::quick_policy());
@@ -322,7 +322,7 @@ TEST_F(RollingScavenge, GoesOnAfterANodeRestartedInTheMiddle) {
   EXPECT_EQ(cluster().node("n3").scavenge_starts, 2);
 }
 
-TEST_F(RollingScavenge, WaitsWithAReasonForANodeThatIsDownAndGoesOnWhenItIsBack) {
+TEST_F(RollingScavenge, WaitsWithAReasonForANodeThatIsDownAndContinuesWhenItIsBack) {
   prepare();
   const auto id = h().start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h().run_until([&] { return cluster().node("n2").last_finished.has_value(); }));
@@ -354,7 +354,7 @@ TEST_F(RollingScavenge, AnAgentThatIsGoneWhileItsNodeLivesIsAGate) {
   expect_all_done(id, 0);
 }
 
-TEST_F(RollingScavenge, WaitsWhileSomebodyElsesScavengeRuns) {
+TEST_F(RollingScavenge, WaitsWhileAForeignScavengeRuns) {
   prepare();
   const auto id = h().start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h().run_until([&] { return cluster().node("n2").running.has_value(); }));
@@ -367,7 +367,7 @@ TEST_F(RollingScavenge, WaitsWhileSomebodyElsesScavengeRuns) {
   expect_all_done(id, 0);
 }
 
-TEST_F(RollingScavenge, StartsAgainWhenSomebodyStoppedItAndSaysSo) {
+TEST_F(RollingScavenge, StartsAgainWhenAnotherClientStoppedItAndReportsIt) {
   prepare();
   const auto id = h().start_scavenge(ControllerHarness::quick_policy());
   ASSERT_TRUE(h().run_until([&] { return cluster().node("n3").running.has_value(); }));

@@ -28,7 +28,7 @@ class SecondKind : public ::testing::Test {
   ControllerHarness h_;
 };
 
-TEST_F(SecondKind, RunsTwoStepsSideBySideAndTheNextGroupAfterThem) {
+TEST_F(SecondKind, RunsTwoStepsInParallelAndTheNextGroupAfterThem) {
   const auto run = start();
   ASSERT_TRUE(h_.run_to_end(run));
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;

@@ -12,7 +12,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::Intents;
 
-TEST_F(Intents, ASkippedNodeIsLeftOutAndTheRunGoesOn) {
+TEST_F(Intents, ASkippedNodeIsLeftOutAndTheRunContinues) {
   const auto run = start();
   ASSERT_TRUE(h_.run_until([&] { return h_.cluster.node("n2").last_finished.has_value(); }));
   h_.cluster.node("n3").up = false;

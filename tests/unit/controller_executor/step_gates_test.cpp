@@ -69,7 +69,7 @@ TEST_F(StepGatesTest, ANodeThatIsSkippedClosesNone) {
   EXPECT_EQ(closed().reason, "");
 }
 
-TEST_F(StepGatesTest, TheTurnOfTheLeaderIsPutOffOnceAndThenAnOperatorIsAsked) {
+TEST_F(StepGatesTest, TheTurnOfTheLeaderIsDeferredOnceAndThenAnOperatorIsNotified) {
   begin_with({{"not-leader", 0}});
   EXPECT_TRUE(closed().deferred) << "n1 leads";
   EXPECT_EQ(open_alerts(), 0U);

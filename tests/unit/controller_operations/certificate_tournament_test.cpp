@@ -264,7 +264,7 @@ TEST_F(CertificateTournament, OneNodeRefusesTheOthersOnNewConnections) {
   EXPECT_THAT(h_.state(run).reason, HasSubstr("does not accept"));
 }
 
-TEST_F(CertificateTournament, ANodeThatDropsOutWhenConnectionsAreMadeAnew) {
+TEST_F(CertificateTournament, ANodeThatDropsOutWhenConnectionsAreRecreated) {
   begin();
   offer(FakeAuthority::make("new CA", h_.time.now()));
   const auto run = start();

@@ -28,7 +28,7 @@ DueDecision decide(const std::string& catch_up, const std::string& handled, cons
   return decide_due(policy, policy.windows, at(handled), at(now), block);
 }
 
-TEST(Due, StartsOnTimeWhateverTheRule) {
+TEST(Due, StartsOnTimeUnderEachRule) {
   for (const auto* rule : {"run", "skip", "run-if-in-window"}) {
     const auto decision = decide(rule, "2024-06-01 22:00", "2024-06-02 22:00");
     EXPECT_EQ(decision.action, Action::kStart) << rule << decision.reason;

@@ -278,7 +278,7 @@ windows: {deny: [{name: peak, from: "00:30", to: "05:00", zone: UTC}]}
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
 }
 
-TEST_F(Schedules, APauseOfTheClusterEndsByItselfAndItsRunGoesOn) {
+TEST_F(Schedules, APauseOfTheClusterEndsByItselfAndItsRunResumes) {
   const auto run = h_.start_scavenge(ControllerHarness::quick_policy());
   until("2024-06-02 00:05");
   ASSERT_TRUE(

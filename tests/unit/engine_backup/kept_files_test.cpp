@@ -98,7 +98,7 @@ class KeptFiles : public ::testing::Test {
   std::string new_digest;
 };
 
-TEST_F(KeptFiles, ArePutBackByteForByte) {
+TEST_F(KeptFiles, AreRestoredByteForByte) {
   ok(restore_on(backup.disk, /*keep_old=*/true));
   EXPECT_EQ(digest_at(backup.disk), new_digest);
   EXPECT_THAT(value(generations_with_kept_files(backup.disk, "/other")), ElementsAre(manifest.id));
@@ -109,7 +109,7 @@ TEST_F(KeptFiles, ArePutBackByteForByte) {
   EXPECT_EQ(tree_at(backup.disk), before);
 }
 
-TEST_F(KeptFiles, ArePutBackOverWhatWasWrittenSince) {
+TEST_F(KeptFiles, AreRestoredOverWhatWasWrittenSince) {
   ok(restore_on(backup.disk, /*keep_old=*/true));
   {
     const auto started = backup.open("/other");
@@ -159,7 +159,7 @@ TEST_F(KeptFiles, OfAnEmptyDirectoryAreNone) {
       revert_restore(backup.disk, {.directory = "/nowhere", .index_directory = {}}, manifest.id)));
 }
 
-TEST_F(KeptFiles, ComeBackWhereverThePowerGoesOnTheWay) {
+TEST_F(KeptFiles, AreRestoredWhereverThePowerFailsOnTheWay) {
   ok(restore_on(backup.disk, /*keep_old=*/true));
   std::uint64_t refused = 0;
   at_each_cut([&](MemoryFileSystem& disk) { return revert_on(disk).has_value(); },
@@ -241,7 +241,7 @@ TEST_F(KeptFiles, AreDiscardedWhereverThePowerGoes) {
   EXPECT_EQ(value(discard_on(backup.disk)), 0U);
 }
 
-TEST_F(KeptFiles, AreNotPutBackInPart) {
+TEST_F(KeptFiles, AreNotRestoredInPart) {
   ok(restore_on(backup.disk, /*keep_old=*/true));
   ok(backup.disk.remove(Path("/other") / ("old-before-" + manifest.id) / "chunk-000001.000000"));
   const auto reverted = revert_on(backup.disk);
@@ -289,7 +289,7 @@ TEST_F(KeptFiles, OnTheirWayBackAllowNoRestore) {
   EXPECT_EQ(tree_at(backup.disk), before);
 }
 
-TEST_F(KeptFiles, AreNotPutBackUnderAnOpenDatabase) {
+TEST_F(KeptFiles, AreNotRestoredUnderAnOpenDatabase) {
   ok(restore_on(backup.disk, /*keep_old=*/true));
   const auto running = backup.open("/other");
   const auto reverted = revert_on(backup.disk);

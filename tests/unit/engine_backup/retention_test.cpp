@@ -42,7 +42,7 @@ const std::vector<Manifest>& of_two_months() {
   return manifests;
 }
 
-TEST(Retention, KeepsTheNewestOfANodeWhateverTheRules) {
+TEST(Retention, KeepsTheNewestOfANodeRegardlessOfTheRules) {
   EXPECT_THAT(kept(of_two_months(), {}), ElementsAre("0310:last"));
   EXPECT_THAT(kept({at("2020-01-01T00:00:00Z"), at("2020-01-01T00:00:00Z", "n2")}, {.daily = 1}),
               ElementsAre("0101:last", "0101:last"));

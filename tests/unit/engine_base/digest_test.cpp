@@ -36,7 +36,7 @@ TEST(Digest, InTheBackgroundIsTheSame) {
   abandoned.update(all);
 }
 
-TEST(Digest, GoesOnFromACopyOfItsState) {
+TEST(Digest, ContinuesFromACopyOfItsState) {
   Md5 first;
   first.update(as_bytes("a"));
   Md5 second = first;

@@ -234,7 +234,7 @@ TEST(Sqlite, SnapshotIsOfOneMomentAndTouchesNothing) {
   EXPECT_TRUE(snapshot.close());
 }
 
-TEST(Sqlite, SnapshotTriesAgainWhenTheLogStartsAnewMeanwhile) {
+TEST(Sqlite, SnapshotTriesAgainWhenTheLogStartsOverMeanwhile) {
   // Counts how often the database file is opened, and lets a writer in between the first reads.
   class Watched final : public FileSystem {
    public:

@@ -186,7 +186,7 @@ TEST_P(FixtureIndex, IsWrittenAgainByteForByte) {
   }
 }
 
-TEST_P(FixtureIndex, IsWhatTheLogGivesWhenIndexedAnew) {
+TEST_P(FixtureIndex, IsWhatTheLogGivesWhenIndexedAgain) {
   const auto original = open(directory() / "index", true);
   ASSERT_NE(original, nullptr);
   auto expected = served(*original);

@@ -79,7 +79,7 @@ TEST(Append, ACompletedChunkHasTheBytesOfTheFormat) {
 
 /// Completing cuts the file behind its records before it writes the footer: a crash in between
 /// leaves a file that is shorter than header and footer.
-TEST(Append, AChunkOfFewRecordsWhoseCompletionWasCutOffGoesOn) {
+TEST(Append, AChunkOfFewRecordsWhoseCompletionWasCutOffContinues) {
   SmallLog disk;
   {
     const auto log = disk.open();

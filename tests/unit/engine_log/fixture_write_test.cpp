@@ -55,7 +55,7 @@ std::vector<std::string> archives() {
 
 class ServerDatabaseForWriting : public testing::TestWithParam<std::string> {};
 
-TEST_P(ServerDatabaseForWriting, KeepsItsRecordsAndGoesOn) {
+TEST_P(ServerDatabaseForWriting, KeepsItsRecordsAndContinues) {
   Database database(GetParam());
   const auto before = [&] {
     const auto log = database.open(Access::kReadOnly);

@@ -57,7 +57,7 @@ struct ThreeChunks : SmallLog {
 
 const Positions kAll{0, 900, 2000, 2900, 4000};
 
-TEST(Open, GoesOnWhereTheLogEnds) {
+TEST(Open, ContinuesWhereTheLogEnds) {
   ThreeChunks disk;
   {
     const auto log = disk.open();

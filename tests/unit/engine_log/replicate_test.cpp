@@ -74,7 +74,7 @@ TEST(Replicate, TheFollowersFilesAreTheLeadersByteForByte) {
   EXPECT_EQ(pair.follower_disk.checkpoint("epoch.chk"), pair.leader_disk.checkpoint("epoch.chk"));
 }
 
-TEST(Replicate, GoesOnAfterTheFollowerWasReopened) {
+TEST(Replicate, ContinuesAfterTheFollowerWasReopened) {
   Pair pair;
   pair.catch_up();
   pair.follower.reset();

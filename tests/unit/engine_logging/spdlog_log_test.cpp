@@ -27,13 +27,13 @@ TEST(LogLine, ShowsFieldsBehindTheMessage) {
             R"(msg="started" run=r-1 path="/a b" empty="" sum="a=b")");
 }
 
-TEST(LogLine, IsLogfmtWhateverAFieldIsCalled) {
+TEST(LogLine, IsLogfmtForAnyNameOfAField) {
   const LogField fields[] = {{"valid until", "2024"}, {"a=b\"c\n", "x"}};
   EXPECT_EQ(detail::text_line("a \"b\" c=d", fields),
             R"(msg="a \"b\" c=d" valid_until=2024 a_b_c_=x)");
 }
 
-TEST(LogLine, StaysOneLineWhateverItHolds) {
+TEST(LogLine, StaysOneLineForAnyContent) {
   const LogField fields[] = {{"reason", "two\nlines\t\"quoted\" \\ \x01"}, {"bytes", "\xff\xc3"}};
   EXPECT_EQ(detail::text_line("a\nb", fields),
             R"(msg="a\nb" reason="two\nlines\u0009\"quoted\" \\ \u0001" bytes="\ufffd\ufffd")");

@@ -124,7 +124,7 @@ TEST_P(Checksums, NoDiscardPointComesFromADamagedTable) {
   EXPECT_TRUE(state.at("ChunkWeights").empty());
 }
 
-TEST_P(Checksums, NoTableIsWrittenAnewFromADamagedOne) {
+TEST_P(Checksums, NoTableIsRewrittenFromADamagedOne) {
   run_.options.stop_after = {scavenge::Stage::kMergingChunks, 0};
   ASSERT_EQ(run_scavenge(files_, "/db", run_).error().code, Errc::kCancelled);
   run_.options.stop_after = {};

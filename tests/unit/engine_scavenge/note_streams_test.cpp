@@ -60,7 +60,7 @@ TEST_F(NoteStreamsTest, LeavesACollisionWithAnEarlierStreamToTheOrderOfTheLog) {
   EXPECT_TRUE(note({"a|2", "a|1", "new"})) << "known collisions are nothing to report";
 }
 
-TEST_F(NoteStreamsTest, EndsWhenItIsAskedTo) {
+TEST_F(NoteStreamsTest, EndsOnRequest) {
   std::vector<ScavengeState::NamedHash> streams{{colliding_hash("a"), "a"}};
   const auto noted =
       state->note_streams(streams, [] { return Result<void>(Error{Errc::kCancelled, "enough"}); });

@@ -146,7 +146,7 @@ TEST_F(Truncate, RefusesToCutWhatIsCommitted) {
   EXPECT_THAT(numbers(forward("s")), ElementsAre(0, 1));
 }
 
-TEST_F(Truncate, CutsCommittedRecordsWhenTold) {
+TEST_F(Truncate, CutsCommittedRecordsOnRequest) {
   const auto lost = builder.event();
   const auto first = builder.write("s");
   builder.write("s", {lost});

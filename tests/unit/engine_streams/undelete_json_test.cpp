@@ -22,12 +22,12 @@ TEST(UndeleteJson, KeepsOtherKeysAndTheirOrder) {
   EXPECT_EQ(undelete(R"({"$maxCount":3})", 0), R"({"$maxCount":3,"$tb":0})");
 }
 
-TEST(UndeleteJson, BeginsAnewWhereNothingCanBeKept) {
+TEST(UndeleteJson, StartsOverWhereNothingCanBeKept) {
   EXPECT_EQ(undelete("", 1), R"({"$tb":1})");
   EXPECT_EQ(undelete("[1]", 1), R"({"$tb":1})");
 }
 
-TEST(UndeleteJson, BeginsAnewWhereNestingWouldCostTheStack) {
+TEST(UndeleteJson, StartsOverWhereNestingWouldCostTheStack) {
   const auto nested = [](std::size_t levels) {
     return R"({"a":)" + std::string(levels - 1, '[') + std::string(levels - 1, ']') + "}";
   };

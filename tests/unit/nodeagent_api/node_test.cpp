@@ -177,7 +177,7 @@ TEST(NodeApi, ReadsTheLogOfAScavenge) {
   EXPECT_FALSE(parse_scavenge_feed("{}").has_value());
 }
 
-TEST(NodeApi, TellsAnIdleNodeFromAnAnswerOfAnotherShape) {
+TEST(NodeApi, DistinguishesAnIdleNodeFromAnAnswerOfAnotherShape) {
   EXPECT_EQ(parse_current_scavenge(R"({"scavengeId":"","scavengeLink":""})")->id, "");
   EXPECT_FALSE(parse_current_scavenge("{}").has_value());
   EXPECT_FALSE(parse_current_scavenge(R"({"scavengeId":null})").has_value());

@@ -190,7 +190,7 @@ TEST(Answers, OfAnAgentCarryItsCode) {
   EXPECT_TRUE(parse_answer_files(answer(200, R"({"files":[{}]})")).unknown());
 }
 
-TEST(Answers, AreReadWhateverTheirBytes) {
+TEST(Answers, AreReadWithAnyBytes) {
   const auto gossip = recordings_titled("node-facts.json", "gossip of a single node").at(0);
   for (std::size_t at = 0; at < gossip.response.body.size(); at += 3) {
     auto response = gossip.response;

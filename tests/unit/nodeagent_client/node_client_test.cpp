@@ -92,7 +92,7 @@ TEST_F(NodeClientTest, NeverRepeatsACommandWithoutCredentials) {
   EXPECT_EQ(http.asked.size(), 1U);
 }
 
-TEST_F(NodeClientTest, TellsNotSentFromNotAnswered) {
+TEST_F(NodeClientTest, DistinguishesNotSentFromNotAnswered) {
   http.answers = {Error{Errc::kUnavailable, "refused"}, Error{Errc::kUnknownOutcome, "lost"}};
   const auto unreachable = run(node().resign());
   EXPECT_TRUE(unreachable.refused());

@@ -79,7 +79,7 @@ TEST(OtherAddresses, EntriesAreSignedByAnyOfANodesNames) {
   EXPECT_FALSE(is_named(names, ""));
 }
 
-TEST(OtherVersions, OneThatRunsIsKnownByItsIdWhateverTheDialect) {
+TEST(OtherVersions, OneThatRunsIsIdentifiedByItsIdInEachDialect) {
   const http::Response answer{.status = 400,
                               .headers = {{"Content-Type", "text/plain"}},
                               .body = R"({"scavengeId":"0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10"})"};

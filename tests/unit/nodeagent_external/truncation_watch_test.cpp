@@ -133,7 +133,7 @@ TEST_F(TruncationWatchTest, AStartThatStartsNothingIsRepeated) {
   EXPECT_EQ(commands_, 8);
 }
 
-TEST_F(TruncationWatchTest, GivesUpByTimeAndSaysSo) {
+TEST_F(TruncationWatchTest, StopsRetryingByTimeAndReportsIt) {
   idle_starts_ = 1'000'000;
   end_to_cut(seconds(1));
   world_.run_for(minutes(14));
@@ -189,7 +189,7 @@ TEST_F(TruncationWatchTest, AServerThatOpensItsDatabaseForHoursIsLeftToIt) {
   EXPECT_EQ(commands_, 2);
 }
 
-TEST_F(TruncationWatchTest, AServerThatSomebodyStoppedIsLeftAlone) {
+TEST_F(TruncationWatchTest, AServerThatAnOperatorStoppedIsLeftAlone) {
   answers_ = false;
   end();
   world_.run_for(minutes(5));

@@ -146,7 +146,7 @@ TEST_F(SignedAnswer, IsTaken) {
   EXPECT_EQ(answer->body, "{}");
 }
 
-TEST_F(SignedAnswer, OfWhoeverElseListensThereDoesNotCount) {
+TEST_F(SignedAnswer, OfAnotherProcessThatListensThereDoesNotCount) {
   std::optional<Response> before;
   const std::vector<std::function<Response(const Request&)>> others{
       [](const Request&) { return Response{.status = 200, .body = "done"}; },

@@ -53,7 +53,7 @@ TEST(Router, DoesNotTakeATrailingSlashForAnEmptyParameter) {
   EXPECT_EQ(routes.find("POST", "/admin/scavenge/").verdict, Router::Verdict::kNoPath);
 }
 
-TEST(Router, PrefersLiteralsWhateverTheOrder) {
+TEST(Router, PrefersLiteralsInAnyOrder) {
   for (const bool literal_first : {true, false}) {
     Router router;
     router.add("GET", literal_first ? "/a/b" : "/a/{x}", nothing());

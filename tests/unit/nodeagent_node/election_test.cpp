@@ -57,7 +57,7 @@ TEST(Election, ARestartedNodeJoinsTheLivingLeader) {
   EXPECT_EQ(model.nodes[*model.leader()].machine->term(), term);
 }
 
-TEST(Election, WithoutAMajorityNobodyLeads) {
+TEST(Election, WithoutAMajorityNoNodeLeads) {
   ElectionModel model(3, 3);
   boot_all(model);
   ASSERT_TRUE(model.run_until_leader(300ms));
@@ -92,7 +92,7 @@ TEST(Election, AResigningLeaderOfPriorityMinusOneIsNotElectedAgain) {
   }
 }
 
-TEST(Election, AVoterThatForgotWhomItVotedForVotesForNobodyInThatTerm) {
+TEST(Election, AVoterThatForgotWhomItVotedForVotesForNoNodeInThatTerm) {
   ElectionConfig config;
   config.self = "n1";
   config.cluster_size = 3;

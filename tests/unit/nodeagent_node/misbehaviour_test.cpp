@@ -62,7 +62,7 @@ TEST(Misbehaviour, AResigningLeaderCanEndByItself) {
   EXPECT_NE(*cluster.leader(), leader);
 }
 
-TEST(Misbehaviour, TheEndOfAScavengeIsToldLateOrNever) {
+TEST(Misbehaviour, TheEndOfAScavengeIsReportedLateOrNever) {
   for (const bool never : {false, true}) {
     SCOPED_TRACE(never);
     SimWorld world(4);

@@ -88,7 +88,7 @@ TEST(Placement, AnEmptyFollowerStartsAtTheBeginning) {
          LogPosition(0));
 }
 
-TEST(Placement, AFollowerThatIsOnlyBehindGoesOnWhereItIs) {
+TEST(Placement, AFollowerThatIsOnlyBehindContinuesWhereItIs) {
   Copy leader;
   leader.epoch(0);
   leader.write();

@@ -122,7 +122,7 @@ TEST_F(ADigestOperation, IsThrottledWhileItRunsAndAfterARestartOfTheAgent) {
   EXPECT_GT(script_.steps - before, 20);
 }
 
-TEST_F(ADigestOperation, BeginsAnewWithAnAgentThatWasRestartedAndIsDoneOnce) {
+TEST_F(ADigestOperation, StartsOverWithAnAgentThatWasRestartedAndIsDoneOnce) {
   ASSERT_EQ(begin("o1"), "202");
   pass(seconds(3), "o1");
   node_runs_ = false;  // its server is not seen yet

@@ -66,7 +66,7 @@ TEST_F(DigestsOfANode, StopWithinASecondAndGoOnWhereTheyWere) {
   EXPECT_EQ(script_.steps, script_.needed);
 }
 
-TEST_F(DigestsOfANode, BeginAnewAfterTheyWereGivenUp) {
+TEST_F(DigestsOfANode, StartOverAfterTheyWereGivenUp) {
   EXPECT_FALSE(has_it());
   pass(seconds(1));
   digests_->stop(3, /*keep=*/false);

@@ -131,7 +131,7 @@ TEST_F(LastLook, WantsRoomForTheIndexsLargestTableAndMerge) {
   EXPECT_THAT(closed(gates), HasSubstr("the largest merge"));
 }
 
-TEST_F(LastLook, DoesNotMindAGhostThatNobodyRegistered) {
+TEST_F(LastLook, IgnoresAGhostThatIsNotRegistered) {
   auto ghost = gossip_.members[2];
   ghost.instance_id = "00000000-0000-0000-0000-000000000009";
   ghost.http_ip = "10.0.0.9";
@@ -148,7 +148,7 @@ TEST_F(LastLook, SeesThatItsNodeHasComeToLead) {
   EXPECT_THAT(closed({{"one-leader", 0}}), HasSubstr("2 nodes lead"));
 }
 
-TEST_F(LastLook, SeesALagAndAScavengeThatSomebodyStarted) {
+TEST_F(LastLook, SeesALagAndAScavengeOfAnotherClient) {
   gossip_.members[2].writer_checkpoint = 10;
   EXPECT_THAT(closed({{"lag-below", 100}}), HasSubstr("lags 990 bytes, the limit is 100"));
   running_ = "b3b1";

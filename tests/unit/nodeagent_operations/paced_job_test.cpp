@@ -105,7 +105,7 @@ TEST_F(APacedJob, ReportsItsProgressAndRate) {
   EXPECT_NEAR(static_cast<double>(progress.rate), 3.6e9, 1e8) << "a MB a second, in an hour";
 }
 
-TEST(AJobsProgress, BeginsAnewWithEachPhase) {
+TEST(AJobsProgress, StartsOverWithEachPhase) {
   FineClock clock;
   JobControl control(clock);
   EXPECT_EQ(control.progress(), api::OperationProgress{});

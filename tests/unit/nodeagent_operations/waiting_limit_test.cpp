@@ -16,7 +16,7 @@ TEST(WaitingLimit, BeginsWithTheFirstLookAndEndsOnce) {
   EXPECT_TRUE(waited_longer_than(seconds(10), at(111), record));
 }
 
-TEST(WaitingLimit, BeginsAnewWhereTheClockWasSetBack) {
+TEST(WaitingLimit, StartsOverWhereTheClockWasSetBack) {
   OperationRecord record;
   EXPECT_FALSE(waited_longer_than(seconds(10), at(5000), record));
   EXPECT_FALSE(waited_longer_than(seconds(10), at(100), record));

@@ -260,7 +260,7 @@ TEST(Gates, ALagThatFallsOrIsNoiseIsNone) {
   EXPECT_EQ(evaluate({"lag-falling", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
 }
 
-TEST(Gates, AVoterThatNobodyRegisteredCountsForTheQuorum) {
+TEST(Gates, AnUnregisteredVoterCountsForTheQuorum) {
   auto snapshot = cluster(2);
   EXPECT_EQ(evaluate({"quorum-margin", 0}, snapshot, "n2").front().verdict, GateVerdict::kOpen);
   snapshot.unregistered_voters = 1;

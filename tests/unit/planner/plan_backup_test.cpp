@@ -74,7 +74,7 @@ TEST(BackupSources, AReadOnlyReplicaTheLeaderOrAny) {
             "verify-n1");
 }
 
-TEST(BackupSources, NamedNodesAreTakenInTheirOrderWhateverTheirRole) {
+TEST(BackupSources, NamedNodesAreTakenInTheirOrderRegardlessOfTheirRole) {
   BackupPlans plans;
   plans.wanted().nodes = "n1, n3";
   EXPECT_EQ(plans.outlined(), "backup-n1 | verify-n1");

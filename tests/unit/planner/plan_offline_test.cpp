@@ -71,7 +71,7 @@ TEST(PlanOffline, CarriesThePolicysDeadlineForTheServer) {
   EXPECT_FALSE(make_plan(stoppable(), policy).has_value());
 }
 
-TEST(PlanOffline, TakesAPointThatNobodyHasReached) {
+TEST(PlanOffline, TakesAPointThatNoNodeHasReached) {
   auto snapshot = stoppable();
   with_points(snapshot, 2, {1, 1, -1});
   const auto plan = make_plan(snapshot, offline());

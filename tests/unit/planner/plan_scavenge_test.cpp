@@ -112,7 +112,7 @@ TEST(PlanScavenge, FinishesOlderPointsAsStepsOfTheirOwn) {
   EXPECT_THAT(row_of(*plan, "n2"), HasSubstr("row 1 (resumes point 3 at Calculating)"));
 }
 
-TEST(PlanScavenge, LetsACreatorAdoptTheLatestPointFirstWhenNobodyIsDoneWithIt) {
+TEST(PlanScavenge, LetsACreatorAdoptTheLatestPointFirstWhenNoNodeIsDoneWithIt) {
   auto snapshot = cluster();
   with_points(snapshot, 1, {-1, 0, -1});
   snapshot.nodes[1].agent->unfinished = Unfinished{point(0), "Cleaning"};
