@@ -9,13 +9,14 @@
 #include "engine/backup/detail/log_copy.h"
 #include "engine/backup/generation_digest.h"
 #include "engine/base/failpoint.h"
+#include "engine/log/writer_position.h"
 
 namespace verger::backup {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// For the node to write chaser.chk, which follows the index map.
+/// For the node to write chaser.chk, which follows the index map, and writer.chk.
 constexpr int kChaserAttempts = 100;
 constexpr milliseconds kChaserRest{100};
 constexpr milliseconds kMapRest{10};
@@ -67,6 +68,7 @@ struct BackupJob::State {
   detail::LogCopy log_copy;
   std::vector<BackedUpFile> log_files;
   int chaser_attempts = 0;
+  LogPosition written_before{0};  ///< where a running node's log ended when the copy began
   bool announced = false;         ///< its session is in the repository
   bool other_log = false;         ///< than the parent's
   std::uint64_t noted_bytes = 0;  ///< copied, when the session was updated last
@@ -90,6 +92,7 @@ struct BackupJob::State {
     VERGER_RETURN_IF_ERROR(repository.begin_session(session()));
     announced = true;
     if (options.source.state == SourceState::kLive) {
+      VERGER_TRY(written_before, log::writer_position(disk, options.source.directory));
       VERGER_RETURN_IF_ERROR(log_copy.note_chunks());
     }
     if (options.parent) {
@@ -145,16 +148,33 @@ struct BackupJob::State {
     if (options.before_checkpoints) {
       VERGER_RETURN_IF_ERROR(options.before_checkpoints());
     }
+    const bool live = options.source.state == SourceState::kLive;
+    const auto chaser_is_late = [&] { return live && ++chaser_attempts < kChaserAttempts; };
+    if (live && !options.whole_log) {
+      // What clients were promised before the copy began is to be in it.
+      VERGER_TRY(const auto chaser, log_copy.chaser());
+      if (chaser < written_before && chaser_is_late()) {
+        return rest(kChaserRest);
+      }
+    }
     VERGER_RETURN_IF_ERROR(log_copy.copy_checkpoints());
+    const auto chaser = log_copy.positions().chaser;
     const auto commit = index.map().commit_checkpoint;
-    if (index.has_map() && commit >= log_copy.positions().chaser && commit.value() >= 0) {
-      if (options.source.state == SourceState::kLive && ++chaser_attempts < kChaserAttempts) {
+    if (index.has_map() && commit >= chaser && commit.value() >= 0) {
+      if (chaser_is_late()) {
         return rest(kChaserRest);
       }
       manifest.warnings.push_back(
           fmt::format("the index reaches to {}, chaser.chk only to {}: a restored node rebuilds "
                       "its index",
-                      commit, log_copy.positions().chaser));
+                      commit, chaser));
+    }
+    if (live && !options.whole_log && chaser < written_before) {
+      manifest.warnings.push_back(
+          fmt::format("the log reached to {} when the backup began, and chaser.chk only to {} some "
+                      "seconds later: what lies between was not committed, and is not in the "
+                      "backup",
+                      written_before, chaser));
     }
     manifest.checkpoints_at = clock.now();
     VERGER_FAILPOINT("backup.after-checkpoints");

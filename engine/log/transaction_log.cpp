@@ -171,6 +171,7 @@ Result<void> TransactionLog::truncate(LogPosition position) {
 void TransactionLog::set_chaser(LogPosition position) { state_->checkpoints.set_chaser(position); }
 void TransactionLog::set_proposal(std::int32_t number) { state_->checkpoints.set_proposal(number); }
 Result<void> TransactionLog::flush_checkpoints() { return state_->writer.flush_checkpoints(); }
+Result<void> TransactionLog::publish_chaser() { return state_->writer.publish_chaser(); }
 
 const EpochHistory& TransactionLog::epochs() const {
   if (const auto found = state_->epochs.find(); !found) {

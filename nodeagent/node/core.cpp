@@ -104,12 +104,18 @@ void Core::tick() {
 
 void Core::save_checkpoints() {
   constexpr std::chrono::seconds kAfterAFailure{60};
-  if (now() < checkpoints_due_) {
+  const bool due = now() >= checkpoints_due_;
+  if (!due && !publishes_chaser_) {
     return;
   }
-  checkpoints_due_ = now() + options.timings.checkpoint_interval;
-  // One sync of eight bytes where something was committed since; nothing otherwise.
-  if (const auto saved = log().flush_checkpoints(); !saved) {
+  // Eight bytes where something was committed since, of which one sync each interval; nothing
+  // otherwise. A copy that is made beside the node ends at what they say.
+  const auto saved = due ? log().flush_checkpoints() : log().publish_chaser();
+  publishes_chaser_ = saved.has_value();
+  if (due) {
+    checkpoints_due_ = now() + options.timings.checkpoint_interval;
+  }
+  if (!saved) {
     checkpoints_due_ = now() + kAfterAFailure;
     env.log.warning("checkpoints not saved", {{"reason", saved.error().message}});
   }

@@ -35,8 +35,8 @@ struct NodeTimings {
   /// Waits of the scavenge point's creation: before the first look, and between looks.
   ms scavenge_point_first_look{500};
   ms scavenge_point_retry{1000};
-  /// chaser.chk is brought up to date so often, so that a copy of the files that is made beside the
-  /// node ends close to what is committed.
+  /// Checkpoints are synced so often. chaser.chk is written at each tick besides, so that a copy of
+  /// the files that is made beside the node has what was committed before it.
   ms checkpoint_interval{1000};
   /// A request on /admin/scavenge that takes longer is answered 408.
   ms request_timeout{10'000};

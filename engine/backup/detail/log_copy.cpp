@@ -56,11 +56,11 @@ bool same_epoch(const std::optional<log::Epoch>& a, const std::optional<log::Epo
 
 }  // namespace
 
-Result<std::optional<std::int64_t>> LogCopy::copy_checkpoint(std::string_view name) {
+Result<std::optional<Bytes>> LogCopy::read_checkpoint(std::string_view name) {
   const Path path = source_.directory / name;
-  const auto bytes = read_file(disk_, path);
+  auto bytes = read_file(disk_, path);
   if (!bytes && bytes.error().code == Errc::kNotFound) {
-    return std::optional<std::int64_t>();
+    return std::optional<Bytes>();
   }
   if (!bytes) {
     return bytes.error();
@@ -68,6 +68,19 @@ Result<std::optional<std::int64_t>> LogCopy::copy_checkpoint(std::string_view na
   if (bytes->size() != sizeof(std::int64_t)) {
     return Error{Errc::kCorruption, fmt::format("{}: a checkpoint has 8 bytes, this file {}",
                                                 path.string(), bytes->size())};
+  }
+  return std::optional(*std::move(bytes));
+}
+
+Result<LogPosition> LogCopy::chaser() {
+  VERGER_TRY(const auto bytes, read_checkpoint("chaser.chk"));
+  return LogPosition(bytes ? load_le<std::int64_t>(bytes->data()) : 0);
+}
+
+Result<std::optional<std::int64_t>> LogCopy::copy_checkpoint(std::string_view name) {
+  VERGER_TRY(const auto bytes, read_checkpoint(name));
+  if (!bytes) {
+    return std::optional<std::int64_t>();
   }
   VERGER_TRY(const auto digest, store_bytes(store_, *bytes));
   checkpoints_.push_back({.path = std::string(name),

@@ -28,6 +28,8 @@ class LogCopy {
   Result<bool> continues(const Manifest& earlier);
   /// Before anything is copied: the chunks that compare() expects to be there still.
   Result<void> note_chunks();
+  /// What chaser.chk says now; 0 where it is missing. Errors: as of copy_checkpoints().
+  Result<LogPosition> chaser();
   /// Copies chaser, epoch, writer and proposal, in this order, so that none lies above the writer.
   /// May be repeated. Errors: kCorruption (a file without 8 bytes), kIo.
   Result<void> copy_checkpoints();
@@ -54,6 +56,8 @@ class LogCopy {
     Uuid id;
   };
 
+  /// nullopt: there is no such file.
+  Result<std::optional<Bytes>> read_checkpoint(std::string_view name);
   Result<std::optional<std::int64_t>> copy_checkpoint(std::string_view name);
   Result<std::unique_ptr<log::TransactionLog>> open_log();
   void select(const std::shared_ptr<const log::Chunk>& chunk, CopyQueue& queue);

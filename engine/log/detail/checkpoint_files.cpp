@@ -63,24 +63,46 @@ Checkpoints CheckpointFiles::values() const {
 
 Result<void> CheckpointFiles::store(Checkpoint which, std::int64_t value) {
   One& one = all_[static_cast<std::size_t>(which)];
-  if (one.value == value && one.size == kSize) {
+  if (one.value == value && one.size == kSize && one.synced) {
     return {};
   }
-  std::array<std::byte, kSize> bytes{};
-  store_le(bytes.data(), value);
   const Path path = directory_ / checkpoint_file_name(which);
   if (!one.size) {
     // An empty file would count as 0: it gets its name only once its content is on the disk.
+    std::array<std::byte, kSize> bytes{};
+    store_le(bytes.data(), value);
     VERGER_RETURN_IF_ERROR(write_file_durably(*files_, path, bytes));
-  } else {
-    if (!one.file) {
-      VERGER_TRY(one.file, files_->open(path, OpenMode::kReadWrite));
-    }
-    VERGER_RETURN_IF_ERROR(one.file->write_at(0, bytes));
-    if (*one.size > kSize) {
-      VERGER_RETURN_IF_ERROR(one.file->resize(kSize));
-    }
-    VERGER_RETURN_IF_ERROR(one.file->sync());
+    one.size = kSize;
+    one.value = value;
+    return {};
+  }
+  VERGER_RETURN_IF_ERROR(overwrite(one, path, value));
+  VERGER_RETURN_IF_ERROR(one.file->sync());
+  one.synced = true;
+  return {};
+}
+
+Result<void> CheckpointFiles::write(Checkpoint which, std::int64_t value) {
+  One& one = all_[static_cast<std::size_t>(which)];
+  if (!one.size) {
+    return store(which, value);
+  }
+  if (one.value == value && one.size == kSize) {
+    return {};
+  }
+  return overwrite(one, directory_ / checkpoint_file_name(which), value);
+}
+
+Result<void> CheckpointFiles::overwrite(One& one, const Path& path, std::int64_t value) {
+  if (!one.file) {
+    VERGER_TRY(one.file, files_->open(path, OpenMode::kReadWrite));
+  }
+  std::array<std::byte, kSize> bytes{};
+  store_le(bytes.data(), value);
+  one.synced = false;
+  VERGER_RETURN_IF_ERROR(one.file->write_at(0, bytes));
+  if (*one.size > kSize) {
+    VERGER_RETURN_IF_ERROR(one.file->resize(kSize));
   }
   one.size = kSize;
   one.value = value;

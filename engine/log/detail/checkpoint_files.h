@@ -36,6 +36,8 @@ class CheckpointFiles {
   }
   /// The value is on the disk when this returns; nothing happens when it is there already.
   Result<void> store(Checkpoint which, std::int64_t value);
+  /// Other programs read the value when this returns; a power cut may leave the one before.
+  Result<void> write(Checkpoint which, std::int64_t value);
 
   friend bool operator==(const CheckpointFiles& a, const CheckpointFiles& b);
 
@@ -44,9 +46,12 @@ class CheckpointFiles {
     std::int64_t value = 0;
     std::optional<std::uint64_t> size;
     std::unique_ptr<File> file;  ///< open for writing since the first store
+    bool synced = true;
   };
   CheckpointFiles(FileSystem& files, const Path& directory)
       : files_(&files), directory_(directory) {}
+  /// The value in place of what the file has; it is there.
+  Result<void> overwrite(One& one, const Path& path, std::int64_t value);
   [[nodiscard]] const One& at(Checkpoint which) const {
     return all_[static_cast<std::size_t>(which)];
   }

@@ -301,6 +301,14 @@ Result<void> LogWriter::flush_checkpoints() {
   return stored_.store(Checkpoint::kProposal, values.proposal);
 }
 
+Result<void> LogWriter::publish_chaser() {
+  VERGER_RETURN_IF_ERROR(check_writable());
+  // writer.chk is on the disk up to there: whichever value a power cut leaves, it is not above it.
+  const auto processed = checkpoints_.values().chaser.value();
+  return stored_.write(Checkpoint::kChaser,
+                       std::min(processed, stored_.value(Checkpoint::kWriter)));
+}
+
 Result<void> LogWriter::truncate(LogPosition position) {
   VERGER_RETURN_IF_ERROR(check_writable());
   VERGER_RETURN_IF_ERROR(flush());

@@ -52,6 +52,7 @@ class LogWriter {
   Result<void> complete_chunk();
   Result<void> truncate(LogPosition position);
   Result<void> flush_checkpoints();
+  Result<void> publish_chaser();
 
   // For records and chunks of a leader.
 

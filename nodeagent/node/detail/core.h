@@ -55,6 +55,7 @@ class Core final : public NodeContext, private ElectionConsequences {
   void tick();
   void save_checkpoints();
   Monotonic checkpoints_due_{0};
+  bool publishes_chaser_ = true;  ///< not after a failure, until the checkpoints are due
 };
 
 }  // namespace verger::node

@@ -235,6 +235,35 @@ TEST(BackupJob, SavesCheckpointsOfANodeOfOursBeforeItCopiesThem) {
   expect_restored(backup, manifest, "/restored");
 }
 
+TEST(BackupJob, OfARunningNodeHasWhatWasWrittenBeforeItBegan) {
+  BackupCase backup;
+  backup.fill(10);
+  auto& log = backup.builder.database().transaction_log();
+  const auto written = log.end();
+  ASSERT_LT(checkpoint_in(backup.disk, "/db/chaser.chk"), written.value());
+  int steps = 0;
+  const auto manifest = value(backup.back_up(backup.options(SourceState::kLive), [&] {
+    if (++steps == 20) {
+      ok(log.publish_chaser());
+    }
+  }));
+  EXPECT_EQ(manifest.positions.end, written);
+  EXPECT_THAT(manifest.warnings, IsEmpty());
+  expect_restored(backup, manifest, "/restored");
+}
+
+TEST(BackupJob, OfARunningNodeThatCommitsNothingSaysWhatItLacks) {
+  BackupCase backup;
+  backup.fill(10);
+  const auto written = backup.builder.database().transaction_log().end();
+  const auto manifest = value(backup.back_up(backup.options(SourceState::kLive)));
+  EXPECT_LT(manifest.positions.end, written);
+  ASSERT_EQ(manifest.warnings.size(), 1U);
+  EXPECT_THAT(manifest.warnings[0],
+              HasSubstr(fmt::format("the log reached to {} when the backup began", written)));
+  expect_restored(backup, manifest, "/restored");
+}
+
 TEST(BackupJob, OfTheWholeLogOfARunningNodeEndsAtTheWriter) {
   BackupCase backup;
   backup.fill(10);

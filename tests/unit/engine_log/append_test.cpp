@@ -262,6 +262,33 @@ TEST(Append, EpochsAreFoundWithoutTheirCheckpoint) {
   }
 }
 
+TEST(Append, APublishedChaserIsSeenByOthersAndDurableWithTheNextFlushOfCheckpoints) {
+  for (const bool flushed : {false, true}) {
+    SmallLog disk;
+    disk.open();
+    {
+      const auto log = disk.open();
+      disk.append_sized(*log, 200);
+      ok(log->flush());
+      log->set_chaser(LogPosition(200));
+      ok(log->flush_checkpoints());
+      disk.append_sized(*log, 200);
+      log->set_chaser(LogPosition(400));
+      ok(log->publish_chaser());
+      EXPECT_EQ(disk.checkpoint("chaser.chk"), 200) << "writer.chk is not beyond";
+      ok(log->flush());
+      ok(log->publish_chaser());
+      EXPECT_EQ(disk.checkpoint("chaser.chk"), 400);
+      if (flushed) {
+        ok(log->flush_checkpoints());
+      }
+      disk.files.cut_power();
+    }
+    EXPECT_EQ(disk.checkpoint("chaser.chk"), flushed ? 400 : 200);
+    EXPECT_EQ(disk.checkpoint("writer.chk"), 400);
+  }
+}
+
 TEST(Append, AFullDiskFailsTheWriterAndLosesNothing) {
   SmallLog disk;
   disk.options.chunk_size = 100'000;
