@@ -42,8 +42,8 @@ touch "$dir/enough"
 wait "$writer_pid"
 unset 'pids[-1]'
 printf '\n%s events were acknowledged before the backup began, %s in the end\n' "$before" "$(acknowledged)"
-"$bin/verger" backup list demo -o json | head -n 1 |
-  jq -e '.last_verify.passed and .last_drill.passed' >/dev/null ||
+"$bin/verger" backup list demo -o json |
+  jq -es '.[0] | .last_verify.passed and .last_drill.passed' >/dev/null ||
   die "the backup was not verified and drilled; look with: verger backup show demo"
 
 printf '\nDisaster: all three servers are killed (SIGKILL), and their database directories deleted\n'
@@ -57,7 +57,7 @@ done
 printf '\nRestore of all nodes from that backup\n\n'
 begun=$SECONDS
 "$bin/verger" restore plan demo --repository demo --scope cluster
-hash=$("$bin/verger" plan list demo -o json | head -n 1 | jq -r .hash)
+hash=$("$bin/verger" plan list demo -o json | jq -rs '.[0].hash')
 printf '\n'
 "$bin/verger" restore apply demo "$hash" --yes --wait
 until_true 60 "one leader and two followers" leader_seen
@@ -76,7 +76,7 @@ for node in "${nodes[@]}"; do
 done
 (write demo-backup written '{"n": "after"}')
 printf 'a new event was written; all %s that were acknowledged before the backup are on every node\n' "$before"
-run=$("$bin/verger" run list demo -o json | head -n 1 | jq -r .id)
+run=$("$bin/verger" run list demo -o json | jq -rs '.[0].id')
 printf '\nTry next (with --keep the cluster stays):\n'
 printf '  %s\n' "examples/demo/backup.sh --keep" \
   "export VERGER_CONTROLLER=$VERGER_CONTROLLER VERGER_CA_FILE=${VERGER_CA_FILE#"$PWD"/}" \

@@ -28,7 +28,7 @@ pids+=("$writer_pid")
 
 printf '\nNew certificates for all nodes, signed by vergerd with the demo'"'"'s authority; keys are made on the nodes\n\n'
 "$bin/verger" plan certificates demo --authority demo --watch-ms "${DEMO_WATCH_MS:-15000}"
-hash=$("$bin/verger" plan list demo -o json | head -n 1 | jq -r .hash)
+hash=$("$bin/verger" plan list demo -o json | jq -rs '.[0].hash')
 printf '\n'
 "$bin/verger" apply "$hash" --wait
 touch "$dir/enough"
@@ -45,7 +45,7 @@ for node in "${nodes[@]}"; do
   [ -n "${after[$node]}" ] && [ "${after[$node]}" != "${before[$node]}" ] ||
     die "$node does not show a new certificate"
 done
-run=$("$bin/verger" run list demo -o json | head -n 1 | jq -r .id)
+run=$("$bin/verger" run list demo -o json | jq -rs '.[0].id')
 [ "$("$bin/verger" run show "$run" -o json | jq -r .state)" = done ] ||
   die "the run did not end well; look with: verger run show $run"
 printf '\nTry next (with --keep the cluster stays):\n'

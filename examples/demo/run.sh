@@ -18,11 +18,11 @@ until_true 60 "all nodes to have these writes" leader_seen
 "$bin/verger" cluster show demo
 printf '\n'
 "$bin/verger" plan scavenge demo
-hash=$("$bin/verger" plan list demo -o json | head -n 1 | jq -r .hash)
+hash=$("$bin/verger" plan list demo -o json | jq -rs '.[0].hash')
 printf '\n'
 "$bin/verger" apply "$hash" --wait
 
-run=$("$bin/verger" run list demo -o json | head -n 1 | jq -r .id)
+run=$("$bin/verger" run list demo -o json | jq -rs '.[0].id')
 "$bin/verger" run show "$run" -o json | jq -e '
   .state == "done" and (.report.nodes | length == 3)
   and ([.report.nodes[].point] | unique | length == 1) and .report.nodes[0].point != null
