@@ -164,13 +164,16 @@ net::awaitable<void> ask_for_facts(SharedRaw into, std::shared_ptr<Peers> peers,
   raw.node.version = facts->node_version;
   raw.node.instance_id = facts->node_instance_id;
   raw.node.agent_work = detail::work_of(*facts);
-  // An agent that keeps its server stopped says so behind why the server does not answer.
+  // A server in another process that does not answer is stopped for certain only where its agent
+  // has stopped it.
   raw.node.stopped =
-      !facts->node_running &&
-      (facts->node_problem.empty() || facts->node_problem.contains("it is kept stopped by "));
+      !facts->node_running && (facts->node_problem.empty() || !facts->kept_stopped_by.empty());
   raw.node.stays_down = facts->stays_down;
   if (facts->node_running) {
     raw.node.agent = detail::to_facts(*facts);
+  } else if (!facts->kept_stopped_by.empty()) {
+    raw.node.agent_problem =
+        fmt::format("its agent keeps the server stopped for {}", facts->kept_stopped_by);
   } else {
     raw.node.agent_problem =
         facts->node_problem.empty()

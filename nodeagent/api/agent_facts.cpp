@@ -27,6 +27,16 @@ std::string to_text(const AgentFacts& facts) {
   if (!facts.stays_down.empty()) {
     out.member("staysDown", facts.stays_down);
   }
+  if (!facts.kept_stopped_by.empty()) {
+    out.member("keptStoppedBy", facts.kept_stopped_by);
+  }
+  if (!facts.kept_restores.empty()) {
+    out.name("keptRestores").begin_list();
+    for (const auto& generation : facts.kept_restores) {
+      out.value(generation);
+    }
+    out.end_list();
+  }
   if (!facts.log_as_of.empty()) {
     out.member("logAsOf", facts.log_as_of);
   }
@@ -49,6 +59,14 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   fields.read("offlineProblem", out.offline_problem);
   fields.read("warning", out.warning);
   fields.read("staysDown", out.stays_down);
+  fields.read("keptStoppedBy", out.kept_stopped_by);
+  fields.each("keptRestores", [&](JsonView element, const std::string& where) -> Result<void> {
+    if (!element.is_string()) {
+      return Error{Errc::kCorruption, where + ": text was expected"};
+    }
+    out.kept_restores.emplace_back(element.string());
+    return {};
+  });
   fields.read("logAsOf", out.log_as_of);
   fields.read("databaseDirectory", out.database_directory.path);
   fields.read("databaseIdentity", out.database_directory.identity);

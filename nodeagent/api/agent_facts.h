@@ -32,6 +32,11 @@ struct AgentFacts : NodeFacts {
   std::string log_as_of{};
   /// Why the agent has given up restarting its server, which does not answer. Empty: it has not.
   std::string stays_down{};
+  /// While the server is stopped: what has stopped it and keeps it so ("operation o1"), until
+  /// start_service. Empty: nothing does, so that it may just not answer.
+  std::string kept_stopped_by{};
+  /// Backups whose restore kept the former files beside the database (old-before-ID).
+  std::vector<std::string> kept_restores{};
   /// What an operator should correct, although nothing fails by it.
   std::string warning{};
   /// JSON of an object whose members are sent, too: for people, no program of ours reads them.

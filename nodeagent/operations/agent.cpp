@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/backup/kept_files.h"
 #include "engine/base/directories.h"
 #include "engine/base/number_from_text.h"
 #include "nodeagent/external/offline_server.h"
@@ -151,6 +152,10 @@ class Agent::Impl {
       facts.service_control = environment_.offline->configured();
       facts.start_command = environment_.offline->start_text();
       facts.offline_problem = environment_.offline->wrong_user();
+      if (auto kept = backup::generations_with_kept_files(environment_.files,
+                                                          environment_.offline->place().database)) {
+        facts.kept_restores = *std::move(kept);
+      }
     }
     if (environment_.complete_facts) {
       environment_.complete_facts(facts);
@@ -164,10 +169,7 @@ class Agent::Impl {
   void add_facts_of_stopped(const external::OfflineServer& server, api::AgentFacts& facts) {
     const auto& place = server.place();
     add_disks(environment_.files, place.database, place.index_directory(), facts);
-    if (const auto by = server.kept_stopped_by(); !by.empty()) {
-      facts.node_problem +=
-          fmt::format("{}it is kept stopped by {}", facts.node_problem.empty() ? "" : "; ", by);
-    }
+    facts.kept_stopped_by = server.kept_stopped_by();
   }
 
   net::awaitable<http::Response> post_permit(http::RoutedRequest request) {

@@ -29,6 +29,7 @@ constexpr auto kNodeMembers =
                std::pair("hasGeneration", &RestoreNode::has_generation),
                std::pair("damage", &RestoreNode::damage),
                std::pair("serviceProblem", &RestoreNode::service_problem),
+               std::pair("keepsFormer", &RestoreNode::keeps_former),
                std::pair("room", &RestoreNode::room)};
 
 const std::string* value_in(const Json& json, const std::string& /*type*/) {

@@ -35,7 +35,9 @@ struct RestoreNode {
   bool has_generation = false;  ///< and finds the backup there
   std::string damage;           ///< why the backup's manifest cannot be read there
   std::string service_problem;  ///< why it cannot stop and start the server
-  std::int64_t room = -1;       ///< bytes free on the disks of database and index together
+  /// It keeps the files from before an earlier restore of the same backup.
+  bool keeps_former = false;
+  std::int64_t room = -1;  ///< bytes free on the disks of database and index together
   friend bool operator==(const RestoreNode&, const RestoreNode&) = default;
 };
 

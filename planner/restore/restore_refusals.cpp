@@ -282,6 +282,15 @@ class RefusingRestore {
                          order_.wanted.repository),
              "see what there is with: verger backup list");
     }
+    if (own.keeps_former) {
+      refuse(
+          "former-files-kept", node.name,
+          fmt::format("it keeps the files from before an earlier restore of backup {}, and these "
+                      "are the way back",
+                      backup.id),
+          fmt::format("remove them first: verger restore discard-old {} --generation {}",
+                      order_.snapshot.cluster, backup.id));
+    }
     const auto needed = backup.restored_bytes + order_.policy.gates.disk_reserve_bytes;
     if (own.room >= 0 && backup.restored_bytes > 0 && own.room < needed) {
       refuse("disk-too-small", node.name,

@@ -25,6 +25,7 @@ using planner::RestoreNode;
 /// What one node's agent says, and the backups that it sees.
 struct AgentAnswer {
   RestoreNode node{};
+  std::vector<std::string> kept{};
   std::vector<BackupGeneration> backups{};
 };
 
@@ -38,6 +39,7 @@ net::awaitable<AgentAnswer> ask_one(std::shared_ptr<Peers> peers, std::string na
     co_return out;
   }
   out.node.room = room_on(*facts);
+  out.kept = facts->kept_restores;
   if (!facts->service_control) {
     out.node.service_problem = "its agent has no way to stop and start the server";
   } else {
@@ -192,6 +194,8 @@ net::awaitable<planner::Preflight> preflight(
       answer.node.has_generation = true;
       answer.node.damage = own->damage;
     }
+    answer.node.keeps_former =
+        std::ranges::find(answer.kept, facts.generation.id) != answer.kept.end();
     facts.nodes.push_back(answer.node);
   }
   out.facts = planner::to_json(facts);

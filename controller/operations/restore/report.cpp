@@ -54,7 +54,8 @@ struct RunSeen {
     if (step.kind == names::kStop) {
       auto& node = nodes[step.node];
       node.stopped = node.stopped || state.attempt > 0;
-      node.was_stopped = state.memo->value("was_stopped", false);
+      node.was_stopped =
+          state.memo->value("was_stopped", false) || result.value("was_stopped", false);
     } else if (step.kind == names::kRestore) {
       auto& node = nodes[step.node];
       node.restored = done || (state.undo_end && !state.undo_end->undone);

@@ -54,6 +54,12 @@ net::awaitable<Found> look_at_one(std::shared_ptr<Peers> peers, std::string node
   if (!facts) {
     co_return Found{.waits = fmt::format("{}: {}", node, facts.error().message), .fails = {}};
   }
+  if (std::ranges::find(facts->kept_restores, generation) != facts->kept_restores.end()) {
+    co_return Found{.waits = {},
+                    .fails = fmt::format("{}: it keeps the files from before an earlier restore of "
+                                         "backup {}; remove them with: verger restore discard-old",
+                                         node, generation)};
+  }
   const auto room = room_on(*facts);
   const auto needed = steps::int_parameter(step, "restoredBytes", 0) + reserve;
   if (room >= 0 && room < needed) {

@@ -18,6 +18,9 @@ using steps::OperationNews;
 using steps::text_parameter;
 using steps::verdict;
 
+/// Of the memo, from the first attempt on: no earlier restore of the backup has kept files there.
+constexpr const char* kFirstLook = "no_earlier_restore";
+
 class RestoreStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kRestore; }
@@ -46,6 +49,19 @@ class RestoreStep final : public StepKind {
     }
     json memo = *context.state.memo;
     co_await note_machine(context, memo);
+    if (!memo.contains(kFirstLook)) {
+      // Undo would take the files of an earlier restore of this backup for those of this one.
+      const auto generation = text_parameter(context.step, "generation");
+      const auto facts = co_await context.peers->facts(context.step.node);
+      if (!facts) {
+        co_return steps::wait(facts.error().message);
+      }
+      if (std::ranges::find(facts->kept_restores, generation) != facts->kept_restores.end()) {
+        co_return steps::impossible(fmt::format(
+            "it keeps the files from before an earlier restore of backup {}", generation));
+      }
+      memo[kFirstLook] = true;
+    }
     co_return steps::ready(memo);
   }
 

@@ -18,7 +18,10 @@ using nlohmann::json;
 using steps::done;
 using steps::verdict;
 
+/// Of the memo: its agent had stopped it before; of the result: there was no server to stop.
 constexpr const char* kWasStopped = "was_stopped";
+/// Of the memo: whether it answered before.
+constexpr const char* kAnswered = "answered";
 
 /// What its agent does with the node's files, and that does not end with the server.
 const planner::AgentWork* work_on_files(const planner::NodeSnapshot& node) {
@@ -55,6 +58,7 @@ class StopStep final : public StepKind {
     json memo = *context.state.memo;
     if (!memo.contains(kWasStopped)) {  // of an earlier attempt, that may have stopped it
       memo[kWasStopped] = is_seen_stopped(*node);
+      memo[kAnswered] = node->answered;
       co_await steps::note_start_command(context, memo);
     }
     co_return steps::ready(memo);
@@ -85,7 +89,9 @@ class StopStep final : public StepKind {
       co_return steps::running({{"phase", why_not_seen_stopped(node, context.step.node)}});
     }
     const json memo = *context.state.memo;
-    co_return done({{"was_stopped", memo.value(kWasStopped, false)}});
+    const bool was_down =
+        !memo.value(kAnswered, true) && !steps::parsed_or_empty(news.result_text).value("ran", true);
+    co_return done({{kWasStopped, memo.value(kWasStopped, false) || was_down}});
   }
 
   net::awaitable<void> interrupt(StepContext context) override {
@@ -124,9 +130,11 @@ class StopStep final : public StepKind {
   }
 
  private:
+  /// Then it is not started when the run is undone: in a disaster it may have no files.
   static bool was_stopped(const StepContext& context) {
     return steps::bool_parameter(context.step, "staysStopped", false) ||
-           context.state.memo->value(kWasStopped, false);
+           context.state.memo->value(kWasStopped, false) ||
+           context.state.result->value(kWasStopped, false);
   }
 
   /// Its restore was never begun, or is undone.

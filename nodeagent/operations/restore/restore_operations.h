@@ -10,8 +10,9 @@ namespace verger::agent {
 
 /// stop_server {"serviceDeadlineMs"}: the server is stopped and stays so, also over a restart of
 /// the agent, until start_service. Done once no process has its files open and it does not answer;
-/// at once where that is so already. Codes: "stopped" (cancelled: the server may still be on its
-/// way down), "no_effect" (it runs after the deadline), "interrupted".
+/// at once where that is so already. Result: {"ran"}: whether there was a server to stop. Codes:
+/// "stopped" (cancelled: the server may still be on its way down), "no_effect" (it runs after the
+/// deadline), "interrupted".
 std::unique_ptr<Operation> make_stop_server_operation();
 
 /// restore (api::RestoreParameters): puts a generation in the place of the files of the stopped

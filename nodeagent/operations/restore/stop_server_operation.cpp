@@ -16,6 +16,8 @@ using nlohmann::json;
 
 /// Of the memory: when the stop command was about to be given, in ticks of the wall clock.
 constexpr const char* kAsked = "asked";
+/// Of the memory and of the result: whether there was a server to stop.
+constexpr const char* kRan = "ran";
 /// Of the memory, once that is the outcome.
 constexpr const char* kStopCancelled = "cancelled";
 
@@ -44,7 +46,9 @@ class StopServerOperation final : public Operation {
     VERGER_CO_RETURN_IF_ERROR(
         node.offline->keep_stopped("operation " + record.request.id,
                                    running == nullptr ? std::string() : running->instance_id()));
+    const auto free = co_await node.offline->files_are_free();
     auto memory = memory_of(record);
+    memory[kRan] = running != nullptr || !free || !*free;
     memory[kAsked] = node.clock.now().value();
     if (node.remember) {
       node.remember(memory.dump());
@@ -89,7 +93,9 @@ class StopServerOperation final : public Operation {
       if (node.offline->kept_stopped_by().empty()) {
         co_return failed("interrupted", "a request to start the server came meanwhile");
       }
-      co_return Observation{.kind = Observation::Kind::kDone, .code = {}, .text = "{}"};
+      co_return Observation{.kind = Observation::Kind::kDone,
+                            .code = {},
+                            .text = json{{kRan, memory.value(kRan, true)}}.dump()};
     }
     const auto waited =
         (node.clock.now().value() - memory.value(kAsked, std::int64_t{0})) / kTicksPerSecond;

@@ -124,7 +124,7 @@ void FakeCluster::finish_election() {
   }
   elect(best->name);
   for (auto& each : nodes) {
-    if (!each.up && each.files.ordered_stop && !each.read_only_replica) {
+    if (!each.up && !each.files.ordered_stop.empty() && !each.read_only_replica) {
       each.state = api::NodeState::kUnknown;
     }
   }
@@ -309,6 +309,15 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
     out.operations.push_back(operation.status);
   }
   out.node_running = node.up;
+  if (node.files.kept) {
+    out.kept_restores = {node.files.kept->generation};
+  }
+  if (!node.up) {
+    // As of a server in another process, of which its agent sees no more than that.
+    out.node_problem = fmt::format("{}: Connection refused", node.name);
+    out.kept_stopped_by =
+        node.files.ordered_stop.empty() ? "" : "operation " + node.files.ordered_stop;
+  }
   out.node_instance_id = node.up ? node.instance : "";
   out.node_version = node.agent_says_version.empty() ? node.version : node.agent_says_version;
   out.writer_checkpoint = std::int64_t{1} << 40U;

@@ -233,7 +233,7 @@ class FakeCluster final : public http::Client {
   bool operate_restore(FakeNode& node, FakeOperation& operation);
   void cancel_restore(FakeNode& node, const std::string& operation);
   void finish_restore(FakeNode& node);
-  void stop_server(FakeNode& node);
+  void stop_server(FakeNode& node, const std::string& operation);
   void begin_election_if_possible();
   void look_at_histories();
   http::Response start_operation(FakeNode& node, const http::Request& request);

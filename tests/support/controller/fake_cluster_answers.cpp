@@ -243,7 +243,7 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     operation.status.error_code = "no_answer";
     operation.status.error = "the server does not start";
   } else if (parsed->kind == "start_service") {
-    if (std::exchange(node.files.ordered_stop, false) && !node.up) {
+    if (!std::exchange(node.files.ordered_stop, {}).empty() && !node.up) {
       start_by_itself(node.name);
     } else if (!node.up) {
       if (node.offline) {

@@ -49,8 +49,8 @@ std::optional<http::Response> FakeCluster::restorable_answer(const FakeNode& nod
   return std::nullopt;
 }
 
-void FakeCluster::stop_server(FakeNode& node) {
-  node.files.ordered_stop = true;
+void FakeCluster::stop_server(FakeNode& node, const std::string& operation) {
+  node.files.ordered_stop = operation;
   node.files.catches_up_at.reset();
   if (!node.up) {
     return;
@@ -88,6 +88,7 @@ void FakeCluster::start_by_itself(const std::string& name) {
          "the server runs");
     started.files.restoring.reset();
   }
+  started.files.ordered_stop.clear();
   ++started.files.starts;
   started.up = true;
   started.member = true;
@@ -137,7 +138,8 @@ void FakeCluster::finish_restore(FakeNode& node) {
     fail(status, "io", "blob 7f is not readable");
   } else {
     ++files.restores;
-    files.kept = FakeFiles::Kept{.history = files.history, .writer = node.writer};
+    files.kept = FakeFiles::Kept{
+        .generation = files.restoring->generation, .history = files.history, .writer = node.writer};
     files.history = files.restoring->generation;
     if (node.database.empty()) {
       node.database = nodes.front().database;
@@ -168,12 +170,17 @@ bool FakeCluster::operate_restore(FakeNode& node, FakeOperation& operation) {
   } else if (files.restoring) {
     fail(status, "conflict", "another operation works on the node's files");
   } else if (kind == api::kStopServerKind) {
-    stop_server(node);
+    status.result_json = json{{"ran", node.up}}.dump();
+    stop_server(node, operation.request.id);
   } else if (kind == api::kRestoreKind) {
     const auto wanted =
         api::parse_backup_parameters<api::RestoreParameters>(operation.request.parameters_json);
     if (!wanted || !wanted->keep_old || wanted->repository != "main") {
       fail(status, "invalid", wanted ? "not as the plan has it" : wanted.error().message);
+      return true;
+    }
+    if (files.kept && files.kept->generation == wanted->generation) {
+      fail(status, "refused", "it holds the files from before an earlier restore of this backup");
       return true;
     }
     status.state = api::OperationState::kActing;

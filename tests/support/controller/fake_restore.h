@@ -17,6 +17,7 @@ struct FakeFiles {
   std::string history = "own";
   /// What a restore keeps of the former files.
   struct Kept {
+    std::string generation;  ///< that was restored
     std::string history;
     std::int64_t writer = 0;
   };
@@ -27,7 +28,8 @@ struct FakeFiles {
     Monotonic ends{};
   };
   std::optional<Restoring> restoring;
-  bool ordered_stop = false;  ///< by an operation; it stays so until start_service
+  /// By this operation; it stays so until start_service, or until something else starts it.
+  std::string ordered_stop{};
   std::optional<Monotonic> catches_up_at;
 
   // what becomes of operations

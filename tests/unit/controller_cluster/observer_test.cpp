@@ -210,6 +210,20 @@ TEST_F(ObserverTest, SaysWhatDidNotAnswer) {
   EXPECT_THAT(snapshot.unregistered, IsEmpty());
 }
 
+TEST_F(ObserverTest, AServerIsStoppedWhereItsAgentKeepsItSo) {
+  auto& n2 = cluster_.node("n2");
+  n2.up = false;
+  const auto silent = take();
+  ASSERT_NE(silent.find("n2"), nullptr);
+  EXPECT_FALSE(silent.find("n2")->stopped) << "it may run, and not answer";
+  EXPECT_THAT(silent.find("n2")->agent_problem, HasSubstr("gets no answer of the node"));
+  n2.files.ordered_stop = "o1";
+  const auto ordered = take();
+  EXPECT_TRUE(ordered.find("n2")->stopped);
+  EXPECT_EQ(ordered.find("n2")->agent_problem,
+            "its agent keeps the server stopped for operation o1");
+}
+
 TEST_F(ObserverTest, RemembersHowLongTheLeaderHasBeenTheSame) {
   EXPECT_EQ(take().leader_stable_ms, 0);
   time_.run(context_, [] { return false; }, std::chrono::seconds(0));

@@ -329,6 +329,36 @@ TEST_F(RestoreCluster, WhatAgentsSayRefusesThePlan) {
   EXPECT_THAT(refused(), Contains("agent-cannot-restore n2"));
 }
 
+TEST_F(RestoreCluster, TheSameBackupAgainNeedsTheFormerFilesGone) {
+  begin();
+  const auto made = h_.wait_for(h_.executor->make_plan("prod", of_cluster(), "test"));
+  ASSERT_TRUE(made.has_value() && made->has_value());
+  files("n2").kept = test::FakeFiles::Kept{.generation = "g1", .history = "lost", .writer = 3};
+  EXPECT_THAT(refusals(of_cluster()), ElementsAre("former-files-kept n2"));
+  // Reverted to files that are not its own, n2 would lose what it has.
+  const auto run = h_.wait_for(h_.executor->apply((*made)->plan->hash, "test"));
+  ASSERT_TRUE(run.has_value());
+  ASSERT_TRUE(ends(*run));
+  EXPECT_EQ(h_.state(*run).status, RunStatus::kFailed);
+  EXPECT_THAT(h_.state(*run).reason, HasSubstr("verger restore discard-old"));
+  EXPECT_EQ(report(*run)["outcome"], "unchanged");
+  EXPECT_EQ(node("n1").stops + node("n2").stops + node("n3").stops, 0);
+  EXPECT_EQ(files("n2").reverts, 0);
+}
+
+TEST_F(RestoreCluster, FilesKeptMeanwhileAreNotTakenForThoseOfTheRun) {
+  when("stop_server", "n2", [this] {
+    files("n2").kept = test::FakeFiles::Kept{.generation = "g1", .history = "lost", .writer = 3};
+  });
+  begin();
+  const auto run = start(of_cluster());
+  ASSERT_TRUE(ends(run));
+  EXPECT_EQ(h_.state(run).status, RunStatus::kFailed);
+  EXPECT_EQ(files("n2").reverts, 0);
+  EXPECT_THAT(histories(), Each("own"));
+  EXPECT_TRUE(all_up());
+}
+
 TEST_F(RestoreCluster, ABackupThatGoesBetweenPlanAndRunStopsNoServer) {
   begin();
   const auto made = h_.wait_for(h_.executor->make_plan("prod", of_cluster(), "test"));

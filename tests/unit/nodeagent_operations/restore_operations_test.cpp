@@ -25,10 +25,12 @@ TEST(StopServer, KeepsTheServerStoppedOverARestartOfTheAgentUntilItIsStarted) {
   EXPECT_FALSE(agent.running);
   EXPECT_EQ(agent.starts, 0);
   EXPECT_EQ(agent.status("GET", "/agent/v1/facts"), 200);
-  EXPECT_THAT(agent.answer.value("nodeProblem", ""), HasSubstr("kept stopped by operation o1"));
+  EXPECT_EQ(agent.answer.value("keptStoppedBy", ""), "operation o1");
   EXPECT_EQ(state_of(agent.run("start_service")), "done") << agent.answer;
   EXPECT_TRUE(agent.running);
   EXPECT_EQ(agent.offline_->kept_stopped_by(), "");
+  EXPECT_EQ(agent.status("GET", "/agent/v1/facts"), 200);
+  EXPECT_EQ(agent.answer.value("keptStoppedBy", ""), "");
 }
 
 TEST(StopServer, IsDoneAtOnceWhereItIsDown) {
