@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 
@@ -48,6 +50,70 @@ std::string BackupCase::leader() const {
   return shown.is_object() ? shown.at("snapshot").value("leader", std::string()) : std::string();
 }
 
+std::string BackupCase::a_backup(std::vector<std::string> more) {
+  back_up("create", std::move(more));
+  const auto all = backups();
+  if (all.empty()) {
+    throw std::runtime_error("there is no backup" + cluster_.logs());
+  }
+  return all.front().at("id").get<std::string>();
+}
+
+void BackupCase::keep_copies() const {
+  for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
+    const auto place = cluster_.node_directory(i).parent_path();
+    const auto copy = [&place](const char* to) {
+      return fmt::format("rm -rf {0}/{1}; cp -a {0}/db {0}/{1}\n", place.string(), to);
+    };
+    const auto start = file_text(place / "start.sh");
+    std::ofstream(place / "start.sh") << copy("started") << start;
+    // As a service manager's command, it ends once the process has.
+    std::ofstream(place / "stop.sh", std::ios::app)
+        << fmt::format("tail --pid=$(cat {}/start.sh.pid) -f /dev/null\n", place.string())
+        << copy("stopped");
+  }
+}
+
+void BackupCase::expect_former_files(std::size_t index) const {
+  const auto place = cluster_.node_directory(index).parent_path();
+  const auto files_of = [](const std::filesystem::path& directory) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+      if (entry.is_regular_file() && entry.path().filename() != "verger.lock") {
+        files[std::filesystem::relative(entry.path(), directory)] = file_text(entry.path());
+      }
+    }
+    return files;
+  };
+  ASSERT_TRUE(std::filesystem::exists(place / "stopped")) << index;
+  ASSERT_TRUE(std::filesystem::exists(place / "started")) << index;
+  const auto stopped = files_of(place / "stopped");
+  const auto started = files_of(place / "started");
+  EXPECT_GT(stopped.size(), 5U);
+  for (const auto& [name, content] : started) {
+    const auto former = stopped.find(name);
+    EXPECT_TRUE(former != stopped.end() && former->second == content) << index << ": " << name;
+  }
+  EXPECT_EQ(started.size(), stopped.size()) << index;
+}
+
+json BackupCase::wait_for_step(const std::string& run, const std::string& kind,
+                               const std::string& node, const std::string& state) {
+  json found;
+  eventually(seconds(60), [&] {
+    const auto shown = cluster_.verger_json({"run", "show", run});
+    for (const auto& stage : shown.is_object() ? shown.at("stages") : json::array()) {
+      for (const auto& step : stage.at("steps")) {
+        if (step.at("kind") == kind && step.at("node") == node && step.at("state") == state) {
+          found = step;
+        }
+      }
+    }
+    return !found.is_null();
+  });
+  return found;
+}
+
 void BackupCase::destroy(std::size_t index) const {
   cluster_.kill_server(index);
   for (const auto& entry : std::filesystem::directory_iterator(cluster_.node_directory(index))) {
@@ -68,11 +134,11 @@ json BackupCase::restore(const std::vector<std::string>& more) {
   return run;
 }
 
-int BackupCase::events_at(std::size_t index) {
-  return written_steadily_at(caller_, cluster_.node_url(index));
+int BackupCase::events_at(const std::string& url) {
+  return written_steadily_at(caller_, url);
 }
 
-void BackupCase::expect_events_everywhere(int acknowledged) {
+int BackupCase::expect_events_everywhere(int acknowledged) {
   std::array<int, RealCluster::kNodes> seen{};
   EXPECT_TRUE(eventually(seconds(20),
                          [&] {
@@ -84,6 +150,15 @@ void BackupCase::expect_events_everywhere(int acknowledged) {
                          }))
       << fmt::format("{} acknowledged; {}, {}, {} there", acknowledged, seen[0], seen[1], seen[2])
       << cluster_.logs();
+  return seen[0];
+}
+
+void BackupCase::expect_writes() {
+  const auto before = expect_events_everywhere(0);
+  SteadyWriter writer(cluster_, {});  // those that are there already are accepted again
+  EXPECT_TRUE(writer.wait_for(before + 10)) << cluster_.logs();
+  writer.stop();
+  EXPECT_EQ(expect_events_everywhere(before + 10), writer.written());
 }
 
 json BackupCase::digest_of(const std::filesystem::path& database) {

@@ -35,8 +35,19 @@ class BackupCase : public ::testing::Test {
     return static_cast<std::size_t>(node.at(1) - '1');
   }
 
+  /// A verified backup of a running node; its id.
+  std::string a_backup(std::vector<std::string> more = {});
   /// The server dies and all that it had is gone.
   void destroy(std::size_t index) const;
+  /// From now on the services of the nodes leave a copy of the database as it is once the server
+  /// has stopped ("stopped"), and as it is just before its next start ("started").
+  void keep_copies() const;
+  /// That these copies of a node are equal, and were made: it was started with its former files.
+  void expect_former_files(std::size_t index) const;
+  /// Waits until a run is at a step of this kind, on a node or on the cluster (empty); null after a
+  /// minute.
+  nlohmann::json wait_for_step(const std::string& run, const std::string& kind,
+                               const std::string& node, const std::string& state);
   /// Plans a restore and starts it; the run's id.
   std::string start_restore(const std::vector<std::string>& more);
   /// The same to its end, which has to be a good one.
@@ -44,9 +55,12 @@ class BackupCase : public ::testing::Test {
 
   /// Of the stream of SteadyWriter: how many events a node has, in their order from the first. -1:
   /// it does not answer, or one is not what was written.
-  int events_at(std::size_t index);
-  /// That each node has at least `acknowledged` of them, and all as many.
-  void expect_events_everywhere(int acknowledged);
+  int events_at(std::size_t index) { return events_at(cluster_.node_url(index)); }
+  int events_at(const std::string& url);
+  /// That each node has at least `acknowledged` of them, and all as many. How many that is.
+  int expect_events_everywhere(int acknowledged);
+  /// That the cluster accepts further events, and all nodes get them.
+  void expect_writes();
   /// That the logs of all nodes are the same: their readable digests, and their logical ones.
   void expect_equal_digests();
   static nlohmann::json digest_of(const std::filesystem::path& database);

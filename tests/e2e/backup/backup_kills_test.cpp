@@ -1,48 +1,13 @@
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <ostream>
 
-#include "tests/e2e/backup/backup_case.h"
+#include "tests/e2e/backup/kill_case.h"
 
-/// A process that is killed (SIGKILL) in the middle of a backup or of a restore: the run ends, a
-/// listed backup is a whole one, and all nodes have one history.
+/// A process that is killed (SIGKILL) in the middle of a backup: the run ends, and a listed backup
+/// is a whole one.
 namespace verger::test {
 namespace {
 
 using std::chrono::seconds;
-
-struct Kill {
-  enum class Who : std::uint8_t { kController, kAgents } who;
-  const char* failpoint;  ///< "name" or "name:nth"
-};
-void PrintTo(const Kill& kill, std::ostream* out) { *out << kill.failpoint; }
-
-class KillCase : public BackupCase, public ::testing::WithParamInterface<Kill> {
- protected:
-  /// From now on the first process that comes there dies; started again, it does not.
-  void arm() {
-    const auto [who, failpoint] = GetParam();
-    const Environment deadly{{"VERGER_FAILPOINT", failpoint},
-                             {"VERGER_FAILPOINT_LOG", reached().string()}};
-    if (who == Kill::Who::kController) {
-      cluster_.controller().kill();
-      cluster_.start_controller(deadly);
-    } else {
-      for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
-        cluster_.agent(i).kill();
-        cluster_.start_agent(i, deadly);
-      }
-    }
-  }
-  void expect_reached() const {
-    const std::string armed = GetParam().failpoint;
-    EXPECT_NE(file_text(reached()).find(armed.substr(0, armed.find(':'))), std::string::npos)
-        << "never reached: " << armed;
-  }
-  std::filesystem::path reached() const { return directory_.path() / "reached"; }
-
-  TempDirectory directory_;
-};
 
 class KilledBackup : public KillCase {};
 

@@ -154,6 +154,9 @@ TEST_F(RestoreCluster, ACancelledRunPutsAllBack) {
   ASSERT_TRUE(h_.run_until([this] { return files("n3").restoring.has_value(); }));
   ASSERT_TRUE(h_.executor->cancel(run, "test", "").has_value());
   expect_undone(run, RunStatus::kCancelled);
+  for (const auto& each : h_.cluster.nodes) {
+    EXPECT_EQ(each.files.reverts, 1) << each.name << " keeps what was copied";
+  }
 }
 
 TEST_F(RestoreCluster, APauseComesAfterTheServersAreUp) {
