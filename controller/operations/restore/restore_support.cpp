@@ -72,7 +72,9 @@ std::optional<Verdict> unless_done(const StepContext& context, const OperationNe
       break;
   }
   if (news.code == "stopped") {
-    return steps::verdict(Verdict::Kind::kStopped,
+    // An attempt all the same, which has to be undone: it has copied files, or its server is on its
+    // way down.
+    return steps::verdict(Verdict::Kind::kNotHappened,
                           context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
                           "it was stopped");
   }

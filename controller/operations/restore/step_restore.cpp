@@ -85,10 +85,6 @@ class RestoreStep final : public StepKind {
     }
     const auto operation = context.state.operation;
     const auto news = co_await steps::ask_agent(context, operation);
-    if (news.kind == OperationNews::Kind::kFailed && news.code == "stopped") {
-      // An attempt all the same: undo removes what it has copied.
-      co_return verdict(Verdict::Kind::kNotHappened, "stopped", "it was stopped");
-    }
     if (auto open = unless_done(context, news, "its files are being replaced")) {
       co_return *std::move(open);
     }
