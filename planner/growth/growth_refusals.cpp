@@ -160,6 +160,14 @@ class RefusingGrowth {
     } else if (!own->damage.empty()) {
       refuse("generation-damaged", node.name, own->damage, "choose another backup (--generation)");
     }
+    if (own->keeps_former) {
+      refuse(
+          "former-files-kept", node.name,
+          fmt::format("it keeps the files from before an earlier restore of backup {}, and these "
+                      "are the way back",
+                      order_.facts->generation.id),
+          "look at what is in old-before-GENERATION of its directory, and move it away");
+    }
     const auto bytes = order_.facts->generation.restored_bytes;
     const auto needed = bytes + order_.policy.gates.disk_reserve_bytes;
     if (own->room >= 0 && bytes > 0 && own->room < needed) {

@@ -346,6 +346,9 @@ TEST_F(Growth, RefusesAMachineThatIsNotReady) {
   node("n4").database = "db-9";
   EXPECT_THAT(refusals(policy), ElementsAre("another-database n4"));
   node("n4").database.clear();
+  node("n4").files.kept = test::FakeFiles::Kept{.generation = "g1", .history = "own", .writer = 0};
+  EXPECT_THAT(refusals(policy), ElementsAre("former-files-kept n4"));
+  node("n4").files.kept.reset();
   h_.cluster.restorable.front().last_verify.reset();
   EXPECT_THAT(refusals(policy), ElementsAre("not-verified"));
   h_.cluster.restorable.clear();
