@@ -67,9 +67,13 @@ void BackupCase::keep_copies() const {
     };
     const auto start = file_text(place / "start.sh");
     std::ofstream(place / "start.sh") << copy("started") << start;
-    // As a service manager's command, it ends once the process has.
+    // As a service manager's command, it ends once the process has; what nobody waits for stays a
+    // process without files.
     std::ofstream(place / "stop.sh", std::ios::app)
-        << fmt::format("tail --pid=$(cat {}/start.sh.pid) -f /dev/null\n", place.string())
+        << fmt::format(
+               "while ls /proc/$(cat {}/start.sh.pid)/fd 2>/dev/null | grep -q .; do sleep 0.05; "
+               "done\n",
+               place.string())
         << copy("stopped");
   }
 }
@@ -134,9 +138,7 @@ json BackupCase::restore(const std::vector<std::string>& more) {
   return run;
 }
 
-int BackupCase::events_at(const std::string& url) {
-  return written_steadily_at(caller_, url);
-}
+int BackupCase::events_at(const std::string& url) { return written_steadily_at(caller_, url); }
 
 int BackupCase::expect_events_everywhere(int acknowledged) {
   std::array<int, RealCluster::kNodes> seen{};
