@@ -170,6 +170,13 @@ class Agent::Impl {
     const auto& place = server.place();
     add_disks(environment_.files, place.database, place.index_directory(), facts);
     facts.kept_stopped_by = server.kept_stopped_by();
+    const auto works = std::ranges::find_if(facts.operations, [](const auto& operation) {
+      return operation.state == api::OperationState::kActing &&
+             operation.kind.starts_with("offline_");  // which starts it when it ends
+    });
+    if (facts.kept_stopped_by.empty() && works != facts.operations.end()) {
+      facts.kept_stopped_by = "operation " + works->id;
+    }
   }
 
   net::awaitable<http::Response> post_permit(http::RoutedRequest request) {

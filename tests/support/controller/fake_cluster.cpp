@@ -315,8 +315,15 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
   if (!node.up) {
     // As of a server in another process, of which its agent sees no more than that.
     out.node_problem = fmt::format("{}: Connection refused", node.name);
-    out.kept_stopped_by =
-        node.files.ordered_stop.empty() ? "" : "operation " + node.files.ordered_stop;
+    const auto works = std::ranges::find_if(out.operations, [](const auto& operation) {
+      return operation.state == api::OperationState::kActing &&
+             operation.kind.starts_with("offline_");
+    });
+    if (!node.files.ordered_stop.empty()) {
+      out.kept_stopped_by = "operation " + node.files.ordered_stop;
+    } else if (works != out.operations.end()) {
+      out.kept_stopped_by = "operation " + works->id;
+    }
   }
   out.node_instance_id = node.up ? node.instance : "";
   out.node_version = node.agent_says_version.empty() ? node.version : node.agent_says_version;
