@@ -69,6 +69,8 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
   }
   if (node.wrong_identity) {
     out["problem"] = "not the node that was registered";
+  } else if (node.stopped && !node.agent_problem.empty()) {
+    out["problem"] = node.agent_problem;  // why it does not answer
   } else if (!node.problem.empty()) {
     out["problem"] = node.problem;
   } else if (!node.agent_problem.empty()) {
