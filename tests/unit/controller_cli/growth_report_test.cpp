@@ -46,7 +46,7 @@ TEST(GrowthReport, SaysLoudlyWhatIsNotAsItWas) {
 TEST(ClusterGrow, WantsToKnowWhatTheNewNodeIs) {
   const auto said_of = verger_without_vergerd(
       {"cluster", "grow", "orders", "--node", "n4=http://n4:2113", "--agent", "http://n4:2114"});
-  EXPECT_EQ(said_of.status, 2);
+  EXPECT_EQ(said_of.status, kUsage);
   EXPECT_THAT(said_of.err, HasSubstr("--add-replica, or --replace NODE"));
 }
 
