@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
@@ -169,12 +170,14 @@ TEST_F(NpmGrpcClient, LosesNothingWhenTheLeaderIsKilled) {
     return leader.has_value();
   })) << logs();
   const auto report = directory_.path() / "client.log";
+  const auto killed = directory_.path() / "killed";
   Process client(
       {.command = {"node", (packages_ / "failover.js").string()},
        .environment = {{"CLUSTER",
                         fmt::format("esdb://admin:changeit@127.0.0.1:{},127.0.0.1:{},127.0.0.1:{}"
                                     "?tlsCAFile={}",
                                     ports[0], ports[1], ports[2], authority.root().string())},
+                       {"KILLED", killed.string()},
                        {"VERBOSE", "yes"}},
        .output = report});
   ASSERT_TRUE(eventually(seconds(60),
@@ -183,6 +186,7 @@ TEST_F(NpmGrpcClient, LosesNothingWhenTheLeaderIsKilled) {
   leader = leader_of(ports, *leader, authority.root());
   ASSERT_TRUE(leader.has_value()) << logs();
   nodes[*leader].kill();
+  std::ofstream(killed) << *leader;
   EXPECT_EQ(client.wait(seconds(90)), 0) << file_text(report) << logs();
   EXPECT_THAT(file_text(report), HasSubstr("all good"));
 }
