@@ -26,7 +26,9 @@ struct Batch {
 Response error_reply(const es::UUID& id, const Request::Options& options, int code,
                      std::string message, const google::protobuf::Message& detail) {
   Response response;
-  *response.mutable_correlation_id() = id;
+  if (id.value_case() != es::UUID::VALUE_NOT_SET) {
+    *response.mutable_correlation_id() = id;
+  }
   if (options.has_stream_identifier()) {
     *response.mutable_stream_identifier() = options.stream_identifier();
   }

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/grpc/framing.h"
+#include "nodeagent/node/detail/core.h"
 #include "nodeagent/node/grpc/node_services.h"
 #include "tests/integration/grpc_replay/recorded_exchange.h"
 #include "tests/support/nodes/node_cluster.h"
@@ -148,7 +149,8 @@ class Replay {
     request.mutable_options()->mutable_any();
     carry_out("Tombstone", {request.SerializeAsString()});
   }
-  void append(const std::string& stream, const std::vector<std::string>& types) {
+  void append(const std::string& stream, const std::vector<std::string>& types,
+              const std::string& data = "{}") {
     std::vector<std::string> messages;
     es::streams::AppendReq options;
     options.mutable_options()->mutable_stream_identifier()->set_stream_name(stream);
@@ -160,7 +162,7 @@ class Replay {
       out.mutable_id()->set_string(world_.random().uuid().to_string());
       (*out.mutable_metadata())["type"] = type;
       (*out.mutable_metadata())["content-type"] = "application/json";
-      out.set_data("{}");
+      out.set_data(data);
       messages.push_back(proposed.SerializeAsString());
     }
     carry_out("Append", messages);
@@ -206,6 +208,7 @@ class Replay {
   static NodeClusterOptions options(std::size_t voters) {
     NodeClusterOptions out;
     out.voters = voters;
+    out.node.timings.write_timeout = 2s;
     if (voters == 1) {
       out.node.max_append_size = 8192;
     } else {
@@ -230,6 +233,13 @@ class Replay {
       tombstone(event.stream_identifier().stream_name());
       return;
     }
+    if (type == "after") {  // this one was appended to a stream that was deleted before
+      es::streams::DeleteReq request;
+      *request.mutable_options()->mutable_stream_identifier() = event.stream_identifier();
+      request.mutable_options()->mutable_any();
+      carry_out("Delete", {request.SerializeAsString()});
+    }
+    fill_up_to(event);
     es::streams::AppendReq options;
     *options.mutable_options()->mutable_stream_identifier() = event.stream_identifier();
     options.mutable_options()->mutable_any();
@@ -240,6 +250,18 @@ class Replay {
     out.set_custom_metadata(event.custom_metadata());
     out.set_data(event.data());
     carry_out("Append", {options.SerializeAsString(), proposed.SerializeAsString()});
+  }
+  /// Events of the stream before this one, which the subscription was not to get, and so are not
+  /// in the recording; of the same size, so that positions are as far apart.
+  void fill_up_to(const es::streams::ReadResp::ReadEvent::RecordedEvent& event) {
+    const auto& stream = event.stream_identifier().stream_name();
+    const auto& db = cluster_.node(at)->core()->db();
+    const auto wanted = static_cast<std::int64_t>(event.stream_revision());
+    for (auto last = db.last_event_number(stream);
+         last && *last != kDeletedStream && last->value() + 1 < wanted;
+         last = db.last_event_number(stream)) {
+      append(stream, {event.metadata().at("type")}, event.data());
+    }
   }
   void carry_out(const std::string& method, const std::vector<std::string>& messages) {
     const auto sent = call(method, messages);
@@ -260,8 +282,9 @@ class Replay {
     return request.SerializeAsString();
   }
   std::uint64_t own_position(std::uint64_t recorded) const {
+    constexpr std::uint64_t kNoPlace = std::uint64_t{1} << 62U;
     auto found = positions_.upper_bound(recorded);
-    if (recorded == 0 || found == positions_.begin()) {
+    if (recorded == 0 || recorded >= kNoPlace || found == positions_.begin()) {
       return recorded;
     }
     --found;
@@ -299,13 +322,24 @@ std::string Replay::differences(const json& exchange) {
   bool live = false;
   // Of other streams it is what the server writes by itself.
   const bool metadata = exchange["requests"].dump().contains("text:$$");
+  if (exchange["title"].get<std::string>().contains("too old")) {
+    world_.run_for(2s);  // more than the stream's maximal age
+  }
   if (call.ends_with("Streams/Read") && exchange.dump().contains("\"subscription\"")) {
+    const bool all = exchange["requests"].dump().contains("\"all\"");
+    std::set<std::string> filled;
     for (const auto& response : exchange["responses"]) {
       es::streams::ReadResp parsed;
       parsed.ParseFromString(from_hex(response["hex"]));
       live = live || parsed.has_caught_up();
       if (!live && parsed.has_event()) {
         provide(parsed, metadata);
+      }
+      // A subscription to $all would get what is appended later.
+      const auto& event = parsed.event().event();
+      if (all && parsed.has_event() && !known_ids_.contains(event.id().ShortDebugString()) &&
+          filled.insert(event.stream_identifier().stream_name()).second) {
+        fill_up_to(event);
       }
       events.push_back(std::move(parsed));
     }
@@ -322,7 +356,7 @@ std::string Replay::differences(const json& exchange) {
     const auto at_ms = step[0].get<std::int64_t>();
     const std::string kind = step[2];
     if (step[1] == "send") {
-      if (kind == "cancel" || kind == "half_close") {
+      if (kind == "cancel" || (kind == "half_close" && seen > 0)) {
         // What comes too much comes in the time in which nothing came.
         world_.run_for(std::chrono::milliseconds(std::max<std::int64_t>(at_ms - last_ms, 0)));
       }
@@ -438,6 +472,7 @@ std::string Replay::compare(const json& exchange, const MemoryExchange& got) {
   return wrong;
 }
 
+// All that were recorded of these services, but for those that are named here.
 TEST(GrpcReplay, OneNode) {
   Replay replay(1);
   int same = 0;
@@ -452,7 +487,7 @@ TEST(GrpcReplay, OneNode) {
   replay.tombstone("b-del");
   same += replay.run("07-batch-append.json",
                      {{20, "how many replies come before the end of the call is chance"}});
-  std::cout << same << " exchanges of one node\n";
+  EXPECT_EQ(same, 234);
 }
 
 TEST(GrpcReplay, AFollower) {
@@ -466,7 +501,7 @@ TEST(GrpcReplay, AFollower) {
       not_here[exchange["n"]] = "this service is not here";
     }
   }
-  replay.run("12-follower.json", not_here);
+  EXPECT_EQ(replay.run("12-follower.json", not_here), 26);
 }
 
 /// What a subscription has sent so far.
