@@ -90,14 +90,14 @@ class RefusingGrowth {
              fmt::format("it is {}, and the new node is to be {}",
                          old.read_only_replica ? "a read-only replica" : "a voter",
                          order_.votes() ? "a voter" : "a read-only replica"),
-             "give the new node the role of the one that it replaces (--role)");
+             "give the new node the role of the one that it replaces (--as-replica)");
     }
     if (order_.votes() && !old.agent_answered && !order_.wanted.replaced_is_gone) {
       refuse("not-fenced", old.name,
              "its agent is silent, so nothing keeps its server from starting again beside the new "
              "node: two halves of the voters could each elect a leader",
              "make sure that it never starts again (take the machine away, or its data), then say "
-             "so: --replaced-is-gone true");
+             "so: --replaced-is-gone");
     }
   }
 

@@ -94,6 +94,13 @@ json report(const RunState& run, json timeline) {
         "add {} to the gossip seeds of the other nodes when you next change their configuration, "
         "and to clients that list the nodes",
         seen.node));
+    if (!seen.restored.value("old_files", std::string()).empty()) {
+      notes.push_back(fmt::format(
+          "what its directory had is kept in {}; remove it with: verger restore discard-old {} "
+          "--generation {} --nodes {}",
+          seen.restored.value("old_files", std::string()), run.cluster, seen.generation,
+          seen.node));
+    }
     if (!wanted.replaces.empty()) {
       notes.push_back(
           fmt::format("{} is no longer registered; it must never start again", wanted.replaces));

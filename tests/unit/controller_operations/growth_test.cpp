@@ -132,6 +132,8 @@ TEST_F(Growth, AReadOnlyReplicaIsRegisteredOnceItFollows) {
   expect_joined(run);
   EXPECT_THAT(registered(), ElementsAre("n1", "n2", "n3", "n4"));
   EXPECT_THAT(h_.alerts(run), IsEmpty());
+  EXPECT_THAT(report(run)["notes"].dump(),
+              HasSubstr("verger restore discard-old prod --generation g1 --nodes n4"));
   EXPECT_EQ(node("n1").stops + node("n2").stops + node("n3").stops, 0);
 }
 
