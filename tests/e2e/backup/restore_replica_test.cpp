@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/e2e/backup/backup_case.h"
+#include "tests/support/fixtures.h"
 
 /// A read-only replica beside the three voters, with an agent of its own.
 namespace verger::test {
@@ -23,7 +24,7 @@ class RestoreReplica : public BackupCase {
   void start_with_replica() {
     start();
     std::filesystem::create_directories(directory_.path() / "scratch");
-    std::filesystem::create_directories(directory_.path() / "db");
+    unpack_fixture(RealCluster::Options{}.database, database());  // as the voters have it
     write_scripts();
     ASSERT_EQ(run({"/bin/sh", script("start")}).status, 0);
     agent_.emplace(Process::Options{.command = {program("verger-agent"),
