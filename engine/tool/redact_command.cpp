@@ -266,8 +266,9 @@ void add_redact_command(CLI::App& program, Action& chosen) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(check_not_negative);
-  auto* list = command->add_option("--list", arguments->list,
-                                   "List of redactions, without what the events held (see below)");
+  auto* list = command->add_option(
+      "--list", arguments->list,
+      "File that lists redactions, without what the events held; with --append or --apply");
   auto* append = command->add_flag("--append", arguments->append,
                                    "Add these redactions to the list, before the first change");
   append->needs(list);
