@@ -74,13 +74,13 @@ std::optional<std::string> inflated(std::string_view bytes, std::size_t most_byt
     return std::nullopt;
   }
   std::string in(bytes);
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());  // NOLINT: bytes either way
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
   stream.avail_in = static_cast<uInt>(in.size());
   std::string out;
   std::array<char, 16384> piece{};
   int state = Z_OK;
   while (state == Z_OK && out.size() <= most_bytes) {
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());  // NOLINT: bytes either way
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
     stream.avail_out = static_cast<uInt>(piece.size());
     state = inflate(&stream, Z_NO_FLUSH);
     out.append(piece.data(), piece.size() - stream.avail_out);

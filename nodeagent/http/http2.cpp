@@ -31,8 +31,8 @@ Error no_client() { return Error{Errc::kCancelled, "the client no longer waits f
 
 nghttp2_nv name_value(const std::string& name, const std::string& value) {
   // The library copies both before it returns, and writes to neither.
-  return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),    // NOLINT
-          .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),  // NOLINT
+  return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
+          .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
           .namelen = name.size(),
           .valuelen = value.size(),
           .flags = NGHTTP2_NV_FLAG_NONE};
@@ -337,8 +337,8 @@ Http2Connection::Callbacks Http2Connection::callbacks() {
           return 0;  // trailers of a request mean nothing here
         }
         return static_cast<Http2Connection*>(self)->header_received(
-            frame->hd.stream_id, {reinterpret_cast<const char*>(name), name_size},  // NOLINT
-            {reinterpret_cast<const char*>(value), value_size});                    // NOLINT
+            frame->hd.stream_id, {reinterpret_cast<const char*>(name), name_size},
+            {reinterpret_cast<const char*>(value), value_size});
       });
   nghttp2_session_callbacks_set_on_frame_recv_callback(
       raw, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
@@ -354,7 +354,7 @@ Http2Connection::Callbacks Http2Connection::callbacks() {
       raw, [](nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* data,
               std::size_t size, void* self) {
         static_cast<Http2Connection*>(self)->data_received(
-            id, {reinterpret_cast<const char*>(data), size});  // NOLINT
+            id, {reinterpret_cast<const char*>(data), size});
         return 0;
       });
   nghttp2_session_callbacks_set_on_stream_close_callback(
@@ -491,7 +491,7 @@ net::awaitable<void> Http2Connection::write_all(std::shared_ptr<Http2Connection>
       if (size == 0) {
         break;
       }
-      out.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));  // NOLINT
+      out.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
     }
     if (!out.empty()) {
       if (!co_await self->stream_->write(out)) {

@@ -48,13 +48,14 @@ net::awaitable<Status> stop_scavenge(NodeCall at) {
   if (!request->has_options()) {
     co_return grpc::handler_failed();
   }
-  const auto running = at.core->scavenger->current();
+  std::string running(at.core->scavenger->current());  // it may change until the run has stopped
   const auto stopped = co_await Scavenger::stop(at.core->keep(*at.core->scavenger),
                                                 request->options().scavenge_id());
   if (!stopped) {
-    co_return Status{.code = Code::kNotFound,
-                     .message = "Scavenge id was invalid.",
-                     .metadata = {{"exception", "scavenge-not-found"}, {"scavenge-id", running}}};
+    co_return Status{
+        .code = Code::kNotFound,
+        .message = "Scavenge id was invalid.",
+        .metadata = {{"exception", "scavenge-not-found"}, {"scavenge-id", std::move(running)}}};
   }
   ops::ScavengeResp response;
   response.set_scavenge_id(*stopped);

@@ -13,7 +13,6 @@ namespace {
 
 using ::verger::grpc::Code;
 using ::verger::grpc::Status;
-namespace es = event_store::client;
 namespace pb = event_store::client::streams;
 using Options = pb::ReadReq::Options;
 

@@ -6,7 +6,6 @@ namespace {
 
 using ::verger::grpc::Code;
 using ::verger::grpc::Status;
-namespace es = event_store::client;
 namespace pb = event_store::client::streams;
 
 Status event_status(EventFault fault) {
@@ -167,7 +166,7 @@ net::awaitable<Status> append(NodeCall at) {
   if (!*first || !(*first)->has_options()) {
     co_return grpc::handler_failed();
   }
-  const auto options = (*first)->options();
+  const auto& options = (*first)->options();
   const auto stream = stream_name(options.has_stream_identifier(), options.stream_identifier());
   if (!stream && at.core->options.insecure) {
     co_return grpc::handler_failed();
