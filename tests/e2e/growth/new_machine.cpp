@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fstream>
+#include <stdexcept>
 
 #include "tests/support/processes/https_caller.h"
 
@@ -70,6 +71,12 @@ NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_o
                                               kLifeSeconds},
                                   .environment = {},
                                   .output = directory_.path() / "agent.log"});
+  HttpsCaller caller;
+  if (!eventually(std::chrono::seconds(30), [&] {
+        return caller.ask(agent_url(), {.method = "GET", .target = "/agent/v1/facts"}).has_value();
+      })) {
+    throw std::runtime_error("the agent of " + name_ + " does not answer" + logs());
+  }
 }
 
 NewMachine::~NewMachine() {
