@@ -16,6 +16,11 @@ using nlohmann::json;
 
 /// Of the memory: when the stop command was about to be given, in ticks of the wall clock.
 constexpr const char* kAsked = "asked";
+/// Of the memory: the stop command was given, and has ended one way or another.
+constexpr const char* kReturned = "returned";
+/// For a server that was on its way down when its agent ended. One that still answers then is
+/// stopped by the next operation.
+constexpr std::int64_t kGraceSeconds = 10;
 /// Of the memory and of the result: whether there was a server to stop.
 constexpr const char* kRan = "ran";
 /// Of the memory, once that is the outcome.
@@ -57,6 +62,8 @@ class StopServerOperation final : public Operation {
     VERGER_FAILPOINT("agent.stop-server.before-stop");
     const auto stopped = co_await node.offline->stop(deadline, node.control->stop_flag());
     VERGER_FAILPOINT("agent.stop-server.stopped");
+    memory[kReturned] = true;
+    record.memory_json = memory.dump();
     if (stopped) {
       co_return Result<void>();
     }
@@ -99,6 +106,11 @@ class StopServerOperation final : public Operation {
     }
     const auto waited =
         (node.clock.now().value() - memory.value(kAsked, std::int64_t{0})) / kTicksPerSecond;
+    if (!memory.value(kReturned, false) && !silent && waited >= kGraceSeconds) {
+      co_return give_up(node, {.kind = Observation::Kind::kNotHappened,
+                               .code = {},
+                               .text = "the agent ended while it stopped the server, which runs"});
+    }
     const auto limit = service_deadline(record).value_or(kServiceDeadline);
     if (std::chrono::seconds(waited) >= limit) {
       co_return give_up(

@@ -77,7 +77,8 @@ TEST(StopServer, OfAnAgentThatDiesIsSettledByTheNext) {
       }
       return reached ? std::optional(Error{Errc::kIo, "dead"}) : std::nullopt;
     });
-    const auto id = agent.begin("stop_server", {{"serviceDeadlineMs", 30'000}});
+    // Longer than ended() waits: nothing may depend on it.
+    const auto id = agent.begin("stop_server", {{"serviceDeadlineMs", 3'600'000}});
     agent.world_.run_for(milliseconds(2'000));
     disk.set_fault_hook({});
     if (!reached) {
