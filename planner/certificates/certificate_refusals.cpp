@@ -46,6 +46,12 @@ class RefusingRollout {
     for (auto& problem : CertificatesPolicy::operation().check(order_.policy)) {
       refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
     }
+    if (own.new_authority && (own.sign_command.empty() || !own.authority.empty())) {
+      refuse("policy-invalid", "",
+             "new_authority is for a signing command whose authority is not known before it signs",
+             own.sign_command.empty() ? "name the command (--sign-command), or leave it out"
+                                      : "leave out --new-authority, or --authority");
+    }
     switch (own.source) {
       case CertificateSource::kCsr:
         if (own.authority.empty() && own.sign_command.empty()) {

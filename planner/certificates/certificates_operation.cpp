@@ -111,11 +111,6 @@ std::vector<FieldProblem> check_certificates(const Policy& policy) {
   if (!own.set.empty() && !is_sha256(own.set)) {
     problem(fmt::format("set is \"{}\"", own.set), "it takes a SHA-256 of 64 small hex digits");
   }
-  if (own.new_authority && (own.sign_command.empty() || !own.authority.empty())) {
-    problem("new_authority is for a signing command whose authority is not known before it signs",
-            own.sign_command.empty() ? "name the command with sign_command, or leave it out"
-                                     : "leave out new_authority, or authority");
-  }
   for (const auto& [name, path] :
        {std::pair("path.certificate", &own.certificate_path), std::pair("path.key", &own.key_path),
         std::pair("path.roots", &own.roots_path)}) {

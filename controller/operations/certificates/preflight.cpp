@@ -181,7 +181,7 @@ net::awaitable<planner::Preflight> preflight(PreflightContext context,
   check_controller_trust(*context.peers, answer.later, out);
   say_findings(answer, out);
   say_matrix(answer, out);
-  if (policy.new_authority) {
+  if (policy.new_authority && !policy.sign_command.empty() && policy.authority.empty()) {
     // Which root it is the command says in the run; what is not needed then changes no file.
     answer.facts.new_roots = true;
     answer.facts.old_roots_go = true;

@@ -263,6 +263,17 @@ TEST(PlanCertificates, ASourceThatSaysTooLittleIsRefused) {
   EXPECT_THAT(given.refused(), ElementsAre("policy-invalid")) << "a path that is not absolute";
 }
 
+TEST(PlanCertificates, ANewAuthorityIsThatOfACommandAlone) {
+  Given given;
+  auto& wanted = certificates_of(given.policy);
+  wanted = CertificatesPolicy{};
+  wanted.authority = "company";
+  wanted.new_authority = true;
+  EXPECT_THAT(given.refused(), ElementsAre("policy-invalid")) << "it signs itself";
+  wanted.sign_command = "step";
+  EXPECT_THAT(given.refused(), ElementsAre("policy-invalid")) << "its root is known";
+}
+
 TEST(PlanCertificates, WhatThePreflightFoundIsRefusedTogetherWithTheRest) {
   Given given;
   given.snapshot.nodes[1].agent_url.clear();
