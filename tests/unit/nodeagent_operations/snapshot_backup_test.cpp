@@ -182,7 +182,7 @@ TEST_F(ASnapshotBackup, NeedsAProgramForIt) {
   EXPECT_EQ(status.value("errorCode", ""), "unsupported");
   EXPECT_THAT(status.value("error", ""), HasSubstr("--snapshot-command"));
   ASSERT_EQ(ask("GET", "/agent/v1/backups/repositories"), "200");
-  EXPECT_EQ(answer_["repositories"][0].value("snapshots", true), false);
+  EXPECT_FALSE(answer_["repositories"][0].value("snapshots", false));
   EXPECT_THAT(answer_["repositories"][0].value("snapshotProblem", ""),
               HasSubstr("--snapshot-command"));
   configure(place("program"));
