@@ -27,7 +27,7 @@ std::string restore_outcome_text(const json& report) {
         generation);
   }
   if (outcome == "undone") {
-    return "undone: every node has its former files, and runs as before";
+    return "undone: every node has its former files, and its server is as it was before";
   }
   if (outcome == "unchanged") {
     return "no server was stopped";

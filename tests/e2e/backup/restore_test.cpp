@@ -53,6 +53,10 @@ TEST_F(Restore, RestoresAllThreeNodesOfADestroyedCluster) {
   expect_events_everywhere(acknowledged);
   expect_equal_digests();
   expect_writes();
+  // The agents look at the files again after a while.
+  ASSERT_TRUE(eventually(seconds(20), [&] {
+    return cluster_.verger({"plan", "backup", "orders", "--repository", "main"}).status == 0;
+  })) << cluster_.logs();
   back_up("create");
   const auto all = backups();
   ASSERT_EQ(all.size(), 2U) << all.dump(1);
