@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/uuid.h"
+
 namespace verger::redaction {
 namespace {
 
@@ -18,6 +20,19 @@ bool was_replaced_by_redaction(FileSystem& files, const Path& path, ChunkNumber 
          (*old)->end() == (*by)->end();
 }
 
+/// "chunk-000004.000000.<guid>.tmp": a chunk file is made under such a name, with nothing but its
+/// header in it. "writer.chk.tmp" has eight bytes.
+bool holds_no_record(std::string_view name) {
+  constexpr std::size_t kChunkName = 19;  // chunk-NNNNNN.VVVVVV
+  constexpr std::size_t kSuffix = 4;
+  if (name.ends_with(".chk.tmp")) {
+    return true;
+  }
+  return name.size() > kChunkName + 1 + kSuffix && name[kChunkName] == '.' &&
+         log::parse_chunk_file_name(name.substr(0, kChunkName)) &&
+         Uuid::parse(name.substr(kChunkName + 1, name.size() - kChunkName - 1 - kSuffix));
+}
+
 }  // namespace
 
 Result<std::vector<Leftover>> find_leftovers(FileSystem& files, const log::TransactionLog& log) {
@@ -29,10 +44,11 @@ Result<std::vector<Leftover>> find_leftovers(FileSystem& files, const log::Trans
       continue;
     }
     if (entry.name.ends_with(".tmp")) {
-      found.push_back({.name = entry.name,
-                       .kind = Leftover::Kind::kTemporary,
-                       .size = entry.size,
-                       .of_redaction = entry.name.ends_with(kTemporarySuffix)});
+      found.push_back(
+          {.name = entry.name,
+           .kind = Leftover::Kind::kTemporary,
+           .size = entry.size,
+           .of_redaction = entry.name.ends_with(kTemporarySuffix) || holds_no_record(entry.name)});
       continue;
     }
     const auto name = log::parse_chunk_file_name(entry.name);

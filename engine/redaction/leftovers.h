@@ -23,7 +23,8 @@ struct Leftover {
   std::string name;
   Kind kind = Kind::kTemporary;
   std::uint64_t size = 0;
-  /// An interrupted redaction left it: a copy of ours, or what a copy has replaced. It goes with
+  /// An interrupted redaction left it, or may have: a copy of ours, what a copy has replaced, a new
+  /// chunk or checkpoint file that did not get its name yet (those hold no record). It goes with
   /// the next redaction.
   bool of_redaction = false;
 };

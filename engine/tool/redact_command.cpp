@@ -306,8 +306,8 @@ void add_redact_command(CLI::App& program, Action& chosen) {
       "Refused: system streams, scavenge points, metadata streams, tombstones, markers of "
       "transactions,\nan unfinished scavenge, a running server. Backups are not touched.\n" +
       std::string(kWhoseFiles) +
-      "Exit codes: 0 redacted or nothing to do, 1 failed, not there or not clean, 2 refused, 3 "
-      "stopped\n(run again to finish), 64 wrong usage.\nExample:\n"
+      "Exit codes: 0 redacted or nothing to do, 1 failed or not clean, 2 refused, 3 stopped (run "
+      "again to finish), 64 wrong usage.\nExample:\n"
       "  verger-db redact /var/lib/eventstore --events 12@customer-7,13@customer-7 --prove");
   command->callback([arguments, &chosen] {
     if (!arguments->list.empty() && !arguments->append && !arguments->apply) {

@@ -123,10 +123,10 @@ bool disturb(std::uint64_t nth, Fault fault) {
   }
   const auto second = redact(*files, kDirectory, request(), kConsent);
   EXPECT_TRUE(second) << second.error().message;
-  EXPECT_EQ(records(*files), reference().records_after);
+  EXPECT_TRUE(records(*files) == reference().records_after);
   // It is so for good, and the text is gone from every file, whatever the first run left.
   files->cut_power();
-  EXPECT_EQ(records(*files), reference().records_after);
+  EXPECT_TRUE(records(*files) == reference().records_after);
   for (int n = 0; n < kEvents; ++n) {
     EXPECT_EQ(files_with(*files, kDirectory, secret(n)), std::vector<std::string>{});
   }
