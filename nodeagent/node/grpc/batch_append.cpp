@@ -1,6 +1,9 @@
 // Streams: BatchAppend, many writes under way on one call.
 #include <map>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "nodeagent/http/notifier.h"
 #include "nodeagent/node/grpc/proposed_events.h"
 
@@ -181,6 +184,8 @@ net::awaitable<void> BatchCall::answer(std::shared_ptr<BatchCall> self, Response
 net::awaitable<void> BatchCall::write_batch(std::shared_ptr<BatchCall> self, es::UUID id,
                                             Batch batch) {
   const InFlightCall in_flight(self->at_.core);
+  // What has arrived behind it is seen first: the client's end decides whether others are answered.
+  co_await net::post(self->at_.core->env.executor, net::use_awaitable);
   const auto reply = co_await write(self->at_.core, std::move(batch.write));
   co_await answer(self, reply_of(id, batch.options, reply));
 }

@@ -104,8 +104,10 @@ void take_positions(Message& message, std::vector<std::uint64_t>& positions) {
   }
   if (auto* event = dynamic_cast<es::streams::ReadResp::ReadEvent::RecordedEvent*>(&message)) {
     event->mutable_metadata()->erase("created");
-    // Metadata that the server itself writes has other ids each time.
-    if (event->metadata().contains("type") && event->metadata().at("type") == "$metadata") {
+    // What the server itself writes has other ids each time.
+    const auto type = event->metadata().find("type");
+    if (type != event->metadata().end() &&
+        (type->second == "$metadata" || type->second == "$streamDeleted")) {
       event->mutable_id()->Clear();
     }
   }
