@@ -269,7 +269,7 @@ void OptionParser::declare_certificates() {
                 {.group = "CertificateFileOptions", .prefix = kNode, .secret = true});
   settings_.add("certificate-private-key-password-file", node_key_password_file_,
                 "File of mode 0600 whose first line is the password of an encrypted key",
-                {.group = "CertificateFileOptions", .prefix = kAgent});
+                {.group = "CertificateFileOptions", .prefix = kNode});
   settings_.add("trusted-root-certificates-path", tls.trusted_roots,
                 "Directory of trusted roots (.crt .cert .cer .pem .der), or one such file", rules);
   settings_.add("certificate-reserved-node-common-name", tls.reserved_common_name,

@@ -120,6 +120,10 @@ TEST(AgentOptions, APasswordOfAKeyComesFromAFileThatOthersCannotRead) {
   const auto options = options_of(arguments);
   ASSERT_TRUE(options.has_value()) << options.error().message;
   EXPECT_EQ(options->node_tls.private_key_password, "secret");
+  const auto by_variable = options_of(
+      secure_node_with({}), {{"VERGER_NODE_CERTIFICATE_PRIVATE_KEY_PASSWORD_FILE", file}});
+  ASSERT_TRUE(by_variable.has_value()) << by_variable.error().message;
+  EXPECT_EQ(by_variable->node_tls.private_key_password, "secret");
   const auto twice =
       options_of(arguments, {{"VERGER_NODE_CERTIFICATE_PRIVATE_KEY_PASSWORD", "secret"}});
   ASSERT_FALSE(twice.has_value());
