@@ -49,8 +49,16 @@ TEST_F(ABackupOperation, ReadsOnlyWhatIsNewAfterTheFirst) {
 }
 
 TEST_F(ABackupOperation, ReadsEverythingAgainOnceTheNodeHasAnotherLog) {
+  const auto elect = [this](const Path& directory, const test::BuilderOptions& options) {
+    test::DatabaseBuilder builder(host_.disk(), directory, options);
+    auto& log = builder.database().transaction_log();
+    value(log.append_epoch(EpochNumber(0), builder.random().uuid()));
+    value(builder.database().commit_up_to(log.end()));
+  };
+  elect("/db", {});
   const auto first = back_up("o1")["result"];
   // As after a restore: longer than the backup, so that its end alone shows nothing.
+  elect("/db2", {.seed = 2});
   fill("/db2", {.seed = 2}, 400);
   CopiedNode restored("/db2");
   AgentFixture::open_agent([&restored] { return &restored; });
