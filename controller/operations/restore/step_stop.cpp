@@ -89,8 +89,8 @@ class StopStep final : public StepKind {
       co_return steps::running({{"phase", why_not_seen_stopped(node, context.step.node)}});
     }
     const json memo = *context.state.memo;
-    const bool was_down =
-        !memo.value(kAnswered, true) && !steps::parsed_or_empty(news.result_text).value("ran", true);
+    const bool was_down = !memo.value(kAnswered, true) &&
+                          !steps::parsed_or_empty(news.result_text).value("ran", true);
     co_return done({{kWasStopped, memo.value(kWasStopped, false) || was_down}});
   }
 
