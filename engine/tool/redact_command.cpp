@@ -233,6 +233,8 @@ Result<int> run(ToolContext& tool, RedactArguments arguments) {
     VERGER_RETURN_IF_ERROR(redact(tool, arguments, outcome));
     outcome.result = "redacted";
   } else {
+    // A former run may have ended between the removal of a file and its sync.
+    VERGER_RETURN_IF_ERROR(tool.files.sync_directory(arguments.database.directory));
     outcome.result =
         outcome.plan.records.empty() && !outcome.texts.empty() ? "searched" : "nothing to do";
   }

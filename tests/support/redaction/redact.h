@@ -39,6 +39,7 @@ inline Result<std::vector<redaction::RedactedChunk>> redact(
   VERGER_TRY(const auto made, plan(files, directory, request));
   VERGER_RETURN_IF_ERROR(redaction::check_plan(made, consent));
   if (made.to_do() == 0 && made.leftovers.empty()) {
+    VERGER_RETURN_IF_ERROR(files.sync_directory(directory));
     return std::vector<redaction::RedactedChunk>();
   }
   ManualClock clock;
