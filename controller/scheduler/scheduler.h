@@ -1,46 +1,15 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include "controller/executor/executor.h"
-#include "controller/scheduler/due.h"
 #include "controller/scheduler/notifier.h"
 #include "controller/scheduler/policy_book.h"
+#include "controller/scheduler/schedule_log.h"
 
 namespace verger::controller {
-
-/// Types of the events in the streams "schedule/<policy>/<cluster>".
-namespace events {
-/// {due, outcome: started|needs-approval|not-needed|dropped, run, plan, reason}: the due time is
-/// settled.
-inline constexpr std::string_view kScheduleSettled = "schedule-settled";
-/// {due, reason}: due, and cannot be started yet; again when the reason changes.
-inline constexpr std::string_view kScheduleWaiting = "schedule-waiting";
-/// {deadline, reason}: the next run that can start starts after the deadline of what needs it;
-/// again when the reason changes. An empty reason: no longer.
-inline constexpr std::string_view kScheduleLate = "schedule-late";
-/// {since, reason}: the newest result of the policy's runs is older than it allows; again when the
-/// reason changes. An empty reason: no longer.
-inline constexpr std::string_view kScheduleTooOld = "schedule-too-old";
-}  // namespace events
-
-/// What became of a policy's due times on one cluster.
-struct ScheduleState {
-  std::optional<Ticks> settled;  ///< the newest due time that needs nothing more
-  std::string outcome;
-  std::string run;
-  std::string plan;
-  std::string reason;
-  std::string waiting;  ///< why the present due time is not started; empty: none is due
-  std::string late;     ///< why the next run comes after the deadline; empty: it does not
-  std::string too_old;  ///< why the newest result is older than allowed; empty: it is not
-  Revision revision;
-};
 
 struct SchedulerParts {
   net::any_io_executor executor;

@@ -1,9 +1,6 @@
 #include "nodeagent/http/http2.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
-#include <cstring>
 #include <map>
 #include <nghttp2/nghttp2.h>
 
@@ -11,6 +8,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "engine/base/deleter.h"
+#include "nodeagent/http/detail/http2_stream.h"
 #include "nodeagent/http/notifier.h"
 #include "nodeagent/http/task_group.h"
 
@@ -20,90 +18,13 @@ namespace {
 constexpr std::size_t kHttp2ReadSize = 64UZ * 1024;
 /// What is gathered before it is written.
 constexpr std::size_t kHttp2WriteSize = 64UZ * 1024;
-/// What a handler may be ahead of its client; and a client of the handler.
-constexpr std::size_t kHttp2Ahead = 256UZ * 1024;
 /// Requests whose handlers may still run after their clients have reset them, per stream.
 constexpr std::size_t kHandlersPerStream = 4;
 /// How long handlers may run after their connection has ended.
 constexpr std::chrono::milliseconds kHandlersAfterEnd{1'000};
 
-Error no_client() { return Error{Errc::kCancelled, "the client no longer waits for an answer"}; }
-
-nghttp2_nv name_value(const std::string& name, const std::string& value) {
-  // The library copies both before it returns, and writes to neither.
-  return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
-          .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
-          .namelen = name.size(),
-          .valuelen = value.size(),
-          .flags = NGHTTP2_NV_FLAG_NONE};
-}
-
-/// Fields as HTTP/2 has them: names in lower case, none that concerns a connection.
-std::vector<std::pair<std::string, std::string>> http2_fields(const Headers& headers) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& [name, value] : headers.all()) {
-    std::string lower(name);
-    std::ranges::transform(lower, lower.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (lower != "connection" && lower != "transfer-encoding" && lower != "keep-alive") {
-      out.emplace_back(std::move(lower), value);
-    }
-  }
-  return out;
-}
-
-class Http2Connection;
-
-class Http2Stream final : public Http2Exchange {
- public:
-  Http2Stream(std::shared_ptr<Http2Connection> connection, std::int32_t id,
-              const net::any_io_executor& executor, const Peer& peer)
-      : connection_(std::move(connection)), id_(id), arrived_(executor), room_(executor) {
-    head_.method.clear();
-    head_.target.clear();
-    head_.peer = peer;
-  }
-
-  [[nodiscard]] const Request& head() const override { return head_; }
-  net::awaitable<Result<std::string>> read() override;
-  void send_head(int status, const Headers& headers, bool end) override;
-  net::awaitable<Result<void>> write(std::string bytes) override;
-  void end(const Headers& trailers) override;
-  [[nodiscard]] bool cancelled() const override { return cancelled_; }
-  void cancel() override;
-
-  // --- For the connection ---
-  void take_header(std::string_view name, std::string_view value);
-  [[nodiscard]] std::size_t header_bytes() const { return header_bytes_; }
-  /// False: the handler is behind; the client has to wait.
-  bool take_data(std::string_view bytes);
-  void take_end();
-  /// The stream is over, one way or another.
-  void close();
-  /// The handler has returned: an answer that is not whole becomes a reset.
-  void handler_ended();
-  std::ptrdiff_t give_data(std::uint8_t* into, std::size_t size, std::uint32_t& flags);
-
- private:
-  std::shared_ptr<Http2Connection> connection_;
-  std::int32_t id_;
-  Request head_;
-  std::size_t header_bytes_ = 0;
-  std::string in_;
-  std::size_t unconsumed_ = 0;
-  bool in_ended_ = false;
-  Notifier arrived_;
-  std::string out_;
-  std::size_t out_begin_ = 0;  ///< what is before it has been sent
-  bool head_sent_ = false;
-  bool ended_ = false;
-  std::vector<std::pair<std::string, std::string>> trailers_;
-  Notifier room_;
-  bool closed_ = false;
-  bool cancelled_ = false;
-};
-
-class Http2Connection final : public std::enable_shared_from_this<Http2Connection> {
+class Http2Connection final : public Http2Session,
+                              public std::enable_shared_from_this<Http2Connection> {
  public:
   Http2Connection(const net::any_io_executor& executor, std::shared_ptr<ByteStream> stream,
                   Http2Handler handler, Http2Options options, Timers& timers, Log& log)
@@ -120,10 +41,8 @@ class Http2Connection final : public std::enable_shared_from_this<Http2Connectio
   bool open();
   static net::awaitable<void> serve(std::shared_ptr<Http2Connection> self);
 
-  // --- For its streams ---
-  [[nodiscard]] nghttp2_session* session() const { return session_.get(); }
-  /// There is something to send.
-  void wake() { wake_.notify(); }
+  [[nodiscard]] nghttp2_session* session() const override { return session_.get(); }
+  void wake() override { wake_.notify(); }
 
  private:
   using Session = std::unique_ptr<nghttp2_session, Deleter<nghttp2_session_del>>;
@@ -167,154 +86,6 @@ class Http2Connection final : public std::enable_shared_from_this<Http2Connectio
   std::uint64_t arrivals_ = 0;
   bool closed_ = false;
 };
-
-// --- One request ---
-
-net::awaitable<Result<std::string>> Http2Stream::read() {
-  while (in_.empty() && !in_ended_ && !cancelled_) {
-    co_await arrived_.wait();
-  }
-  if (cancelled_) {
-    co_return no_client();
-  }
-  if (unconsumed_ > 0 && !closed_) {
-    nghttp2_session_consume_stream(connection_->session(), id_, unconsumed_);
-    unconsumed_ = 0;
-    connection_->wake();
-  }
-  co_return std::exchange(in_, {});
-}
-
-void Http2Stream::send_head(int status, const Headers& headers, bool end) {
-  if (closed_ || head_sent_) {
-    return;
-  }
-  head_sent_ = true;
-  ended_ = end;
-  auto fields = http2_fields(headers);
-  fields.insert(fields.begin(), {":status", std::to_string(status)});
-  std::vector<nghttp2_nv> list;
-  list.reserve(fields.size());
-  for (const auto& [name, value] : fields) {
-    list.push_back(name_value(name, value));
-  }
-  const nghttp2_data_provider body{
-      .source = {.ptr = this},
-      .read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* into, std::size_t size,
-                          std::uint32_t* flags, nghttp2_data_source* source, void*) {
-        return static_cast<Http2Stream*>(source->ptr)->give_data(into, size, *flags);
-      }};
-  nghttp2_submit_response(connection_->session(), id_, list.data(), list.size(),
-                          end ? nullptr : &body);
-  connection_->wake();
-}
-
-net::awaitable<Result<void>> Http2Stream::write(std::string bytes) {
-  while (out_.size() - out_begin_ > kHttp2Ahead && !cancelled_) {
-    co_await room_.wait();
-  }
-  if (cancelled_ || ended_) {
-    co_return no_client();
-  }
-  out_.erase(0, out_begin_);
-  out_begin_ = 0;
-  out_ += bytes;
-  nghttp2_session_resume_data(connection_->session(), id_);
-  connection_->wake();
-  co_return Result<void>{};
-}
-
-void Http2Stream::end(const Headers& trailers) {
-  if (closed_ || ended_ || !head_sent_) {
-    return;
-  }
-  ended_ = true;
-  trailers_ = http2_fields(trailers);
-  nghttp2_session_resume_data(connection_->session(), id_);
-  connection_->wake();
-}
-
-void Http2Stream::cancel() {
-  if (cancelled_) {
-    return;
-  }
-  cancelled_ = true;
-  arrived_.notify();
-  room_.notify();
-  if (on_cancel) {
-    on_cancel();
-  }
-}
-
-void Http2Stream::take_header(std::string_view name, std::string_view value) {
-  constexpr std::size_t kFieldOverhead = 32;  // as RFC 9113 counts
-  header_bytes_ += name.size() + value.size() + kFieldOverhead;
-  if (name == ":method") {
-    head_.method = value;
-  } else if (name == ":path") {
-    head_.target = value;
-  } else if (name == ":authority") {
-    head_.headers.set("host", std::string(value));
-  } else if (!name.starts_with(':')) {
-    head_.headers.add(name, std::string(value));
-  }
-}
-
-bool Http2Stream::take_data(std::string_view bytes) {
-  in_ += bytes;
-  arrived_.notify();
-  if (in_.size() > kHttp2Ahead) {
-    unconsumed_ += bytes.size();
-    return false;
-  }
-  return true;
-}
-
-void Http2Stream::take_end() {
-  in_ended_ = true;
-  arrived_.notify();
-}
-
-void Http2Stream::close() {
-  closed_ = true;
-  const bool whole = ended_ && out_begin_ == out_.size();
-  if (!whole || !in_ended_) {
-    cancel();
-  }
-}
-
-void Http2Stream::handler_ended() {
-  if (!ended_ && !closed_) {
-    nghttp2_submit_rst_stream(connection_->session(), NGHTTP2_FLAG_NONE, id_,
-                              NGHTTP2_INTERNAL_ERROR);
-    connection_->wake();
-  }
-}
-
-std::ptrdiff_t Http2Stream::give_data(std::uint8_t* into, std::size_t size, std::uint32_t& flags) {
-  const auto count = std::min(size, out_.size() - out_begin_);
-  std::memcpy(into, out_.data() + out_begin_, count);
-  out_begin_ += count;
-  if (out_begin_ == out_.size()) {
-    if (ended_) {
-      flags |= NGHTTP2_DATA_FLAG_EOF;
-      if (!trailers_.empty()) {
-        flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        std::vector<nghttp2_nv> list;
-        for (const auto& [name, value] : trailers_) {
-          list.push_back(name_value(name, value));
-        }
-        nghttp2_submit_trailer(connection_->session(), id_, list.data(), list.size());
-      }
-    } else if (count == 0) {
-      return NGHTTP2_ERR_DEFERRED;
-    }
-  }
-  room_.notify();
-  return static_cast<std::ptrdiff_t>(count);
-}
-
-// --- The connection ---
 
 Http2Connection::Callbacks Http2Connection::callbacks() {
   nghttp2_session_callbacks* raw = nullptr;

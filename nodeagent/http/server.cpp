@@ -10,10 +10,11 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 
+#include "nodeagent/http/detail/handler_calls.h"
+#include "nodeagent/http/detail/http2_requests.h"
 #include "nodeagent/http/detail/tls_transport.h"
 #include "nodeagent/http/detail/wire.h"
 #include "nodeagent/http/task_group.h"
-#include "nodeagent/http/timers.h"
 
 namespace verger::http {
 namespace {
@@ -24,61 +25,6 @@ constexpr std::size_t kLingerBytes = 1024UZ * 1024;
 Response plain_text(int status, std::string text) {
   return Response{
       .status = status, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(text)};
-}
-
-bool has_no_body(int status) { return status == 204 || status == 304 || status < 200; }
-
-/// Where a handler leaves its answer when it may be late.
-struct LateAnswer {
-  std::optional<Response> response;
-  net::steady_timer done;
-  LateAnswer(const net::any_io_executor& executor, std::chrono::milliseconds limit)
-      : done(executor, limit) {}
-};
-
-/// A connection whose first bytes have been read already.
-class TransportStream final : public ByteStream {
- public:
-  TransportStream(std::shared_ptr<Transport> transport, boost::beast::flat_buffer read)
-      : transport_(std::move(transport)), read_(std::move(read)) {}
-
-  net::awaitable<std::size_t> read_some(net::mutable_buffer into) override {
-    if (read_.size() > 0) {
-      const auto count = net::buffer_copy(into, read_.data());
-      read_.consume(count);
-      co_return count;
-    }
-    const auto got = co_await transport_->read_some(into);
-    co_return got.error ? 0 : got.bytes;
-  }
-  net::awaitable<bool> write(std::string_view bytes) override {
-    const auto sent = co_await transport_->write(net::buffer(bytes));
-    co_return !sent.error;
-  }
-  void close() override { transport_->close(); }
-  [[nodiscard]] const Peer& peer() const override { return transport_->peer(); }
-
- private:
-  std::shared_ptr<Transport> transport_;
-  boost::beast::flat_buffer read_;
-};
-
-enum class Begin : std::uint8_t { kNothing, kHttp1, kHttp2 };
-
-/// Reads what tells HTTP/2 from HTTP/1; it stays in `buffer`.
-net::awaitable<Begin> read_preface(std::shared_ptr<Transport> transport,
-                                   boost::beast::flat_buffer& buffer) {
-  while (true) {
-    const std::string_view read(static_cast<const char*>(buffer.data().data()), buffer.size());
-    if (read.size() >= kHttp2Preface.size() || !kHttp2Preface.starts_with(read)) {
-      co_return read.starts_with(kHttp2Preface) ? Begin::kHttp2 : Begin::kHttp1;
-    }
-    const auto got = co_await transport->read_some(buffer.prepare(4096));
-    buffer.commit(got.bytes);
-    if (got.error) {
-      co_return Begin::kNothing;
-    }
-  }
 }
 
 }  // namespace
@@ -94,21 +40,28 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
 
   net::any_io_executor executor;
   ServerOptions options;
-  Handler handler;
   Log& log;
   tcp::acceptor acceptor;
-  TaskGroup tasks;
+  std::shared_ptr<TaskGroup> tasks;
+  std::shared_ptr<HandlerCalls> calls;
   std::list<Connection> connections;
   std::size_t shaking_hands = 0;
   bool stopping = false;
 
-  Impl(net::any_io_executor on, ServerOptions with, Handler answer, Log& to)
+  Impl(net::any_io_executor on, ServerOptions with, Handler handler, Log& to)
       : executor(std::move(on)),
         options(std::move(with)),
-        handler(std::move(answer)),
         log(to),
         acceptor(executor),
-        tasks(executor, log, "http server") {}
+        tasks(std::make_shared<TaskGroup>(executor, log, "http server")),
+        calls(std::make_shared<HandlerCalls>(executor, options, std::move(handler), tasks, log)) {}
+
+  void begin_stopping() {
+    stopping = true;
+    calls->server_stops();
+    boost::system::error_code ignored;
+    acceptor.close(ignored);
+  }
 
   /// False where too many connections of unidentified clients are open, and all of them are busy.
   bool has_room_for_unknown() {
@@ -147,12 +100,6 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   static net::awaitable<void> serve(std::shared_ptr<Impl> self, tcp::socket socket);
   static BodyLimitOf body_limit_for(const std::shared_ptr<Impl>& self, Connection& connection);
   static net::awaitable<void> serve_requests(std::shared_ptr<Impl> self, Connection& connection);
-  static net::awaitable<void> serve_exchange(std::shared_ptr<Impl> self,
-                                             std::shared_ptr<Http2Exchange> exchange);
-  static net::awaitable<Response> handle(std::shared_ptr<Impl> self, Request request);
-  static net::awaitable<Response> call(std::shared_ptr<Impl> self, Request request);
-  static net::awaitable<void> call_late(std::shared_ptr<Impl> self,
-                                        std::shared_ptr<LateAnswer> answer, Request request);
   static net::awaitable<bool> write_stream(std::shared_ptr<Impl> self,
                                            std::shared_ptr<Transport> transport, Response response,
                                            bool chunked, bool keep_alive);
@@ -186,7 +133,7 @@ net::awaitable<void> Server::Impl::accept(std::shared_ptr<Impl> self) {
       }
       continue;
     }
-    self->tasks.spawn(serve(self, std::move(socket)));
+    self->tasks->spawn(serve(self, std::move(socket)));
   }
 }
 
@@ -260,21 +207,15 @@ net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
   boost::beast::flat_buffer buffer;
   if (self->options.http2 != nullptr) {
     transport->expires_after(limits.idle);
-    const auto begin = co_await read_preface(transport, buffer);
-    if (begin == Begin::kNothing) {
+    const auto protocol = co_await read_protocol(transport, buffer);
+    if (protocol == Protocol::kNone) {
       co_return;
     }
-    if (begin == Begin::kHttp2) {
+    if (protocol == Protocol::kHttp2) {
       connection.doing = Doing::kStream;
       transport->never_expires();
-      co_await serve_http2(
-          std::make_shared<TransportStream>(transport, std::move(buffer)),
-          [self](std::shared_ptr<Http2Exchange> exchange) {
-            return self->options.http2->takes(exchange->head())
-                       ? self->options.http2->calls(std::move(exchange))
-                       : serve_exchange(self, std::move(exchange));
-          },
-          self->options.http2->options, system_timers(), self->log);
+      co_await serve_http2_requests(transport, std::move(buffer), self->options.http2, self->calls,
+                                    limits.body_bytes, self->log);
       co_return;
     }
   }
@@ -308,7 +249,7 @@ net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
     }
     auto& [request, wants_keep_alive, http_1_0] = std::get<ReadRequest>(read);
     const bool head = request.method == "HEAD";
-    Response response = co_await handle(self, std::move(request));
+    Response response = co_await HandlerCalls::answer(self->calls, std::move(request));
     keep_alive = wants_keep_alive && !self->stopping;
     if (response.stream && !head && !has_no_body(response.status)) {
       connection.doing = Doing::kStream;
@@ -340,95 +281,6 @@ net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
     }
   }
   co_await transport->finish_sending();
-}
-
-/// A request of HTTP/2 for the handler.
-net::awaitable<void> Server::Impl::serve_exchange(std::shared_ptr<Impl> self,
-                                                  std::shared_ptr<Http2Exchange> exchange) {
-  Request request = exchange->head();
-  bool too_large = false;
-  while (!too_large) {
-    const auto piece = co_await exchange->read();
-    if (!piece.has_value()) {
-      co_return;
-    }
-    if (piece->empty()) {
-      break;
-    }
-    request.body += *piece;
-    too_large = request.body.size() > self->options.limits.body_bytes;
-  }
-  const bool head = request.method == "HEAD";
-  const auto response = too_large ? plain_text(413, "the body is too large")
-                                  : co_await handle(self, std::move(request));
-  const bool empty = head || has_no_body(response.status);
-  if (response.stream && !empty) {
-    exchange->send_head(response.status, response.headers, false);
-    while (!exchange->cancelled()) {
-      auto piece = co_await response.stream();
-      if (!piece.has_value()) {
-        co_return;  // the reset shows the client that it is not whole
-      }
-      if (piece->empty()) {
-        break;
-      }
-      if (!co_await exchange->write(*std::move(piece))) {
-        co_return;
-      }
-    }
-    exchange->end({});
-    co_return;
-  }
-  auto headers = response.headers;
-  if (!has_no_body(response.status)) {
-    headers.set("content-length", std::to_string(response.body.size()));
-  }
-  exchange->send_head(response.status, headers, empty || response.body.empty());
-  if (!empty && !response.body.empty() && co_await exchange->write(response.body)) {
-    exchange->end({});
-  }
-}
-
-net::awaitable<Response> Server::Impl::handle(std::shared_ptr<Impl> self, Request request) {
-  if (self->options.limits.handler.count() == 0) {
-    co_return co_await call(self, std::move(request));
-  }
-  const auto limit = self->options.limits.handler + (self->options.more_time == nullptr
-                                                         ? std::chrono::milliseconds(0)
-                                                         : self->options.more_time(request));
-  const auto answer = std::make_shared<LateAnswer>(self->executor, limit);
-  self->tasks.spawn(call_late(self, answer, std::move(request)));
-  if (!answer->response.has_value()) {
-    co_await answer->done.async_wait(kTuple);
-  }
-  if (answer->response.has_value()) {
-    co_return std::move(*answer->response);
-  }
-  co_return self->options.handler_late;
-}
-
-net::awaitable<void> Server::Impl::call_late(std::shared_ptr<Impl> self,
-                                             std::shared_ptr<LateAnswer> answer, Request request) {
-  answer->response = co_await call(self, std::move(request));
-  answer->done.cancel();
-}
-
-net::awaitable<Response> Server::Impl::call(std::shared_ptr<Impl> self, Request request) {
-  std::string what = request.method + " " + request.target;
-  std::string failed;
-  try {
-    co_return co_await self->handler(std::move(request));
-  } catch (const boost::system::system_error& error) {
-    if (error.code() == net::error::operation_aborted && self->stopping) {
-      throw;
-    }
-    failed = error.what();
-  } catch (const std::exception& error) {
-    failed = error.what();
-  }
-  what = what.substr(0, what.find('?'));
-  self->log.error("a request's handler failed", {{"request", what}, {"error", failed}});
-  co_return Response{.status = 500};
 }
 
 /// True where the connection can carry another request.
@@ -507,30 +359,26 @@ Server::Server(net::any_io_executor executor, ServerOptions options, Handler han
                                    log)) {}
 
 Server::~Server() {
-  impl_->stopping = true;
-  boost::system::error_code ignored;
-  impl_->acceptor.close(ignored);
+  impl_->begin_stopping();
   for (auto& connection : impl_->connections) {
     connection.transport->close();
   }
-  impl_->tasks.cancel();
+  impl_->tasks->cancel();
 }
 
 Result<Endpoint> Server::listen() {
   VERGER_TRY(impl_->acceptor,
              listen_tcp(impl_->executor, impl_->options.host, impl_->options.port));
   VERGER_TRY(auto where, local_endpoint(impl_->acceptor, impl_->options.tls != nullptr));
-  impl_->tasks.spawn(Impl::accept(impl_));
+  impl_->tasks->spawn(Impl::accept(impl_));
   return where;
 }
 
 net::awaitable<void> Server::stop(std::chrono::milliseconds grace) {
   const auto impl = impl_;
-  impl->stopping = true;
-  boost::system::error_code ignored;
-  impl->acceptor.close(ignored);
+  impl->begin_stopping();
   impl->end_idle();
-  co_await impl->tasks.stop(grace);
+  co_await impl->tasks->stop(grace);
 }
 
 std::size_t Server::connection_count() const { return impl_->connections.size(); }

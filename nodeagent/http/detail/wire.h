@@ -39,6 +39,9 @@ net::awaitable<std::variant<ReadRequest, ReadFailure>> read_request(
     std::shared_ptr<Transport> transport, boost::beast::flat_buffer& buffer,
     std::size_t header_limit, std::size_t body_limit, BodyLimitOf body_limit_of = {});
 
+/// Whether a response of this status never has a body.
+constexpr bool has_no_body(int status) { return status == 204 || status == 304 || status < 200; }
+
 /// Status line and headers, with the blank line. `body_size`: for Content-Length; nullopt: as
 /// `chunked` says.
 std::string response_head(const Response& response, std::optional<std::size_t> body_size,

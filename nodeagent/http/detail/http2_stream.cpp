@@ -1,0 +1,185 @@
+#include "nodeagent/http/detail/http2_stream.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <nghttp2/nghttp2.h>
+
+namespace verger::http {
+namespace {
+
+/// What a handler may be ahead of its client; and a client of the handler.
+constexpr std::size_t kHttp2Ahead = 256UZ * 1024;
+
+Error no_client() { return Error{Errc::kCancelled, "the client no longer waits for an answer"}; }
+
+nghttp2_nv name_value(const std::string& name, const std::string& value) {
+  // The library copies both before it returns, and writes to neither.
+  return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
+          .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
+          .namelen = name.size(),
+          .valuelen = value.size(),
+          .flags = NGHTTP2_NV_FLAG_NONE};
+}
+
+/// Fields as HTTP/2 has them: names in lower case, none that concerns a connection.
+std::vector<std::pair<std::string, std::string>> http2_fields(const Headers& headers) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [name, value] : headers.all()) {
+    std::string lower(name);
+    std::ranges::transform(lower, lower.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (lower != "connection" && lower != "transfer-encoding" && lower != "keep-alive") {
+      out.emplace_back(std::move(lower), value);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+net::awaitable<Result<std::string>> Http2Stream::read() {
+  while (in_.empty() && !in_ended_ && !cancelled_) {
+    co_await arrived_.wait();
+  }
+  if (cancelled_) {
+    co_return no_client();
+  }
+  if (unconsumed_ > 0 && !closed_) {
+    nghttp2_session_consume_stream(connection_->session(), id_, unconsumed_);
+    unconsumed_ = 0;
+    connection_->wake();
+  }
+  co_return std::exchange(in_, {});
+}
+
+void Http2Stream::send_head(int status, const Headers& headers, bool end) {
+  if (closed_ || head_sent_) {
+    return;
+  }
+  head_sent_ = true;
+  ended_ = end;
+  auto fields = http2_fields(headers);
+  fields.insert(fields.begin(), {":status", std::to_string(status)});
+  std::vector<nghttp2_nv> list;
+  list.reserve(fields.size());
+  for (const auto& [name, value] : fields) {
+    list.push_back(name_value(name, value));
+  }
+  const nghttp2_data_provider body{
+      .source = {.ptr = this},
+      .read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* into, std::size_t size,
+                          std::uint32_t* flags, nghttp2_data_source* source, void*) {
+        return static_cast<Http2Stream*>(source->ptr)->give_data(into, size, *flags);
+      }};
+  nghttp2_submit_response(connection_->session(), id_, list.data(), list.size(),
+                          end ? nullptr : &body);
+  connection_->wake();
+}
+
+net::awaitable<Result<void>> Http2Stream::write(std::string bytes) {
+  while (out_.size() - out_begin_ > kHttp2Ahead && !cancelled_) {
+    co_await room_.wait();
+  }
+  if (cancelled_ || ended_) {
+    co_return no_client();
+  }
+  out_.erase(0, out_begin_);
+  out_begin_ = 0;
+  out_ += bytes;
+  nghttp2_session_resume_data(connection_->session(), id_);
+  connection_->wake();
+  co_return Result<void>{};
+}
+
+void Http2Stream::end(const Headers& trailers) {
+  if (closed_ || ended_ || !head_sent_) {
+    return;
+  }
+  ended_ = true;
+  trailers_ = http2_fields(trailers);
+  nghttp2_session_resume_data(connection_->session(), id_);
+  connection_->wake();
+}
+
+void Http2Stream::cancel() {
+  if (cancelled_) {
+    return;
+  }
+  cancelled_ = true;
+  arrived_.notify();
+  room_.notify();
+  if (on_cancel) {
+    on_cancel();
+  }
+}
+
+void Http2Stream::take_header(std::string_view name, std::string_view value) {
+  constexpr std::size_t kFieldOverhead = 32;  // as RFC 9113 counts
+  header_bytes_ += name.size() + value.size() + kFieldOverhead;
+  if (name == ":method") {
+    head_.method = value;
+  } else if (name == ":path") {
+    head_.target = value;
+  } else if (name == ":authority") {
+    head_.headers.set("host", std::string(value));
+  } else if (!name.starts_with(':')) {
+    head_.headers.add(name, std::string(value));
+  }
+}
+
+bool Http2Stream::take_data(std::string_view bytes) {
+  in_ += bytes;
+  arrived_.notify();
+  if (in_.size() > kHttp2Ahead) {
+    unconsumed_ += bytes.size();
+    return false;
+  }
+  return true;
+}
+
+void Http2Stream::take_end() {
+  in_ended_ = true;
+  arrived_.notify();
+}
+
+void Http2Stream::close() {
+  closed_ = true;
+  const bool whole = ended_ && out_begin_ == out_.size();
+  if (!whole || !in_ended_) {
+    cancel();
+  }
+}
+
+void Http2Stream::handler_ended() {
+  if (!ended_ && !closed_) {
+    nghttp2_submit_rst_stream(connection_->session(), NGHTTP2_FLAG_NONE, id_,
+                              NGHTTP2_INTERNAL_ERROR);
+    connection_->wake();
+  }
+}
+
+std::ptrdiff_t Http2Stream::give_data(std::uint8_t* into, std::size_t size, std::uint32_t& flags) {
+  const auto count = std::min(size, out_.size() - out_begin_);
+  std::memcpy(into, out_.data() + out_begin_, count);
+  out_begin_ += count;
+  if (out_begin_ == out_.size()) {
+    if (ended_) {
+      flags |= NGHTTP2_DATA_FLAG_EOF;
+      if (!trailers_.empty()) {
+        flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        std::vector<nghttp2_nv> list;
+        for (const auto& [name, value] : trailers_) {
+          list.push_back(name_value(name, value));
+        }
+        nghttp2_submit_trailer(connection_->session(), id_, list.data(), list.size());
+      }
+    } else if (count == 0) {
+      return NGHTTP2_ERR_DEFERRED;
+    }
+  }
+  room_.notify();
+  return static_cast<std::ptrdiff_t>(count);
+}
+
+}  // namespace verger::http
