@@ -44,8 +44,8 @@ struct ScheduleState {
 
 using ScheduleKey = std::pair<std::string, std::string>;  ///< policy, cluster
 
-/// What became of the due times of each policy on each cluster, as journaled. The members that
-/// record write to the log where they fail, and nothing has changed then: the next tick tries again.
+/// What became of the due times of each policy on each cluster, as journaled. What could not be
+/// recorded has not changed the state, so the scheduler's next tick tries again.
 class ScheduleLog {
  public:
   ScheduleLog(Journal& journal, ControllerEpoch epoch, Log& log)
@@ -56,17 +56,16 @@ class ScheduleLog {
   /// Empty where nothing was recorded.
   [[nodiscard]] const ScheduleState& state(const ScheduleKey& key) const;
 
-  /// The due time needs nothing more. `data`: the event's members besides `due`. False: it could not
-  /// be recorded.
+  /// The due time needs nothing more. `data`: the event's members besides `due`. False: it could
+  /// not be recorded.
   bool settle(const ScheduleKey& key, Ticks due, nlohmann::json data);
-  // These record a reason once, until it changes.
+  // A reason is recorded once, until it changes.
   void set_waiting(const ScheduleKey& key, Ticks due, const std::string& reason);
   void set_late(const ScheduleKey& key, std::optional<Ticks> deadline, const std::string& reason);
   void set_too_old(const ScheduleKey& key, Ticks since, const std::string& reason);
 
  private:
   Result<void> record(const ScheduleKey& key, std::string_view type, const nlohmann::json& data);
-  void record_or_log(const ScheduleKey& key, std::string_view type, const nlohmann::json& data);
 
   Journal& journal_;
   ControllerEpoch epoch_;

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <deque>
 #include <fmt/format.h>
-#include <set>
+#include <map>
 
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/journal/append_and_fold.h"
+#include "controller/scheduler/due.h"
+#include "controller/scheduler/schedule_alerts.h"
 #include "nodeagent/http/task_count.h"
 #include "planner/operations.h"
 
@@ -18,7 +19,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::string_view kScheduleStreams = "schedule/";
 constexpr std::chrono::seconds kFirstRetry{15};
 constexpr std::chrono::seconds kLongestRetry{300};
 constexpr std::chrono::seconds kBetweenLooksAhead{60};
@@ -38,9 +38,13 @@ bool moves_leader(const planner::Plan& plan) {
 }  // namespace
 
 struct Scheduler::Impl {
-  explicit Impl(SchedulerParts p) : parts(std::move(p)), running(parts.executor) {}
+  explicit Impl(SchedulerParts p)
+      : parts(std::move(p)),
+        log(parts.journal, parts.epoch, parts.network.log),
+        alerts(parts.runs, parts.book, parts.network.clock, log),
+        running(parts.executor) {}
 
-  using Key = std::pair<std::string, std::string>;  ///< policy, cluster
+  using Key = ScheduleKey;
   struct Retry {
     Monotonic at{};
     std::chrono::seconds pause = kFirstRetry;
@@ -58,7 +62,8 @@ struct Scheduler::Impl {
   };
 
   SchedulerParts parts;
-  std::map<Key, ScheduleState> states;
+  ScheduleLog log;
+  ScheduleAlerts alerts;
   std::map<Key, Retry> retries;
   std::map<Key, Instant> sleeping;  ///< nothing to do before
   std::int64_t slept_on = 0;        ///< version of the book
@@ -69,6 +74,12 @@ struct Scheduler::Impl {
   std::map<std::string, std::shared_ptr<Task>> at_work;  ///< by cluster
 
   [[nodiscard]] Ticks now() const { return parts.network.clock.now(); }
+
+  void settle(const Key& key, Instant due, json data) {
+    if (log.settle(key, to_ticks(due), std::move(data))) {
+      retries.erase(key);
+    }
+  }
 
   void retry_later(const Key& key, std::string reason) {
     auto& retry = retries[key];
@@ -123,7 +134,7 @@ struct Scheduler::Impl {
     const Key key{stored.policy.name, cluster.name};
     // What was due before the policy was applied is none of its business.
     auto handled = to_instant(stored.at);
-    if (const auto& state = states[key]; state.settled) {
+    if (const auto& state = log.state(key); state.settled) {
       handled = std::max(handled, to_instant(*state.settled));
     }
     return decide_due(stored.policy, parts.book.rules(cluster, key.first), handled, instant,
@@ -180,7 +191,7 @@ struct Scheduler::Impl {
         settle(key, decision.due, {{"outcome", "dropped"}, {"reason", decision.reason}});
         break;
       case DueDecision::Action::kWait:
-        say_waiting(key, decision.due, decision.reason);
+        log.set_waiting(key, to_ticks(decision.due), decision.reason);
         break;
       case DueDecision::Action::kStart:
         turn.push_back(std::make_shared<Task>(key, std::move(stored), decision.due));
@@ -252,7 +263,7 @@ struct Scheduler::Impl {
       parts.network.log.warning("a task of the scheduler takes too long",
                                 {{"policy", task->key.first}, {"cluster", cluster}});
       if (task->policy) {
-        say_waiting(task->key, task->due, reason);
+        log.set_waiting(task->key, to_ticks(task->due), reason);
         retry_later(task->key, reason);
       }
     }
@@ -314,7 +325,7 @@ struct Scheduler::Impl {
     }
     if (!trouble.empty()) {
       trouble = "no plan: " + trouble;
-      say_waiting(key, due, trouble);
+      log.set_waiting(key, to_ticks(due), trouble);
       retry_later(key, std::move(trouble));
       co_return;
     }
@@ -333,7 +344,7 @@ struct Scheduler::Impl {
     }
     if (!run) {
       auto reason = run.error().error.message;
-      say_waiting(key, due, reason);
+      log.set_waiting(key, to_ticks(due), reason);
       retry_later(key, std::move(reason));
       co_return;
     }
@@ -364,13 +375,13 @@ struct Scheduler::Impl {
       }
       for (const auto& stored : policies) {
         if (look_ahead && stored.policy.enabled && stored.policy.selects(cluster)) {
-          look_for_age(stored, cluster);
+          alerts.check_age(stored, cluster);
         }
         if (stored.policy.enabled && !stored.policy.schedules.empty() &&
             stored.policy.selects(cluster)) {
           look_at(stored, cluster);
           if (look_ahead) {
-            look_for_lateness(stored, cluster);
+            alerts.check_lateness(stored, cluster);
           }
         }
       }
@@ -395,7 +406,7 @@ struct Scheduler::Impl {
 Scheduler::Scheduler(SchedulerParts parts) : impl_(std::make_shared<Impl>(std::move(parts))) {}
 Scheduler::~Scheduler() { impl_->stopping = true; }
 
-Result<void> Scheduler::load() { return impl_->load(); }
+Result<void> Scheduler::load() { return impl_->log.load(); }
 
 void Scheduler::start() {
   impl_->running.begin();
@@ -410,8 +421,7 @@ net::awaitable<void> Scheduler::stop() {
 }
 
 ScheduleState Scheduler::state(std::string_view policy, std::string_view cluster) const {
-  const auto found = impl_->states.find({std::string(policy), std::string(cluster)});
-  return found == impl_->states.end() ? ScheduleState{} : found->second;
+  return impl_->log.state({std::string(policy), std::string(cluster)});
 }
 
 }  // namespace verger::controller
