@@ -7,23 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/api/routes.h"
+#include "controller/api/schema_json.h"
 #include "controller/operations/operation_modules.h"
-#include "planner/gate_table.h"
-#include "planner/operations.h"
 
 namespace verger::controller {
 namespace {
 
 using nlohmann::json;
 
-/// What comes behind an operation's name in the names of its schemas.
-constexpr std::string_view kParameters = "Parameters";
-constexpr std::string_view kPlanned = "PlannedParameters";
-
-/// Besides what ApiSchema says, a type may be "operation" (a name of one), or
-/// "operation.parameters", "operation.planned", "operation.report": of the one that the object is
-/// about; "gate" (a name of planner/gate_table.h), or "severity" (of a gate). What is not here is
-/// an object of any members.
+/// In the language of schema_json.h. What is not here is an object of any members.
 constexpr ApiSchema kSchemas[] = {
     {"NewCluster",
      "name:string! nodes:NewNode[]! credentials:string trusted_roots:string labels:object "
@@ -241,125 +233,6 @@ constexpr ApiSchema kSchemas[] = {
     {"Problem", "type:string! title:string! status:integer! code:string! detail:string!"},
 };
 
-/// "scavenge", "Parameters" -> "ScavengeParameters"
-std::string schema_name(std::string_view operation, std::string_view what) {
-  std::string out(operation);
-  out.front() = static_cast<char>(out.front() - 'a' + 'A');
-  return out.append(what);
-}
-
-json reference(std::string name, std::set<std::string>& used) {
-  json out{{"$ref", "#/components/schemas/" + name}};
-  used.insert(std::move(name));
-  return out;
-}
-
-json one_of(std::vector<json> choices) {
-  return choices.size() == 1 ? std::move(choices.front()) : json{{"oneOf", std::move(choices)}};
-}
-
-json type_of(std::string_view type, std::set<std::string>& used) {
-  if (type == "any") {
-    return json::object();
-  }
-  if (type == "time") {
-    return json{{"type", "string"}, {"format", "date-time"}};
-  }
-  if (type == "operation") {
-    auto names = json::array();
-    for (const auto* each : planner::operations()) {
-      names.push_back(each->name);
-    }
-    return json{{"type", "string"}, {"enum", std::move(names)}};
-  }
-  if (type == "gate") {
-    auto names = json::array();
-    for (const auto& each : planner::gate_table()) {
-      names.push_back(each.name);
-    }
-    return json{{"type", "string"},
-                {"oneOf",
-                 json::array({json{{"enum", std::move(names)}}, json{{"pattern", "^queries:."}}})}};
-  }
-  if (type == "severity") {
-    std::set<std::string_view> names;
-    for (const auto& each : planner::gate_table()) {
-      names.insert(planner::to_string(each.severity));
-    }
-    return json{{"type", "string"}, {"enum", names}};
-  }
-  if (type == "operation.parameters" || type == "operation.planned") {
-    std::vector<json> choices;
-    for (const auto* each : planner::operations()) {
-      choices.push_back(reference(
-          schema_name(each->name, type == "operation.planned" ? kPlanned : kParameters), used));
-    }
-    return one_of(std::move(choices));
-  }
-  if (type == "operation.report") {
-    std::vector<json> choices;
-    for (const auto* each : operation_modules()) {
-      choices.push_back(reference(std::string(each->report_schema), used));
-    }
-    return one_of(std::move(choices));
-  }
-  if (type.find('|') != std::string_view::npos) {
-    auto words = json::array();
-    while (!type.empty()) {
-      const auto end = type.find('|');
-      words.push_back(type.substr(0, end));
-      type = end == std::string_view::npos ? "" : type.substr(end + 1);
-    }
-    return json{{"type", "string"}, {"enum", std::move(words)}};
-  }
-  if (type.front() >= 'A' && type.front() <= 'Z') {
-    return reference(std::string(type), used);
-  }
-  return json{{"type", type}};
-}
-
-json type_of(const planner::Field& field) {
-  switch (field.type) {
-    case planner::Field::Type::kBoolean:
-      return {{"type", "boolean"}};
-    case planner::Field::Type::kChoice:
-      return {{"type", "string"}, {"enum", field.choices}};
-    case planner::Field::Type::kText:
-      return {{"type", "string"}};
-    case planner::Field::Type::kQueries:
-      return {{"type", "array"}};
-    case planner::Field::Type::kInteger:
-    case planner::Field::Type::kMilliseconds:
-    case planner::Field::Type::kBytes:
-      break;
-  }
-  return {{"type", "integer"}};
-}
-
-/// Parameters of an operation, as they are asked for or as a plan shows them, from its fields.
-json parameters_schema(const planner::Operation& operation, bool planned) {
-  using Request = planner::Field::Request;
-  json properties = json::object();
-  json required = json::array();
-  for (const auto* field : planner::fields_of(operation)) {
-    if (field->request != Request::kAccepted && !(planned && field->request == Request::kShown)) {
-      continue;
-    }
-    auto schema = type_of(*field);
-    schema["description"] = field->help;
-    if (planned && field->request == Request::kAccepted) {
-      required.push_back(planner::api_name(*field));
-    }
-    properties[planner::api_name(*field)] = std::move(schema);
-  }
-  json out{
-      {"type", "object"}, {"required", std::move(required)}, {"properties", std::move(properties)}};
-  if (!planned) {
-    out["additionalProperties"] = false;
-  }
-  return out;
-}
-
 const ApiSchema* find_schema(std::string_view name) {
   if (const auto* found = std::ranges::find(kSchemas, name, &ApiSchema::name);
       found != std::ranges::end(kSchemas)) {
@@ -374,52 +247,12 @@ const ApiSchema* find_schema(std::string_view name) {
   return nullptr;
 }
 
-bool take_suffix(std::string_view& text, std::string_view suffix) {
-  const bool there = text.ends_with(suffix);
-  text.remove_suffix(there ? suffix.size() : 0);
-  return there;
-}
-
 json schema_of(std::string_view name, std::set<std::string>& used) {
-  for (const auto* each : planner::operations()) {
-    for (const auto what : {kParameters, kPlanned}) {
-      if (name == schema_name(each->name, what)) {
-        return parameters_schema(*each, what == kPlanned);
-      }
-    }
+  if (auto parameters = parameters_schema_json(name)) {
+    return *std::move(parameters);
   }
   const auto* const found = find_schema(name);
-  if (found == nullptr) {
-    return json{{"type", "object"}};
-  }
-  json properties = json::object();
-  json required = json::array();
-  for (auto rest = found->members; !rest.empty();) {
-    const auto end = rest.find(' ');
-    const auto member = rest.substr(0, end);
-    rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-    const auto key = member.substr(0, member.find(':'));
-    auto type = member.substr(key.size() + 1);
-    if (take_suffix(type, "!")) {
-      required.push_back(key);
-    }
-    const bool nullable = take_suffix(type, "?");
-    const bool list = take_suffix(type, "[]");
-    auto schema = type_of(type, used);
-    if (list) {
-      schema = json{{"type", "array"}, {"items", std::move(schema)}};
-    }
-    if (nullable) {
-      schema = json{{"anyOf", json::array({std::move(schema), json{{"type", "null"}}})}};
-    }
-    properties[std::string(key)] = std::move(schema);
-  }
-  json out{
-      {"type", "object"}, {"required", std::move(required)}, {"properties", std::move(properties)}};
-  if (found->closed) {
-    out["additionalProperties"] = false;
-  }
-  return out;
+  return found == nullptr ? json{{"type", "object"}} : schema_json(*found, used);
 }
 
 json parameter(std::string_view name, std::string_view in, std::string_view description) {
@@ -482,7 +315,8 @@ json openapi_document(std::string_view version) {
         body["content"]["application/octet-stream"]["schema"] =
             json{{"type", "string"}, {"format", "binary"}};
       } else {
-        body["content"]["application/json"]["schema"] = reference(std::string(route.request), used);
+        body["content"]["application/json"]["schema"] =
+            schema_reference(std::string(route.request), used);
       }
       body["required"] = route.request != "Empty" && route.request != "Resume" &&
                          !route.request.ends_with("Pause");
@@ -490,7 +324,8 @@ json openapi_document(std::string_view version) {
     auto& good = operation["responses"][std::to_string(route.status)];
     good["description"] = route.summary;
     if (!route.response.empty()) {
-      good["content"]["application/json"]["schema"] = reference(std::string(route.response), used);
+      good["content"]["application/json"]["schema"] =
+          schema_reference(std::string(route.response), used);
     }
     if (route.id == "getEvents") {
       good["content"]["text/event-stream"]["schema"] =
@@ -501,7 +336,7 @@ json openapi_document(std::string_view version) {
     bad["description"] =
         "Problem details (RFC 9457) with a stable code: those of docs/formats/controller-api.md; "
         "unknown_outcome says that the change may or may not have been made";
-    bad["content"]["application/problem+json"]["schema"] = reference("Problem", used);
+    bad["content"]["application/problem+json"]["schema"] = schema_reference("Problem", used);
     operation["security"] = route.role == ApiRole::kNobody
                                 ? json::array()
                                 : json::array({json{{"token", json::array()}}});
