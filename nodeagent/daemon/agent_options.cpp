@@ -1,10 +1,10 @@
 #include "nodeagent/daemon/agent_options.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 #include "nodeagent/certificates/authority.h"
 #include "nodeagent/daemon/detail/option_checks.h"
+#include "nodeagent/daemon/detail/option_values.h"
 #include "nodeagent/daemon/detail/password_file.h"
 #include "nodeagent/daemon/identity.h"
 #include "nodeagent/http/client.h"
@@ -19,61 +19,6 @@ using settings::Traits;
 constexpr const char* kNode = "VERGER_NODE_";
 constexpr const char* kAgent = "VERGER_AGENT_";
 constexpr const char* kDefaultPassword = "changeit";
-/// The largest page of SQLite.
-constexpr std::uint32_t kMostKibibytes = 64;
-
-/// "127.0.0.1:2111,127.0.0.1:2112"
-Result<std::vector<http::Endpoint>> parse_seeds(std::string_view text, bool tls) {
-  std::vector<http::Endpoint> seeds;
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    const auto seed = text.substr(0, comma);
-    auto endpoint = http::parse_endpoint((tls ? "https://" : "http://") + std::string(seed));
-    if (!endpoint) {
-      return endpoint.error().within(fmt::format("--gossip-seed {}", seed));
-    }
-    seeds.push_back(*std::move(endpoint));
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-  }
-  return seeds;
-}
-
-std::vector<std::string> comma_separated(std::string_view text) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    if (comma > 0) {
-      out.emplace_back(text.substr(0, comma));
-    }
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return out;
-}
-
-/// "127.0.0.1:2111=127.0.0.1:4001,127.0.0.1:1111=127.0.0.1:4002"
-Result<Detours> parse_detours(std::string_view text, bool tls) {
-  Detours detours;
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    const auto detour = text.substr(0, comma);
-    const auto equals = detour.find('=');
-    const auto there = equals == std::string_view::npos ? "" : detour.substr(equals + 1);
-    const std::string scheme(tls ? "https://" : "http://");
-    auto from = http::parse_endpoint(scheme + std::string(detour.substr(0, equals)));
-    auto to = http::parse_endpoint(scheme + std::string(there));
-    if (!from || !to) {
-      return (from ? to : from).error().within(fmt::format("--detours {}", detour));
-    }
-    detours.emplace(*std::move(from), *std::move(to));
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-  }
-  return detours;
-}
-
-/// In KiB, as operators write it, where it could not be a number of bytes.
-std::uint32_t page_size_in_bytes(std::uint32_t given) {
-  return given <= kMostKibibytes ? given * 1024 : given;
-}
 
 /// The well-known passwords count on loopback only.
 void settle_default_passwords(ProgramOptions& options) {
