@@ -58,19 +58,13 @@ http::Response list_tokens(const ApiParts& parts, const Call& call) {
   });
 }
 
-http::Response create_token(const ApiParts& parts, const Call& call) {
-  const auto body = parse_body(call.body());
-  if (!body) {
-    return problem_of(body.error());
-  }
-  Members members(*body);
+Result<http::Response> create_token(const ApiParts& parts, const Call& call) {
+  VERGER_TRY(const auto body, parse_body(call.body()));
+  Members members(body);
   const auto name = members.text("name");
   const auto role = members.text("role", "viewer");
   const auto expires = members.text("expires_at");
-  members.refuse_others();
-  if (members.wrong()) {
-    return problem_of(*members.wrong());
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   std::optional<Ticks> expires_at;
   if (!expires.empty()) {
     const auto parsed = parse_ticks(expires);
@@ -141,7 +135,7 @@ net::awaitable<http::Response> verify_audit(const ApiParts& parts, Call /*call*/
   }
 }
 
-net::awaitable<http::Response> get_audit(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> get_audit(const ApiParts& parts, Call call) {
   const auto after = number_from_text<std::int64_t>(call.target.parameter("after").value_or("0"));
   if (!after || *after < 0) {
     co_return problem(400, "bad_request", "after must be a sequence number of the journal");
@@ -154,15 +148,12 @@ net::awaitable<http::Response> get_audit(const ApiParts& parts, Call call) {
   auto entries = json::array();
   Sequence looked_at(*after);
   while (entries.size() < 500) {
-    const auto events = parts.journal.read_all(looked_at, 500);
-    if (!events) {
-      co_return problem_of(events.error());
-    }
-    if (events->empty()) {
+    VERGER_CO_TRY(const auto events, parts.journal.read_all(looked_at, 500));
+    if (events.empty()) {
       break;
     }
-    looked_at = events->back().sequence;
-    for (const auto& event : *events) {
+    looked_at = events.back().sequence;
+    for (const auto& event : events) {
       if (!all && event.stream != "audit" && !event.data.contains("\"by\"")) {
         continue;  // most are: a run's
       }

@@ -62,23 +62,17 @@ http::Response list_agents(const ApiParts& parts, const Call& /*call*/) {
   return json_answer(200, {{"agents", std::move(agents)}, {"tokens", std::move(tokens)}});
 }
 
-http::Response create_agent_token(const ApiParts& parts, const Call& call) {
+Result<http::Response> create_agent_token(const ApiParts& parts, const Call& call) {
   if (parts.agents == nullptr) {
     return no_authority();
   }
-  const auto body = parse_body(call.body());
-  if (!body) {
-    return problem_of(body.error());
-  }
-  Members members(*body);
+  VERGER_TRY(const auto body, parse_body(call.body()));
+  Members members(body);
   const auto cluster = members.text("cluster");
   const auto node = members.text("node");
   const auto seconds = members.number("valid_for_seconds", kTokenSeconds);
   const auto* given = members.array("hosts");
-  members.refuse_others();
-  if (members.wrong()) {
-    return problem_of(*members.wrong());
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   if (cluster.empty() || node.empty()) {
     return problem(400, "bad_request", "the body must be {\"cluster\": ..., \"node\": ...}");
   }
@@ -110,24 +104,18 @@ http::Response create_agent_token(const ApiParts& parts, const Call& call) {
       }
     }
   }
-  const auto created = parts.agents->create_token(cluster, node, std::move(hosts),
-                                                  std::chrono::seconds(seconds), call.by());
-  if (!created) {
-    return problem_of(created.error());
-  }
-  auto out = view_of(created->token, parts.clock.now());
-  out["token"] = created->secret;
+  VERGER_TRY(const auto created,
+             parts.agents->create_token(cluster, node, std::move(hosts),
+                                        std::chrono::seconds(seconds), call.by()));
+  auto out = view_of(created.token, parts.clock.now());
+  out["token"] = created.secret;
   auto answer = json_answer(201, out);
   answer.headers.set("Cache-Control", "no-store");
   return answer;
 }
 
-http::Response enrol_agent(const ApiParts& parts, const Call& call) {
-  const auto parsed = parse_body(call.body());
-  if (!parsed) {
-    return problem_of(parsed.error());
-  }
-  const auto& body = *parsed;
+Result<http::Response> enrol_agent(const ApiParts& parts, const Call& call) {
+  VERGER_TRY(const auto body, parse_body(call.body()));
   if (!body.value("token", json()).is_string() || !body.value("request", json()).is_string()) {
     return problem(400, "bad_request",
                    "the body must be {\"token\": ..., \"request\": a PEM certificate request}");

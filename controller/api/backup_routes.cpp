@@ -101,17 +101,14 @@ json views_of(const std::vector<CatalogueGap>& gaps) {
   return out;
 }
 
-net::awaitable<http::Response> get_repositories(const ApiParts& parts, Call call) {
-  const auto config = parts.registry.find(call.named("name"));
-  if (!config) {
-    co_return problem_of(config.error());
-  }
-  const auto known = co_await known_repositories(std::make_shared<Peers>(parts.network, *config));
+net::awaitable<Result<http::Response>> get_repositories(const ApiParts& parts, Call call) {
+  VERGER_CO_TRY(const auto config, parts.registry.find(call.named("name")));
+  const auto known = co_await known_repositories(std::make_shared<Peers>(parts.network, config));
   auto repositories = json::array();
   for (const auto& repository : known.repositories) {
     repositories.push_back(view_of(repository));
   }
-  co_return json_answer(200, {{"cluster", config->name},
+  co_return json_answer(200, {{"cluster", config.name},
                               {"taken_at", format_ticks(parts.clock.now())},
                               {"repositories", std::move(repositories)},
                               {"conflicts", known.conflicts()},
@@ -146,20 +143,17 @@ http::Response no_such_repository(const Wanted& wanted, const KnownRepositories&
                                 : "they have: " + names));
 }
 
-net::awaitable<http::Response> get_backups(const ApiParts& parts, Call call) {
-  const auto config = parts.registry.find(call.named("name"));
-  if (!config) {
-    co_return problem_of(config.error());
-  }
+net::awaitable<Result<http::Response>> get_backups(const ApiParts& parts, Call call) {
+  VERGER_CO_TRY(const auto config, parts.registry.find(call.named("name")));
   const auto parameter = [&call](const char* name) {
     return std::string(call.target.parameter(name).value_or(""));
   };
-  const Wanted wanted{.cluster = config->name,
+  const Wanted wanted{.cluster = config.name,
                       .repository = parameter("repository"),
                       .node = parameter("node"),
                       .of_all_clusters = parameter("all") == "true"};
   auto known =
-      co_await known_backups(std::make_shared<Peers>(parts.network, *config), wanted.repository);
+      co_await known_backups(std::make_shared<Peers>(parts.network, config), wanted.repository);
   auto repositories = json::array();
   for (const auto& repository : known.where.repositories) {
     if (!wanted.repository.empty() && !repository.is_called(wanted.repository)) {
@@ -189,7 +183,7 @@ net::awaitable<http::Response> get_backups(const ApiParts& parts, Call call) {
   co_return paged_answer(
       "backups", keys, call.target,
       [&](std::size_t i) -> Result<json> { return view_of(known.backups[i], now); },
-      {{"cluster", config->name},
+      {{"cluster", config.name},
        {"taken_at", format_ticks(now)},
        {"repositories", std::move(repositories)},
        {"of_other_clusters", of_others},

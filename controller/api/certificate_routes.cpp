@@ -100,14 +100,11 @@ json view_of(const NodeSnapshot& node, Ticks now) {
           {"not_known", std::move(not_known)}};
 }
 
-net::awaitable<http::Response> get_certificates(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> get_certificates(const ApiParts& parts, Call call) {
   const auto name = call.named("name");
-  const auto config = parts.registry.find(name);
-  if (!config) {
-    co_return problem_of(config.error());
-  }
-  parts.observer.forget_certificates(*config);
-  const auto snapshot = co_await parts.observer.take(*config);
+  VERGER_CO_TRY(const auto config, parts.registry.find(name));
+  parts.observer.forget_certificates(config);
+  const auto snapshot = co_await parts.observer.take(config);
   auto nodes = json::array();
   json first;
   Ticks ends;
@@ -134,15 +131,12 @@ constexpr std::size_t kLargestFile = 1U << 20U;
 
 /// A file for the store of a node's agent: passed on at once. It may be a key: it is neither kept
 /// nor logged, nor in any message.
-net::awaitable<http::Response> put_file(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> put_file(const ApiParts& parts, Call call) {
   const auto cluster = call.named("name");
   const auto node = call.named("node");
   const auto sha256 = call.named("sha256");
-  const auto config = parts.registry.find(cluster);
-  if (!config) {
-    co_return problem_of(config.error());
-  }
-  const auto* found = config->find(node);
+  VERGER_CO_TRY(const auto config, parts.registry.find(cluster));
+  const auto* found = config.find(node);
   if (found == nullptr) {
     co_return problem(404, "not_found",
                       fmt::format("cluster {} has no node {}; see: verger cluster show {}", cluster,
@@ -163,7 +157,7 @@ net::awaitable<http::Response> put_file(const ApiParts& parts, Call call) {
         422, "bad_request",
         fmt::format("the SHA-256 of what arrived is {}, and the path says {}", actual, sha256));
   }
-  auto stored = co_await Peers(parts.network, *config)
+  auto stored = co_await Peers(parts.network, config)
                     .put_file(node, std::move(call.request.body), parts.epoch.value());
   if (!stored) {
     co_return problem_of(stored.error().within(fmt::format("the agent of {}", node)));

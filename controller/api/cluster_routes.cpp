@@ -28,37 +28,25 @@ json view_of(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch) {
   return out;
 }
 
-net::awaitable<http::Response> get_cluster(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> get_cluster(const ApiParts& parts, Call call) {
   const auto name = call.named("name");
-  const auto config = parts.registry.find(name);
-  if (!config) {
-    co_return problem_of(config.error());
-  }
-  const auto snapshot = co_await parts.executor.observe(name);
-  if (!snapshot) {
-    co_return problem_of(snapshot.error());
-  }
-  auto body = views::cluster(*config);
-  body["snapshot"] = view_of(*snapshot, parts.epoch);
+  VERGER_CO_TRY(const auto config, parts.registry.find(name));
+  VERGER_CO_TRY(const auto snapshot, co_await parts.executor.observe(name));
+  auto body = views::cluster(config);
+  body["snapshot"] = view_of(snapshot, parts.epoch);
   co_return json_answer(200, body);
 }
 
-net::awaitable<http::Response> add_cluster(const ApiParts& parts, Call call) {
-  const auto parsed = parse_body(call.body());
-  if (!parsed) {
-    co_return problem_of(parsed.error());
-  }
+net::awaitable<Result<http::Response>> add_cluster(const ApiParts& parts, Call call) {
+  VERGER_CO_TRY(const auto parsed, parse_body(call.body()));
   ClusterConfig config;
-  Members members(*parsed);
+  Members members(parsed);
   config.name = members.text("name");
   config.credentials = members.text("credentials");
   config.trusted_roots = members.text("trusted_roots", members.text("trustedRoots"));
   config.labels = members.texts("labels");
   const auto* nodes = members.array("nodes");
-  members.refuse_others();
-  if (members.wrong()) {
-    co_return problem_of(*members.wrong());
-  }
+  VERGER_CO_RETURN_IF_ERROR(members.finish());
   for (std::size_t i = 0; nodes != nullptr && i < nodes->size(); ++i) {
     const auto& node = (*nodes)[i];
     if (!node.is_object() || !node.contains("node")) {
@@ -68,10 +56,7 @@ net::awaitable<http::Response> add_cluster(const ApiParts& parts, Call call) {
     Members own(node, fmt::format("nodes[{}]", i));
     config.nodes.push_back(
         {.name = own.text("name"), .url = own.text("node"), .agent_url = own.text("agent")});
-    own.refuse_others();
-    if (own.wrong()) {
-      co_return problem_of(*own.wrong());
-    }
+    VERGER_CO_RETURN_IF_ERROR(own.finish());
   }
   auto checked = parts.registry.check(std::move(config));
   if (!checked) {
@@ -109,11 +94,8 @@ net::awaitable<http::Response> add_cluster(const ApiParts& parts, Call call) {
         ? problem(409, "cluster_exists", added.error().message)
         : problem_of(added.error());
   }
-  const auto stored = parts.registry.find(name);
-  if (!stored) {
-    co_return problem_of(stored.error());
-  }
-  auto answer = views::cluster(*stored);
+  VERGER_CO_TRY(const auto stored, parts.registry.find(name));
+  auto answer = views::cluster(stored);
   answer["snapshot"] = view_of(seen, parts.epoch);
   co_return json_answer(201, answer);
 }
@@ -129,35 +111,29 @@ http::Response remove_cluster(const ApiParts& parts, const Call& call) {
   return removed ? no_content() : problem_of(removed.error());
 }
 
-http::Response get_schedule(const ApiParts& parts, const Call& call) {
+Result<http::Response> get_schedule(const ApiParts& parts, const Call& call) {
   const auto cluster = call.named("name");
-  const auto config = parts.registry.find(cluster);
-  if (!config) {
-    return problem_of(config.error());
-  }
-  const auto mine = Zone::find(call.target.parameter("zone").value_or("UTC"));
-  if (!mine) {
-    return problem_of(mine.error());
-  }
+  VERGER_TRY(const auto config, parts.registry.find(cluster));
+  VERGER_TRY(const auto mine, Zone::find(call.target.parameter("zone").value_or("UTC")));
   const auto now = to_instant(parts.clock.now());
   auto times = json::array();
-  for (const auto& each : next_times(parts.book, *config, now, 10)) {
+  for (const auto& each : next_times(parts.book, config, now, 10)) {
     const bool opens = each.kind == NextTime::Kind::kOpens;
     times.push_back(
         {{"kind", opens ? "opens" : "due"},
          {"policy", each.policy},
          {"at", format_ticks(to_ticks(each.at))},
-         {"yours", mine->format(each.at)},
+         {"yours", mine.format(each.at)},
          {"policys", each.zone.format(each.at)},
          {"zone", each.zone.name()},
          {"until", each.until ? json(format_ticks(to_ticks(*each.until))) : json()},
-         {"until_yours", each.until ? json(mine->format(*each.until)) : json()},
+         {"until_yours", each.until ? json(mine.format(*each.until)) : json()},
          {"length_seconds", each.until ? json((*each.until - each.at).count()) : json()},
          {"inside", each.inside}});
   }
   auto policies = json::array();
   for (const auto& stored : parts.book.list()) {
-    if (stored.policy.selects(*config)) {
+    if (stored.policy.selects(config)) {
       const auto state = parts.scheduler.state(stored.policy.name, cluster);
       policies.push_back({{"policy", stored.policy.name},
                           {"enabled", stored.policy.enabled},
@@ -170,7 +146,7 @@ http::Response get_schedule(const ApiParts& parts, const Call& call) {
   }
   return json_answer(200, {{"cluster", cluster},
                            {"now", format_ticks(parts.clock.now())},
-                           {"zone", mine->name()},
+                           {"zone", mine.name()},
                            {"policies", std::move(policies)},
                            {"times", std::move(times)}});
 }
@@ -191,10 +167,7 @@ Result<ClusterIntent> cluster_intent_of(const Call& call, bool pauses) {
     out.mode = members.text("mode", "policy");
     out.until = members.text("until");
   }
-  members.refuse_others();
-  if (members.wrong()) {
-    return *members.wrong();
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   return out;
 }
 
@@ -224,38 +197,29 @@ http::Response after_intent(const ApiParts& parts, const Result<void>& outcome,
   return json_answer(202, body);
 }
 
-http::Response pause_cluster(const ApiParts& parts, const Call& call) {
+Result<http::Response> pause_cluster(const ApiParts& parts, const Call& call) {
   const auto cluster = call.named("name");
-  const auto wanted = cluster_intent_of(call, /*pauses=*/true);
-  if (!wanted) {
-    return problem_of(wanted.error());
-  }
-  const auto mode = parse_pause_mode(wanted->mode);
+  VERGER_TRY(const auto wanted, cluster_intent_of(call, /*pauses=*/true));
+  const auto mode = parse_pause_mode(wanted.mode);
   if (!mode) {
     return problem(400, "bad_request", "mode takes policy, drain, now");
   }
   std::optional<Ticks> until;
-  if (!wanted->until.empty()) {
-    const auto parsed = parse_ticks(wanted->until);
-    if (!parsed) {
-      return problem_of(parsed.error());
+  if (!wanted.until.empty()) {
+    VERGER_TRY(const auto parsed, parse_ticks(wanted.until));
+    if (parsed <= parts.clock.now()) {
+      return problem(400, "bad_request", fmt::format("until {} is in the past", wanted.until));
     }
-    if (*parsed <= parts.clock.now()) {
-      return problem(400, "bad_request", fmt::format("until {} is in the past", wanted->until));
-    }
-    until = *parsed;
+    until = parsed;
   }
-  return after_intent(
-      parts, parts.executor.pause_cluster(cluster, call.by(), wanted->reason, *mode, until),
-      cluster);
+  return after_intent(parts,
+                      parts.executor.pause_cluster(cluster, call.by(), wanted.reason, *mode, until),
+                      cluster);
 }
 
-net::awaitable<http::Response> resume_cluster(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> resume_cluster(const ApiParts& parts, Call call) {
   const auto cluster = call.named("name");
-  const auto wanted = cluster_intent_of(call, /*pauses=*/false);
-  if (!wanted) {
-    co_return problem_of(wanted.error());
-  }
+  VERGER_CO_TRY(const auto wanted, cluster_intent_of(call, /*pauses=*/false));
   co_return after_intent(parts, co_await parts.executor.resume_cluster(cluster, call.by()),
                          cluster);
 }

@@ -28,10 +28,7 @@ Result<ClusterConfig> changed(ClusterConfig config, const json& body) {
   const auto* unset = members.array("remove_labels");
   const auto* nodes = members.array("nodes");
   members.text("reason");  // for the audit
-  members.refuse_others();
-  if (members.wrong()) {
-    return *members.wrong();
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   for (std::size_t i = 0; unset != nullptr && i < unset->size(); ++i) {
     const auto label = (*unset)[i].is_string() ? (*unset)[i].get<std::string>() : std::string();
     if (config.labels.erase(label) == 0) {
@@ -52,10 +49,7 @@ Result<ClusterConfig> changed(ClusterConfig config, const json& body) {
     Members own(node, fmt::format("nodes[{}]", i));
     config.nodes.push_back(
         {.name = own.text("name"), .url = own.text("node"), .agent_url = own.text("agent")});
-    own.refuse_others();
-    if (own.wrong()) {
-      return *own.wrong();
-    }
+    VERGER_RETURN_IF_ERROR(own.finish());
   }
   return config;
 }
@@ -67,7 +61,7 @@ http::Response run_is_active(const std::string& cluster, const RunState& run) {
                              cluster, run.id));
 }
 
-net::awaitable<http::Response> update_cluster(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> update_cluster(const ApiParts& parts, Call call) {
   const auto name = call.named("name");
   const auto parsed = parse_body(call.body());
   const auto before = parts.registry.find(name);
@@ -119,14 +113,9 @@ net::awaitable<http::Response> update_cluster(const ApiParts& parts, Call call) 
       co_return run_is_active(name, *parts.executor.active_runs(name).front());
     }
   }
-  if (auto updated = parts.registry.update(*std::move(config)); !updated) {
-    co_return problem_of(updated.error());
-  }
-  const auto stored = parts.registry.find(name);
-  if (!stored) {
-    co_return problem_of(stored.error());
-  }
-  auto answer = views::cluster(*stored);
+  VERGER_CO_RETURN_IF_ERROR(parts.registry.update(*std::move(config)));
+  VERGER_CO_TRY(const auto stored, parts.registry.find(name));
+  auto answer = views::cluster(stored);
   if (seen) {
     answer["snapshot"] = views::snapshot(*seen);  // members that were not named are in it
   }

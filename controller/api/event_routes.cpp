@@ -11,7 +11,7 @@
 namespace verger::controller {
 namespace {
 
-net::awaitable<http::Response> get_events(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> get_events(const ApiParts& parts, Call call) {
   EventQuery query;
   query.role = call.caller.role;
   std::string after(call.target.parameter("after").value_or("0"));
@@ -27,11 +27,8 @@ net::awaitable<http::Response> get_events(const ApiParts& parts, Call call) {
   query.after = Sequence(*sequence);
   query.wait = std::chrono::seconds(*wait);
   if (const auto id = call.target.parameter("run")) {
-    const auto run = parts.executor.find_run(*id);
-    if (!run) {
-      co_return problem_of(run.error());
-    }
-    query.stream = "run/" + (*run)->id;
+    VERGER_CO_TRY(const auto run, parts.executor.find_run(*id));
+    query.stream = "run/" + run->id;
   }
   if (call.request.headers.get("Accept").value_or("").find("text/event-stream") !=
       std::string_view::npos) {

@@ -32,35 +32,26 @@ json view_of(const Compacted& compacted) {
           {"after", view_of(compacted.after)}};
 }
 
-http::Response get_journal(const ApiParts& parts, const Call& call) {
+Result<http::Response> get_journal(const ApiParts& parts, const Call& call) {
   if (parts.retention == nullptr) {
     return no_route(call.request);
   }
-  const auto size = parts.retention->size();
-  if (!size) {
-    return problem_of(size.error());
-  }
-  auto out = view_of(*size);
+  VERGER_TRY(const auto size, parts.retention->size());
+  auto out = view_of(size);
   const auto status = parts.retention->status();
   out["removed"] = status.removed;
   out["compacted_at"] = status.ended ? json(format_ticks(*status.ended)) : json();
   return json_answer(200, out);
 }
 
-net::awaitable<http::Response> compact_journal(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> compact_journal(const ApiParts& parts, Call call) {
   if (parts.retention == nullptr) {
     co_return no_route(call.request);
   }
-  const auto body = parse_body(call.body());
-  if (!body) {
-    co_return problem_of(body.error());
-  }
-  Members members(*body);
+  VERGER_CO_TRY(const auto body, parse_body(call.body()));
+  Members members(body);
   auto reason = members.text("reason");
-  members.refuse_others();
-  if (members.wrong()) {
-    co_return problem_of(*members.wrong());
-  }
+  VERGER_CO_RETURN_IF_ERROR(members.finish());
   const auto done = co_await parts.retention->compact(call.by(), std::move(reason));
   if (!done && done.error().code == Errc::kConflict) {
     co_return problem(409, "compaction_active", done.error().message);

@@ -35,16 +35,19 @@ void Members::complain(const char* name, const char* expected) {
   }
 }
 
-void Members::refuse_others() {
-  for (auto at = object_.begin(); object_.is_object() && !wrong_ && at != object_.end(); ++at) {
-    if (std::ranges::find(known_, at.key()) == known_.end()) {
-      wrong_ =
-          Error{Errc::kInvalidArgument,
-                fmt::format("{} has no member {}; it takes {}",
-                            where_.empty() ? "the body" : where_, at.key(),
-                            known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")))};
+Result<void> Members::finish() const {
+  if (wrong_) {
+    return *wrong_;
+  }
+  for (const auto& [name, value] : object_.items()) {
+    if (std::ranges::find(known_, name) == known_.end()) {
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format("{} has no member {}; it takes {}", where_.empty() ? "the body" : where_,
+                      name, known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")))};
     }
   }
+  return {};
 }
 
 std::string Members::text(const char* name, std::string fallback) {

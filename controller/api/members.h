@@ -11,8 +11,8 @@
 
 namespace verger::controller {
 
-/// Reads members of a request's body. One that is missing or null has the default; the first that
-/// is of another type is kept in wrong(), which must be looked at before anything is done.
+/// Reads members of a request's body. One that is missing or null has the default; for the first
+/// that is of another type finish() fails, which is called before anything is done.
 class Members {
  public:
   /// `object` outlives this. `where` is for messages: "nodes[2]"; empty: the body itself.
@@ -27,10 +27,9 @@ class Members {
   const nlohmann::json* object(const char* name);
   /// An object whose members are texts.
   std::map<std::string, std::string> texts(const char* name);
-  /// Once all that is known has been read: another member is wrong, since it was meant to count.
-  void refuse_others();
-  /// kInvalidArgument.
-  [[nodiscard]] const std::optional<Error>& wrong() const { return wrong_; }
+  /// Once all that is known has been read. Errors: kInvalidArgument: a member is of another type,
+  /// or unknown: it was meant to have an effect.
+  [[nodiscard]] Result<void> finish() const;
 
  private:
   const nlohmann::json* find(const char* name);

@@ -59,10 +59,7 @@ Result<planner::Policy> policy_of(const json& body, planner::Policy policy) {
   const auto stored = members.text("policy");  // where `policy` is from
   members.text("reason");                      // for the audit
   const auto* given = members.object("parameters");
-  members.refuse_others();
-  if (members.wrong()) {
-    return *members.wrong();
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   const auto* operation = planner::find_operation(name);
   if (operation == nullptr) {
     return Error{Errc::kInvalidArgument, fmt::format("operation \"{}\" is not known; {}", name,
@@ -158,14 +155,11 @@ json plan_view(const ApiParts& parts, const StoredPlan& stored) {
   return out;
 }
 
-net::awaitable<http::Response> make_plan(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> make_plan(const ApiParts& parts, Call call) {
   const auto cluster = call.named("name");
-  const auto parsed = parse_body(call.body());
-  if (!parsed) {
-    co_return problem_of(parsed.error());
-  }
+  VERGER_CO_TRY(const auto parsed, parse_body(call.body()));
   auto base = parts.policy;
-  if (const auto name = Members(*parsed).text("policy"); !name.empty()) {
+  if (const auto name = Members(parsed).text("policy"); !name.empty()) {
     const auto stored = parts.book.find(name);
     const auto config = parts.registry.find(cluster);
     if (!stored || !config) {
@@ -179,32 +173,24 @@ net::awaitable<http::Response> make_plan(const ApiParts& parts, Call call) {
     }
     base = stored->policy.plan;
   }
-  const auto policy = policy_of(*parsed, std::move(base));
-  if (!policy) {
-    co_return problem_of(policy.error());
-  }
-  const auto made = co_await parts.executor.make_plan(cluster, *policy, call.by());
-  if (!made) {
-    co_return problem_of(made.error());
-  }
-  if (!made->has_value()) {
+  VERGER_CO_TRY(const auto policy, policy_of(parsed, std::move(base)));
+  VERGER_CO_TRY(const auto made, co_await parts.executor.make_plan(cluster, policy, call.by()));
+  if (!made.has_value()) {
     auto refusals = json::array();
     std::string detail = fmt::format("no plan for cluster {}:", cluster);
-    for (const auto& refusal : made->error().refusals) {
+    for (const auto& refusal : made.error().refusals) {
       refusals.push_back(views::refusal(refusal));
       detail += fmt::format("\n  {}{}{}{}", refusal.node, refusal.node.empty() ? "" : ": ",
                             refusal.message, refusal.hint.empty() ? "" : "; " + refusal.hint);
     }
     co_return problem(422, "plan_refused", detail, {{"refusals", std::move(refusals)}});
   }
-  co_return json_answer(201, plan_view(parts, **made));
+  co_return json_answer(201, plan_view(parts, *made));
 }
 
-http::Response list_plans(const ApiParts& parts, const Call& call) {
+Result<http::Response> list_plans(const ApiParts& parts, const Call& call) {
   const auto name = call.named("name");
-  if (const auto config = parts.registry.find(name); !config) {
-    return problem_of(config.error());
-  }
+  VERGER_RETURN_IF_ERROR(parts.registry.find(name));
   const auto list = parts.executor.plans(name);
   std::vector<std::string> keys;
   keys.reserve(list.size());
@@ -224,17 +210,11 @@ http::Response get_plan(const ApiParts& parts, const Call& call) {
   return plan ? json_answer(200, plan_view(parts, *plan)) : problem_of(plan.error());
 }
 
-net::awaitable<http::Response> apply_plan(const ApiParts& parts, Call call) {
-  const auto body = parse_body(call.body());
-  if (!body) {
-    co_return problem_of(body.error());
-  }
-  Members members(*body);
+net::awaitable<Result<http::Response>> apply_plan(const ApiParts& parts, Call call) {
+  VERGER_CO_TRY(const auto body, parse_body(call.body()));
+  Members members(body);
   members.text("reason");
-  members.refuse_others();
-  if (members.wrong()) {
-    co_return problem_of(*members.wrong());
-  }
+  VERGER_CO_RETURN_IF_ERROR(members.finish());
   const auto hash = call.named("hash");
   const auto run = co_await parts.executor.apply(hash, call.by());
   if (!run) {

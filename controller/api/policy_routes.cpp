@@ -62,10 +62,7 @@ Result<std::string> yaml_of(const std::string& body) {
   Members members(parsed);
   auto yaml = members.text("yaml");
   members.text("reason");  // for the audit
-  members.refuse_others();
-  if (members.wrong()) {
-    return *members.wrong();
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   if (!parsed.contains("yaml")) {
     return Error{Errc::kInvalidArgument, "the body must be {\"yaml\": the policy's text}"};
   }
@@ -209,13 +206,10 @@ http::Response diff_policy(const ApiParts& parts, const Call& call) {
       {{"name", policy->name}, {"known", stored.has_value()}, {"changes", std::move(changes)}});
 }
 
-http::Response get_policy(const ApiParts& parts, const Call& call) {
-  const auto stored = parts.book.find(call.named("name"));
-  if (!stored) {
-    return problem_of(stored.error());
-  }
-  auto answer = json_answer(200, policy_view(parts, *stored));
-  answer.headers.set("ETag", etag_of(*stored));
+Result<http::Response> get_policy(const ApiParts& parts, const Call& call) {
+  VERGER_TRY(const auto stored, parts.book.find(call.named("name")));
+  auto answer = json_answer(200, policy_view(parts, stored));
+  answer.headers.set("ETag", etag_of(stored));
   return answer;
 }
 
@@ -224,20 +218,14 @@ http::Response policy_change_failed(const Error& error) {
                                        : problem_of(error);
 }
 
-http::Response delete_policy(const ApiParts& parts, const Call& call) {
-  const auto expected = expected_revision(call.request);
-  if (!expected) {
-    return problem_of(expected.error());
-  }
-  const auto removed = parts.book.remove(call.named("name"), call.by(), *expected);
+Result<http::Response> delete_policy(const ApiParts& parts, const Call& call) {
+  VERGER_TRY(const auto expected, expected_revision(call.request));
+  const auto removed = parts.book.remove(call.named("name"), call.by(), expected);
   return removed ? no_content() : policy_change_failed(removed.error());
 }
 
-http::Response apply_policy(const ApiParts& parts, const Call& call) {
-  const auto expected = expected_revision(call.request);
-  if (!expected) {
-    return problem_of(expected.error());
-  }
+Result<http::Response> apply_policy(const ApiParts& parts, const Call& call) {
+  VERGER_TRY(const auto expected, expected_revision(call.request));
   auto policy = policy_in(parts, call);
   if (!policy) {
     return policy.error();
@@ -250,7 +238,7 @@ http::Response apply_policy(const ApiParts& parts, const Call& call) {
   if (!notes) {
     return notes.error();
   }
-  const auto stored = parts.book.apply(*std::move(policy), call.by(), *expected);
+  const auto stored = parts.book.apply(*std::move(policy), call.by(), expected);
   if (!stored) {
     return policy_change_failed(stored.error());
   }

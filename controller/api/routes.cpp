@@ -1,9 +1,39 @@
 #include "controller/api/routes.h"
 
+#include <utility>
+
+#include "controller/api/answers.h"
+
 namespace verger::controller {
 namespace {
 
+http::Response response_of(http::Response response) { return response; }
+
+http::Response response_of(Result<http::Response> response) {
+  return response ? *std::move(response) : problem_of(response.error());
+}
+
+template <class Answer>
+net::awaitable<http::Response> response_later(net::awaitable<Answer> answer) {
+  co_return response_of(co_await std::move(answer));
+}
+
 net::awaitable<http::Response> answered(http::Response response) { co_return response; }
+
+/// Calls each form of a route's function.
+struct RouteCall {
+  const ApiParts& parts;
+  Call& call;
+
+  template <class Answer>
+  net::awaitable<http::Response> operator()(RouteAnswer::Later<Answer> later) const {
+    return response_later(later(parts, std::move(call)));
+  }
+  template <class Answer>
+  net::awaitable<http::Response> operator()(RouteAnswer::Now<Answer> now) const {
+    return answered(response_of(now(parts, call)));
+  }
+};
 
 }  // namespace
 
@@ -22,7 +52,7 @@ std::string_view to_string(ApiRole role) {
 }
 
 net::awaitable<http::Response> RouteAnswer::operator()(const ApiParts& parts, Call call) const {
-  return later_ != nullptr ? later_(parts, std::move(call)) : answered(now_(parts, call));
+  return std::visit(RouteCall{parts, call}, answer_);
 }
 
 const std::vector<Route>& api_routes() {

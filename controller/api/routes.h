@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "controller/api/access.h"
@@ -25,18 +26,25 @@ struct Call : http::RoutedRequest {
   [[nodiscard]] const std::string& by() const { return caller.name; }
 };
 
-/// What answers a route: a coroutine, or a function. Both look at the parts alone.
+/// What answers a route: a coroutine, or a function. Both look at the parts alone. Where it gives a
+/// Result, an error is answered with problem_of().
 class RouteAnswer {
  public:
-  using Later = net::awaitable<http::Response> (*)(const ApiParts& parts, Call call);
-  using Now = http::Response (*)(const ApiParts& parts, const Call& call);
-  constexpr RouteAnswer(Later later) : later_(later) {}  // NOLINT: functions are meant to convert
-  constexpr RouteAnswer(Now now) : now_(now) {}          // NOLINT
+  template <class Answer>
+  using Later = net::awaitable<Answer> (*)(const ApiParts& parts, Call call);
+  template <class Answer>
+  using Now = Answer (*)(const ApiParts& parts, const Call& call);
+
+  template <class Answer>
+  constexpr RouteAnswer(Later<Answer> later) : answer_(later) {}  // NOLINT: functions convert
+  template <class Answer>
+  constexpr RouteAnswer(Now<Answer> now) : answer_(now) {}  // NOLINT
   [[nodiscard]] net::awaitable<http::Response> operator()(const ApiParts& parts, Call call) const;
 
  private:
-  Later later_ = nullptr;
-  Now now_ = nullptr;
+  std::variant<Later<http::Response>, Later<Result<http::Response>>, Now<http::Response>,
+               Now<Result<http::Response>>>
+      answer_;
 };
 
 /// How a request is put on record.

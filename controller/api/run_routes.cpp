@@ -20,12 +20,10 @@ namespace {
 /// A run is what its events add up to.
 std::string etag_of(const RunState& run) { return fmt::format("\"{}\"", run.revision.value()); }
 
-http::Response list_runs(const ApiParts& parts, const Call& call) {
+Result<http::Response> list_runs(const ApiParts& parts, const Call& call) {
   const std::string cluster(call.target.parameter("cluster").value_or(""));
   if (!cluster.empty()) {
-    if (const auto config = parts.registry.find(cluster); !config) {
-      return problem_of(config.error());
-    }
+    VERGER_RETURN_IF_ERROR(parts.registry.find(cluster));
   }
   const auto list = parts.executor.runs(cluster);
   std::vector<std::string> keys;
@@ -39,15 +37,12 @@ http::Response list_runs(const ApiParts& parts, const Call& call) {
   });
 }
 
-http::Response get_run(const ApiParts& parts, const Call& call) {
-  const auto run = parts.executor.find_run(call.named("id"));
-  if (!run) {
-    return problem_of(run.error());
-  }
-  auto body = views::run(**run, parts.clock.now());
+Result<http::Response> get_run(const ApiParts& parts, const Call& call) {
+  VERGER_TRY(const auto run, parts.executor.find_run(call.named("id")));
+  auto body = views::run(*run, parts.clock.now());
   std::optional<Ticks> resumes;
-  if (const auto config = parts.registry.find((*run)->cluster)) {
-    const auto hours = parts.book.hours(*config, (*run)->plan->policy.name, parts.clock.now());
+  if (const auto config = parts.registry.find(run->cluster)) {
+    const auto hours = parts.book.hours(*config, run->plan->policy.name, parts.clock.now());
     if (config->paused) {
       resumes = config->pause_until;
     } else if (hours && !hours->open) {
@@ -58,12 +53,12 @@ http::Response get_run(const ApiParts& parts, const Call& call) {
                                {"until", hours->until ? json(format_ticks(*hours->until)) : json()}}
                         : json();
   }
-  if (auto notice = pause_notice(**run, parts.clock.now()); !notice.empty()) {
+  if (auto notice = pause_notice(*run, parts.clock.now()); !notice.empty()) {
     body["notice"] = std::move(notice);
   }
-  body["expected_end"] = views::expected_end(**run, parts.clock.now(), resumes);
+  body["expected_end"] = views::expected_end(*run, parts.clock.now(), resumes);
   auto answer = json_answer(200, body);
-  answer.headers.set("ETag", etag_of(**run));
+  answer.headers.set("ETag", etag_of(*run));
   return answer;
 }
 
@@ -118,7 +113,7 @@ std::string reason_of(Members& members, const Call& call) {
   return members.text("reason", "asked by " + call.by());
 }
 
-http::Response pause_run(const ApiParts& parts, const Call& call) {
+Result<http::Response> pause_run(const ApiParts& parts, const Call& call) {
   const auto intent = run_intent_of(parts, call);
   if (!intent) {
     return intent.error();
@@ -126,10 +121,7 @@ http::Response pause_run(const ApiParts& parts, const Call& call) {
   Members members(intent->body);
   const auto reason = reason_of(members, call);
   const auto wanted = members.text("mode", "policy");
-  members.refuse_others();
-  if (members.wrong()) {
-    return problem_of(*members.wrong());
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   const auto mode = parse_pause_mode(wanted);
   if (!mode) {
     return problem(400, "bad_request", "mode takes policy, drain, now");
@@ -141,7 +133,7 @@ http::Response pause_run(const ApiParts& parts, const Call& call) {
                       now ? pause_notice(**now, parts.clock.now()) : std::string());
 }
 
-net::awaitable<http::Response> resume_run(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> resume_run(const ApiParts& parts, Call call) {
   const auto intent = run_intent_of(parts, call);
   if (!intent) {
     co_return intent.error();
@@ -150,10 +142,7 @@ net::awaitable<http::Response> resume_run(const ApiParts& parts, Call call) {
   const auto reason = reason_of(members, call);
   const bool ignore_hours = members.flag("ignore_hours");
   const bool has_reason = !members.text("reason").empty();
-  members.refuse_others();
-  if (members.wrong()) {
-    co_return problem_of(*members.wrong());
-  }
+  VERGER_CO_RETURN_IF_ERROR(members.finish());
   if (ignore_hours && !has_reason) {
     co_return problem(400, "bad_request",
                       "ignore_hours needs a reason: windows are agreed with others, who will ask "
@@ -166,22 +155,19 @@ net::awaitable<http::Response> resume_run(const ApiParts& parts, Call call) {
   co_return after_intent(parts, run, outcome);
 }
 
-http::Response cancel_run(const ApiParts& parts, const Call& call) {
+Result<http::Response> cancel_run(const ApiParts& parts, const Call& call) {
   const auto intent = run_intent_of(parts, call);
   if (!intent) {
     return intent.error();
   }
   Members members(intent->body);
   const auto reason = reason_of(members, call);
-  members.refuse_others();
-  if (members.wrong()) {
-    return problem_of(*members.wrong());
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   const auto& run = *intent->run;
   return after_intent(parts, run, parts.executor.cancel(run.id, call.by(), reason));
 }
 
-http::Response throttle_run(const ApiParts& parts, const Call& call) {
+Result<http::Response> throttle_run(const ApiParts& parts, const Call& call) {
   const auto intent = run_intent_of(parts, call);
   if (!intent) {
     return intent.error();
@@ -190,10 +176,7 @@ http::Response throttle_run(const ApiParts& parts, const Call& call) {
   const auto percent = members.number("percent", 100);
   const auto bytes_per_second = members.number("bytes_per_second", 0);
   static_cast<void>(members.text("reason"));  // the audit has it
-  members.refuse_others();
-  if (members.wrong()) {
-    return problem_of(*members.wrong());
-  }
+  VERGER_RETURN_IF_ERROR(members.finish());
   if (percent < 1 || percent > 100 || bytes_per_second < 0) {
     return problem(400, "bad_request",
                    "percent takes 1 to 100, bytes_per_second 0 (no limit) or more");
@@ -205,7 +188,7 @@ http::Response throttle_run(const ApiParts& parts, const Call& call) {
                                                .bytes_per_second = bytes_per_second}));
 }
 
-net::awaitable<http::Response> skip_node(const ApiParts& parts, Call call) {
+net::awaitable<Result<http::Response>> skip_node(const ApiParts& parts, Call call) {
   const auto intent = run_intent_of(parts, call);
   if (!intent) {
     co_return intent.error();
@@ -215,10 +198,7 @@ net::awaitable<http::Response> skip_node(const ApiParts& parts, Call call) {
   const auto node = members.text("node");
   const bool force = members.flag("force");
   const bool has_reason = !members.text("reason").empty();
-  members.refuse_others();
-  if (members.wrong()) {
-    co_return problem_of(*members.wrong());
-  }
+  VERGER_CO_RETURN_IF_ERROR(members.finish());
   if (node.empty()) {
     co_return problem(400, "bad_request", "the body needs a member \"node\"");
   }
