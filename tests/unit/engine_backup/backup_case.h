@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <gmock/gmock.h>
 #include <map>
 #include <memory>
 #include <string>
@@ -122,5 +123,16 @@ class BackupCase {
   BackupProgress progress;
   std::uint64_t resumed = 0;
 };
+
+/// What the restored database shows is what the source shows below the restored end.
+inline void expect_restored(BackupCase& backup, const Manifest& manifest, const Path& directory) {
+  EXPECT_THAT(backup.verify(manifest), ::testing::IsEmpty());
+  ok(backup.restore(manifest, directory));
+  const auto end = manifest.positions.end;
+  EXPECT_EQ(checkpoint_in(backup.disk, directory / "truncate.chk"), end.value());
+  const auto restored = backup.open(directory);
+  EXPECT_EQ(restored->transaction_log().end(), end);
+  EXPECT_EQ(backup.digest(*restored, end), backup.digest(backup.builder.database(), end));
+}
 
 }  // namespace verger::backup

@@ -4,12 +4,15 @@
 #include <optional>
 #include <string>
 
+#include "engine/backup/detail/sealed_writer.h"
 #include "engine/backup/directory_store.h"
 #include "engine/backup/sealed_store.h"
 #include "engine/base/memory_file_system.h"
 #include "tests/support/results.h"
 
 namespace verger::backup {
+
+inline constexpr std::size_t kSegment = detail::kSealedSegmentSize;
 
 inline Bytes bytes_of(std::string_view text) {
   const auto view = as_bytes(text);
