@@ -89,7 +89,7 @@ std::optional<Access::BootstrapHint> Access::bootstrap_hint(const http::Request&
                        .proof = proves ? hmac_sha256(bootstrap_secret_, *nonce) : std::string()};
 }
 
-Result<Principal> Access::who(const http::Request& request) const {
+Result<Principal> Access::authenticate(const http::Request& request) const {
   const auto header = request.headers.get("Authorization");
   if (tokens_.empty()) {
     if (!bootstrap_secret_.empty() && header && header->starts_with(kBearer) &&
@@ -216,8 +216,8 @@ std::vector<Token> Access::tokens() const {
   return out;
 }
 
-Result<Sequence> Access::asked(const Principal& principal, const http::Request& request,
-                               std::string_view route) {
+Result<Sequence> Access::record_request(const Principal& principal, const http::Request& request,
+                                        std::string_view route) {
   const auto body = api::JsonDocument::parse(request.body, "body");
   const auto reason = body ? body->root().find("reason") : std::nullopt;
   const auto target = http::parse_target(request.target);
@@ -241,23 +241,23 @@ Result<Sequence> Access::asked(const Principal& principal, const http::Request& 
   VERGER_TRY(
       const auto written,
       journal_.append(kAuditStream, kAnyRevision,
-                      {NewEvent{std::string(events::kAuditAsked), std::move(data)}}, epoch_));
+                      {NewEvent{std::string(events::kAuditRequest), std::move(data)}}, epoch_));
   return written.back().sequence;
 }
 
-void Access::answered(Sequence asked, int status) {
+void Access::record_outcome(Sequence request, int status) {
   auto data = api::JsonWriter()
                   .begin_object()
-                  .member("asked", asked.value())
+                  .member("asked", request.value())
                   .member("status", status)
                   .end_object()
                   .take();
   if (const auto noted =
           journal_.append(kAuditStream, kAnyRevision,
-                          {NewEvent{std::string(events::kAuditAnswered), std::move(data)}}, epoch_);
+                          {NewEvent{std::string(events::kAuditOutcome), std::move(data)}}, epoch_);
       !noted) {
-    log_.warning("the audit does not tell how a request was answered",
-                 {{"asked", std::to_string(asked.value())},
+    log_.warning("the outcome of a request was not recorded in the audit trail",
+                 {{"audit", std::to_string(request.value())},
                   {"status", std::to_string(status)},
                   {"error", noted.error().message}});
   }

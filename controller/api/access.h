@@ -22,8 +22,8 @@ inline constexpr std::string_view kTokenCreated =
     "token-created";  ///< {name, role, salt, hash, by, expires_at if it does}
 inline constexpr std::string_view kTokenRevoked = "token-revoked";  ///< {by}
 /// {by, role, from, method, target, route, reason, plan}: written before anything is done.
-inline constexpr std::string_view kAuditAsked = "audit-asked";
-inline constexpr std::string_view kAuditAnswered = "audit-answered";  ///< {asked, status}
+inline constexpr std::string_view kAuditRequest = "audit-asked";
+inline constexpr std::string_view kAuditOutcome = "audit-answered";  ///< {asked, status}
 }  // namespace events
 
 inline constexpr std::string_view kAuditStream = "audit";
@@ -68,7 +68,7 @@ class Access {
   Result<void> load();
 
   /// Errors: kUnauthorized (no token, an unknown or revoked one).
-  [[nodiscard]] Result<Principal> who(const http::Request& request) const;
+  [[nodiscard]] Result<Principal> authenticate(const http::Request& request) const;
 
   /// Where a client of this machine finds the bootstrap token, and that this controller knows it.
   struct BootstrapHint {
@@ -94,10 +94,10 @@ class Access {
 
   /// Before a request that may change something is carried out. Errors: the journal's; then it must
   /// not be.
-  Result<Sequence> asked(const Principal& principal, const http::Request& request,
-                         std::string_view route);
+  Result<Sequence> record_request(const Principal& principal, const http::Request& request,
+                                  std::string_view route);
   /// Afterwards. A failure changes nothing: the request is on record.
-  void answered(Sequence asked, int status);
+  void record_outcome(Sequence request, int status);
 
  private:
   Result<void> append(const std::string& id, Revision folded, std::string_view type,

@@ -49,9 +49,9 @@ std::expected<Principal, http::Response> Api::principal_of(const http::Request& 
   if (needed == ApiRole::kNobody) {
     return Principal{};
   }
-  auto who = parts_.access.who(request);
-  if (!who) {
-    auto refused = problem_of(who.error());
+  auto principal = parts_.access.authenticate(request);
+  if (!principal) {
+    auto refused = problem_of(principal.error());
     if (const auto hint = parts_.access.bootstrap_hint(request)) {
       auto body = nlohmann::json::parse(refused.body);
       body["bootstrap_token_file"] = hint->file;
@@ -63,13 +63,13 @@ std::expected<Principal, http::Response> Api::principal_of(const http::Request& 
     refused.headers.set("WWW-Authenticate", "Bearer");
     return std::unexpected(std::move(refused));
   }
-  if (who->role < needed) {
+  if (principal->role < needed) {
     return std::unexpected(
         problem(403, "forbidden",
-                fmt::format("{} has the role {}; {} {} needs {}", who->name, to_string(who->role),
-                            request.method, path, to_string(needed))));
+                fmt::format("{} has the role {}; {} {} needs {}", principal->name,
+                            to_string(principal->role), request.method, path, to_string(needed))));
   }
-  return *std::move(who);
+  return *std::move(principal);
 }
 
 net::awaitable<http::Response> Api::admit(const Route& route, http::RoutedRequest request) {
@@ -103,13 +103,13 @@ net::awaitable<http::Response> Api::answer_on_record(const Route& route, Call ca
       co_return *std::move(known);
     }
   }
-  const auto asked = parts_.access.asked(call.caller, call.request, route.id);
-  if (!asked) {
-    co_return problem_of(asked.error());  // what cannot be put on record is not done
+  const auto recorded = parts_.access.record_request(call.caller, call.request, route.id);
+  if (!recorded) {
+    co_return problem_of(recorded.error());  // what cannot be put on record is not done
   }
   if (key_stream.empty()) {
     auto response = co_await route.answer(parts_, std::move(call));
-    parts_.access.answered(*asked, response.status);
+    parts_.access.record_outcome(*recorded, response.status);
     co_return response;
   }
   const auto original = call.request;
@@ -119,7 +119,7 @@ net::awaitable<http::Response> Api::answer_on_record(const Route& route, Call ca
     const KeptAnswers::UnderWay under_way(kept_, key_stream);
     response = co_await route.answer(parts_, std::move(call));
   }
-  parts_.access.answered(*asked, response.status);
+  parts_.access.record_outcome(*recorded, response.status);
   if (route.on_record != OnRecord::kAudited) {
     kept_.keep(original, key_stream, response);
   }

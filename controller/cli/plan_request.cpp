@@ -121,7 +121,7 @@ void print_next(const CliContext& context, const json& plan) {
 
 void add_wait_options(CLI::App& command, ApplyOptions& options) {
   command.add_flag("--wait", options.wait, "Follow the run until it ends");
-  command.add_option("--wait-seconds", options.wait_seconds, "Give up following after this long");
+  command.add_option("--wait-seconds", options.wait_seconds, "Stop following after this long");
 }
 
 int apply_plan(const CliContext& context, const ApplyOptions& options) {

@@ -167,7 +167,7 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
                       "No window holds this run back from now on; needs --reason");
   }
   command->add_flag("--wait", options->wait, "Follow the run until it ends or stands still");
-  command->add_option("--wait-seconds", options->wait_seconds, "Give up following after this long");
+  command->add_option("--wait-seconds", options->wait_seconds, "Stop following after this long");
   command->callback([options, name, &chosen] {
     chosen = [options, name](const CliContext& context) {
       return send_intent(context, *options, name);
@@ -202,7 +202,7 @@ void add_run_commands(CLI::App& app, Command& chosen) {
   auto seconds = std::make_shared<int>(24 * 3600);
   auto* watch = run->add_subcommand("watch", "Follow a run until it ends or stands still");
   add_run_argument(*watch, *id);
-  watch->add_option("--wait-seconds", *seconds, "Give up following after this long");
+  watch->add_option("--wait-seconds", *seconds, "Stop following after this long");
   watch->callback([id, seconds, &chosen] {
     chosen = [id, seconds](const CliContext& context) {
       return watch_run(context, *id, std::chrono::seconds(*seconds));

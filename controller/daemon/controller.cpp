@@ -228,7 +228,7 @@ net::awaitable<void> Controller::stop() {
 }
 
 bool Controller::knows(const http::Request& head) const {
-  return parts_->access.who(head).has_value();
+  return parts_->access.authenticate(head).has_value();
 }
 http::Handler Controller::handler() { return parts_->api.handler(); }
 Executor& Controller::executor() { return parts_->executor; }

@@ -153,7 +153,7 @@ struct EventLog::Impl {
   }
 
   void log(const JournalEvent& event) {
-    if (event.type == events::kAuditAsked || event.type == events::kAuditAnswered) {
+    if (event.type == events::kAuditRequest || event.type == events::kAuditOutcome) {
       log_request(event);
     } else if (event.type == events::kScheduleSettled) {
       log_settled(event);
@@ -229,7 +229,7 @@ struct EventLog::Impl {
     if (!data.is_object()) {
       return;
     }
-    if (event.type == events::kAuditAsked) {
+    if (event.type == events::kAuditRequest) {
       const auto what = fmt::format("{} {}", text_at(data, "method"), text_at(data, "target"));
       std::vector<LogField> fields{{"audit", std::to_string(event.sequence.value())},
                                    {"request", what}};

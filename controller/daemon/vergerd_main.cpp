@@ -71,7 +71,7 @@ Result<std::shared_ptr<http::TlsContext>> load_api_certificate(const VergerdOpti
     return nullptr;
   }
   VERGER_TRY(auto loaded,
-             http::TlsContext::server(options.api_tls, http::ClientCertificate::kNotAsked));
+             http::TlsContext::server(options.api_tls, http::ClientCertificate::kNotRequested));
   log.info("certificate of the API loaded", {{"subject", loaded->certificate().subject},
                                              {"serial", loaded->certificate().serial},
                                              {"valid_until", loaded->certificate().not_after}});
@@ -241,16 +241,16 @@ int main(int argc, char** argv) {
                          "the controller of Verger: observes clusters, plans, executes, journals");
   VergerdOptions options;
   controller::add_options(all, options);
-  const auto asked = all.parse(argc, argv);
-  if (!asked) {
-    std::cerr << "vergerd: " << asked.error().message << '\n';
+  const auto action = all.parse(argc, argv);
+  if (!action) {
+    std::cerr << "vergerd: " << action.error().message << '\n';
     return kExitUsage;
   }
-  if (*asked == settings::Settings::Asked::kHelp) {
+  if (*action == settings::Settings::Action::kHelp) {
     std::cout << all.help();
     return 0;
   }
-  if (*asked == settings::Settings::Asked::kVersion) {
+  if (*action == settings::Settings::Action::kVersion) {
     std::cout << "vergerd " << VERGER_VERSION << '\n';
     return 0;
   }

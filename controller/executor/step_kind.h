@@ -88,7 +88,7 @@ inline constexpr std::string_view kNewHistoryValue = "new_history";
 /// since another registration has the name or the URL meanwhile, the step fails.
 inline constexpr std::string_view kMembersValue = "members";
 /// Parameter of a step: the name of a dead node that leaves the cluster with it (empty: none). Its
-/// silence is expected, and nobody is told to start it.
+/// silence is expected, and no operator is notified to start it.
 inline constexpr std::string_view kReplacesParameter = "replaces";
 
 /// What the node was seen to have done about the newest intent.

@@ -124,7 +124,7 @@ class TransactionLog {
   void set_proposal(std::int32_t number);
   /// Writes and syncs the checkpoint files that changed.
   Result<void> flush_checkpoints();
-  /// Writes chaser.chk, for whoever copies the files beside this process, and syncs nothing: a
+  /// Writes chaser.chk, for a process that copies the files beside this one, and syncs nothing: a
   /// power cut may leave an older value, which is as good for this process.
   Result<void> publish_chaser();
 

@@ -182,15 +182,15 @@ Result<void> Settings::take(Option& option, std::string_view text, Source source
   return {};
 }
 
-Result<Settings::Asked> Settings::read_flags(const std::vector<std::string>& arguments,
-                                             std::vector<std::pair<Option*, std::string>>& found) {
+Result<Settings::Action> Settings::read_flags(const std::vector<std::string>& arguments,
+                                              std::vector<std::pair<Option*, std::string>>& found) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--help" || argument == "-h") {
-      return Asked::kHelp;
+      return Action::kHelp;
     }
     if (argument == "--version") {
-      return Asked::kVersion;
+      return Action::kVersion;
     }
     if (!argument.starts_with("--")) {
       return Error{Errc::kInvalidArgument,
@@ -224,7 +224,7 @@ Result<Settings::Asked> Settings::read_flags(const std::vector<std::string>& arg
     }
     found.emplace_back(option, std::move(value));
   }
-  return Asked::kRun;
+  return Action::kRun;
 }
 
 Result<void> Settings::read_environment(const std::map<std::string, std::string>& environment) {
@@ -300,12 +300,12 @@ Result<void> Settings::read_file(const std::string& path) {
   return {};
 }
 
-Result<Settings::Asked> Settings::parse(const std::vector<std::string>& arguments,
-                                        const std::map<std::string, std::string>& environment) {
+Result<Settings::Action> Settings::parse(const std::vector<std::string>& arguments,
+                                         const std::map<std::string, std::string>& environment) {
   std::vector<std::pair<Option*, std::string>> flags;
-  VERGER_TRY(const auto asked, read_flags(arguments, flags));
-  if (asked != Asked::kRun) {
-    return asked;
+  VERGER_TRY(const auto action, read_flags(arguments, flags));
+  if (action != Action::kRun) {
+    return action;
   }
   for (auto& [option, value] : flags) {
     VERGER_RETURN_IF_ERROR(take(*option, value, Source::kFlag, "--" + option->name));
@@ -314,10 +314,10 @@ Result<Settings::Asked> Settings::parse(const std::vector<std::string>& argument
   if (!config_.empty()) {
     VERGER_RETURN_IF_ERROR(read_file(config_));
   }
-  return asked;
+  return action;
 }
 
-Result<Settings::Asked> Settings::parse(int argc, const char* const* argv) {
+Result<Settings::Action> Settings::parse(int argc, const char* const* argv) {
   std::map<std::string, std::string> environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);

@@ -104,13 +104,13 @@ class Settings {
   /// Lines below the help.
   void set_footer(std::string footer) { footer_ = std::move(footer); }
 
-  enum class Asked : std::uint8_t { kRun, kHelp, kVersion };
+  enum class Action : std::uint8_t { kRun, kHelp, kVersion };
   /// Reads all sources. `environment`: name to value. Errors: kInvalidArgument: an unknown option
   /// (the message names the nearest), or a value that is not one; kNotFound, kIo: the file.
-  Result<Asked> parse(const std::vector<std::string>& arguments,
-                      const std::map<std::string, std::string>& environment);
+  Result<Action> parse(const std::vector<std::string>& arguments,
+                       const std::map<std::string, std::string>& environment);
   /// The same from main()'s arguments and this process's environment.
-  Result<Asked> parse(int argc, const char* const* argv);
+  Result<Action> parse(int argc, const char* const* argv);
 
   /// After parse(): every option, in the order of declaration.
   [[nodiscard]] std::vector<Effective> effective() const;
@@ -140,8 +140,8 @@ class Settings {
   Option* find(std::string_view name);
   Error unknown(std::string_view what, std::string_view name, std::string_view prefix) const;
   Result<void> take(Option& option, std::string_view text, Source source, std::string where);
-  Result<Asked> read_flags(const std::vector<std::string>& arguments,
-                           std::vector<std::pair<Option*, std::string>>& found);
+  Result<Action> read_flags(const std::vector<std::string>& arguments,
+                            std::vector<std::pair<Option*, std::string>>& found);
   Result<void> read_environment(const std::map<std::string, std::string>& environment);
   Result<void> read_file(const std::string& path);
 

@@ -91,11 +91,11 @@ class OptionParser {
   OptionParser& operator=(const OptionParser&) = delete;
 
   /// kRun: finish() gives the options. Errors: those of Settings::parse.
-  Result<settings::Settings::Asked> parse(int argc, const char* const* argv) {
+  Result<settings::Settings::Action> parse(int argc, const char* const* argv) {
     return settings_.parse(argc, argv);
   }
-  Result<settings::Settings::Asked> parse(const std::vector<std::string>& arguments,
-                                          const std::map<std::string, std::string>& environment) {
+  Result<settings::Settings::Action> parse(const std::vector<std::string>& arguments,
+                                           const std::map<std::string, std::string>& environment) {
     return settings_.parse(arguments, environment);
   }
   [[nodiscard]] std::string help() const { return settings_.help(); }

@@ -211,12 +211,12 @@ int run_enrol(int argc, const char* const* argv, std::ostream& out, std::ostream
                          "gets this agent a certificate of its controller, for a one-time token");
   Options options;
   declare(all, options);
-  const auto asked = all.parse(argc, argv);
-  if (!asked) {
-    err << "verger-agent enrol: " << asked.error().message << '\n';
+  const auto action = all.parse(argc, argv);
+  if (!action) {
+    err << "verger-agent enrol: " << action.error().message << '\n';
     return kExitUsage;
   }
-  if (*asked == settings::Settings::Asked::kHelp) {
+  if (*action == settings::Settings::Action::kHelp) {
     out << all.help();
     return kExitDone;
   }

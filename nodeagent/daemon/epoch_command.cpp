@@ -28,12 +28,12 @@ int run_epoch(int argc, const char* const* argv, std::ostream& out, std::ostream
       "Example: systemctl stop verger-agent\n"
       "         verger-agent epoch --state /var/lib/verger/agent --set 38\n"
       "         systemctl start verger-agent");
-  const auto asked = all.parse(argc, argv);
-  if (!asked) {
-    err << "verger-agent epoch: " << asked.error().message << '\n';
+  const auto action = all.parse(argc, argv);
+  if (!action) {
+    err << "verger-agent epoch: " << action.error().message << '\n';
     return kExitUsage;
   }
-  if (*asked == settings::Settings::Asked::kHelp) {
+  if (*action == settings::Settings::Action::kHelp) {
     out << all.help();
     return kExitDone;
   }

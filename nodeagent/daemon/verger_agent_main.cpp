@@ -162,15 +162,15 @@ int main(int argc, char** argv) {
     return parser.finish();
   };
   OptionParser parser;
-  const auto asked = parser.parse(argc, argv);
-  if (!asked) {
-    return fail(asked.error());
+  const auto action = parser.parse(argc, argv);
+  if (!action) {
+    return fail(action.error());
   }
-  if (*asked == settings::Settings::Asked::kHelp) {
+  if (*action == settings::Settings::Action::kHelp) {
     std::cout << parser.help();
     return 0;
   }
-  if (*asked == settings::Settings::Asked::kVersion) {
+  if (*action == settings::Settings::Action::kVersion) {
     std::cout << "verger-agent " << VERGER_VERSION << '\n';
     return 0;
   }

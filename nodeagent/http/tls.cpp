@@ -51,7 +51,7 @@ Result<std::shared_ptr<const TlsContext::Impl::Loaded>> TlsContext::Impl::build(
   out->reserved_common_name =
       from.reserved_common_name.empty() ? out->certificate.common_name : from.reserved_common_name;
   out->trusted_roots = from.trusted_roots;
-  if (!is_server || clients != ClientCertificate::kNotAsked) {
+  if (!is_server || clients != ClientCertificate::kNotRequested) {
     if (material.roots.empty()) {
       return Error{Errc::kInvalidArgument,
                    "trusted roots are not configured; without them no certificate is accepted"};

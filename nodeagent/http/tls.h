@@ -29,7 +29,7 @@ net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor 
                                                            std::chrono::milliseconds deadline);
 
 enum class ClientCertificate : std::uint8_t {
-  kNotAsked,
+  kNotRequested,
   kOptional,  ///< none is fine; one that does not chain to our roots ends the handshake
   kRequired,
 };

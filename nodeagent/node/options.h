@@ -27,7 +27,7 @@ struct NodeTimings {
   /// this is for hosts and networks that vanish. Completing a large chunk keeps a node silent for a
   /// while.)
   ms heartbeat_timeout{5000};
-  /// A leader without a quorum of subscribed voters gives up after this.
+  /// A leader without a quorum of subscribed voters resigns after this.
   ms quorum_loss_wait{3000};
   ms reconnect_delay{500};
   /// A write that is not committed by then is answered "Write timeout": its outcome is unknown.

@@ -136,10 +136,10 @@ void one_leader(const Look& look, States& out) {
     return;
   }
   if (count > 1) {
-    out.push_back(measured(closed(look.gate.name, "several-leaders", "",
-                                  fmt::format("{} nodes say that they lead", count),
-                                  "wait until one of them gives up"),
-                           fmt::format("{} leaders", count), "1 leader"));
+    out.push_back(measured(
+        closed(look.gate.name, "several-leaders", "",
+               fmt::format("{} nodes say that they lead", count), "wait until one of them resigns"),
+        fmt::format("{} leaders", count), "1 leader"));
     return;
   }
   for (const auto& node : look.snapshot.nodes) {

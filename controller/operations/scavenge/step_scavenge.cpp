@@ -269,7 +269,8 @@ class ScavengeStep final : public StepKind {
   static Readiness prepare_new(const StepContext& context, const planner::AgentFacts& facts,
                                json memo) {
     const auto before = memo.value("latest_before", -1LL);
-    // The point may have been written although no node said so: then it is used, not made again.
+    // The point may have been written although no node reported it: then it is used, not made
+    // again.
     for (const auto& node : context.snapshot.nodes) {
       if (!node.agent) {
         continue;

@@ -9,7 +9,7 @@
 namespace verger::log::detail {
 namespace {
 
-/// How often an opening beside a writer starts over before it gives up.
+/// How often an opening beside a writer starts over before it fails.
 constexpr int kAttempts = 20;
 
 /// Chunks may be switched and writer.chk may move between the looks at both: an inconsistency

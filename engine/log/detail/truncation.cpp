@@ -47,7 +47,7 @@ LogPosition epoch_below(const std::vector<std::shared_ptr<const Chunk>>& chunks,
 }
 
 /// What truncate.chk demands, and what the messages need to say about it.
-struct Asked {
+struct CutRequest {
   const Path& directory;
   LogPosition position;
   std::int32_t chunk_size = 0;
@@ -76,20 +76,20 @@ Result<void> check_value(const Path& directory, const Snapshot& snapshot, LogPos
 }
 
 /// That it lies in the log whose end writer.chk gives.
-Result<void> check_against_log(const Asked& asked, const Snapshot& snapshot) {
+Result<void> check_against_log(const CutRequest& request, const Snapshot& snapshot) {
   const auto writer = snapshot.checkpoints.values().writer;
-  const auto writer_chunk = writer.value() / asked.chunk_size;
-  if (writer.value() < 0 || writer_chunk >= kMaxChunkCount || asked.chunk() >= kMaxChunkCount) {
+  const auto writer_chunk = writer.value() / request.chunk_size;
+  if (writer.value() < 0 || writer_chunk >= kMaxChunkCount || request.chunk() >= kMaxChunkCount) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: cannot truncate to {}: no database is that long; write -1 (eight "
                              "bytes ff) there to truncate nothing",
-                             asked.where(), asked.position)};
+                             request.where(), request.position)};
   }
-  if (asked.position > writer) {
+  if (request.position > writer) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: cannot truncate to {}, the log ends at {} (writer.chk); remove "
                              "truncate.chk, or restore both from the same backup",
-                             asked.where(), asked.position, writer)};
+                             request.where(), request.position, writer)};
   }
   if (std::ranges::any_of(snapshot.listing.chunks, [&](const auto& file) {
         return file.start.value() == writer_chunk + 1;
@@ -97,62 +97,62 @@ Result<void> check_against_log(const Asked& asked, const Snapshot& snapshot) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: cannot truncate to {}: chunk {} exists although writer.chk ({}) "
                              "says that the log ends before it; restore both from the same backup",
-                             asked.where(), asked.position, writer_chunk + 1, writer)};
+                             request.where(), request.position, writer_chunk + 1, writer)};
   }
   return {};
 }
 
 /// The file that holds the position; nullptr: it begins a chunk that is not there. All files below
 /// it open, without a gap.
-Result<const LiveFiles::Live*> find_covering(FileSystem& files, const Asked& asked,
+Result<const LiveFiles::Live*> find_covering(FileSystem& files, const CutRequest& request,
                                              const LiveFiles& live) {
   std::int64_t covered = 0;
   for (const auto& one : live.latest) {
-    if (one.file.start.value() > asked.chunk() || one.file.start.value() > covered) {
+    if (one.file.start.value() > request.chunk() || one.file.start.value() > covered) {
       break;
     }
     covered = std::int64_t{one.end.value()} + 1;
-    if (covered > asked.chunk()) {
+    if (covered > request.chunk()) {
       return &one;
     }
-    VERGER_RETURN_IF_ERROR(open_live_chunk(files, asked.directory, one, asked.chunk_size));
+    VERGER_RETURN_IF_ERROR(open_live_chunk(files, request.directory, one, request.chunk_size));
   }
-  if (covered < asked.chunk()) {
-    return missing_chunk(asked.directory, ChunkNumber(static_cast<std::int32_t>(covered)),
-                         asked.chunk_size);
+  if (covered < request.chunk()) {
+    return missing_chunk(request.directory, ChunkNumber(static_cast<std::int32_t>(covered)),
+                         request.chunk_size);
   }
   return nullptr;
 }
 
 /// A scavenged file goes as a whole, any other is cut. Returns the number of the first chunk to
 /// remove.
-Result<std::int64_t> plan_cut(FileSystem& files, const Asked& asked,
+Result<std::int64_t> plan_cut(FileSystem& files, const CutRequest& request,
                               const LiveFiles::Live& covering, TruncationPlan& plan) {
-  const Path path = asked.directory / covering.file.name;
+  const Path path = request.directory / covering.file.name;
   VERGER_TRY(const auto header, read_chunk_header(files, path));
-  if (header.chunk_size != asked.chunk_size) {
+  if (header.chunk_size != request.chunk_size) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("{}: was written with chunk size {}, the database is opened with {}",
-                             path.string(), header.chunk_size, asked.chunk_size)};
+                             path.string(), header.chunk_size, request.chunk_size)};
   }
   if (header.scavenged) {
-    plan.target = LogPosition(std::int64_t{covering.file.start.value()} * asked.chunk_size);
+    plan.target = LogPosition(std::int64_t{covering.file.start.value()} * request.chunk_size);
     return covering.file.start.value();
   }
-  if (asked.position.value() % asked.chunk_size == 0) {
-    return asked.chunk();
+  if (request.position.value() % request.chunk_size == 0) {
+    return request.chunk();
   }
   plan.cut = covering.file.name;
-  plan.keep = asked.position.value() % asked.chunk_size;
-  plan.cut_size = align_chunk_file(kChunkHeaderSize + static_cast<std::uint64_t>(asked.chunk_size) +
-                                   kChunkFooterSize);
+  plan.keep = request.position.value() % request.chunk_size;
+  plan.cut_size = align_chunk_file(
+      kChunkHeaderSize + static_cast<std::uint64_t>(request.chunk_size) + kChunkFooterSize);
   VERGER_TRY(const auto cut, Chunk::open_active(files, path, plan.keep));
   Bytes buffer;
-  if (auto before = cut->read_before(asked.position, buffer); !before) {
+  if (auto before = cut->read_before(request.position, buffer); !before) {
     return before.error().within(fmt::format("{}: cannot truncate to {}: no record ends there",
-                                             asked.where(), asked.position));
+                                             request.where(), request.position));
   }
-  return asked.chunk() + 1;
+  return request.chunk() + 1;
 }
 
 }  // namespace
@@ -162,18 +162,18 @@ Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
                                        LogPosition position) {
   VERGER_RETURN_IF_ERROR(check_value(directory, snapshot, position));
   VERGER_TRY(const auto chunk_size, chunk_size_of(files, directory, snapshot.listing, options));
-  const Asked asked{directory, position, chunk_size};
-  VERGER_RETURN_IF_ERROR(check_against_log(asked, snapshot));
+  const CutRequest request{directory, position, chunk_size};
+  VERGER_RETURN_IF_ERROR(check_against_log(request, snapshot));
   const auto values = snapshot.checkpoints.values();
   const auto& listed = snapshot.listing.chunks;
   VERGER_TRY(const auto live, find_live_files(files, directory, listed));
-  VERGER_TRY(const auto* const covering, find_covering(files, asked, live));
+  VERGER_TRY(const auto* const covering, find_covering(files, request, live));
 
   TruncationPlan plan;
   plan.target = position;
-  auto first_removed = asked.chunk();
+  auto first_removed = request.chunk();
   if (covering != nullptr) {
-    VERGER_TRY(first_removed, plan_cut(files, asked, *covering, plan));
+    VERGER_TRY(first_removed, plan_cut(files, request, *covering, plan));
     // Once the covering chunk is gone nothing more can be lost: a truncation that was interrupted
     // there continues regardless of the limit.
     if (options.max_truncation >= 0 && values.writer - position > options.max_truncation) {
@@ -181,7 +181,7 @@ Result<TruncationPlan> plan_truncation(FileSystem& files, const Path& directory,
           Errc::kRefused,
           fmt::format("{}: truncating to {} would cut {} bytes off the log, the limit is "
                       "{}; raise the limit if that is meant, or remove truncate.chk",
-                      asked.where(), position, values.writer - position, options.max_truncation)};
+                      request.where(), position, values.writer - position, options.max_truncation)};
     }
   }
   plan.first_removed = ChunkNumber(static_cast<std::int32_t>(first_removed));

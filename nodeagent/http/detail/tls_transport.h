@@ -27,7 +27,7 @@ struct TlsContext::Impl {
   };
   TlsFiles files;
   bool is_server = false;
-  ClientCertificate clients = ClientCertificate::kNotAsked;
+  ClientCertificate clients = ClientCertificate::kNotRequested;
   mutable std::mutex mutex;
   std::shared_ptr<const Loaded> loaded;
 

@@ -55,7 +55,7 @@ std::expected<std::int64_t, grpc::Status> expected_version(const Options& option
   }
 }
 
-/// Whether the caller may do it; deleting $all and metadata, and writing to $all, nobody may.
+/// Whether the caller may do it; no caller may delete $all or metadata, or write to $all.
 inline bool may_change(const NodeCall& at, std::string_view stream, StreamAction action) {
   if (at.core->options.insecure) {
     return true;

@@ -54,7 +54,7 @@ net::awaitable<Result<void>> JobOperation::run(LocalNode node, std::shared_ptr<M
 
 net::awaitable<Result<void>> JobOperation::act(LocalNode node, OperationRecord& record) {
   if (memory_of(record).contains(kOutcome)) {
-    co_return Result<void>();  // the agent ended before it said so
+    co_return Result<void>();  // the agent ended before it reported that
   }
   const auto control = node.control;
   auto made = co_await prepare(node, record);

@@ -26,7 +26,7 @@ Result<RestoreSource> open_restore_source(const Repositories& repositories,
 /// Restores a generation from a repository of the agent into a directory. Opens what it needs in
 /// its first step. In two lives: the first one ends once everything is in place and verified, and
 /// after allow_finish() the second one removes or keeps the old files; so what is done can be
-/// journaled before nothing of it can be seen any more.
+/// journaled before nothing of it can be seen.
 class RestoreWork final : public MeteredJob {
  public:
   struct Target {

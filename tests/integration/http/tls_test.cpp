@@ -102,7 +102,7 @@ TEST_F(Tls, RefusesClientsWithAWrongOrMissingCertificate) {
 
 TEST_F(Tls, RefusesServersThatAreNotTheOnesMeant) {
   serve(files("node", authority.issue("127.0.0.1", "DNS:n1.example.com"), authority.root()),
-        ClientCertificate::kNotAsked);
+        ClientCertificate::kNotRequested);
   const auto other_name = ask(trusting(authority.root()), endpoint);
   ASSERT_FALSE(other_name.has_value());
   EXPECT_EQ(other_name.error().code, Errc::kUnavailable);
@@ -116,7 +116,7 @@ TEST_F(Tls, RefusesServersThatAreNotTheOnesMeant) {
 
 TEST_F(Tls, ABundleMayHaveSeveralRootsAndIntermediates) {
   const auto node = authority.issue("n1", "IP:127.0.0.1");
-  serve(files("node", node, authority.root()), ClientCertificate::kNotAsked);
+  serve(files("node", node, authority.root()), ClientCertificate::kNotRequested);
   const auto between = authority.issue("between", "").certificate;
   EXPECT_TRUE(ask(trusting(stranger.root() + between + authority.root()), endpoint).has_value());
   EXPECT_FALSE(ask(trusting(between + stranger.root()), endpoint).has_value());
@@ -130,7 +130,7 @@ TEST_F(Tls, ABundleMayHaveSeveralRootsAndIntermediates) {
 
 TEST_F(Tls, ADirectoryOfRootsHasTheServersExtensions) {
   serve(files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root()),
-        ClientCertificate::kNotAsked);
+        ClientCertificate::kNotRequested);
   std::filesystem::create_directory(directory.path() / "ca");
   write("ca/root.cert", authority.root());
   write("ca/readme.txt", "no certificate");
@@ -139,7 +139,7 @@ TEST_F(Tls, ADirectoryOfRootsHasTheServersExtensions) {
 
 TEST_F(Tls, SaysWhereTheOtherProtocolIsSpoken) {
   serve(files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root()),
-        ClientCertificate::kNotAsked);
+        ClientCertificate::kNotRequested);
   BeastClient client(context.get_executor());
   Result<Response> plain = Error{Errc::kTimeout, "not asked"};
   run([](BeastClient& c, Endpoint where, Result<Response>& answer) -> net::awaitable<void> {
@@ -162,7 +162,7 @@ TEST_F(Tls, SaysWhereTheOtherProtocolIsSpoken) {
 
 TEST_F(Tls, ShowsTheNewCertificateToNewConnectionsAfterAReload) {
   const auto with = files("node", authority.issue("old", "IP:127.0.0.1"), authority.root());
-  serve(with, ClientCertificate::kNotAsked);
+  serve(with, ClientCertificate::kNotRequested);
   const auto before = context_of_server->fingerprint();
   EXPECT_EQ(before.size(), 64U);
   write("node.crt", "no certificate");
@@ -182,7 +182,7 @@ TEST_F(Tls, ShowsTheNewCertificateToNewConnectionsAfterAReload) {
 
 TEST_F(Tls, AnswersNothingToPlainHttp) {
   serve(files("node", authority.issue("n1", "IP:127.0.0.1"), authority.root()),
-        ClientCertificate::kNotAsked);
+        ClientCertificate::kNotRequested);
   const auto plain = ask(trusting(authority.root()), Endpoint{false, "127.0.0.1", endpoint.port});
   EXPECT_FALSE(plain.has_value());
   EXPECT_TRUE(ask(trusting(authority.root()), endpoint).has_value());
@@ -371,7 +371,7 @@ TEST_F(Tls, ANodesOwnChainMustHold) {
 TEST_F(Tls, SaysWhichCertificateWasNotAcceptedAndWhatToDo) {
   serve(files("node", authority.issue("n1", "IP:127.0.0.1", "serverAuth", -7200, -3600),
               authority.root()),
-        ClientCertificate::kNotAsked);
+        ClientCertificate::kNotRequested);
   const auto expired = ask(trusting(authority.root()), endpoint).error().message;
   for (const auto* part : {"https://127.0.0.1:", "CN=n1", "issuer CN=Verger test root",
                            "certificate has expired", "renew it"}) {
@@ -383,7 +383,7 @@ TEST_F(Tls, SaysWhichCertificateWasNotAcceptedAndWhatToDo) {
 
 TEST_F(Tls, WhoKnowsAStrangerSaysWhatToDoAboutIt) {
   serve(files("node", authority.issue("n1", "URI:urn:x:n1,IP:127.0.0.1"), authority.root()),
-        ClientCertificate::kNotAsked);
+        ClientCertificate::kNotRequested);
   const auto advice = [](const CertificateInfo& shown) {
     return shown.uris == std::vector<std::string>{"urn:x:n1"} ? "ask " + shown.issuer : "";
   };
@@ -414,7 +414,7 @@ TEST_F(Tls, ReloadsAllContextsOfAProgramOrNone) {
 TEST_F(Tls, ShowsWhatAServerServesTrustedOrNot) {
   serve(files("node", authority.issue("n1", "IP:127.0.0.1", "serverAuth", -7200, -3600),
               authority.root()),
-        ClientCertificate::kNotAsked);
+        ClientCertificate::kNotRequested);
   run([](net::io_context& on, Endpoint from, CertificateInfo expected) -> net::awaitable<void> {
     const auto seen = co_await served_certificate(on.get_executor(), from, 5s);
     EXPECT_TRUE(seen.has_value()) << seen.error().message;
@@ -444,7 +444,7 @@ TEST_F(Tls, NamesTheFileThatIsWrong) {
   EXPECT_TRUE(none.error().message.contains("no trusted root")) << none.error().message;
   std::ofstream(empty / "ca.crt") << authority.root();
   EXPECT_TRUE(TlsContext::client(TlsFiles{.trusted_roots = empty.string()}).has_value());
-  EXPECT_FALSE(TlsContext::server(TlsFiles{}, ClientCertificate::kNotAsked).has_value());
+  EXPECT_FALSE(TlsContext::server(TlsFiles{}, ClientCertificate::kNotRequested).has_value());
 }
 
 }  // namespace

@@ -98,13 +98,13 @@ TEST_F(LogOfEvents, HasPeoplesActionsAndPoliciesWithoutSecrets) {
   request.target = "/api/v1/runs/r1/cancel";
   request.body = R"({"reason":"too slow"})";
   request.peer.address = "10.0.0.9";
-  const auto asked =
-      access.asked(Principal{"ann", ApiRole::kOperator}, request, "cancelRun").value();
-  access.answered(asked, 404);
+  const auto recorded =
+      access.record_request(Principal{"ann", ApiRole::kOperator}, request, "cancelRun").value();
+  access.record_outcome(recorded, 404);
   EXPECT_THAT(log_.lines,
               Contains("token created token=" + token->token.id + " name=ann role=admin by=local"));
   EXPECT_THAT(log_.lines, Contains("policy applied policy=nightly by=ann"));
-  const auto number = std::to_string(asked.value());
+  const auto number = std::to_string(recorded.value());
   EXPECT_THAT(log_.lines,
               Contains("request audit=" + number +
                        " request=POST /api/v1/runs/r1/cancel by=ann role=operator from=10.0.0.9 "

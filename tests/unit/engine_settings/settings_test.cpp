@@ -119,7 +119,7 @@ TEST_F(SettingsTest, WarnsOfWhatHasNoEffect) {
 }
 
 TEST_F(SettingsTest, HelpNamesFlagVariableAndDefault) {
-  EXPECT_EQ(*all_.parse({"--help"}, {}), Settings::Asked::kHelp);
+  EXPECT_EQ(*all_.parse({"--help"}, {}), Settings::Action::kHelp);
   EXPECT_THAT(all_.help(), HasSubstr("--cluster-size  VERGER_NODE_CLUSTER_SIZE\n"
                                      "      Number of voting nodes [1]"));
   EXPECT_THAT(all_.warnings(), IsEmpty());
