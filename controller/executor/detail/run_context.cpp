@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/prometheus.h"
+#include "controller/executor/detail/node_watch.h"
 #include "controller/executor/detail/waker.h"
 #include "controller/executor/events.h"
 #include "controller/executor/joining.h"
@@ -138,8 +139,7 @@ net::awaitable<planner::ClusterSnapshot> RunContext::watch_alone(const planner::
   check();
   snapshot.hours = hours(config);
   if (const auto* node = snapshot.find(step.node)) {
-    track_given_up(*node);
-    track_silence(*node);
+    track_node(*this, *node);
   }
   co_return snapshot;
 }
@@ -154,104 +154,7 @@ std::optional<planner::Hours> RunContext::hours(const ClusterConfig& config) con
 
 void RunContext::complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config) {
   snapshot.hours = hours(config);
-  track_leader(snapshot);
-  for (const auto& node : snapshot.nodes) {
-    track_given_up(node);
-    track_silence(node);
-  }
-}
-
-void RunContext::track_leader(const planner::ClusterSnapshot& snapshot) {
-  const auto* leader = snapshot.leader();
-  auto& state = run_->state;
-  if (leader == nullptr || snapshot.leader_stable_ms < state.plan->policy.limits.leader_hold_ms ||
-      leader->name == state.leader || has_ended(state.status)) {
-    return;
-  }
-  if (state.leader.empty()) {
-    record(events::kLeaderSeen, {{"node", leader->name}});
-    return;
-  }
-  // Planned is a move away from a node that a step of ours ordered to give up the leadership.
-  bool planned = false;
-  for (const auto& stage : state.plan->stages) {
-    for (const auto& group : stage.groups) {
-      for (const auto& step : group) {
-        const auto& each = state.steps.at(step.id);
-        planned = planned ||
-                  (step.cost.leader_move && step.node == state.leader && !each.operation.empty() &&
-                   each.attempt > 0 && each.status != StepStatus::kDone);
-      }
-    }
-  }
-  record(events::kLeaderMoved,
-         {{"from", state.leader}, {"to", leader->name}, {"planned", planned}});
-}
-
-/// Only an operator brings it back, so the alert fires at once and has a name of its own.
-void RunContext::track_given_up(const planner::NodeSnapshot& node) {
-  const auto what = fmt::format("{}{}", kStaysDownAlert, node.name);
-  if (node.answered || run_->state.skipped_nodes.contains(node.name) || is_replaced(node)) {
-    clear_alert("/" + what);
-  } else if (!node.stays_down.empty() && !has_ended(run_->state.status)) {
-    alert_once("", what,
-               fmt::format("the server of {} stays down: {}", node.name, node.stays_down));
-  }
-}
-
-void RunContext::track_silence(const planner::NodeSnapshot& node) {
-  constexpr std::chrono::minutes kLongSilence{2};
-  if (node.answered || run_->state.skipped_nodes.contains(node.name) || is_kept_stopped(node) ||
-      is_replaced(node)) {
-    run_->silent_since.erase(node.name);
-    clear_alert(fmt::format("/silent-{}", node.name));
-    return;
-  }
-  const auto since = run_->silent_since.try_emplace(node.name, monotonic()).first->second;
-  if (monotonic() - since >= kLongSilence && !has_ended(run_->state.status)) {
-    alert_once("", fmt::format("silent-{}", node.name),
-               fmt::format("{} has not answered for {} minutes: {}{}{}; start it, or see what "
-                           "keeps it",
-                           node.name, kLongSilence.count(), node.problem,
-                           node.agent_problem.empty() ? "" : "; ", node.agent_problem));
-  }
-}
-
-bool RunContext::is_replaced(const planner::NodeSnapshot& node) const {
-  const planner::Json name(node.name);
-  for (const auto& stage : run_->state.plan->stages) {
-    for (const auto& group : stage.groups) {
-      for (const auto& step : group) {
-        const auto found = step.parameters.find(kReplacesParameter);
-        if (found != step.parameters.end() && found->second == name) {
-          return true;
-        }
-      }
-    }
-  }
-  return false;
-}
-
-bool RunContext::is_kept_stopped(const planner::NodeSnapshot& node) const {
-  if (!node.stopped) {
-    return false;
-  }
-  for (const auto& stage : run_->state.plan->stages) {
-    const auto status = run_->state.stages.at(stage.id).status;
-    if (status != StageStatus::kRunning && status != StageStatus::kUndoing) {
-      continue;
-    }
-    for (const auto& group : stage.groups) {
-      for (const auto& step : group) {
-        const auto* kind = core_->parts.kinds.find(step.kind);
-        if (step.node == node.name && kind != nullptr && kind->stops_server() &&
-            run_->state.steps.at(step.id).attempt > 0) {
-          return true;
-        }
-      }
-    }
-  }
-  return false;
+  track_cluster(*this, snapshot);
 }
 
 Result<void> RunContext::begin_new_history(const std::map<std::string, std::string>& values) {

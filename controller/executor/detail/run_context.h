@@ -125,15 +125,6 @@ class RunContext {
  private:
   void complete(planner::ClusterSnapshot& snapshot, const ClusterConfig& config);
   std::chrono::milliseconds in_reason(const planner::Step& step) const;
-  /// Raises an alert of a node that has been silent for minutes, such as one that crashed in
-  /// resigning and that nothing starts again.
-  void track_given_up(const planner::NodeSnapshot& node);
-  void track_silence(const planner::NodeSnapshot& node);
-  /// Its agent says that it is stopped, and a step of the present stage has stopped it.
-  [[nodiscard]] bool is_kept_stopped(const planner::NodeSnapshot& node) const;
-  /// Another node takes its place (kReplacesParameter).
-  [[nodiscard]] bool is_replaced(const planner::NodeSnapshot& node) const;
-  void track_leader(const planner::ClusterSnapshot& snapshot);
 
   std::shared_ptr<Core> core_;
   std::shared_ptr<Run> run_;
