@@ -1,7 +1,6 @@
 #include "nodeagent/http/detail/http2_stream.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <nghttp2/nghttp2.h>
 
@@ -12,29 +11,6 @@ namespace {
 constexpr std::size_t kHttp2Ahead = 256UZ * 1024;
 
 Error no_client() { return Error{Errc::kCancelled, "the client no longer waits for an answer"}; }
-
-nghttp2_nv name_value(const std::string& name, const std::string& value) {
-  // The library copies both before it returns, and writes to neither.
-  return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
-          .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
-          .namelen = name.size(),
-          .valuelen = value.size(),
-          .flags = NGHTTP2_NV_FLAG_NONE};
-}
-
-/// Fields as HTTP/2 has them: names in lower case, none that concerns a connection.
-std::vector<std::pair<std::string, std::string>> http2_fields(const Headers& headers) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& [name, value] : headers.all()) {
-    std::string lower(name);
-    std::ranges::transform(lower, lower.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (lower != "connection" && lower != "transfer-encoding" && lower != "keep-alive") {
-      out.emplace_back(std::move(lower), value);
-    }
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -61,11 +37,7 @@ void Http2Stream::send_head(int status, const Headers& headers, bool end) {
   ended_ = end;
   auto fields = http2_fields(headers);
   fields.insert(fields.begin(), {":status", std::to_string(status)});
-  std::vector<nghttp2_nv> list;
-  list.reserve(fields.size());
-  for (const auto& [name, value] : fields) {
-    list.push_back(name_value(name, value));
-  }
+  const auto list = name_values(fields);
   const nghttp2_data_provider body{
       .source = {.ptr = this},
       .read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* into, std::size_t size,
@@ -168,10 +140,7 @@ std::ptrdiff_t Http2Stream::give_data(std::uint8_t* into, std::size_t size, std:
       flags |= NGHTTP2_DATA_FLAG_EOF;
       if (!trailers_.empty()) {
         flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        std::vector<nghttp2_nv> list;
-        for (const auto& [name, value] : trailers_) {
-          list.push_back(name_value(name, value));
-        }
+        const auto list = name_values(trailers_);
         nghttp2_submit_trailer(connection_->session(), id_, list.data(), list.size());
       }
     } else if (count == 0) {

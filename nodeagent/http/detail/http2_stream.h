@@ -6,13 +6,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "engine/base/result.h"
+#include "nodeagent/http/detail/http2_fields.h"
 #include "nodeagent/http/http2.h"
 #include "nodeagent/http/notifier.h"
-
-struct nghttp2_session;
 
 namespace verger::http {
 
@@ -76,7 +74,7 @@ class Http2Stream final : public Http2Exchange {
   std::size_t out_begin_ = 0;  ///< what is before it has been sent
   bool head_sent_ = false;
   bool ended_ = false;
-  std::vector<std::pair<std::string, std::string>> trailers_;
+  Http2Fields trailers_;
   Notifier room_;
   bool closed_ = false;
   bool cancelled_ = false;
