@@ -11,6 +11,7 @@
 #include "nodeagent/operations/certificates/certificate_operations.h"
 #include "nodeagent/operations/drill/drill_operation.h"
 #include "nodeagent/operations/last_look.h"
+#include "nodeagent/operations/redaction/redaction_operations.h"
 #include "nodeagent/operations/restore/restore_operations.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
 
@@ -78,6 +79,9 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
     add_kind(std::move(kind));
   }
   for (auto& kind : restore_operations(repositories)) {
+    add_kind(std::move(kind));
+  }
+  for (auto& kind : redaction_operations()) {
     add_kind(std::move(kind));
   }
   add_kind(make_drill_operation(repositories, environment_.drills));

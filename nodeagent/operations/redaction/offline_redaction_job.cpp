@@ -1,0 +1,244 @@
+#include "nodeagent/operations/redaction/offline_redaction_job.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/failpoint.h"
+#include "engine/log/pending_truncation.h"
+#include "engine/redaction/found_in_events.h"
+#include "nodeagent/operations/redaction/held_files.h"
+#include "nodeagent/operations/redaction/redaction_look.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+
+/// Of files with findings, so many are named; the others are counted.
+constexpr std::size_t kMostNamed = 50;
+
+/// What is missing was scavenged away here; superseded and temporary files would go with the start
+/// of the server that follows.
+constexpr redaction::RedactionConsent kConsent{.skip_missing = true, .remove_leftovers = true};
+
+}  // namespace
+
+json to_json(const RedactionResult& result) {
+  auto chunks = json::array();
+  for (const auto& chunk : result.chunks) {
+    chunks.push_back({{"from", chunk.from},
+                      {"to", chunk.to},
+                      {"records", chunk.records},
+                      {"md5Before", to_hex(chunk.md5_before)},
+                      {"md5After", to_hex(chunk.md5_after)}});
+  }
+  return {{"records", result.records},
+          {"blanked", result.blanked},
+          {"already", result.already},
+          {"missing", result.missing},
+          {"chunks", std::move(chunks)},
+          {"removed", result.removed},
+          {"texts", result.texts},
+          {"unsearchable", result.unsearchable},
+          {"searchedFiles", result.searched_files},
+          {"searchedBytes", result.searched_bytes},
+          {"found", result.found},
+          {"held", result.held},
+          {"proven", result.searched_files > 0 && result.found.empty() && result.held.empty()}};
+}
+
+OfflineRedactionJob::OfflineRedactionJob(external::OfflineServer& server,
+                                         std::vector<redaction::ListedRedaction> list)
+    : server_(server),
+      machine_(server.machine()),
+      list_(std::move(list)),
+      texts_(machine_.random) {}
+
+Result<StepOutcome> OfflineRedactionJob::step(Budget budget) {
+  switch (phase_) {
+    case Phase::kPlanning:
+      VERGER_RETURN_IF_ERROR(make_plan());
+      break;
+    case Phase::kBlanking: {
+      VERGER_TRY(const auto outcome, blanking_->step(budget));
+      if (outcome.kind == StepOutcome::Kind::kDone) {
+        VERGER_RETURN_IF_ERROR(end_blanking());
+      }
+      break;
+    }
+    case Phase::kSearching: {
+      VERGER_TRY(const auto outcome, search_->step(budget));
+      if (outcome.kind == StepOutcome::Kind::kDone) {
+        VERGER_RETURN_IF_ERROR(end_searching());
+      }
+      break;
+    }
+    case Phase::kDone:
+      break;
+  }
+  return StepOutcome{.kind = phase_ == Phase::kDone ? StepOutcome::Kind::kDone
+                                                    : StepOutcome::Kind::kMore};
+}
+
+JobProgress OfflineRedactionJob::progress() const {
+  const auto of_bytes = [](std::string phase, std::uint64_t done, std::uint64_t total) {
+    return JobProgress{.phase = std::move(phase),
+                       .done = static_cast<std::int64_t>(done),
+                       .total = static_cast<std::int64_t>(total),
+                       .unit = "bytes",
+                       .bytes = static_cast<std::int64_t>(done)};
+  };
+  if (phase_ == Phase::kBlanking) {
+    const auto& seen = blanking_->progress();
+    return of_bytes("redacting", seen.bytes_done, seen.bytes_total);
+  }
+  if (phase_ == Phase::kSearching) {
+    return of_bytes("searching for what is left", search_->bytes_done(), search_->bytes_total());
+  }
+  return {.phase = "finding the events"};
+}
+
+Result<void> OfflineRedactionJob::make_plan() {
+  VERGER_TRY(const auto pending, log::pending_truncation(machine_.files, server_.place().database));
+  if (pending.value() >= 0) {
+    return Error{Errc::kRefused,
+                 fmt::format("{}: the log is to be cut to {} at the server's next start; nothing "
+                             "was changed: repeat the redaction after that",
+                             (server_.place().database / "truncate.chk").string(), pending)};
+  }
+  {
+    VERGER_TRY(const auto database, open_for_reading(server_));
+    VERGER_TRY(plan_, redaction::plan_redaction(machine_.files, *database, {.listed = list_}));
+    VERGER_RETURN_IF_ERROR(redaction::check_plan(plan_, kConsent));
+    VERGER_RETURN_IF_ERROR(note_texts(database->transaction_log()));
+  }
+  result_.records = plan_.records.size();
+  result_.already = plan_.records.size() - plan_.to_do();
+  result_.missing = plan_.missing;
+  for (const auto& leftover : plan_.leftovers) {
+    result_.removed.push_back(leftover.name);
+  }
+  if (plan_.to_do() > 0 || !plan_.leftovers.empty()) {
+    return begin_blanking();
+  }
+  // An earlier job may have ended between the removal of a file and its sync.
+  VERGER_RETURN_IF_ERROR(machine_.files.sync_directory(server_.place().database));
+  begin_searching();
+  return {};
+}
+
+/// Read once, before they are blanked.
+Result<void> OfflineRedactionJob::note_texts(const log::TransactionLog& log) {
+  Bytes buffer;
+  for (const auto& planned : plan_.records) {
+    if (planned.already) {
+      continue;
+    }
+    VERGER_TRY(const auto record, log.read(planned.position, buffer));
+    const auto* prepare = record.prepare();
+    if (prepare == nullptr) {
+      continue;
+    }
+    note_text(prepare->data);
+    if (planned.metadata) {
+      note_text(prepare->metadata);
+    }
+  }
+  return {};
+}
+
+void OfflineRedactionJob::note_text(ByteView text) {
+  if (text.empty()) {
+    return;
+  }
+  const bool searchable = texts_.add(text);
+  result_.unsearchable += searchable ? 0U : 1U;
+  result_.texts += searchable ? 1U : 0U;
+}
+
+Result<void> OfflineRedactionJob::begin_blanking() {
+  log::LogOptions options;
+  options.access = log::Access::kWrite;
+  VERGER_TRY(log_, log::TransactionLog::open(machine_.files, server_.place().database, options,
+                                             machine_.clock, machine_.random, machine_.log));
+  blanking_ = std::make_unique<redaction::RedactionJob>(machine_.files, *log_, plan_, kConsent,
+                                                        machine_.random, machine_.log);
+  phase_ = Phase::kBlanking;
+  return {};
+}
+
+Result<void> OfflineRedactionJob::end_blanking() {
+  result_.chunks = blanking_->chunks();
+  result_.blanked = blanking_->progress().records_done;
+  // Closed before the search: nothing of ours holds a former file open.
+  blanking_.reset();
+  log_.reset();
+  VERGER_FAILPOINT("agent.redaction.blanked");
+  begin_searching();
+  return {};
+}
+
+void OfflineRedactionJob::begin_searching() {
+  if (texts_.searchable_count() == 0) {
+    phase_ = Phase::kDone;
+    return;
+  }
+  const auto& place = server_.place();
+  search_ = std::make_unique<redaction::PlaintextSearchJob>(
+      machine_.files, texts_, std::vector<Path>{place.database, place.index_directory()});
+  phase_ = Phase::kSearching;
+}
+
+Result<void> OfflineRedactionJob::end_searching() {
+  auto files = search_->take_files();
+  result_.searched_files = files.size();
+  result_.searched_bytes = search_->bytes_done();
+  {
+    VERGER_TRY(const auto database, open_for_reading(server_));
+    VERGER_RETURN_IF_ERROR(redaction::name_events(database->transaction_log(), files));
+    VERGER_TRY(const auto now,
+               redaction::plan_redaction(machine_.files, *database, {.listed = list_}));
+    if (now.to_do() > 0 || now.records.size() != plan_.records.size()) {
+      return Error{Errc::kCorruption, fmt::format("{}: {} of {} events do not read as redacted",
+                                                  server_.place().database.string(), now.to_do(),
+                                                  plan_.records.size())};
+    }
+  }
+  keep_found(files);
+  for (const auto& directory : {server_.place().database, server_.place().index_directory()}) {
+    for (auto& name : removed_and_held(directory)) {
+      if (std::ranges::find(result_.held, name) == result_.held.end()) {
+        result_.held.push_back(std::move(name));
+      }
+    }
+  }
+  search_.reset();
+  phase_ = Phase::kDone;
+  return {};
+}
+
+void OfflineRedactionJob::keep_found(const std::vector<redaction::SearchedFile>& files) {
+  std::size_t more = 0;
+  for (const auto& file : files) {
+    if (file.clean()) {
+      continue;
+    }
+    if (result_.found.size() == kMostNamed) {
+      ++more;
+      continue;
+    }
+    result_.found.push_back(
+        file.problem.empty()
+            ? fmt::format("{}: the text, or a part of it, {} times", file.path.string(),
+                          file.found.count)
+            : fmt::format("{}: not searched: {}", file.path.string(), file.problem));
+  }
+  if (more > 0) {
+    result_.found.push_back(fmt::format("and {} more files", more));
+  }
+}
+
+}  // namespace verger::agent

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/operations/backup/scavenge_absence.h"
+#include "nodeagent/operations/jobs/stopped_server_operation.h"
+#include "nodeagent/operations/redaction/offline_redaction_job.h"
+#include "nodeagent/operations/redaction/redaction_look.h"
+#include "nodeagent/operations/redaction/redaction_operations.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kRedacted = "redacted";  // in the memory: the job's result
+
+Result<std::vector<redaction::ListedRedaction>> list_of(const OperationRecord& record) {
+  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+  const std::string member(kListMember);
+  if (!asked.is_object() || !asked.contains(member) || !asked[member].is_string()) {
+    return Error{Errc::kInvalidArgument,
+                 "parameters of offline_redaction: \"list\", a list of redactions, is missing"};
+  }
+  auto list = redaction::decode_list(asked[member].get<std::string>());
+  if (!list) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("parameters of offline_redaction: list: {}", list.error().message)};
+  }
+  if (list->empty()) {
+    return Error{Errc::kInvalidArgument, "parameters of offline_redaction: the list is empty"};
+  }
+  return list;
+}
+
+/// Done once the job has read every record as redacted; that it did is in the memory.
+class OfflineRedactionOperation final : public StoppedServerOperation {
+ public:
+  [[nodiscard]] std::string_view kind() const override { return "offline_redaction"; }
+
+ protected:
+  [[nodiscard]] std::vector<std::string_view> own_parameters() const override {
+    return {kListMember};
+  }
+
+  net::awaitable<Result<void>> check(LocalNode node, const api::GossipMember& /*self*/,
+                                     const OperationRecord& record, json& /*memory*/) override {
+    VERGER_CO_TRY(auto list, list_of(record));
+    VERGER_CO_RETURN_IF_ERROR(co_await see_that_no_scavenge_runs(node));
+    // What is refused is refused while the server still runs.
+    const auto look = std::make_shared<RedactionLook>(
+        *node.offline, redaction::RedactionRequest{.listed = std::move(list)});
+    VERGER_CO_RETURN_IF_ERROR(co_await node.offline->run(look, std::make_shared<node::StopFlag>()));
+    auto against = look->plan().refused;
+    const auto obstacles = obstacles_of(look->plan());
+    against.insert(against.end(), obstacles.begin(), obstacles.end());
+    if (!against.empty()) {
+      co_return Error{Errc::kRefused, fmt::format("not redacted: {}", fmt::join(against, "; "))};
+    }
+    co_return Result<void>();
+  }
+
+  Result<std::shared_ptr<MeteredJob>> make_job(LocalNode node,
+                                               const OperationRecord& record) override {
+    VERGER_TRY(auto list, list_of(record));
+    return std::shared_ptr<MeteredJob>(
+        std::make_shared<OfflineRedactionJob>(*node.offline, std::move(list)));
+  }
+
+  void keep_result(const MeteredJob& job, json& memory) override {
+    memory[kRedacted] = to_json(dynamic_cast<const OfflineRedactionJob&>(job).result());
+  }
+
+  std::optional<Observation> verify(const node::NodeInspection& /*inspection*/,
+                                    const OperationRecord& /*record*/,
+                                    const json& memory) override {
+    if (!memory.contains(kRedacted)) {
+      return std::nullopt;
+    }
+    return Observation{
+        .kind = Observation::Kind::kDone, .code = {}, .text = memory.at(kRedacted).dump()};
+  }
+
+  [[nodiscard]] std::string_view left_in_the_middle() const override {
+    return "the agent ended in the middle; the next attempt finishes what is left, but the texts "
+           "of what is redacted already are no longer known";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_offline_redaction_operation() {
+  return std::make_unique<OfflineRedactionOperation>();
+}
+
+}  // namespace verger::agent

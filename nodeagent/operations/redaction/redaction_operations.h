@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "nodeagent/operations/operation.h"
+
+/// What an agent does for a redaction of its cluster.
+namespace verger::agent {
+
+/// Members of parameters and results: a list of redactions as a text
+/// (docs/formats/redactions.md).
+inline constexpr std::string_view kListMember = "list";
+
+/// redaction_check {"events": ["12@orders-7"], "metadata"}: looks beside the running server for
+/// what would be redacted, and changes nothing. Result: {"list", "toDo", "missing": [text],
+/// "refused": [text], "obstacles": [text]}; the last are an active chunk and an unfinished
+/// scavenge.
+std::unique_ptr<Operation> make_redaction_check_operation();
+/// offline_redaction {"list", "serviceDeadlineMs"}: stops the server, redacts in its files what the
+/// list names and they have, searches all files for the former text, starts the server and waits
+/// until it has caught up. Refused on a leader. Result: RedactionResult of offline_redaction_job.h.
+/// Codes: those of StoppedServerOperation.
+std::unique_ptr<Operation> make_offline_redaction_operation();
+
+/// All of these.
+std::vector<std::unique_ptr<Operation>> redaction_operations();
+
+}  // namespace verger::agent
