@@ -164,6 +164,7 @@ set(names_restore
   "(planner|operations)/restore/|restore_of\\(|RestorePolicy|restore_steps|cluster_restore")
 # An operation that uses the steps of another one.
 set(growth_builds_on restore)
+set(redaction_builds_on scavenge)
 file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
 list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
 set(tables planner/operation_policy.h
@@ -191,6 +192,9 @@ foreach(source IN LISTS sources PROBE)
       continue()
     endif()
     if(source MATCHES "(planner|operations)/growth/" AND operation IN_LIST growth_builds_on)
+      continue()
+    endif()
+    if(source MATCHES "(planner|operations)/redaction/" AND operation IN_LIST redaction_builds_on)
       continue()
     endif()
     string(SUBSTRING "${operation}" 0 1 initial)

@@ -7,6 +7,7 @@
 #include "planner/certificates/certificates_policy.h"
 #include "planner/growth/growth_policy.h"
 #include "planner/json.h"
+#include "planner/redaction/redaction_policy.h"
 #include "planner/restore/restore_policy.h"
 #include "planner/scavenge/scavenge_policy.h"
 
@@ -22,7 +23,8 @@ struct UnknownOperation {
 /// The table of operations: what each has for itself, one alternative each, with its Operation as
 /// the static function `operation`. The first is what a policy is about that does not say; the last
 /// is none.
-using OperationPolicy = std::variant<ScavengePolicy, CertificatesPolicy, BackupPolicy,
-                                     RestorePolicy, GrowthPolicy, UnknownOperation>;
+using OperationPolicy =
+    std::variant<ScavengePolicy, CertificatesPolicy, BackupPolicy, RestorePolicy, GrowthPolicy,
+                 RedactionPolicy, UnknownOperation>;
 
 }  // namespace verger::planner

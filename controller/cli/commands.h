@@ -41,6 +41,8 @@ void add_policy_commands(CLI::App& app, Command& chosen);
 void add_agent_commands(CLI::App& app, Command& chosen);
 /// Backups of clusters, over their agents.
 void add_backup_commands(CLI::App& app, Command& chosen);
+/// redact: plan, apply.
+void add_redaction_commands(CLI::App& app, Command& chosen);
 /// admin: the journal's size and compaction.
 void add_journal_commands(CLI::App& app, Command& chosen);
 void add_token_commands(CLI::App& app, Command& chosen);

@@ -13,6 +13,7 @@
 #include "controller/executor/events.h"
 #include "controller/executor/joining.h"
 #include "controller/executor/plan_json.h"
+#include "controller/executor/step_support.h"
 #include "planner/operations.h"
 
 namespace verger::controller {
@@ -22,6 +23,13 @@ using detail::cluster_paused;
 namespace {
 
 constexpr std::string_view kRuns = "run/";  ///< streams, by id
+
+/// Nodes of the cluster get the data of a backup.
+bool gives_older_data(const planner::Policy& policy) {
+  const auto* operation = planner::find_operation(planner::operation_name(policy));
+  return operation != nullptr &&
+         (!operation->replaces_data.empty() || operation->joining != nullptr);
+}
 
 }  // namespace
 
@@ -100,6 +108,24 @@ planner::History Executor::Impl::history(std::string_view cluster) const {
   for (const auto& [id, run] : core->runs) {
     add(summary_of(run->state));
   }
+  return out;
+}
+
+std::vector<std::string> Executor::Impl::notes_on_older_data(std::string_view cluster) const {
+  std::vector<std::string> out;
+  const auto add = [&](std::string_view of, const auto& values) {
+    const auto found = values.find(std::string(kOlderDataNoteValue));
+    if (of == cluster && found != values.end()) {
+      out.push_back(steps::parsed_or_empty(found->second).value("note", std::string()));
+    }
+  };
+  for (const auto& [id, run] : core->ended) {
+    add(run->cluster, run->kept);
+  }
+  for (const auto& [id, run] : core->runs) {
+    add(run->state.cluster, run->state.values);
+  }
+  std::ranges::sort(out);
   return out;
 }
 
@@ -193,6 +219,12 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
                              .network = impl->core->parts.network,
                              .now = impl->core->parts.network.clock.now()};
     snapshot.preflight = co_await (*preflight)(std::move(context));
+  }
+  if (gives_older_data(policy)) {
+    auto notes = impl->notes_on_older_data(cluster);
+    auto& shown = snapshot.preflight ? *snapshot.preflight : snapshot.preflight.emplace();
+    shown.notes.insert(shown.notes.end(), std::make_move_iterator(notes.begin()),
+                       std::make_move_iterator(notes.end()));
   }
   auto plan = planner::make_plan(snapshot, policy, impl->history(cluster));
   if (!plan) {

@@ -87,6 +87,10 @@ inline constexpr std::string_view kNewHistoryValue = "new_history";
 /// the cluster is changed so before the step that leaves the value is done. Where it cannot be,
 /// since another registration has the name or the URL meanwhile, the step fails.
 inline constexpr std::string_view kMembersValue = "members";
+/// Value of a run: {"note"}: what an operator has to know who gives nodes of this cluster older
+/// data later. Every plan that does (planner::Operation::replaces_data, or joining) shows it.
+inline constexpr std::string_view kOlderDataNoteValue = "kept/older_data_note";
+
 /// Parameter of a step: the name of a dead node that leaves the cluster with it (empty: none). Its
 /// silence is expected, and no operator is notified to start it.
 inline constexpr std::string_view kReplacesParameter = "replaces";

@@ -6,6 +6,7 @@
 #include "controller/operations/backup/backup_module.h"
 #include "controller/operations/certificates/certificates_module.h"
 #include "controller/operations/growth/growth_module.h"
+#include "controller/operations/redaction/redaction_module.h"
 #include "controller/operations/restore/restore_module.h"
 #include "controller/operations/scavenge/scavenge_module.h"
 
@@ -19,6 +20,7 @@ std::span<const OperationModule* const> operation_modules() {
       &backups::backup_module(),
       &cluster_restore::restore_module(),
       &growth::growth_module(),
+      &redactions::redaction_module(),
   };
   return kModules;
 }

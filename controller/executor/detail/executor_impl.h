@@ -37,6 +37,8 @@ struct Executor::Impl {
   Result<void> load_runs();
   /// Durations of steps that this cluster's runs have seen.
   [[nodiscard]] planner::History history(std::string_view cluster) const;
+  /// Of the cluster's runs: kOlderDataNoteValue.
+  [[nodiscard]] std::vector<std::string> notes_on_older_data(std::string_view cluster) const;
   /// Remembers the database's identity when all agents agree on it for the first time.
   Result<void> learn_identity(const ClusterConfig& config,
                               const planner::ClusterSnapshot& snapshot);

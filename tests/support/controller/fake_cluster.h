@@ -209,6 +209,9 @@ class FakeCluster final : public http::Client {
   std::function<void(const FakeNode&, const http::Request&, http::Response&)> dress;
   /// Called when a request that may act has arrived and was carried out, before its answer.
   std::function<void(const FakeNode&, const http::Request&)> acted;
+  /// Of kinds of operations that this has nothing of: carries one out, at once; false: it does not
+  /// know the kind either.
+  std::function<bool(FakeNode&, FakeOperation&)> operate_more;
   /// Largest count of voters that were down at the same time because an agent stopped them.
   bool tells_progress = false;  ///< running scavenges have saved more with each look
   int most_stopped = 0;

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/operations/redaction/redaction_module.h"
+#include "controller/operations/redaction/redaction_support.h"
+#include "planner/redaction/redaction_policy.h"
+
+namespace verger::controller::redactions {
+namespace {
+
+using nlohmann::json;
+
+/// A member that may be missing.
+template <class Value>
+Value number_of(const json& result, const char* name) {
+  return result.value(name, Value{0});
+}
+json texts_in(const json& result, std::string_view name) {
+  return result.value(std::string(name), json::array());
+}
+
+json node_of_report(const planner::Step& step, const StepState* state) {
+  const bool ended = state != nullptr && state->status == StepStatus::kDone;
+  const json result = ended ? *state->result : json::object();
+  const bool already = ended && result.contains("not_needed");
+  const bool searched = ended && !already;
+  auto left = texts_in(result, kDifferences);
+  return {{"node", step.node},
+          {"state", already ? "already"
+                    : ended ? "redacted"
+                            : "not-done"},
+          {"proven", searched && left.empty() && result.value("proven", false)},
+          {"records", number_of<std::int64_t>(result, "records")},
+          {"blanked", number_of<std::int64_t>(result, "blanked")},
+          {"already", number_of<std::int64_t>(result, "already")},
+          {"missing", texts_in(result, "missing")},
+          {"chunks", texts_in(result, "chunks")},
+          {"removed", texts_in(result, "removed")},
+          {"texts", number_of<std::int64_t>(result, "texts")},
+          {"unsearchable", number_of<std::int64_t>(result, "unsearchable")},
+          {"searched_files", number_of<std::int64_t>(result, "searched_files")},
+          {"searched_bytes", number_of<std::int64_t>(result, "searched_bytes")},
+          {"left", std::move(left)},
+          {"seconds", state == nullptr ? 0.0 : static_cast<double>(state->active_ms) / 1'000.0}};
+}
+
+/// What the steps of the run saw.
+struct SeenInRedaction {
+  json nodes = json::array();
+  json backups = json::array();
+  json problems = json::array();
+  bool backups_seen = false;
+  std::size_t done = 0;
+  std::size_t begun = 0;
+  bool differs = false;
+
+  explicit SeenInRedaction(const RunState& run) {
+    for (const auto& stage : run.plan->stages) {
+      for (const auto& group : stage.groups) {
+        for (const auto& step : group) {
+          const auto found = run.steps.find(step.id);
+          take(run, step, found == run.steps.end() ? nullptr : &found->second);
+        }
+      }
+    }
+  }
+
+ private:
+  void take(const RunState& run, const planner::Step& step, const StepState* state) {
+    if (step.kind == names::kRedact) {
+      begun += state != nullptr && state->attempt > 0 ? 1U : 0U;
+      done += state != nullptr && state->status == StepStatus::kDone ? 1U : 0U;
+      nodes.push_back(node_of_report(step, state));
+      differs = differs || !nodes.back()["left"].empty();
+    } else if (step.kind == names::kBackups && state != nullptr &&
+               state->status == StepStatus::kDone) {
+      take_backups(run, *state->result);
+    }
+  }
+  void take_backups(const RunState& run, const json& result) {
+    backups_seen = true;
+    problems = texts_in(result, "problems");
+    backups = texts_in(result, "backups");
+    for (auto& each : backups) {
+      each["command"] = fmt::format("verger backup delete {} {} --repository {}", run.cluster,
+                                    each.value("generation", std::string()),
+                                    each.value("repository", std::string()));
+    }
+  }
+};
+
+std::string_view outcome_of(const SeenInRedaction& seen) {
+  if (seen.done < seen.nodes.size()) {
+    return seen.begun == 0 ? "unchanged" : "unfinished";
+  }
+  return seen.differs ? "not-proven" : "redacted";
+}
+
+json out_of_reach() {
+  return json::array({"disk snapshots, and copies of the files that Verger did not make",
+                      "events that link to these, and what projections made of them",
+                      "what readers and subscribers have copied",
+                      "blocks of the disk that no file has any longer"});
+}
+
+}  // namespace
+
+json report(const RunState& run, json timeline) {
+  SeenInRedaction seen(run);
+  const auto& wanted = planner::redaction_of(run.plan->policy);
+  const auto list = agreed_list_of(run.values);
+  auto events = json::array();
+  for (const auto& each : list) {
+    events.push_back({{"stream", each.stream},
+                      {"number", each.number},
+                      {"position", each.position},
+                      {"digest", each.digest}});
+  }
+  auto notes = json::array();
+  if (!seen.backups.empty()) {
+    notes.push_back(
+        "a restore of one of these backups brings the data back: make a new backup, then delete "
+        "them; until then redact again after a restore");
+  } else if (!seen.backups_seen) {
+    notes.push_back("which backups hold the data was not looked for");
+  }
+  if (std::ranges::any_of(seen.nodes,
+                          [](const json& node) { return node.at("state") == "already"; })) {
+    notes.push_back(
+        "a node whose state is \"already\" was redacted before: nothing was searched there, as the "
+        "text is no longer known");
+  }
+  const auto outcome = outcome_of(seen);
+  return {{"outcome", outcome},
+          {"requester", run.started_by},
+          {"reason", wanted.reason},
+          {"metadata", wanted.metadata},
+          {"events", std::move(events)},
+          {"list", list.empty() ? std::string() : list_text(list)},
+          {"nodes", std::move(seen.nodes)},
+          {"backups", std::move(seen.backups)},
+          {"backups_seen", seen.backups_seen},
+          {"problems", std::move(seen.problems)},
+          {"out_of_reach", out_of_reach()},
+          {"timeline", std::move(timeline)},
+          {"notes", std::move(notes)}};
+}
+
+}  // namespace verger::controller::redactions

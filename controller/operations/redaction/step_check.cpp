@@ -1,0 +1,149 @@
+// Looking for the events, and agreeing on what they are.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/operations/redaction/redaction_support.h"
+#include "controller/operations/redaction/step_kinds.h"
+#include "planner/redaction/redaction_policy.h"
+
+namespace verger::controller::redactions {
+namespace {
+
+using nlohmann::json;
+using steps::done;
+using steps::OperationNews;
+using steps::ready;
+using steps::running;
+using steps::verdict;
+using steps::wait;
+
+std::vector<std::string> texts_of(const json& result, const char* name) {
+  const auto found = result.find(name);
+  return found == result.end() || !found->is_array() ? std::vector<std::string>()
+                                                     : found->get<std::vector<std::string>>();
+}
+
+class RedactionCheckStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kCheck; }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    const auto* node = context.node();
+    if (node == nullptr || !node->agent) {
+      co_return wait("its agent does not report of its node");
+    }
+    co_return ready();
+  }
+
+  net::awaitable<ActAnswer> act(StepContext context) override {
+    const auto events = context.step.parameters.find("events");
+    json parameters{
+        {"metadata", steps::bool_parameter(context.step, "metadata", false)},
+        {"events", events == context.step.parameters.end() ? json::array()
+                                                           : json::parse(events->second.text())}};
+    co_return co_await steps::act_through_agent(context, std::string(names::kCheck),
+                                                std::move(parameters));
+  }
+
+  net::awaitable<Verdict> observe(StepContext context) override {
+    const auto operation = context.state.operation;
+    const auto news = co_await steps::ask_agent(context, operation);
+    switch (news.kind) {
+      case OperationNews::Kind::kUnderWay:
+        co_return running(news.progress.empty() ? json{{"phase", "at work"}} : news.progress);
+      case OperationNews::Kind::kUnknown:
+        co_return verdict(Verdict::Kind::kUnknown, news.reason);
+      case OperationNews::Kind::kNotArrived:
+        co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
+      case OperationNews::Kind::kFailed:
+        if (news.code == "stopped") {
+          co_return verdict(Verdict::Kind::kStopped,
+                            context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
+                            "it was stopped; nothing was changed");
+        }
+        co_return steps::judge_failed(news);
+      case OperationNews::Kind::kDone:
+        break;
+    }
+    co_return judge_found(context, news.result);
+  }
+
+  [[nodiscard]] bool can_interrupt(const StepContext& /*context*/,
+                                   Interrupt /*why*/) const override {
+    return true;
+  }
+  net::awaitable<void> interrupt(StepContext context) override {
+    const auto peers = context.peers;
+    const auto node = context.step.node;
+    const auto operation = context.state.operation;
+    static_cast<void>(co_await peers->cancel_operation(node, operation));
+  }
+
+ private:
+  static Verdict judge_found(const StepContext& context, const json& result) {
+    auto against = texts_of(result, "refused");
+    const auto obstacles = texts_of(result, "obstacles");
+    against.insert(against.end(), obstacles.begin(), obstacles.end());
+    if (!against.empty()) {
+      return verdict(Verdict::Kind::kFailed, "refused",
+                     fmt::format("{}: {}; nothing was changed on any node", context.step.node,
+                                 fmt::join(against, "; ")));
+    }
+    const auto text = result.value("list", std::string());
+    const auto list = parse_list(text);
+    if (!list) {
+      return verdict(Verdict::Kind::kNotHappened, "unreadable-result",
+                     fmt::format("its agent's answer cannot be read: {}", list.error().message));
+    }
+    const auto to_do = result.value("to_do", std::int64_t{0});
+    const auto missing = texts_of(result, "missing");
+    auto out = done({{"records", list->size()}, {"to_do", to_do}, {"missing", missing}});
+    out.values[std::string(names::kFoundValue) + context.step.node] =
+        json{{"list", text}, {"to_do", to_do}, {"missing", missing}}.dump();
+    return out;
+  }
+};
+
+class AgreeStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kAgree; }
+  net::awaitable<Readiness> prepare(StepContext /*context*/) override { co_return ready(); }
+  net::awaitable<ActAnswer> act(StepContext /*context*/) override {
+    co_return ActAnswer{ActAnswer::Kind::kAccepted, ""};
+  }
+  net::awaitable<Verdict> observe(StepContext context) override { co_return agree(context); }
+
+ private:
+  static Verdict agree(const StepContext& context) {
+    std::map<std::string, std::vector<ListedEvent>> by_node;
+    for (const auto& [key, value] : context.values) {
+      if (!key.starts_with(names::kFoundValue)) {
+        continue;
+      }
+      auto list = parse_list(list_member(value));
+      if (!list) {
+        return verdict(Verdict::Kind::kFailed, "unreadable-result", list.error().message);
+      }
+      by_node[key.substr(names::kFoundValue.size())] = *std::move(list);
+    }
+    const auto events = planner::listed_events(planner::redaction_of(context.policy).events);
+    const auto agreed = agreed_list(by_node, events);
+    if (!agreed) {
+      return verdict(Verdict::Kind::kFailed, "refused",
+                     fmt::format("{}; nothing was changed on any node", agreed.error().message));
+    }
+    auto out = done({{"records", agreed->size()}});
+    out.values[std::string(names::kListValue)] = json{{"list", list_text(*agreed)}}.dump();
+    return out;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepKind> make_check_step() { return std::make_unique<RedactionCheckStep>(); }
+std::unique_ptr<StepKind> make_agree_step() { return std::make_unique<AgreeStep>(); }
+
+}  // namespace verger::controller::redactions

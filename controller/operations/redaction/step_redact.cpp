@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include "controller/executor/stopped_server.h"
+#include "controller/operations/redaction/redaction_support.h"
+#include "controller/operations/redaction/step_kinds.h"
+#include "engine/base/clock.h"
+
+namespace verger::controller::redactions {
+namespace {
+
+using nlohmann::json;
+using steps::done;
+using steps::impossible;
+using steps::int_parameter;
+using steps::not_needed;
+using steps::OperationNews;
+using steps::ready;
+using steps::running;
+using steps::verdict;
+using steps::wait;
+
+/// Of the value that the node's check left.
+json found_on(const StepContext& context) {
+  const auto value = context.values.find(std::string(names::kFoundValue) + context.step.node);
+  return value == context.values.end() ? json::object() : steps::parsed_or_empty(value->second);
+}
+
+/// What is not proven on the node, a sentence each.
+json differences_of(const StepContext& context, const json& result) {
+  const auto& node = context.step.node;
+  auto out = json::array();
+  const auto count = [&result](const char* name) { return result.value(name, std::int64_t{0}); };
+  for (const auto& each : result.value("found", json::array())) {
+    out.push_back(fmt::format("{}: {}", node, each.get<std::string>()));
+  }
+  for (const auto& each : result.value("held", json::array())) {
+    out.push_back(fmt::format("{}: {} was removed, and is held open: end that process", node,
+                              each.get<std::string>()));
+  }
+  const auto expected = found_on(context).value("to_do", std::int64_t{0});
+  if (count("blanked") < expected) {
+    out.push_back(fmt::format(
+        "{}: {} of {} events were redacted by an attempt that did not come to its end: nothing was "
+        "searched for their text; who has it can: verger-db redact DIRECTORY --prove --plaintext "
+        "FILE",
+        node, expected - count("blanked"), expected));
+  } else if (count("unsearchable") > 0) {
+    out.push_back(
+        fmt::format("{}: {} texts are too short, or nothing but repetitions, to be "
+                    "searched for",
+                    node, count("unsearchable")));
+  }
+  return out;
+}
+
+/// Of plans of restores and of new nodes, from now on.
+std::string older_data_note(const StepContext& context) {
+  const auto shown = context.run.substr(0, 12);
+  return fmt::format(
+      "run {} redacted {} records on {}: a backup from before has their data, and nodes that get "
+      "it "
+      "serve it. Redact the same events again right afterwards; verger run show {} has them",
+      shown, agreed_list_of(context.values).size(), format_ticks(context.now).substr(0, 10), shown);
+}
+
+class OfflineRedactionStep final : public StepKind {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kRedact; }
+  [[nodiscard]] bool can_undo() const override { return true; }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    const auto* node = context.node();
+    if (node == nullptr || !node->agent) {
+      co_return wait("its agent does not report of its node");
+    }
+    const auto agreed = agreed_list_of(context.values);
+    if (agreed.empty()) {
+      co_return impossible("the nodes have not agreed on a list");
+    }
+    const auto found = found_on(context);
+    const auto own = parse_list(found.value("list", std::string()));
+    if (context.state.attempt == 0 && own && own->size() == agreed.size() &&
+        found.value("to_do", std::int64_t{-1}) == 0) {
+      co_return not_needed({{"records", agreed.size()}, {"already", agreed.size()}});
+    }
+    json memo = *context.state.memo;
+    co_await steps::note_start_command(context, memo);
+    co_return ready(memo);
+  }
+
+  net::awaitable<ActAnswer> act(StepContext context) override {
+    json parameters{{"list", list_text(agreed_list_of(context.values))}};
+    if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
+      parameters["serviceDeadlineMs"] = deadline;
+    }
+    co_return co_await steps::act_through_agent(context, std::string(names::kRedact),
+                                                std::move(parameters));
+  }
+
+  net::awaitable<Verdict> observe(StepContext context) override {
+    const auto operation = context.state.operation;
+    const auto news = co_await steps::ask_agent(context, operation);
+    switch (news.kind) {
+      case OperationNews::Kind::kUnderWay:
+        co_return running(news.progress.empty()
+                              ? json{{"phase", "its server is stopping, stopped, or starting"}}
+                              : news.progress);
+      case OperationNews::Kind::kUnknown:
+        co_return verdict(Verdict::Kind::kUnknown, news.reason);
+      case OperationNews::Kind::kNotArrived:
+        co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
+      case OperationNews::Kind::kFailed:
+        if (news.code == "stopped") {
+          co_return verdict(Verdict::Kind::kStopped,
+                            context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
+                            "it was stopped, and the server started again");
+        }
+        co_return steps::judge_failed(news);
+      case OperationNews::Kind::kDone:
+        break;
+    }
+    const auto* node = context.node();
+    if (node == nullptr || !node->answered || node->role == planner::Role::kOther) {
+      co_return verdict(Verdict::Kind::kUnknown, "it is redacted; the node has not come back yet");
+    }
+    auto result = news.result;
+    if (auto differences = differences_of(context, result); !differences.empty()) {
+      result[std::string(kDifferences)] = std::move(differences);
+    }
+    auto out = done(result);
+    out.values[std::string(kOlderDataNoteValue)] = json{{"note", older_data_note(context)}}.dump();
+    co_return out;
+  }
+
+  [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
+    return steps::policy_lets_stop(context.step, why);
+  }
+  net::awaitable<void> interrupt(StepContext context) override {
+    const auto peers = context.peers;
+    const auto node = context.step.node;
+    const auto operation = context.state.operation;
+    static_cast<void>(co_await peers->cancel_operation(node, operation));
+  }
+
+  net::awaitable<ActAnswer> undo(StepContext context) override {
+    co_return co_await steps::start_server(context);
+  }
+  [[nodiscard]] std::string undo_command(const StepContext& context) const override {
+    return steps::start_server_command(context);
+  }
+  net::awaitable<Verdict> observe_undo(StepContext context) override {
+    co_return co_await steps::observe_start(context);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepKind> make_redact_step() { return std::make_unique<OfflineRedactionStep>(); }
+
+}  // namespace verger::controller::redactions
