@@ -10,6 +10,7 @@
 
 #include "controller/cli/json_text.h"
 #include "controller/cli/run_watch.h"
+#include "controller/cli/size_option.h"
 #include "controller/cli/times.h"
 #include "engine/base/assert.h"
 #include "engine/base/number_from_text.h"
@@ -56,8 +57,10 @@ void add_plan_options(CLI::App& command, const planner::Operation& operation, Pl
       case planner::Field::Type::kInteger:
         option->check(CLI::Range(field->low, field->high))->type_name("INT");
         break;
-      case planner::Field::Type::kMilliseconds:
       case planner::Field::Type::kBytes:
+        take_size(*option);
+        break;
+      case planner::Field::Type::kMilliseconds:
       case planner::Field::Type::kQueries:
         option->check(CLI::NonNegativeNumber);
         break;

@@ -8,6 +8,7 @@
 #include "controller/cli/run_gates_text.h"
 #include "controller/cli/run_text.h"
 #include "controller/cli/run_watch.h"
+#include "controller/cli/size_option.h"
 #include "controller/cli/table.h"
 #include "controller/cli/times.h"
 
@@ -152,15 +153,9 @@ void add_intent(CLI::App& parent, const std::string& name, const std::string& he
     command
         ->add_option("--percent", options->percent, "Share of the time that jobs work; default 100")
         ->check(CLI::Range(1, 100));
-    command
-        ->add_option("--bytes-per-second", options->bytes_per_second,
-                     "Bytes that a job reads a second, such as 20MiB; default 0: no limit")
-        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-        ->transform(CLI::Validator(  // the last one added looks first, at what was typed
-            [](const std::string& typed) {
-              return typed.starts_with('-') ? fmt::format("Value {} is less than 0", typed) : "";
-            },
-            ""));
+    take_size(*command->add_option("--bytes-per-second", options->bytes_per_second,
+                                   "Bytes that a job reads a second, such as 20MiB; default 0: no "
+                                   "limit"));
   }
   if (name == "resume") {
     command->add_flag("--ignore-hours", options->ignore_hours,

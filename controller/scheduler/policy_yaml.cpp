@@ -54,6 +54,7 @@ class PolicyReader {
     read_fields(fields_, "");
     check_fields();
     read_notifications();
+    refuse_sections_of_others();
     fields_.refuse_unknown_keys();
     if (!problems_.empty()) {
       std::ranges::sort(problems_, {}, [](const PolicyProblem& each) {
@@ -73,6 +74,7 @@ class PolicyReader {
       fields_.problem(fields_.get("operation"), fmt::format("operation \"{}\" is not known; {}",
                                                             name, planner::known_operations()));
       operation_ = planner::operations().front();  // to name what else is wrong
+      operation_known_ = false;
     }
     if (operation_ != planner::operation_of(policy_.plan)) {
       policy_.plan.operation = operation_->defaults();
@@ -356,6 +358,35 @@ class PolicyReader {
     }
   }
 
+  /// "restore" in a policy without "operation: restore": that key is missing, not a spelling wrong.
+  void refuse_sections_of_others() {
+    if (!operation_known_) {
+      return;
+    }
+    const auto first_of = [](const planner::Field& field) {
+      return field.place.substr(0, field.place.find('.'));
+    };
+    std::set<std::string_view> seen;
+    for (const auto* field : planner::fields_of(*operation_)) {
+      seen.insert(first_of(*field));
+    }
+    for (const auto* other : planner::operations()) {
+      for (const auto* field : planner::fields_of(*other)) {
+        const auto key = first_of(*field);
+        if (!seen.insert(key).second) {
+          continue;
+        }
+        if (const auto said = fields_.key(key); said.IsDefined()) {
+          fields_.problem(
+              said,
+              fmt::format("{0} goes with operation {1}, and this policy is of operation {2}; say "
+                          "\"operation: {1}\", or remove {0}",
+                          key, other->name, operation_->name));
+        }
+      }
+    }
+  }
+
   void check_fields() {
     for (const auto& problem : operation_->check(policy_.plan)) {
       fields_.problem(fields_.get(problem.place),
@@ -448,6 +479,7 @@ class PolicyReader {
   YamlFields fields_;
   SchedulePolicy policy_;
   const planner::Operation* operation_ = nullptr;
+  bool operation_known_ = true;
 };
 
 }  // namespace

@@ -35,6 +35,17 @@ class YamlFields {
     known_.push_back(key);
     return node_[key] ? node_[key] : YAML::Node(YAML::NodeType::Undefined);
   }
+  /// The key itself, with its line; undefined where it is missing. It becomes a known one only
+  /// where it is there.
+  [[nodiscard]] YAML::Node key(std::string_view name) {
+    for (const auto& member : node_) {
+      if (member.first.IsScalar() && member.first.Scalar() == name) {
+        known_.emplace_back(name);
+        return member.first;
+      }
+    }
+    return YAML::Node(YAML::NodeType::Undefined);
+  }
   [[nodiscard]] int line() const { return line_of(node_); }
   [[nodiscard]] std::string prefix() const { return where_.empty() ? "" : where_ + "."; }
 

@@ -47,11 +47,29 @@ TEST(Usage, RefusesWrongThrottlesAndFlags) {
   };
   EXPECT_THAT(refused({"run", "throttle", "0123", "--bytes-per-second", "-1"}),
               HasSubstr("--bytes-per-second: Value -1 is less than 0"));
+  EXPECT_THAT(refused({"run", "throttle", "0123", "--bytes-per-second", "20 parsecs"}),
+              HasSubstr("\"20 parsecs\" is no size; it takes a whole number of bytes or one with a "
+                        "unit, such as 4096, 250KiB"));
   EXPECT_THAT(refused({"run", "throttle", "0123", "--percent", "0"}), HasSubstr("1 to 100"));
   EXPECT_THAT(refused({"run", "throttle", "0123", "20"}),
               HasSubstr("verger run throttle does not take \"20\""));
   EXPECT_THAT(refused({"run", "show", "0123", "--gate"}),
               HasSubstr("verger run show has no option --gate; did you mean --gates?"));
+}
+
+TEST(Usage, PlansTakeSizesWithUnits) {
+  const auto create = [](const char* rate) {
+    return verger_without_vergerd(
+        {"backup", "create", "c", "--repository", "main", "--bytes-per-second", rate});
+  };
+  for (const auto* rate : {"250KiB", "20 MiB", "4096", "0"}) {
+    EXPECT_EQ(create(rate).status, kFailed) << rate << ": sent, not refused";
+  }
+  for (const auto* rate : {"-1", "fast", "1.5.1MiB", "99999999TiB"}) {
+    const auto said = create(rate);
+    EXPECT_EQ(said.status, kUsage) << rate;
+    EXPECT_THAT(said.err, HasSubstr("--bytes-per-second: ")) << rate;
+  }
 }
 
 TEST(Usage, ARunThatAnEmptyVariableNamesIsRefused) {

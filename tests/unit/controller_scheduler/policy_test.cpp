@@ -88,6 +88,17 @@ TEST(PolicyYaml, AnUnknownOperationIsAnsweredWithThoseThatAreKnown) {
       HasSubstr("line 3: operation \"repaint\" is not known; known operations are: scavenge"));
 }
 
+TEST(PolicyYaml, ASectionOfAnotherOperationSaysWhichLineIsMissing) {
+  EXPECT_THAT(problems("name: a\nclusters: [b]\nrestore:\n  repository: main\n"),
+              AllOf(HasSubstr("line 3: restore goes with operation restore"),
+                    HasSubstr("this policy is of operation scavenge; say \"operation: restore\""),
+                    Not(HasSubstr("not a key here"))));
+  EXPECT_THAT(problems("name: a\nclusters: [b]\noperation: restore\nstrategy: rolling\n"),
+              HasSubstr("line 4: strategy goes with operation scavenge"));
+  EXPECT_THAT(problems("name: a\nclusters: [b]\noperation: repaint\nrestore: {}\n"),
+              Not(HasSubstr("goes with")));
+}
+
 TEST(PolicyYaml, EveryFieldOfThePlanIsShownAndComparedWithTheFormerPolicy) {
   const std::string head = "name: a\nclusters: [b]\n";
   const auto plain = parse_schedule_policy(head);
