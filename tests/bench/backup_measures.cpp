@@ -6,7 +6,6 @@
 #include "tests/bench/measures.h"
 
 namespace verger::bench {
-namespace {
 
 using nlohmann::json;
 
@@ -18,8 +17,6 @@ Result<void> run_job(Job& job) {
     }
   }
 }
-
-}  // namespace
 
 Result<json> back_up(const Path& directory, const Path& repository, int threads) {
   backup::DirectoryStore store(posix_file_system(), repository, system_random());

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/file_system.h"
+#include "engine/base/job.h"
 
 namespace verger::bench {
 
@@ -17,6 +18,8 @@ Result<nlohmann::json> read_sequentially(const Path& directory);
 Result<nlohmann::json> copy_with_md5(const Path& from, const Path& to);
 /// The same with its SHA-256.
 Result<nlohmann::json> copy_with_sha256(const Path& from, const Path& to);
+/// A job to its end.
+Result<void> run_job(Job& job);
 /// A backup into `repository`: the first is full, each later one differential.
 Result<nlohmann::json> back_up(const Path& directory, const Path& repository, int threads);
 /// Every byte of the latest backup.
@@ -24,6 +27,11 @@ Result<nlohmann::json> verify_backup(const Path& repository, int threads);
 /// The latest backup. `verify`: everything is read again once it is in place.
 Result<nlohmann::json> restore_backup(const Path& repository, const Path& directory, int threads,
                                       bool verify);
+/// Makes a small database in `directory`, backs it up in memory, as it is and compressed and
+/// encrypted, and changes one byte at each of so many positions of each backup, over all kinds of
+/// files. How many changes there were and how many a verification found, by kind.
+Result<nlohmann::json> find_changed_bytes(const Path& directory, std::uint64_t positions,
+                                          std::uint64_t seed);
 /// Appends events of 64 KiB, so that chunks and index grow by so many percent.
 Result<nlohmann::json> grow(const Path& directory, int percent);
 /// Writes the next scavenge point.

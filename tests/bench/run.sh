@@ -14,4 +14,8 @@ if [ "${1:-}" = agent ]; then
   shift
   exec build/release/bin/verger-bench-agent "$@"
 fi
+if [ "${1:-}" = backup ]; then
+  shift
+  exec build/release/bin/verger-bench-backup "$@"
+fi
 exec build/release/bin/verger-bench "$@"
