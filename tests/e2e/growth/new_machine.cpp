@@ -14,7 +14,8 @@ constexpr const char* kLifeSeconds = "300";
 
 }  // namespace
 
-NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica)
+NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica,
+                       const Environment& of_agent)
     : name_(std::move(name)) {
   std::string seeds;
   for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
@@ -46,36 +47,47 @@ NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_o
   }
   std::filesystem::create_directories(database());
   write_scripts(server);
-  agent_.emplace(Process::Options{.command = {program("verger-agent"),
-                                              "--role",
-                                              "agent",
-                                              "--node",
-                                              url(),
-                                              "--db",
-                                              database().string(),
-                                              "--state",
-                                              (directory_.path() / "agent").string(),
-                                              "--agent-port",
-                                              std::to_string(ports_[2]),
-                                              "--controller-token-file",
-                                              cluster.agents_token().string(),
-                                              "--backup-repositories",
-                                              cluster.repository_files().string(),
-                                              "--agent-poll-interval-ms",
-                                              "50",
-                                              "--start-command",
-                                              "/bin/sh " + script("start").string(),
-                                              "--stop-command",
-                                              "/bin/sh " + script("stop").string(),
-                                              "--end-after-seconds",
-                                              kLifeSeconds},
-                                  .environment = {},
-                                  .output = directory_.path() / "agent.log"});
+  agent_command_ = {program("verger-agent"),
+                    "--role",
+                    "agent",
+                    "--node",
+                    url(),
+                    "--db",
+                    database().string(),
+                    "--state",
+                    (directory_.path() / "agent").string(),
+                    "--agent-port",
+                    std::to_string(ports_[2]),
+                    "--controller-token-file",
+                    cluster.agents_token().string(),
+                    "--backup-repositories",
+                    cluster.repository_files().string(),
+                    "--agent-poll-interval-ms",
+                    "50",
+                    "--start-command",
+                    "/bin/sh " + script("start").string(),
+                    "--stop-command",
+                    "/bin/sh " + script("stop").string(),
+                    "--end-after-seconds",
+                    kLifeSeconds};
+  start_agent(of_agent);
   HttpsCaller caller;
   if (!eventually(std::chrono::seconds(30), [&] {
         return caller.ask(agent_url(), {.method = "GET", .target = "/agent/v1/facts"}).has_value();
       })) {
     throw std::runtime_error("the agent of " + name_ + " does not answer" + logs());
+  }
+}
+
+void NewMachine::start_agent(const Environment& environment) {
+  agent_.emplace(Process::Options{.command = agent_command_,
+                                  .environment = environment,
+                                  .output = directory_.path() / "agent.log"});
+}
+
+void NewMachine::restart_dead() {
+  if (!agent_->running()) {
+    start_agent({});
   }
 }
 

@@ -15,7 +15,9 @@ namespace verger::test {
 /// repository, and a server that was never started, on an empty directory.
 class NewMachine {
  public:
-  NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica);
+  /// `of_agent`: for its first agent.
+  NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica,
+             const Environment& of_agent = {});
   ~NewMachine();
   NewMachine(const NewMachine&) = delete;
   NewMachine& operator=(const NewMachine&) = delete;
@@ -26,6 +28,8 @@ class NewMachine {
   std::filesystem::path database() const { return directory_.path() / "db"; }
   /// Its gossip answers.
   bool server_runs() const;
+  /// Starts the agent again, without failpoints, if it has died.
+  void restart_dead();
   /// --node and --agent of `verger cluster grow`.
   std::vector<std::string> as_options() const;
   std::string logs() const;
@@ -33,8 +37,10 @@ class NewMachine {
  private:
   std::filesystem::path script(const std::string& verb) const;
   void write_scripts(const std::vector<std::string>& server) const;
+  void start_agent(const Environment& environment);
 
   std::string name_;
+  std::vector<std::string> agent_command_;
   TempDirectory directory_;
   PortLease ports_{3};
   std::optional<Process> agent_;
