@@ -14,6 +14,7 @@
 #include "controller/cli/confirmation.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/operations/backup_catalogue.h"
+#include "controller/cli/operations/backup_policies.h"
 #include "controller/cli/plan_request.h"
 #include "controller/cli/plan_text.h"
 #include "planner/operations.h"
@@ -199,6 +200,7 @@ void add_backup_commands(CLI::App& app, Command& chosen) {
       "backup", "Backups of a cluster's nodes: list, make, verify, drill, delete");
   backup->require_subcommand(1);
   add_backup_lists(*backup, chosen);
+  add_backup_policies(*backup, chosen);
   for (const auto& task : kTasks) {
     add_task(*backup, task, chosen);
   }
