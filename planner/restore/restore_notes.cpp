@@ -126,6 +126,7 @@ void note_nodes(const RestoreOrder& order, std::vector<std::string>& out) {
 
 std::vector<NodeForecast> restore_forecast(const RestoreOrder& order) {
   std::vector<NodeForecast> out;
+  out.reserve(order.nodes.size());
   for (const auto* node : order.nodes) {
     out.push_back({.node = node->name, .row = row_of(order, *node)});
   }
