@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace verger::controller::redactions {
 namespace {
 

@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "controller/executor/step_support.h"
 #include "planner/redaction/redaction_steps.h"
 

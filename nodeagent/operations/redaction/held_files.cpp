@@ -20,7 +20,7 @@ bool is_process(const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> removed_and_held(const Path& directory, const Path& proc) {
+std::vector<std::string> removed_and_held(const Path& directory) {
   namespace fs = std::filesystem;
   std::error_code failed;
   auto root = fs::canonical(directory, failed).string();
@@ -29,7 +29,7 @@ std::vector<std::string> removed_and_held(const Path& directory, const Path& pro
   }
   root += '/';
   std::vector<std::string> out;
-  for (fs::directory_iterator process(proc, failed), end; !failed && process != end;
+  for (fs::directory_iterator process("/proc", failed), end; !failed && process != end;
        process.increment(failed)) {
     const auto number = process->path().filename().string();
     if (!is_process(number)) {

@@ -84,21 +84,21 @@ Result<StepOutcome> OfflineRedactionJob::step(Budget budget) {
 }
 
 JobProgress OfflineRedactionJob::progress() const {
-  const auto of_bytes = [](std::string phase, std::uint64_t done, std::uint64_t total) {
-    return JobProgress{.phase = std::move(phase),
-                       .done = static_cast<std::int64_t>(done),
-                       .total = static_cast<std::int64_t>(total),
-                       .unit = "bytes",
-                       .bytes = static_cast<std::int64_t>(done)};
-  };
+  JobProgress out{.phase = "finding the events"};
   if (phase_ == Phase::kBlanking) {
-    const auto& seen = blanking_->progress();
-    return of_bytes("redacting", seen.bytes_done, seen.bytes_total);
+    out.phase = "redacting";
+    out.done = static_cast<std::int64_t>(blanking_->progress().bytes_done);
+    out.total = static_cast<std::int64_t>(blanking_->progress().bytes_total);
+  } else if (phase_ == Phase::kSearching) {
+    out.phase = "searching for what is left";
+    out.done = static_cast<std::int64_t>(search_->bytes_done());
+    out.total = static_cast<std::int64_t>(search_->bytes_total());
+  } else {
+    return out;
   }
-  if (phase_ == Phase::kSearching) {
-    return of_bytes("searching for what is left", search_->bytes_done(), search_->bytes_total());
-  }
-  return {.phase = "finding the events"};
+  out.unit = "bytes";
+  out.bytes = out.done;
+  return out;
 }
 
 Result<void> OfflineRedactionJob::make_plan() {

@@ -11,6 +11,7 @@
 #include "controller/operations/redaction/redaction_module.h"
 #include "controller/operations/redaction/redaction_support.h"
 #include "planner/redaction/redaction_policy.h"
+#include "planner/restore/restore_policy.h"
 #include "tests/support/controller/controller_harness.h"
 
 namespace verger::controller {
@@ -185,6 +186,26 @@ TEST_F(RedactionRun, NodesThatAreRedactedAreNotStoppedAgain) {
   EXPECT_EQ(shown["nodes"][0]["state"], "already");
   EXPECT_EQ(shown["nodes"][0]["already"], 2);
   EXPECT_THAT(shown["notes"], Contains(HasSubstr("nothing was searched there")));
+}
+
+TEST_F(RedactionRun, BackupsThatMayHoldTheDataAreNamedAndPlansOfRestoresSaySo) {
+  h_.cluster.knows_restores = true;
+  const auto id = run();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
+  const auto shown = report(id);
+  ASSERT_EQ(shown["backups"].size(), 1U) << shown;
+  EXPECT_EQ(shown["backups"][0]["generation"], "g1");
+  EXPECT_EQ(shown["backups"][0]["command"], "verger backup delete prod g1 --repository main");
+  EXPECT_THAT(shown["notes"], Contains(HasSubstr("brings the data back")));
+  auto policy = ControllerHarness::quick_policy();
+  planner::RestorePolicy restore;
+  restore.repository = "main";
+  restore.nodes = "n3";
+  policy.operation = std::move(restore);
+  const auto made = h_.wait_for(h_.executor->make_plan("prod", policy, "test"));
+  ASSERT_TRUE(made.has_value() && made->has_value());
+  EXPECT_THAT((*made)->plan->notes,
+              Contains(HasSubstr(fmt::format("run {} redacted 2 records", id.substr(0, 12)))));
 }
 
 TEST(ListsOfRedactions, AreReadAsTheyAreWritten) {
