@@ -15,7 +15,7 @@ std::unique_ptr<StepKind> make_agree_step();
 /// "records", "md5_before", "md5_after"}], "removed": [name], "texts", "unsearchable",
 /// "searched_files", "searched_bytes", "found": [text], "held": [text], "proven"}; of a node with
 /// nothing to do
-/// {"records", "already"}.
+/// {"not_needed", "records", "already"}.
 std::unique_ptr<StepKind> make_redact_step();
 /// Result: {"backups": [{"generation", "node", "repository", "started_at", "end_position"}],
 /// "problems": [text]}.

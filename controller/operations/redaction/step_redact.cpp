@@ -84,7 +84,9 @@ class OfflineRedactionStep final : public StepKind {
     const auto own = parse_list(found.value("list", std::string()));
     if (context.state.attempt == 0 && own && own->size() == agreed.size() &&
         found.value("to_do", std::int64_t{-1}) == 0) {
-      co_return not_needed({{"records", agreed.size()}, {"already", agreed.size()}});
+      co_return not_needed({{"not_needed", "all of the records are redacted there"},
+                            {"records", agreed.size()},
+                            {"already", agreed.size()}});
     }
     json memo = *context.state.memo;
     co_await steps::note_start_command(context, memo);
