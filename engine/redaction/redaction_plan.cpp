@@ -394,9 +394,12 @@ Result<RedactionPlan> plan_redaction(FileSystem& files, const streams::Database&
 
 Result<void> check_plan(const RedactionPlan& plan, const RedactionConsent& consent) {
   if (!plan.refused.empty()) {
+    // All that stands against it, at once.
+    const bool more = !plan.missing.empty() && !consent.skip_missing;
     return Error{Errc::kRefused,
-                 fmt::format("not redacted: {}; nothing was changed: leave these out",
-                             fmt::join(plan.refused, "; "))};
+                 fmt::format("not redacted: {}{}{}; nothing was changed: leave these out",
+                             fmt::join(plan.refused, "; "), more ? "; not there: " : "",
+                             fmt::join(more ? plan.missing : std::vector<std::string>(), "; "))};
   }
   if (!plan.missing.empty() && !consent.skip_missing) {
     return Error{Errc::kNotFound,

@@ -16,6 +16,7 @@
 namespace verger::redaction {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -324,6 +325,10 @@ TEST_F(Redaction, RefusesWhatIsNoEventOfAUser) {
   EXPECT_THAT(by_name("$scavengePoints", EventNumber(0)), HasSubstr("scavenge point"));
   EXPECT_THAT(by_name("$$customer-7", EventNumber(0)), HasSubstr("--metadata-streams"));
   EXPECT_THAT(by_name("gone", kDeletedStream), HasSubstr("tombstone"));
+  EXPECT_THAT(
+      refusal({.events = {{"$ce-customer", EventNumber(0)}, {"customer-7", EventNumber(77)}}}),
+      AllOf(HasSubstr("system stream"), HasSubstr("not there: 77@customer-7")))
+      << "all at once";
   EXPECT_THAT(refusal({.events = {{"$$customer-7", EventNumber(1)}}, .metadata_streams = true}),
               HasSubstr("newest metadata"));
   // Markers and commits, by position.
