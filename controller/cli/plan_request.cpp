@@ -50,6 +50,7 @@ void add_plan_options(CLI::App& command, const planner::Operation& operation, Pl
             CLI::IsMember(std::vector<std::string>(field->choices.begin(), field->choices.end())));
         break;
       case planner::Field::Type::kText:
+      case planner::Field::Type::kQueries:
         break;
       case planner::Field::Type::kBoolean:
         option->check(CLI::IsMember(std::vector<std::string>{"true", "false"}));
@@ -61,8 +62,7 @@ void add_plan_options(CLI::App& command, const planner::Operation& operation, Pl
         take_size(*option);
         break;
       case planner::Field::Type::kMilliseconds:
-      case planner::Field::Type::kQueries:
-        option->check(CLI::NonNegativeNumber);
+        take_milliseconds(*option);
         break;
     }
   }

@@ -1,6 +1,8 @@
 #include "controller/cli/size_option.h"
 
+#include <cstdint>
 #include <fmt/format.h>
+#include <map>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -28,10 +30,33 @@ std::string into_bytes(std::string& text) {
       typed);
 }
 
+std::string into_milliseconds(std::string& text) {
+  if (text.starts_with('-')) {
+    return fmt::format("Value {} is less than 0", text);
+  }
+  const auto typed = text;
+  try {
+    const CLI::AsNumberWithUnit units(std::map<std::string, std::int64_t>{
+        {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}});
+    if (units(text).empty()) {
+      return {};
+    }
+  } catch (const CLI::ValidationError&) {  // as above
+  }
+  return fmt::format(
+      "\"{}\" is no length of time; it takes a whole number of milliseconds or one with a unit, "
+      "such as 20000, 20s, 10m",
+      typed);
+}
+
 }  // namespace
 
 void take_size(CLI::Option& option) {
   option.type_name("SIZE")->transform(CLI::Validator(into_bytes, ""));
+}
+
+void take_milliseconds(CLI::Option& option) {
+  option.type_name("LENGTH")->transform(CLI::Validator(into_milliseconds, ""));
 }
 
 }  // namespace verger::cli

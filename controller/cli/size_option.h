@@ -10,4 +10,8 @@ namespace verger::cli {
 /// is the number of bytes. Another text is a usage error that says which forms are accepted.
 void take_size(CLI::Option& option);
 
+/// The same of a length of time, "20000" or "20s" (ms, s, m, h, d), in milliseconds. A fraction is
+/// an error: what a whole number keeps of it can be 0, which means "no limit" or "not at all".
+void take_milliseconds(CLI::Option& option);
+
 }  // namespace verger::cli

@@ -72,6 +72,21 @@ TEST(Usage, PlansTakeSizesWithUnits) {
   }
 }
 
+TEST(Usage, PlansTakeLengthsOfTimeWithUnits) {
+  const auto plan = [](const char* watch) {
+    return verger_without_vergerd(
+        {"plan", "certificates", "c", "--source", "csr", "--watch-ms", watch});
+  };
+  for (const auto* watch : {"0", "0s", "20000", "20s", "11m"}) {
+    EXPECT_EQ(plan(watch).status, kFailed) << watch << ": sent, not refused";
+  }
+  for (const auto* watch : {"0.5", "1e3", "-20s", "20 years", "999999999999d"}) {
+    const auto said = plan(watch);
+    EXPECT_EQ(said.status, kUsage) << watch;
+    EXPECT_THAT(said.err, HasSubstr("--watch-ms: ")) << watch;
+  }
+}
+
 TEST(Usage, ARunThatAnEmptyVariableNamesIsRefused) {
   for (const auto* verb : {"show", "watch", "cancel"}) {
     const auto said = verger_without_vergerd({"run", verb, ""});
