@@ -32,6 +32,7 @@ REFUSALS = [
     re.compile(r"Refusal\{\s*" + CODE),
     re.compile(r"\bcode = " + CODE),
     re.compile(r"problem_code = " + CODE),
+    re.compile(r"\bout\.push_back\(\{" + CODE + r", \"\","),
     re.compile(r"\bclosed\(\s*[\w.]+,\s*(?:\w+ \? )?" + CODE),
     re.compile(r"\bclosed\(\s*[\w.]+,\s*\w+ \? \"[a-z-]+\" : " + CODE),
 ]
