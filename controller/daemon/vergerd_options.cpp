@@ -121,8 +121,8 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
           "How long an agent keeps a permit without hearing again", times);
   all.add("leader-hold-ms", options.leader_hold_ms,
           "How long a new leader must hold before a move counts", times);
-  all.add("election-settle-ms", options.election_settle_ms,
-          "No scavenge or resignation sooner than this after an election", times);
+  all.add("election-settle-ms", options.election_settle_ms, "How long steps wait after an election",
+          times);
   all.add("move-settle-ms", options.move_settle_ms,
           "The same after a run's own move of the leader, where that is less", times);
   all.add("disk-reserve-mib", options.disk_reserve_mib,
