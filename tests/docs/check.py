@@ -20,6 +20,7 @@ import sources
 
 TROUBLESHOOTING = "docs/operations/troubleshooting.md"
 STEPS = "docs/operations/crashes.md"
+CERTIFICATES = "docs/operations/certificates.md"
 # Of the standby of a pair, which answers before the API does.
 ELSEWHERE = {"standby"}
 
@@ -41,8 +42,17 @@ def check_codes(root, documents, problems):
     problems += [f"{TROUBLESHOOTING}: the code {code} of {path} has no row"
                  for code, path in sorted(known.items()) if code not in rows]
     for code, (number, cells) in sorted(rows.items()):
-        if len(cells) == 3 and code not in known and code not in ELSEWHERE:
+        if len(cells) == 3 and code == code.lower() and code not in known and \
+                code not in ELSEWHERE:
             problems.append(f"{TROUBLESHOOTING}:{number}: no source has the code {code}")
+
+
+def check_findings(root, documents, problems):
+    if CERTIFICATES not in documents:
+        return
+    named = {text for _, text in documents[CERTIFICATES].spans()}
+    problems += [f"{CERTIFICATES}: the finding {code} is missing"
+                 for code in sorted(sources.findings(root) - named)]
 
 
 def check_steps(root, documents, problems):
@@ -131,6 +141,7 @@ def main():
     monitoring.check_alerts(root, documents, problems)
     monitoring.check_dashboards(root, documents, given.promtool, problems)
     check_codes(root, documents, problems)
+    check_findings(root, documents, problems)
     check_steps(root, documents, problems)
     check_index(documents, problems)
     for problem in problems:

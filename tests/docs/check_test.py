@@ -141,6 +141,13 @@ class Sources(Case):
         self.assertEqual(sorted(sources.codes(self.root)),
                          ["five", "four", "one-a", "six_c", "three", "two-b"])
 
+    def test_outcomes_and_findings_are_found(self):
+        self.write("controller/operations/x/step_go.cpp",
+                   'verdict(Verdict::Kind::kStopped,\n        "stopped-so", x);\n')
+        self.write("nodeagent/certificates/lint.cpp", 'findings.warning(\n  "clock-off", "");\n')
+        self.assertEqual(sorted(sources.codes(self.root)), ["stopped-so"])
+        self.assertEqual(sources.findings(self.root), {"clock-off"})
+
     def test_kinds_of_steps_have_their_undo(self):
         self.write("planner/x/x_steps.h", 'inline constexpr std::string_view kGo = "go_there";\n')
         self.write("controller/operations/x/step_go.cpp",

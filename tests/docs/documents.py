@@ -102,7 +102,9 @@ def read_all(root):
         paths = [path for path in listed.stdout.split("\n") if path]
     else:
         paths = [os.path.relpath(os.path.join(folder, name), root)
-                 for folder, _, names in os.walk(root) for name in names if name.endswith(".md")]
+                 for folder, _, names in os.walk(root) for name in names
+                 if name.endswith(".md") and "/build/" not in folder + "/"
+                 and "/node_modules/" not in folder + "/"]
     return {path: read(root, path) for path in sorted(set(paths))
             if os.path.exists(os.path.join(root, path))}
 

@@ -36,7 +36,18 @@ REFUSALS = [
     re.compile(r"\bclosed\(\s*[\w.]+,\s*(?:\w+ \? )?" + CODE),
     re.compile(r"\bclosed\(\s*[\w.]+,\s*\w+ \? \"[a-z-]+\" : " + CODE),
 ]
-ANSWERS = [re.compile(r"\bproblem\(\s*\d{3},\s*" + CODE), re.compile(r"\.code = " + CODE)]
+ANSWERS = [
+    re.compile(r"\bproblem\(\s*\d{3},\s*" + CODE),
+    re.compile(r"\.code = " + CODE),
+    re.compile(r"\bHindrance\{" + CODE),
+    re.compile(r"OperationState::kFailed, " + CODE),
+]
+# How an attempt of a step ended.
+OUTCOMES = [
+    re.compile(r"\bverdict\(\s*Verdict::Kind::\w+,\s*" + CODE),
+    re.compile(r"\boutcome = " + CODE),
+]
+FINDINGS = re.compile(r"\bfindings\.(?:error|warning)\(\s*" + CODE)
 
 
 def codes(root):
@@ -44,12 +55,18 @@ def codes(root):
     found = {}
     for folder, patterns in (("planner", REFUSALS), ("controller/operations", REFUSALS),
                              ("controller/executor", REFUSALS), ("controller/api", ANSWERS),
-                             ("nodeagent/operations", ANSWERS)):
+                             ("nodeagent/operations", ANSWERS), ("controller", OUTCOMES)):
         for path, text in text_of(root, f"{folder}/**/*.cpp").items():
             for pattern in patterns:
                 for code in pattern.findall(text):
                     found.setdefault(code, path)
     return found
+
+
+def findings(root):
+    """Codes of `verger cert lint`."""
+    return {code for text in text_of(root, "nodeagent/certificates/**/*.cpp").values()
+            for code in FINDINGS.findall(text)}
 
 
 def step_kinds(root):
