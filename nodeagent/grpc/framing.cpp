@@ -104,7 +104,7 @@ std::optional<std::chrono::nanoseconds> parse_timeout(std::string_view text) {
   switch (text.back()) {
     case 'H':
       // A hundred million hours do not fit; nothing waits for a year.
-      return std::chrono::hours(std::min<std::int64_t>(*value, 24 * 365));
+      return std::chrono::hours(std::min<std::int64_t>(*value, std::int64_t{24} * 365));
     case 'M':
       return std::chrono::minutes(*value);
     case 'S':
