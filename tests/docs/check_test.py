@@ -2,6 +2,8 @@
 """The check of the documents finds what is wrong: each case is a document with one defect."""
 
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -154,6 +156,41 @@ class Sources(Case):
                    "  std::string_view name() const override { return names::kGo; }\n"
                    "  bool can_undo() const override { return true; }\n")
         self.assertEqual(sources.step_kinds(self.root), {"x": {"go_there": True}})
+
+
+class Picture(unittest.TestCase):
+    DEMO = """Starting
+cluster demo  leader n1
+node  role
+n1    Leader
+n3    Follower
+
+plan eb3727cc
+cluster demo  scavenge
+parameters: none
+stage  step      node
+    1  scavenge  n2
+gates: one-leader
+nothing has been touched; carry it out with: verger apply eb3727 --wait
+
+2026-11-24T00:27:45Z  scavenge  n2  acting
+2026-11-24T00:27:45Z  run 99: running
+2026-11-24T00:27:46Z  scavenge  n2  done
+2026-11-24T00:27:57Z  run 99: done
+node  freed
+n1    1 KiB <
+"""
+
+    def test_it_has_the_lines_of_the_demo(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                              "../../examples/demo/picture.py")
+        ran = subprocess.run([sys.executable, script], input=self.DEMO + "\nTry next:\n",
+                             capture_output=True, text=True, check=True)
+        for line in ("$ verger cluster show demo", "    1  scavenge  n2",
+                     "$ verger apply eb3727 --wait", "n1    1 KiB &lt;"):
+            self.assertIn(f">{line}</text>", ran.stdout)
+        self.assertNotIn("gates:", ran.stdout)
+        self.assertNotIn("Try next", ran.stdout)
 
 
 class Configuration(unittest.TestCase):
