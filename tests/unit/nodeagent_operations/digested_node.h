@@ -40,7 +40,7 @@ class ScriptedWork final : public node::DigestWork {
  private:
   DigestScript& script_;
   int steps_ = 0;
-  streams::DatabaseDigest digest_;
+  streams::DatabaseDigest digest_{};
 };
 
 class DigestedNode final : public StillNode {
