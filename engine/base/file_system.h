@@ -67,7 +67,7 @@ class FileSystem {
   virtual Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) = 0;
   virtual Result<bool> exists(const Path& path) = 0;
   virtual Result<std::uint64_t> file_size(const Path& path) = 0;
-  /// Entries of one directory, sorted by name. Errors: kNotFound, kIo.
+  /// Entries of one directory without sockets, sorted by name. Errors: kNotFound, kIo.
   virtual Result<std::vector<DirectoryEntry>> list(const Path& directory) = 0;
   /// Replaces `to` atomically. Durable only after sync_directory of the parent.
   virtual Result<void> rename(const Path& from, const Path& to) = 0;

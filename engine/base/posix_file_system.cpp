@@ -222,6 +222,9 @@ class PosixFileSystem final : public FileSystem {
         }
         return errno_error(errno, "cannot look it up", directory / name);
       }
+      if (S_ISSOCK(status.st_mode)) {
+        continue;  // a server's: it holds no bytes, and cannot be opened
+      }
       const bool is_directory = S_ISDIR(status.st_mode);
       entries.push_back({std::string(name), is_directory,
                          is_directory ? 0 : static_cast<std::uint64_t>(status.st_size)});

@@ -202,6 +202,10 @@ void OptionParser::declare_certificates() {
                 interface);
   settings_.add("disable-stats-on-http", options_.node.disable_stats_on_http,
                 "No /stats and no /metrics", interface);
+  settings_.add("enable-unix-socket", options_.unix_socket,
+                "Serve at DB/eventstore.sock, too: without credentials, for the owner of that file "
+                "alone, and the only way to redact on a running node",
+                interface);
   settings_.add("disable-gossip-on-http", options_.node.disable_gossip_on_http, "No GET /gossip",
                 interface);
   settings_.add("certificate-file", tls.certificate,

@@ -73,7 +73,8 @@ struct ProgramOptions {
   /// long a sync may take (detail/slow_disk.h); empty: as long as it takes.
   Detours detours;
   std::string slow_disk;
-  std::string url_file;  ///< gets the node's URL once it listens; empty: none
+  bool unix_socket = false;  ///< the node also serves at eventstore.sock in its database directory
+  std::string url_file;      ///< gets the node's URL once it listens; empty: none
   bool json_log = false;
   std::string log_level = "info";
   /// What the log should say at the start.

@@ -37,6 +37,7 @@ struct EmbeddedNode::State {
   std::optional<SlowDisk> slow_disk;
   std::unique_ptr<node::Node> node;
   std::unique_ptr<http::Server> server;
+  std::unique_ptr<http::Server> unix_server;  ///< null: none is wanted
   std::unique_ptr<http::FrameAcceptor> acceptor;
   bool shutdown_asked = false;
   bool disk_failed = false;
@@ -71,6 +72,9 @@ http::Handler only_nodes_between_nodes(http::Handler handler, Log& log) {
     return handler(std::move(request));
   };
 }
+
+/// As servers from 23.6 to 25.0 name it.
+constexpr std::string_view kUnixSocket = "eventstore.sock";
 
 /// gRPC on the node's port; the certificates, and what they say of a client, are the HTTP server's.
 std::shared_ptr<const http::Http2Service> grpc_service(const node::Node& node,
@@ -121,6 +125,14 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
   if (tls != nullptr) {
     handler = only_nodes_between_nodes(std::move(handler), log);
   }
+  const auto http2 = grpc_service(*state->node, options);
+  if (options.unix_socket) {
+    state->unix_server = std::make_unique<http::Server>(
+        executor,
+        http::ServerOptions{
+            .limits = {.handler = kHandlerTime}, .more_time = long_poll, .http2 = http2},
+        handler, log);
+  }
   state->server = std::make_unique<http::Server>(
       executor,
       http::ServerOptions{.host = options.node_ip,
@@ -128,7 +140,7 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
                           .limits = {.handler = kHandlerTime},
                           .more_time = long_poll,
                           .tls = tls == nullptr ? nullptr : tls->clients(),
-                          .http2 = grpc_service(*state->node, options)},
+                          .http2 = http2},
       std::move(handler), log);
   state->acceptor = std::make_unique<http::FrameAcceptor>(
       executor,
@@ -138,6 +150,10 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
       state->node->frame_handler(), log);
   VERGER_TRY(auto http, state->server->listen());
   VERGER_TRY(auto replication, state->acceptor->listen());
+  if (state->unix_server) {
+    VERGER_RETURN_IF_ERROR(
+        state->unix_server->listen_at((options.node.database / kUnixSocket).string()));
+  }
   if (!options.advertised_host.empty()) {
     http.host = options.advertised_host;
     replication.host = options.advertised_host;
@@ -173,6 +189,9 @@ net::awaitable<void> EmbeddedNode::stop() {
   co_await state_->node->stop();
   co_await state_->acceptor->stop(milliseconds(200));
   co_await state_->server->stop(milliseconds(500));
+  if (state_->unix_server) {
+    co_await state_->unix_server->stop(milliseconds(500));
+  }
   state_->node.reset();
 }
 

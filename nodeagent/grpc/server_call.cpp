@@ -32,14 +32,30 @@ net::awaitable<std::expected<std::optional<std::string>, Status>> ServerCall::re
   }
 }
 
+void ServerCall::send_head() {
+  if (!any_sent_ && !cancelled()) {
+    any_sent_ = true;
+    exchange_->send_head(200, {{"content-type", "application/grpc"}}, false);
+  }
+}
+
+net::awaitable<void> ServerCall::answer_as_http(int status, std::string content_type,
+                                                std::string body) {
+  if (finished_ || any_sent_) {
+    co_return;
+  }
+  finished_ = true;
+  exchange_->send_head(status, {{"content-type", std::move(content_type)}}, false);
+  if (co_await exchange_->write(std::move(body))) {
+    exchange_->end({});
+  }
+}
+
 net::awaitable<bool> ServerCall::write(const google::protobuf::MessageLite& message) {
   if (cancelled()) {
     co_return false;
   }
-  if (!any_sent_) {
-    any_sent_ = true;
-    exchange_->send_head(200, {{"content-type", "application/grpc"}}, false);
-  }
+  send_head();
   const auto written = co_await exchange_->write(framed(message.SerializeAsString()));
   co_return written.has_value();
 }

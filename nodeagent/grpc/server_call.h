@@ -34,6 +34,11 @@ class ServerCall {
   /// Returns once there is room for more; false: the client no longer waits.
   net::awaitable<bool> write(const google::protobuf::MessageLite& message);
 
+  /// The answer begins, ahead of its first message.
+  void send_head();
+  /// Answers with a status of HTTP and a body, and none of gRPC: the call is over.
+  net::awaitable<void> answer_as_http(int status, std::string content_type, std::string body);
+
   /// The client has cancelled, its connection is gone, or the deadline has passed.
   [[nodiscard]] bool cancelled() const { return finished_ || exchange_->cancelled(); }
   /// The client has ended its side. Only what has been read tells it.

@@ -142,7 +142,7 @@ net::awaitable<Result<Response>> BeastClient::Impl::send(
         }
         fresh = std::move(*secured);
       } else {
-        fresh = make_tcp_transport(std::move(*socket));
+        fresh = make_plain_transport(std::move(*socket));
       }
       ++self->made;
       pooled = Pooled{.transport = std::move(fresh), .made = self->clock.monotonic()};

@@ -110,7 +110,7 @@ net::awaitable<Result<std::shared_ptr<FrameConnection>>> TcpFrameTransport::conn
   if (to.tls) {
     VERGER_CO_TRY(transport, co_await connect_tls(std::move(socket), tls, to, limit));
   } else {
-    transport = make_tcp_transport(std::move(socket));
+    transport = make_plain_transport(std::move(socket));
   }
   // The destructor closes the connection on every way out.
   std::shared_ptr<FrameConnection> connection = std::make_shared<TcpFrames>(transport, name);
@@ -194,7 +194,7 @@ net::awaitable<void> FrameAcceptor::Impl::accept(std::shared_ptr<Impl> self) {
     } else if (self->options.tls != nullptr) {
       self->shaking_hands.spawn(shake_hands(self, std::move(socket)));
     } else {
-      self->tasks.spawn(serve(self, make_tcp_transport(std::move(socket))));
+      self->tasks.spawn(serve(self, make_plain_transport(std::move(socket))));
     }
   }
 }

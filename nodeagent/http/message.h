@@ -37,6 +37,8 @@ class Headers {
 /// Who is at the other end, as far as the transport knows.
 struct Peer {
   std::string address;
+  /// It is on this machine, and reached us by a Unix domain socket.
+  bool is_local_socket = false;
   /// Subject common name and SANs of a client certificate that chains to our roots.
   std::optional<std::string> certificate_common_name;
   std::vector<std::string> certificate_names;

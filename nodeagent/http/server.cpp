@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <list>
+#include <unistd.h>
 #include <variant>
 
 #include <boost/asio/as_tuple.hpp>
@@ -19,7 +20,6 @@
 namespace verger::http {
 namespace {
 
-using tcp = net::ip::tcp;
 constexpr std::size_t kLingerBytes = 1024UZ * 1024;
 
 Response plain_text(int status, std::string text) {
@@ -41,7 +41,8 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   net::any_io_executor executor;
   ServerOptions options;
   Log& log;
-  tcp::acceptor acceptor;
+  StreamAcceptor acceptor;
+  std::string unix_path;  ///< where it listens; empty: by TCP, or not at all
   std::shared_ptr<TaskGroup> tasks;
   std::shared_ptr<HandlerCalls> calls;
   std::list<Connection> connections;
@@ -61,6 +62,10 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     calls->server_stops();
     boost::system::error_code ignored;
     acceptor.close(ignored);
+    if (!unix_path.empty()) {
+      ::unlink(unix_path.c_str());
+      unix_path.clear();
+    }
   }
 
   /// False where too many connections of unidentified clients are open, and all of them are busy.
@@ -96,8 +101,8 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
 
   // The coroutines hold the Impl, and the Impl holds the group that only counts them.
   static net::awaitable<void> accept(std::shared_ptr<Impl> self);
-  static net::awaitable<void> refuse(tcp::socket socket);
-  static net::awaitable<void> serve(std::shared_ptr<Impl> self, tcp::socket socket);
+  static net::awaitable<void> refuse(StreamSocket socket);
+  static net::awaitable<void> serve(std::shared_ptr<Impl> self, StreamSocket socket);
   static BodyLimitOf body_limit_for(const std::shared_ptr<Impl>& self, Connection& connection);
   static net::awaitable<void> serve_requests(std::shared_ptr<Impl> self, Connection& connection);
   static net::awaitable<bool> write_stream(std::shared_ptr<Impl> self,
@@ -137,8 +142,8 @@ net::awaitable<void> Server::Impl::accept(std::shared_ptr<Impl> self) {
   }
 }
 
-net::awaitable<void> Server::Impl::refuse(tcp::socket socket) {
-  const auto transport = make_tcp_transport(std::move(socket));
+net::awaitable<void> Server::Impl::refuse(StreamSocket socket) {
+  const auto transport = make_plain_transport(std::move(socket));
   // A fresh socket takes this many bytes at once, regardless of the peer.
   transport->expires_after(std::chrono::milliseconds(100));
   Response busy{.status = 503, .reason = "Server Is Too Busy"};
@@ -147,10 +152,10 @@ net::awaitable<void> Server::Impl::refuse(tcp::socket socket) {
   co_await transport->finish_sending();
 }
 
-net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
+net::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, StreamSocket socket) {
   std::shared_ptr<Transport> transport;
   if (self->options.tls == nullptr) {
-    transport = make_tcp_transport(std::move(socket));
+    transport = make_plain_transport(std::move(socket));
   } else {
     struct Count {
       std::size_t& count;
@@ -367,11 +372,19 @@ Server::~Server() {
 }
 
 Result<Endpoint> Server::listen() {
-  VERGER_TRY(impl_->acceptor,
-             listen_tcp(impl_->executor, impl_->options.host, impl_->options.port));
-  VERGER_TRY(auto where, local_endpoint(impl_->acceptor, impl_->options.tls != nullptr));
+  VERGER_TRY(auto acceptor, listen_tcp(impl_->executor, impl_->options.host, impl_->options.port));
+  VERGER_TRY(auto where, local_endpoint(acceptor, impl_->options.tls != nullptr));
+  impl_->acceptor = std::move(acceptor);
   impl_->tasks->spawn(Impl::accept(impl_));
   return where;
+}
+
+Result<void> Server::listen_at(const std::string& path) {
+  VERGER_TRY(auto acceptor, listen_unix(impl_->executor, path));
+  impl_->acceptor = std::move(acceptor);
+  impl_->unix_path = path;
+  impl_->tasks->spawn(Impl::accept(impl_));
+  return {};
 }
 
 net::awaitable<void> Server::stop(std::chrono::milliseconds grace) {

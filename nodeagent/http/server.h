@@ -80,6 +80,10 @@ class Server {
   /// Errors: kConflict: the port is in use (the message says which); kInvalidArgument: not an
   /// address of this machine; kUnauthorized, kIo.
   Result<Endpoint> listen();
+  /// The same at a Unix domain socket of mode 0600, which goes with the server; host, port and TLS
+  /// of the options do not count. Errors: kConflict: another process listens there, or another file
+  /// is there; kInvalidArgument: the path is too long for a socket; kIo.
+  Result<void> listen_at(const std::string& path);
   /// Stops accepting, ends idle connections and streams at once, lets requests under way finish for
   /// `grace`, then cancels them, and returns when no coroutine of this server is left. Handlers
   /// must therefore come to an end when cancelled.

@@ -111,7 +111,8 @@ std::expected<Identity, Response> Authenticator::identify(const http::Request& r
       }
     }
   }
-  if (request.peer.certificate_is_node) {
+  // Who may open the socket is the business of its mode.
+  if (request.peer.certificate_is_node || request.peer.is_local_socket) {
     return Identity{.kind = Identity::Kind::kSystem, .login = "system"};
   }
   return Identity{};

@@ -18,7 +18,8 @@ struct Identity {
   enum class Kind : std::uint8_t {
     kAnonymous,
     kUser,
-    kSystem,  ///< every caller in insecure mode; another node by its certificate
+    kSystem,  ///< every caller in insecure mode; another node by its certificate; one
+              ///< that comes by the Unix socket
   };
   Kind kind = Kind::kAnonymous;
   std::string login{};

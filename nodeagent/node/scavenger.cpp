@@ -62,6 +62,7 @@ struct Scavenger::Run : scavenge::ScavengeEvents {
   std::weak_ptr<Run> self;
   bool ended = false;
   // On the node's executor.
+  ChunkLock::Held chunk_lock;
   std::optional<scavenge::ScavengePoint> point;
   scavenge::Stage stage = scavenge::Stage::kDone;
   std::int64_t chunks_done = 0;
@@ -208,10 +209,13 @@ Result<std::string> Scavenger::start(ScavengeRequest request) {
   if (run_) {
     return Error{Errc::kConflict, "Scavenge is already running"};
   }
-  if (context_.options.misbehaviour.chunk_lock_held) {
+  auto lock =
+      context_.options.misbehaviour.chunk_lock_held ? nullptr : context_.chunk_lock.try_take();
+  if (lock == nullptr) {
     return Error{Errc::kConflict, "Failed to acquire the chunk switch lock"};
   }
   run_ = std::make_shared<Run>();
+  run_->chunk_lock = std::move(lock);
   run_->scavenger = context_.keep(*this);
   run_->executor = context_.env.executor;
   run_->self = run_;
@@ -415,6 +419,7 @@ net::awaitable<void> Scavenger::run(std::shared_ptr<Scavenger> scavenger,
                         {"error", outcome ? std::string() : outcome.error().message}});
   run->scavenge.reset();
   scavenger->read_checkpoint();
+  run->chunk_lock.reset();
   run->ended = true;
   context.changed.notify();
   if (stopped && context.options.misbehaviour.stop_lingers.count() > 0) {

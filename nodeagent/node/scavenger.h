@@ -32,7 +32,7 @@ class Scavenger {
   Scavenger(const Scavenger&) = delete;
   Scavenger& operator=(const Scavenger&) = delete;
 
-  /// The new run's id. Error: kConflict while one runs.
+  /// The new run's id. Error: kConflict while one runs, or a redaction holds the chunk lock.
   Result<std::string> start(ScavengeRequest request);
   /// Empty when idle.
   [[nodiscard]] const std::string& current() const { return current_; }

@@ -83,7 +83,7 @@ int http2_index() {
 
 class TlsTransport final : public Transport {
  public:
-  TlsTransport(tcp::socket plain, std::shared_ptr<const TlsContext::Impl::Loaded> settings,
+  TlsTransport(StreamSocket plain, std::shared_ptr<const TlsContext::Impl::Loaded> settings,
                UnknownIssuerAdvice unknown_issuer_advice = {})
       : Transport(std::move(plain)),
         settings_(std::move(settings)),
@@ -119,6 +119,19 @@ class TlsTransport final : public Transport {
 
   /// Before the handshake: see choose_protocol().
   void offer_http2() { SSL_set_ex_data(stream_.native_handle(), http2_index(), this); }
+
+  /// Before the handshake, as a client.
+  void request_http2() {
+    static constexpr std::array<unsigned char, 3> kHttp2 = {2, 'h', '2'};
+    SSL_set_alpn_protos(stream_.native_handle(), kHttp2.data(), kHttp2.size());
+  }
+  /// After it.
+  bool chose_http2() {
+    const unsigned char* chosen = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(stream_.native_handle(), &chosen, &size);
+    return std::string_view(reinterpret_cast<const char*>(chosen), size) == "h2";
+  }
 
   /// After a handshake: everything empty where none was shown.
   CertificateInfo peer_certificate() {
@@ -160,7 +173,7 @@ class TlsTransport final : public Transport {
     expires_after(std::chrono::seconds(1));
     co_await stream_.async_shutdown(kTuple);
     boost::system::error_code ignored;
-    socket().shutdown(tcp::socket::shutdown_send, ignored);
+    socket().shutdown(net::socket_base::shutdown_send, ignored);
   }
 
   bool quiet() override {
@@ -202,7 +215,7 @@ class TlsTransport final : public Transport {
   UnknownIssuerAdvice unknown_issuer_advice_;
   std::optional<Refusal> refusal_;
   boost::system::error_code ignored_;
-  net::ssl::stream<tcp::socket&> stream_;
+  net::ssl::stream<StreamSocket&> stream_;
 };
 
 }  // namespace
@@ -227,7 +240,7 @@ void choose_protocol(ssl_ctx_st* context) {
 }
 
 net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
-    tcp::socket socket, std::shared_ptr<TlsContext> tls, std::chrono::steady_clock::duration limit,
+    StreamSocket socket, std::shared_ptr<TlsContext> tls, std::chrono::steady_clock::duration limit,
     bool http2) {
   const auto transport = std::make_shared<TlsTransport>(std::move(socket), tls->impl().current());
   if (http2) {
@@ -244,7 +257,7 @@ net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
 }
 
 net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
-    tcp::socket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
+    StreamSocket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
     std::chrono::steady_clock::time_point limit,
     std::function<Result<void>(const CertificateInfo&)> accept,
     UnknownIssuerAdvice unknown_issuer_advice) {
@@ -262,6 +275,25 @@ net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
       co_return Error{Errc::kUnavailable,
                       fmt::format("{}: {}", to.url(), accepted.error().message)};
     }
+  }
+  co_return std::static_pointer_cast<Transport>(transport);
+}
+
+net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls_http2(
+    StreamSocket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
+    std::chrono::steady_clock::time_point limit) {
+  const auto transport = std::make_shared<TlsTransport>(std::move(socket), tls->impl().current());
+  transport->request_http2();
+  transport->expires_at(limit);
+  const auto shaken = co_await transport->shake_hands(net::ssl::stream_base::client, to.host);
+  if (shaken.error) {
+    co_return Error{Errc::kUnavailable, fmt::format("{}: TLS handshake: {}", to.url(),
+                                                    transport->failure_text(shaken))};
+  }
+  if (!transport->chose_http2()) {
+    transport->close();
+    co_return Error{Errc::kUnavailable,
+                    fmt::format("{}: the peer does not speak HTTP/2", to.url())};
   }
   co_return std::static_pointer_cast<Transport>(transport);
 }

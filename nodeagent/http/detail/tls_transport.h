@@ -47,8 +47,8 @@ struct TlsContext::Impl {
 /// The handshake of an accepted connection; with `http2`, a client that offers HTTP/2 by ALPN gets
 /// it. Error: kUnavailable, with what failed.
 net::awaitable<Result<std::shared_ptr<Transport>>> accept_tls(
-    net::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls,
-    std::chrono::steady_clock::duration limit, bool http2 = false);
+    StreamSocket socket, std::shared_ptr<TlsContext> tls, std::chrono::steady_clock::duration limit,
+    bool http2 = false);
 /// The choice, for a context of a server (SSL_CTX_set_alpn_select_cb).
 void choose_protocol(ssl_ctx_st* context);
 /// What to do about a certificate that no trusted root vouches for; empty: add the root.
@@ -56,9 +56,14 @@ using UnknownIssuerAdvice = std::function<std::string(const CertificateInfo&)>;
 /// The handshake of a connection to `to`, whose certificate must fit to.host, and `accept` where
 /// there is one. Error: kUnavailable.
 net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls(
-    net::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
+    StreamSocket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
     std::chrono::steady_clock::time_point limit,
     std::function<Result<void>(const CertificateInfo&)> accept = {},
     UnknownIssuerAdvice unknown_issuer_advice = {});
+/// The same for HTTP/2, which is offered by ALPN. Error: kUnavailable, also where the server does
+/// not choose it.
+net::awaitable<Result<std::shared_ptr<Transport>>> connect_tls_http2(
+    StreamSocket socket, std::shared_ptr<TlsContext> tls, Endpoint to,
+    std::chrono::steady_clock::time_point limit);
 
 }  // namespace verger::http

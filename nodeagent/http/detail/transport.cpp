@@ -1,9 +1,12 @@
 #include "nodeagent/http/detail/transport.h"
 
+#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -17,9 +20,9 @@ namespace {
 
 using tcp = net::ip::tcp;
 
-class TcpTransport final : public Transport {
+class PlainTransport final : public Transport {
  public:
-  explicit TcpTransport(tcp::socket socket) : Transport(std::move(socket)) {}
+  explicit PlainTransport(StreamSocket socket) : Transport(std::move(socket)) {}
 
   net::awaitable<IoResult> read_some(net::mutable_buffer into) override {
     if (timed_out()) {
@@ -39,7 +42,7 @@ class TcpTransport final : public Transport {
 
   net::awaitable<void> finish_sending() override {
     boost::system::error_code ignored;  // the peer may be gone already
-    socket().shutdown(tcp::socket::shutdown_send, ignored);
+    socket().shutdown(net::socket_base::shutdown_send, ignored);
     co_return;
   }
 
@@ -123,15 +126,27 @@ std::string IoResult::text() const {
   return error.message();
 }
 
-Transport::Transport(tcp::socket socket)
+Transport::Transport(StreamSocket socket)
     : socket_(std::move(socket)),
       deadline_(socket_.get_executor(), std::chrono::steady_clock::time_point::max()) {
   keep_from_children(socket_.native_handle());
   boost::system::error_code error;
-  socket_.set_option(tcp::no_delay(true), error);
-  if (const auto remote = socket_.remote_endpoint(error); !error) {
-    peer_.address = remote.address().to_string();
+  const auto remote = socket_.remote_endpoint(error);
+  if (error) {
+    return;
   }
+  if (remote.protocol().family() == AF_UNIX) {
+    peer_.address = "unix socket";
+    peer_.is_local_socket = true;
+    return;
+  }
+  tcp::endpoint address;
+  if (remote.size() <= address.capacity()) {
+    std::memcpy(address.data(), remote.data(), remote.size());
+    address.resize(remote.size());
+    peer_.address = address.address().to_string();
+  }
+  socket_.set_option(tcp::no_delay(true), error);
 }
 
 IoResult Transport::finish(boost::system::error_code error, std::size_t bytes) const {
@@ -168,8 +183,8 @@ void Transport::close() {
   socket_.close(ignored);
 }
 
-std::shared_ptr<Transport> make_tcp_transport(tcp::socket socket) {
-  return std::make_shared<TcpTransport>(std::move(socket));
+std::shared_ptr<Transport> make_plain_transport(StreamSocket socket) {
+  return std::make_shared<PlainTransport>(std::move(socket));
 }
 
 net::awaitable<Result<tcp::socket>> connect_tcp(net::any_io_executor executor, Endpoint to,
@@ -264,6 +279,95 @@ Result<tcp::acceptor> listen_tcp(net::any_io_executor executor, const std::strin
   acceptor.listen(net::socket_base::max_listen_connections, error);
   if (error) {
     return bind_error(error, host, port);
+  }
+  return acceptor;
+}
+
+namespace {
+
+/// Asio's own check throws.
+Result<net::local::stream_protocol::endpoint> unix_endpoint(const std::string& path) {
+  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.empty() || path.size() > kLongest) {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("{}: the path of a Unix socket may have at most {} bytes, this one has "
+                    "{}; use a shorter database directory, or a link to it",
+                    path, kLongest, path.size())};
+  }
+  return net::local::stream_protocol::endpoint(path);
+}
+
+Error socket_error(const std::string& path, const boost::system::error_code& error) {
+  return Error{Errc::kIo, fmt::format("{}: cannot listen: {}", path, error.message())};
+}
+
+}  // namespace
+
+Result<net::local::stream_protocol::socket> connect_unix(const net::any_io_executor& executor,
+                                                         const std::string& path) {
+  VERGER_TRY(const auto to, unix_endpoint(path));
+  net::local::stream_protocol::socket socket(executor);
+  boost::system::error_code error;
+  // Without waiting: the kernel queues the connection, or refuses.
+  socket.open(to.protocol(), error);
+  socket.non_blocking(true, error);
+  socket.connect(to, error);
+  if (!error) {
+    keep_from_children(socket.native_handle());
+    return socket;
+  }
+  if (error == boost::system::errc::no_such_file_or_directory ||
+      error == net::error::connection_refused) {
+    return Error{Errc::kNotFound,
+                 fmt::format("{}: {}", path,
+                             error == net::error::connection_refused ? "no process listens on it"
+                                                                     : "there is no such socket")};
+  }
+  if (error == net::error::access_denied) {
+    return Error{
+        Errc::kUnauthorized,
+        fmt::format("{}: permission denied: run this as the user that the node runs as", path)};
+  }
+  return Error{Errc::kUnavailable, fmt::format("{}: cannot connect: {}", path, error.message())};
+}
+
+Result<net::local::stream_protocol::acceptor> listen_unix(const net::any_io_executor& executor,
+                                                          const std::string& path) {
+  VERGER_TRY(const auto where, unix_endpoint(path));
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) == 0) {
+    if (!S_ISSOCK(status.st_mode)) {
+      return Error{
+          Errc::kConflict,
+          fmt::format("{}: is in the way of the node's Unix socket, and is no socket: move "
+                      "it away",
+                      path)};
+    }
+    if (connect_unix(executor, path)) {
+      return Error{Errc::kConflict,
+                   fmt::format("{}: another process listens on it: stop that one", path)};
+    }
+    ::unlink(path.c_str());
+  }
+  boost::system::error_code error;
+  net::local::stream_protocol::acceptor acceptor(executor);
+  acceptor.open(where.protocol(), error);
+  if (error) {
+    return socket_error(path, error);
+  }
+  keep_from_children(acceptor.native_handle());
+  // Before it has its name: at no time can another user open it.
+  ::fchmod(acceptor.native_handle(), S_IRUSR | S_IWUSR);
+  acceptor.bind(where, error);
+  if (!error && ::chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0) {
+    error.assign(errno, boost::system::system_category());
+  }
+  if (!error) {
+    acceptor.listen(net::socket_base::max_listen_connections, error);
+  }
+  if (error) {
+    return socket_error(path, error);
   }
   return acceptor;
 }

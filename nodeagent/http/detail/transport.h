@@ -9,7 +9,9 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -20,6 +22,10 @@ namespace verger::http {
 
 /// Waits for an operation and gives what its handler would get, the error first.
 inline constexpr auto kTuple = net::as_tuple(net::use_awaitable);
+
+/// TCP, or a Unix domain socket.
+using StreamSocket = net::generic::stream_protocol::socket;
+using StreamAcceptor = net::basic_socket_acceptor<net::generic::stream_protocol>;
 
 /// The outcome of a read or write. `timed_out` distinguishes the deadline from other ends.
 struct IoResult {
@@ -55,24 +61,35 @@ class Transport : public std::enable_shared_from_this<Transport> {
   void close();
 
  protected:
-  explicit Transport(net::ip::tcp::socket socket);
+  explicit Transport(StreamSocket socket);
   IoResult finish(boost::system::error_code error, std::size_t bytes) const;
-  net::ip::tcp::socket& socket() { return socket_; }
+  StreamSocket& socket() { return socket_; }
   [[nodiscard]] bool timed_out() const { return timed_out_; }
   Peer peer_;
 
  private:
-  net::ip::tcp::socket socket_;
+  StreamSocket socket_;
   net::steady_timer deadline_;
   bool timed_out_ = false;
 };
 
-std::shared_ptr<Transport> make_tcp_transport(net::ip::tcp::socket socket);
+std::shared_ptr<Transport> make_plain_transport(StreamSocket socket);
 
 /// Resolves (literals without the resolver) and connects, each address in turn, within the limit.
 /// Errors: kUnavailable, and the message names the endpoint and what failed.
 net::awaitable<Result<net::ip::tcp::socket>> connect_tcp(
     net::any_io_executor executor, Endpoint to, std::chrono::steady_clock::time_point limit);
+
+/// Connects to a Unix domain socket. Errors: kNotFound: there is none, or no process listens on it;
+/// kUnauthorized: the file's owner and mode do not let us; kInvalidArgument: the path is too long;
+/// kUnavailable.
+Result<net::local::stream_protocol::socket> connect_unix(const net::any_io_executor& executor,
+                                                         const std::string& path);
+/// Listens on a Unix domain socket that its owner alone may open. What a process that has ended
+/// left at the path is removed. Errors: kInvalidArgument: the path is too long for a socket;
+/// kConflict: a file that is no socket is there, or another process listens; kIo.
+Result<net::local::stream_protocol::acceptor> listen_unix(const net::any_io_executor& executor,
+                                                          const std::string& path);
 
 /// Opens, binds and listens. Errors: kConflict: the port is in use (the message says which);
 /// kInvalidArgument: no such address here; kUnauthorized: the system refuses; kIo.

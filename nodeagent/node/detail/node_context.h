@@ -7,6 +7,7 @@
 #include "engine/streams/event_store.h"
 #include "nodeagent/http/notifier.h"
 #include "nodeagent/http/task_group.h"
+#include "nodeagent/node/detail/chunk_lock.h"
 #include "nodeagent/node/election.h"
 #include "nodeagent/node/node.h"
 
@@ -51,6 +52,7 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
   Ticks born;
   /// The commit position, the state, or something else with waiters has changed.
   http::Notifier changed;
+  ChunkLock chunk_lock;
 
  protected:
   NodeContext(NodeOptions node_options, NodeEnvironment environment,

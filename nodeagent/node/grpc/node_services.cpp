@@ -22,6 +22,7 @@ std::shared_ptr<grpc::ServiceTable> make_services(const Node& node) {
   rpc::add_streams(registry);
   rpc::add_operations(registry);
   rpc::add_cluster_services(registry);
+  rpc::add_redaction(registry);
   return table;
 }
 

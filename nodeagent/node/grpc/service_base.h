@@ -43,6 +43,7 @@ struct InFlightCall {
 
 void add_cluster_services(const Registry& registry);
 void add_operations(const Registry& registry);
+void add_redaction(const Registry& registry);
 void add_streams(const Registry& registry);
 
 grpc::Status access_denied();

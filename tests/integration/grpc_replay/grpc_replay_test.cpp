@@ -447,8 +447,7 @@ std::string Replay::compare(const json& exchange, const MemoryExchange& got) {
       methods.erase(std::remove_if(methods.begin(), methods.end(),
                                    [](const auto& method) {
                                      return method.service_name().contains("persistent") ||
-                                            method.service_name().contains("users") ||
-                                            method.service_name().contains("redaction");
+                                            method.service_name().contains("users");
                                    }),
                     methods.end());
     }

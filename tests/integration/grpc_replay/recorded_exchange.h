@@ -35,6 +35,7 @@ class MemoryExchange final : public http::Http2Exchange {
   [[nodiscard]] bool trailers_only() const { return trailers_only_; }
   /// The messages so far, without their prefixes.
   [[nodiscard]] std::vector<std::string> messages() const;
+  [[nodiscard]] const std::string& body() const { return body_; }
 
   // --- The server's ---
   [[nodiscard]] const http::Request& head() const override { return head_; }

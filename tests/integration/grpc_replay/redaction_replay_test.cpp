@@ -1,0 +1,263 @@
+// The recorded calls of Redaction (tests/fixtures/grpc/10-redaction.json): the calls are made anew
+// against an embedded node, whose files have other names, and end as the recorded ones did.
+#include <event_store/operations.pb.h>
+#include <event_store/redaction.pb.h>
+#include <fstream>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nodeagent/grpc/framing.h"
+#include "nodeagent/grpc/status.h"
+#include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/grpc/node_services.h"
+#include "tests/integration/grpc_replay/recorded_exchange.h"
+#include "tests/support/nodes/node_cluster.h"
+#include "tests/support/results.h"
+
+namespace verger::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+namespace pb = event_store::client::redaction;
+using Client = std::shared_ptr<MemoryExchange>;
+
+class RedactionReplay : public ::testing::Test {
+ protected:
+  RedactionReplay() : world_(1), cluster_(world_, options()) {
+    cluster_.boot_all();
+    EXPECT_TRUE(cluster_.run_until_settled());
+    table_ = node::make_services(*cluster_.node(0));
+    for (int n = 0; n < 3; ++n) {
+      EXPECT_EQ(cluster_.append(0, "red-1", R"({"x":"xxxxxxxxxxxxxxxxxxxx"})"), 201);
+    }
+    // Its point completes the chunk.
+    EXPECT_EQ(value(cluster_.post(0, "/admin/scavenge")).status, 200);
+    EXPECT_TRUE(world_.run_until([&] { return scavenge_ended(); }, 20s));
+    std::ifstream file(std::string(VERGER_TEST_FIXTURES) + "/grpc/10-redaction.json");
+    recording_ = json::parse(file);
+  }
+
+  static NodeClusterOptions options() {
+    NodeClusterOptions out;
+    out.voters = 1;
+    return out;
+  }
+  bool scavenge_ended() {
+    const auto answer = cluster_.get(0, "/admin/scavenge/current");
+    return answer && answer->body.find(R"("scavengeId": "")") != std::string::npos;
+  }
+
+  Client call(const std::string& path, bool by_socket = true) {
+    http::Request head{.method = "POST", .target = "/event_store.client." + path};
+    head.headers.set("content-type", "application/grpc");
+    head.peer.is_local_socket = by_socket;
+    auto& host = cluster_.host(0);
+    auto out = std::make_shared<MemoryExchange>(host.executor(), std::move(head));
+    host.spawn(grpc::ServiceTable::serve(table_, out));
+    world_.run_for(5ms);
+    return out;
+  }
+  Client positions(const std::string& stream, std::initializer_list<std::uint64_t> numbers,
+                   bool by_socket = true) {
+    auto out = call("redaction.Redaction/GetEventPositions", by_socket);
+    for (const auto number : numbers) {
+      pb::GetEventPositionReq request;
+      request.mutable_stream_identifier()->set_stream_name(stream);
+      request.set_stream_revision(number);
+      out->put(grpc::framed(request.SerializeAsString()));
+    }
+    out->half_close();
+    return ended(out);
+  }
+  pb::EventPosition position(std::uint64_t number) {
+    const auto answered = positions("red-1", {number});
+    pb::GetEventPositionResp response;
+    EXPECT_TRUE(response.ParseFromString(answered->messages().at(0)));
+    return response.event_positions(0);
+  }
+  std::string live_file() { return position(0).chunk_info().file_name(); }
+  Client lock() { return call("redaction.Redaction/SwitchChunks"); }
+  static bool holds(const Client& client) {
+    return client->status() == 200 && !client->ended() && client->messages().empty();
+  }
+  void ask(const Client& client, const std::string& target, const std::string& new_file) {
+    pb::SwitchChunkReq request;
+    request.set_target_chunk_file(target);
+    request.set_new_chunk_file(new_file);
+    client->put(grpc::framed(request.SerializeAsString()));
+  }
+  /// A call of its own for a switch that is to be refused.
+  Client refused(const std::string& target, const std::string& new_file) {
+    auto out = lock();
+    EXPECT_TRUE(holds(out));
+    ask(out, target, new_file);
+    return ended(out);
+  }
+  Client ended(const Client& client) {
+    EXPECT_TRUE(world_.run_until([&] { return client->ended(); }, 10s));
+    return client;
+  }
+  Path file(const std::string& name) { return cluster_.options(0).database / name; }
+  Bytes content(const std::string& name) {
+    return value(read_file(cluster_.host(0).disk(), file(name)));
+  }
+  void copy(const std::string& from, const std::string& to, bool damaged = false,
+            std::size_t size = 0) {
+    auto bytes = content(from);
+    if (damaged) {
+      bytes[200] ^= std::byte{1};
+    }
+    bytes.resize(size == 0 ? bytes.size() : size);
+    ok(write_file_durably(cluster_.host(0).disk(), file(to), bytes));
+  }
+
+  /// Status, text and trailers of exchange `number` are those of `got`.
+  void same(int number, const Client& got) {
+    const json* found = nullptr;
+    for (const auto& exchange : recording_["exchanges"]) {
+      found = exchange["n"] == number ? &exchange : found;
+    }
+    ASSERT_NE(found, nullptr);
+    const auto& exchange = *found;
+    SCOPED_TRACE(exchange["title"].get<std::string>());
+    const auto field = [&](const std::string& name) {
+      const auto at = got->fields().find(name);
+      return at == got->fields().end() ? std::string() : at->second;
+    };
+    EXPECT_TRUE(got->ended());
+    EXPECT_EQ(exchange["response_headers"][":status"].dump(), std::to_string(got->status()));
+    EXPECT_EQ(exchange["response_headers"]["content-type"], field("content-type"));
+    EXPECT_EQ(exchange["status"].is_null() ? "" : exchange["status"].dump(), field("grpc-status"));
+    EXPECT_EQ(exchange["trailers_only"].get<bool>(), got->trailers_only());
+    EXPECT_EQ(exchange["detail"].is_null() ? "" : exchange["detail"].get<std::string>(),
+              grpc::decode_message(field("grpc-message")));
+    for (const auto& [name, text] : exchange["trailers"].items()) {
+      if (name != "grpc-message") {
+        EXPECT_EQ(text.get<std::string>(), grpc::decode_message(field(name))) << name;
+      }
+    }
+    if (!exchange["status"].is_null()) {
+      EXPECT_EQ(exchange["responses"].size(), got->messages().size());
+    }
+    ++compared_;
+  }
+
+  SimWorld world_;
+  NodeCluster cluster_;
+  std::shared_ptr<grpc::ServiceTable> table_;
+  json recording_;
+  int compared_ = 0;
+};
+
+TEST_F(RedactionReplay, PositionsAreAnsweredByTheSocketAlone) {
+  const auto by_tcp = positions("red-1", {0}, false);
+  same(1, by_tcp);
+  EXPECT_EQ(by_tcp->body(), "\"Redaction is only available via Unix Sockets\"");
+  same(2, ended(call("redaction.Redaction/SwitchChunks", false)));
+  const auto both = positions("red-1", {0, 1});
+  same(3, both);
+  for (const std::uint64_t number : {0U, 1U}) {
+    const auto found = position(number);
+    EXPECT_EQ(found.chunk_info().event_offset(), found.log_position() + log::kChunkHeaderSize);
+    EXPECT_TRUE(found.chunk_info().is_complete());
+    EXPECT_EQ(found.chunk_info().version(), 4U);
+    EXPECT_TRUE(value(cluster_.host(0).disk().exists(file(found.chunk_info().file_name()))));
+  }
+  same(4, positions("red-1", {77, 78}));
+  EXPECT_EQ(positions("red-none", {0})->messages(), std::vector<std::string>{""});
+  const auto open = positions("$scavenges", {0});
+  same(5, open);
+  pb::GetEventPositionResp in_open;
+  EXPECT_TRUE(in_open.ParseFromString(open->messages().at(0)));
+  EXPECT_FALSE(in_open.event_positions(0).chunk_info().is_complete());
+  const auto nameless = call("redaction.Redaction/GetEventPositions");
+  nameless->put(grpc::framed(pb::GetEventPositionReq().SerializeAsString()));
+  same(6, ended(nameless));
+  same(7, positions("red-1", {}));
+  EXPECT_EQ(compared_, 7);
+}
+
+TEST_F(RedactionReplay, TheCallIsTheLock) {
+  const auto held = lock();
+  EXPECT_TRUE(holds(held));
+  same(9, ended(lock()));
+  // A scavenge is refused in both interfaces.
+  const auto refusal = value(cluster_.post(0, "/admin/scavenge"));
+  EXPECT_EQ(refusal.status, 400);
+  EXPECT_NE(refusal.body.find("Failed to acquire the chunk switch lock"), std::string::npos);
+  namespace ops = event_store::client::operations;
+  ops::StartScavengeReq start;
+  start.mutable_options()->set_thread_count(1);
+  const auto started = call("operations.Operations/StartScavenge");
+  started->put(grpc::framed(start.SerializeAsString()));
+  started->half_close();
+  same(10, ended(started));
+  ops::ScavengeResp answer;
+  EXPECT_TRUE(answer.ParseFromString(started->messages().at(0)));
+  EXPECT_EQ(answer.scavenge_id(), "00000000-0000-0000-0000-000000000000");
+  EXPECT_EQ(answer.scavenge_result(), ops::ScavengeResp::InProgress);
+  // Two switches, and the names after them.
+  const auto first = live_file();
+  copy(first, "red-a.tmp");
+  ask(held, first, "red-a.tmp");
+  EXPECT_TRUE(world_.run_until([&] { return held->messages().size() == 1; }, 10s));
+  const auto second = live_file();
+  EXPECT_NE(second, first);
+  EXPECT_FALSE(value(cluster_.host(0).disk().exists(file(first))));
+  copy(second, "red-b.tmp");
+  ask(held, second, "red-b.tmp");
+  EXPECT_TRUE(world_.run_until([&] { return held->messages().size() == 2; }, 10s));
+  same(12, positions("red-1", {0}));
+  held->half_close();
+  same(13, ended(held));
+  // It is free again, also when the holder goes away.
+  const auto next = lock();
+  EXPECT_TRUE(holds(next));
+  next->cancel();
+  world_.run_for(20ms);
+  const auto last = lock();
+  EXPECT_TRUE(holds(last));
+  last->half_close();
+  same(24, ended(last));
+  EXPECT_EQ(value(cluster_.post(0, "/admin/scavenge")).status, 200);
+  // While that runs, there is no lock.
+  same(9, ended(lock()));
+  EXPECT_TRUE(world_.run_until([&] { return scavenge_ended(); }, 20s));
+  const auto after = lock();
+  EXPECT_TRUE(holds(after));
+  after->cancel();
+  EXPECT_EQ(compared_, 6);
+}
+
+TEST_F(RedactionReplay, ARefusalEndsTheCallWithItsReason) {
+  const auto live = live_file();
+  copy(live, "red-c.tmp");
+  copy(live, "red-c.dat");
+  copy(live, "red-d.tmp", true);
+  copy(live, "red-e.tmp", false, 100);
+  same(14, refused("chunk-000000.000999", "red-c.tmp"));
+  same(15, refused(live, "red-none.tmp"));
+  same(16, refused(live, "red-c.dat"));
+  same(17, refused("../" + live, "red-c.tmp"));
+  same(18, refused("", "red-c.tmp"));
+  same(19, refused("chunk-000001.000000", "red-c.tmp"));
+  same(20, refused(live, "red-d.tmp"));
+  same(21, refused(live, "red-e.tmp"));
+  // The next chunk is completed by another point.
+  EXPECT_EQ(value(cluster_.post(0, "/admin/scavenge")).status, 200);
+  EXPECT_TRUE(world_.run_until([&] { return scavenge_ended(); }, 20s));
+  pb::GetEventPositionResp point;
+  EXPECT_TRUE(point.ParseFromString(positions("$scavengePoints", {1})->messages().at(0)));
+  const auto other = point.event_positions(0).chunk_info();
+  EXPECT_TRUE(other.is_complete());
+  copy(other.file_name(), "red-f.tmp");
+  same(22, refused(live_file(), "red-f.tmp"));
+  // What was refused is still there, and nothing else has changed.
+  EXPECT_TRUE(value(cluster_.host(0).disk().exists(file("red-f.tmp"))));
+  EXPECT_EQ(compared_, 9);
+}
+
+}  // namespace
+}  // namespace verger::testing
