@@ -56,7 +56,8 @@ allow(nodeagent/http OURS engine/base/ nodeagent/certificates/ LIBS fmt asio bea
   nghttp2)
 allow(nodeagent/grpc OURS engine/base/ nodeagent/http/ LIBS fmt asio protobuf zlib)
 allow(nodeagent/api OURS engine/base/ nodeagent/http/ LIBS fmt json)
-allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ LIBS fmt json asio)
+allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ nodeagent/grpc/
+  LIBS fmt json asio protobuf)
 allow(nodeagent/certificates OURS engine/base/ LIBS fmt openssl)
 allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/grpc/
   LIBS fmt json asio openssl prometheus protobuf)
