@@ -65,6 +65,8 @@ allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/c
   nodeagent/certificates/ nodeagent/node/ LIBS fmt json asio)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/ nodeagent/node/ nodeagent/external/ LIBS fmt json asio)
+allow(nodeagent/redaction OURS engine/ nodeagent/http/ nodeagent/client/ nodeagent/node/
+  LIBS fmt asio cli11)
 allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio)
 set(controller_base planner/ engine/base/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/)

@@ -47,6 +47,31 @@ Result<log::LogRecord> read_at(const log::Chunk& chunk, const RecordPlace& place
   return record;
 }
 
+/// The changes that the request makes, ascending; each record counted in `into`.
+Result<std::vector<BytePatch>> changes_of(const log::Chunk& source, CopyRequest& request,
+                                          RedactedCopy& into) {
+  std::ranges::sort(request.records, {}, &RecordPlace::position);
+  const auto repeated = std::ranges::unique(request.records, {}, &RecordPlace::position);
+  request.records.erase(repeated.begin(), repeated.end());
+  std::vector<BytePatch> changes;
+  Bytes buffer;
+  for (const auto& place : request.records) {
+    VERGER_TRY(const auto record, read_at(source, place, buffer));
+    if (const auto reason = why_not_redacted(place.event, *record.prepare()); !reason.empty()) {
+      return Error{Errc::kRefused,
+                   fmt::format("{}: {}", name_of(place.event.stream, place.event.number), reason)};
+    }
+    if (is_blanked(*record.prepare(), request.metadata)) {
+      ++into.already;
+      continue;
+    }
+    ++into.blanked;
+    const auto found = patches_of(record, request.metadata);
+    changes.insert(changes.end(), found.begin(), found.end());
+  }
+  return changes;
+}
+
 }  // namespace
 
 struct RedactedCopyJob::State {
@@ -89,26 +114,7 @@ Result<StepOutcome> RedactedCopyJob::step(Budget /*budget*/) {
 Result<std::vector<BytePatch>> RedactedCopyJob::State::patches() {
   VERGER_TRY(source, log::Chunk::open_completed(files, request.directory / request.chunk_file));
   made.file_size = source->file_size();
-  std::ranges::sort(request.records, {}, &RecordPlace::position);
-  const auto repeated = std::ranges::unique(request.records, {}, &RecordPlace::position);
-  request.records.erase(repeated.begin(), repeated.end());
-  std::vector<BytePatch> changes;
-  Bytes buffer;
-  for (const auto& place : request.records) {
-    VERGER_TRY(const auto record, read_at(*source, place, buffer));
-    if (const auto reason = why_not_redacted(place.event, *record.prepare()); !reason.empty()) {
-      return Error{Errc::kRefused,
-                   fmt::format("{}: {}", name_of(place.event.stream, place.event.number), reason)};
-    }
-    if (is_blanked(*record.prepare(), request.metadata)) {
-      ++made.already;
-      continue;
-    }
-    ++made.blanked;
-    const auto found = patches_of(record, request.metadata);
-    changes.insert(changes.end(), found.begin(), found.end());
-  }
-  return changes;
+  return changes_of(*source, request, made);
 }
 
 Result<void> RedactedCopyJob::State::start(std::vector<BytePatch> changes) {
@@ -141,7 +147,16 @@ Result<void> RedactedCopyJob::State::finish() {
     return synced;
   }
   made.name = copy->path().filename().string();
+  source.reset();
   return {};
+}
+
+Result<RedactedCopy> look_at(FileSystem& files, CopyRequest request) {
+  VERGER_TRY(const auto source,
+             log::Chunk::open_completed(files, request.directory / request.chunk_file));
+  RedactedCopy out{.file_size = source->file_size()};
+  VERGER_RETURN_IF_ERROR(changes_of(*source, request, out));
+  return out;
 }
 
 Result<void> check_blanked(FileSystem& files, const Path& chunk_file, const RecordPlace& place,

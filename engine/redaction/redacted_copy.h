@@ -30,7 +30,7 @@ struct CopyRequest {
 
 /// What became of a request.
 struct RedactedCopy {
-  std::string name;         ///< of the copy, in the directory; empty: all were redacted already
+  std::string name{};       ///< of the copy, in the directory; empty: all were redacted already
   std::size_t blanked = 0;  ///< records
   std::size_t already = 0;
   std::uint64_t file_size = 0;
@@ -59,6 +59,10 @@ class RedactedCopyJob final : public Job {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// What a copy would be, without making one: how many records would be blanked and are already, and
+/// the errors of the records. Reads those alone.
+Result<RedactedCopy> look_at(FileSystem& files, CopyRequest request);
 
 /// The record of `place` in that chunk file reads as blanked. Errors: as above.
 Result<void> check_blanked(FileSystem& files, const Path& chunk_file, const RecordPlace& place,

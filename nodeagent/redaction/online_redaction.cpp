@@ -1,0 +1,229 @@
+#include "nodeagent/redaction/online_redaction.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <set>
+
+#include "engine/redaction/redacted_copy.h"
+
+namespace verger::online {
+namespace {
+
+using redaction::CopyRequest;
+using redaction::RecordPlace;
+
+/// How long readers of the node may hold a file that was replaced.
+constexpr std::chrono::milliseconds kFormerFileWait{30'000};
+constexpr std::chrono::milliseconds kFormerFileLook{20};
+
+/// Where the records are now, by chunk file.
+struct Found {
+  std::map<std::string, std::vector<RecordPlace>> by_chunk{};
+  std::vector<std::string> missing{};
+  std::vector<std::string> in_open_chunk{};
+};
+
+struct Work {
+  std::shared_ptr<client::RedactionClient> node;
+  OnlineRequest request;
+  OnlineEnvironment env;
+  std::shared_ptr<OnlineReport> report;
+  std::shared_ptr<const node::StopFlag> stop;
+  std::unique_ptr<client::HeldChunkLock> lock{};
+  std::set<LogPosition> done{};
+};
+
+net::awaitable<Result<Found>> find_events(std::shared_ptr<const Work> work) {
+  const auto& events = work->request.events;
+  std::vector<client::EventToFind> wanted;
+  wanted.reserve(events.size());
+  for (const auto& event : events) {
+    wanted.push_back({.stream = event.stream, .number = event.number});
+  }
+  VERGER_CO_TRY(const auto positions, to_result(co_await work->node->positions(std::move(wanted))));
+  Found found;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const auto name = redaction::name_of(events[i].stream, events[i].number);
+    if (positions.at(i).empty()) {
+      found.missing.push_back(name);
+    }
+    for (const auto& at : positions.at(i)) {
+      if (!at.chunk_completed) {
+        found.in_open_chunk.push_back(name);
+      }
+      found.by_chunk[at.chunk_file].push_back(
+          {.event = events[i], .position = at.position, .file_offset = at.file_offset});
+    }
+  }
+  co_return found;
+}
+
+/// All of it, before the first change.
+Result<void> check(const Work& work, const Found& found) {
+  if (!found.missing.empty()) {
+    return Error{Errc::kNotFound,
+                 fmt::format("the node has no {}; nothing was changed: leave these out",
+                             fmt::join(found.missing, ", "))};
+  }
+  if (!found.in_open_chunk.empty()) {
+    return Error{Errc::kRefused,
+                 fmt::format("{}: in the chunk file that is still written to, and only completed "
+                             "ones are redacted; nothing was changed: append a scavenge point on "
+                             "the leader (a scavenge does) and repeat then",
+                             fmt::join(found.in_open_chunk, ", "))};
+  }
+  for (const auto& [chunk, places] : found.by_chunk) {
+    const auto looked = redaction::look_at(work.env.files, {.directory = work.request.directory,
+                                                            .chunk_file = chunk,
+                                                            .records = places,
+                                                            .metadata = work.request.metadata});
+    if (!looked) {
+      return Error{looked.error().code, looked.error().message + "; nothing was changed"};
+    }
+  }
+  return {};
+}
+
+net::awaitable<Result<redaction::RedactedCopy>> make_copy(std::shared_ptr<Work> work,
+                                                          std::string chunk,
+                                                          std::vector<RecordPlace> places) {
+  const auto job =
+      std::make_shared<redaction::RedactedCopyJob>(work->env.files, work->env.random,
+                                                   CopyRequest{.directory = work->request.directory,
+                                                               .chunk_file = std::move(chunk),
+                                                               .records = std::move(places),
+                                                               .metadata = work->request.metadata});
+  VERGER_CO_RETURN_IF_ERROR(co_await work->env.jobs.run(job, work->stop));
+  co_return job->copy();
+}
+
+/// Readers of the node may still have it open; then it goes with the last of them.
+net::awaitable<Result<void>> former_file_is_gone(std::shared_ptr<Work> work, Path former) {
+  for (auto waited = std::chrono::milliseconds(0);; waited += kFormerFileLook) {
+    VERGER_CO_TRY(const bool there, work->env.files.exists(former));
+    if (!there) {
+      co_return Result<void>{};
+    }
+    if (waited >= kFormerFileWait) {
+      co_return Error{Errc::kIo,
+                      fmt::format("{}: was replaced, and the node has not removed it: it still "
+                                  "holds the data, and goes at the node's next start",
+                                  former.string())};
+    }
+    co_await work->env.timers.sleep_for(kFormerFileLook);
+  }
+}
+
+/// The positions are the node's own after the switch, and the records there read as redacted.
+net::awaitable<Result<std::string>> check_switched(std::shared_ptr<Work> work, std::string former,
+                                                   std::vector<RecordPlace> places) {
+  VERGER_CO_TRY(const auto found, co_await find_events(work));
+  std::string now;
+  for (const auto& [chunk, there] : found.by_chunk) {
+    for (const auto& place : there) {
+      if (std::ranges::find(places, place.position, &RecordPlace::position) == places.end()) {
+        continue;
+      }
+      now = chunk;
+      const auto path = work->request.directory / chunk;
+      const auto blanked =
+          redaction::check_blanked(work->env.files, path, place, work->request.metadata);
+      if (!blanked) {
+        co_return blanked.error();
+      }
+    }
+  }
+  if (now.empty() || now == former) {
+    co_return Error{Errc::kConflict,
+                    fmt::format("{}: the node answered that it was switched, and names no other "
+                                "file for its events",
+                                (work->request.directory / former).string())};
+  }
+  VERGER_CO_RETURN_IF_ERROR(co_await former_file_is_gone(work, work->request.directory / former));
+  co_return now;
+}
+
+net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::string chunk,
+                                          std::vector<RecordPlace> places) {
+  VERGER_CO_TRY(const auto copy, co_await make_copy(work, chunk, places));
+  work->report->already += copy.already;
+  for (const auto& place : places) {
+    work->done.insert(place.position);
+  }
+  if (copy.name.empty()) {
+    co_return Result<void>{};
+  }
+  const auto switched = co_await work->lock->switch_chunk(chunk, copy.name);
+  if (!switched.done()) {
+    if (switched.refused()) {
+      static_cast<void>(work->env.files.remove(work->request.directory / copy.name));
+    }
+    // An unknown outcome leaves the copy: the node may be about to rename it.
+    auto error = client::to_error(switched.verdict, switched.code, switched.why);
+    co_return error.within(fmt::format("{}: not switched", chunk));
+  }
+  VERGER_CO_TRY(const auto now, co_await check_switched(work, chunk, places));
+  work->report->blanked += copy.blanked;
+  work->report->chunks.push_back({.from = chunk,
+                                  .to = now,
+                                  .records = copy.blanked,
+                                  .md5_before = copy.md5_before,
+                                  .md5_after = copy.md5_after});
+  work->env.log.info("redacted events of a chunk file",
+                     {{"from", chunk}, {"to", now}, {"records", fmt::to_string(copy.blanked)}});
+  co_return Result<void>{};
+}
+
+/// Those that are still to be done, of the first chunk file that has some.
+std::optional<std::pair<std::string, std::vector<RecordPlace>>> next_chunk(const Work& work,
+                                                                           const Found& found) {
+  for (const auto& [chunk, places] : found.by_chunk) {
+    const bool open = std::ranges::any_of(
+        places, [&](const RecordPlace& place) { return !work.done.contains(place.position); });
+    if (open) {
+      return std::pair(chunk, places);
+    }
+  }
+  return std::nullopt;
+}
+
+net::awaitable<Result<void>> redact_all(std::shared_ptr<Work> work) {
+  VERGER_CO_TRY(work->report->removed,
+                redaction::remove_copies(work->env.files, work->request.directory));
+  VERGER_CO_TRY(auto found, co_await find_events(work));
+  VERGER_CO_RETURN_IF_ERROR(check(*work, found));
+  while (auto next = next_chunk(*work, found)) {
+    if (work->stop->requested()) {
+      co_return Error{Errc::kCancelled, "the redaction was stopped; run it again to finish it"};
+    }
+    VERGER_CO_RETURN_IF_ERROR(
+        co_await redact_chunk(work, std::move(next->first), std::move(next->second)));
+    // Names and offsets of before the switch are no longer the node's.
+    VERGER_CO_TRY(found, co_await find_events(work));
+  }
+  co_return Result<void>{};
+}
+
+}  // namespace
+
+net::awaitable<Result<void>> redact_online(std::shared_ptr<client::RedactionClient> node,
+                                           OnlineRequest request, OnlineEnvironment environment,
+                                           std::shared_ptr<OnlineReport> report,
+                                           std::shared_ptr<const node::StopFlag> stop) {
+  const auto work = std::make_shared<Work>(Work{.node = std::move(node),
+                                                .request = std::move(request),
+                                                .env = environment,
+                                                .report = std::move(report),
+                                                .stop = std::move(stop)});
+  VERGER_CO_TRY(work->lock, to_result(co_await work->node->lock()));
+  VERGER_CO_RETURN_IF_ERROR(co_await redact_all(work));
+  if (const auto released = co_await work->lock->release(); !released.done()) {
+    // The work is done, and the end of this process frees the lock in any case.
+    work->env.log.warning("the chunk lock was not given back in order", {{"reason", released.why}});
+  }
+  co_return Result<void>{};
+}
+
+}  // namespace verger::online

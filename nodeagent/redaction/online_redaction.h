@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "engine/base/digest.h"
+#include "engine/base/file_system.h"
+#include "engine/base/log.h"
+#include "engine/base/random.h"
+#include "engine/base/result.h"
+#include "engine/redaction/redaction_plan.h"
+#include "nodeagent/client/grpc/redaction_client.h"
+#include "nodeagent/http/timers.h"
+#include "nodeagent/node/job_runner.h"
+
+namespace verger::online {
+
+/// All of it outlives the work.
+struct OnlineEnvironment {
+  FileSystem& files;
+  Random& random;
+  node::JobRunner& jobs;  ///< not on the client's executor: pings have to be answered meanwhile
+  http::Timers& timers;
+  Log& log;
+};
+
+struct OnlineRequest {
+  Path directory;  ///< the database of the node that the client is connected to
+  std::vector<redaction::EventName> events{};
+  bool metadata = false;  ///< the bytes of their metadata, too
+};
+
+/// One chunk file that was replaced.
+struct SwitchedChunk {
+  std::string from;
+  std::string to;
+  std::size_t records = 0;
+  Md5Digest md5_before{};
+  Md5Digest md5_after{};
+};
+
+struct OnlineReport {
+  std::vector<std::string> removed;  ///< copies that an interrupted redaction had left
+  std::vector<SwitchedChunk> chunks;
+  std::size_t blanked = 0;  ///< records
+  std::size_t already = 0;  ///< that were redacted before
+};
+
+/// Redacts events on one running node: takes its chunk lock, finds the events, checks all of them
+/// before the first change, and then for one chunk file after the other makes a redacted copy, has
+/// the node switch it in, and reads the events there. What it does not reach (other nodes, backups)
+/// is as with verger-db redact. `report` has what was done, after an error, too; run again, the
+/// rest is done. Parallel work of the node goes on; a scavenge waits.
+///
+/// Errors: kNotFound: events that are not there (nothing has changed); kRefused: what is not
+/// redacted, an event in the active chunk (nothing has changed), or the node's own refusal of a
+/// switch; kUnavailable: the lock is held by another, or the node does not answer; kUnknownOutcome:
+/// the connection ended during a switch; kCancelled: `stop` was requested, between two chunk files;
+/// those of RedactedCopyJob.
+net::awaitable<Result<void>> redact_online(std::shared_ptr<client::RedactionClient> node,
+                                           OnlineRequest request, OnlineEnvironment environment,
+                                           std::shared_ptr<OnlineReport> report,
+                                           std::shared_ptr<const node::StopFlag> stop);
+
+}  // namespace verger::online
