@@ -80,6 +80,8 @@ allow(controller/scheduler OURS ${controller_base} controller/journal/ controlle
   controller/executor/ LIBS fmt json asio yaml date)
 allow(controller/api OURS ${controller_base} controller/journal/ controller/cluster/
   controller/executor/ controller/operations/ controller/scheduler/ LIBS fmt json asio prometheus)
+# The dashboard is served around the API, and uses it alone.
+allow(controller/web OURS engine/base/ nodeagent/http/ nodeagent/api/ LIBS fmt json asio)
 # The command line knows the controller by its HTTP API alone, and what may be asked of it by the
 # table of operations. `verger cert` works on local files.
 allow(controller/cli OURS engine/base/ nodeagent/http/ nodeagent/certificates/ planner/operations.h

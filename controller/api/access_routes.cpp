@@ -12,7 +12,7 @@
 #include "controller/journal/chain.h"
 #include "engine/base/number_from_text.h"
 
-// /tokens and /audit.
+// /tokens, /whoami and /audit.
 namespace verger::controller {
 namespace {
 
@@ -84,6 +84,10 @@ Result<http::Response> create_token(const ApiParts& parts, const Call& call) {
   auto answer = json_answer(201, out);
   answer.headers.set("Cache-Control", "no-store");
   return answer;
+}
+
+http::Response who_am_i(const ApiParts& /*parts*/, const Call& call) {
+  return json_answer(200, {{"name", call.by()}, {"role", to_string(call.caller.role)}});
 }
 
 http::Response revoke_token(const ApiParts& parts, const Call& call) {
@@ -187,6 +191,8 @@ std::span<const Route> access_routes() {
        "Audit", "after all", get_audit},
       {"GET", "/audit/verify", kAdmin, "verifyAudit", "Walk the journal's hash chain", 200, "",
        "AuditVerified", "", verify_audit},
+      {"GET", "/whoami", kViewer, "whoAmI", "The caller's name and role", 200, "", "Caller", "",
+       who_am_i},
       {"GET", "/tokens", kAdmin, "listTokens", "Tokens, without their secrets", 200, "", "Tokens",
        "limit cursor", list_tokens},
       {"POST", "/tokens", kAdmin, "createToken", "A new token; its secret is shown once", 201,

@@ -11,6 +11,7 @@
 #include "controller/cluster/identity.h"
 #include "controller/executor/atomic_stage.h"
 #include "controller/scheduler/next_times.h"
+#include "engine/base/number_from_text.h"
 
 // /clusters, their pauses and schedules; listing them is in cluster_overviews.cpp, changing one in
 // cluster_update.cpp.
@@ -19,6 +20,9 @@ namespace verger::controller {
 using nlohmann::json;
 
 namespace {
+
+/// Of each kind in one answer of the schedule: those of a month, of some policies.
+constexpr std::int64_t kMostTimes = 500;
 
 json view_of(const planner::ClusterSnapshot& snapshot, ControllerEpoch epoch) {
   auto out = views::snapshot(snapshot);
@@ -115,9 +119,13 @@ Result<http::Response> get_schedule(const ApiParts& parts, const Call& call) {
   const auto cluster = call.named("name");
   VERGER_TRY(const auto config, parts.registry.find(cluster));
   VERGER_TRY(const auto mine, Zone::find(call.target.parameter("zone").value_or("UTC")));
+  const auto count = number_from_text<std::int64_t>(call.target.parameter("count").value_or("10"));
+  if (!count || *count < 1 || *count > kMostTimes) {
+    return Error{Errc::kInvalidArgument, fmt::format("count must be 1 to {}", kMostTimes)};
+  }
   const auto now = to_instant(parts.clock.now());
   auto times = json::array();
-  for (const auto& each : next_times(parts.book, config, now, 10)) {
+  for (const auto& each : next_times(parts.book, config, now, static_cast<std::size_t>(*count))) {
     const bool opens = each.kind == NextTime::Kind::kOpens;
     times.push_back(
         {{"kind", opens ? "opens" : "due"},
@@ -236,7 +244,7 @@ std::span<const Route> cluster_routes() {
       {"DELETE", "/clusters/{name}", kAdmin, "removeCluster", "Forget a cluster", 204, "", "", "",
        remove_cluster},
       {"GET", "/clusters/{name}/schedule", kViewer, "getSchedule", "Next openings and due times",
-       200, "", "Schedule", "zone", get_schedule},
+       200, "", "Schedule", "zone count", get_schedule},
       {"POST", "/clusters/{name}/pause", kOperator, "pauseCluster",
        "Start nothing, pause what runs", 202, "Pause", "Cluster", "", pause_cluster},
       {"POST", "/clusters/{name}/resume", kOperator, "resumeCluster", "End a cluster's pause", 202,

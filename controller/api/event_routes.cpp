@@ -18,11 +18,19 @@ net::awaitable<Result<http::Response>> get_events(const ApiParts& parts, Call ca
   if (const auto last = call.request.headers.get("Last-Event-ID")) {
     after = *last;
   }
+  if (after == "end") {
+    const auto last = parts.journal.last_sequence();
+    if (!last) {
+      co_return problem_of(last.error());
+    }
+    after = std::to_string(last->value());
+  }
   const auto sequence = number_from_text<std::int64_t>(after);
   const auto wait = number_from_text<std::int64_t>(call.target.parameter("wait").value_or("0"));
   if (!sequence || *sequence < 0 || !wait || *wait < 0 || *wait > 30) {
-    co_return problem(400, "bad_request",
-                      "after must be a sequence number of the journal, wait 0 to 30 seconds");
+    co_return problem(
+        400, "bad_request",
+        "after must be a sequence number of the journal or end, wait 0 to 30 seconds");
   }
   query.after = Sequence(*sequence);
   query.wait = std::chrono::seconds(*wait);

@@ -13,6 +13,7 @@
 #include "controller/daemon/term.h"
 #include "controller/daemon/trusted_clients.h"
 #include "controller/daemon/vergerd_options.h"
+#include "controller/web/dashboard.h"
 #include "engine/base/exit_code.h"
 #include "engine/logging/spdlog_log.h"
 #include "engine/settings/settings.h"
@@ -185,18 +186,24 @@ class Vergerd {
     return {};
   }
 
-  Result<void> listen(http::Handler handler) {
+  Result<void> listen(http::Handler api) {
+    dashboard_.emplace(
+        controller::web::DashboardParts{.api = std::move(api),
+                                        .random = system_random(),
+                                        .clock = system_clock(),
+                                        .secure = !options_.api_tls.certificate.empty()});
     server_.emplace(context_.get_executor(),
                     http::ServerOptions{.host = options_.host,
                                         .port = options_.port,
                                         .tls = api_tls_,
                                         .knows =
-                                            [this](const http::Request& head) {
+                                            [this](const http::Request& sent) {
+                                              const auto head = dashboard_->identified(sent);
                                               return term_ != nullptr
                                                          ? term_->controller().knows(head)
                                                          : pair_ != nullptr && pair_->knows(head);
                                             }},
-                    std::move(handler), log_);
+                    dashboard_->handler(), log_);
     VERGER_TRY(endpoint_, server_->listen());
     if (!options_.port_file.empty()) {
       const auto text = fmt::format("{}\n", endpoint_.port);
@@ -214,6 +221,7 @@ class Vergerd {
   std::optional<controller::AgentsAuthority> authority_;
   std::shared_ptr<controller::Term> term_;  ///< where it is alone
   std::unique_ptr<controller::Pair> pair_;
+  std::optional<controller::web::Dashboard> dashboard_;
   std::optional<http::Server> server_;
   http::Endpoint endpoint_;
 };

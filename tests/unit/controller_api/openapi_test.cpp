@@ -129,6 +129,7 @@ TEST_F(OpenApi, TheOpenApiDocumentAndTheImplementationAgree) {
       {"compactJournal", "/admin/compact", {{"reason", "a small disk"}}},
       {"createToken", "/tokens", {{"name", "eve"}, {"role", "operator"}}},
       {"listTokens", "/tokens"},
+      {"whoAmI", "/whoami"},
       {"listAgents", "/agents"},
       {"getOpenApi", "/openapi.json"},
       {"getHealth", "/health"},
