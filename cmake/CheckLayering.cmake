@@ -38,6 +38,7 @@ set(known_libraries fmt sqlite openssl json asio beast spdlog cli11 yaml date pr
 allow(engine/base LIBS fmt sqlite openssl)
 allow(engine/logging OURS engine/base/ LIBS spdlog)
 allow(engine/settings OURS engine/base/ LIBS fmt yaml)
+allow(engine/manual OURS engine/base/ LIBS fmt cli11)
 allow(engine/log OURS engine/base/ LIBS fmt json)
 allow(engine/index OURS engine/base/ engine/log/ LIBS fmt)
 allow(engine/streams OURS engine/base/ engine/log/ engine/index/ LIBS fmt json)
@@ -84,7 +85,7 @@ allow(controller/api OURS ${controller_base} controller/journal/ controller/clus
 allow(controller/web OURS engine/base/ nodeagent/http/ nodeagent/api/ LIBS fmt json asio)
 # The command line knows the controller by its HTTP API alone, and what may be asked of it by the
 # table of operations. `verger cert` works on local files.
-allow(controller/cli OURS engine/base/ nodeagent/http/ nodeagent/certificates/ planner/operations.h
+allow(controller/cli OURS engine/base/ engine/manual/ nodeagent/http/ nodeagent/certificates/ planner/operations.h
   LIBS fmt json asio cli11 yaml)
 # The controller's own main file puts the parts together.
 allow(controller/daemon OURS engine/base/ engine/logging/ engine/settings/ planner/ nodeagent/http/ nodeagent/api/

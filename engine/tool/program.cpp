@@ -33,6 +33,7 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
   program.footer(
       "Exit codes: 0 done, 1 failed or damage or differences found, 2 refused, 3 stopped, 64 wrong "
       "usage.\nExample:\n  verger-db info /var/lib/eventstore -o json");
+  program.set_version_flag("--version", std::string("verger-db ") + VERGER_VERSION);
   std::string output = "table";
   program.add_option("-o,--output", output, "table, or json: one object per line for lists")
       ->check(CLI::IsMember({"table", "json"}));
