@@ -10,12 +10,14 @@
 
 #include "engine/base/assert.h"
 #include "engine/base/number_from_text.h"
+#include "engine/settings/detail/wrapped.h"
 
 namespace verger::settings {
 namespace {
 
 constexpr std::string_view kMask = "********";
 constexpr std::size_t kHelpWidth = 100;
+constexpr std::size_t kCommandIndent = 11;
 
 /// "--ClusterSize", "cluster_size" -> "clustersize"
 std::string folded(std::string_view name) {
@@ -70,27 +72,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
-}
-
-/// Words in lines of at most `width`, each but the first behind `indent` spaces.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
-  std::string out;
-  std::size_t column = indent;
-  while (!text.empty()) {
-    const auto space = std::min(text.find(' '), text.size());
-    const auto word = text.substr(0, space);
-    if (column > indent && column + 1 + word.size() > width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-    text.remove_prefix(std::min(space + 1, text.size()));
-  }
-  return out;
 }
 
 }  // namespace
@@ -317,7 +298,7 @@ Result<Settings::Action> Settings::parse(const std::vector<std::string>& argumen
   return action;
 }
 
-Result<Settings::Action> Settings::parse(int argc, const char* const* argv) {
+std::map<std::string, std::string> environment_of_this_process() {
   std::map<std::string, std::string> environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
@@ -326,7 +307,12 @@ Result<Settings::Action> Settings::parse(int argc, const char* const* argv) {
       environment.emplace(text.substr(0, equals), text.substr(equals + 1));
     }
   }
-  return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), environment);
+  return environment;
+}
+
+Result<Settings::Asked> Settings::parse(int argc, const char* const* argv) {
+  return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
+               environment_of_this_process());
 }
 
 std::vector<Effective> Settings::effective() const {
@@ -344,7 +330,9 @@ std::vector<Effective> Settings::effective() const {
                    .deprecated = option.traits.deprecated,
                    .choices = option.traits.choices,
                    .source = option.source,
-                   .where = option.where});
+                   .where = option.where,
+                   .hidden = option.traits.hidden,
+                   .secret = masked});
   }
   return out;
 }
@@ -358,6 +346,10 @@ bool Settings::given(std::string_view name) const {
 std::string Settings::help() const {
   std::string out = fmt::format("{}: {}\n\nusage: {} [--config FILE] [--OPTION VALUE] ...\n",
                                 program_, summary_, program_);
+  for (const auto& command : commands_) {
+    out += fmt::format("       {} {}\n           {}\n", program_, command.words,
+                       wrapped(command.description, kCommandIndent, kHelpWidth));
+  }
   out +=
       "A flag beats its environment variable, that beats the file, that beats the default.\n"
       "In the file --cluster-size is written ClusterSize.\n";

@@ -49,7 +49,18 @@ struct Effective {
   std::vector<std::string> choices{};
   Source source = Source::kDefault;
   std::string where{};  ///< the file, the variable or the flag that gave it
+  bool hidden = false;  ///< for tests and demos
+  bool secret = false;
 };
+
+/// Something the program does instead of running with its options.
+struct ProgramCommand {
+  std::string words{};  ///< "config check [--config FILE]"
+  std::string description{};
+};
+
+/// Name to value.
+std::map<std::string, std::string> environment_of_this_process();
 
 /// The options of a program. Declare them with add(), which takes the variable's present value as
 /// the default, then parse(). The variables outlive the object.
@@ -104,6 +115,9 @@ class Settings {
   /// Lines below the help.
   void set_footer(std::string footer) { footer_ = std::move(footer); }
 
+  /// For the help and the manual page; the program itself acts on them before it calls parse().
+  void set_commands(std::vector<ProgramCommand> commands) { commands_ = std::move(commands); }
+
   enum class Action : std::uint8_t { kRun, kHelp, kVersion };
   /// Reads all sources. `environment`: name to value. Errors: kInvalidArgument: an unknown option
   /// (the message names the nearest), or a value that is not one; kNotFound, kIo: the file.
@@ -120,6 +134,12 @@ class Settings {
   /// Whether something else than the default was given.
   [[nodiscard]] bool given(std::string_view name) const;
   [[nodiscard]] std::string help() const;
+  /// After parse(): a YAML file with all options that are neither hidden, deprecated nor secret.
+  /// What was given is set; every default is there as a comment. `heading`: its first lines, as
+  /// comments, without '#'.
+  [[nodiscard]] std::string annotated_file(std::string_view heading) const;
+  /// The manual page of a daemon (section 8) in roff, from the same text as help().
+  [[nodiscard]] std::string manual_page() const;
 
  private:
   struct Option {
@@ -149,6 +169,7 @@ class Settings {
   std::string summary_;
   std::string footer_;
   std::string config_;
+  std::vector<ProgramCommand> commands_;
   std::vector<Option> options_;
   std::vector<std::string> warnings_;
   bool other_keys_ = false;
