@@ -15,9 +15,12 @@
 #include "controller/daemon/vergerd_options.h"
 #include "controller/web/dashboard.h"
 #include "engine/base/exit_code.h"
+#include "engine/base/service_notify.h"
 #include "engine/logging/spdlog_log.h"
+#include "engine/settings/daemon_call.h"
 #include "engine/settings/settings.h"
 #include "nodeagent/http/server.h"
+#include "nodeagent/http/service_watchdog.h"
 
 namespace {
 
@@ -125,6 +128,13 @@ class Vergerd {
                       log_.error("SIGHUP is no longer handled");
                     }
                   });
+    net::co_spawn(context_, http::feed_watchdog(notify_, http::system_timers()),
+                  [&](const std::exception_ptr& error) {
+                    if (error) {
+                      log_.error("the service manager's watchdog is no longer answered");
+                    }
+                  });
+    notify_.ready(fmt::format("serving {}", endpoint_.url()));
     context_.run();
     return status;
   }
@@ -133,6 +143,7 @@ class Vergerd {
   static net::awaitable<void> end_when_stopped(Vergerd& self) {
     co_await wait_until_stopped(self.options_.end_after_seconds);
     self.log_.info("stopping; runs that have not ended continue at the next start");
+    self.notify_.stopping();
     if (self.pair_ != nullptr) {
       co_await self.pair_->stop();  // first: the other one waits for it
     }
@@ -215,6 +226,7 @@ class Vergerd {
 
   const VergerdOptions& options_;
   Log& log_;
+  ServiceNotify notify_ = ServiceNotify::of_this_process();
   net::io_context context_{1};
   std::shared_ptr<http::TlsContext> api_tls_;
   std::unique_ptr<controller::TrustedClients> clients_;
@@ -225,6 +237,47 @@ class Vergerd {
   std::optional<http::Server> server_;
   http::Endpoint endpoint_;
 };
+
+/// What a start would read of these options; opens and makes nothing. The exit code.
+int check_config(const settings::Settings& all, const VergerdOptions& options) {
+  if (auto checked = controller::check_options(options); !checked) {
+    return fail(checked.error());
+  }
+  if (!options.api_tls.certificate.empty()) {
+    auto loaded = http::TlsContext::server(options.api_tls, http::ClientCertificate::kNotRequested);
+    if (!loaded) {
+      return fail(loaded.error());
+    }
+  }
+  std::cout << settings::checked_text(all);
+  return kExitDone;
+}
+
+/// Every task but running. The exit code.
+int do_task(const settings::DaemonCall& call, settings::Settings& all) {
+  const auto done = [](const Result<void>& result) {
+    return result ? kExitDone : fail(result.error());
+  };
+  switch (call.task) {
+    case settings::DaemonTask::kVersion:
+      std::cout << "vergerd " << VERGER_VERSION << '\n';
+      return kExitDone;
+    case settings::DaemonTask::kManual:
+      return done(settings::write_manual(all, "vergerd", call.directory));
+    case settings::DaemonTask::kShowDefaults: {
+      const auto text = settings::defaults_of(all, call.arguments, "vergerd");
+      if (!text) {
+        return fail(text.error());
+      }
+      std::cout << *text;
+      return kExitDone;
+    }
+    case settings::DaemonTask::kCheckConfig:
+    case settings::DaemonTask::kRun:
+      break;
+  }
+  return kExitDone;
+}
 
 int serve(const VergerdOptions& options, Log& log) {
   if (auto checked = controller::check_options(options); !checked) {
@@ -249,7 +302,16 @@ int main(int argc, char** argv) {
                          "the controller of Verger: observes clusters, plans, executes, journals");
   VergerdOptions options;
   controller::add_options(all, options);
-  const auto action = all.parse(argc, argv);
+  all.set_commands(settings::daemon_commands());
+  const auto call = settings::daemon_call(argc, argv);
+  if (!call) {
+    return fail(call.error());
+  }
+  if (call->task != settings::DaemonTask::kRun &&
+      call->task != settings::DaemonTask::kCheckConfig) {
+    return do_task(*call, all);
+  }
+  const auto action = all.parse(call->arguments, settings::environment_of_this_process());
   if (!action) {
     std::cerr << "vergerd: " << action.error().message << '\n';
     return kExitUsage;
@@ -261,6 +323,9 @@ int main(int argc, char** argv) {
   if (*action == settings::Settings::Action::kVersion) {
     std::cout << "vergerd " << VERGER_VERSION << '\n';
     return 0;
+  }
+  if (call->task == settings::DaemonTask::kCheckConfig) {
+    return check_config(all, options);
   }
   LogOptions log_options;
   log_options.json = options.json_log;

@@ -310,7 +310,7 @@ std::map<std::string, std::string> environment_of_this_process() {
   return environment;
 }
 
-Result<Settings::Asked> Settings::parse(int argc, const char* const* argv) {
+Result<Settings::Action> Settings::parse(int argc, const char* const* argv) {
   return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
                environment_of_this_process());
 }

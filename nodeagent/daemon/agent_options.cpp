@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/settings/daemon_call.h"
 #include "nodeagent/certificates/authority.h"
 #include "nodeagent/daemon/detail/option_checks.h"
 #include "nodeagent/daemon/detail/option_values.h"
@@ -117,6 +118,13 @@ OptionParser::OptionParser()
   declare_database();
   declare_grpc();
   declare_agent();
+  auto commands = settings::daemon_commands();
+  commands.push_back({"enrol [--OPTION VALUE] ...",
+                      "Obtains this agent's certificate from vergerd (verger-agent enrol --help)"});
+  commands.push_back({"epoch [--OPTION VALUE] ...",
+                      "Shows or repairs the newest controller epoch of a stopped agent "
+                      "(verger-agent epoch --help)"});
+  settings_.set_commands(std::move(commands));
   settings_.set_footer(
       "Example: verger-agent --db /var/lib/verger/db --state /var/lib/verger/agent \\\n"
       "           --cluster-size 3 --gossip-seed 127.0.0.1:2112,127.0.0.1:2113\n"

@@ -100,6 +100,7 @@ class OptionParser {
     return settings_.parse(arguments, environment);
   }
   [[nodiscard]] std::string help() const { return settings_.help(); }
+  [[nodiscard]] settings::Settings& settings() { return settings_; }
   /// What was parsed. Errors: kInvalidArgument, naming the option and what it takes.
   Result<ProgramOptions> finish();
 

@@ -7,11 +7,14 @@
 
 #include "engine/base/exit_code.h"
 #include "engine/base/private_file.h"
+#include "engine/base/service_notify.h"
 #include "engine/logging/spdlog_log.h"
+#include "engine/settings/daemon_call.h"
 #include "nodeagent/daemon/enrol.h"
 #include "nodeagent/daemon/epoch_command.h"
 #include "nodeagent/daemon/program.h"
 #include "nodeagent/daemon/program_agent.h"
+#include "nodeagent/http/service_watchdog.h"
 
 namespace {
 
@@ -62,7 +65,7 @@ net::awaitable<void> look_after(Program& program, Log& log) {
   program.context.stop();
 }
 
-net::awaitable<void> wait_for_the_end(Program& program, Log& log) {
+net::awaitable<void> wait_for_the_end(Program& program, const ServiceNotify& notify, Log& log) {
   using net::experimental::awaitable_operators::operator||;
   const auto executor = co_await net::this_coro::executor;
   net::signal_set signals(executor, SIGINT, SIGTERM);
@@ -73,6 +76,7 @@ net::awaitable<void> wait_for_the_end(Program& program, Log& log) {
     co_await signals.async_wait(net::use_awaitable);
   }
   log.info("stopping");
+  notify.stopping();
   program.stopping = true;
 }
 
@@ -137,14 +141,56 @@ int serve(ProgramOptions options, std::function<Result<ProgramOptions>()> read_o
       program.context.stop();
     }
   };
-  net::co_spawn(program.context, wait_for_the_end(program, log), ended);
+  const auto notify = ServiceNotify::of_this_process();
+  net::co_spawn(program.context, wait_for_the_end(program, notify, log), ended);
+  net::co_spawn(program.context, http::feed_watchdog(notify, http::system_timers()), ended);
   net::co_spawn(program.context, look_after(program, log), ended);
   net::co_spawn(program.context, reload_on_signal(program, log), ended);
+  notify.ready("serving");
   program.context.run();
   program.pool.join();
   program.looks_pool.join();
   program.repositories_pool.join();
   return program.status;
+}
+
+/// What a start would read of these options; opens and makes nothing. The exit code.
+int check_config(OptionParser& parser) {
+  const auto options = parser.finish();
+  if (!options) {
+    return fail(options.error());
+  }
+  if (const auto tls = load_tls(*options, null_log()); !tls) {
+    return fail(tls.error());
+  }
+  std::cout << settings::checked_text(parser.settings());
+  return kExitDone;
+}
+
+/// Every task but running and checking. The exit code.
+int do_task(const settings::DaemonCall& call, OptionParser& parser) {
+  switch (call.task) {
+    case settings::DaemonTask::kVersion:
+      std::cout << "verger-agent " << VERGER_VERSION << '\n';
+      return kExitDone;
+    case settings::DaemonTask::kManual: {
+      const auto written =
+          settings::write_manual(parser.settings(), "verger-agent", call.directory);
+      return written ? kExitDone : fail(written.error());
+    }
+    case settings::DaemonTask::kShowDefaults: {
+      const auto text = settings::defaults_of(parser.settings(), call.arguments, "verger-agent");
+      if (!text) {
+        return fail(text.error());
+      }
+      std::cout << *text;
+      return kExitDone;
+    }
+    case settings::DaemonTask::kCheckConfig:
+    case settings::DaemonTask::kRun:
+      break;
+  }
+  return kExitDone;
 }
 
 }  // namespace
@@ -162,7 +208,15 @@ int main(int argc, char** argv) {
     return parser.finish();
   };
   OptionParser parser;
-  const auto action = parser.parse(argc, argv);
+  const auto call = settings::daemon_call(argc, argv);
+  if (!call) {
+    return fail(call.error());
+  }
+  if (call->task != settings::DaemonTask::kRun &&
+      call->task != settings::DaemonTask::kCheckConfig) {
+    return do_task(*call, parser);
+  }
+  const auto action = parser.parse(call->arguments, settings::environment_of_this_process());
   if (!action) {
     return fail(action.error());
   }
@@ -173,6 +227,9 @@ int main(int argc, char** argv) {
   if (*action == settings::Settings::Action::kVersion) {
     std::cout << "verger-agent " << VERGER_VERSION << '\n';
     return 0;
+  }
+  if (call->task == settings::DaemonTask::kCheckConfig) {
+    return check_config(parser);
   }
   auto options = parser.finish();
   if (!options) {
