@@ -47,8 +47,14 @@ void add_redaction_commands(CLI::App& app, Command& chosen);
 void add_journal_commands(CLI::App& app, Command& chosen);
 void add_token_commands(CLI::App& app, Command& chosen);
 void add_audit_commands(CLI::App& app, Command& chosen);
+/// Everything the API shows, with verdicts and remedies.
+void add_doctor_command(CLI::App& app, Command& chosen);
+/// Of this program, and of vergerd.
+void add_version_command(CLI::App& app, LocalCommand& chosen_local, Command& chosen);
 /// Last, so that it knows all commands.
 void add_completion_command(CLI::App& app, Command& chosen);
+/// The manual pages; after all others, too.
+void add_man_command(CLI::App& app, LocalCommand& chosen_local);
 /// pause and resume, below `verger cluster`.
 void add_cluster_intents(CLI::App& cluster, Command& chosen);
 

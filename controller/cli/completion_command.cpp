@@ -207,6 +207,15 @@ _verger_words() {
   return out + "  esac\n}\ncomplete -o default -F _verger verger\n";
 }
 
+/// Works by `eval` and as the file _verger in a directory of zsh's fpath. From there its first call
+/// defines the functions, and has to complete, too.
+std::string zsh_completion(const CLI::App& app) {
+  return "#compdef verger\nautoload -U +X bashcompinit && bashcompinit\n" + bash_completion(app) +
+         "if [ \"${funcstack[1]}\" = _verger ]; then\n"
+         "  _bash_complete -o default -F _verger\n"
+         "fi\n";
+}
+
 std::string fish_completion(const CLI::App& app) {
   std::string out = "complete -c verger -f\n";
   for (const auto& each : all_that_follow(app)) {
@@ -263,11 +272,9 @@ void add_completion_command(CLI::App& app, Command& chosen) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   completion->callback([shell, &app, &chosen] {
-    const auto text =
-        *shell == "fish"
-            ? fish_completion(app)
-            : (*shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "") +
-                  bash_completion(app);
+    const auto text = *shell == "fish"  ? fish_completion(app)
+                      : *shell == "zsh" ? zsh_completion(app)
+                                        : bash_completion(app);
     chosen = [text](const CliContext& context) {
       context.out << text;
       return static_cast<int>(kDone);

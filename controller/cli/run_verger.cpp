@@ -252,7 +252,10 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_audit_commands(app, chosen);
   LocalCommand chosen_local;
   add_cert_commands(app, chosen_local, chosen);
+  add_doctor_command(app, chosen);
+  add_version_command(app, chosen_local, chosen);
   add_completion_command(app, chosen);
+  add_man_command(app, chosen_local);
   try {
     auto arguments = with_two_hyphens({argv + 1, argv + argc});
     std::ranges::reverse(arguments);  // as CLI11 takes them

@@ -274,6 +274,17 @@ void add_cert_commands(CLI::App& app, LocalCommand& chosen_local, Command& chose
       "cert",
       "Certificates: make, show and check files on this machine, without vergerd; see those of "
       "clusters");
+  cert->footer(
+      "Keys are written with mode 0600; no file is replaced without --force. For an encrypted key "
+      "give --key-password-file,\nor with -env instead of -file the name of an environment "
+      "variable; the same for --ca-key and PKCS#12 files.\n"
+      "Exit codes: 0 done, or no errors; 1 failed; 2 refused: a file is there already, or lint "
+      "found "
+      "an error; 64 wrong usage,\nor a file's content is wrong.\n"
+      "Example:\n  verger cert create-ca --out ./ca\n"
+      "  verger cert create-node --ca-certificate ./ca/ca.crt --ca-key ./ca/ca.key --ip-addresses "
+      "10.0.0.1 --out ./node1\n"
+      "  verger cert lint . --node node1=https://10.0.0.1:2113");
   cert->require_subcommand(1);
   add_create_ca(*cert, chosen_local);
   add_create_node(*cert, chosen_local);

@@ -12,7 +12,6 @@
 #include "controller/cli/cert/cert_batch.h"
 #include "controller/cli/commands.h"
 #include "nodeagent/certificates/certificate_details.h"
-#include "tests/support/fixtures.h"
 #include "tests/support/temp_directory.h"
 
 /// `verger cert` on local files. There is no controller, and no command asks for one.
@@ -332,30 +331,6 @@ TEST_F(CertCommands, LintKnowsTheGroupsOfTheServersUser) {
   EXPECT_THAT(out_.str(), ::testing::Not(HasSubstr("file-mode")));
   fs::permissions(at("set/node1/node.key"), fs::perms(0644));
   EXPECT_EQ(cert({"lint", at("set"), "--ec-keys"}), 2);
-}
-
-TEST_F(CertCommands, TheManPageHasEveryCommandAndOption) {
-  auto page = content_of_file(test::fixtures_directory().parent_path().parent_path() / "docs" /
-                              "man" / "verger-cert.1");
-  std::erase(page, '\\');
-  ASSERT_FALSE(page.empty());
-  for (const auto* command :
-       {"create-ca", "create-node", "create-user", "create-batch", "renew", "inspect", "lint"}) {
-    EXPECT_THAT(page, HasSubstr(command));
-    ASSERT_EQ(cert({command, "--help"}), 0);
-    const auto help = out_.str();
-    for (auto found = help.find("  --"); found != std::string::npos;
-         found = help.find("  --", found + 1)) {
-      const auto begin = found + 2;
-      auto option = help.substr(begin, help.find_first_of(" ,\n", begin) - begin);
-      if (option.ends_with("-env")) {  // named beside those with -file
-        option.replace(option.size() - 4, 4, "-file");
-      }
-      if (option != "--config-file" && option != "--username") {
-        EXPECT_THAT(page, HasSubstr(option)) << command;
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+// What `verger doctor` makes of the API's answers. Pure: the same answers, the same findings.
+namespace verger::cli {
+
+enum class Verdict : std::uint8_t {
+  kOk,
+  kNote,     ///< nothing to do, but worth knowing
+  kWarning,  ///< maintenance works, or will stop working
+  kError,    ///< maintenance of this does not work now
+};
+
+struct Finding {
+  Verdict verdict = Verdict::kOk;
+  std::string subject{};  ///< "vergerd", "orders", "orders/n1"
+  std::string text{};
+  std::string remedy{};  ///< what to do, or a command; empty: nothing
+};
+
+/// "ok", "note", "warning", "error"
+std::string_view verdict_name(Verdict verdict);
+
+/// Of GET /health. `own_version`: this program's.
+std::vector<Finding> check_controller(const nlohmann::json& health, const std::string& own_version);
+/// Of GET /clusters/{name}: nodes, agents, versions, disk, what its snapshot warns of.
+std::vector<Finding> check_cluster(const nlohmann::json& cluster);
+/// Of GET /clusters/{name}/certificates.
+std::vector<Finding> check_certificates(const nlohmann::json& certificates);
+/// Of GET /clusters/{name}/backups.
+std::vector<Finding> check_backups(const nlohmann::json& backups);
+/// Of the policies of GET /policies that select the cluster: what is due, late, or waits.
+std::vector<Finding> check_policies(const nlohmann::json& policies, const std::string& cluster);
+
+}  // namespace verger::cli

@@ -1,0 +1,188 @@
+#include "controller/cli/doctor_checks.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/controller_cli/cli_output.h"
+
+namespace verger::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+auto finding(Verdict verdict, const std::string& subject, const std::string& text) {
+  return AllOf(Field(&Finding::verdict, verdict), Field(&Finding::subject, subject),
+               Field(&Finding::text, HasSubstr(text)));
+}
+
+json healthy_node(const std::string& name) {
+  return {{"name", name},
+          {"url", "https://" + name + ":2113"},
+          {"agent_url", "https://" + name + ":2114"},
+          {"reachable", true},
+          {"agent_reachable", true},
+          {"is_alive", true},
+          {"version", "23.10.1"},
+          {"state", "Follower"},
+          {"database_bytes", std::int64_t{10} << 30U},
+          {"disk_free_bytes", std::int64_t{100} << 30U},
+          {"problem", nullptr}};
+}
+
+json healthy_cluster() {
+  return {{"name", "orders"},
+          {"paused", false},
+          {"snapshot",
+           {{"leader", "n1"},
+            {"warnings", json::array()},
+            {"strangers", json::array()},
+            {"nodes", {healthy_node("n1"), healthy_node("n2")}}}}};
+}
+
+/// What is found when the second node is changed so.
+std::vector<Finding> with_second_node(const std::string& member, const json& value) {
+  auto cluster = healthy_cluster();
+  cluster["snapshot"]["nodes"][1][member] = value;
+  auto found = check_cluster(cluster);
+  std::erase_if(found, [](const Finding& each) { return each.subject == "orders/n1"; });
+  return found;
+}
+
+TEST(Doctor, FindsNothingWrongWithAHealthyCluster) {
+  EXPECT_THAT(check_cluster(healthy_cluster()),
+              ElementsAre(finding(Verdict::kOk, "orders/n1", "23.10.1"),
+                          finding(Verdict::kOk, "orders/n2", "23.10.1")));
+}
+
+TEST(Doctor, FindsWhatIsWrongWithANode) {
+  EXPECT_THAT(with_second_node("reachable", false),
+              ElementsAre(finding(Verdict::kError, "orders/n2", "does not answer")));
+  EXPECT_THAT(with_second_node("is_alive", false),
+              ElementsAre(finding(Verdict::kError, "orders/n2", "alive")));
+  EXPECT_THAT(with_second_node("problem", "wrong password"),
+              ElementsAre(finding(Verdict::kError, "orders/n2", "wrong password")));
+  EXPECT_THAT(with_second_node("agent_reachable", false),
+              ElementsAre(finding(Verdict::kError, "orders/n2", "its agent at")));
+  EXPECT_THAT(with_second_node("agent_url", ""),
+              ElementsAre(finding(Verdict::kNote, "orders/n2", "no agent")));
+  EXPECT_THAT(with_second_node("disk_free_bytes", 1 << 20U),
+              ElementsAre(finding(Verdict::kError, "orders/n2", "1 MiB are free")));
+  EXPECT_THAT(with_second_node("disk_free_bytes", 900 << 20U),
+              ElementsAre(finding(Verdict::kWarning, "orders/n2", "900 MiB are free")));
+  EXPECT_THAT(with_second_node("version", "24.2.0"),
+              ElementsAre(finding(Verdict::kOk, "orders/n2", "24.2.0"),
+                          finding(Verdict::kWarning, "orders", "23.10.1, 24.2.0")));
+}
+
+TEST(Doctor, EachWarningAndErrorHasARemedy) {
+  auto cluster = healthy_cluster();
+  cluster["paused"] = true;
+  cluster["pause_reason"] = "upgrade";
+  auto& snapshot = cluster["snapshot"];
+  snapshot["leader"] = nullptr;
+  snapshot["warnings"] = {"a newer controller was seen"};
+  snapshot["strangers"] = {"n9:2113"};
+  snapshot["nodes"][0]["reachable"] = false;
+  auto found = check_cluster(cluster);
+  std::erase_if(found, [](const Finding& each) { return each.verdict == Verdict::kOk; });
+  EXPECT_EQ(found.size(), 5U);
+  EXPECT_THAT(found, Each(Field(&Finding::remedy, Not(IsEmpty()))));
+}
+
+TEST(Doctor, ComparesVersionsWithTheController) {
+  EXPECT_THAT(
+      check_controller({{"status", "ok"}, {"version", "1.0.0"}, {"controller_epoch", 4}}, "1.0.0"),
+      ElementsAre(finding(Verdict::kOk, "vergerd", "epoch 4")));
+  EXPECT_THAT(
+      check_controller({{"status", "ok"}, {"version", "1.0.1"}, {"controller_epoch", 4}}, "1.0.0"),
+      ElementsAre(finding(Verdict::kWarning, "vergerd", "1.0.1")));
+  EXPECT_THAT(check_controller({{"status", "standby"}, {"reason", "the other acts"}}, "1.0.0"),
+              ElementsAre(finding(Verdict::kError, "vergerd", "the other acts")));
+}
+
+json certificates_that_end_in(std::int64_t days) {
+  return {{"cluster", "orders"},
+          {"nodes",
+           {{{"node", "n1"},
+             {"file_differs", false},
+             {"served", {{{"subject", "CN=root"}, {"days_left", 3000}}}},
+             {"agent",
+              {{{"subject", "CN=n1"},
+                {"days_left", days},
+                {"not_after", "2026-12-01T00:00:00.000Z"}}}}}}}};
+}
+
+TEST(Doctor, WarnsOfTheCertificateThatEndsFirst) {
+  EXPECT_THAT(check_certificates(certificates_that_end_in(90)),
+              ElementsAre(finding(Verdict::kOk, "orders", "CN=n1 (agent)")));
+  EXPECT_THAT(check_certificates(certificates_that_end_in(20)),
+              ElementsAre(finding(Verdict::kWarning, "orders/n1", "in 20 days")));
+  EXPECT_THAT(check_certificates(certificates_that_end_in(-1)),
+              ElementsAre(finding(Verdict::kError, "orders/n1", "in -1 days")));
+  auto differs = certificates_that_end_in(90);
+  differs["nodes"][0]["file_differs"] = true;
+  EXPECT_THAT(check_certificates(differs),
+              ElementsAre(finding(Verdict::kOk, "orders", "first"),
+                          finding(Verdict::kWarning, "orders/n1", "another certificate")));
+  EXPECT_THAT(check_certificates({{"cluster", "orders"}, {"nodes", json::array()}}), IsEmpty());
+}
+
+json backups_with(const json& newest) {
+  return {{"cluster", "orders"}, {"repositories", {{{"name", "daily"}}}}, {"backups", {newest}}};
+}
+
+TEST(Doctor, JudgesTheNewestUsableBackup) {
+  const json verified{{"id", "b2"},
+                      {"age_seconds", 3600},
+                      {"damage", nullptr},
+                      {"last_verify", {{"passed", true}}}};
+  EXPECT_THAT(check_backups(backups_with(verified)),
+              ElementsAre(finding(Verdict::kOk, "orders", "b2, is 1 h")));
+  auto unverified = verified;
+  unverified["last_verify"] = nullptr;
+  EXPECT_THAT(check_backups(backups_with(unverified)),
+              ElementsAre(finding(Verdict::kWarning, "orders", "never verified")));
+  auto failed = verified;
+  failed["last_verify"] = {{"passed", false}, {"summary", "3 chunks differ"}};
+  EXPECT_THAT(check_backups(backups_with(failed)),
+              ElementsAre(finding(Verdict::kError, "orders", "3 chunks differ")));
+  auto damaged = verified;
+  damaged["damage"] = "its manifest is cut off";
+  EXPECT_THAT(check_backups(backups_with(damaged)),
+              ElementsAre(finding(Verdict::kError, "orders", "no usable backup")));
+  EXPECT_THAT(check_backups({{"cluster", "orders"}}),
+              ElementsAre(finding(Verdict::kNote, "orders", "no agent has a repository")));
+}
+
+TEST(Doctor, ReportsWhatPoliciesWaitFor) {
+  const auto policies = [](const json& selected) {
+    return json{{"policies", {{{"name", "nightly"}, {"selected", {selected}}}}}};
+  };
+  EXPECT_THAT(check_policies(policies({{"cluster", "orders"}, {"waiting", ""}}), "orders"),
+              IsEmpty());
+  EXPECT_THAT(check_policies(policies({{"cluster", "others"}}), "orders"),
+              ElementsAre(finding(Verdict::kNote, "orders", "no policy selects it")));
+  EXPECT_THAT(check_policies(policies({{"cluster", "orders"}, {"too_old", true}}), "orders"),
+              ElementsAre(finding(Verdict::kError, "orders", "backup")));
+  EXPECT_THAT(check_policies(policies({{"cluster", "orders"}, {"late", true}}), "orders"),
+              ElementsAre(finding(Verdict::kWarning, "orders", "certificate")));
+}
+
+TEST(Doctor, WithoutAControllerFails) {
+  const auto result = verger_without_vergerd({"doctor"});
+  EXPECT_EQ(result.status, kFailed);
+  EXPECT_THAT(result.err, HasSubstr("127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace verger::cli
