@@ -69,12 +69,10 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
   }
   if (node.wrong_identity) {
     out["problem"] = "not the node that was registered";
-  } else if (node.stopped && !node.agent_problem.empty()) {
-    out["problem"] = node.agent_problem;  // why it does not answer
+  } else if (!node.agent_problem.empty() && (node.stopped || node.problem.empty())) {
+    out["problem"] = node.agent_problem;  // of a stopped node: why it does not answer
   } else if (!node.problem.empty()) {
     out["problem"] = node.problem;
-  } else if (!node.agent_problem.empty()) {
-    out["problem"] = node.agent_problem;
   } else if (node.agent && !node.agent->node_problem.empty()) {
     out["problem"] = "its agent cannot operate the node: " + node.agent->node_problem;
   } else if (node.agent && !node.agent->files_problem.empty()) {

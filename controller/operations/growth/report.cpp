@@ -84,7 +84,7 @@ json report(const RunState& run, json timeline) {
   std::vector<std::string> commands;
   for (const auto& each : undone) {
     if (each.outcome != UndoOutcome::kUndone) {
-      reason = reason.empty() ? each.reason : reason + "; " + each.reason;
+      reason += reason.empty() ? each.reason : "; " + each.reason;
       commands.insert(commands.end(), each.commands.begin(), each.commands.end());
     }
   }

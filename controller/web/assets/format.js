@@ -29,8 +29,9 @@ export function seconds(value) {
   const minutes = Math.round(total / 60);
   if (minutes < 90) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  const both = (large, small) => large + (small.startsWith("0 ") ? "" : ` ${small}`);
+  if (hours < 48) return both(`${hours} h`, `${minutes % 60} min`);
+  return both(`${Math.floor(hours / 24)} d`, `${hours % 24} h`);
 }
 
 export function range(expected) {

@@ -140,9 +140,11 @@ export function clusterPage({session, refresh}, name) {
         ], policies, {key: (each) => each.policy, empty: "No policy selects this cluster."}),
         policies.length > 0 ? table("Next windows and due times", [
           ["At", (each) => [h("time", {datetime: each.at, title: relative(each.at)}, each.policys), " ", h("span", {class: "quiet small"}, each.zone)]],
-          ["What", (each) => each.kind === "due" ? (each.inside ? "due" : badge("due outside of its window", "warn")) : `window opens for ${each.length_seconds === null ? "good" : seconds(each.length_seconds)}`],
+          ["What", (each) => each.kind === "due" ? (each.inside ? "due" : badge("due outside of its window", "warn"))
+            : Date.parse(each.at) < Date.parse(schedule.now) ? ["window is open", each.until ? ` until ${absolute(each.until)}` : ""]
+              : `window opens${each.length_seconds === null ? "" : ` for ${seconds(each.length_seconds)}`}`],
           ["Policy", (each) => each.policy]
-        ], (schedule.times ?? []).slice(0, 12), {key: (each) => `${each.kind} ${each.policy} ${each.at}`}) : null),
+        ], (schedule.times ?? []).slice(0, 6), {key: (each) => `${each.kind} ${each.policy} ${each.at}`}) : null),
         panel("Plans", table("Plans", [
           ["Plan", (plan) => link("plans/" + plan.hash, short(plan.hash))],
           ["Operation", (plan) => plan.operation],

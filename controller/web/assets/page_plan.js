@@ -1,6 +1,6 @@
 import {h} from "./dom.js";
 import * as api from "./api.js";
-import {bytes, kNone, moment, number, range, seconds, short, when} from "./format.js";
+import {bytes, kNone, moment, number, plural, range, seconds, short, when} from "./format.js";
 import {ask, badge, button, facts, kReason, link, note, object, panel, table} from "./ui.js";
 
 /** The stages one below the other, each as long as it is expected to take; the text says the same. */
@@ -12,15 +12,15 @@ function timeline(plan) {
     return h("li", {"data-key": stage.id}, h("a", {href: `#stage-${index}`, onclick: (event) => {
       event.preventDefault();
       document.getElementById(`stage-${index}`)?.scrollIntoView({block: "start"});
-    }}, stage.name), h("span", {class: "bar", style: {width: `${Math.max(2, 100 * most / longest)}%`}, "aria-hidden": "true"}),
-    h("span", {class: "quiet small"}, `${number(stage.steps.length)} steps, ${most > 0 ? `up to ${seconds(most)}` : "duration not known"}`,
+    }}, stage.name), h("span", {class: stage.if_put_off ? "bar conditional" : "bar", style: {width: `${Math.max(2, 100 * most / longest)}%`}, "aria-hidden": "true"}),
+    h("span", {class: "quiet small"}, `${plural(stage.steps.length, "step")}, ${most > 0 ? `up to ${seconds(most)}` : "duration not known"}`,
       stage.if_put_off ? ", only if deferred" : "", stage.atomic ? ", atomic" : ""));
   }));
 }
 
 function stageTable(stage) {
   return table(`Steps of ${stage.name}`, [
-    ["Step", (step) => step.kind.replaceAll("-", " ")],
+    ["Step", (step) => step.kind.replaceAll("_", " ")],
     ["Node", (step) => step.node || "cluster"],
     ["Expected", (step) => range(step.expected_seconds)],
     ["Cost", (step) => [step.cost ? badge(step.cost, "warn") : kNone]],
@@ -48,7 +48,10 @@ export function planPage({session}, hash) {
       return {plan, runs: runs.runs.filter((run) => run.plan === plan.hash)};
     },
     render({plan, runs}) {
-      const moves = plan.stages.flatMap((stage) => stage.steps).filter((step) => step.cost).length;
+      const moves = plan.stages.filter((stage) => !stage.if_put_off).flatMap((stage) => stage.steps).filter((step) => step.cost).length;
+      const stagePanel = (stage, index) => h("div", {id: `stage-${index}`, "data-key": stage.id}, panel(`Stage: ${stage.name}`,
+        h("p", {class: "quiet small"}, stage.if_put_off ? "Conditional: only if the node leads when its turn comes. " : "",
+          `Deadline ${seconds(stage.deadline_seconds)}; on failure: ${stage.failure_rule}.`), stageTable(stage)));
       return [
         h("p", {class: "trail"}, link("", "Fleet"), " / ", link("clusters/" + api.segment(plan.cluster), plan.cluster), " / plan ", short(plan.hash)),
         h("h1", null, `Plan: ${plan.operation} of ${plan.cluster}`),
@@ -71,8 +74,7 @@ export function planPage({session}, hash) {
           ["Needed meanwhile", (each) => bytes(each.disk_needed_bytes), "number"],
           ["Freed last time", (each) => bytes(plan.freed_before?.find((one) => one.node === each.node)?.space_saved), "number"]
         ], plan.forecast, {key: (each) => each.node})) : null,
-        plan.stages.map((stage, index) => h("div", {id: `stage-${index}`, "data-key": stage.id}, panel(`Stage: ${stage.name}`,
-          h("p", {class: "quiet small"}, `Deadline ${seconds(stage.deadline_seconds)}; on failure: ${stage.failure_rule}.`), stageTable(stage)))),
+        plan.stages.map(stagePanel),
         panel("Parameters", object(plan.parameters, "Parameters")),
         panel("What the plan depends on", table("What the plan depends on", [
           ["Node", (each) => each.name], ["Role", (each) => each.role], ["Version", (each) => each.version]

@@ -1,8 +1,8 @@
 import {h} from "./dom.js";
 import * as api from "./api.js";
-import {absolute, between, bytes, kNone, moment, number, percent, range, relative, seconds, short, when} from "./format.js";
+import {absolute, between, bytes, kNone, moment, number, percent, plural, range, relative, seconds, short, when} from "./format.js";
 import {ask, badge, button, facts, kReason, link, meter, note, object, panel, table} from "./ui.js";
-import {allSteps, waits} from "./run_parts.js";
+import {allSteps, isUnused, waits} from "./run_parts.js";
 
 const kPauseModes = [["policy", "as its policy says"], ["drain", "the step under way ends first"], ["now", "the step under way is stopped"]];
 
@@ -35,11 +35,19 @@ function stepDetails(step) {
 }
 
 function stages(run) {
-  return run.stages.map((stage) => panel(`Stage: ${stage.name}`,
-    h("p", {class: "quiet small"}, stage.if_put_off ? "Only if its leader's turn is deferred. " : "",
-      stage.atomic ? "Atomic: once begun, it is done on all of its nodes or undone on all." : ""),
+  const unused = run.stages.filter(isUnused);
+  return [
+    run.stages.filter((stage) => !isUnused(stage)).map(stagePanel),
+    unused.length > 0 ? h("details", {"data-key": "conditional"},
+      h("summary", null, `${plural(unused.length, "conditional stage")}, only for a node that leads when its turn comes`), unused.map(stagePanel)) : null
+  ];
+}
+
+function stagePanel(stage) {
+  return panel(`Stage: ${stage.name}`,
+    stage.atomic ? h("p", {class: "quiet small"}, "Atomic: once begun, it is done on all of its nodes or undone on all.") : null,
     table(`Steps of ${stage.name}`, [
-      ["Step", (step) => step.kind.replaceAll("-", " ")],
+      ["Step", (step) => step.kind.replaceAll("_", " ")],
       ["Node", (step) => step.node || "cluster"],
       ["State", (step) => badge(step.state)],
       ["Since", (step) => when(step.finished_at ?? step.since ?? step.started_at)],
@@ -48,7 +56,7 @@ function stages(run) {
     ], stage.steps, {key: (step) => step.id, sub: (step) => {
       const details = stepDetails(step);
       return details.length > 0 ? details : null;
-    }})));
+    }}));
 }
 
 function end(run) {
@@ -118,7 +126,7 @@ export function runPage(context, id) {
       return {run, gates};
     },
     render({run, gates}) {
-      const steps = allSteps(run);
+      const steps = run.stages.filter((stage) => !isUnused(stage)).flatMap((stage) => stage.steps);
       const done = steps.filter((step) => ["done", "skipped", "undone"].includes(step.state)).length;
       return [
         h("p", {class: "trail"}, link("", "Fleet"), " / ", link("clusters/" + api.segment(run.cluster), run.cluster), " / run ", short(run.id)),

@@ -4,6 +4,8 @@ import {h} from "./dom.js";
 import {kNone, relative, when} from "./format.js";
 import {badge, table} from "./ui.js";
 
+/** A stage for a deferred node that was never needed. */
+export const isUnused = (stage) => stage.if_put_off !== "" && stage.steps.every((step) => step.state === "pending");
 export const allSteps = (run) => run.stages.flatMap((stage) => stage.steps);
 
 /** The gates that hold steps back: from the journal, with what the last check has of them beside it. */

@@ -32,7 +32,7 @@ export function table(caption, columns, rows, {key, empty = "None.", sub} = {}) 
   rows.forEach((row, index) => {
     const name = key ? key(row) : index;
     body.push(h("tr", {"data-key": name}, columns.map(([title, cell, kind], at) =>
-      h(at === 0 ? "th" : "td", {class: kind, "data-title": title, scope: at === 0 ? "row" : null}, cell(row)))));
+      h(at === 0 ? "th" : "td", {class: kind, "data-title": title, scope: at === 0 ? "row" : null}, h("div", null, cell(row))))));
     const more = sub?.(row);
     if (more) body.push(h("tr", {class: "sub", "data-key": name + " more"}, h("td", {colspan: columns.length}, more)));
   });
@@ -73,7 +73,9 @@ export function problemNote(problem) {
   return note("bad", problemText(problem));
 }
 
-const title = (name) => name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+const title = (name) => name.replace(/_(seconds|bytes|ms)$/, "").replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+const kFirst = ["name", "node", "state"];
+const kDigest = /^[0-9a-f]{32,}$/;
 const kByteNames = /bytes|space_saved|_before$|_after$|position$/;
 
 function scalar(name, value) {
@@ -84,8 +86,9 @@ function scalar(name, value) {
     if (name.endsWith("_ms")) return seconds(value / 1000);
     return kByteNames.test(name) && !/position|records|serial|removed/.test(name) ? bytes(value) : number(value);
   }
+  if (typeof value === "string" && kDigest.test(value)) return h("code", {title: value}, value.slice(0, 12), "…");
   if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? moment(value) : h("span", {class: "text"}, value);
-  return h("code", null, JSON.stringify(value));
+  return h("span", {class: "text"}, Object.entries(value).map(([key, each]) => h("div", null, `${title(key)}: `, scalar(key, each))));
 }
 
 /** Any object of the API, such as a report: the members that this page does not know, too. */
@@ -94,7 +97,7 @@ export function object(value, caption) {
   const rest = [];
   for (const [name, member] of Object.entries(value)) {
     if (Array.isArray(member) && member.length > 0 && typeof member[0] === "object") {
-      const names = [...new Set(member.flatMap(Object.keys))];
+      const names = [...new Set([...kFirst, ...member.flatMap(Object.keys)])].filter((each) => member.some((row) => each in row));
       rest.push(h("h3", null, title(name)), table(`${caption}: ${title(name)}`,
         names.map((each) => [title(each), (row) => cellOf(each, row[each])]), member));
     } else if (Array.isArray(member)) {

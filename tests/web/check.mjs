@@ -1,0 +1,193 @@
+// The dashboard in a browser: login and roles, a run from plan to report, the event stream's end and
+// return, every page at three widths in both themes.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import {chromium} from "playwright-core";
+import {wrongOnPage} from "./page_checks.mjs";
+import {Wire} from "./wire.mjs";
+
+const kDeadline = 120_000;
+const kMostBytes = 300_000;
+const kWidths = [360, 1440, 3840];
+const screenshots = process.env.VERGER_SCREENSHOTS;
+const tokenOf = (role) => fs.readFileSync(`${process.env.VERGER_TOKENS}/${role}`, "utf8").trim();
+
+const wire = new Wire(Number(process.env.VERGER_DASHBOARD_PORT));
+const base = `https://127.0.0.1:${await wire.open()}`;
+fs.mkdirSync(screenshots, {recursive: true});
+const browser = await chromium.launch({executablePath: process.env.VERGER_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"]});
+const problems = [];
+
+/** A page of its own browser profile; whatever it loads from elsewhere or reports is a problem. */
+async function pageOf(options = {}) {
+  const context = await browser.newContext({ignoreHTTPSErrors: true, viewport: {width: 1440, height: 900}, ...options});
+  context.setDefaultTimeout(kDeadline);
+  const page = await context.newPage();
+  page.on("request", (request) => request.url().startsWith(base) || problems.push(`external request: ${request.url()}`));
+  page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.stack}`));
+  page.on("console", (message) => message.type() === "error" && !message.text().startsWith("Failed to load resource") &&
+    problems.push(`${page.url()}: ${message.text()}`));
+  return page;
+}
+
+async function logIn(page, role) {
+  await page.goto(base + "/");
+  await page.getByLabel("Token of the API").fill(tokenOf(role));
+  await page.getByRole("button", {name: "Log in"}).click();
+  await page.getByRole("heading", {name: "Fleet"}).waitFor();
+}
+
+const show = (page, address) => page.evaluate((to) => { location.hash = to; }, address);
+const status = (page, path, options) => page.evaluate(async ([to, how]) => (await fetch(to, how)).status, [path, options]);
+
+async function test(name, work) {
+  const began = Date.now();
+  await work();
+  console.log(`ok  ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
+}
+
+let run = "";
+let plan = "";
+try {
+  await test("a wrong token is refused, and the reason is shown", async () => {
+    const page = await pageOf();
+    await page.goto(base + "/");
+    await page.getByLabel("Token of the API").fill("verger_wrong");
+    await page.getByRole("button", {name: "Log in"}).click();
+    await page.getByText("the token is not known, or was revoked").waitFor();
+    await page.context().close();
+  });
+
+  await test("a viewer sees the cluster and has no button that changes anything", async () => {
+    const page = await pageOf();
+    await logIn(page, "viewer");
+    await page.getByRole("link", {name: "demo"}).click();
+    await page.getByText("Your role, viewer").waitFor();
+    assert.equal(await page.getByRole("button", {name: "New plan…"}).count(), 0);
+    assert.equal(await page.getByRole("link", {name: "Audit"}).count(), 0);
+    assert.equal(await status(page, "/api/v1/audit"), 403);
+    // Another page of this browser has the cookie at most, and not the csrf value.
+    assert.equal(await status(page, "/api/v1/clusters/demo/pause", {method: "POST", body: "{}"}), 403);
+    const cookies = await page.context().cookies();
+    assert.equal(cookies.length, 1);
+    assert.ok(cookies[0].httpOnly && cookies[0].secure && cookies[0].sameSite === "Strict");
+    assert.equal(await page.evaluate(() => document.cookie), "");
+    await page.context().close();
+  });
+
+  await test("an operator plans, applies, pauses and resumes; the run page follows to the report", async () => {
+    const page = await pageOf();
+    await logIn(page, "operator");
+    await page.getByRole("link", {name: "demo"}).click();
+    await page.getByRole("button", {name: "New plan…"}).click();
+    await page.getByRole("button", {name: "Make the plan"}).click();
+    await page.getByRole("heading", {name: "Plan: scavenge of demo"}).waitFor();
+    plan = page.url().split("#")[1];
+    await page.getByRole("button", {name: "Apply this plan…"}).click();
+    await page.getByRole("button", {name: "Apply", exact: true}).click();
+    await page.getByRole("heading", {name: "scavenge of demo"}).waitFor();
+    run = page.url().split("#")[1];
+    await page.getByRole("button", {name: "Pause…"}).click();
+    await page.keyboard.press("Escape");
+    assert.equal(await page.getByRole("dialog").count(), 0, "Escape leaves a question");
+    await page.getByRole("button", {name: "Pause…"}).click();
+    await page.getByLabel("Reason").fill("the check of the dashboard");
+    await page.getByRole("button", {name: "Pause", exact: true}).click();
+    await page.locator("h1 .badge", {hasText: "paused"}).waitFor();
+    await page.getByRole("button", {name: "Resume…"}).click();
+    await page.getByRole("button", {name: "Resume", exact: true}).click();
+    await page.locator("h1 .badge", {hasText: "done"}).waitFor();
+    await page.getByRole("heading", {name: "Report: what was observed on the nodes"}).waitFor();
+    await page.context().close();
+  });
+
+  await test("a cut connection is shown, and what changed meanwhile appears when it is back", async () => {
+    const page = await pageOf();
+    await logIn(page, "operator");
+    await show(page, "/clusters/demo");
+    await page.getByText("Live", {exact: true}).waitFor();
+    wire.cut();
+    await page.getByText("Not connected").waitFor();
+    await page.getByText("this is what was last received").waitFor();
+    wire.restore();
+    await page.getByText("Live", {exact: true}).waitFor();
+    await page.getByText("this is what was last received").waitFor({state: "detached"});
+    await page.getByRole("button", {name: "Log out"}).click();
+    await page.getByText("You are logged out.").waitFor();
+    assert.equal(await status(page, "/api/v1/runs"), 401);
+    await page.context().close();
+  });
+
+  await test("the keyboard reaches the content, and the pages are light", async () => {
+    const page = await pageOf();
+    await logIn(page, "viewer");
+    await page.reload();
+    await page.getByRole("heading", {name: "Fleet"}).waitFor();
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "skip");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+    const bytes = await page.evaluate(async () => {
+      let sum = 0;
+      for (const each of performance.getEntriesByType("resource").filter((one) => one.name.includes("/ui/"))) {
+        sum += Number((await fetch(each.name, {cache: "reload"})).headers.get("Content-Length") ?? 0);
+      }
+      return sum;
+    });
+    assert.ok(bytes > 10_000 && bytes <= kMostBytes, `${bytes} bytes`);
+    console.log(`    ${bytes} bytes compressed for all pages`);
+    await page.context().close();
+  });
+
+  await test("an admin sees who did what, and verifies it", async () => {
+    const page = await pageOf();
+    await logIn(page, "admin");
+    await show(page, "/audit");
+    await page.getByText("the check of the dashboard").first().waitFor();
+    await page.getByRole("button", {name: "Verify the hash chain"}).click();
+    await page.getByText("The hash chain holds").waitFor();
+    await page.context().close();
+  });
+
+  await test("100 clusters are one page", async () => {
+    const page = await pageOf();
+    // The rows are the answer for the demo's cluster a hundred times: so many do not run here.
+    await page.route("**/api/v1/clusters?look=true*", async (route) => {
+      const answer = await route.fetch();
+      const body = await answer.json();
+      const [one] = body.clusters;
+      const clusters = Array.from({length: 100}, (_, index) => ({...one, name: `cluster-${String(index).padStart(3, "0")}`}));
+      await route.fulfill({response: answer, json: {...body, clusters}});
+    });
+    await logIn(page, "viewer");
+    await page.getByText("100 clusters shown").waitFor();
+    await page.getByLabel("Name or label").fill("cluster-04");
+    await page.getByText("10 clusters shown").waitFor();
+    await page.context().close();
+  });
+
+  const places = {fleet: "/", cluster: "/clusters/demo", run, plan, history: "/history", policies: "/policies", backups: "/backups",
+    certificates: "/certificates", audit: "/audit"};
+  for (const colorScheme of ["light", "dark"]) {
+    await test(`every page is readable, ${colorScheme}`, async () => {
+      const page = await pageOf({colorScheme});
+      await logIn(page, "admin");
+      for (const [name, address] of Object.entries(places)) {
+        await show(page, address);
+        await page.locator("h1").waitFor();
+        await page.getByText("Loading…").waitFor({state: "detached"});
+        for (const width of kWidths) {
+          await page.setViewportSize({width, height: 900});
+          for (const wrong of await page.evaluate(wrongOnPage)) problems.push(`${name}, ${width} px, ${colorScheme}: ${wrong}`);
+          await page.screenshot({path: `${screenshots}/${name}-${width}-${colorScheme}.png`, fullPage: true});
+        }
+      }
+      await page.context().close();
+    });
+  }
+  assert.deepEqual(problems, []);
+  console.log(`all good; screenshots are in ${screenshots}`);
+} finally {
+  await browser.close();
+  wire.close();
+}
