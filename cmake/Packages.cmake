@@ -6,7 +6,7 @@ set(systemd_units /lib/systemd/system)  # where Debian 12 has them
 
 add_custom_target(package_files
   COMMAND ${packaging}/make_files.sh ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${made}
-  DEPENDS vergerd verger-agent verger verger-db
+  DEPENDS vergerd verger-agent verger-redact verger verger-db
   VERBATIM)
 
 # --- verger-controller ---
@@ -29,7 +29,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/examples/vergerd.yaml
   DESTINATION share/doc/verger-controller/examples COMPONENT controller)
 
 # --- verger-agent ---
-install(TARGETS verger-agent RUNTIME DESTINATION bin COMPONENT agent)
+install(TARGETS verger-agent verger-redact RUNTIME DESTINATION bin COMPONENT agent)
 install(FILES ${made}/verger-agent.yaml DESTINATION /etc/verger COMPONENT agent)
 install(FILES ${PROJECT_SOURCE_DIR}/examples/systemd/verger-agent.service
   DESTINATION ${systemd_units} COMPONENT agent)
