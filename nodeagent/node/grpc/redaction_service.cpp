@@ -13,7 +13,7 @@ namespace {
 
 using ::verger::grpc::Code;
 using ::verger::grpc::Status;
-namespace pb = event_store::client::redaction;
+namespace wire = event_store::client::redaction;
 
 Status lock_failed() {
   return {.code = Code::kFailedPrecondition,
@@ -47,9 +47,9 @@ net::awaitable<Status> only_by_socket(NodeCall at, NodeMethod method) {
 }
 
 /// Every record of the event: an old server may have written one twice.
-Result<pb::GetEventPositionResp> positions_of(const Core& core, const std::string& stream,
+Result<wire::GetEventPositionResp> positions_of(const Core& core, const std::string& stream,
                                               EventNumber number) {
-  pb::GetEventPositionResp response;
+  wire::GetEventPositionResp response;
   const auto& index = core.db().stream_index();
   VERGER_TRY(const auto entries, index.range_forward(index.hash(stream), number, number,
                                                      std::numeric_limits<std::size_t>::max()));
@@ -88,7 +88,7 @@ Result<pb::GetEventPositionResp> positions_of(const Core& core, const std::strin
 
 net::awaitable<Status> get_event_positions(NodeCall at) {
   while (true) {
-    const auto request = co_await at.call->next<pb::GetEventPositionReq>();
+    const auto request = co_await at.call->next<wire::GetEventPositionReq>();
     if (!request) {
       co_return request.error();
     }
@@ -128,7 +128,7 @@ struct SwitchWork {
 };
 
 net::awaitable<redaction::SwitchResult> switch_chunk(std::shared_ptr<Core> core,
-                                                     pb::SwitchChunkReq request) {
+                                                     wire::SwitchChunkReq request) {
   const InFlightCall in_flight(core);
   const auto work = std::make_shared<SwitchWork>(
       core, redaction::ChunkSwitchJob(core->env.files, core->log(), request.target_chunk_file(),
@@ -160,7 +160,7 @@ net::awaitable<Status> switch_chunks(NodeCall at) {
   }
   at.call->send_head();
   while (true) {
-    const auto request = co_await at.call->next<pb::SwitchChunkReq>();
+    const auto request = co_await at.call->next<wire::SwitchChunkReq>();
     if (!request) {
       co_return request.error();
     }
@@ -177,7 +177,7 @@ net::awaitable<Status> switch_chunks(NodeCall at) {
     if (result != redaction::SwitchResult::kSuccess) {
       co_return switch_failed(result);
     }
-    if (!co_await at.call->write(pb::SwitchChunkResp())) {
+    if (!co_await at.call->write(wire::SwitchChunkResp())) {
       co_return grpc::client_gone();
     }
   }

@@ -41,7 +41,7 @@ std::string secret(int n) {
 
 /// One embedded node on the machine's disk and network, with its Unix socket.
 class OnlineRedaction : public ::testing::Test {
- protected:
+ public:
   OnlineRedaction() {
     node::NodeOptions options;
     options.database = directory_.path() / "db";
