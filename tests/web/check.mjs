@@ -85,6 +85,7 @@ try {
     plan = page.url().split("#")[1];
     await page.getByRole("button", {name: "Apply this plan…"}).click();
     await page.getByRole("button", {name: "Apply", exact: true}).click();
+    await page.waitForURL("**/#/runs/*");
     await page.getByRole("heading", {name: "scavenge of demo"}).waitFor();
     run = page.url().split("#")[1];
     await page.getByRole("button", {name: "Pause…"}).click();
@@ -105,6 +106,7 @@ try {
     const page = await pageOf();
     await logIn(page, "operator");
     await show(page, "/clusters/demo");
+    await page.getByRole("heading", {name: "Nodes"}).waitFor();
     await page.getByText("Live", {exact: true}).waitFor();
     wire.cut();
     await page.getByText("Not connected").waitFor();
@@ -166,16 +168,16 @@ try {
     await page.context().close();
   });
 
-  const places = {fleet: "/", cluster: "/clusters/demo", run, plan, history: "/history", policies: "/policies", backups: "/backups",
-    certificates: "/certificates", audit: "/audit"};
+  const places = {Fleet: "/", demo: "/clusters/demo", Run: run, Plan: plan, History: "/history", Policies: "/policies", Backups: "/backups",
+    Certificates: "/certificates", Audit: "/audit"};
   for (const colorScheme of ["light", "dark"]) {
     await test(`every page is readable, ${colorScheme}`, async () => {
       const page = await pageOf({colorScheme});
       await logIn(page, "admin");
-      for (const [name, address] of Object.entries(places)) {
+      for (const [title, address] of Object.entries(places)) {
+        const name = title.toLowerCase();
         await show(page, address);
-        await page.locator("h1").waitFor();
-        await page.getByText("Loading…").waitFor({state: "detached"});
+        await page.waitForFunction((begin) => document.title.startsWith(begin) && document.querySelector("main h1"), title);
         for (const width of kWidths) {
           await page.setViewportSize({width, height: 900});
           for (const wrong of await page.evaluate(wrongOnPage)) problems.push(`${name}, ${width} px, ${colorScheme}: ${wrong}`);

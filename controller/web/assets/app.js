@@ -103,8 +103,9 @@ function draw() {
     return;
   }
   // Without a connection the times keep being right, and the page says that the rest is old.
-  show(failed, app.state === "live" ? null : h("div", {"data-key": "old"}, typeof app.state === "object"
-    ? note("warn", "No connection to vergerd: this is what was last received.") : null), page.render(page.data));
+  const isOld = app.state !== "live" && live.failures > 0;
+  show(failed, isOld ? h("div", {"data-key": "old"}, note("warn", "No connection to vergerd: this is what was last received.")) : null,
+    page.render(page.data));
 }
 
 function soon() {

@@ -1,6 +1,6 @@
 import {h} from "./dom.js";
 import * as api from "./api.js";
-import {absolute, bytes, kNone, moment, number, plural, seconds, short, when} from "./format.js";
+import {absolute, bytes, kNone, moment, number, plural, seconds, when} from "./format.js";
 import {badge, facts, link, note, panel, problemText, table} from "./ui.js";
 
 const ended = (backup) => backup.finished_at ?? backup.started_at ?? "";
@@ -39,7 +39,7 @@ export function backupsPage() {
         facts(["Clusters", number(rows.length)], ["Without a backup", number(rows.filter((row) => !row.newest).length)],
           ["Never drilled", number(rows.filter((row) => row.newest && !row.drill).length)],
           ["Damaged", number(all.filter((each) => each.damage || each.last_verify?.passed === false).length)]),
-        panel("Clusters, the oldest newest backup first", table("Clusters", [
+        panel("Clusters, those without a recent backup first", table("Clusters", [
           ["Cluster", (row) => link("clusters/" + api.segment(row.cluster), row.cluster)],
           ["Newest backup", (row) => row.newest ? when(ended(row.newest)) : badge("none", "bad")],
           ["Of", (row) => row.newest ? `${row.newest.node}, ${row.newest.state}` : kNone],
@@ -52,10 +52,10 @@ export function backupsPage() {
           return texts.length > 0 ? texts.map((text) => note("warn", text)) : null;
         }, empty: "No cluster is registered."})),
         rows.filter((row) => row.count > 0).map((row) => panel(`Backups of ${row.cluster}`, table(`Backups of ${row.cluster}`, [
-          ["Backup", (each) => [h("code", null, short(each.id)), each.damage ? badge("damaged", "bad") : null]],
+          ["Backup", (each) => [h("code", {class: "text"}, each.id), each.damage ? badge("damaged", "bad") : null]],
           ["Repository", (each) => each.repository],
           ["Node", (each) => each.node || kNone],
-          ["Kind", (each) => each.full ? "full" : ["differential on ", h("code", null, short(each.parent))]],
+          ["Kind", (each) => each.full ? "full" : ["differential on ", h("code", {class: "text"}, each.parent)]],
           ["Point in time", (each) => moment(each.checkpoints_at)],
           ["Age", (each) => seconds(each.age_seconds), "number"],
           ["Stored", (each) => bytes(each.stored_bytes), "number"],

@@ -2,7 +2,7 @@ import {h} from "./dom.js";
 import * as api from "./api.js";
 import {absolute, bytes, day, kNone, number, plural, range, relative, seconds, short, when} from "./format.js";
 import {ask, badge, button, facts, kReason, link, note, panel, problemText, table} from "./ui.js";
-import {waits} from "./run_parts.js";
+import {isUnused, waits} from "./run_parts.js";
 
 const kLeader = "Leader";
 
@@ -159,7 +159,7 @@ export function clusterPage({session, refresh}, name) {
           ["State", (each) => badge(each.state)],
           ["Started", (each) => [when(each.started_at), ` by ${each.started_by}`]],
           ["Steps", (each) => {
-            const steps = each.stages.flatMap((stage) => stage.steps);
+            const steps = each.stages.filter((stage) => !isUnused(stage)).flatMap((stage) => stage.steps);
             return `${number(steps.filter((step) => step.state === "done").length)} of ${number(steps.length)}`;
           }]
         ], runs, {key: (each) => each.id, empty: "Nothing has run."}))

@@ -114,7 +114,11 @@ export function policiesPage({redraw}) {
       const month = schedule ? monthAfter(wallOf(schedule.now, zone).month, step) : "";
       const months = schedule ? Array.from({length: kMonths + 1}, (_, index) => monthAfter(wallOf(schedule.now, zone).month, index)) : [];
       const ofPolicy = schedule?.times.filter((each) => each.policy === chosen) ?? [];
-      const truncated = (schedule?.times ?? []).length >= kMostTimes;
+      // The answer ends somewhere: only before the end of the last month is that worth a word.
+      const truncated = ["opens", "due"].some((kind) => {
+        const ofKind = (schedule?.times ?? []).filter((each) => each.kind === kind);
+        return ofKind.length >= kMostTimes && wallOf(ofKind.at(-1).at, zone).month <= months.at(-1);
+      });
       return [
         h("h1", null, "Policies"),
         table("Policies", [

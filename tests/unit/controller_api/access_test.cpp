@@ -56,6 +56,16 @@ TEST_F(AccessTest, BeforeTheFirstTokenBeingOnThisMachineIsNotEnough) {
   EXPECT_THAT(there.body, HasSubstr("verger token create"));
 }
 
+TEST_F(AccessTest, ACallerSeesItsOwnNameAndRole) {
+  a_.token = a_.create_token("ann", "admin");
+  const auto viewer = a_.create_token("vic", "viewer");
+  EXPECT_EQ(a_.get("/whoami"), (json{{"name", "ann"}, {"role", "admin"}}));
+  a_.token = viewer;
+  EXPECT_EQ(a_.get("/whoami"), (json{{"name", "vic"}, {"role", "viewer"}}));
+  a_.token.clear();
+  EXPECT_EQ(a_.call("GET", "/whoami").status, 401);
+}
+
 TEST_F(AccessTest, ARoleMayWhatTheRolesBeforeItMay) {
   a_.token = a_.create_token("ann", "admin");
   const auto admin = a_.token;

@@ -56,6 +56,18 @@ TEST_F(EventFeedTest, EventsAreThoseThatTheRoleMaySee) {
   EXPECT_EQ(streams_of(admin), (std::set<std::string>{"audit", "cluster", "token"}));
 }
 
+TEST_F(EventFeedTest, EventsAfterTheEndAreOnlyThoseToCome) {
+  const auto end = a_.h.journal->last_sequence()->value();
+  ASSERT_GT(end, 0);
+  const auto page = a_.get("/events?after=end");
+  EXPECT_TRUE(page["events"].empty()) << page.dump(1);
+  EXPECT_EQ(page["next"], end);
+  a_.call("POST", "/clusters/prod/pause", {{"reason", "noon"}});
+  const auto news = a_.get("/events?after=" + std::to_string(end));
+  EXPECT_FALSE(news["events"].empty());
+  EXPECT_EQ(a_.call("GET", "/events?after=never").status, 400);
+}
+
 TEST_F(EventFeedTest, ALongRunOfHiddenEventsIsNoEnd) {
   for (int i = 0; i < 1'100; ++i) {
     ASSERT_TRUE(

@@ -32,6 +32,18 @@ class OverviewTest : public ::testing::Test {
   ApiHarness a_;
 };
 
+TEST_F(OverviewTest, AScheduleHasAsManyTimesAsWanted) {
+  const std::string yaml =
+      "name: nightly\nclusters: [prod]\nschedule: [{cron: '0 1 * * *', zone: UTC}]\n";
+  ASSERT_EQ(a_.call("PUT", "/policies/nightly", {{"yaml", yaml}}).status, 200);
+  EXPECT_EQ(a_.get("/clusters/prod/schedule")["times"].size(), 10U);
+  EXPECT_EQ(a_.get("/clusters/prod/schedule?count=31")["times"].size(), 31U);
+  for (const auto* wrong : {"0", "501", "-1", "many"}) {
+    EXPECT_EQ(a_.call("GET", std::string("/clusters/prod/schedule?count=") + wrong).status, 400)
+        << wrong;
+  }
+}
+
 TEST_F(OverviewTest, APlanTellsItsTimeItsDiskAndItsGatesInUnits) {
   a_.h.cluster.node("n2").disk_free = std::int64_t{7} << 30U;
   const auto made = plan();
