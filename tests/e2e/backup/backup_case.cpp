@@ -22,7 +22,7 @@ void BackupCase::start() {
 void BackupCase::back_up(const std::string& task, std::vector<std::string> more) {
   std::vector<std::string> words{"backup", task, "orders", "--yes", "--wait"};
   words.insert(words.end(), more.begin(), more.end());
-  const auto done = cluster_.verger(words);
+  const auto done = cluster_.verger_once_settled(words);
   ASSERT_EQ(done.status, 0) << done.out << done.err << cluster_.logs();
 }
 

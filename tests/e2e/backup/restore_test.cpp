@@ -84,7 +84,7 @@ TEST_F(Restore, RestoresAnOlderGenerationOntoARunningCluster) {
     EXPECT_GT(node.value("lost_bytes", 0), 0) << node.dump(1);
     EXPECT_TRUE(std::filesystem::is_directory(old_files(i, older)));
   }
-  const auto discarded = cluster_.verger(
+  const auto discarded = cluster_.verger_once_settled(
       {"restore", "discard-old", "orders", "--generation", older, "--yes", "--wait"});
   EXPECT_EQ(discarded.status, 0) << discarded.out << discarded.err << cluster_.logs();
   for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {

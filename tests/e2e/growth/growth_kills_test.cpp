@@ -61,8 +61,8 @@ TEST_P(KilledGrowth, EndsWithAMemberThatHasEverything) {
   cluster_.register_cluster();
   SteadyWriter writer(cluster_, {});
   ASSERT_TRUE(writer.wait_for(20)) << cluster_.logs();
-  const auto made =
-      cluster_.verger({"backup", "create", "orders", "--repository", "main", "--yes", "--wait"});
+  const auto made = cluster_.verger_once_settled(
+      {"backup", "create", "orders", "--repository", "main", "--yes", "--wait"});
   ASSERT_EQ(made.status, 0) << made.out << made.err << cluster_.logs();
   ASSERT_TRUE(writer.wait_for(10)) << cluster_.logs();
   writer.stop();

@@ -22,8 +22,8 @@ class Growth : public ::testing::Test {
     cluster_.register_cluster();
     writer_.emplace(cluster_, std::filesystem::path());
     ASSERT_TRUE(writer_->wait_for(20)) << cluster_.logs();
-    const auto made =
-        cluster_.verger({"backup", "create", "orders", "--repository", "main", "--yes", "--wait"});
+    const auto made = cluster_.verger_once_settled(
+        {"backup", "create", "orders", "--repository", "main", "--yes", "--wait"});
     ASSERT_EQ(made.status, 0) << made.out << made.err << cluster_.logs();
     // What it does not have comes by replication.
     ASSERT_TRUE(writer_->wait_for(20)) << cluster_.logs();

@@ -85,6 +85,9 @@ class RealCluster {
   void talk_to(Which which) { talks_to_ = which; }
   /// Runs the command line against this controller.
   Finished verger(std::vector<std::string> arguments) const;
+  /// A command that plans and starts: again while it is refused, for a minute. On a busy machine
+  /// nodes elect another leader before the plan, or between it and its start.
+  Finished verger_once_settled(const std::vector<std::string>& arguments) const;
   /// The same with -o json: the last line, parsed; null when it failed.
   nlohmann::json verger_json(std::vector<std::string> arguments) const;
   /// Plans a scavenge, again while the cluster is still settling; the plan's hash.

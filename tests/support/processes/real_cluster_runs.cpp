@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <stdexcept>
 
+#include "engine/base/exit_code.h"
 #include "tests/support/processes/real_cluster.h"
 
 // Its cluster, plans and runs, over the command line; the processes are in real_cluster.cpp.
@@ -82,6 +83,15 @@ Finished RealCluster::verger(std::vector<std::string> arguments) const {
     environment["VERGER_CA_FILE"] = authority_->root().string();
   }
   return run(arguments, environment);
+}
+
+Finished RealCluster::verger_once_settled(const std::vector<std::string>& arguments) const {
+  Finished done;
+  eventually(seconds(60), [&] {
+    done = verger(arguments);
+    return done.status != kExitRefused;
+  });
+  return done;
 }
 
 json RealCluster::verger_json(std::vector<std::string> arguments) const {
