@@ -48,7 +48,7 @@ net::awaitable<Status> only_by_socket(NodeCall at, NodeMethod method) {
 
 /// Every record of the event: an old server may have written one twice.
 Result<wire::GetEventPositionResp> positions_of(const Core& core, const std::string& stream,
-                                              EventNumber number) {
+                                                EventNumber number) {
   wire::GetEventPositionResp response;
   const auto& index = core.db().stream_index();
   VERGER_TRY(const auto entries, index.range_forward(index.hash(stream), number, number,
