@@ -156,14 +156,21 @@ std::optional<SwitchResult> ChunkSwitchJob::check_new() {
                                                              : SwitchResult::kNewOpenFailed,
                   verified.error().message);
   }
-  if (const auto synced = (*file)->sync(); !synced) {
-    return refuse(SwitchResult::kUnexpectedError, synced.error().message);
-  }
   return std::nullopt;
 }
 
 SwitchResult ChunkSwitchJob::switch_in() {
-  const auto switched = log_.switch_in_chunk(log_.directory() / new_file_);
+  const auto path = log_.directory() / new_file_;
+  // A copy of a chunk file is read-only, as that is; what is synced has to be open for writing.
+  if (const auto writable = files_.set_read_only(path, false); !writable) {
+    return refuse(SwitchResult::kUnexpectedError, writable.error().message);
+  }
+  const auto file = files_.open(path, OpenMode::kReadWrite);
+  const auto synced = file ? (*file)->sync() : Result<void>(file.error());
+  if (!synced) {
+    return refuse(SwitchResult::kUnexpectedError, synced.error().message);
+  }
+  const auto switched = log_.switch_in_chunk(path);
   if (!switched) {
     return refuse(SwitchResult::kUnexpectedError, switched.error().message);
   }

@@ -47,6 +47,9 @@ class OnlineRedaction : public ::testing::Test {
     options.database = directory_.path() / "db";
     options.chunk_size = 16 * 1024;
     options.assume_stopped = true;
+    options.enable_atom_pub = true;
+    options.disable_scavenge_merging = true;
+    options.stream_existence_filter_size = 10'000;  // all files are searched
     options.timings = node::NodeTimings::fast();
     node_ = value(node::Node::open(options, {.executor = context_.get_executor(),
                                              .files = posix_file_system(),
@@ -90,7 +93,7 @@ class OnlineRedaction : public ::testing::Test {
       }
     });
     context_.restart();
-    context_.run_for(60s);
+    context_.run_for(30s);
     ASSERT_TRUE(ended) << "the test's coroutine hangs";
   }
   net::awaitable<void> stop() {
@@ -336,7 +339,7 @@ TEST_F(OnlineRedaction, TheProgramSaysWhatItDid) {
       return code;
     });
     context_.restart();
-    context_.run_for(60s);
+    context_.run_for(30s);
     return ended.get();
   };
   const auto db = database().string();
