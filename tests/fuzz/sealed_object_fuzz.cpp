@@ -9,10 +9,10 @@ using verger::Bytes;
 using verger::ByteView;
 using verger::MutableBytes;
 using verger::Result;
-namespace detail = verger::backup::detail;
+namespace sealed = verger::backup::detail;
 
 void read_all(ByteView object, const verger::backup::KeyRing* keys) {
-  const auto reader = detail::SealedReader::open(
+  const auto reader = sealed::SealedReader::open(
       [object](std::uint64_t offset, MutableBytes into) -> Result<void> {
         if (offset > object.size() || into.size() > object.size() - offset) {
           return verger::Error{verger::Errc::kIo, "behind the end"};
@@ -20,12 +20,12 @@ void read_all(ByteView object, const verger::backup::KeyRing* keys) {
         std::ranges::copy(object.subspan(offset, into.size()), into.begin());
         return {};
       },
-      object.size(), object.first(std::min(object.size(), detail::kSealedHeaderSize)), "blob", keys,
-      std::make_shared<detail::SegmentCache>());
+      object.size(), object.first(std::min(object.size(), sealed::kSealedHeaderSize)), "blob", keys,
+      std::make_shared<sealed::SegmentCache>());
   if (!reader) {
     return;
   }
-  Bytes part(std::min<std::uint64_t>(reader->size(), 3 * detail::kSealedSegmentSize));
+  Bytes part(std::min<std::uint64_t>(reader->size(), 3 * sealed::kSealedSegmentSize));
   static_cast<void>(reader->read_exact(0, part));
   Bytes one(1);
   static_cast<void>(reader->read_exact(reader->size() / 2, one));
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     return 0;
   }
   const bool encrypted = mode % 4 == 1;
-  const auto seal = detail::ObjectSeal::make(encrypted ? &kKeys : nullptr, mode % 4 != 3, random);
+  const auto seal = sealed::ObjectSeal::make(encrypted ? &kKeys : nullptr, mode % 4 != 3, random);
   const std::size_t segments = std::to_integer<std::size_t>(input[1]) % 4;
   const std::size_t length = std::to_integer<std::size_t>(input[2]);
   const std::size_t index_size = std::to_integer<std::size_t>(input[3]);
@@ -66,13 +66,13 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   Bytes object(seal.header_bytes().begin(), seal.header_bytes().end());
   for (std::size_t number = 0; number < segments; ++number) {
     const auto part =
-        number + 1 == segments ? detail::SealedPart::kLastSegment : detail::SealedPart::kSegment;
+        number + 1 == segments ? sealed::SealedPart::kLastSegment : sealed::SealedPart::kSegment;
     seal.seal(part, number, {}, take(length), object);
   }
-  seal.seal(detail::SealedPart::kIndex, 0, {}, take(index_size), object);
-  Bytes footer(detail::kSealedFooterSize - detail::kSealedTagSize);
+  seal.seal(sealed::SealedPart::kIndex, 0, {}, take(index_size), object);
+  Bytes footer(sealed::kSealedFooterSize - sealed::kSealedTagSize);
   std::ranges::copy(take(footer.size()), footer.begin());
-  seal.seal(detail::SealedPart::kFooter, 0, "blob", footer, object);
+  seal.seal(sealed::SealedPart::kFooter, 0, "blob", footer, object);
   read_all(object, encrypted ? &kKeys : nullptr);
   return 0;
 }
