@@ -15,7 +15,7 @@ namespace verger::cli {
 namespace {
 
 using nlohmann::json;
-using Findings = std::vector<Finding>;
+using Diagnoses = std::vector<Diagnosis>;
 
 /// As the alert rules of examples/prometheus have it.
 constexpr std::int64_t kDaysToWarn = 30;
@@ -26,7 +26,7 @@ constexpr std::int64_t kLeastFreeBytes = std::int64_t{512} << 20U;
 /// Below this share of the database rewrites of several large chunks may have to wait.
 constexpr std::int64_t kFreeShare = 10;
 
-void check_agent(const std::string& subject, const json& node, Findings& out) {
+void check_agent(const std::string& subject, const json& node, Diagnoses& out) {
   if (text_of(node, "agent_url").empty()) {
     out.push_back({Verdict::kNote, subject,
                    "it has no agent: fewer checks, no backups, no work on a stopped server",
@@ -39,7 +39,7 @@ void check_agent(const std::string& subject, const json& node, Findings& out) {
   }
 }
 
-void check_disk(const std::string& subject, const json& node, Findings& out) {
+void check_disk(const std::string& subject, const json& node, Diagnoses& out) {
   if (!node.value("disk_free_bytes", json()).is_number()) {
     return;
   }
@@ -54,7 +54,7 @@ void check_disk(const std::string& subject, const json& node, Findings& out) {
   }
 }
 
-void check_node(const std::string& cluster, const json& node, Findings& out) {
+void check_node(const std::string& cluster, const json& node, Diagnoses& out) {
   const auto subject = cluster + "/" + text_of(node, "name");
   const auto before = out.size();
   const auto problem = text_of(node, "problem");
@@ -81,7 +81,7 @@ void check_node(const std::string& cluster, const json& node, Findings& out) {
   }
 }
 
-void check_versions(const std::string& cluster, const json& nodes, Findings& out) {
+void check_versions(const std::string& cluster, const json& nodes, Diagnoses& out) {
   std::set<std::string> versions;
   for (const auto& node : nodes) {
     if (auto version = text_of(node, "version"); !version.empty()) {
@@ -121,7 +121,7 @@ std::optional<FirstEnd> first_end(const json& certificates) {
 }
 
 /// The policy `late`, `too_old` or waiting for the cluster.
-void check_selected(const std::string& policy, const json& selected, Findings& out) {
+void check_selected(const std::string& policy, const json& selected, Diagnoses& out) {
   const auto cluster = text_of(selected, "cluster");
   if (selected.value("too_old", false)) {
     out.push_back({Verdict::kError, cluster,
@@ -156,7 +156,7 @@ std::string_view verdict_name(Verdict verdict) {
   return "";
 }
 
-Findings check_controller(const json& health, const std::string& own_version) {
+Diagnoses check_controller(const json& health, const std::string& own_version) {
   const auto version = text_of(health, "version");
   if (text_of(health, "status") != "ok") {
     return {{Verdict::kError, "vergerd",
@@ -172,8 +172,8 @@ Findings check_controller(const json& health, const std::string& own_version) {
            fmt::format("version {}, epoch {}", version, number_of(health, "controller_epoch"))}};
 }
 
-Findings check_cluster(const json& cluster) {
-  Findings out;
+Diagnoses check_cluster(const json& cluster) {
+  Diagnoses out;
   const auto name = text_of(cluster, "name");
   const auto snapshot = object_of(cluster, "snapshot");
   const auto nodes = list_of(snapshot, "nodes");
@@ -203,8 +203,8 @@ Findings check_cluster(const json& cluster) {
   return out;
 }
 
-Findings check_certificates(const json& certificates) {
-  Findings out;
+Diagnoses check_certificates(const json& certificates) {
+  Diagnoses out;
   const auto cluster = text_of(certificates, "cluster");
   if (const auto first = first_end(certificates)) {
     const auto subject = cluster + "/" + first->node;
@@ -229,8 +229,8 @@ Findings check_certificates(const json& certificates) {
   return out;
 }
 
-Findings check_backups(const json& backups) {
-  Findings out;
+Diagnoses check_backups(const json& backups) {
+  Diagnoses out;
   const auto cluster = text_of(backups, "cluster");
   for (const auto& conflict : list_of(backups, "conflicts")) {
     out.push_back({Verdict::kWarning, cluster, conflict.get<std::string>(),
@@ -275,8 +275,8 @@ Findings check_backups(const json& backups) {
   return out;
 }
 
-Findings check_policies(const json& policies, const std::string& cluster) {
-  Findings out;
+Diagnoses check_policies(const json& policies, const std::string& cluster) {
+  Diagnoses out;
   bool selected = false;
   for (const auto& policy : list_of(policies, "policies")) {
     for (const auto& each : list_of(policy, "selected")) {

@@ -16,7 +16,7 @@ enum class Verdict : std::uint8_t {
   kError,    ///< maintenance of this does not work now
 };
 
-struct Finding {
+struct Diagnosis {
   Verdict verdict = Verdict::kOk;
   std::string subject{};  ///< "vergerd", "orders", "orders/n1"
   std::string text{};
@@ -27,14 +27,15 @@ struct Finding {
 std::string_view verdict_name(Verdict verdict);
 
 /// Of GET /health. `own_version`: this program's.
-std::vector<Finding> check_controller(const nlohmann::json& health, const std::string& own_version);
+std::vector<Diagnosis> check_controller(const nlohmann::json& health,
+                                        const std::string& own_version);
 /// Of GET /clusters/{name}: nodes, agents, versions, disk, what its snapshot warns of.
-std::vector<Finding> check_cluster(const nlohmann::json& cluster);
+std::vector<Diagnosis> check_cluster(const nlohmann::json& cluster);
 /// Of GET /clusters/{name}/certificates.
-std::vector<Finding> check_certificates(const nlohmann::json& certificates);
+std::vector<Diagnosis> check_certificates(const nlohmann::json& certificates);
 /// Of GET /clusters/{name}/backups.
-std::vector<Finding> check_backups(const nlohmann::json& backups);
+std::vector<Diagnosis> check_backups(const nlohmann::json& backups);
 /// Of the policies of GET /policies that select the cluster: what is due, late, or waits.
-std::vector<Finding> check_policies(const nlohmann::json& policies, const std::string& cluster);
+std::vector<Diagnosis> check_policies(const nlohmann::json& policies, const std::string& cluster);
 
 }  // namespace verger::cli

@@ -22,7 +22,7 @@ class Examination {
   explicit Examination(const CliContext& context) : context_(context) {}
 
   /// Error: nothing could be examined.
-  std::expected<std::vector<Finding>, CallFailure> run(const std::string& only) {
+  std::expected<std::vector<Diagnosis>, CallFailure> run(const std::string& only) {
     const auto health = context_.api.get("/health");
     if (!health) {
       return std::unexpected(health.error());
@@ -53,7 +53,7 @@ class Examination {
   }
 
  private:
-  void add(std::vector<Finding> more) {
+  void add(std::vector<Diagnosis> more) {
     findings_.insert(findings_.end(), std::make_move_iterator(more.begin()),
                      std::make_move_iterator(more.end()));
   }
@@ -79,10 +79,10 @@ class Examination {
   }
 
   const CliContext& context_;
-  std::vector<Finding> findings_;
+  std::vector<Diagnosis> findings_;
 };
 
-int print_findings(const CliContext& context, const std::vector<Finding>& findings) {
+int print_findings(const CliContext& context, const std::vector<Diagnosis>& findings) {
   Table table({{"verdict"},
                {"of"},
                {"finding", Table::Align::kWrap},
@@ -101,7 +101,7 @@ int print_findings(const CliContext& context, const std::vector<Finding>& findin
     }
   }
   const auto count = [&](Verdict verdict) {
-    return std::ranges::count(findings, verdict, &Finding::verdict);
+    return std::ranges::count(findings, verdict, &Diagnosis::verdict);
   };
   if (!context.json) {
     context.print(table);

@@ -21,8 +21,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 auto finding(Verdict verdict, const std::string& subject, const std::string& text) {
-  return AllOf(Field(&Finding::verdict, verdict), Field(&Finding::subject, subject),
-               Field(&Finding::text, HasSubstr(text)));
+  return AllOf(Field(&Diagnosis::verdict, verdict), Field(&Diagnosis::subject, subject),
+               Field(&Diagnosis::text, HasSubstr(text)));
 }
 
 json healthy_node(const std::string& name) {
@@ -50,11 +50,11 @@ json healthy_cluster() {
 }
 
 /// What is found when the second node is changed so.
-std::vector<Finding> with_second_node(const std::string& member, const json& value) {
+std::vector<Diagnosis> with_second_node(const std::string& member, const json& value) {
   auto cluster = healthy_cluster();
   cluster["snapshot"]["nodes"][1][member] = value;
   auto found = check_cluster(cluster);
-  std::erase_if(found, [](const Finding& each) { return each.subject == "orders/n1"; });
+  std::erase_if(found, [](const Diagnosis& each) { return each.subject == "orders/n1"; });
   return found;
 }
 
@@ -94,9 +94,9 @@ TEST(Doctor, EachWarningAndErrorHasARemedy) {
   snapshot["strangers"] = {"n9:2113"};
   snapshot["nodes"][0]["reachable"] = false;
   auto found = check_cluster(cluster);
-  std::erase_if(found, [](const Finding& each) { return each.verdict == Verdict::kOk; });
+  std::erase_if(found, [](const Diagnosis& each) { return each.verdict == Verdict::kOk; });
   EXPECT_EQ(found.size(), 5U);
-  EXPECT_THAT(found, Each(Field(&Finding::remedy, Not(IsEmpty()))));
+  EXPECT_THAT(found, Each(Field(&Diagnosis::remedy, Not(IsEmpty()))));
 }
 
 TEST(Doctor, ComparesVersionsWithTheController) {
