@@ -23,7 +23,10 @@ class AgentFixture : public ::testing::Test {
  protected:
   using json = nlohmann::json;
 
-  AgentFixture() : host_(world_.add_host("n1")) { host_.boot(); }
+  AgentFixture() : host_(world_.add_host("n1")) {
+    host_.boot();
+    runner_ = std::make_unique<node::InlineJobRunner>(host_.timers());
+  }
 
   /// Again: in place of the former one, which ends as in a crash.
   void open_agent(std::function<node::NodeInspection*()> inspection) {
@@ -97,8 +100,7 @@ class AgentFixture : public ::testing::Test {
 
   testing::SimWorld world_{1};
   testing::SimHost& host_;
-  std::unique_ptr<node::JobRunner> runner_ =
-      std::make_unique<node::InlineJobRunner>(host_.timers());
+  std::unique_ptr<node::JobRunner> runner_;
   std::shared_ptr<const BackupAccess> backups_;  ///< of agents that are opened from now on
   std::unique_ptr<Agent> agent_;
   json answer_;
