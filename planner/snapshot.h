@@ -46,12 +46,14 @@ struct AgentFacts {
   std::string version;
   bool service_control = false;  ///< it can stop and start its server
   std::string offline_problem;   ///< why it must not scavenge a stopped server's files
-  std::string database_id;       ///< empty: not known
-  std::string files_problem;     ///< why it cannot read its node's files: points, state, index
-  std::string node_problem;      ///< why its node does not let it operate it
-  std::string warning{};         ///< for people; nothing is decided by it
-  std::string log_as_of{};       ///< ISO-8601: when the agent read its log; empty: it always knows
-  std::vector<Point> points;     ///< of the committed log, oldest first
+  /// Why chunk files cannot be switched into its running server; empty: they can.
+  std::string online_problem = "it is not known";
+  std::string database_id;    ///< empty: not known
+  std::string files_problem;  ///< why it cannot read its node's files: points, state, index
+  std::string node_problem;   ///< why its node does not let it operate it
+  std::string warning{};      ///< for people; nothing is decided by it
+  std::string log_as_of{};    ///< ISO-8601: when the agent read its log; empty: it always knows
+  std::vector<Point> points;  ///< of the committed log, oldest first
   std::optional<Point> last_finished;
   std::optional<Unfinished> unfinished;
   std::int64_t disk_total = -1;

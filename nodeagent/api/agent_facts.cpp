@@ -21,6 +21,9 @@ std::string to_text(const AgentFacts& facts) {
   if (!facts.offline_problem.empty()) {
     out.member("offlineProblem", facts.offline_problem);
   }
+  if (facts.online_problem != kOnlineNotTold) {
+    out.member("onlineProblem", facts.online_problem);
+  }
   if (!facts.warning.empty()) {
     out.member("warning", facts.warning);
   }
@@ -57,6 +60,7 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   fields.read("serviceControl", out.service_control);
   fields.read("startCommand", out.start_command);
   fields.read("offlineProblem", out.offline_problem);
+  fields.read("onlineProblem", out.online_problem);
   fields.read("warning", out.warning);
   fields.read("staysDown", out.stays_down);
   fields.read("keptStoppedBy", out.kept_stopped_by);

@@ -18,6 +18,11 @@ struct DirectoryFacts {
   std::string identity{};
 };
 
+/// Of an agent that does not say whether its server's chunk files can be switched.
+inline constexpr std::string_view kOnlineNotTold =
+    "its agent does not tell whether chunk files can be switched into the running server: it is "
+    "older than that";
+
 /// The facts of an agent: its node's, and what it can do itself.
 struct AgentFacts : NodeFacts {
   bool service_control = false;  ///< it can stop and start its server
@@ -25,6 +30,9 @@ struct AgentFacts : NodeFacts {
   std::string start_command{};
   /// Why it must not scavenge the stopped server's files all the same; empty: it may.
   std::string offline_problem{};
+  /// Why chunk files cannot be switched into the server while it runs (redaction, scavenge); empty:
+  /// they can.
+  std::string online_problem = std::string(kOnlineNotTold);
   /// Of a server in another process: what the agent looks at. No two agents may look at one.
   DirectoryFacts database_directory{};
   DirectoryFacts index_directory{};

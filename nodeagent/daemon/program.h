@@ -12,6 +12,7 @@
 #include "nodeagent/daemon/identity.h"
 #include "nodeagent/external/external_node.h"
 #include "nodeagent/external/offline_server.h"
+#include "nodeagent/external/online_access.h"
 #include "nodeagent/external/truncation_watch.h"
 #include "nodeagent/http/beast_client.h"
 #include "nodeagent/http/server.h"
@@ -52,6 +53,7 @@ struct Program {
   std::unique_ptr<EmbeddedNode> node;
   std::unique_ptr<external::ExternalNode> external;  ///< role agent: the server beside it
   std::unique_ptr<external::OfflineServer> offline;
+  std::unique_ptr<external::OnlineAccess> online;
   std::unique_ptr<external::TruncationWatch> truncation;
   std::unique_ptr<Agent> agent;
   std::unique_ptr<Identity> identity;  ///< of an agent that has enrolled

@@ -64,6 +64,14 @@ bool look_whether_it_answers(Program& program) {
   return seen != nullptr;
 }
 
+/// Of an own node the version whose interface it has; empty: the server does not answer.
+std::string version_of_server(const Program& program) {
+  if (program.external) {
+    return program.external->version();
+  }
+  return program.node ? "24.6.0" : "";
+}
+
 /// What the agent sees of a server in another process.
 void look_at_server(Program& program, const http::Endpoint& endpoint, Log& log) {
   const auto& options = program.options;
@@ -264,6 +272,14 @@ Result<void> start_agent(Program& program, Log& log) {
     };
   }
   environment.offline = program.offline.get();
+  program.online = std::make_unique<external::OnlineAccess>(
+      external::DatabasePlace{.database = options.node.database, .index = options.node.index},
+      external::OfflineMachine{.files = database_file_system(),
+                               .clock = system_clock(),
+                               .random = system_random(),
+                               .log = log},
+      http::system_timers(), [&program] { return version_of_server(program); });
+  environment.online = program.online.get();
   environment.drills =
       std::make_shared<const DrillSettings>(DrillSettings{.node_program = "/proc/self/exe",
                                                           .command = options.drill_command,

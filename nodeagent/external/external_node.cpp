@@ -460,6 +460,8 @@ void ExternalNode::complete(api::AgentFacts& facts) const {
   facts.database_id = impl.log_facts.database_id;
 }
 
+std::string ExternalNode::version() const { return impl_->self ? impl_->version : std::string(); }
+
 net::awaitable<Result<std::string>> ExternalNode::served_serial() const {
   const auto impl = impl_;
   co_return co_await impl->certificate.served_serial();

@@ -66,6 +66,8 @@ class ExternalNode {
   /// Adds to the agent's facts (agent-interface.md, "Facts"): version, certificates on
   /// disk and as served, and, while the server is stopped, what its files tell.
   void complete(api::AgentFacts& facts) const;
+  /// Of the server, as it answered last; empty: it does not answer.
+  [[nodiscard]] std::string version() const;
 
   /// As NodeCertificate has them.
   net::awaitable<Result<std::string>> served_serial() const;

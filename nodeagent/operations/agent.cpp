@@ -9,6 +9,7 @@
 #include "engine/base/directories.h"
 #include "engine/base/number_from_text.h"
 #include "nodeagent/external/offline_server.h"
+#include "nodeagent/external/online_access.h"
 #include "nodeagent/http/router.h"
 #include "nodeagent/operations/answers.h"
 #include "nodeagent/operations/backup/backup_routes.h"
@@ -157,6 +158,10 @@ class Agent::Impl {
         facts.kept_restores = *std::move(kept);
       }
     }
+    facts.online_problem =
+        environment_.online != nullptr
+            ? environment_.online->look().problem
+            : "this agent is not set up for work on the files of a running server";
     if (environment_.complete_facts) {
       environment_.complete_facts(facts);
     }

@@ -32,8 +32,8 @@ struct AgentOptions {
 };
 
 /// What comes from outside: real in verger-agent, virtual in the simulation. The references and
-/// `offline` go only when `executor` runs no more; the functions are no longer called once the
-/// agent is destroyed.
+/// `offline` and `online` go only when `executor` runs no more; the functions are no longer called
+/// once the agent is destroyed.
 struct AgentEnvironment {
   net::any_io_executor executor;  ///< single-threaded
   FileSystem& files;
@@ -50,6 +50,8 @@ struct AgentEnvironment {
   std::function<net::awaitable<Result<std::string>>()> served_serial{};
   std::function<Result<std::string>()> serial_on_disk{};
   external::OfflineServer* offline = nullptr;
+  /// nullptr: no work on the files of the running server.
+  external::OnlineAccess* online = nullptr;
   /// Makes a file readable for its owner alone; empty: the file system has no users.
   std::function<Result<void>(const Path&)> make_private{};
   /// Empty: SQLite in AgentOptions::journal.

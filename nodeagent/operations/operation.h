@@ -19,6 +19,7 @@
 
 namespace verger::external {
 class OfflineServer;
+class OnlineAccess;
 }  // namespace verger::external
 
 namespace verger::node {
@@ -43,6 +44,8 @@ struct LocalNode {
   std::function<Result<std::string>()> serial_on_disk{};
   /// The server in another process; nullptr where it cannot be stopped and started.
   external::OfflineServer* offline = nullptr;
+  /// Its files while it runs; nullptr where the agent has no access to them.
+  external::OnlineAccess* online = nullptr;
   /// Drives long work beside the server.
   node::JobRunner* jobs = nullptr;
   /// Of the operation: shared with its job (jobs/). Set in all calls but look().

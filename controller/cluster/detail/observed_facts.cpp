@@ -78,6 +78,7 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.writer_checkpoint = facts.writer_checkpoint;
   out.service_control = facts.service_control;
   out.offline_problem = facts.offline_problem;
+  out.online_problem = facts.online_problem;
   out.highest_controller_epoch = facts.highest_controller_epoch;
   return out;
 }

@@ -204,6 +204,7 @@ LocalNode OperationRunner::local_node() {
           .served_serial = environment_.served_serial,
           .serial_on_disk = environment_.serial_on_disk,
           .offline = environment_.offline,
+          .online = environment_.online,
           .jobs = &environment_.jobs};
 }
 
