@@ -263,6 +263,23 @@ Result<void> MemoryFileSystem::rename(const Path& from, const Path& to) {
   return {};
 }
 
+Result<void> MemoryFileSystem::link(const Path& from, const Path& to) {
+  State::Lock lock(state_->mutex);
+  VERGER_RETURN_IF_ERROR(state_->tree.existing(from));
+  VERGER_RETURN_IF_ERROR(state_->allow(lock, "link", to));
+  VERGER_TRY(auto source, state_->tree.existing(from));
+  VERGER_TRY(auto target, state_->tree.place(to));
+  if (target.node) {
+    return path_error(Errc::kExists, to, "cannot link: File exists");
+  }
+  if (source.node->is_directory) {
+    return path_error(Errc::kIo, from, "cannot link: a directory");
+  }
+  state_->tree.change(
+      {nullptr, {}, std::move(target.directory), std::move(target.name), std::move(source.node)});
+  return {};
+}
+
 Result<void> MemoryFileSystem::remove(const Path& path) {
   State::Lock lock(state_->mutex);
   VERGER_RETURN_IF_ERROR(state_->tree.existing(path));

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/file_links.h"
 #include "engine/base/file_system.h"
 
 namespace verger {
@@ -14,8 +15,8 @@ namespace verger {
 /// One operation that reaches the disk, as a fault hook sees it.
 struct DiskOperation {
   std::uint64_t number = 0;  ///< counts mutating operations from 0 since the start or last reset
-  /// "create", "write", "resize", "sync", "rename", "remove", "make_directory", "sync_directory" or
-  /// "set_read_only".
+  /// "create", "write", "resize", "sync", "rename", "link", "remove", "make_directory",
+  /// "sync_directory" or "set_read_only".
   std::string_view kind;
   Path path;
 };
@@ -27,7 +28,7 @@ struct DiskOperation {
 /// without write permission cannot be opened for writing. Relative paths count from "/".
 /// A write copies only its own bytes and what it overwrites; clones share pages until one of them
 /// writes. Safe from any thread.
-class MemoryFileSystem final : public FileSystem {
+class MemoryFileSystem final : public FileSystem, public FileLinks {
  public:
   MemoryFileSystem();
   ~MemoryFileSystem() override;
@@ -37,6 +38,7 @@ class MemoryFileSystem final : public FileSystem {
   Result<std::uint64_t> file_size(const Path& path) override;
   Result<std::vector<DirectoryEntry>> list(const Path& directory) override;
   Result<void> rename(const Path& from, const Path& to) override;
+  Result<void> link(const Path& from, const Path& to) override;
   Result<void> remove(const Path& path) override;
   Result<void> make_directories(const Path& path) override;
   Result<void> sync_directory(const Path& directory) override;
