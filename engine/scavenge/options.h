@@ -28,6 +28,9 @@ struct ScavengeOptions {
   /// Limits of streams that each thread remembers while it executes chunks.
   std::size_t limits_cache = 65'536;
   std::optional<StopAfter> stop_after;
+  /// The run is done once this stage is finished and the checkpoint of the next one is durable; a
+  /// later run, of whichever program, continues there.
+  std::optional<Stage> last_stage = {};
   /// Chunks and index tables are compared with their checksums before anything is decided by what
   /// they hold, or copied from them; each file once a run.
   bool compare_checksums = true;

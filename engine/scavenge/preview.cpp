@@ -7,18 +7,6 @@
 namespace verger::scavenge {
 namespace {
 
-/// Bytes 16 and 17 of the file, big-endian; 1 stands for 65536.
-Result<int> page_size_of(FileSystem& files, const Path& path, int fallback) {
-  VERGER_TRY(const auto file, files.open(path, OpenMode::kRead));
-  std::array<std::byte, 18> head{};
-  VERGER_TRY(const auto got, file->read_at(0, head));
-  if (got < head.size()) {
-    return fallback;  // empty: no page was ever written
-  }
-  const auto stored = (std::to_integer<int>(head[16]) << 8) | std::to_integer<int>(head[17]);
-  return stored == 1 ? 65536 : stored;
-}
-
 void remove_tree(FileSystem& files, const Path& directory) {
   const auto entries = files.list(directory);
   if (!entries) {
@@ -61,7 +49,7 @@ Result<std::unique_ptr<Preview>> Preview::open(const ScavengeParts& parts, Scrat
   VERGER_TRY(const bool there, parts.files.exists(source));
   if (there) {
     auto& page_size = preview->options_.state.page_size;
-    VERGER_TRY(page_size, page_size_of(parts.files, source, page_size));
+    VERGER_TRY(page_size, stored_page_size(parts.files, source, page_size));
     VERGER_RETURN_IF_ERROR(sqlite::copy_database(parts.files, source, scratch.files, target));
   }
   VERGER_RETURN_IF_ERROR(preview->open_state());

@@ -57,6 +57,9 @@ Result<StepOutcome> ScavengeJob::step(Budget budget) {
     if (!started_) {
       VERGER_RETURN_IF_ERROR(start());
       started_ = true;
+      if (is_over()) {
+        return StepOutcome{StepOutcome::Kind::kDone, {}};
+      }
     }
     VERGER_TRY(const auto stepped, task_->step(budget));
     if (stepped.kind != StepOutcome::Kind::kDone) {
@@ -65,14 +68,18 @@ Result<StepOutcome> ScavengeJob::step(Budget budget) {
     task_.reset();
     VERGER_RETURN_IF_ERROR(context_.unit_finished(progress_.stage, 0));
     VERGER_RETURN_IF_ERROR(next_stage());
-    return StepOutcome{
-        progress_.stage == Stage::kDone ? StepOutcome::Kind::kDone : StepOutcome::Kind::kMore, {}};
+    return StepOutcome{is_over() ? StepOutcome::Kind::kDone : StepOutcome::Kind::kMore, {}};
   }();
   if (!outcome) {
     task_.reset();
     state_->roll_back();
   }
   return outcome;
+}
+
+bool ScavengeJob::is_over() const {
+  return progress_.stage == Stage::kDone ||
+         (options_.last_stage && progress_.stage > *options_.last_stage);
 }
 
 Result<void> ScavengeJob::start() {
@@ -152,12 +159,17 @@ Result<void> ScavengeJob::enter(Stage stage, std::optional<std::int32_t> done_ch
       // From here on chunks and tables change. What that rests on must not be lost to a power cut:
       // a run from an earlier stage would see other time ranges and weights.
       VERGER_RETURN_IF_ERROR(state_->make_durable());
+    } else if (options_.last_stage && stage > *options_.last_stage) {
+      VERGER_RETURN_IF_ERROR(state_->make_durable());
     }
   }
   progress_.stage = stage;
   progress_.done = 0;
   progress_.total = 0;
   stage_shown_.store(stage, std::memory_order_relaxed);
+  if (is_over() && stage != Stage::kDone) {
+    return {};
+  }
   context_.events.stage_started(stage);
   switch (stage) {
     case Stage::kAccumulating:

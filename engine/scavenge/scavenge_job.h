@@ -17,7 +17,8 @@ namespace verger::scavenge {
 /// kUnsupported where an index table has 32-bit hashes (version 1), which no scavenge can work on.
 Result<void> check_table_versions(const index::Index& index);
 
-/// Scavenges one point, from where the state stands to the checkpoint "Done".
+/// Scavenges one point, from where the state stands to the checkpoint "Done", or to the one behind
+/// ScavengeOptions::last_stage.
 ///
 /// step() ends with kDone or with an error: kCancelled after request_stop(), kRefused (another
 /// point is unfinished, or this one is reached), kUnsupported (records the server fails on, version
@@ -52,6 +53,7 @@ class ScavengeJob final : public Job {
   Result<void> enter(Stage stage, std::optional<std::int32_t> done_chunk,
                      std::optional<StreamHandle> done_stream, bool write_checkpoint);
   Result<void> next_stage();
+  [[nodiscard]] bool is_over() const;
   void report_collisions();
 
   std::unique_ptr<ScavengeState> state_;

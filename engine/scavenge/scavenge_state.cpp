@@ -8,6 +8,18 @@
 
 namespace verger::scavenge {
 
+Result<int> stored_page_size(FileSystem& files, const Path& path, int otherwise) {
+  VERGER_TRY(const auto file, files.open(path, OpenMode::kRead));
+  // Bytes 16 and 17, big-endian; 1 stands for 65536.
+  std::array<std::byte, 18> head{};
+  VERGER_TRY(const auto got, file->read_at(0, head));
+  if (got < head.size()) {
+    return otherwise;
+  }
+  const auto stored = (std::to_integer<int>(head[16]) << 8) | std::to_integer<int>(head[17]);
+  return stored == 1 ? 65536 : stored;
+}
+
 ScavengeState::ScavengeState(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ScavengeState::~ScavengeState() { roll_back(); }
 

@@ -28,6 +28,10 @@ struct StateOptions {
   std::size_t names_cache = std::size_t{4} << 20U;
 };
 
+/// The page size that a scavenging.db has; `otherwise` where no page was ever written. Errors:
+/// kNotFound, kIo.
+Result<int> stored_page_size(FileSystem& files, const Path& path, int otherwise);
+
 /// One original stream as the calculator visits it.
 struct OriginalRow {
   StreamHandle handle;

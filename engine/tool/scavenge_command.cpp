@@ -269,7 +269,12 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
   options.compare_checksums = !arguments.skip_checksums;
   options.hash_in_background = true;
   if (!arguments.stop_after.empty()) {
-    VERGER_TRY(options.stop_after, parse_stop_after(arguments.stop_after));
+    VERGER_TRY(const auto stop_after, parse_stop_after(arguments.stop_after));
+    if (stop_after.nth == 0) {
+      options.last_stage = stop_after.stage;
+    } else {
+      options.stop_after = stop_after;
+    }
   }
   const StopSignals signals;
   const auto start = tool.clock.monotonic();
@@ -315,10 +320,11 @@ Result<int> run(ToolContext& tool, const ScavengeArguments& arguments) {
     StageProgress progress(tool);
     outcome = drive(job, progress);
   }
-  const bool stopped = !outcome && outcome.error().code == Errc::kCancelled;
-  if (!outcome && !stopped) {
+  const bool cancelled = !outcome && outcome.error().code == Errc::kCancelled;
+  if (!outcome && !cancelled) {
     return outcome.error();
   }
+  const bool stopped = cancelled || job.progress().stage != scavenge::Stage::kDone;
   if (stopped) {
     tool.err << fmt::format("verger-db: stopped; run the same command again{} to continue\n",
                             arguments.new_point ? " without --new-point" : "");
@@ -374,7 +380,9 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
                     "Trust chunks and index tables without comparing them with their checksums");
   command
       ->add_option("--stop-after", arguments->stop_after,
-                   "For tests: STAGE[:N], stop after the stage or its nth chunk, stream or table")
+                   "Stop once this stage is finished: accumulate, calculate, execute, merge, index "
+                   "or clean. A later run, or a server's scavenge, continues with the next one. "
+                   "STAGE:N: after its nth chunk, stream or table, as a stop at that moment")
       ->check([](const std::string& text) {
         const auto parsed = parse_stop_after(text);
         return parsed ? std::string() : parsed.error().message;
