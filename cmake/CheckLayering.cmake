@@ -45,6 +45,8 @@ allow(engine/streams OURS engine/base/ engine/log/ engine/index/ LIBS fmt json)
 allow(engine/scavenge OURS engine/base/ engine/log/ engine/index/ engine/streams/ LIBS fmt json)
 allow(engine/redaction OURS engine/base/ engine/log/ engine/index/ engine/streams/ engine/scavenge/
   LIBS fmt json)
+allow(engine/online OURS engine/base/ engine/log/ engine/index/ engine/streams/ engine/scavenge/
+  LIBS fmt json)
 allow(engine/verify OURS engine/base/ engine/log/ engine/index/ engine/streams/ engine/scavenge/
   LIBS fmt)
 allow(engine/backup OURS engine/base/ engine/log/ engine/index/ engine/streams/ engine/scavenge/

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/integration/scavenge/compare.h"
+#include "tests/support/scavenge/compare.h"
 #include "tests/support/scavenge/fixture_case.h"
 #include "tests/support/scavenge/snapshot.h"
 

@@ -1,4 +1,4 @@
-#include "tests/integration/scavenge/compare.h"
+#include "tests/support/scavenge/compare.h"
 
 #include <algorithm>
 #include <fmt/format.h>
