@@ -150,6 +150,10 @@ Result<Epoch> TransactionLog::append_epoch(EpochNumber number, const Uuid& leade
 }
 
 Result<void> TransactionLog::flush() { return state_->writer.flush(); }
+Result<std::shared_ptr<LogFlush>> TransactionLog::begin_flush() {
+  return state_->writer.begin_flush();
+}
+Result<void> TransactionLog::finish_flush() { return state_->writer.finish_flush(); }
 Result<void> TransactionLog::complete_chunk() { return state_->writer.complete_chunk(); }
 
 Result<void> TransactionLog::append_replicated(ByteView framed_records) {

@@ -15,6 +15,7 @@
 #include "engine/base/types.h"
 #include "engine/log/chunk.h"
 #include "engine/log/epoch.h"
+#include "engine/log/log_flush.h"
 #include "engine/log/record.h"
 
 namespace verger::log {
@@ -98,6 +99,13 @@ class TransactionLog {
   Result<Epoch> append_epoch(EpochNumber number, const Uuid& leader_instance_id);
   /// Makes everything appended durable (data, then writer.chk) and visible to readers.
   Result<void> flush();
+  /// The same in three parts: sync() of what begin_flush() returns may be called by another thread,
+  /// beside further appends, which the next flush takes. nullptr: there is nothing to flush.
+  /// finish_flush() makes it visible; it waits for sync(), and calls it where nothing has. Until
+  /// then one flush is under way; whatever needs a durable end (flush(), a chunk's completion,
+  /// truncate()) finishes it first.
+  Result<std::shared_ptr<LogFlush>> begin_flush();
+  Result<void> finish_flush();
   /// Completes the active chunk and starts the next one.
   Result<void> complete_chunk();
 

@@ -140,28 +140,31 @@ Result<LogPosition> Database::State::undelete(std::string_view stream, EventNumb
   return write.end;
 }
 
-Result<void> Database::State::flush() {
-  auto flushed = log->flush();
-  if (!flushed) {
-    broken = flushed.error();
+Result<void> Database::State::flushed(Result<void> outcome) {
+  if (!outcome && !broken) {
+    broken = outcome.error();
   }
-  accounted = log->end();
-  return flushed;
+  account_for_log();
+  return outcome;
 }
 
-WriteResult Database::State::append_alone(log::Prepare prepare, EventNumber current) {
+Result<void> Database::State::flush(Flush when) {
+  return when == Flush::kLater ? Result<void>() : flushed(log->flush());
+}
+
+WriteResult Database::State::append_alone(log::Prepare prepare, EventNumber current, Flush when) {
   auto write = append_prepares({&prepare, 1});
   if (!write) {
     return failure(write.error(), current);
   }
-  if (auto flushed = flush(); !flushed) {
-    return failure(flushed.error(), current);
+  if (auto done = flush(when); !done) {
+    return failure(done.error(), current);
   }
   return outcome_of(*write, write->end);
 }
 
 WriteResult Database::append(std::string_view stream, std::int64_t expected_version,
-                             std::vector<NewEvent> events) {
+                             std::vector<NewEvent> events, Flush flush) {
   auto& state = *state_;
   for (auto checked :
        {state.check_writable("appending"), check_name(stream), check_events(stream, events)}) {
@@ -231,8 +234,8 @@ WriteResult Database::append(std::string_view stream, std::int64_t expected_vers
     state.broken = end.error();
     return failure(end.error(), current);
   }
-  if (auto flushed = state.flush(); !flushed) {
-    return failure(flushed.error(), current);
+  if (auto done = state.flush(flush); !done) {
+    return failure(done.error(), current);
   }
   if (events.empty()) {
     return WriteOutcome{first, current, write->begin, *end, false};
@@ -240,10 +243,25 @@ WriteResult Database::append(std::string_view stream, std::int64_t expected_vers
   return outcome_of(*write, *end);
 }
 
+Result<std::shared_ptr<log::LogFlush>> Database::begin_flush() {
+  auto& state = *state_;
+  VERGER_RETURN_IF_ERROR(state.check_writable("flushing"));
+  auto begun = state.log->begin_flush();
+  VERGER_RETURN_IF_ERROR(state.flushed(begun ? Result<void>() : begun.error()));
+  return begun;
+}
+
+Result<void> Database::finish_flush() { return state_->flushed(state_->log->finish_flush()); }
+
+Result<void> Database::flush() {
+  VERGER_RETURN_IF_ERROR(state_->check_writable("flushing"));
+  return state_->flush(Flush::kNow);
+}
+
 void Database::begin_term() { state_->written.clear(); }
 
 WriteResult Database::set_metadata(std::string_view stream, std::int64_t expected_version,
-                                   NewEvent event) {
+                                   NewEvent event, Flush flush) {
   if (is_metastream(stream)) {
     return failure(Error{Errc::kInvalidArgument,
                          fmt::format("'{}' is a metastream: its metadata is fixed", stream)});
@@ -251,7 +269,7 @@ WriteResult Database::set_metadata(std::string_view stream, std::int64_t expecte
   event.type = kMetadataType;
   std::vector<NewEvent> events;
   events.push_back(std::move(event));
-  return append(metastream_of(stream), expected_version, std::move(events));
+  return append(metastream_of(stream), expected_version, std::move(events), flush);
 }
 
 std::expected<EventNumber, WriteFailure> Database::State::decide_deletion(
@@ -275,7 +293,8 @@ std::expected<EventNumber, WriteFailure> Database::State::decide_deletion(
   return decision->current;
 }
 
-WriteResult Database::soft_delete(std::string_view stream, std::int64_t expected_version) {
+WriteResult Database::soft_delete(std::string_view stream, std::int64_t expected_version,
+                                  Flush flush) {
   auto& state = *state_;
   NewEvent event;
   event.id = state.random.uuid();
@@ -296,10 +315,11 @@ WriteResult Database::soft_delete(std::string_view stream, std::int64_t expected
   }
   auto prepare = state.event_prepare(metastream, EventNumber(last_metadata->value() + 1), event,
                                      flags::kData | kSingleWrite);
-  return state.append_alone(prepare, *current);
+  return state.append_alone(prepare, *current, flush);
 }
 
-WriteResult Database::hard_delete(std::string_view stream, std::int64_t expected_version) {
+WriteResult Database::hard_delete(std::string_view stream, std::int64_t expected_version,
+                                  Flush flush) {
   auto& state = *state_;
   NewEvent event;
   event.id = state.random.uuid();
@@ -311,7 +331,7 @@ WriteResult Database::hard_delete(std::string_view stream, std::int64_t expected
   }
   auto prepare =
       state.event_prepare(stream, kDeletedStream, event, flags::kStreamDelete | kSingleWrite);
-  return state.append_alone(prepare, *current);
+  return state.append_alone(prepare, *current, flush);
 }
 
 WriteResult Database::append_scavenge_point(std::int64_t expected_version, std::int32_t threshold) {

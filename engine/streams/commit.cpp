@@ -166,15 +166,14 @@ Result<void> Database::State::remember_recent() {
 
 Result<void> Database::commit_up_to(LogPosition position) { return state_->commit_up_to(position); }
 
-Result<void> Database::append_replicated(ByteView framed_records) {
+Result<void> Database::append_replicated(ByteView framed_records, Flush flush) {
   auto& state = *state_;
   VERGER_RETURN_IF_ERROR(state.check_writable("replication"));
   state.account_for_log();
   VERGER_RETURN_IF_ERROR(state.log->append_replicated(framed_records));
-  VERGER_RETURN_IF_ERROR(state.log->flush());
-  // A range, not writes: most of the time it is committed before versions are requested.
-  state.account_for_log();
-  return {};
+  // A range, not writes, once it is flushed: most of the time it is committed before versions are
+  // requested.
+  return state.flush(flush);
 }
 
 Result<void> Database::receive_chunk(const Path& temporary) {

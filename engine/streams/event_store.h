@@ -91,6 +91,12 @@ struct AllSlice {
   bool end = false;
 };
 
+/// When what was appended is made durable.
+enum class Flush : std::uint8_t {
+  kNow,    ///< before the call returns
+  kLater,  ///< by the next flush, which further appends share
+};
+
 struct DatabaseOptions {
   log::LogOptions log;
   index::IndexOptions index;
@@ -120,29 +126,39 @@ class Database {
 
   // --- Writing (one thread; leader) ---
 
-  /// Appends and flushes to this node's disk; visible after commit_up_to(outcome.end).
+  /// Appends to this node's log; visible after commit_up_to(outcome.end), which needs it flushed.
   /// Idempotent by event ids as the server is: a retry answers with the first outcome.
   /// Failures: kConflict (wrong expected version), kDeleted, kInvalidArgument, kNoSpace, kIo.
   WriteResult append(std::string_view stream, std::int64_t expected_version,
-                     std::vector<NewEvent> events);
+                     std::vector<NewEvent> events, Flush flush = Flush::kNow);
   /// This node begins to lead: the writer remembers nothing of an earlier term.
   void begin_term();
   /// Metadata of `stream`: a write to its metastream. Rules for soft-deleted streams apply. That of
   /// a hard-deleted stream is taken while the writer remembers metadata it wrote before: one of the
   /// last 2,000 streams it wrote to, in this term.
-  WriteResult set_metadata(std::string_view stream, std::int64_t expected_version, NewEvent event);
-  WriteResult soft_delete(std::string_view stream, std::int64_t expected_version);
-  WriteResult hard_delete(std::string_view stream, std::int64_t expected_version);
+  WriteResult set_metadata(std::string_view stream, std::int64_t expected_version, NewEvent event,
+                           Flush flush = Flush::kNow);
+  WriteResult soft_delete(std::string_view stream, std::int64_t expected_version,
+                          Flush flush = Flush::kNow);
+  WriteResult hard_delete(std::string_view stream, std::int64_t expected_version,
+                          Flush flush = Flush::kNow);
   /// A scavenge point with the expected version of $scavengePoints; completes the chunk.
   WriteResult append_scavenge_point(std::int64_t expected_version, std::int32_t threshold);
+
+  /// As those of the log (TransactionLog::begin_flush): its sync() may run in another thread,
+  /// beside further appends. Errors: kIo, kNoSpace; no write is taken afterwards.
+  Result<std::shared_ptr<log::LogFlush>> begin_flush();
+  Result<void> finish_flush();
+  /// Everything appended, before it returns.
+  Result<void> flush();
 
   // --- Committing and replication (the same thread) ---
 
   /// Everything below `position` is on a majority: index it, make it visible.
   Result<void> commit_up_to(LogPosition position);
   LogPosition committed() const;
-  /// Follower: bytes of whole framed records from the leader; flushed, not committed.
-  Result<void> append_replicated(ByteView framed_records);
+  /// Follower: bytes of whole framed records from the leader; not committed.
+  Result<void> append_replicated(ByteView framed_records, Flush flush = Flush::kNow);
   Result<void> receive_chunk(const Path& temporary);
   /// Cuts log and index; positions at or above `position` are gone. Rebuilds the index where
   /// needed. Committed data is cut only when the caller insists: kRefused otherwise.

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <optional>
 
+#include <boost/asio/thread_pool.hpp>
+
 #include "nodeagent/daemon/detail/database_place.h"
 #include "nodeagent/daemon/detail/slow_disk.h"
 #include "nodeagent/daemon/detours.h"
@@ -35,6 +37,7 @@ struct EmbeddedNode::State {
   DetourFrames frames;
   DetourClient calls;
   std::optional<SlowDisk> slow_disk;
+  net::thread_pool disk{1};  ///< waits for syncs of the log
   std::unique_ptr<node::Node> node;
   std::unique_ptr<http::Server> server;
   std::unique_ptr<http::Server> unix_server;  ///< null: none is wanted
@@ -114,6 +117,7 @@ Result<std::unique_ptr<EmbeddedNode>> EmbeddedNode::start(
                         .frames = state->frames,
                         .jobs = jobs,
                         .log = log,
+                        .disk = raw->disk.get_executor(),
                         .on_shutdown = [raw] { raw->shutdown_asked = true; },
                         .on_reload = std::move(on_reload),
                         .on_failure =

@@ -97,8 +97,8 @@ void Core::tick() {
   leadership->tick();
   election->tick();
   save_checkpoints();
-  if (leadership->anybody_waits()) {
-    changed.notify();  // deadlines are looked at by those who wait
+  if (leadership->confirming()) {
+    changed.notify();  // deadlines are looked at by those that wait
   }
 }
 

@@ -1,6 +1,7 @@
 #include "nodeagent/node/detail/following.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/failpoint.h"
 #include "engine/log/pending_truncation.h"
@@ -45,7 +46,8 @@ class Following::Link {
       : following_(following),
         context_(following.context_),
         leader_(std::move(leader)),
-        last_heard_(context_.now()) {}
+        last_heard_(context_.now()),
+        wake_(context_.env.executor) {}
   ~Link() { drop_incoming(); }
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -60,6 +62,7 @@ class Following::Link {
     if (connection_) {
       connection_->close();
     }
+    wake_.notify();
   }
 
   /// To the end of the link, which is an error.
@@ -69,13 +72,15 @@ class Following::Link {
   static net::awaitable<std::optional<http::Endpoint>> find_endpoint(std::shared_ptr<Link> link);
   static net::awaitable<Result<void>> connect(std::shared_ptr<Link> link);
   static net::awaitable<Result<void>> subscribe(std::shared_ptr<Link> link);
+  static net::awaitable<void> acknowledge(std::shared_ptr<Link> link);
   Subscribe subscription() const;
   Result<void> truncate(LogPosition position);
   Result<bool> take(const Message& message);
   Result<bool> take_batch(const Batch& batch);
   Result<bool> take_completion(const CompleteChunk& complete);
   Result<bool> take_raw(const RawChunk& piece);
-  void commit(LogPosition leader_commit);
+  /// What the leader has committed, as far as it is durable here.
+  void commit();
   void report(LinkState standing);
   Error misplaced(std::string_view what, LogPosition at) const;
   void drop_incoming();
@@ -88,7 +93,10 @@ class Following::Link {
   bool closed_ = false;
   std::optional<LinkState> standing_;
   Bytes partial_;
-  std::uint64_t round_ = 0;  ///< of the last progress
+  std::uint64_t round_ = 0;       ///< of the last progress
+  LogPosition leader_commit_{0};  ///< likewise
+  bool owes_answer_ = false;      ///< acknowledge() has something to do
+  http::Notifier wake_;           ///< of acknowledge()
   std::optional<IncomingChunk> incoming_;
 };
 
@@ -166,6 +174,8 @@ Result<void> Following::Link::truncate(LogPosition position) {
 
 /// Until the leader accepts; the log is truncated as it orders.
 net::awaitable<Result<void>> Following::Link::subscribe(std::shared_ptr<Link> link) {
+  // Of an earlier link there may be records that no flush has finished.
+  VERGER_CO_RETURN_IF_ERROR(link->context_.db().flush());
   for (;;) {
     VERGER_CO_RETURN_IF_ERROR(co_await link->connection_->send(encode(link->subscription())));
     const auto frame = co_await link->connection_->receive();
@@ -197,6 +207,7 @@ net::awaitable<Error> Following::Link::run(std::shared_ptr<Link> link) {
     co_return subscribed.error();
   }
   link->report(LinkState::kSubscribed);
+  link->context_.spawn(acknowledge(link));
   while (link->current()) {
     const auto frame = co_await link->connection_->receive();
     // A vote given meanwhile closes the link: nothing more is acknowledged to this leader.
@@ -212,17 +223,48 @@ net::awaitable<Error> Following::Link::run(std::shared_ptr<Link> link) {
     if (!taken) {
       co_return taken.error();
     }
-    if (*taken && link->current()) {
-      const Ack ack{link->context_.log().end(), link->round_};
-      if (const auto sent = co_await link->connection_->send(encode(ack)); !sent) {
-        co_return sent.error();
-      }
+    if (*taken) {
+      link->owes_answer_ = true;
+      link->wake_.notify();
     }
   }
   co_return link_broke();
 }
 
-/// One message of the stream. True when what is durable has moved, or an answer is due.
+/// Flushes what has come, all of it at once, and says so, as long as the link lives. Meanwhile
+/// more comes in.
+net::awaitable<void> Following::Link::acknowledge(std::shared_ptr<Link> link) {
+  auto& context = link->context_;
+  while (link->current()) {
+    if (!std::exchange(link->owes_answer_, false)) {
+      co_await link->wake_.wait();
+      continue;
+    }
+    const auto flush = context.db().begin_flush();
+    if (!flush) {
+      context.fail(flush.error().within("flush"));
+      co_return;
+    }
+    if (*flush != nullptr) {
+      static_cast<void>(co_await context.sync(*flush));  // finish_flush() has the same outcome
+      // A vote given meanwhile closed the link: nothing more is acknowledged to this leader.
+      if (!link->current()) {
+        co_return;
+      }
+      if (const auto finished = context.db().finish_flush(); !finished) {
+        context.fail(finished.error().within("flush"));
+        co_return;
+      }
+      link->commit();
+    }
+    const Ack ack{context.log().end(), link->round_};
+    if (const auto sent = co_await link->connection_->send(encode(ack)); !sent) {
+      link->close();
+    }
+  }
+}
+
+/// One message of the stream. True when there is something to flush, or an answer is due.
 Result<bool> Following::Link::take(const Message& message) {
   if (const auto* batch = std::get_if<Batch>(&message)) {
     return take_batch(*batch);
@@ -239,7 +281,8 @@ Result<bool> Following::Link::take(const Message& message) {
   }
   if (const auto* progress = std::get_if<Progress>(&message)) {
     round_ = progress->round;
-    commit(progress->commit);
+    leader_commit_ = progress->commit;
+    commit();
     report(progress->in_quorum   ? LinkState::kInQuorum
            : progress->caught_up ? LinkState::kCaughtUp
                                  : LinkState::kSubscribed);
@@ -253,7 +296,7 @@ Result<bool> Following::Link::take_batch(const Batch& batch) {
     if (batch.position != context_.log().append_position()) {
       return misplaced("records", batch.position);
     }
-    VERGER_RETURN_IF_ERROR(context_.db().append_replicated(batch.bytes));
+    VERGER_RETURN_IF_ERROR(context_.db().append_replicated(batch.bytes, streams::Flush::kLater));
     return true;
   }
   append_bytes(partial_, batch.bytes);
@@ -263,7 +306,8 @@ Result<bool> Following::Link::take_batch(const Batch& batch) {
   if (batch.position != context_.log().append_position()) {
     return misplaced("records", batch.position);
   }
-  VERGER_RETURN_IF_ERROR(context_.db().append_replicated(std::exchange(partial_, {})));
+  VERGER_RETURN_IF_ERROR(
+      context_.db().append_replicated(std::exchange(partial_, {}), streams::Flush::kLater));
   return true;
 }
 
@@ -315,8 +359,8 @@ void Following::Link::drop_incoming() {
   }
 }
 
-void Following::Link::commit(LogPosition leader_commit) {
-  const auto commit = std::min(leader_commit, context_.log().end());
+void Following::Link::commit() {
+  const auto commit = std::min(leader_commit_, context_.log().end());
   if (commit <= context_.db().committed()) {
     return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "engine/base/failpoint.h"
 #include "engine/streams/stream_names.h"
@@ -54,6 +55,12 @@ void Leadership::stop() {
   if (draining_) {
     VERGER_FAILPOINT("node.resign.before-unknown");
   }
+  // Another leader's records, or a claim of what is in this log, come next. What is in it, and was
+  // acknowledged to no client, may survive.
+  if (const auto flushed = context_.db().flush(); !flushed) {
+    context_.fail(flushed.error().within("flush"));
+    return;
+  }
   drop();
 }
 
@@ -67,6 +74,7 @@ void Leadership::drop() {
   }
   for (const auto& waiter : waiters_) {
     waiter->lost = true;
+    waiter->wake.notify();
   }
   waiters_.clear();
   context_.changed.notify();
@@ -86,6 +94,11 @@ void Leadership::tick() {
       if (now - subscriber->last_sent >= timings.heartbeat_interval) {
         subscriber->wake.notify();
       }
+    }
+  }
+  for (const auto& waiter : waiters_) {
+    if (now >= waiter->deadline) {
+      waiter->wake.notify();
     }
   }
   if (election_.leads(term_)) {
@@ -125,6 +138,36 @@ std::optional<LogPosition> Leadership::majority_position() const {
   return std::min(positions[majority - 1], context_.log().end());
 }
 
+void Leadership::appended() {
+  if (!std::exchange(flushing_, true)) {
+    context_.spawn(flush_appended(context_.keep(*this)));
+  }
+}
+
+net::awaitable<void> Leadership::flush_appended(std::shared_ptr<Leadership> leadership) {
+  auto& context = leadership->context_;
+  while (context.serving()) {
+    const auto flush = context.db().begin_flush();
+    if (!flush) {
+      context.fail(flush.error().within("flush"));
+      break;
+    }
+    if (*flush == nullptr) {
+      break;
+    }
+    static_cast<void>(co_await context.sync(*flush));  // finish_flush() has the same outcome
+    if (!context.serving()) {
+      break;
+    }
+    if (const auto finished = context.db().finish_flush(); !finished) {
+      context.fail(finished.error().within("flush"));
+      break;
+    }
+    leadership->advance_commit();
+  }
+  leadership->flushing_ = false;
+}
+
 void Leadership::advance_commit() {
   if (context_.failed() || term_.value() < 0 || !election_.leads(term_)) {
     return;
@@ -140,6 +183,9 @@ void Leadership::advance_commit() {
     }
     std::erase_if(waiters_, [&](const auto& waiter) {
       waiter->committed = waiter->end <= *commit;
+      if (waiter->committed) {
+        waiter->wake.notify();
+      }
       return waiter->committed;
     });
     context_.changed.notify();
@@ -158,12 +204,11 @@ net::awaitable<bool> Leadership::wait_for_commit(std::shared_ptr<Leadership> lea
   if (context.db().committed() >= end) {
     co_return true;
   }
-  auto waiter = std::make_shared<CommitWaiter>();
-  waiter->end = end;
+  const auto waiter = std::make_shared<CommitWaiter>(
+      context.env.executor, end, context.now() + context.options.timings.write_timeout);
   leadership->waiters_.push_back(waiter);
-  const auto deadline = context.now() + context.options.timings.write_timeout;
-  while (!waiter->committed && !waiter->lost && context.now() < deadline) {
-    co_await context.changed.wait();
+  while (!waiter->committed && !waiter->lost && context.now() < waiter->deadline) {
+    co_await waiter->wake.wait();
   }
   leadership->waiters_.remove(waiter);
   co_return waiter->committed;

@@ -32,6 +32,9 @@ struct NodeEnvironment {
   http::FrameTransport& frames;
   JobRunner& jobs;
   Log& log;
+  /// Of a thread that may wait for the disk: syncs of the log run there, so that requests are
+  /// answered meanwhile. Empty: on `executor`.
+  net::any_io_executor disk{};
   /// POST /admin/shutdown was answered: the owner now calls stop() and ends.
   std::function<void()> on_shutdown = [] {};
   /// POST /admin/reloadconfig was answered: reads certificates and roots again. Empty: no TLS.

@@ -1,5 +1,8 @@
 #include "nodeagent/node/detail/node_context.h"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "nodeagent/node/gossip.h"
 
 namespace verger::node {
@@ -24,6 +27,19 @@ void NodeContext::spawn(net::awaitable<void> work) {
   if (tasks_) {
     tasks_->spawn(std::move(work));
   }
+}
+
+net::awaitable<Result<void>> NodeContext::sync(std::shared_ptr<log::LogFlush> flush) {
+  if (!env.disk) {
+    co_return flush->sync();
+  }
+  // Not cancelled in the middle: what it returns is what the disk has.
+  co_return co_await net::co_spawn(
+      env.disk,
+      [](std::shared_ptr<log::LogFlush> wanted) -> net::awaitable<Result<void>> {
+        co_return wanted->sync();
+      }(flush),
+      net::use_awaitable);
 }
 
 }  // namespace verger::node

@@ -113,18 +113,19 @@ WriteReply decode_reply(const std::string& body) {
 streams::WriteResult append(streams::Database& database, WriteRequest request) {
   switch (request.kind) {
     case WriteRequest::Kind::kAppend:
-      return database.append(request.stream, request.expected_version, std::move(request.events));
+      return database.append(request.stream, request.expected_version, std::move(request.events),
+                             streams::Flush::kLater);
     case WriteRequest::Kind::kMetadata:
       if (request.events.size() != 1) {
         return std::unexpected(streams::WriteFailure{
             Error{Errc::kInvalidArgument, "metadata is one event"}, kNoStream});
       }
       return database.set_metadata(request.stream, request.expected_version,
-                                   std::move(request.events.front()));
+                                   std::move(request.events.front()), streams::Flush::kLater);
     case WriteRequest::Kind::kSoftDelete:
-      return database.soft_delete(request.stream, request.expected_version);
+      return database.soft_delete(request.stream, request.expected_version, streams::Flush::kLater);
     case WriteRequest::Kind::kHardDelete:
-      return database.hard_delete(request.stream, request.expected_version);
+      return database.hard_delete(request.stream, request.expected_version, streams::Flush::kLater);
     case WriteRequest::Kind::kScavengePoint:
       return database.append_scavenge_point(request.expected_version, request.threshold);
   }
@@ -160,7 +161,11 @@ net::awaitable<WriteReply> write_here(std::shared_ptr<Core> core, WriteRequest r
     }
     co_return reply;
   }
-  core->leadership->advance_commit();
+  if (core->log().end() < outcome->end) {
+    core->leadership->appended();
+  } else {
+    core->leadership->advance_commit();  // repeated, or flushed with its chunk
+  }
   if (!co_await Leadership::wait_for_commit(core->keep(*core->leadership), outcome->end)) {
     co_return unknown_outcome("not committed in time");
   }

@@ -14,6 +14,10 @@ if [ "${1:-}" = agent ]; then
   shift
   exec build/release/bin/verger-bench-agent "$@"
 fi
+if [ "${1:-}" = node ]; then
+  shift
+  exec build/release/bin/verger-bench-node "$@"
+fi
 if [ "${1:-}" = backup ]; then
   shift
   exec build/release/bin/verger-bench-backup "$@"

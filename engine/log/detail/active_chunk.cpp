@@ -20,7 +20,7 @@ Result<void> upgrade_header(File& file, ChunkHeader& header) {
 }  // namespace
 
 ActiveChunk::ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk,
-                         std::unique_ptr<File> file, bool hash_in_background)
+                         std::shared_ptr<File> file, bool hash_in_background)
     : files_(&files),
       chunk_(std::move(chunk)),
       file_(std::move(file)),
@@ -86,9 +86,9 @@ Result<void> ActiveChunk::append(ByteView framed) {
   return output_.append(framed);
 }
 
-Result<void> ActiveChunk::sync() {
+Result<std::shared_ptr<File>> ActiveChunk::written_file() {
   VERGER_RETURN_IF_ERROR(output_.flush());
-  return file_->sync();
+  return file_;
 }
 
 Result<std::shared_ptr<Chunk>> ActiveChunk::complete() {

@@ -30,20 +30,20 @@ class ActiveChunk {
   /// Whether so many further bytes fit.
   [[nodiscard]] bool fits(std::int64_t bytes) const;
   Result<void> append(ByteView framed);
-  /// Everything appended is on the disk when this returns.
-  Result<void> sync();
+  /// Everything appended is in the file when this returns, and on the disk once that is synced.
+  Result<std::shared_ptr<File>> written_file();
   /// Cuts the file behind the records, adds padding and footer, syncs. Only destruction is allowed
   /// afterwards. The result is the same chunk, completed.
   Result<std::shared_ptr<Chunk>> complete();
 
  private:
-  ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk, std::unique_ptr<File> file,
+  ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk, std::shared_ptr<File> file,
               bool hash_in_background);
   Result<void> hash_what_is_there();
 
   FileSystem* files_;
   std::shared_ptr<Chunk> chunk_;
-  std::unique_ptr<File> file_;
+  std::shared_ptr<File> file_;
   ChunkOutput output_;
   bool hashed_ = false;
 };

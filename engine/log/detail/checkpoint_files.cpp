@@ -93,6 +93,24 @@ Result<void> CheckpointFiles::write(Checkpoint which, std::int64_t value) {
   return overwrite(one, directory_ / checkpoint_file_name(which), value);
 }
 
+Result<std::shared_ptr<File>> CheckpointFiles::open_to_overwrite(Checkpoint which) {
+  One& one = all_[static_cast<std::size_t>(which)];
+  if (one.size != kSize) {
+    VERGER_RETURN_IF_ERROR(store(which, one.value));
+  }
+  if (!one.file) {
+    VERGER_TRY(one.file,
+               files_->open(directory_ / checkpoint_file_name(which), OpenMode::kReadWrite));
+  }
+  return one.file;
+}
+
+void CheckpointFiles::note_stored(Checkpoint which, std::int64_t value) {
+  One& one = all_[static_cast<std::size_t>(which)];
+  one.value = value;
+  one.synced = true;
+}
+
 Result<void> CheckpointFiles::overwrite(One& one, const Path& path, std::int64_t value) {
   if (!one.file) {
     VERGER_TRY(one.file, files_->open(path, OpenMode::kReadWrite));

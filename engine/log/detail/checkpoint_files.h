@@ -39,13 +39,19 @@ class CheckpointFiles {
   /// Other programs read the value when this returns; a power cut may leave the one before.
   Result<void> write(Checkpoint which, std::int64_t value);
 
+  /// To be overwritten with another value by another part, which then calls note_stored(). The file
+  /// has its 8 bytes.
+  Result<std::shared_ptr<File>> open_to_overwrite(Checkpoint which);
+  /// `value` is on the disk.
+  void note_stored(Checkpoint which, std::int64_t value);
+
   friend bool operator==(const CheckpointFiles& a, const CheckpointFiles& b);
 
  private:
   struct One {
     std::int64_t value = 0;
     std::optional<std::uint64_t> size;
-    std::unique_ptr<File> file;  ///< open for writing since the first store
+    std::shared_ptr<File> file;  ///< open for writing since the first store
     bool synced = true;
   };
   CheckpointFiles(FileSystem& files, const Path& directory)

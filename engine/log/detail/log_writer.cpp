@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <utility>
 
 #include "engine/base/failpoint.h"
 #include "engine/base/utf8.h"
@@ -143,24 +144,45 @@ Result<void> LogWriter::append_bytes(ByteView framed) {
   return {};
 }
 
-Result<void> LogWriter::flush_now() {
+Result<void> LogWriter::prepare_flush() {
   if (append_position_ == end_.load(std::memory_order_relaxed)) {
     return {};
   }
-  // Data first: writer.chk never promises bytes that a power cut could remove.
-  VERGER_RETURN_IF_ERROR(active_->sync());
-  VERGER_FAILPOINT("log.flush.before-writer-chk");
-  VERGER_RETURN_IF_ERROR(stored_.store(Checkpoint::kWriter, append_position_));
-  ChunkAccess::publish(*active_->chunk(), active_->data_size());
-  end_.store(append_position_, std::memory_order_release);
-  if (!unflushed_epochs_.empty()) {
-    const auto newest = unflushed_epochs_.back().position;
-    epochs_.add(unflushed_epochs_);
-    unflushed_epochs_.clear();
+  VERGER_TRY(auto chunk, active_->written_file());
+  VERGER_TRY(auto checkpoint, stored_.open_to_overwrite(Checkpoint::kWriter));
+  flush_under_way_ = FlushUnderWay{.flush = std::make_shared<LogFlush>(
+                                       std::move(chunk), std::move(checkpoint), append_position_),
+                                   .data_size = active_->data_size(),
+                                   .epoch_count = unflushed_epochs_.size()};
+  return {};
+}
+
+Result<void> LogWriter::complete_flush() {
+  if (!flush_under_way_) {
+    return {};
+  }
+  const auto begun = *std::exchange(flush_under_way_, std::nullopt);
+  VERGER_RETURN_IF_ERROR(begun.flush->sync());
+  stored_.note_stored(Checkpoint::kWriter, begun.flush->end());
+  ChunkAccess::publish(*active_->chunk(), begun.data_size);
+  end_.store(begun.flush->end(), std::memory_order_release);
+  if (begun.epoch_count > 0) {
+    const auto durable = std::span(unflushed_epochs_).first(begun.epoch_count);
+    const auto newest = durable.back().position;
+    epochs_.add(durable);
+    unflushed_epochs_.erase(
+        unflushed_epochs_.begin(),
+        unflushed_epochs_.begin() + static_cast<std::ptrdiff_t>(begun.epoch_count));
     // A crash before this leaves an older epoch: its successors are found behind it.
     VERGER_RETURN_IF_ERROR(stored_.store(Checkpoint::kEpoch, newest.value()));
   }
   return {};
+}
+
+Result<void> LogWriter::flush_now() {
+  VERGER_RETURN_IF_ERROR(complete_flush());
+  VERGER_RETURN_IF_ERROR(prepare_flush());
+  return complete_flush();
 }
 
 Result<void> LogWriter::roll(RollOrder order, bool start_next) {
@@ -281,6 +303,18 @@ Result<Epoch> LogWriter::append_epoch(Epoch epoch, std::int64_t expected) {
 Result<void> LogWriter::flush() {
   VERGER_RETURN_IF_ERROR(check_writable());
   return guarded(flush_now());
+}
+
+Result<std::shared_ptr<LogFlush>> LogWriter::begin_flush() {
+  VERGER_RETURN_IF_ERROR(check_writable());
+  VERGER_RETURN_IF_ERROR(guarded(complete_flush()));
+  VERGER_RETURN_IF_ERROR(guarded(prepare_flush()));
+  return flush_under_way_ ? flush_under_way_->flush : nullptr;
+}
+
+Result<void> LogWriter::finish_flush() {
+  VERGER_RETURN_IF_ERROR(check_writable());
+  return guarded(complete_flush());
 }
 
 Result<void> LogWriter::complete_chunk() {

@@ -11,6 +11,7 @@
 #include "engine/log/detail/known_epochs.h"
 #include "engine/log/detail/live_chunks.h"
 #include "engine/log/detail/log_parts.h"
+#include "engine/log/log_flush.h"
 
 namespace verger::log::detail {
 
@@ -49,6 +50,8 @@ class LogWriter {
   /// $epoch-information; durable.
   Result<Epoch> append_epoch(Epoch epoch, std::int64_t expected);
   Result<void> flush();
+  Result<std::shared_ptr<LogFlush>> begin_flush();
+  Result<void> finish_flush();
   Result<void> complete_chunk();
   Result<void> truncate(LogPosition position);
   Result<void> flush_checkpoints();
@@ -79,7 +82,18 @@ class LogWriter {
     kWriterFirst,    ///< a write of several records did not fit, or the chunk is completed early
   };
 
+  /// A flush that was begun, and what is published once it is durable.
+  struct FlushUnderWay {
+    std::shared_ptr<LogFlush> flush;
+    std::int64_t data_size = 0;   ///< of the chunk that is written
+    std::size_t epoch_count = 0;  ///< of unflushed_epochs_
+  };
+
   Result<void> flush_now();
+  Result<void> prepare_flush();
+  /// Waits for the disk where nothing else has. Every call that changes which chunk is written, or
+  /// needs the end to be durable, calls it first.
+  Result<void> complete_flush();
   /// Completes the chunk that is written; writer.chk is at its end when this returns.
   Result<void> roll(RollOrder order, bool start_next);
   Result<void> ensure_active();
@@ -97,6 +111,7 @@ class LogWriter {
   std::optional<ActiveChunk> active_;
   std::optional<Error> failure_;
   std::vector<Epoch> unflushed_epochs_;
+  std::optional<FlushUnderWay> flush_under_way_;
   Bytes scratch_;
 };
 

@@ -84,9 +84,11 @@ struct Database::State {
                                                            EventNumber number, const Uuid& id);
   /// Appends prepares of one stream and notes them; not flushed.
   Result<detail::Write> append_prepares(std::span<log::Prepare> prepares);
-  Result<void> flush();
-  /// Appends and flushes one.
-  WriteResult append_alone(log::Prepare prepare, EventNumber current);
+  Result<void> flush(Flush when);
+  /// After a flush that ended like this.
+  Result<void> flushed(Result<void> outcome);
+  /// Appends one.
+  WriteResult append_alone(log::Prepare prepare, EventNumber current, Flush when);
   /// Appends the metadata event that lets a soft-deleted stream begin at `first`.
   Result<LogPosition> undelete(std::string_view stream, EventNumber first);
   log::Prepare event_prepare(std::string_view stream, EventNumber number, const NewEvent& event,

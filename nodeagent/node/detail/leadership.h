@@ -65,9 +65,12 @@ class Leadership {
   // --- Writes ---
   [[nodiscard]] bool accepts_writes() const;
   [[nodiscard]] bool writes_in_flight() const { return !waiters_.empty(); }
-  /// A waiting request has a deadline and checks it when `changed` fires.
-  [[nodiscard]] bool anybody_waits() const { return !waiters_.empty() || confirming_ > 0; }
-  /// Our log or an acknowledgement moved.
+  /// One that waits has a deadline and checks it when `changed` fires.
+  [[nodiscard]] bool confirming() const { return confirming_ > 0; }
+  /// Something was appended to the log: it is flushed, with all that is appended until the disk is
+  /// ready for the next flush, and then counts.
+  void appended();
+  /// What is durable of our log, or an acknowledgement, moved.
   void advance_commit();
   /// True when committed; false: unknown outcome (time, or leadership ran out).
   static net::awaitable<bool> wait_for_commit(std::shared_ptr<Leadership> leadership,
@@ -98,12 +101,17 @@ class Leadership {
  private:
   /// A write that waits for its majority.
   struct CommitWaiter {
+    CommitWaiter(const net::any_io_executor& executor, LogPosition of, Monotonic until)
+        : end(of), deadline(until), wake(executor) {}
     LogPosition end;
+    Monotonic deadline;
+    http::Notifier wake;
     bool committed = false;
     /// Leadership ended first: it may or may not survive.
     bool lost = false;
   };
 
+  static net::awaitable<void> flush_appended(std::shared_ptr<Leadership> leadership);
   /// Up to where a majority of the voters has the log on disk; nullopt: fewer are subscribed.
   [[nodiscard]] std::optional<LogPosition> majority_position() const;
   [[nodiscard]] bool majority_confirmed(std::uint64_t round) const;
@@ -115,6 +123,7 @@ class Leadership {
   std::uint64_t round_ = 0;
   int confirming_ = 0;  ///< calls of confirm() under way
   bool draining_ = false;
+  bool flushing_ = false;  ///< flush_appended() is under way
   std::list<std::shared_ptr<CommitWaiter>> waiters_;
   std::vector<std::shared_ptr<Subscriber>> subscribers_;
 };

@@ -34,6 +34,8 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
 
   /// Starts a coroutine of the node; does nothing once it has stopped.
   void spawn(net::awaitable<void> work);
+  /// The sync of a flush of the log, at env.disk; the caller finishes it.
+  net::awaitable<Result<void>> sync(std::shared_ptr<log::LogFlush> flush);
   /// A pointer to a part for its coroutines: the node lives as long as one of them does.
   template <class Part>
   std::shared_ptr<Part> keep(Part& part) {

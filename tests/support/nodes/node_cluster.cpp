@@ -89,7 +89,9 @@ Result<void> NodeCluster::boot(std::size_t i) {
                                     .client = machine.client(),
                                     .frames = machine.frames(),
                                     .jobs = *slot.jobs,
-                                    .log = *slot.log};
+                                    .log = *slot.log,
+                                    // Later, so that other work comes between, as in production.
+                                    .disk = machine.executor()};
   // As the program does: it ends by itself, with status 0.
   environment.on_shutdown = [this, i] {
     world.schedule(std::chrono::milliseconds(1), [this, i] {
