@@ -44,6 +44,12 @@ Result<void> Access::load() {
     return {};
   }
   if (tokens_.empty()) {
+    VERGER_TRY(const auto first, bootstrap_->first());
+    if (first) {
+      VERGER_RETURN_IF_ERROR(adopt(*first));
+    }
+  }
+  if (tokens_.empty()) {
     VERGER_TRY(bootstrap_secret_, bootstrap_->take());
   } else {
     bootstrap_->drop();  // of a time before: a crash, or the other one of a pair
@@ -132,6 +138,29 @@ bool Access::has_expired(const Token& token) const {
   return token.expires_at && *token.expires_at <= clock_.now();
 }
 
+Result<void> Access::check_name(std::string_view name) {
+  const bool good = !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
+    return static_cast<unsigned char>(c) > 0x20U && static_cast<unsigned char>(c) < 0x7FU;
+  });
+  return good ? Result<void>()
+              : Error{Errc::kInvalidArgument,
+                      "a token's name takes 1 to 100 printable characters without spaces"};
+}
+
+Result<void> Access::adopt(const FirstToken& first) {
+  VERGER_RETURN_IF_ERROR(check_name(first.name));
+  const auto kept = salted_hash(first.secret, random_);
+  VERGER_RETURN_IF_ERROR(append(first.id, Revision(0), events::kTokenCreated,
+                                json{{"name", first.name},
+                                     {"role", to_string(ApiRole::kAdmin)},
+                                     {"salt", kept.salt},
+                                     {"hash", kept.hash},
+                                     {"by", "vergerd init"}}
+                                    .dump()));
+  log_.info("the token that `vergerd init` made is the first one", {{"name", first.name}});
+  return {};
+}
+
 Result<Access::Created> Access::create(std::string name, std::string_view role, std::string by,
                                        std::optional<Ticks> expires_at) {
   const auto parsed = parse_role(role);
@@ -139,13 +168,7 @@ Result<Access::Created> Access::create(std::string name, std::string_view role, 
     return Error{Errc::kInvalidArgument,
                  fmt::format("role \"{}\" is not known; it takes viewer, operator, admin", role)};
   }
-  const bool good = !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
-    return static_cast<unsigned char>(c) > 0x20U && static_cast<unsigned char>(c) < 0x7FU;
-  });
-  if (!good) {
-    return Error{Errc::kInvalidArgument,
-                 "a token's name takes 1 to 100 printable characters without spaces"};
-  }
+  VERGER_RETURN_IF_ERROR(check_name(name));
   if (tokens_.empty() && (*parsed != ApiRole::kAdmin || expires_at)) {
     return Error{Errc::kInvalidArgument,
                  "the first token must be an admin's that does not expire: from then on nothing "

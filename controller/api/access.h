@@ -50,8 +50,9 @@ struct Token {
 /// Tokens, roles and the audit trail. One thread; the journal outlives it.
 ///
 /// There is no default secret. Until the first token exists, the holder of the bootstrap token is
-/// "bootstrap" and may do all, from any address, and no other caller anything; then on a caller
-/// without a token may only ask for health. The last admin's token cannot be revoked.
+/// "bootstrap" and may do all, from any address, and no other caller anything. A token that was
+/// prepared (BootstrapToken::first) is the first one, and no bootstrap token is made. Then on a
+/// caller without a token may only ask for health. The last admin's token cannot be revoked.
 class Access {
  public:
   /// `bootstrap`: null: without a token in the journal all are refused.
@@ -100,6 +101,10 @@ class Access {
   void record_outcome(Sequence request, int status);
 
  private:
+  /// The token that `vergerd init` made.
+  Result<void> adopt(const FirstToken& first);
+  /// Errors: kInvalidArgument.
+  static Result<void> check_name(std::string_view name);
   Result<void> append(const std::string& id, Revision folded, std::string_view type,
                       std::string data);
   Result<void> fold(const JournalEvent& event);

@@ -109,6 +109,8 @@ Result<http::Response> create_agent_token(const ApiParts& parts, const Call& cal
                                         std::chrono::seconds(seconds), call.by()));
   auto out = view_of(created.token, parts.clock.now());
   out["token"] = created.secret;
+  out["controller"] = parts.reached_at.empty() ? json() : json(parts.reached_at);
+  out["pins_controller"] = parts.api_of_agents_authority;
   auto answer = json_answer(201, out);
   answer.headers.set("Cache-Control", "no-store");
   return answer;

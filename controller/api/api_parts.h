@@ -42,6 +42,9 @@ struct ApiParts {
   const CommitTimes* commits = nullptr;               ///< nullptr: not measured
   const NotificationCounts* notifications = nullptr;  ///< nullptr: none are sent
   Retention* retention = nullptr;                     ///< nullptr: the journal keeps everything
+  std::string reached_at{};  ///< the API's URL as it is configured; empty: it is not
+  /// The API's certificate is one of the agents' authority, with that root behind it.
+  bool api_of_agents_authority = false;
 };
 
 /// The problem of what the executor refused for `cluster`: another controller has taken over, the

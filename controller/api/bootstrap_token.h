@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,14 @@ inline constexpr std::string_view kBootstrapTokenMark = "verger_bootstrap_";
 inline constexpr std::string_view kBootstrapNonceHeader = "Verger-Bootstrap-Nonce";
 inline constexpr std::size_t kBootstrapNonceLimit = 64;
 
+/// An admin's token that was made before the controller first began, by `vergerd init`.
+struct FirstToken {
+  std::string name;
+  std::string id;      ///< as in "verger_<id>_<secret>"
+  std::string secret;  ///< the part behind the id
+  friend bool operator==(const FirstToken&, const FirstToken&) = default;
+};
+
 /// The secret that opens the API, as an admin's token does, until the first token is created.
 class BootstrapToken {
  public:
@@ -24,6 +33,9 @@ class BootstrapToken {
   virtual Result<std::string> take() = 0;
   /// The first token exists: this one is no longer valid, and need not be kept.
   virtual void drop() = 0;
+  /// Where no token has been created: one that takes the place of the bootstrap token from the
+  /// first request on; nullopt: none was prepared. Errors: it is there and cannot be used.
+  virtual Result<std::optional<FirstToken>> first() { return std::optional<FirstToken>(); }
   /// The file's path, for people and programs of this machine.
   [[nodiscard]] virtual std::string place() const = 0;
 };

@@ -26,6 +26,12 @@ constexpr ApiSchema kSchemas[] = {
      "name:string! nodes:Node[]! credentials:string! trusted_roots:string! labels:object! "
      "paused:boolean! pause_reason:string?! pause_until:time?! snapshot:Snapshot "
      "active_run:ActiveRun? last_success:LastSuccess? look:ClusterLook notice:string"},
+    {"NewDiscovery",
+     "url:string! name:string credentials:string trusted_roots:string agent_port:integer", true},
+    {"Discovery", "asked:string! nodes:DiscoveredNode[]! notes:string[]! registration:NewCluster!"},
+    {"DiscoveredNode",
+     "name:string! url:string! agent:string?! agent_enrolled_as:string?! state:string! "
+     "is_alive:boolean! is_read_only_replica:boolean! version:string! registered_in:string?!"},
     {"ActiveRun", "id:string! state:string! started_at:time!"},
     {"LastSuccess", "run:string! finished_at:time! space_saved:integer?"},
     {"ClusterLook", "taken_at:time! leader:string?! nodes_up:integer! nodes_down:integer!"},
@@ -184,7 +190,7 @@ constexpr ApiSchema kSchemas[] = {
      true},
     {"AgentToken",
      "id:string! cluster:string! node:string! token:string! hosts:string[]! created_by:string! "
-     "expires_at:time! expired:boolean!"},
+     "expires_at:time! expired:boolean! controller:string?! pins_controller:boolean!"},
     {"AgentEnrolment", "token:string! request:string!"},
     {"AgentCertificate",
      "cluster:string! node:string! certificate:string! authority:string! not_after:time!"},

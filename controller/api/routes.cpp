@@ -61,7 +61,7 @@ const std::vector<Route>& api_routes() {
     for (const auto routes :
          {cluster_routes(), cluster_overview_routes(), cluster_update_routes(), plan_routes(),
           run_routes(), policy_routes(), event_routes(), access_routes(), journal_routes(),
-          agent_routes(), certificate_routes(), backup_routes()}) {
+          agent_routes(), certificate_routes(), backup_routes(), discovery_routes()}) {
       all.insert(all.end(), routes.begin(), routes.end());
     }
     return all;

@@ -91,5 +91,6 @@ std::span<const Route> journal_routes();
 std::span<const Route> agent_routes();
 std::span<const Route> certificate_routes();
 std::span<const Route> backup_routes();
+std::span<const Route> discovery_routes();
 
 }  // namespace verger::controller

@@ -8,8 +8,9 @@
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
 #include "controller/cli/times.h"
+#include "nodeagent/http/loopback.h"
 
-// agent token | list | forget
+// agent token | enrol | list | forget
 namespace verger::cli {
 namespace {
 
@@ -21,6 +22,10 @@ struct TokenOptions {
   std::int64_t minutes = 60;
   std::int64_t seconds = 0;
   std::string out;  ///< file; empty: stdout
+  // Of `enrol`:
+  std::string url;
+  std::string ca_file_on_node;
+  std::string config = "/etc/verger/verger-agent.yaml";
 };
 
 /// "orders/n1"
@@ -62,6 +67,60 @@ int make_token(const CliContext& context, const TokenOptions& options) {
       "verger-agent enrol --controller URL --state DIR --token-file FILE\n",
       options.agent, time_of(*token, "expires_at"));
   return context.show_secret(*token, about, options.out);
+}
+
+/// A token, inside the line to paste on the node. It is never a word of a command there: printf is
+/// the shell's own.
+int print_enrolment(const CliContext& context, const TokenOptions& options) {
+  const auto agent = cluster_and_node(options.agent);
+  if (!agent) {
+    return not_an_agent(context, options.agent);
+  }
+  auto token = context.api.post("/agents/tokens", {{"cluster", agent->first},
+                                                   {"node", agent->second},
+                                                   {"hosts", options.hosts},
+                                                   {"valid_for_seconds", options.minutes * 60}});
+  if (!token) {
+    return context.fail(token.error());
+  }
+  auto url = options.url.empty() ? text_of(*token, "controller") : options.url;
+  if (url.empty()) {
+    url = context.api.controller().url();
+  }
+  const auto endpoint = http::parse_endpoint(url, http::kControllerPort);
+  if (!endpoint) {
+    context.err << "verger: --url: " << endpoint.error().message << '\n';
+    return kUsage;
+  }
+  std::string trust;
+  if (!options.ca_file_on_node.empty()) {
+    trust = " --ca-file " + options.ca_file_on_node;
+  } else if (endpoint->tls && !token->value("pins_controller", false)) {
+    trust = " --ca-file /etc/verger/verger-root.crt";
+    context.err << "verger: vergerd's certificate is of another authority than the token: copy its "
+                   "root to /etc/verger/verger-root.crt on the node first (--ca-file-on-node names "
+                   "another place)\n";
+  }
+  if (http::is_loopback(endpoint->host)) {
+    context.err << fmt::format(
+        "verger: {} is vergerd's own machine; for other nodes give --url, or vergerd a name with "
+        "--api-names (vergerd init)\n",
+        endpoint->url());
+  }
+  const auto line = fmt::format(
+      "printf '%s\\n' '{}' | sudo verger-agent enrol --config {} --controller {}{} --token-file - "
+      "&& sudo systemctl enable --now verger-agent",
+      text_of(*token, "token"), options.config, endpoint->url(), trust);
+  if (context.json) {
+    (*token)["command"] = line;
+    context.out << token->dump() << '\n';
+    return kDone;
+  }
+  context.err << fmt::format(
+      "on the node {}, once, until {} (the line has the one-time token in it):\n", options.agent,
+      time_of(*token, "expires_at"));
+  context.out << line << '\n';
+  return kDone;
 }
 
 int list_agents(const CliContext& context) {
@@ -142,6 +201,23 @@ void add_agent_commands(CLI::App& app, Command& chosen) {
   token->add_option("--valid-for-seconds", options->seconds, "For tests")->group("");
   token->callback([options, &chosen] {
     chosen = [options](const CliContext& context) { return make_token(context, *options); };
+  });
+  auto line = std::make_shared<TokenOptions>();
+  auto* enrol = agent->add_subcommand(
+      "enrol", "One line to paste on a node, with which its agent enrols and starts");
+  enrol->footer("Example: verger agent enrol orders/n1");
+  enrol->add_option("CLUSTER/NODE", line->agent)->required();
+  enrol->add_option("--host", line->hosts,
+                    "Name or address in the agent's URL, where the cluster is not registered yet");
+  enrol->add_option("--url", line->url,
+                    "URL by which the node reaches vergerd (default: as vergerd is configured)");
+  enrol->add_option("--agent-config", line->config, "The agent's configuration file on the node");
+  enrol->add_option("--ca-file-on-node", line->ca_file_on_node,
+                    "File on the node with the root of vergerd's certificate, where that is not of "
+                    "vergerd's own authority");
+  enrol->add_option("--valid-for-minutes", line->minutes)->check(CLI::Range(1, 7 * 24 * 60));
+  enrol->callback([line, &chosen] {
+    chosen = [line](const CliContext& context) { return print_enrolment(context, *line); };
   });
   agent->add_subcommand("list", "Agents that have enrolled, and tokens not yet used")
       ->callback([&chosen] { chosen = list_agents; });

@@ -203,13 +203,18 @@ Result<std::string> token_of_environment(std::ostream& warnings) {
   if (path == nullptr || *path == '\0') {
     return std::string();
   }
+  auto token = token_in_file(path, warnings);
+  return token ? std::move(token)
+               : Error{Errc::kInvalidArgument,
+                       fmt::format("VERGER_TOKEN_FILE is {}", token.error().message)};
+}
+
+Result<std::string> token_in_file(const std::string& path, std::ostream& warnings) {
   std::ifstream file(path);
   std::string token;
   if (!std::getline(file, token) || token.empty()) {
-    return Error{
-        Errc::kInvalidArgument,
-        fmt::format("VERGER_TOKEN_FILE is {}: it cannot be read, or its first line is empty",
-                    path)};
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: it cannot be read, or its first line is empty", path)};
   }
   if (const auto exposed = exposed_secret(posix_file_system(), path); !exposed.empty()) {
     warnings << "verger: warning: " << exposed << '\n';
@@ -223,6 +228,9 @@ ApiClient::~ApiClient() = default;
 
 bool ApiClient::answered() const { return state_->answered; }
 const std::string& ApiClient::reason() const { return state_->access.reason; }
+const http::Endpoint& ApiClient::controller() const {
+  return state_->acting ? *state_->acting : state_->access.controllers.front();
+}
 
 Result<http::Response> ApiClient::send(const http::Endpoint& controller, const Call& what,
                                        bool one_of_several) {

@@ -82,6 +82,8 @@ class ApiClient {
   [[nodiscard]] bool answered() const;
   /// As it was given.
   const std::string& reason() const;
+  /// Of the controller that answered last; before that of the first one.
+  [[nodiscard]] const http::Endpoint& controller() const;
   /// Between two tries of something that is not there yet.
   void wait(std::chrono::milliseconds duration);
 
@@ -98,6 +100,10 @@ class ApiClient {
   static CallFailure why_nobody_answered(const Call& what, Round round);
   std::unique_ptr<State> state_;
 };
+
+/// The first line of `path`, a token. Errors: kInvalidArgument. `warnings`: where others can read
+/// it.
+Result<std::string> token_in_file(const std::string& path, std::ostream& warnings);
 
 /// VERGER_TOKEN, or the first line of the file that VERGER_TOKEN_FILE names; empty where neither is
 /// set. Errors: kInvalidArgument. `warnings`: where others can read that file.

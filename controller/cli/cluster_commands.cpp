@@ -219,8 +219,7 @@ int list_clusters(const CliContext& context) {
     return kDone;
   }
   if (clusters.empty()) {
-    context.out
-        << "no cluster is registered; register one with: verger cluster add NAME --node URL ...\n";
+    context.out << "no cluster is registered; register one with: verger cluster discover URL\n";
     return kDone;
   }
   Table table({{"cluster"},
@@ -411,6 +410,7 @@ void add_cluster_commands(CLI::App& app, Command& chosen) {
   remove->callback([name, &chosen] {
     chosen = [name](const CliContext& context) { return remove_cluster(context, *name); };
   });
+  add_cluster_discovery(*cluster, chosen);
   add_cluster_growth(*cluster, chosen);
   add_cluster_intents(*cluster, chosen);
 }

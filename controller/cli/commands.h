@@ -49,12 +49,16 @@ void add_token_commands(CLI::App& app, Command& chosen);
 void add_audit_commands(CLI::App& app, Command& chosen);
 /// Everything the API shows, with verdicts and remedies.
 void add_doctor_command(CLI::App& app, Command& chosen);
+/// login and profile; `ca_file` is that of all commands, and outlives `chosen_local`.
+void add_login_commands(CLI::App& app, LocalCommand& chosen_local, const std::string& ca_file);
 /// Of this program, and of vergerd.
 void add_version_command(CLI::App& app, LocalCommand& chosen_local, Command& chosen);
 /// Last, so that it knows all commands.
 void add_completion_command(CLI::App& app, Command& chosen);
 /// The manual pages; after all others, too.
 void add_man_command(CLI::App& app, LocalCommand& chosen_local);
+/// discover, below `verger cluster`.
+void add_cluster_discovery(CLI::App& cluster, Command& chosen);
 /// pause and resume, below `verger cluster`.
 void add_cluster_intents(CLI::App& cluster, Command& chosen);
 

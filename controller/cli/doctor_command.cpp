@@ -45,9 +45,10 @@ class Examination {
       }
     }
     if (!found) {
-      findings_.push_back({only.empty() ? Verdict::kNote : Verdict::kError,
-                           only.empty() ? "vergerd" : only, "no such cluster is registered",
-                           "verger cluster add NAME --node URL --agent URL ..."});
+      findings_.push_back(
+          {only.empty() ? Verdict::kNote : Verdict::kError, only.empty() ? "vergerd" : only,
+           only.empty() ? "no cluster is registered" : "no such cluster is registered",
+           "verger cluster discover URL"});
     }
     return findings_;
   }

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "controller/cli/commands.h"
+#include "controller/cli/profiles.h"
 #include "controller/cli/table.h"
 #include "engine/base/nearest_name.h"
 #include "nodeagent/http/loopback.h"
@@ -70,6 +71,9 @@ std::expected<std::vector<http::Endpoint>, std::string> controllers_of(
 /// What goes for all commands.
 struct CommonOptions {
   std::vector<std::string> urls{};
+  std::string profile{};
+  bool controller_named = false;  ///< by a flag, which then goes before every profile
+  bool profile_named = false;     ///< by a flag, which goes before VERGER_CONTROLLER
   std::string ca_file{};
   std::string reason{};
   std::string format = "table";
@@ -77,8 +81,42 @@ struct CommonOptions {
   int watch_times = 0;
 };
 
-int run_chosen(const Command& chosen, const CommonOptions& options, std::ostream& out,
-               std::ostream& err) {
+/// The profile that counts: the one that is named, or the one in use where no controller is named.
+/// Never the token of one controller for another: a profile counts as a whole.
+Result<std::optional<Profile>> profile_of(const CommonOptions& options) {
+  if (options.controller_named && options.profile_named) {
+    return Error{Errc::kInvalidArgument, "--profile or --controller, not both"};
+  }
+  if (!options.profile_named && !options.urls.empty()) {
+    return std::optional<Profile>();
+  }
+  const auto directory = Profiles::directory_of_environment();
+  if (!directory) {
+    return options.profile.empty() ? Result<std::optional<Profile>>(std::optional<Profile>())
+                                   : Error{Errc::kInvalidArgument,
+                                           "--profile: neither HOME nor XDG_CONFIG_HOME is set"};
+  }
+  VERGER_TRY(const auto profiles, Profiles::load(*directory));
+  const auto& name = options.profile.empty() ? profiles.current() : options.profile;
+  if (name.empty()) {
+    return std::optional<Profile>();
+  }
+  VERGER_TRY(auto found, profiles.find(name));
+  return std::optional(std::move(found));
+}
+
+int run_chosen(const Command& chosen, CommonOptions options, std::ostream& out, std::ostream& err) {
+  const auto profile = profile_of(options);
+  if (!profile) {
+    err << "verger: " << profile.error().message << '\n';
+    return kUsage;
+  }
+  if (*profile) {
+    options.urls = (*profile)->controllers;
+    options.ca_file = options.ca_file.empty() ? (*profile)->ca_file : options.ca_file;
+  } else if (options.urls.empty()) {
+    options.urls.emplace_back(kDefaultController);
+  }
   const auto& ca_file = options.ca_file;
   auto controllers = controllers_of(options.urls);
   if (!controllers) {
@@ -89,7 +127,7 @@ int run_chosen(const Command& chosen, const CommonOptions& options, std::ostream
   const auto secured = std::ranges::find_if(access.controllers, &http::Endpoint::tls);
   if (secured != access.controllers.end() && ca_file.empty()) {
     err << "verger: --ca-file (or VERGER_CA_FILE) is missing: the roots that the certificate of "
-        << secured->url() << " chains to\n";
+        << secured->url() << " chains to; verger login stores them\n";
     return kUsage;
   }
   if (secured != access.controllers.end()) {
@@ -106,6 +144,14 @@ int run_chosen(const Command& chosen, const CommonOptions& options, std::ostream
     return kUsage;
   }
   access.token = *token;
+  if (access.token.empty() && *profile) {
+    auto stored = token_in_file((*profile)->token_file, err);
+    if (!stored) {
+      err << "verger: " << stored.error().message << "; log in again: verger login URL\n";
+      return kUsage;
+    }
+    access.token = *std::move(stored);
+  }
   ApiClient api(std::move(access), err);
   const CliContext context{.api = api,
                            .out = out,
@@ -218,8 +264,10 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   app.add_option("--controller", common.urls,
                  "URL of vergerd; of a pair both, with a comma between or as two options")
       ->envname("VERGER_CONTROLLER")
-      ->default_str(kDefaultController)
+      ->default_str(std::string(kDefaultController) + ", or the profile in use")
       ->allow_extra_args(false);
+  app.add_option("--profile", common.profile, "Of those that `verger login` has stored")
+      ->envname("VERGER_PROFILE");
   app.add_option("--ca-file", common.ca_file,
                  "Trusted roots of vergerd's certificate, for https: a file or a directory")
       ->envname("VERGER_CA_FILE");
@@ -253,6 +301,7 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   LocalCommand chosen_local;
   add_cert_commands(app, chosen_local, chosen);
   add_doctor_command(app, chosen);
+  add_login_commands(app, chosen_local, common.ca_file);
   add_version_command(app, chosen_local, chosen);
   add_completion_command(app, chosen);
   add_man_command(app, chosen_local);
@@ -276,10 +325,14 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
     return chosen_local(LocalContext{
         .out = out, .err = err, .json = common.format == "json", .width = terminal_width(out)});
   }
-  if (common.urls.empty()) {
-    common.urls.emplace_back(kDefaultController);
-  }
-  return run_chosen(chosen, common, out, err);
+  const auto is_flag = [&](const std::string& name) {
+    return std::any_of(argv + 1, argv + argc, [&name](const std::string& word) {
+      return word == name || word.starts_with(name + "=");
+    });
+  };
+  common.controller_named = is_flag("--controller");
+  common.profile_named = is_flag("--profile");
+  return run_chosen(chosen, std::move(common), out, err);
 }
 
 }  // namespace verger::cli

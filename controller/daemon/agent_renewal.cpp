@@ -1,9 +1,12 @@
 #include "controller/daemon/agent_renewal.h"
 
+#include <algorithm>
+
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 
 #include "engine/base/private_file.h"
+#include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/client/agent_client.h"
 
 namespace verger::controller {
@@ -50,6 +53,12 @@ bool still_good(const certificates::Authority& authority, const Path& path,
          now.value() + lifetime.count() / 3 * kTicksPerSecond < checked->not_after.value();
 }
 
+/// Whether the certificate in the file has these names, and no others.
+bool is_for(const Path& path, const std::vector<std::string>& hosts) {
+  const auto shown = certificates::read_certificates(path.string());
+  return shown && std::ranges::is_permutation(shown->front().names, hosts);
+}
+
 }  // namespace
 
 Result<bool> renew_own_certificate(const certificates::Authority& authority, const Path& path,
@@ -65,6 +74,24 @@ Result<bool> renew_own_certificate(const certificates::Authority& authority, con
                              now, lifetime));
   VERGER_RETURN_IF_ERROR(
       write_private_file(path, made.key + issued.certificate, IfThere::kReplace));
+  return true;
+}
+
+Result<bool> renew_api_certificate(const certificates::Authority& authority, const Path& path,
+                                   const std::vector<std::string>& hosts,
+                                   std::chrono::seconds lifetime, Ticks now) {
+  if (still_good(authority, path, lifetime, now) && is_for(path, hosts)) {
+    return false;
+  }
+  VERGER_TRY(const auto made, certificates::make_key_and_request());
+  VERGER_TRY(const auto issued,
+             authority.issue(made.request,
+                             {.common_name = std::string(certificates::kControllerCommonName),
+                              .hosts = hosts,
+                              .usage = certificates::Usage::kServer},
+                             now, lifetime));
+  VERGER_RETURN_IF_ERROR(write_private_file(path, made.key + issued.certificate + authority.root(),
+                                            IfThere::kReplace));
   return true;
 }
 

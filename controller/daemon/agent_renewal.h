@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "controller/cluster/agent_book.h"
 #include "controller/cluster/observer.h"
@@ -11,6 +12,12 @@ namespace verger::controller {
 /// Makes vergerd's own certificate for agents, with its key in the same file (mode 0600), where
 /// there is none, two thirds of it are over, or another authority issued it. True: it is new.
 Result<bool> renew_own_certificate(const certificates::Authority& authority, const Path& path,
+                                   std::chrono::seconds lifetime, Ticks now);
+/// The same of the API's certificate, for these names and addresses: also made anew where it has
+/// others. The root is behind it in the file, so that a client that knows the root's fingerprint
+/// finds it in a handshake.
+Result<bool> renew_api_certificate(const certificates::Authority& authority, const Path& path,
+                                   const std::vector<std::string>& hosts,
                                    std::chrono::seconds lifetime, Ticks now);
 
 /// Gives enrolled agents a new certificate when two thirds of theirs are over: asks the agent for a

@@ -27,6 +27,16 @@ Result<bool> AgentsAuthority::renew() const {
   return renew_own_certificate(authority, own_certificate, lifetime, system_clock().now());
 }
 
+Result<bool> AgentsAuthority::renew_api(const VergerdOptions& options) const {
+  const auto hosts = options.api_hosts();
+  if (hosts.empty()) {
+    return false;
+  }
+  auto renewed = renew_api_certificate(authority, options.api_own_certificate(), hosts, lifetime,
+                                       system_clock().now());
+  return renewed ? std::move(renewed) : renewed.error().within("--api-names");
+}
+
 http::TlsFiles AgentsAuthority::tls() const {
   return {.certificate = own_certificate.string(),
           .private_key = own_certificate.string(),

@@ -21,6 +21,8 @@ struct AgentsAuthority {
   static Result<AgentsAuthority> open(const VergerdOptions& options);
   /// True: vergerd's own certificate is a new one.
   [[nodiscard]] Result<bool> renew() const;
+  /// The same of the API's, where vergerd makes that, too: see renew_api_certificate.
+  [[nodiscard]] Result<bool> renew_api(const VergerdOptions& options) const;
   /// For connections to agents that have enrolled.
   [[nodiscard]] http::TlsFiles tls() const;
   /// Warns of an authority that agents did not enrol with: it would fail without a sign.

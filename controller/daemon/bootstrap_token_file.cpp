@@ -1,5 +1,7 @@
 #include "controller/daemon/bootstrap_token_file.h"
 
+#include <fmt/format.h>
+
 #include "engine/base/private_file.h"
 #include "engine/base/secret.h"
 
@@ -8,6 +10,7 @@ namespace {
 
 constexpr std::uint64_t kBootstrapFileBytes = 4096;
 constexpr std::size_t kLeastBootstrapLength = 32;
+constexpr std::string_view kFirstTokenMark = "verger_";
 
 }  // namespace
 
@@ -47,6 +50,49 @@ void BootstrapTokenFile::drop() {
     log_.warning("the bootstrap token is not valid any longer; remove its file by hand",
                  {{"file", file_.string()}, {"error", removed.error().message}});
   }
+}
+
+Result<std::optional<FirstToken>> BootstrapTokenFile::first() {
+  return first_.empty() ? Result<std::optional<FirstToken>>(std::optional<FirstToken>())
+                        : FirstTokenFile::read(first_);
+}
+
+Result<void> FirstTokenFile::make(const Path& file, std::string_view name, Random& random) {
+  const auto made = make_secret(random);
+  return write_private_file(
+      file, fmt::format("{}{}_{}\n{}\n", kFirstTokenMark, made.id, made.secret, name),
+      IfThere::kRefuse);
+}
+
+Result<std::optional<FirstToken>> FirstTokenFile::read(const Path& file) {
+  VERGER_TRY(const bool there, posix_file_system().exists(file));
+  if (!there) {
+    return std::optional<FirstToken>();
+  }
+  VERGER_RETURN_IF_ERROR(check_private_file(file));
+  VERGER_TRY(const auto bytes, read_file(posix_file_system(), file, kBootstrapFileBytes));
+  auto rest = as_text(bytes);
+  const auto next_line = [&rest] {
+    const auto end = rest.find('\n');
+    const auto line = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    return line;
+  };
+  auto text = next_line();
+  const auto name = next_line();
+  const bool marked = text.starts_with(kFirstTokenMark);
+  text.remove_prefix(marked ? kFirstTokenMark.size() : 0);
+  const auto end = text.find('_');
+  if (!marked || end == std::string_view::npos || end == 0 ||
+      text.size() < end + kLeastBootstrapLength) {
+    return Error{Errc::kCorruption,
+                 fmt::format("{}: there is no token of `vergerd init` in it; remove it, and run "
+                             "`vergerd init` again",
+                             file.string())};
+  }
+  return std::optional(FirstToken{.name = name.empty() ? "admin" : std::string(name),
+                                  .id = std::string(text.substr(0, end)),
+                                  .secret = std::string(text.substr(end + 1))});
 }
 
 }  // namespace verger::controller

@@ -129,7 +129,9 @@ struct Controller::Parts {
              .shared_journal = options.executor.shared_journal,
              .commits = &journal->times(),
              .notifications = &notifier.counts(),
-             .retention = &retention}),
+             .retention = &retention,
+             .reached_at = options.reached_at,
+             .api_of_agents_authority = options.api_of_agents_authority}),
         compact_every(options.compact_every),
         compacting(from.executor) {
     if (options.survey_every.count() > 0) {

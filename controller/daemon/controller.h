@@ -31,6 +31,10 @@ struct ControllerOptions {
   planner::Policy policy;  ///< for plans whose request does not say otherwise
   std::chrono::seconds agent_certificate_lifetime = std::chrono::hours(24 * 90);
   RetentionRules retention;
+  /// By which others reach the API, as far as it is configured.
+  std::string reached_at{};
+  /// Whether the API's certificate is one of the agents' authority.
+  bool api_of_agents_authority = false;
   /// Between two compactions of the journal; zero: none but those that are requested.
   std::chrono::minutes compact_every{0};
   /// Between two looks at each cluster, for what is shown of all of them; zero: none.

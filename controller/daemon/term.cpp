@@ -37,6 +37,8 @@ Result<void> Term::make(OpenJournal open_journal) {
            .policy = options.policy(),
            .agent_certificate_lifetime = parts_.authority.lifetime,
            .retention = options.retention(),
+           .reached_at = options.reached_at(),
+           .api_of_agents_authority = !options.api_names.empty(),
            .compact_every = std::chrono::minutes(options.compact_every_minutes),
            .survey_every = std::chrono::seconds(options.observe_every_seconds)},
           {.executor = executor,

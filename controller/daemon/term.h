@@ -50,7 +50,8 @@ class Term : public std::enable_shared_from_this<Term> {
   explicit Term(const TermParts& parts)
       : parts_(parts),
         running_(parts.executor),
-        bootstrap_(Path(parts.options.data) / "bootstrap-token", system_random(), parts.log),
+        bootstrap_(Path(parts.options.data) / "bootstrap-token", system_random(), parts.log,
+                   FirstTokenFile::in(parts.options.data)),
         commands_(parts.executor,
                   {.directory = parts.options.notification_commands,
                    .limit = std::chrono::seconds(parts.options.notification_command_seconds)},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <sys/stat.h>
 
@@ -9,6 +10,7 @@
 
 #include "controller/daemon/agents_authority.h"
 #include "controller/daemon/agents_token.h"
+#include "controller/daemon/init.h"
 #include "controller/daemon/pair.h"
 #include "controller/daemon/term.h"
 #include "controller/daemon/trusted_clients.h"
@@ -71,11 +73,11 @@ net::awaitable<void> reload_on_signal(controller::TrustedClients& clients,
 /// The API's certificate; nullptr where it is plain.
 Result<std::shared_ptr<http::TlsContext>> load_api_certificate(const VergerdOptions& options,
                                                                Log& log) {
-  if (options.api_tls.certificate.empty()) {
+  if (!options.api_is_https()) {
     return nullptr;
   }
   VERGER_TRY(auto loaded,
-             http::TlsContext::server(options.api_tls, http::ClientCertificate::kNotRequested));
+             http::TlsContext::server(options.api_files(), http::ClientCertificate::kNotRequested));
   log.info("certificate of the API loaded", {{"subject", loaded->certificate().subject},
                                              {"serial", loaded->certificate().serial},
                                              {"valid_until", loaded->certificate().not_after}});
@@ -101,8 +103,10 @@ class Vergerd {
   /// port (kConflict).
   Result<void> open() {
     warn_of_exposed_keys(options_, log_);
-    VERGER_TRY(api_tls_, load_api_certificate(options_, log_));
     VERGER_TRY(auto authority, controller::AgentsAuthority::open(options_));
+    VERGER_TRY(const bool new_certificate, authority.renew_api(options_));
+    static_cast<void>(new_certificate);
+    VERGER_TRY(api_tls_, load_api_certificate(options_, log_));
     VERGER_TRY(auto agents_token,
                controller::open_or_make_agents_token(options_.agents_token(), system_random()));
     VERGER_TRY(clients_, controller::TrustedClients::make(context_.get_executor(), options_.tls,
@@ -128,6 +132,13 @@ class Vergerd {
                       log_.error("SIGHUP is no longer handled");
                     }
                   });
+    if (!options_.api_names.empty()) {
+      net::co_spawn(context_, renew_api(*this), [&](const std::exception_ptr& error) {
+        if (error) {
+          log_.error("the API's certificate is no longer renewed");
+        }
+      });
+    }
     net::co_spawn(context_, http::feed_watchdog(notify_, http::system_timers()),
                   [&](const std::exception_ptr& error) {
                     if (error) {
@@ -151,6 +162,29 @@ class Vergerd {
     self.log_.info("the API is closed");
     if (self.term_ != nullptr) {
       co_await self.term_->end();
+    }
+  }
+
+  /// Until the context ends. One of a pair renews its own, on standby too.
+  static net::awaitable<void> renew_api(Vergerd& self) {
+    const auto look_every =
+        std::min<milliseconds>(std::chrono::hours(1), milliseconds(self.authority_->lifetime) / 20);
+    while (true) {
+      co_await http::system_timers().sleep_for(look_every);
+      auto renewed = self.authority_->renew_api(self.options_);
+      if (renewed && *renewed) {
+        if (auto loaded = self.api_tls_->reload(); !loaded) {
+          renewed = loaded.error();
+        }
+      }
+      if (!renewed) {
+        self.log_.error("the API's certificate was not renewed; it will be tried again",
+                        {{"error", renewed.error().message}});
+      } else if (*renewed) {
+        self.log_.info("the API's certificate was renewed",
+                       {{"serial", self.api_tls_->certificate().serial},
+                        {"valid_until", self.api_tls_->certificate().not_after}});
+      }
     }
   }
 
@@ -198,11 +232,10 @@ class Vergerd {
   }
 
   Result<void> listen(http::Handler api) {
-    dashboard_.emplace(
-        controller::web::DashboardParts{.api = std::move(api),
-                                        .random = system_random(),
-                                        .clock = system_clock(),
-                                        .secure = !options_.api_tls.certificate.empty()});
+    dashboard_.emplace(controller::web::DashboardParts{.api = std::move(api),
+                                                       .random = system_random(),
+                                                       .clock = system_clock(),
+                                                       .secure = options_.api_is_https()});
     server_.emplace(context_.get_executor(),
                     http::ServerOptions{.host = options_.host,
                                         .port = options_.port,
@@ -302,7 +335,12 @@ int main(int argc, char** argv) {
                          "the controller of Verger: observes clusters, plans, executes, journals");
   VergerdOptions options;
   controller::add_options(all, options);
-  all.set_commands(settings::daemon_commands());
+  auto commands = settings::daemon_commands();
+  commands.insert(commands.begin(), controller::init_command());
+  all.set_commands(std::move(commands));
+  if (argc > 1 && std::string_view(argv[1]) == "init") {
+    return controller::run_init(argc - 1, argv + 1, std::cout, std::cerr);
+  }
   const auto call = settings::daemon_call(argc, argv);
   if (!call) {
     return fail(call.error());

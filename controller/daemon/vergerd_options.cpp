@@ -1,5 +1,6 @@
 #include "controller/daemon/vergerd_options.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <tuple>
 
@@ -13,7 +14,7 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("credentials", options.credentials,
           "Directory of credential files (default: DATA/credentials)");
   all.add("host", options.host,
-          "Address to listen on; without --api-certificate-file loopback only");
+          "Address to listen on; without a certificate of the API loopback only");
   all.add("port", options.port, "Port of the API; 0 lets the system choose");
   all.add("port-file", options.port_file, "File to write the chosen port to");
   all.add("json-log", options.json_log, "Log lines as JSON");
@@ -34,6 +35,11 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
   all.add("certificate-file", options.tls.certificate,
           "vergerd's own certificate for agents that have one of another authority", tls);
   all.add("certificate-private-key-file", options.tls.private_key, "Its key", tls);
+  all.add(
+      "api-names", options.api_names,
+      "Names and addresses of the API, commas between: it is https, with a certificate that "
+      "vergerd makes and renews itself, issued by the authority of its agents (see vergerd init)",
+      tls);
   all.add("api-certificate-file", options.api_tls.certificate,
           "Certificate of the API, its intermediates behind it (PEM): the API is https", tls);
   all.add("api-certificate-private-key-file", options.api_tls.private_key, "Its key", tls);
@@ -133,6 +139,45 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
       "Annotated file: examples/vergerd.yaml");
 }
 
+std::vector<std::string> VergerdOptions::api_hosts() const {
+  std::vector<std::string> out;
+  const auto add = [&out](std::string_view name) {
+    if (!name.empty() && std::ranges::find(out, name) == out.end()) {
+      out.emplace_back(name);
+    }
+  };
+  for (std::string_view rest = api_names; !rest.empty();) {
+    const auto end = rest.find(',');
+    auto name = rest.substr(0, end);
+    const auto first = name.find_first_not_of(" \t[");
+    const auto last = name.find_last_not_of(" \t]");
+    add(first == std::string_view::npos ? "" : name.substr(first, last - first + 1));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  if (!out.empty()) {
+    for (const std::string_view own : {"localhost", "127.0.0.1", "::1"}) {
+      add(own);
+    }
+  }
+  return out;
+}
+
+http::TlsFiles VergerdOptions::api_files() const {
+  return api_hosts().empty() ? api_tls
+                             : http::TlsFiles{.certificate = api_own_certificate().string(),
+                                              .private_key = api_own_certificate().string()};
+}
+
+std::string VergerdOptions::reached_at() const {
+  if (!public_url.empty()) {
+    return public_url;
+  }
+  const auto names = api_hosts();
+  return names.empty() || port == 0
+             ? std::string()
+             : http::Endpoint{.tls = true, .host = names.front(), .port = port}.url();
+}
+
 planner::Policy VergerdOptions::policy() const {
   planner::Policy out;
   out.limits.leader_hold_ms = leader_hold_ms;
@@ -215,10 +260,19 @@ Result<void> check_options(const VergerdOptions& options) {
         "--api-certificate-file and --api-certificate-private-key-file belong together: give both "
         "or none");
   }
-  if (options.api_tls.certificate.empty() && !http::is_loopback(options.host)) {
+  if (!options.api_names.empty() && !options.api_tls.certificate.empty()) {
+    return wrong(
+        "--api-names and --api-certificate-file: vergerd makes the API's certificate itself, or it "
+        "is given; not both");
+  }
+  if (!options.api_names.empty() && options.api_hosts().empty()) {
+    return wrong("--api-names has no name in it; for example --api-names verger.example.com");
+  }
+  if (!options.api_is_https() && !http::is_loopback(options.host)) {
     return wrong("--host " + options.host +
                  ": plain HTTP is for this machine alone; to listen on other addresses give "
-                 "--api-certificate-file and --api-certificate-private-key-file");
+                 "--api-names (vergerd init writes it), or --api-certificate-file and "
+                 "--api-certificate-private-key-file");
   }
   if (!options.journal_etcd.empty()) {
     VERGER_RETURN_IF_ERROR(check_pair(options));

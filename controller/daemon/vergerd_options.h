@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "controller/api/retention.h"
 #include "controller/daemon/trusted_clients.h"
@@ -21,7 +22,9 @@ struct VergerdOptions {
   std::uint16_t port = 2115;
   std::string port_file;
   ClientTls tls;
-  http::TlsFiles api_tls;    ///< of the API; without a certificate it is plain, on loopback
+  http::TlsFiles api_tls;  ///< of the API; without a certificate it is plain, on loopback
+  /// Of the API, separated by commas: vergerd makes and renews its certificate itself.
+  std::string api_names;
   std::string journal_etcd;  ///< URLs, separated by commas; empty: SQLite in `data`
   http::TlsFiles journal_tls;
   std::string journal_prefix = "/verger/";
@@ -58,6 +61,16 @@ struct VergerdOptions {
   bool json_log = false;
   std::string log_level = "info";
 
+  /// The names and addresses of `api_names`, and those of this machine itself; empty: none are
+  /// given.
+  [[nodiscard]] std::vector<std::string> api_hosts() const;
+  /// Key, certificate and root of an API whose certificate vergerd makes itself.
+  [[nodiscard]] Path api_own_certificate() const { return Path(data) / "api.pem"; }
+  /// What the API shows; empty where it is plain.
+  [[nodiscard]] http::TlsFiles api_files() const;
+  [[nodiscard]] bool api_is_https() const { return !api_files().certificate.empty(); }
+  /// The URL by which others reach the API, as far as it is configured; else empty.
+  [[nodiscard]] std::string reached_at() const;
   [[nodiscard]] Path agents_ca() const {
     return agents_ca_file.empty() ? Path(data) / "agents-ca.pem" : Path(agents_ca_file);
   }

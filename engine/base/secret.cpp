@@ -43,6 +43,13 @@ bool SaltedHash::matches(std::string_view secret) const {
   return equal_in_constant_time(hash, hash_of(salt, secret));
 }
 
+SaltedHash salted_hash(std::string_view secret, Random& random) {
+  SaltedHash kept;
+  kept.salt = random_digits(random);
+  kept.hash = hash_of(kept.salt, secret);
+  return kept;
+}
+
 NewSecret make_secret(Random& random) {
   NewSecret made;
   made.id = random_digits(random).substr(0, kIdDigits);

@@ -31,4 +31,7 @@ struct NewSecret {
 };
 NewSecret make_secret(Random& random);
 
+/// What to keep of a secret that was made elsewhere by make_secret().
+SaltedHash salted_hash(std::string_view secret, Random& random);
+
 }  // namespace verger

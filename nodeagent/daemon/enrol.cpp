@@ -1,9 +1,12 @@
 #include "nodeagent/daemon/enrol.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <expected>
 #include <fmt/format.h>
-#include <ostream>
+#include <iostream>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -19,6 +22,7 @@
 #include "nodeagent/certificates/authority.h"
 #include "nodeagent/daemon/identity.h"
 #include "nodeagent/http/beast_client.h"
+#include "nodeagent/http/served_chain.h"
 #include "nodeagent/http/tls.h"
 
 namespace verger::agent {
@@ -31,6 +35,7 @@ constexpr std::uint64_t kDraftFileBytes = 64U << 10U;
 struct Options {
   std::string controller = "http://127.0.0.1:2115";
   std::string ca_file;
+  std::string ca_fingerprint;
   std::string state;
   std::string token;
   std::string token_file;
@@ -45,9 +50,13 @@ struct Failure {
 void declare(settings::Settings& all, Options& options) {
   all.add("controller", options.controller, "URL of vergerd");
   all.add("ca-file", options.ca_file, "Trusted roots of vergerd's own certificate, for https");
+  all.add("ca-fingerprint", options.ca_fingerprint,
+          "SHA-256 of such a root, which vergerd then shows in the handshake (default: that of the "
+          "authority of the token)");
   all.add("state", options.state, "The agent's state directory, where its identity is kept",
           {.prefix = "VERGER_AGENT_"});
-  all.add("token-file", options.token_file, "File with the one-time token on its first line",
+  all.add("token-file", options.token_file,
+          "File with the one-time token on its first line; - is the standard input",
           {.prefix = "VERGER_AGENT_"});
   all.add("token", options.token, "The one-time token itself",
           {.prefix = "VERGER_AGENT_", .secret = true});
@@ -57,17 +66,22 @@ void declare(settings::Settings& all, Options& options) {
       "Example: on vergerd's side    verger agent token orders/n1 > token\n"
       "         beside the node      verger-agent enrol --controller "
       "https://verger.example.com:2115 "
-      "\\\n           --ca-file verger-root.crt --state /var/lib/verger/agent --token-file token");
+      "\\\n           --state /var/lib/verger/agent --token-file token\n"
+      "The whole line, with the token:  verger agent enrol orders/n1");
 }
 
 std::expected<std::string, Failure> read_token(const Options& options) {
   auto token = options.token;
   if (!options.token_file.empty()) {
-    const auto bytes = read_file(posix_file_system(), options.token_file, 4096);
-    if (!bytes) {
-      return std::unexpected(Failure{kExitUsage, "--token-file " + bytes.error().message});
+    if (options.token_file == "-") {
+      std::getline(std::cin, token);
+    } else {
+      const auto bytes = read_file(posix_file_system(), options.token_file, 4096);
+      if (!bytes) {
+        return std::unexpected(Failure{kExitUsage, "--token-file " + bytes.error().message});
+      }
+      token = std::string(as_text(*bytes));
     }
-    token = std::string(as_text(*bytes));
   }
   token = token.substr(0, token.find_first_of("\r\n"));
   if (token.empty()) {
@@ -101,11 +115,32 @@ Result<certificates::KeyAndRequest> key_for(const IdentityFiles& files) {
   return made;
 }
 
-Result<http::Response> send(const Options& options, const http::Endpoint& controller, json body) {
+/// The root that `fingerprint` names, as vergerd shows it, in a file of the state directory.
+Result<std::string> fetch_root(const Options& options, const http::Endpoint& controller,
+                               std::string fingerprint) {
+  net::io_context context{1};
+  auto fetched = net::co_spawn(context,
+                               http::served_root(context.get_executor(), controller,
+                                                 std::move(fingerprint), std::chrono::seconds(15)),
+                               net::use_future);
+  context.run();
+  auto root = fetched.get();
+  if (!root) {
+    return root.error().code == Errc::kRefused
+               ? Error{Errc::kRefused, root.error().message + ": --ca-file"}
+               : root.error();
+  }
+  const auto file = Path(options.state) / "controller-root.pem";
+  VERGER_RETURN_IF_ERROR(write_file_durably(posix_file_system(), file, as_bytes(*root)));
+  return file.string();
+}
+
+Result<http::Response> send(const http::Endpoint& controller, const std::string& ca_file,
+                            const json& body) {
   net::io_context context{1};
   http::BeastClientOptions settings{.plain_to_loopback_only = true};
   if (controller.tls) {
-    VERGER_TRY(settings.tls, http::TlsContext::client({.trusted_roots = options.ca_file}));
+    VERGER_TRY(settings.tls, http::TlsContext::client({.trusted_roots = ca_file}));
   }
   http::BeastClient client(context.get_executor(), settings);
   http::Request request{.method = "POST",
@@ -151,6 +186,22 @@ Result<certificates::Checked> store(const IdentityFiles& files, const json& answ
   return checked;
 }
 
+/// Root enrols for the agent's user, who owns the state directory.
+Result<void> hand_over_to_owner(const std::string& state) {
+  struct stat of_state{};
+  if (::geteuid() != 0 || ::stat(state.c_str(), &of_state) != 0 || of_state.st_uid == 0) {
+    return {};
+  }
+  const auto files = IdentityFiles::in(state);
+  for (const auto& file :
+       {files.certificate, files.authority, Path(state) / "controller-root.pem"}) {
+    if (::lchown(file.c_str(), of_state.st_uid, of_state.st_gid) != 0 && errno != ENOENT) {
+      return Error{Errc::kIo, fmt::format("{}: its owner cannot be set", file.string())};
+    }
+  }
+  return {};
+}
+
 std::expected<std::string, Failure> enrol(const Options& options) {
   const auto controller = http::parse_endpoint(options.controller, http::kControllerPort);
   if (!controller) {
@@ -159,10 +210,6 @@ std::expected<std::string, Failure> enrol(const Options& options) {
   }
   if (options.state.empty()) {
     return std::unexpected(Failure{kExitUsage, "--state is missing: the agent's state directory"});
-  }
-  if (controller->tls && options.ca_file.empty()) {
-    return std::unexpected(Failure{
-        kExitUsage, "--ca-file is missing: the roots that vergerd's own certificate chains to"});
   }
   const auto token = read_token(options);
   if (!token) {
@@ -175,12 +222,22 @@ std::expected<std::string, Failure> enrol(const Options& options) {
   if (auto made = make_directories_durably(posix_file_system(), options.state); !made) {
     return failed(made.error());
   }
+  const auto authority = token->substr(token->rfind('_') + 1);
+  auto ca_file = options.ca_file;
+  if (controller->tls && ca_file.empty()) {
+    auto root = fetch_root(options, *controller,
+                           options.ca_fingerprint.empty() ? authority : options.ca_fingerprint);
+    if (!root) {
+      return failed(root.error());
+    }
+    ca_file = *std::move(root);
+  }
   const auto files = IdentityFiles::in(options.state);
   const auto key = key_for(files);
   if (!key) {
     return failed(key.error());
   }
-  const auto response = send(options, *controller, {{"token", *token}, {"request", key->request}});
+  const auto response = send(*controller, ca_file, {{"token", *token}, {"request", key->request}});
   if (!response) {
     if (response.error().code == Errc::kUnknownOutcome) {
       return std::unexpected(Failure{
@@ -193,9 +250,12 @@ std::expected<std::string, Failure> enrol(const Options& options) {
   if (response->status != 200 || !answer.is_object()) {
     return std::unexpected(refusal_of(*response, *controller));
   }
-  const auto stored = store(files, answer, key->key, token->substr(token->rfind('_') + 1));
+  const auto stored = store(files, answer, key->key, authority);
   if (!stored) {
     return failed(stored.error());
+  }
+  if (const auto owned = hand_over_to_owner(options.state); !owned) {
+    return failed(owned.error());
   }
   return fmt::format(
       "enrolled as {}/{}; the certificate (serial {}) is valid until {}, vergerd renews it before "

@@ -116,7 +116,8 @@ def check_command(programs, program, words, place, problems):
             problems.append(f"{place}: `{command}` has no command `{word}`")
             return
         break
-    if program == "verger-agent" and words[:1] and words[0] in ("enrol", "epoch"):
+    commands = {"verger-agent": ("enrol", "epoch"), "vergerd": ("init",)}
+    if words[:1] and words[0] in commands.get(program, ()):
         path = [words[0]]
     known = programs.options(program, path)
     for word in words[len(path):]:

@@ -69,7 +69,7 @@ export function fleetPage({redraw}) {
             each.pause_until ? ` until ${absolute(each.pause_until)}` : ""] : "–"],
           ["Last success", (each) => each.last_success ? link("runs/" + each.last_success.run, when(each.last_success.finished_at)) : "never"]
         ], shown, {key: (each) => each.name, empty: clusters.length === 0
-          ? "No cluster is registered. Register one with: verger cluster add NAME --node URL" : "No cluster fits the filter."})
+          ? "No cluster is registered. Register one with: verger cluster discover URL" : "No cluster fits the filter."})
       ];
     }
   };

@@ -349,6 +349,24 @@ net::awaitable<Result<std::string>> served_chain(net::any_io_executor executor, 
   co_return out;
 }
 
+net::awaitable<Result<std::string>> served_root(net::any_io_executor executor, Endpoint from,
+                                                std::string fingerprint,
+                                                std::chrono::milliseconds deadline) {
+  const auto url = from.url();
+  VERGER_CO_TRY(const auto chain, co_await served_chain(executor, std::move(from), deadline));
+  VERGER_CO_TRY(const auto shown, certificates::read_certificate_list(chain));
+  for (const auto& each : shown) {
+    if (certificates::describe(each.get()).fingerprint == fingerprint &&
+        X509_self_signed(each.get(), 1) == 1) {
+      co_return certificates::to_pem(each.get());
+    }
+  }
+  co_return Error{Errc::kRefused,
+                  fmt::format("{} shows no root with the fingerprint {}: it is another server, or "
+                              "its certificate is of another authority; then give the root's file",
+                              url, fingerprint)};
+}
+
 net::awaitable<Result<CertificateInfo>> served_certificate(net::any_io_executor executor,
                                                            Endpoint from,
                                                            std::chrono::milliseconds deadline) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "controller/api/bootstrap_token.h"
 #include "nodeagent/http/message.h"
 
@@ -12,6 +14,7 @@ class FixedBootstrapToken final : public controller::BootstrapToken {
   static constexpr const char* kText = "verger_bootstrap_of-a-test";
   Result<std::string> take() override { return std::string(kText); }
   void drop() override { dropped = true; }
+  Result<std::optional<controller::FirstToken>> first() override { return prepared; }
   [[nodiscard]] std::string place() const override { return "/data/bootstrap-token"; }
   /// As requested by a person at the controller's machine.
   static void sign(http::Request& request) {
@@ -24,6 +27,7 @@ class FixedBootstrapToken final : public controller::BootstrapToken {
     return token;
   }
   bool dropped = false;
+  std::optional<controller::FirstToken> prepared;  ///< as by `vergerd init`
 };
 
 }  // namespace verger::test

@@ -56,6 +56,25 @@ TEST_F(AccessTest, BeforeTheFirstTokenBeingOnThisMachineIsNotEnough) {
   EXPECT_THAT(there.body, HasSubstr("verger token create"));
 }
 
+TEST_F(AccessTest, ATokenThatWasPreparedIsTheFirstOneAndStaysItAfterARestart) {
+  a_.crash();
+  a_.bootstrap.prepared = FirstToken{.name = "ann", .id = "0123456789ab", .secret = "s3cret"};
+  a_.boot();
+  EXPECT_TRUE(a_.bootstrap.dropped);
+  EXPECT_EQ(a_.call("GET", "/runs").status, 401) << "the bootstrap token opens nothing";
+  a_.token = "verger_0123456789ab_s3cret";
+  EXPECT_EQ(a_.get("/whoami")["name"], "ann");
+  EXPECT_EQ(a_.get("/whoami")["role"], "admin");
+  EXPECT_EQ(a_.get("/tokens")["tokens"][0]["created_by"], "vergerd init");
+  // The file may be gone, or hold another one: the journal's counts.
+  a_.crash();
+  a_.bootstrap.prepared = FirstToken{.name = "eve", .id = "ba9876543210", .secret = "other"};
+  a_.boot();
+  EXPECT_EQ(a_.get("/tokens")["tokens"].size(), 1U);
+  a_.token = "verger_ba9876543210_other";
+  EXPECT_EQ(a_.call("GET", "/runs").status, 401);
+}
+
 TEST_F(AccessTest, ACallerSeesItsOwnNameAndRole) {
   a_.token = a_.create_token("ann", "admin");
   const auto viewer = a_.create_token("vic", "viewer");

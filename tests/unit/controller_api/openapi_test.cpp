@@ -104,6 +104,7 @@ TEST_F(OpenApi, TheOpenApiDocumentAndTheImplementationAgree) {
       {"listClusters", "/clusters"},
       {"getCluster", "/clusters/prod"},
       {"updateCluster", "/clusters/prod", {{"labels", {{"tier", "gold"}}}, {"reason", "new"}}},
+      {"discoverCluster", "/discoveries", {{"url", "http://10.0.0.1:2113"}, {"name", "orders"}}},
       {"makePlan",
        "/clusters/prod/plans",
        {{"operation", "scavenge"}, {"policy", "nightly"}, {"parameters", {{"threads", 2}}}}},

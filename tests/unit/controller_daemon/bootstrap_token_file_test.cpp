@@ -45,6 +45,25 @@ TEST_F(BootstrapTokenFileTest, OneThatOthersCouldReadOrThatWasCutIsReplaced) {
   EXPECT_NE(take(), std::string(kBootstrapTokenMark));
 }
 
+TEST_F(BootstrapTokenFileTest, TheFirstAdminsTokenIsReadAsItWasMade) {
+  const auto file = FirstTokenFile::in(directory_.path());
+  EXPECT_EQ(FirstTokenFile::read(file).value(), std::nullopt);
+  ASSERT_TRUE(FirstTokenFile::make(file, "ann", random_).has_value());
+  EXPECT_EQ(FirstTokenFile::make(file, "eve", random_).error().code, Errc::kExists);
+  const auto read = FirstTokenFile::read(file).value();
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->name, "ann");
+  std::string line;
+  std::getline(std::ifstream(file) >> std::ws, line);
+  EXPECT_EQ(line, "verger_" + read->id + "_" + read->secret);
+
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  EXPECT_EQ(FirstTokenFile::read(file).error().code, Errc::kRefused);
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  std::ofstream(file, std::ios::trunc) << "verger_short_x\n";
+  EXPECT_EQ(FirstTokenFile::read(file).error().code, Errc::kCorruption);
+}
+
 TEST_F(BootstrapTokenFileTest, IsGoneOnceItOpensNothing) {
   take();
   BootstrapTokenFile token(file_, random_, null_log());
