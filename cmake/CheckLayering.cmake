@@ -62,6 +62,7 @@ allow(nodeagent/api OURS engine/base/ nodeagent/http/ LIBS fmt json)
 allow(nodeagent/client OURS engine/base/ nodeagent/api/ nodeagent/http/ nodeagent/grpc/
   LIBS fmt json asio protobuf)
 allow(nodeagent/certificates OURS engine/base/ LIBS fmt openssl)
+allow(nodeagent/node/persistent OURS engine/ LIBS fmt json)
 allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/grpc/
   LIBS fmt json asio openssl prometheus protobuf)
 allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
