@@ -11,6 +11,8 @@ namespace {
 /// Of a server, until it has caught up again: 25 to 50 s were seen on an idle cluster; a large
 /// index takes minutes to open.
 constexpr DurationRange kStopAndStart{.low_ms = 20'000, .high_ms = 300'000};
+/// Of a copy of the small files, the switches, and the server's own last stages.
+constexpr DurationRange kSwitchAndIndex{.low_ms = 2'000, .high_ms = 600'000};
 
 /// Number of the point that all can share without making one; -1: one has to be made.
 std::int64_t unreached_point(const ScavengeOrder& order) {
@@ -64,16 +66,11 @@ Stage point_stage(const ScavengeOrder& order) {
 
 NodeStage offline_stage(const ScavengeOrder& order, const History& history,
                         const NodeSnapshot& node) {
-  const bool leads = &node == order.leader;
-  const bool replica = node.read_only_replica;
-  const auto own = leads     ? order.scavenge.leader_threads
-                   : replica ? order.scavenge.replica_threads
-                             : 0;
   Step step;
   step.id = "offline-" + node.name;
   step.kind = "offline_scavenge";
   step.node = node.name;
-  step.parameters.emplace("threads", own == 0 ? order.scavenge.threads : own);
+  step.parameters.emplace("threads", threads_of(order, node));
   step.parameters.emplace("onPause", to_string(order.policy.pauses.on_pause));
   step.parameters.emplace("onClose", to_string(order.policy.pauses.on_close));
   if (order.policy.limits.service_deadline_ms != RunLimits{}.service_deadline_ms) {
@@ -84,9 +81,9 @@ NodeStage offline_stage(const ScavengeOrder& order, const History& history,
   step.act = fmt::format("stop {}, let its agent scavenge the files, start it", node.name);
   step.observe = "its agent sees the files done with the point, and the node has caught up";
   step.undo = fmt::format("start {}", node.name);
-  step.reason = leads     ? "the leader comes last, after it resigned"
-                : replica ? "replicas follow the voters"
-                          : "one node at a time, so that a quorum stays";
+  step.reason = &node == order.leader    ? "the leader comes last, after it resigned"
+                : node.read_only_replica ? "replicas follow the voters"
+                                         : "one node at a time, so that a quorum stays";
   step.attempts = order.scavenge.scavenge_attempts;
   step.expected = expected_scavenge(
       history, node, {.kind = step.kind, .slow_bytes_per_ms = 50'000, .around = kStopAndStart});
@@ -104,6 +101,50 @@ NodeStage offline_stage(const ScavengeOrder& order, const History& history,
                        unfinished ? fmt::format("is stopped; finishes point {} first",
                                                 node.agent->unfinished->point.number)
                                   : std::string("is stopped; its files take the shared point")}};
+}
+
+NodeStage online_stage(const ScavengeOrder& order, const History& history,
+                       const NodeSnapshot& node) {
+  const auto throttle = throttle_of(order, node);
+  Step step;
+  step.id = "online-" + node.name;
+  step.kind = "online_scavenge";
+  step.node = node.name;
+  step.parameters.emplace("onClose", to_string(order.policy.pauses.on_close));
+  step.parameters.emplace("onPause", to_string(order.policy.pauses.on_pause));
+  step.parameters.emplace("threads", threads_of(order, node));
+  step.parameters.emplace("throttlePercent", throttle);
+  step.gates = order.scavenge_gates(node);
+  step.act = fmt::format(
+      "let the agent of {} scavenge its chunks beside the running server, and switch the new ones "
+      "into it",
+      node.name);
+  step.observe = "its agent sees the node's scavenge state done with the point, nothing runs";
+  step.reason = &node == order.leader
+                    ? (order.moves_leader() ? "the leader comes last, as a follower"
+                                            : "the leader comes last, while it leads")
+                : node.read_only_replica ? "replicas follow the voters"
+                                         : "one node at a time, so that one is busy";
+  step.attempts = order.scavenge.scavenge_attempts;
+  step.expected = expected_scavenge(history, node,
+                                    {.kind = step.kind,
+                                     .slow_bytes_per_ms = 50'000,
+                                     .throttle_percent = throttle,
+                                     .around = kSwitchAndIndex});
+  step.cost = StepCost{false, order.margin(node)};
+  Stage stage;
+  stage.id = "scavenge-" + node.name;
+  stage.title =
+      fmt::format("scavenge {} ({}) beside its running server", node.name, to_string(node.role));
+  stage.deadline_ms = order.scavenge.scavenge_deadline_ms;
+  stage.undo_deadline_ms = order.policy.limits.undo_deadline_ms;
+  stage.groups.push_back(alone(std::move(step)));
+  const auto unfinished = node.agent && node.agent->unfinished;
+  return {std::move(stage),
+          NodeForecast{node.name,
+                       unfinished ? fmt::format("serves on; finishes point {} first",
+                                                node.agent->unfinished->point.number)
+                                  : std::string("serves on; its chunks take the shared point")}};
 }
 
 }  // namespace verger::planner::detail

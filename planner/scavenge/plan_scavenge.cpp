@@ -41,11 +41,11 @@ class Strategies {
     }
     if (order_.scavenge.strategy == Strategy::kConcurrent) {
       build_concurrent();
-    } else if (order_.scavenge.strategy == Strategy::kOffline) {
-      plan_.stages.push_back(point_stage(order_));
-      add(record_stage(order_));
-      build_one_by_one();
     } else {
+      if (order_.makes_point_first()) {
+        plan_.stages.push_back(point_stage(order_));
+        add(record_stage(order_));
+      }
       build_one_by_one();
     }
     if (order_.includes_leader()) {
@@ -81,11 +81,38 @@ class Strategies {
     add(work_stage(order_, node, if_deferred));
   }
   void add_node(const NodeSnapshot& node) {
-    auto one = order_.scavenge.strategy == Strategy::kOffline
-                   ? offline_stage(order_, history_, node)
-                   : scavenge_stage(order_, history_, node);
+    auto one = stage_of(node);
+    if (const auto& chosen = order_.way(node); !chosen.reason.empty()) {
+      for (auto& group : one.stage.groups) {
+        for (auto& step : group) {
+          step.reason += fmt::format("; {}: {}", to_string(chosen.way), chosen.reason);
+        }
+      }
+      one.forecast.row = fmt::format("{} ({}): {}; {}", to_string(chosen.way), chosen.measure,
+                                     chosen.reason, one.forecast.row);
+    }
     plan_.stages.push_back(std::move(one.stage));
     plan_.forecast.push_back(std::move(one.forecast));
+  }
+  [[nodiscard]] NodeStage stage_of(const NodeSnapshot& node) const {
+    switch (order_.way(node).way) {
+      case ScavengeWay::kServer:
+        break;
+      case ScavengeWay::kOnline:
+        return online_stage(order_, history_, node);
+      case ScavengeWay::kOffline:
+        return offline_stage(order_, history_, node);
+    }
+    return scavenge_stage(order_, history_, node);
+  }
+  [[nodiscard]] std::vector<std::string_view> names_of(ScavengeWay way) const {
+    std::vector<std::string_view> out;
+    for (const auto* node : order_.included()) {
+      if (order_.way(*node).way == way) {
+        out.emplace_back(node->name);
+      }
+    }
+    return out;
   }
 
   void add_notes() {
@@ -126,6 +153,16 @@ class Strategies {
           "each node is stopped while its files are scavenged: clients connected to it go "
           "elsewhere, "
           "and until it is back another voter must not fail");
+    } else if (const auto stopped = names_of(ScavengeWay::kOffline); !stopped.empty()) {
+      plan_.notes.push_back(
+          fmt::format("stopped in turn while its files are scavenged: {}; clients connected to it "
+                      "go elsewhere, and until it is back another voter must not fail",
+                      fmt::join(stopped, ", ")));
+    }
+    if (!names_of(ScavengeWay::kOnline).empty()) {
+      plan_.notes.push_back(
+          "chunks are switched through the servers' interface of redactions, as the policy "
+          "consents; each node needs room for its new chunks beside the present ones");
     }
     if (order_.snapshot.hours && !order_.snapshot.hours->open) {
       plan_.notes.push_back(
@@ -191,13 +228,13 @@ class Strategies {
         add_move(*node, joined("scavenge-", node->name));
       }
       add_node(*node);
-      if (node == order_.creator && order_.scavenge.strategy != Strategy::kOffline) {
+      if (node == order_.creator && !order_.makes_point_first()) {
         add(record_stage(order_));
       }
     }
     for (const auto* node : order_.replicas) {
       add_node(*node);
-      if (node == order_.creator && order_.scavenge.strategy != Strategy::kOffline) {
+      if (node == order_.creator && !order_.makes_point_first()) {
         add(record_stage(order_));
       }
     }

@@ -59,6 +59,18 @@ std::span<const Field> scavenge_fields() {
       field<&ScavengePolicy::auto_scavenge>("autoScavenge", "auto_scavenge",
                                             "Whether the servers' own auto-scavenge is paused")
           .later(),
+      field<&ScavengePolicy::redaction_interface_licensed>(
+          "redactionInterfaceLicensed", "redaction_interface_licensed",
+          "Whether the servers' licence covers the interface that switches chunks (24.10 and "
+          "later)")
+          .shown()
+          .later(),
+      field<&ScavengePolicy::server_below_bytes>(
+          "serverBelowBytes", "auto.server_below",
+          "Strategy auto: below so much log since a node's last scavenge its server does it")
+          .size()
+          .shown()
+          .later(),
       field<&ScavengePolicy::compare_digests>("compareDigests", "compare_digests",
                                               "Whether the nodes are compared at the end"),
       field<&ScavengePolicy::scavenge_attempts>("scavengeAttempts", "retries.scavenge",
@@ -84,21 +96,19 @@ std::vector<FieldProblem> check_scavenge(const Policy& policy) {
   return {};
 }
 
-constexpr std::string_view kOnlineStep = "scavenge";
-constexpr std::string_view kOfflineStep = "offline_scavenge";
-constexpr std::string_view kWorkSteps[] = {kOnlineStep, kOfflineStep};
+constexpr std::string_view kWorkSteps[] = {"scavenge", "offline_scavenge", "online_scavenge"};
 constexpr AgentKind kAgentKinds[] = {{.name = "scavenge", .needs_server = true},
                                      {.name = "scavenge_point", .needs_server = true},
-                                     {.name = "offline_scavenge"}};
+                                     {.name = "offline_scavenge"},
+                                     {.name = "online_scavenge"}};
 
 /// One node after the other, or all but two side by side.
 std::int64_t time_at_work_ms(const Policy& policy, std::span<const PastDuration> durations) {
   const auto strategy = scavenge_of(policy).strategy;
-  const auto kind = strategy == Strategy::kOffline ? kOfflineStep : kOnlineStep;
   std::int64_t all_ms = 0;
   std::int64_t one_ms = 0;
   for (const auto& past : durations) {
-    if (past.kind == kind) {
+    if (std::ranges::find(kWorkSteps, past.kind) != std::end(kWorkSteps)) {
       all_ms += past.duration_ms;
       one_ms = std::max(one_ms, past.duration_ms);
     }
@@ -119,6 +129,10 @@ std::string_view to_string(Strategy strategy) {
       return "concurrent";
     case Strategy::kOffline:
       return "offline";
+    case Strategy::kOnline:
+      return "online";
+    case Strategy::kAuto:
+      return "auto";
   }
   return "rolling";
 }

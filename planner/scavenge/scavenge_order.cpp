@@ -48,19 +48,35 @@ ScavengeOrder::ScavengeOrder(const ClusterSnapshot& seen, const Policy& wanted)
   };
   std::ranges::sort(followers, order);
   std::ranges::sort(replicas, order);
+  choose_ways();
   list_gates();
+}
+
+void ScavengeOrder::choose_ways() {
+  for (const auto* node : included()) {
+    const bool stays_leader = node == leader && !moves_leader();
+    const bool may_stop = !stays_leader && (node->read_only_replica || voters >= 3);
+    ways_.emplace(node, choose_way(*node, scavenge, may_stop));
+  }
+}
+
+const ChosenWay& ScavengeOrder::way(const NodeSnapshot& node) const {
+  static const ChosenWay kByServer;
+  const auto found = ways_.find(&node);
+  return found == ways_.end() ? kByServer : found->second;
+}
+
+bool ScavengeOrder::makes_point_first() const {
+  return std::ranges::any_of(
+      ways_, [](const auto& each) { return each.second.way != ScavengeWay::kServer; });
 }
 
 void ScavengeOrder::list_gates() {
   std::vector<Gate> cluster_gates{
-      {"cluster-identity", 0},
-      {"agents-answer", 0},
-      {"voters-alive", 0},
-      {"one-leader", 0},
-      {"quorum-margin", scavenge.strategy == Strategy::kOffline ? 1 : 0},
-      {"lag-below", policy.gates.lag_limit_bytes},
-      {"lag-falling", 0},
-      {"clocks", policy.gates.clock_skew_limit_ms}};
+      {"cluster-identity", 0}, {"agents-answer", 0},
+      {"voters-alive", 0},     {"one-leader", 0},
+      {"quorum-margin", 0},    {"lag-below", policy.gates.lag_limit_bytes},
+      {"lag-falling", 0},      {"clocks", policy.gates.clock_skew_limit_ms}};
   if (std::ranges::any_of(snapshot.nodes, &NodeSnapshot::has_agent)) {
     cluster_gates.push_back({"no-other-work", 0});
   }
@@ -82,26 +98,34 @@ void ScavengeOrder::list_gates() {
   }
   digest_gates_.push_back({"maintenance-window", 0});
   move_gates = cluster_gates;
-  // The node that resigns stays up.
-  std::ranges::find(move_gates, "quorum-margin", &Gate::name)->limit = 0;
   move_gates.push_back({"maintenance-window", 0});
   resign_gates = move_gates;
   resign_gates.push_back({"no-scavenge-running", 0});
   resign_gates.push_back({"leader-settled", policy.limits.election_settle_ms});
-  replica_gates_ = std::move(cluster_gates);
-  replica_gates_.push_back({"leader-settled", policy.limits.election_settle_ms});
-  replica_gates_.push_back({"auto-scavenge-off", 0});
-  replica_gates_.push_back(
+  serving_gates_ = node_gates(cluster_gates, /*stops=*/false);
+  stopping_gates_ = node_gates(std::move(cluster_gates), /*stops=*/true);
+}
+
+ScavengeOrder::NodeGates ScavengeOrder::node_gates(std::vector<Gate> cluster_gates,
+                                                   bool stops) const {
+  NodeGates out;
+  auto& gates = out.replica;
+  gates = std::move(cluster_gates);
+  std::ranges::find(gates, "quorum-margin", &Gate::name)->limit = stops ? 1 : 0;
+  gates.push_back({"leader-settled", policy.limits.election_settle_ms});
+  gates.push_back({"auto-scavenge-off", 0});
+  gates.push_back(
       {scavenge.foreign == ForeignRule::kAdopt ? "no-scavenge-elsewhere" : "no-scavenge-running",
        0});
-  replica_gates_.push_back({"index-idle", 0});
-  replica_gates_.push_back({"disk", policy.gates.disk_reserve_bytes});
-  voter_gates_ = replica_gates_;
-  replica_gates_.push_back({"maintenance-window", 0});
+  gates.push_back({"index-idle", 0});
+  gates.push_back({"disk", policy.gates.disk_reserve_bytes});
+  out.voter = gates;
+  gates.push_back({"maintenance-window", 0});
   if (moves_leader()) {
-    voter_gates_.push_back({"not-leader", 0});
+    out.voter.push_back({"not-leader", 0});
   }
-  voter_gates_.push_back({"maintenance-window", 0});
+  out.voter.push_back({"maintenance-window", 0});
+  return out;
 }
 
 bool ScavengeOrder::includes_leader() const {
@@ -136,7 +160,7 @@ void ScavengeOrder::choose_creator() {
   }
   auto best =
       std::ranges::find_if(candidates, [this](const auto* n) { return done_with_latest(*n); });
-  if (scavenge.strategy == Strategy::kOffline) {
+  if (makes_point_first()) {
     // The point is made before any node's turn, by a node that can; then the order is as it was.
     if (best != candidates.end()) {
       creator = *best;

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "planner/plan.h"
+#include "planner/scavenge/scavenge_way.h"
 #include "planner/snapshot.h"
 
 namespace verger::planner::detail {
@@ -29,8 +32,13 @@ struct ScavengeOrder {
   std::vector<Gate> resign_gates;
   /// ... and before a node is scavenged.
   [[nodiscard]] const std::vector<Gate>& scavenge_gates(const NodeSnapshot& node) const {
-    return node.read_only_replica ? replica_gates_ : voter_gates_;
+    const auto& gates = way(node).way == ScavengeWay::kOffline ? stopping_gates_ : serving_gates_;
+    return node.read_only_replica ? gates.replica : gates.voter;
   }
+  /// How the node is scavenged.
+  [[nodiscard]] const ChosenWay& way(const NodeSnapshot& node) const;
+  /// The point that all share is made before any node's turn: the first may be unable to make it.
+  [[nodiscard]] bool makes_point_first() const;
 
   /// ... and before a node's log is read for a digest.
   [[nodiscard]] const std::vector<Gate>& digest_gates() const { return digest_gates_; }
@@ -50,10 +58,17 @@ struct ScavengeOrder {
   [[nodiscard]] std::int32_t losing_priority(const NodeSnapshot& node) const;
 
  private:
+  struct NodeGates {
+    std::vector<Gate> voter;
+    std::vector<Gate> replica;
+  };
+  void choose_ways();
   void list_gates();
+  [[nodiscard]] NodeGates node_gates(std::vector<Gate> cluster_gates, bool stops) const;
 
-  std::vector<Gate> voter_gates_;
-  std::vector<Gate> replica_gates_;
+  std::map<const NodeSnapshot*, ChosenWay> ways_;  ///< of all that are included
+  NodeGates serving_gates_;                        ///< of a node that serves meanwhile
+  NodeGates stopping_gates_;                       ///< of one that is stopped
   std::vector<Gate> digest_gates_;
   std::vector<std::int32_t> priorities_;  ///< of the voters, lowest first
 };

@@ -17,11 +17,15 @@ enum class Strategy : std::uint8_t {
   /// One node at a time is stopped, its agent scavenges the files, and it starts again; the leader
   /// last, after it resigned. Much faster, and each node is away meanwhile.
   kOffline,
+  /// As rolling, but each node's agent does the work beside its running server, and switches the
+  /// new chunks into it through the server's own call.
+  kOnline,
+  kAuto,  ///< online, offline or by the server itself: chosen for each node (scavenge_way.h)
 };
 std::string_view to_string(Strategy strategy);
 constexpr auto choices_of(Strategy) {
   return std::array{Strategy::kRolling, Strategy::kFollowersOnly, Strategy::kConcurrent,
-                    Strategy::kOffline};
+                    Strategy::kOffline, Strategy::kOnline,        Strategy::kAuto};
 }
 
 /// Whether read-only replicas are scavenged.
@@ -82,6 +86,12 @@ struct ScavengePolicy {
   std::int32_t replica_throttle_percent = 0;
   bool compare_digests = true;         ///< where each node has an agent
   std::int32_t scavenge_attempts = 5;  ///< starts per step, after errors and interruptions
+  /// The operator says that the licence of the servers (from 24.10 on) covers the interface by
+  /// which chunks are switched. Verger goes round no check of the server.
+  bool redaction_interface_licensed = false;
+  /// Strategy auto: where less log than this was written since a node's last scavenge, its server
+  /// does it.
+  std::int64_t server_below_bytes = std::int64_t{8} << 30U;
   std::int64_t scavenge_deadline_ms = std::int64_t{14} * 24 * 3'600'000;
   std::int64_t digest_deadline_ms = std::int64_t{6} * 3'600'000;
 };

@@ -24,6 +24,8 @@ class Refusing {
     check_versions();
     if (order_.scavenge.strategy == Strategy::kOffline) {
       check_offline();
+    } else if (order_.scavenge.strategy == Strategy::kOnline) {
+      check_online();
     }
     check_gates();
     std::ranges::sort(refusals_, {},
@@ -85,7 +87,7 @@ class Refusing {
         order_.policy.limits.service_deadline_ms <= 0 ||
         order_.policy.limits.gate_deadline_ms < 0 || order_.policy.gates.clock_skew_limit_ms < 0 ||
         order_.policy.gates.certificate_margin_ms < 0 ||
-        order_.policy.limits.server_work_back_ms < 0 ||
+        order_.policy.limits.server_work_back_ms < 0 || order_.scavenge.server_below_bytes < 0 ||
         order_.policy.limits.server_work_wait_ms < 0) {
       refuse("policy-invalid", "", "a limit is negative, or a deadline is not above 0",
              "correct the policy");
@@ -106,18 +108,8 @@ class Refusing {
   /// What cannot be had without an agent that may stop its server.
   void check_offline() {
     for (const auto* node : order_.included()) {
-      if (!node->has_agent()) {
-        refuse("offline-needs-agent", node->name,
-               "the strategy is offline, and it has no agent that could stop it and scavenge its "
-               "files",
-               "install verger-agent on that machine, or use the strategy rolling");
-      } else if (node->agent && !node->agent->service_control) {
-        refuse("offline-needs-service-control", node->name,
-               "its agent has no way to stop and start the server",
-               "give it --service-unit, or --start-command and --stop-command");
-      } else if (node->agent && !node->agent->offline_problem.empty()) {
-        refuse("offline-wrong-user", node->name, node->agent->offline_problem,
-               "run the agent as the user whose the files are, or use the strategy rolling");
+      for (auto& each : offline_obstacles(*node)) {
+        refuse(std::move(each.code), node->name, std::move(each.message), std::move(each.hint));
       }
     }
     if (order_.scavenge.leader == LeaderRule::kInPlace) {
@@ -130,6 +122,15 @@ class Refusing {
                          "down with the one that is stopped",
                          order_.voters),
              "use the strategy rolling");
+    }
+  }
+
+  /// What cannot be had without an agent that reaches the server's own call, and without consent.
+  void check_online() {
+    for (const auto* node : order_.included()) {
+      for (auto& each : online_obstacles(*node, order_.scavenge)) {
+        refuse(std::move(each.code), node->name, std::move(each.message), std::move(each.hint));
+      }
     }
   }
 

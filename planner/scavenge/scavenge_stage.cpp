@@ -102,7 +102,7 @@ NodeStage scavenge_stage(const ScavengeOrder& order, const History& history,
     add_scavenge_step(stage, order, history, node, prefix, target, point, sync_only,
                       std::move(reason));
   };
-  const bool creates = &node == order.creator;
+  const bool creates = &node == order.creator && !order.makes_point_first();
 
   if (node.agent) {
     const auto& facts = *node.agent;

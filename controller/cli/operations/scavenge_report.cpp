@@ -37,6 +37,15 @@ void print_nodes(const CliContext& context, const json& nodes) {
                text_of(node, "logical_digest"), text_of(node, "readable_digest")});
   }
   context.print(table);
+  for (const auto& node : nodes) {
+    const auto way = text_of(node, "way");
+    if (way == "online") {
+      context.out << fmt::format("{}: {} chunks switched into its running server\n",
+                                 text_of(node, "name"), optional_number(node, "chunks_switched"));
+    } else if (way == "offline") {
+      context.out << fmt::format("{}: by its agent, while it was stopped\n", text_of(node, "name"));
+    }
+  }
 }
 
 }  // namespace

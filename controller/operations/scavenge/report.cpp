@@ -25,12 +25,14 @@ struct Scavenged {
   json bytes_before;
   json bytes_after;
   json chunks_compared;
-  json space_saved;      ///< sum
-  json records_removed;  ///< sum
+  json chunks_switched;  ///< sum; null: its server rewrote them, or its agent while it was stopped
+  std::string_view way = "server";  ///< of the last of them
+  json space_saved;                 ///< sum
+  json records_removed;             ///< sum
   json point;
   bool resumed = false;  ///< what was saved before an interruption is not in the sums
 
-  void take(const json& result, bool was_interrupted);
+  void take(std::string_view kind, const json& result, bool was_interrupted);
 };
 
 void add_number(json& sum, const json& value) {
@@ -39,7 +41,8 @@ void add_number(json& sum, const json& value) {
   }
 }
 
-void Scavenged::take(const json& result, bool was_interrupted) {
+void Scavenged::take(std::string_view kind, const json& result, bool was_interrupted) {
+  way = kind == "online_scavenge" ? "online" : kind == "offline_scavenge" ? "offline" : "server";
   point = member(result, "point");
   if (!result.contains("scavenge_id")) {
     return;  // there was nothing left to do: what was seen before stays
@@ -50,6 +53,7 @@ void Scavenged::take(const json& result, bool was_interrupted) {
   bytes_before = comparable ? member(result, "bytes_before") : json();
   bytes_after = comparable ? member(result, "bytes_after") : json();
   chunks_compared = comparable ? member(result, "chunks_compared") : json();
+  add_number(chunks_switched, member(result, "chunks_switched"));
   add_number(space_saved, member(result, "space_saved"));
   add_number(records_removed, member(result, "records_removed"));
   resumed = resumed || was_interrupted;
@@ -101,7 +105,7 @@ struct Seen {
         }
         if (is_scavenge(step)) {
           const auto outcomes = json::parse(state->second.outcomes, nullptr, false);
-          nodes[step.node].take(result, outcomes.is_array() && !outcomes.empty());
+          nodes[step.node].take(step.kind, result, outcomes.is_array() && !outcomes.empty());
         } else if (step.kind == "compare_digests") {
           compared = result;
         } else if (step.kind == "record_digest") {
@@ -135,6 +139,8 @@ json node_report(const std::string& name, const Scavenged& scavenged, const Seen
           {"bytes_before", scavenged.bytes_before},
           {"bytes_after", scavenged.bytes_after},
           {"chunks_compared", scavenged.chunks_compared},
+          {"way", scavenged.way},
+          {"chunks_switched", scavenged.chunks_switched},
           {"space_saved", scavenged.space_saved},
           {"records_removed", std::move(removed)},
           {"point", point_of(scavenged, digest)},

@@ -17,7 +17,8 @@ constexpr ApiSchema kSchemas[] = {
      "paused_seconds:number!"},
     {"ReportOfNode",
      "name:string! point:Point?! bytes_before:integer?! bytes_after:integer?! "
-     "chunks_compared:integer?! space_saved:integer?! records_removed:integer?! "
+     "chunks_compared:integer?! way:server|online|offline! chunks_switched:integer?! "
+     "space_saved:integer?! records_removed:integer?! "
      "logical_digest:string?! readable_digest:string?! readable_digest_before:string?!"},
 };
 
@@ -26,6 +27,7 @@ void add_step_kinds(StepKinds& kinds,
   kinds.add(make_scavenge_step());
   kinds.add(make_scavenge_point_step());
   kinds.add(make_offline_scavenge_step());
+  kinds.add(make_online_scavenge_step());
   kinds.add(make_pause_auto_scavenge_step());
   kinds.add(make_resume_auto_scavenge_step());
   kinds.add(make_record_digest_step());

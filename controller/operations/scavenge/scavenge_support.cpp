@@ -112,4 +112,81 @@ void keep_size_before(const StepContext& context, const json& memo, Verdict& ver
   }
 }
 
+net::awaitable<Readiness> ready_for_shared_point(StepContext context) {
+  const auto* node = context.node();
+  if (node == nullptr || !node->agent) {
+    co_return steps::wait(silent_agent(node));
+  }
+  const auto& facts = *node->agent;
+  const auto number = shared_point(context);
+  if (number < 0) {
+    co_return steps::impossible("there is no shared point");
+  }
+  const auto found = std::ranges::find(facts.points, number, &planner::Point::number);
+  const auto position = found == facts.points.end() ? -1 : found->position;
+  if (facts.last_finished && facts.last_finished->number >= number && !facts.unfinished) {
+    co_return steps::not_needed(
+        {{"point", {{"number", number}, {"position", position}}}, {"already", true}});
+  }
+  if (position < 0) {
+    co_return steps::wait(point_not_seen(facts, number));
+  }
+  // What is in the active chunk is not scavenged, and a stopped node cannot complete one.
+  if (!facts.chunk_is_complete(position)) {
+    co_return steps::wait(
+        fmt::format("the chunk with scavenge point {} is not complete there yet", number));
+  }
+  json memo = *context.state.memo;
+  memo["point"] = number;
+  memo["position"] = position;
+  if (!memo.contains("resumed")) {
+    memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
+  }
+  note_size_before(context, facts, memo);
+  co_await note_size_up_to_point(context, memo);
+  co_return steps::ready(memo);
+}
+
+net::awaitable<Verdict> seen_at_shared_point(StepContext context, json agent_result) {
+  const auto node_name = context.step.node;
+  const auto peers = context.peers;
+  const json memo = *context.state.memo;
+  const auto facts = co_await peers->facts(node_name, chunks_below(memo));
+  if (!facts) {
+    co_return steps::verdict(
+        Verdict::Kind::kUnknown,
+        fmt::format("the agent of {} does not answer: {}", node_name, facts.error().message));
+  }
+  const auto* node = context.node();
+  if (!facts->node_running || node == nullptr || !node->answered ||
+      node->role == planner::Role::kOther) {
+    co_return steps::verdict(Verdict::Kind::kUnknown, "the node has not come back yet");
+  }
+  const auto number = memo.value("point", -1LL);
+  const auto& finished = facts->last_finished_point;
+  if (!finished || finished->number < number || facts->unfinished) {
+    co_return steps::verdict(Verdict::Kind::kStopped, "other-point",
+                             fmt::format("it finished point {}, point {} is still to come",
+                                         finished ? finished->number : -1, number));
+  }
+  if (const auto note = sizes_to_come(memo, *facts)) {
+    auto almost = steps::running({{"phase", "its agent reads its log"}});
+    almost.memo = *note;
+    co_return almost;
+  }
+  json result{{"point", {{"number", number}, {"position", memo.value("position", -1LL)}}},
+              {"scavenge_id", agent_result.value("scavenge_id", json())},
+              {"space_saved", agent_result.value("space_saved", json())},
+              {"records_removed", agent_result.value("records_removed", json())}};
+  for (const char* name : {"chunks_switched", "chunks_left"}) {
+    if (agent_result.contains(name)) {
+      result[name] = agent_result.at(name);
+    }
+  }
+  add_sizes(memo, *facts, result);
+  auto out = steps::done(result);
+  keep_size_before(context, memo, out);
+  co_return out;
+}
+
 }  // namespace verger::controller::scavenge

@@ -48,6 +48,12 @@ void add_sizes(const nlohmann::json& memo, const api::NodeFacts& facts, nlohmann
 /// are not to be had: what to keep in the memo until then. nullopt: nothing more will come.
 std::optional<nlohmann::json> sizes_to_come(const nlohmann::json& memo,
                                             const api::AgentFacts& facts);
+/// Of a step whose agent works on the node's chunk files, up to the shared point: ready, with
+/// "point" and "position" in its memo and the size before noted; or why not yet, or no longer.
+net::awaitable<Readiness> ready_for_shared_point(StepContext context);
+/// After the agent has ended it with `agent_result`: done once the node shows it, too. Result as of
+/// a scavenge.
+net::awaitable<Verdict> seen_at_shared_point(StepContext context, nlohmann::json agent_result);
 /// Leaves the size before for later steps on the node.
 void keep_size_before(const StepContext& context, const nlohmann::json& memo, Verdict& verdict);
 

@@ -32,6 +32,10 @@ std::unique_ptr<StepKind> make_scavenge_point_step();
 /// Has a node's agent stop it, scavenge its files up to the shared point and start it. Undo starts
 /// it. Parameters: threads, onPause, onClose. Result as of a scavenge.
 std::unique_ptr<StepKind> make_offline_scavenge_step();
+/// Has a node's agent scavenge its chunks beside the running server, up to the shared point, and
+/// switch the new ones into it. Parameters: threads, throttlePercent, onPause, onClose. Result as
+/// of a scavenge, with "chunks_switched" and "chunks_left" (to the server).
+std::unique_ptr<StepKind> make_online_scavenge_step();
 /// Has a node's agent compute its digest up to the shared point; stopped by a pause or closed
 /// hours, it resumes later where it was. Parameters: throttlePercent, readable ("always", "never",
 /// "if-recorded": where a digest was recorded before). Result, and the value "digest/NODE" that it

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <fmt/format.h>
-
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
@@ -14,22 +11,13 @@ namespace {
 using nlohmann::json;
 using steps::act_through_agent;
 using steps::ask_agent;
-using steps::done;
-using steps::impossible;
 using steps::int_parameter;
 using steps::judge_failed;
-using steps::not_needed;
 using steps::OperationNews;
 using steps::policy_lets_stop;
 using steps::ready;
 using steps::running;
 using steps::verdict;
-using steps::wait;
-
-bool reached(const api::NodeFacts& facts, std::int64_t point) {
-  return facts.last_finished_point && facts.last_finished_point->number >= point &&
-         !facts.unfinished;
-}
 
 class OfflineScavengeStep final : public StepKind {
  public:
@@ -37,37 +25,11 @@ class OfflineScavengeStep final : public StepKind {
   [[nodiscard]] bool can_undo() const override { return true; }
 
   net::awaitable<Readiness> prepare(StepContext context) override {
-    const auto* node = context.node();
-    if (node == nullptr || !node->agent) {
-      co_return wait(silent_agent(node));
+    auto readiness = co_await ready_for_shared_point(context);
+    if (readiness.kind != Readiness::Kind::kReady) {
+      co_return readiness;
     }
-    const auto& facts = *node->agent;
-    const auto number = shared_point(context);
-    if (number < 0) {
-      co_return impossible("there is no shared point");
-    }
-    if (facts.last_finished && facts.last_finished->number >= number && !facts.unfinished) {
-      co_return not_needed(
-          {{"point", {{"number", number}, {"position", position_of(facts, number)}}},
-           {"already", true}});
-    }
-    const auto position = position_of(facts, number);
-    if (position < 0) {
-      co_return wait(point_not_seen(facts, number));
-    }
-    // The stopped node cannot complete a chunk, and what is in the active one is not scavenged.
-    if (!facts.chunk_is_complete(position)) {
-      co_return wait(
-          fmt::format("the chunk with scavenge point {} is not complete there yet", number));
-    }
-    json memo = *context.state.memo;
-    memo["point"] = number;
-    memo["position"] = position;
-    if (!memo.contains("resumed")) {
-      memo["resumed"] = facts.unfinished.has_value();  // what is left of another's
-    }
-    note_size_before(context, facts, memo);
-    co_await note_size_up_to_point(context, memo);
+    json memo = *readiness.memo;
     co_await steps::note_start_command(context, memo);
     co_return ready(memo);
   }
@@ -104,42 +66,7 @@ class OfflineScavengeStep final : public StepKind {
       case OperationNews::Kind::kDone:
         break;
     }
-    // What the agent says is checked against what the node's files and the node itself show.
-    const auto node_name = context.step.node;
-    const auto peers = context.peers;
-    const json memo = *context.state.memo;
-    const auto facts = co_await peers->facts(node_name, chunks_below(memo));
-    if (!facts) {
-      co_return verdict(Verdict::Kind::kUnknown,
-                        fmt::format("the agent of {} does not answer: {}", context.step.node,
-                                    facts.error().message));
-    }
-    const auto* node = context.node();
-    if (!facts->node_running || node == nullptr || !node->answered ||
-        node->role == planner::Role::kOther) {
-      co_return verdict(Verdict::Kind::kUnknown, "the node has not come back yet");
-    }
-    const auto number = memo.value("point", -1LL);
-    if (!reached(*facts, number)) {
-      co_return verdict(
-          Verdict::Kind::kStopped, "other-point",
-          fmt::format("it finished point {}, point {} is still to come",
-                      facts->last_finished_point ? facts->last_finished_point->number : -1,
-                      number));
-    }
-    if (const auto note = sizes_to_come(memo, *facts)) {
-      auto almost = running({{"phase", "its agent reads its log"}});
-      almost.memo = *note;
-      co_return almost;
-    }
-    json result{{"point", {{"number", number}, {"position", memo.value("position", -1LL)}}},
-                {"scavenge_id", json()},
-                {"space_saved", news.result.value("space_saved", json())},
-                {"records_removed", news.result.value("records_removed", json())}};
-    add_sizes(memo, *facts, result);
-    auto out = done(result);
-    keep_size_before(context, memo, out);
-    co_return out;
+    co_return co_await seen_at_shared_point(context, news.result);
   }
 
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
@@ -163,12 +90,6 @@ class OfflineScavengeStep final : public StepKind {
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {
     co_return co_await steps::observe_start(context);
-  }
-
- private:
-  static std::int64_t position_of(const planner::AgentFacts& facts, std::int64_t number) {
-    const auto found = std::ranges::find(facts.points, number, &planner::Point::number);
-    return found == facts.points.end() ? -1 : found->position;
   }
 };
 

@@ -146,6 +146,9 @@ void FakeCluster::pass_time() {
     if (each.offline && each.agent_up && now >= each.offline->ends) {
       end_offline(each, true);
     }
+    if (each.online && each.agent_up && each.up && now >= each.online->ends) {
+      end_online(each, true);
+    }
     for (auto& [id, operation] : each.operations) {
       if (backups != nullptr && each.agent_up && FakeBackups::knows(operation.status.kind) &&
           now >= operation.since + backups->takes) {
@@ -179,6 +182,54 @@ void FakeCluster::end_offline(FakeNode& node, bool finished) {
   node.offline.reset();
   node.up = true;
   restart(node.name);
+}
+
+void FakeCluster::begin_online(FakeNode& node, FakeOperation& operation) {
+  const auto parameters = json::parse(operation.request.parameters_json);
+  if (!node.online_fails.empty()) {
+    operation.status.state = api::OperationState::kFailed;
+    operation.status.error_code = node.online_fails.front();
+    operation.status.error = "as the test says";
+    node.online_fails.erase(node.online_fails.begin());
+    return;
+  }
+  ++node.online_starts;
+  const auto now = time_.monotonic();
+  node.online = FakeNode::Online{.operation = operation.request.id,
+                                 .point = parameters.at("point").get<std::int64_t>(),
+                                 .begins = now,
+                                 .ends = now + scavenge_takes};
+  operation.status.progress = api::OperationProgress{
+      .phase = "switch", .done = 1, .total = 4, .unit = "chunks", .bytes = 262'144};
+  operation.status.throttle =
+      api::Throttle{.percent = parameters.at("throttlePercent").get<std::int32_t>()};
+}
+
+void FakeCluster::end_online(FakeNode& node, bool finished) {
+  auto& status = node.operations.at(node.online->operation).status;
+  status.state = finished ? api::OperationState::kDone : api::OperationState::kFailed;
+  status.error_code = finished ? "" : "stopped";
+  status.progress.reset();
+  const auto number = node.online->point;
+  status.result_json =
+      json{{"point",
+            {{"number", number}, {"position", points.at(static_cast<std::size_t>(number))}}},
+           {"scavengeId", "00000000-0000-4000-8000-00000000000a"},
+           {"spaceSaved", 70'000},
+           {"recordsRemoved", 700},
+           {"bytesBefore", 1'000'000},
+           {"bytesAfter", 930'000},
+           {"chunksSwitched", 4},
+           {"chunksLeft", 0}}
+          .dump();
+  if (finished) {
+    node.last_finished = number;
+    node.unfinished.reset();
+    ++node.finished[number];
+  } else {
+    node.unfinished = number;
+  }
+  node.online.reset();
 }
 
 namespace {
@@ -328,6 +379,7 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
   out.node_instance_id = node.up ? node.instance : "";
   out.node_version = node.agent_says_version.empty() ? node.version : node.agent_says_version;
   out.writer_checkpoint = std::int64_t{1} << 40U;
+  out.online_problem = node.online_problem;
   out.database_id = node.database;
   out.database_directory = node.database_directory;
   out.index_directory = node.index_directory;

@@ -96,6 +96,17 @@ struct FakeNode {
     Monotonic ends{};
   };
   std::optional<Offline> offline;
+  /// Scavenged by its agent while it serves; what is switched stays.
+  struct Online {
+    std::string operation;
+    std::int64_t point = 0;
+    Monotonic begins{};
+    Monotonic ends{};
+  };
+  std::optional<Online> online;
+  /// Codes with which its next online scavenges fail.
+  std::vector<std::string> online_fails;
+  std::string online_problem;  ///< of the agent
   /// The agent's last look finds a gate closed, as often as this says.
   int closed_at_last_look = 0;
   /// How its next scavenges end, instead of "Success": "Errored", or "Interrupted: TEXT" as up to
@@ -128,7 +139,8 @@ struct FakeNode {
   int resigns = 0;
   int asked_for_metrics = 0;
   int scavenge_starts = 0;
-  int stops = 0;                             ///< of its service
+  int stops = 0;  ///< of its service
+  int online_starts = 0;
   std::vector<std::string> digest_requests;  ///< "readable 50", "records 100", "stop", "stop keep"
 
   /// The state of a scavenge names one point: while a later one is unfinished, the last that was
@@ -250,6 +262,8 @@ class FakeCluster final : public http::Client {
   void begin_offline(FakeNode& node, const std::string& operation, std::int64_t point);
   /// The service starts again, with the point reached or not.
   void end_offline(FakeNode& node, bool finished);
+  void begin_online(FakeNode& node, FakeOperation& operation);
+  void end_online(FakeNode& node, bool finished);
   void resign(FakeNode& node);
 
   VirtualTime& time_;

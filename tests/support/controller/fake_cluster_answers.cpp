@@ -263,6 +263,8 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
       operation.status.state = api::OperationState::kFailed;
       operation.status.error_code = "conflict";
     }
+  } else if (parsed->kind == "online_scavenge") {
+    begin_online(node, operation);
   } else if (parsed->kind == "scavenge") {
     if (node.running) {
       operation.status.state = api::OperationState::kFailed;
@@ -404,6 +406,9 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     }
     if (path.ends_with("/cancel") && node.offline && node.offline->operation == found->first) {
       end_offline(node, false);
+    }
+    if (path.ends_with("/cancel") && node.online && node.online->operation == found->first) {
+      end_online(node, false);
     }
     if (path.ends_with("/cancel") && node.running &&
         node.running->id == found->second.scavenge_id) {
