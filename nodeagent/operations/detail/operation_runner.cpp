@@ -67,7 +67,8 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
   add_kind(make_reload_operation());
   add_kind(make_start_service_operation());
   add_kind(make_digest_operation(digests_));
-  for (auto& kind : scavenge_operations()) {
+  for (auto& kind : scavenge_operations(query_settings_of(
+           environment_.client, options_.node, options_.credentials, options_.request_deadline))) {
     add_kind(std::move(kind));
   }
   for (auto& kind : certificate_operations(desk)) {

@@ -326,10 +326,11 @@ std::unique_ptr<Operation> make_scavenge_operation() {
   return std::make_unique<ScavengeOperation>();
 }
 
-std::vector<std::unique_ptr<Operation>> scavenge_operations() {
+std::vector<std::unique_ptr<Operation>> scavenge_operations(QuerySettings settings) {
   std::vector<std::unique_ptr<Operation>> out;
   out.push_back(make_scavenge_operation());
   out.push_back(make_offline_scavenge_operation());
+  out.push_back(make_online_scavenge_operation(std::move(settings)));
   out.push_back(make_scavenge_point_operation());
   return out;
 }
