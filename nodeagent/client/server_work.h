@@ -8,7 +8,7 @@
 #include "nodeagent/http/message.h"
 
 /// The work that a server does beside storing events: projections and persistent subscriptions.
-/// Both run on the leader and start again on the next one; the embedded node has neither. The
+/// Both run on the leader and start again on the next one; the embedded node has the latter. The
 /// routes are there with AtomPub off, any user may read them, and a follower hands them on to the
 /// leader. While there is no leader the subscriptions answer 503, and the projections not at all.
 namespace verger::client {

@@ -5,6 +5,7 @@
 #include "nodeagent/node/detail/following.h"
 #include "nodeagent/node/detail/gossip_service.h"
 #include "nodeagent/node/detail/leadership.h"
+#include "nodeagent/node/persistent_subscriptions.h"
 #include "nodeagent/node/scavenger.h"
 #include "nodeagent/node/users.h"
 #include "nodeagent/node/write_service.h"
@@ -19,7 +20,10 @@ Core::Core(NodeOptions node_options, NodeEnvironment environment,
                                                 static_cast<ElectionConsequences&>(*this))),
       leadership(std::make_unique<Leadership>(*this, *election)),
       following(std::make_unique<Following>(*this, *gossip, *election)),
-      authenticator(std::make_unique<Authenticator>(*this)) {}
+      authenticator(std::make_unique<Authenticator>(*this)),
+      subscriptions(std::make_unique<PersistentSubscriptions>(*this, [this](WriteRequest request) {
+        return write(shared_from_this(), std::move(request));
+      })) {}
 
 Core::~Core() = default;
 
@@ -49,6 +53,7 @@ void Core::abandon() {
   set_stopped();
   following->stop();
   leadership->drop();
+  subscriptions->stop();
   if (scavenger) {
     scavenger->abandon();
   }
@@ -62,6 +67,7 @@ void Core::fail(const Error& error) {
   }
   env.log.error("the node's disk failed; it serves no more", {{"reason", error.message}});
   leadership->drop();
+  subscriptions->stop();
   following->stop();
   set_failed();
   changed.notify();
@@ -76,6 +82,11 @@ void Core::stop_leading() { leadership->stop(); }
 
 void Core::state_changed(api::NodeState state) {
   scavenger->state_changed(state);
+  if (state == api::NodeState::kLeader) {
+    subscriptions->lead();
+  } else {
+    subscriptions->stop();
+  }
   if (state == api::NodeState::kLeader && !options.insecure) {
     spawn(create_default_users(shared_from_this()));
   }
@@ -96,6 +107,7 @@ void Core::tick() {
   following->tick();
   leadership->tick();
   election->tick();
+  subscriptions->tick();
   save_checkpoints();
   if (leadership->confirming()) {
     changed.notify();  // deadlines are looked at by those that wait

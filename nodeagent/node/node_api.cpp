@@ -286,6 +286,33 @@ std::expected<Negotiated, Response> choose_format(const RoutedRequest& request,
                                                          : not_acceptable());
 }
 
+net::awaitable<std::optional<Response>> by_the_leader(std::shared_ptr<Core> core,
+                                                      http::Request request) {
+  if (core->election->state() == api::NodeState::kLeader) {
+    co_return std::nullopt;
+  }
+  const auto leader = core->election->leader();
+  const auto* member = leader ? core->gossip->find(*leader) : nullptr;
+  if (member == nullptr || *leader == core->self) {
+    co_return Response{.status = 503, .reason = "Server Is Not Ready"};
+  }
+  const auto endpoint = member->http;
+  auto answer = co_await core->env.client.send(endpoint, std::move(request),
+                                               core->options.timings.request_timeout);
+  if (!answer) {
+    if (answer.error().code == Errc::kUnavailable) {
+      co_return Response{.status = 503, .reason = "Server Is Not Ready"};
+    }
+    co_return Response{.status = 408, .reason = "Server was unable to handle request in time"};
+  }
+  // The server's proxy passes the media type on without its parameters.
+  if (const auto type = answer->headers.get("Content-Type")) {
+    const std::string bare(type->substr(0, type->find(';')));
+    answer->headers.set("Content-Type", bare);
+  }
+  co_return *std::move(answer);
+}
+
 std::string indented(const ordered_json& value) {
   return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -415,6 +442,7 @@ std::shared_ptr<http::Router> make_router(const std::shared_ptr<Core>& core) {
   }
   add_options_route(r, core);
   add_user_routes(r, core);
+  add_subscription_routes(r, core);
   if (core->options.enable_atom_pub) {
     add_stream_routes(r, core);
   }

@@ -2,6 +2,7 @@
 
 #include <expected>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,6 +47,11 @@ std::string base_url(const Core& core, const http::Request& request);
 /// The caller; only for a request that reached a handler: a known user, or anonymous.
 Identity identity_of(Core& core, const http::Request& request);
 
+/// What is the leader's business: the request goes there as it came, its answer comes back.
+/// nullopt: this node is the leader.
+net::awaitable<std::optional<http::Response>> by_the_leader(std::shared_ptr<Core> core,
+                                                            http::Request request);
+
 /// What the admin routes and the service Operations do alike.
 void resign_lead(Core& core);
 void change_priority(Core& core, std::int32_t priority);
@@ -61,6 +67,8 @@ void add_metrics_route(http::Router& router, const std::shared_ptr<Core>& core);
 void add_options_route(http::Router& router, const std::shared_ptr<Core>& core);
 /// /users, and /admin/login. Not in insecure mode.
 void add_user_routes(http::Router& router, const std::shared_ptr<Core>& core);
+/// /subscriptions, and their restart.
+void add_subscription_routes(http::Router& router, const std::shared_ptr<Core>& core);
 void add_scavenge_routes(http::Router& router, const std::shared_ptr<Core>& core);
 void add_scavenge_history_routes(http::Router& router, const std::shared_ptr<Core>& core);
 /// Behind EnableAtomPubOverHttp.

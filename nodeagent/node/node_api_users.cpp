@@ -102,35 +102,6 @@ ordered_json details(const User& user, const std::string& base) {
                                                    : link(url + "/command/disable", "disable")})}};
 }
 
-/// Users are the leader's business: the request goes there as it came, its answer comes back.
-/// nullopt: this node is the leader.
-net::awaitable<std::optional<Response>> by_the_leader(std::shared_ptr<Core> core,
-                                                      http::Request request) {
-  if (core->election->state() == api::NodeState::kLeader) {
-    co_return std::nullopt;
-  }
-  const auto leader = core->election->leader();
-  const auto* member = leader ? core->gossip->find(*leader) : nullptr;
-  if (member == nullptr || *leader == core->self) {
-    co_return Response{.status = 503, .reason = "Server Is Not Ready"};
-  }
-  const auto endpoint = member->http;
-  auto answer = co_await core->env.client.send(endpoint, std::move(request),
-                                               core->options.timings.request_timeout);
-  if (!answer) {
-    if (answer.error().code == Errc::kUnavailable) {
-      co_return Response{.status = 503, .reason = "Server Is Not Ready"};
-    }
-    co_return Response{.status = 408, .reason = "Server was unable to handle request in time"};
-  }
-  // The server's proxy passes the media type on without its parameters.
-  if (const auto type = answer->headers.get("Content-Type")) {
-    const std::string bare(type->substr(0, type->find(';')));
-    answer->headers.set("Content-Type", bare);
-  }
-  co_return *std::move(answer);
-}
-
 std::optional<std::string> text_member(const ordered_json& json, const char* name) {
   const auto* found = member_of(json, name);
   return found != nullptr && found->is_string() ? std::optional(found->get<std::string>())

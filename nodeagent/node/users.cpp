@@ -64,13 +64,24 @@ UserError error_of(const WriteReply& reply) {
   return UserError::kError;
 }
 
+/// Writes, and waits until this node, which may have forwarded it, sees what was written.
+net::awaitable<UserError> write_and_see(std::shared_ptr<Core> core, WriteRequest request) {
+  const auto until = core->now() + core->options.timings.write_timeout;
+  const auto reply = co_await write(core, std::move(request));
+  while (reply.status == WriteStatus::kDone && core->db().committed() <= reply.position &&
+         core->now() < until && core->serving()) {
+    co_await core->env.timers.sleep_for(core->options.timings.tick);
+  }
+  co_return error_of(reply);
+}
+
 net::awaitable<UserError> append_one(std::shared_ptr<Core> core, std::string stream,
                                      std::int64_t expected, streams::NewEvent event) {
   WriteRequest request;
   request.stream = std::move(stream);
   request.expected_version = expected;
   request.events.push_back(std::move(event));
-  co_return error_of(co_await write(core, std::move(request)));
+  co_return co_await write_and_see(core, std::move(request));
 }
 
 }  // namespace
@@ -146,6 +157,7 @@ Result<std::optional<FoundUser>> find_user(const streams::Database& database,
                  fmt::format("event {} of stream $user-{} does not describe that user",
                              event.number, login)};
   }
+  user->changed = event.timestamp;
   return std::optional(FoundUser{*std::move(user), event.number});
 }
 
@@ -225,7 +237,7 @@ net::awaitable<UserError> delete_user(std::shared_ptr<Core> core, std::string lo
   request.kind = WriteRequest::Kind::kSoftDelete;
   request.stream = stream_of(login);
   request.expected_version = (*existing)->version.value();
-  co_return error_of(co_await write(core, std::move(request)));
+  co_return co_await write_and_see(core, std::move(request));
 }
 
 net::awaitable<void> create_default_users(std::shared_ptr<Core> core) {

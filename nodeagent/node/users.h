@@ -37,6 +37,7 @@ struct User {
   std::vector<std::string> groups{};
   bool disabled = false;
   StoredPassword password{};
+  Ticks changed{};  ///< of the newest event, where the user was read
 };
 
 /// Data of a `$UserCreated` or `$UserUpdated` event. nullopt: not one.
@@ -64,7 +65,8 @@ enum class UserError : std::uint8_t {
   kError,
 };
 
-/// Changes of users, on the leader. Each is a write that a majority has when it succeeds.
+/// Changes of users, on any node. Each is a write that a majority has when it succeeds, and that
+/// this node has then seen, unless it is far behind.
 net::awaitable<UserError> create_user(std::shared_ptr<Core> core, User user, std::string password);
 /// Replaces what is stored for the login.
 net::awaitable<UserError> update_user(std::shared_ptr<Core> core, User user, bool new_password);

@@ -17,9 +17,9 @@ class Core;
 struct WriteRequest {
   enum class Kind : std::uint8_t { kAppend, kMetadata, kSoftDelete, kHardDelete, kScavengePoint };
   Kind kind = Kind::kAppend;
-  std::string stream;
+  std::string stream{};
   std::int64_t expected_version = streams::kExpectAny;  ///< of the stream, or a kExpect... constant
-  std::vector<streams::NewEvent> events;                ///< kAppend; kMetadata: one
+  std::vector<streams::NewEvent> events{};              ///< kAppend; kMetadata: one
   std::int32_t threshold = 0;                           ///< kScavengePoint
 };
 

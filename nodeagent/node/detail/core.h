@@ -11,6 +11,7 @@ namespace verger::node {
 class Authenticator;
 class Following;
 class Leadership;
+class PersistentSubscriptions;
 class Scavenger;
 
 /// A node: its parts, put together. Each part has its header, and knows the context and, of the
@@ -40,6 +41,7 @@ class Core final : public NodeContext, private ElectionConsequences {
   const std::unique_ptr<Leadership> leadership;
   const std::unique_ptr<Following> following;
   const std::unique_ptr<Authenticator> authenticator;
+  const std::unique_ptr<PersistentSubscriptions> subscriptions;
   std::unique_ptr<Scavenger> scavenger;  ///< from the start on
   int requests = 0;                      ///< being answered
 

@@ -89,6 +89,9 @@ net::awaitable<Status> list_methods(NodeCall at, std::shared_ptr<grpc::ServiceTa
     if (streams && method == "Read") {
       entry.add_features("position");
       entry.add_features("events");
+    } else if (service.ends_with(".PersistentSubscriptions")) {
+      entry.add_features("stream");
+      entry.add_features("all");
     } else if (streams && method == "BatchAppend") {
       entry.add_features("deadline_duration");
     }

@@ -19,6 +19,8 @@ std::shared_ptr<grpc::ServiceTable> make_services(const Node& node) {
       }});
   const rpc::Registry registry{.table = table, .core = core};
   // In the order in which the server lists them.
+  rpc::add_persistent_subscriptions(registry);
+  rpc::add_users(registry);
   rpc::add_streams(registry);
   rpc::add_operations(registry);
   rpc::add_cluster_services(registry);

@@ -4,6 +4,7 @@
 
 #include "nodeagent/node/grpc/service_base.h"
 #include "nodeagent/node/node_api.h"
+#include "nodeagent/node/persistent_subscriptions.h"
 #include "nodeagent/node/scavenger.h"
 
 namespace verger::node::rpc {
@@ -84,20 +85,11 @@ NodeMethod simple(Act<Request> act) {
   return [act](NodeCall at) { return act_and_answer<Request>(std::move(at), act); };
 }
 
-NodeMethod for_operators(NodeMethod method) {
-  return [method = std::move(method)](NodeCall at) {
-    if (!satisfies(at.caller, Need::kOperator)) {
-      return [](Status status) -> net::awaitable<Status> { co_return status; }(access_denied());
-    }
-    return method(std::move(at));
-  };
-}
-
 }  // namespace
 
 void add_operations(const Registry& registry) {
   const auto add = [&](const char* name, NodeMethod method) {
-    registry.add("operations.Operations", name, for_operators(std::move(method)));
+    registry.add("operations.Operations", name, only_for(Need::kOperator, std::move(method)));
   };
   add("StartScavenge", start_scavenge);
   add("StopScavenge", stop_scavenge);
@@ -108,8 +100,9 @@ void add_operations(const Registry& registry) {
       simple<ops::SetNodePriorityReq>([](Core& core, const ops::SetNodePriorityReq& request) {
         change_priority(core, request.priority());
       }));
-  // There is no such subsystem; the server answers the same where it cannot restart.
-  add("RestartPersistentSubscriptions", simple<es::Empty>([](Core&, const es::Empty&) {}));
+  // As the server, it answers the same where it cannot restart.
+  add("RestartPersistentSubscriptions",
+      simple<es::Empty>([](Core& core, const es::Empty&) { core.subscriptions->restart(); }));
 }
 
 }  // namespace verger::node::rpc

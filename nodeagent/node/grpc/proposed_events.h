@@ -10,6 +10,7 @@
 #include "nodeagent/grpc/status.h"
 #include "nodeagent/node/authentication.h"
 #include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/grpc/recorded_event.h"
 #include "nodeagent/node/grpc/service_base.h"
 #include "nodeagent/node/write_service.h"
 
@@ -21,15 +22,6 @@ inline constexpr const char* kStreamsService = "streams.Streams";
 /// that is configured counts data alone.
 inline constexpr std::size_t kMostStreamsMessageBytes = (std::size_t{16} << 20U) - 10'000;
 inline constexpr std::uint64_t kNoRevision = std::numeric_limits<std::uint64_t>::max();
-
-inline std::optional<std::int64_t> event_number(std::uint64_t revision) {
-  if (revision == kNoRevision) {
-    return streams::kExpectNoStream;
-  }
-  return revision <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
-             ? std::optional(static_cast<std::int64_t>(revision))
-             : std::nullopt;
-}
 
 /// What an expectation says, in the words of the log; the error is the end of the call.
 /// `Options`: of Append, Delete or Tombstone; `name`: of its oneof.

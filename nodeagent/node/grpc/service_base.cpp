@@ -39,6 +39,15 @@ void Registry::add(const std::string& service, const std::string& method, NodeMe
       most_bytes);
 }
 
+NodeMethod only_for(Need need, NodeMethod method) {
+  return [need, method = std::move(method)](NodeCall at) {
+    if (!satisfies(at.caller, need)) {
+      return [](Status status) -> net::awaitable<Status> { co_return status; }(access_denied());
+    }
+    return method(std::move(at));
+  };
+}
+
 Status access_denied() {
   return {.code = Code::kPermissionDenied,
           .message = "Access Denied",
@@ -68,6 +77,10 @@ std::optional<Status> not_the_leader(Core& core, const http::Request& head) {
       state == api::NodeState::kResigningLeader) {
     return std::nullopt;
   }
+  return leader_is_elsewhere(core);
+}
+
+Status leader_is_elsewhere(Core& core) {
   // The last one is named for as long as no other is known, dead or not.
   const auto leader =
       core.election->leader() ? core.election->leader() : core.election->last_leader();
@@ -75,11 +88,11 @@ std::optional<Status> not_the_leader(Core& core, const http::Request& head) {
   if (member == nullptr) {
     return not_ready();
   }
-  return Status{.code = Code::kNotFound,
-                .message = "Leader info available",
-                .metadata = {{"exception", "not-leader"},
-                             {"leader-endpoint-host", member->http.host},
-                             {"leader-endpoint-port", std::to_string(member->http.port)}}};
+  return {.code = Code::kNotFound,
+          .message = "Leader info available",
+          .metadata = {{"exception", "not-leader"},
+                       {"leader-endpoint-host", member->http.host},
+                       {"leader-endpoint-port", std::to_string(member->http.port)}}};
 }
 
 std::optional<std::string> stream_name(bool has_identifier,

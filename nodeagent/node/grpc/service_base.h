@@ -41,10 +41,15 @@ struct InFlightCall {
   InFlightCall& operator=(const InFlightCall&) = delete;
 };
 
+/// `method` for a caller with the right; others are refused.
+NodeMethod only_for(Need need, NodeMethod method);
+
 void add_cluster_services(const Registry& registry);
 void add_operations(const Registry& registry);
+void add_persistent_subscriptions(const Registry& registry);
 void add_redaction(const Registry& registry);
 void add_streams(const Registry& registry);
+void add_users(const Registry& registry);
 
 grpc::Status access_denied();
 grpc::Status not_ready();
@@ -53,6 +58,8 @@ grpc::Status invalid_argument(std::string message);
 /// "'None' is not a valid EventStore.Client.Streams.<type>".
 grpc::Status no_case(std::string_view type);
 
+/// Where the leader is, as the end of a call: 5, or 14 where none is known.
+grpc::Status leader_is_elsewhere(Core& core);
 /// How a call that wants the leader (header requires-leader) ends here; nullopt: it does not want
 /// it, or this is the leader.
 std::optional<grpc::Status> not_the_leader(Core& core, const http::Request& head);

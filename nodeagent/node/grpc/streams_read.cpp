@@ -1,12 +1,12 @@
 // Streams: Read, of a stream or of $all. Subscriptions are in streams_subscribe.cpp.
 #include <algorithm>
-#include <charconv>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "nodeagent/node/grpc/event_reader.h"
 #include "nodeagent/node/grpc/proposed_events.h"
+#include "nodeagent/node/persistent/consumers.h"
 
 namespace verger::node::rpc {
 namespace {
@@ -16,40 +16,8 @@ using ::verger::grpc::Status;
 namespace pb = event_store::client::streams;
 using Options = pb::ReadReq::Options;
 
-constexpr std::string_view kLink = "$>";
 /// Records that are looked at in one go.
 constexpr std::size_t kSlice = 256;
-
-/// Of a link, the target's number and stream.
-std::optional<std::pair<EventNumber, std::string_view>> link_target(const streams::Event& event) {
-  const auto text = as_text(event.data);
-  const auto at = text.find('@');
-  std::int64_t number = 0;
-  if (event.type != kLink || at == std::string_view::npos ||
-      std::from_chars(text.data(), text.data() + at, number).ptr != text.data() + at ||
-      number < 0) {
-    return std::nullopt;
-  }
-  return std::pair(EventNumber(number), text.substr(at + 1));
-}
-
-void write_event(const streams::Event& event, bool ids_as_text,
-                 pb::ReadResp::ReadEvent::RecordedEvent& out) {
-  write_uuid(event.id, ids_as_text, *out.mutable_id());
-  out.mutable_stream_identifier()->set_stream_name(event.stream);
-  out.set_stream_revision(static_cast<std::uint64_t>(event.number.value()));
-  const auto prepare = static_cast<std::uint64_t>(event.prepare_position.value());
-  out.set_prepare_position(prepare);
-  out.set_commit_position(event.commit_position.value() < 0
-                              ? prepare
-                              : static_cast<std::uint64_t>(event.commit_position.value()));
-  auto& metadata = *out.mutable_metadata();
-  metadata["type"] = event.type;
-  metadata["created"] = std::to_string(event.timestamp.value() - kUnixEpoch.value());
-  metadata["content-type"] = event.is_json ? "application/json" : "application/octet-stream";
-  out.set_custom_metadata(std::string(as_text(event.metadata)));
-  out.set_data(std::string(as_text(event.data)));
-}
 
 /// The names of the server's texts.
 std::string combination(const Options& options) {
@@ -193,7 +161,7 @@ pb::ReadResp EventReader::response_for(streams::Event event) const {
   } else {
     out.set_commit_position(static_cast<std::uint64_t>(event.commit_position.value()));
   }
-  const auto target = plan.resolve_links ? link_target(event) : std::nullopt;
+  const auto target = plan.resolve_links ? persistent::link_target(event) : std::nullopt;
   if (!target) {
     write_event(event, plan.ids_as_text, *out.mutable_event());
     return response;
