@@ -106,6 +106,67 @@ async function follows(stream) {
   await Promise.all([whole, fresh, all].map((each) => each.subscription.unsubscribe()));
 }
 
+/// Consumers of a group: acknowledge, retry, park, replay; then the group is dropped under them.
+async function competes() {
+  const stream = 'grpc-work';
+  const group = 'workers';
+  await client.appendToStream(stream, [0, 1, 2, 3].map((n) => event('work', { n })));
+  const settings = db.persistentSubscriptionToStreamSettingsFromDefaults({
+    startFrom: db.START, maxRetryCount: 3 });
+  await client.createPersistentSubscriptionToStream(stream, group, settings);
+  assert.match(await failure(client.createPersistentSubscriptionToStream(stream, group, settings)),
+    /exists/);
+  const worker = new Follower(client.subscribeToPersistentSubscriptionToStream(stream, group));
+  const { events, subscription } = worker;
+  await worker.until(() => events.length === 4);
+  assert.deepStrictEqual(events.map((e) => e.event.data.n), [0, 1, 2, 3]);
+  await subscription.ack(events[0]);
+  await subscription.nack(db.RETRY, 'later', events[1]);
+  await subscription.nack(db.PARK, 'not this one', events[2]);
+  await subscription.nack(db.SKIP, 'never mind', events[3]);
+  await worker.until(() => events.length === 5);
+  assert.deepStrictEqual([events[4].event.data.n, events[4].retryCount], [1, 1]);
+  await subscription.ack(events[4]);
+  const info = async () => client.getPersistentSubscriptionToStreamInfo(stream, group);
+  let seen = await info();
+  for (let i = 0; i < 200 && Number(seen.stats.parkedMessageCount) === 0; i += 1) {
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+    seen = await info();
+  }
+  assert.strictEqual(Number(seen.stats.parkedMessageCount), 1);
+  assert.strictEqual(seen.connections.length, 1);
+  assert.strictEqual(seen.status, 'Live');
+  await client.replayParkedMessagesToStream(stream, group);
+  await worker.until(() => events.length === 6);
+  assert.strictEqual(events[5].event.data.n, 2);
+  assert.match(events[5].link.streamId, /-parked$/);
+  await subscription.ack(events[5]);
+  await client.appendToStream(stream, event('work', { n: 4 }));
+  await worker.until(() => events.length === 7);
+  await subscription.ack(events[6]);
+
+  // Of all events, by their types.
+  await client.createPersistentSubscriptionToAll('everything',
+    db.persistentSubscriptionToAllSettingsFromDefaults({ startFrom: db.START }),
+    { filter: db.eventTypeFilter({ prefixes: ['work'] }) });
+  const all = new Follower(client.subscribeToPersistentSubscriptionToAll('everything'));
+  await all.until(() => all.events.length === 5);
+  await all.subscription.ack(...all.events);
+  const names = (await client.listAllPersistentSubscriptions()).map((e) => e.groupName);
+  assert.deepStrictEqual(names.sort(), ['everything', group]);
+  assert.strictEqual((await client.listPersistentSubscriptionsToStream(stream)).length, 1);
+  await all.subscription.unsubscribe();
+  await client.deletePersistentSubscriptionToAll('everything');
+
+  await client.updatePersistentSubscriptionToStream(stream, group,
+    db.persistentSubscriptionToStreamSettingsFromDefaults({ startFrom: db.START, maxRetryCount: 1 }));
+  await failure(worker.until(() => false));
+  assert.match(worker.failed.type || worker.failed.message, /dropped/);
+  await client.restartPersistentSubscriptionSubsystem();
+  await client.deletePersistentSubscriptionToStream(stream, group);
+  assert.match(await failure(info()), /does-not-exist/);
+}
+
 async function metadataAndDeletes() {
   const stream = 'grpc-passing';
   await client.appendToStream(stream, [0, 1, 2].map((n) => event('seen', { n })));
@@ -143,6 +204,7 @@ async function rights() {
 async function main() {
   const stream = await appendsAndReads();
   await follows(stream);
+  await competes();
   await metadataAndDeletes();
   await rights();
   await client.dispose();

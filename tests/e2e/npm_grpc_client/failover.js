@@ -13,6 +13,7 @@ const writer = connect('leader');
 const stream = 'grpc-failover';
 const acknowledged = [];
 const received = [];
+const consumed = new Set();
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 let failures = 0;
 let reconnects = 0;
@@ -49,9 +50,29 @@ async function follow(client) {
   }
 }
 
+/// A consumer of a group: what was acknowledged may come again, and nothing may be missing.
+async function consume(client) {
+  for (;;) {
+    try {
+      const group = client.subscribeToPersistentSubscriptionToStream(stream, 'failover');
+      for await (const each of group) {
+        consumed.add(each.event.id);
+        await group.ack(each);
+      }
+    } catch (error) {
+      if (process.env.VERBOSE) console.error('group', error.type, error.message);
+    }
+    await pause(50);
+  }
+}
+
 async function main() {
   await append(0);
+  await writer.createPersistentSubscriptionToStream(stream, 'failover',
+    db.persistentSubscriptionToStreamSettingsFromDefaults({
+      startFrom: db.START, checkPointAfter: 100, checkPointLowerBound: 1, maxRetryCount: 100 }));
   follow(connect('leader'));
+  consume(connect('leader'));
   for (let n = 1; n < 50; n += 1) await append(n);
   console.log('ready');
   while (!fs.existsSync(process.env.KILLED)) await append(acknowledged.length);
@@ -61,7 +82,11 @@ async function main() {
   for await (const each of writer.readStream(stream)) read.push(each.event.id);
   assert.deepStrictEqual(read, acknowledged);
   const until = Date.now() + 20000;
-  while (received.length < acknowledged.length && Date.now() < until) await pause(20);
+  const missing = () => acknowledged.filter((id) => !consumed.has(id)).length;
+  while ((received.length < acknowledged.length || missing()) && Date.now() < until) {
+    await pause(20);
+  }
+  assert.strictEqual(missing(), 0, 'events that the group did not deliver');
   assert.deepStrictEqual(received.map((each) => each.event.id), acknowledged);
   assert.deepStrictEqual(
     received.map((each) => Number(each.event.revision)), [...acknowledged.keys()]);

@@ -1,0 +1,33 @@
+// The recordings of a real server's gRPC calls (tests/fixtures/grpc), replayed against embedded
+// nodes: each call's status, text, trailers and messages have to be the recorded ones.
+#include <gtest/gtest.h>
+
+#include "tests/integration/grpc_replay/replay.h"
+
+namespace verger::testing {
+namespace {
+
+// All that were recorded of these services, but for those that are named here.
+TEST(GrpcReplay, OneNode) {
+  Replay replay(1);
+  int same = 0;
+  const auto without = [](std::map<int, std::string> not_here) {
+    return ReplayPlan{.not_here = std::move(not_here)};
+  };
+  same += replay.run("01-connect.json",
+                     without({{18, "a deadline of 1 ms: what comes first is chance"}}));
+  same += replay.run("02-append.json");
+  same += replay.run("03-delete.json", without({{43, "a metadata stream is not tombstoned"}}));
+  const std::string in_memory = "streams in memory are not here";
+  same += replay.run("04-read-stream.json", without({{52, in_memory}, {53, in_memory}}));
+  same += replay.run("05-read-all.json");
+  const std::string others = "what other streams got meanwhile is not in the recording";
+  same += replay.run("06-subscribe.json", without({{14, others}, {15, others}, {19, in_memory}}));
+  replay.tombstone("b-del");
+  same += replay.run("07-batch-append.json",
+                     without({{20, "how many replies come before the end of the call is chance"}}));
+  EXPECT_EQ(same, 234);
+}
+
+}  // namespace
+}  // namespace verger::testing
