@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import {chromium} from "playwright-core";
 import {wrongOnPage} from "./page_checks.mjs";
+import {testPlanDiff} from "./plan_diff_test.mjs";
 import {Wire} from "./wire.mjs";
 
 const kDeadline = 120_000;
@@ -49,6 +50,8 @@ async function test(name, work) {
 let run = "";
 let plan = "";
 try {
+  await test("what a plan says otherwise than the last one", async () => testPlanDiff());
+
   await test("a wrong token is refused, and the reason is shown", async () => {
     const page = await pageOf();
     await page.goto(base + "/");
@@ -99,6 +102,27 @@ try {
     await page.getByRole("button", {name: "Resume", exact: true}).click();
     await page.locator("h1 .badge", {hasText: "done"}).waitFor();
     await page.getByRole("heading", {name: "Report: what was observed on the nodes"}).waitFor();
+    await page.context().close();
+  });
+
+  await test("a plan is compared with the last one, and an estimate is a picture", async () => {
+    const page = await pageOf();
+    await logIn(page, "operator");
+    await page.getByRole("link", {name: "demo"}).click();
+    await page.getByRole("button", {name: "New plan…"}).click();
+    await page.getByRole("button", {name: "Make the plan"}).click();
+    await page.getByRole("heading", {name: "Compared with the last plan"}).waitFor();
+    const link = page.getByText("The last plan:").getByRole("link");
+    assert.ok(plan.startsWith("/plans/" + await link.textContent()), "it is the one that was applied");
+    plan = page.url().split("#")[1];
+
+    await show(page, "/estimate");
+    await page.getByLabel("File of an estimate").setInputFiles({name: "wrong.json", mimeType: "application/json", buffer: Buffer.from("{}")});
+    await page.getByText("This is not the output of verger-db estimate").waitFor();
+    const estimate = JSON.parse(fs.readFileSync(process.env.VERGER_ESTIMATE, "utf8"));
+    await page.getByLabel("File of an estimate").setInputFiles(process.env.VERGER_ESTIMATE);
+    await page.getByRole("heading", {name: "By rule"}).waitFor();
+    assert.equal(await page.locator("svg.estimate rect.stays").count(), estimate.chunks.length);
     await page.context().close();
   });
 
@@ -169,7 +193,7 @@ try {
   });
 
   const places = {Fleet: "/", demo: "/clusters/demo", Run: run, Plan: plan, History: "/history", Policies: "/policies", Backups: "/backups",
-    Certificates: "/certificates", Audit: "/audit"};
+    Certificates: "/certificates", Estimate: "/estimate", Audit: "/audit"};
   for (const colorScheme of ["light", "dark"]) {
     await test(`every page is readable, ${colorScheme}`, async () => {
       const page = await pageOf({colorScheme});
@@ -178,6 +202,10 @@ try {
         const name = title.toLowerCase();
         await show(page, address);
         await page.waitForFunction((begin) => document.title.startsWith(begin) && document.querySelector("main h1"), title);
+        if (title === "Estimate") {
+          await page.getByLabel("File of an estimate").setInputFiles(process.env.VERGER_ESTIMATE);
+          await page.getByRole("heading", {name: "By rule"}).waitFor();
+        }
         for (const width of kWidths) {
           await page.setViewportSize({width, height: 900});
           for (const wrong of await page.evaluate(wrongOnPage)) problems.push(`${name}, ${width} px, ${colorScheme}: ${wrong}`);

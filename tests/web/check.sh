@@ -34,5 +34,8 @@ cp "$tests/package.json" "$tests/package-lock.json" "$modules/"
 npm ci --prefix "$modules" --ignore-scripts --no-audit --no-fund >"$modules/npm.log" 2>&1 ||
   die "npm could not install playwright-core: $(tail -n 3 "$modules/npm.log")"
 cp "$tests"/*.mjs "$modules/"
-VERGER_DASHBOARD_PORT=$controller_port VERGER_TOKENS=$tokens VERGER_SCREENSHOTS=$dir/screenshots \
+rm -rf "$modules/assets"
+cp -r "$root/controller/web/assets" "$modules/assets"
+"$bin/verger-db" estimate "$dir/n1/db" -o json >"$dir/estimate.json"
+VERGER_DASHBOARD_PORT=$controller_port VERGER_TOKENS=$tokens VERGER_SCREENSHOTS=$dir/screenshots VERGER_ESTIMATE=$dir/estimate.json \
   node "$modules/check.mjs"

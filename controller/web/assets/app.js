@@ -12,16 +12,17 @@ import {runPage} from "./page_run.js";
 import {planPage} from "./page_plan.js";
 import {historyPage} from "./page_history.js";
 import {policiesPage} from "./page_policies.js";
+import {estimatePage} from "./page_estimate.js";
 import {backupsPage} from "./page_backups.js";
 import {certificatesPage} from "./page_certificates.js";
 import {auditPage} from "./page_audit.js";
 
 const kRoutes = [
   [/^$/, fleetPage], [/^clusters\/([^/]+)$/, clusterPage], [/^runs\/([^/]+)$/, runPage], [/^plans\/([^/]+)$/, planPage],
-  [/^history$/, historyPage], [/^policies$/, policiesPage], [/^backups$/, backupsPage], [/^certificates$/, certificatesPage], [/^audit$/, auditPage]
+  [/^history$/, historyPage], [/^policies$/, policiesPage], [/^backups$/, backupsPage], [/^certificates$/, certificatesPage], [/^estimate$/, estimatePage], [/^audit$/, auditPage]
 ];
 const kNavigation = [["", "Fleet"], ["history", "History"], ["policies", "Policies"], ["backups", "Backups"],
-  ["certificates", "Certificates"], ["audit", "Audit", "admin"]];
+  ["certificates", "Certificates"], ["estimate", "Estimate"], ["audit", "Audit", "admin"]];
 const kSlowest = 30_000;  // what is observed on nodes makes no event
 const kFastest = 1_500;
 

@@ -1,6 +1,7 @@
 import {h} from "./dom.js";
 import * as api from "./api.js";
 import {bytes, kNone, moment, number, plural, range, seconds, short, when} from "./format.js";
+import {differences, lastBefore} from "./plan_diff.js";
 import {ask, badge, button, facts, kReason, link, note, object, panel, table} from "./ui.js";
 
 /** The stages one below the other, each as long as it is expected to take; the text says the same. */
@@ -30,6 +31,21 @@ function stageTable(stage) {
     step.undo ? h("p", {class: "text quiet"}, `Undo: ${step.undo}`) : null)});
 }
 
+/** The plan of the same operation that was made before this one. */
+function comparison(plan, before) {
+  const changes = differences(before, plan);
+  const value = (text) => text === "" ? kNone : h("span", {class: "text"}, text);
+  return [
+    h("p", {class: "quiet small"}, "The last plan: ", link("plans/" + before.hash, short(before.hash)), ", made ", when(before.created_at), "."),
+    table("Compared with the last plan", [
+      ["What", (each) => each.what],
+      ["Of it", (each) => each.name || kNone],
+      ["Before", (each) => value(each.before)],
+      ["Now", (each) => value(each.now)]
+    ], changes, {key: (each) => `${each.what} ${each.name} ${each.before}`, empty: "It does the same on the same nodes."})
+  ];
+}
+
 export function planPage({session}, hash) {
   const apply = (plan) => ask({
     heading: `Apply plan ${short(plan.hash)}`, confirm: "Apply", tone: "main", fields: [kReason],
@@ -45,9 +61,10 @@ export function planPage({session}, hash) {
     async load(signal) {
       const plan = await api.get("/plans/" + api.segment(hash), signal);
       const runs = await api.get(`/runs?cluster=${api.segment(plan.cluster)}&limit=50`, signal);
-      return {plan, runs: runs.runs.filter((run) => run.plan === plan.hash)};
+      const plans = await api.get(`/clusters/${api.segment(plan.cluster)}/plans?limit=100`, signal);
+      return {plan, runs: runs.runs.filter((run) => run.plan === plan.hash), before: lastBefore(plan, plans.plans)};
     },
-    render({plan, runs}) {
+    render({plan, runs, before}) {
       const moves = plan.stages.filter((stage) => !stage.if_put_off).flatMap((stage) => stage.steps).filter((step) => step.cost).length;
       const stagePanel = (stage, index) => h("div", {id: `stage-${index}`, "data-key": stage.id}, panel(`Stage: ${stage.name}`,
         h("p", {class: "quiet small"}, stage.if_put_off ? "Conditional: only if the node leads when its turn comes. " : "",
@@ -66,6 +83,7 @@ export function planPage({session}, hash) {
         session.role === "viewer" ? h("p", {class: "quiet"}, "Your role, viewer, may not apply plans.")
           : h("div", {class: "actions"}, button("Apply this plan…", () => apply(plan), "main")),
         panel("Timeline", timeline(plan)),
+        before ? panel("Compared with the last plan", comparison(plan, before)) : null,
         plan.notes.length > 0 ? panel("Notes", h("ul", null, plan.notes.map((each) => h("li", {class: "text"}, each)))) : null,
         plan.forecast.length > 0 ? panel("Disk", table("Disk", [
           ["Node", (each) => each.node],
