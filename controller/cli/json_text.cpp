@@ -14,6 +14,11 @@ std::int64_t number_of(const json& object, const char* name) {
   return found != object.end() && found->is_number() ? found->get<std::int64_t>() : 0;
 }
 
+bool is_true(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
 json list_of(const json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && found->is_array() ? *found : json::array();

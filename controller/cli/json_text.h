@@ -12,6 +12,8 @@ namespace verger::cli {
 /// Members of an answer, for printing: a missing or null one is empty, zero, or "-".
 std::string text_of(const nlohmann::json& object, const char* name);
 std::int64_t number_of(const nlohmann::json& object, const char* name);
+/// False where it is missing, or no boolean: operations have results of their own by one name.
+bool is_true(const nlohmann::json& object, const char* name);
 /// An array member; an empty array where it is missing.
 nlohmann::json list_of(const nlohmann::json& object, const char* name);
 /// An object member; an empty object where it is missing or null.

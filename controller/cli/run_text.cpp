@@ -229,7 +229,7 @@ std::string step_text(const json& step) {
   append(text, progress_text(step));
   if (const auto why = text_of(object_of(step, "result"), "not_needed"); !why.empty()) {
     append(text, "not needed: " + why);
-  } else if (const auto result = object_of(step, "result"); result.value("already", false)) {
+  } else if (const auto result = object_of(step, "result"); is_true(result, "already")) {
     append(text, fmt::format("not needed: already at point {}",
                              number_of(object_of(result, "point"), "number")));
   }

@@ -141,6 +141,15 @@ TEST(RunText, SaysWhyAStepWasNotNeeded) {
   resign["result"] = {{"not_needed", "n2 leads"}};
   EXPECT_THAT(said(print_run, run_with(resign)), HasSubstr("not needed: n2 leads"));
 }
+TEST(RunText, SaysThatANodeWasAtThePointAlready) {
+  auto scavenge = step("done");
+  scavenge["result"] = {{"already", true}, {"point", {{"number", 3}}}};
+  EXPECT_THAT(said(print_run, run_with(scavenge)), HasSubstr("already at point 3"));
+  auto redaction = step("done");
+  redaction["kind"] = "offline_redaction";
+  redaction["result"] = {{"already", 1}, {"blanked", 100}};  // a count of records
+  EXPECT_THAT(said(print_run, run_with(redaction)), Not(HasSubstr("not needed")));
+}
 
 TEST(RunText, ShowsWhenAnAlertWasRaisedAndCleared) {
   auto run = run_with(step("acting"));
