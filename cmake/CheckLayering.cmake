@@ -68,7 +68,8 @@ allow(nodeagent/node OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/grpc/
 allow(nodeagent/external OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
   nodeagent/certificates/ nodeagent/node/ LIBS fmt json asio)
 allow(nodeagent/operations OURS engine/ nodeagent/http/ nodeagent/api/ nodeagent/client/
-  nodeagent/certificates/ nodeagent/node/ nodeagent/external/ LIBS fmt json asio)
+  nodeagent/certificates/ nodeagent/node/ nodeagent/external/ nodeagent/redaction/
+  LIBS fmt json asio)
 allow(nodeagent/redaction OURS engine/ nodeagent/http/ nodeagent/client/ nodeagent/node/
   LIBS fmt asio cli11)
 allow(nodeagent/daemon OURS engine/ nodeagent/ LIBS fmt json asio)
@@ -173,7 +174,7 @@ set(names_restore
   "(planner|operations)/restore/|restore_of\\(|RestorePolicy|restore_steps|cluster_restore")
 # An operation that uses the steps of another one.
 set(growth_builds_on restore)
-set(redaction_builds_on scavenge)
+set(redaction_builds_on scavenge backup restore)
 file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
 list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
 set(tables planner/operation_policy.h

@@ -23,7 +23,7 @@ bool SearchedFile::clean() const {
 struct PlaintextSearchJob::State {
   FileSystem& files;
   const PlaintextDigests& digests;
-  std::vector<Path> directories;
+  SearchedPlaces places;
   std::atomic<bool> stop = false;
   bool listed = false;
   std::vector<SearchedFile> searched{};
@@ -44,8 +44,10 @@ struct PlaintextSearchJob::State {
 
 PlaintextSearchJob::PlaintextSearchJob(FileSystem& files, const PlaintextDigests& digests,
                                        std::vector<Path> directories)
-    : state_(new State{.files = files, .digests = digests, .directories = std::move(directories)}) {
-}
+    : PlaintextSearchJob(files, digests, SearchedPlaces{.directories = std::move(directories)}) {}
+PlaintextSearchJob::PlaintextSearchJob(FileSystem& files, const PlaintextDigests& digests,
+                                       SearchedPlaces places)
+    : state_(new State{.files = files, .digests = digests, .places = std::move(places)}) {}
 PlaintextSearchJob::~PlaintextSearchJob() = default;
 
 std::uint64_t PlaintextSearchJob::bytes_done() const { return state_->done; }
@@ -63,7 +65,7 @@ Result<void> PlaintextSearchJob::State::list(const Path& directory, int depth) {
     const auto path = (directory / entry.name).lexically_normal();
     if (entry.is_directory) {
       VERGER_RETURN_IF_ERROR(list(path, depth + 1));
-    } else if (known.insert(path).second) {
+    } else if ((!places.wanted || places.wanted(path)) && known.insert(path).second) {
       searched.push_back({.path = path, .size = entry.size});
       total += entry.size;
     }
@@ -77,8 +79,13 @@ Result<StepOutcome> PlaintextSearchJob::step(Budget /*budget*/) {
     return Error{Errc::kCancelled, "the search was stopped"};
   }
   if (!s.listed) {
-    for (const auto& directory : s.directories) {
+    for (const auto& directory : s.places.directories) {
       VERGER_RETURN_IF_ERROR(s.list(directory, 0));
+    }
+    for (const auto& file : s.places.files) {
+      const auto size = s.files.file_size(file);
+      s.searched.push_back({.path = file, .size = size ? *size : 0});
+      s.total += s.searched.back().size;
     }
     std::ranges::sort(s.searched, {}, &SearchedFile::path);
     s.listed = true;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,14 @@ struct SearchedFile {
   [[nodiscard]] bool clean() const;
 };
 
+/// Which files are searched.
+struct SearchedPlaces {
+  std::vector<Path> directories{};  ///< every file in them, and in those in them
+  /// Of these directories only files for which it is true; empty: all.
+  std::function<bool(const Path&)> wanted{};
+  std::vector<Path> files{};  ///< besides
+};
+
 /// Looks for texts in every file of directories and of those in them, whatever the file is: chunks
 /// of any version, temporary files, index, scavenging.db, checkpoints. Nothing is changed. What is
 /// not read: files that were removed and are held open, free blocks of the disk, and what links
@@ -32,6 +41,8 @@ class PlaintextSearchJob final : public Job {
   /// All but the directories outlive it. A directory inside another one is searched once.
   PlaintextSearchJob(FileSystem& files, const PlaintextDigests& digests,
                      std::vector<Path> directories);
+  /// The same of some files alone.
+  PlaintextSearchJob(FileSystem& files, const PlaintextDigests& digests, SearchedPlaces places);
   ~PlaintextSearchJob() override;
   /// Errors: a directory cannot be listed; kCancelled.
   Result<StepOutcome> step(Budget budget) override;

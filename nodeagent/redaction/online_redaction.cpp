@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "engine/base/failpoint.h"
 #include "engine/redaction/redacted_copy.h"
 
 namespace verger::online {
@@ -31,7 +33,7 @@ struct Work {
   OnlineEnvironment env;
   std::shared_ptr<OnlineReport> report;
   std::shared_ptr<const node::StopFlag> stop;
-  std::unique_ptr<client::HeldChunkLock> lock{};
+  std::shared_ptr<client::HeldChunkLock> lock;
   std::set<LogPosition> done{};
 };
 
@@ -60,6 +62,34 @@ net::awaitable<Result<Found>> find_events(std::shared_ptr<const Work> work) {
   co_return found;
 }
 
+/// The node's index and the list have to mean the same records.
+Result<void> check_positions(const Work& work, const Found& found) {
+  if (work.request.positions.empty()) {
+    return {};
+  }
+  std::set<LogPosition> named;
+  for (const auto& [chunk, places] : found.by_chunk) {
+    for (const auto& place : places) {
+      named.insert(place.position);
+    }
+  }
+  std::vector<LogPosition> differing;
+  std::ranges::set_symmetric_difference(named, work.request.positions,
+                                        std::back_inserter(differing));
+  if (differing.empty()) {
+    return {};
+  }
+  return Error{Errc::kConflict,
+               fmt::format("log position {}: {}; nothing was changed: redact this node while it is "
+                           "stopped",
+                           differing.front(),
+                           named.contains(differing.front())
+                               ? "the node has another record of one of the events there than the "
+                                 "list of redactions"
+                               : "a record of the list lies in its files, and the node does not "
+                                 "name it")};
+}
+
 /// All of it, before the first change.
 Result<void> check(const Work& work, const Found& found) {
   if (!found.missing.empty()) {
@@ -74,6 +104,7 @@ Result<void> check(const Work& work, const Found& found) {
                              "the leader (a scavenge does) and repeat then",
                              fmt::join(found.in_open_chunk, ", "))};
   }
+  VERGER_RETURN_IF_ERROR(check_positions(work, found));
   for (const auto& [chunk, places] : found.by_chunk) {
     const auto looked = redaction::look_at(work.env.files, {.directory = work.request.directory,
                                                             .chunk_file = chunk,
@@ -155,6 +186,7 @@ net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::strin
   if (copy.name.empty()) {
     co_return Result<void>{};
   }
+  VERGER_FAILPOINT("online-redaction.copied");
   const auto switched = co_await work->lock->switch_chunk(chunk, copy.name);
   if (!switched.done()) {
     if (switched.refused()) {
@@ -164,6 +196,7 @@ net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::strin
     auto error = client::to_error(switched.verdict, switched.code, switched.why);
     co_return error.within(fmt::format("{}: not switched", chunk));
   }
+  VERGER_FAILPOINT("online-redaction.switched");
   VERGER_CO_TRY(const auto now, co_await check_switched(work, chunk, places));
   work->report->blanked += copy.blanked;
   work->report->chunks.push_back({.from = chunk,
@@ -194,7 +227,15 @@ net::awaitable<Result<void>> redact_all(std::shared_ptr<Work> work) {
                 redaction::remove_copies(work->env.files, work->request.directory));
   VERGER_CO_TRY(auto found, co_await find_events(work));
   VERGER_CO_RETURN_IF_ERROR(check(*work, found));
-  while (auto next = next_chunk(*work, found)) {
+  const auto total = found.by_chunk.size();
+  for (std::size_t done = 0;; ++done) {
+    auto next = next_chunk(*work, found);
+    if (work->env.progress) {
+      work->env.progress(done, total);
+    }
+    if (!next) {
+      break;
+    }
     if (work->stop->requested()) {
       co_return Error{Errc::kCancelled, "the redaction was stopped; run it again to finish it"};
     }
@@ -212,18 +253,32 @@ net::awaitable<Result<void>> redact_online(std::shared_ptr<client::RedactionClie
                                            OnlineRequest request, OnlineEnvironment environment,
                                            std::shared_ptr<OnlineReport> report,
                                            std::shared_ptr<const node::StopFlag> stop) {
-  const auto work = std::make_shared<Work>(Work{.node = std::move(node),
-                                                .request = std::move(request),
-                                                .env = environment,
-                                                .report = std::move(report),
-                                                .stop = std::move(stop)});
-  VERGER_CO_TRY(work->lock, to_result(co_await work->node->lock()));
-  VERGER_CO_RETURN_IF_ERROR(co_await redact_all(work));
-  if (const auto released = co_await work->lock->release(); !released.done()) {
+  VERGER_CO_TRY(auto held, to_result(co_await node->lock()));
+  const std::shared_ptr<client::HeldChunkLock> lock = std::move(held);
+  VERGER_CO_RETURN_IF_ERROR(co_await redact_while_locked(
+      std::move(node), lock, std::move(request), environment, std::move(report), std::move(stop)));
+  if (const auto released = co_await lock->release(); !released.done()) {
     // The work is done, and the end of this process frees the lock in any case.
-    work->env.log.warning("the chunk lock was not given back in order", {{"reason", released.why}});
+    environment.log.warning("the chunk lock was not given back in order",
+                            {{"reason", released.why}});
   }
   co_return Result<void>{};
+}
+
+net::awaitable<Result<void>> redact_while_locked(std::shared_ptr<client::RedactionClient> node,
+                                                 std::shared_ptr<client::HeldChunkLock> lock,
+                                                 OnlineRequest request,
+                                                 OnlineEnvironment environment,
+                                                 std::shared_ptr<OnlineReport> report,
+                                                 std::shared_ptr<const node::StopFlag> stop) {
+  VERGER_FAILPOINT("online-redaction.locked");
+  const auto work = std::make_shared<Work>(Work{.node = std::move(node),
+                                                .request = std::move(request),
+                                                .env = std::move(environment),
+                                                .report = std::move(report),
+                                                .stop = std::move(stop),
+                                                .lock = std::move(lock)});
+  co_return co_await redact_all(work);
 }
 
 }  // namespace verger::online

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <event_store/redaction.pb.h>
+#include <event_store/streams.pb.h>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -64,6 +65,27 @@ template <class T>
 Outcome<T> no_status(const Error& error) {
   return error.code == Errc::kUnavailable ? refused<T>("unreachable", error.message)
                                           : unknown<T>("no_answer", error.message);
+}
+
+event_store::client::streams::ReadReq request_to_read(const EventToFind& event) {
+  event_store::client::streams::ReadReq request;
+  auto& options = *request.mutable_options();
+  options.mutable_stream()->mutable_stream_identifier()->set_stream_name(event.stream);
+  options.mutable_stream()->set_revision(static_cast<std::uint64_t>(event.number.value()));
+  options.set_count(1);
+  options.mutable_no_filter();
+  options.mutable_uuid_option()->mutable_structured();
+  return request;
+}
+
+/// Of what a read of one event has answered so far.
+std::optional<std::size_t> data_in(const event_store::client::streams::ReadResp& response,
+                                   const EventToFind& event) {
+  if (!response.has_event() || response.event().event().stream_revision() !=
+                                   static_cast<std::uint64_t>(event.number.value())) {
+    return std::nullopt;
+  }
+  return response.event().event().data().size();
 }
 
 class Lock final : public HeldChunkLock {
@@ -194,6 +216,37 @@ net::awaitable<Outcome<std::unique_ptr<HeldChunkLock>>> RedactionClient::lock() 
   }
   call->never_expires();
   co_return done<Held>(std::make_unique<Lock>(std::move(call), options_));
+}
+
+net::awaitable<Outcome<std::vector<std::optional<std::size_t>>>> RedactionClient::data_sizes(
+    std::vector<EventToFind> events) {
+  using Sizes = std::vector<std::optional<std::size_t>>;
+  Sizes sizes;
+  for (const auto& event : events) {
+    grpc::ClientCall call(*connection_, "event_store.client.streams.Streams/Read");
+    call.expires_after(options_.deadline);
+    static_cast<void>(co_await call.send(request_to_read(event).SerializeAsString()));
+    call.half_close();
+    std::optional<std::size_t> size;
+    while (true) {
+      const auto answer = co_await call.next<event_store::client::streams::ReadResp>();
+      if (!answer) {
+        co_return no_status<Sizes>(answer.error());
+      }
+      if (!*answer) {
+        break;
+      }
+      size = size ? size : data_in(**answer, event);
+    }
+    const bool deleted = trailer(call.status(), "exception") == "stream-deleted";
+    if (call.status().code != Code::kOk && !deleted) {
+      auto outcome = judge<Sizes>(call.status());
+      outcome.why = fmt::format("{}@{}: {}", event.number, event.stream, outcome.why);
+      co_return outcome;
+    }
+    sizes.push_back(size);
+  }
+  co_return done(std::move(sizes));
 }
 
 }  // namespace verger::client

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,13 +75,24 @@ class RedactionClient {
   /// Over another connection: a server answers that it is the wrong one.
   RedactionClient(std::unique_ptr<http::Http2Client> connection, std::string package,
                   RedactionClientOptions options);
+  virtual ~RedactionClient() = default;
+  RedactionClient(const RedactionClient&) = delete;
+  RedactionClient& operator=(const RedactionClient&) = delete;
 
   /// For each event all its records, none where it is not there. An answer is as old as the lock is
   /// young: hold that.
-  net::awaitable<Outcome<std::vector<std::vector<EventPosition>>>> positions(
+  virtual net::awaitable<Outcome<std::vector<std::vector<EventPosition>>>> positions(
       std::vector<EventToFind> events);
   /// Refused: chunk_lock_held: a scavenge or another redaction has it.
-  net::awaitable<Outcome<std::unique_ptr<HeldChunkLock>>> lock();
+  virtual net::awaitable<Outcome<std::unique_ptr<HeldChunkLock>>> lock();
+  /// What a reader is given of each event: the bytes of its data, by Streams.Read; nullopt: the
+  /// node gives no such event, as of a deleted stream.
+  virtual net::awaitable<Outcome<std::vector<std::optional<std::size_t>>>> data_sizes(
+      std::vector<EventToFind> events);
+
+ protected:
+  /// Without a connection, for one that answers all calls itself.
+  RedactionClient() = default;
 
  private:
   std::unique_ptr<http::Http2Client> connection_;

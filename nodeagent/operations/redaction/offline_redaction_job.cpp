@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/base/failpoint.h"
 #include "engine/log/pending_truncation.h"
 #include "engine/redaction/found_in_events.h"
@@ -15,40 +13,11 @@
 namespace verger::agent {
 namespace {
 
-using nlohmann::json;
-
-/// Of files with findings, so many are named; the others are counted.
-constexpr std::size_t kMostNamed = 50;
-
 /// What is missing was scavenged away here; superseded and temporary files would go with the start
 /// of the server that follows.
 constexpr redaction::RedactionConsent kConsent{.skip_missing = true, .remove_leftovers = true};
 
 }  // namespace
-
-json to_json(const RedactionResult& result) {
-  auto chunks = json::array();
-  for (const auto& chunk : result.chunks) {
-    chunks.push_back({{"from", chunk.from},
-                      {"to", chunk.to},
-                      {"records", chunk.records},
-                      {"md5Before", to_hex(chunk.md5_before)},
-                      {"md5After", to_hex(chunk.md5_after)}});
-  }
-  return {{"records", result.records},
-          {"blanked", result.blanked},
-          {"already", result.already},
-          {"missing", result.missing},
-          {"chunks", std::move(chunks)},
-          {"removed", result.removed},
-          {"texts", result.texts},
-          {"unsearchable", result.unsearchable},
-          {"searchedFiles", result.searched_files},
-          {"searchedBytes", result.searched_bytes},
-          {"found", result.found},
-          {"held", result.held},
-          {"proven", result.searched_files > 0 && result.found.empty() && result.held.empty()}};
-}
 
 OfflineRedactionJob::OfflineRedactionJob(external::OfflineServer& server,
                                          std::vector<redaction::ListedRedaction> list)
@@ -110,10 +79,10 @@ Result<void> OfflineRedactionJob::make_plan() {
                              (server_.place().database / "truncate.chk").string(), pending)};
   }
   {
-    VERGER_TRY(const auto database, open_for_reading(server_));
+    VERGER_TRY(const auto database, open_for_reading(server_.place(), machine_));
     VERGER_TRY(plan_, redaction::plan_redaction(machine_.files, *database, {.listed = list_}));
     VERGER_RETURN_IF_ERROR(redaction::check_plan(plan_, kConsent));
-    VERGER_RETURN_IF_ERROR(note_texts(database->transaction_log()));
+    VERGER_RETURN_IF_ERROR(note_texts(database->transaction_log(), plan_, texts_, result_));
   }
   result_.records = plan_.records.size();
   result_.already = plan_.records.size() - plan_.to_do();
@@ -128,35 +97,6 @@ Result<void> OfflineRedactionJob::make_plan() {
   VERGER_RETURN_IF_ERROR(machine_.files.sync_directory(server_.place().database));
   begin_searching();
   return {};
-}
-
-/// Read once, before they are blanked.
-Result<void> OfflineRedactionJob::note_texts(const log::TransactionLog& log) {
-  Bytes buffer;
-  for (const auto& planned : plan_.records) {
-    if (planned.already) {
-      continue;
-    }
-    VERGER_TRY(const auto record, log.read(planned.position, buffer));
-    const auto* prepare = record.prepare();
-    if (prepare == nullptr) {
-      continue;
-    }
-    note_text(prepare->data);
-    if (planned.metadata) {
-      note_text(prepare->metadata);
-    }
-  }
-  return {};
-}
-
-void OfflineRedactionJob::note_text(ByteView text) {
-  if (text.empty()) {
-    return;
-  }
-  const bool searchable = texts_.add(text);
-  result_.unsearchable += searchable ? 0U : 1U;
-  result_.texts += searchable ? 1U : 0U;
 }
 
 Result<void> OfflineRedactionJob::begin_blanking() {
@@ -197,7 +137,7 @@ Result<void> OfflineRedactionJob::end_searching() {
   result_.searched_files = files.size();
   result_.searched_bytes = search_->bytes_done();
   {
-    VERGER_TRY(const auto database, open_for_reading(server_));
+    VERGER_TRY(const auto database, open_for_reading(server_.place(), machine_));
     VERGER_RETURN_IF_ERROR(redaction::name_events(database->transaction_log(), files));
     VERGER_TRY(const auto now,
                redaction::plan_redaction(machine_.files, *database, {.listed = list_}));
@@ -207,7 +147,7 @@ Result<void> OfflineRedactionJob::end_searching() {
                                                   plan_.records.size())};
     }
   }
-  keep_found(files);
+  keep_found(files, result_);
   for (const auto& directory : {server_.place().database, server_.place().index_directory()}) {
     for (auto& name : removed_and_held(directory)) {
       if (std::ranges::find(result_.held, name) == result_.held.end()) {
@@ -218,27 +158,6 @@ Result<void> OfflineRedactionJob::end_searching() {
   search_.reset();
   phase_ = Phase::kDone;
   return {};
-}
-
-void OfflineRedactionJob::keep_found(const std::vector<redaction::SearchedFile>& files) {
-  std::size_t more = 0;
-  for (const auto& file : files) {
-    if (file.clean()) {
-      continue;
-    }
-    if (result_.found.size() == kMostNamed) {
-      ++more;
-      continue;
-    }
-    result_.found.push_back(
-        file.problem.empty()
-            ? fmt::format("{}: the text, or a part of it, {} times", file.path.string(),
-                          file.found.count)
-            : fmt::format("{}: not searched: {}", file.path.string(), file.problem));
-  }
-  if (more > 0) {
-    result_.found.push_back(fmt::format("and {} more files", more));
-  }
 }
 
 }  // namespace verger::agent

@@ -16,24 +16,6 @@ using nlohmann::json;
 
 constexpr const char* kRedacted = "redacted";  // in the memory: the job's result
 
-Result<std::vector<redaction::ListedRedaction>> list_of(const OperationRecord& record) {
-  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
-  const std::string member(kListMember);
-  if (!asked.is_object() || !asked.contains(member) || !asked[member].is_string()) {
-    return Error{Errc::kInvalidArgument,
-                 "parameters of offline_redaction: \"list\", a list of redactions, is missing"};
-  }
-  auto list = redaction::decode_list(asked[member].get<std::string>());
-  if (!list) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("parameters of offline_redaction: list: {}", list.error().message)};
-  }
-  if (list->empty()) {
-    return Error{Errc::kInvalidArgument, "parameters of offline_redaction: the list is empty"};
-  }
-  return list;
-}
-
 /// Done once the job has read every record as redacted; that it did is in the memory.
 class OfflineRedactionOperation final : public StoppedServerOperation {
  public:
@@ -46,11 +28,12 @@ class OfflineRedactionOperation final : public StoppedServerOperation {
 
   net::awaitable<Result<void>> check(LocalNode node, const api::GossipMember& /*self*/,
                                      const OperationRecord& record, json& /*memory*/) override {
-    VERGER_CO_TRY(auto list, list_of(record));
+    VERGER_CO_TRY(auto list, list_in(record));
     VERGER_CO_RETURN_IF_ERROR(co_await see_that_no_scavenge_runs(node));
     // What is refused is refused while the server still runs.
-    const auto look = std::make_shared<RedactionLook>(
-        *node.offline, redaction::RedactionRequest{.listed = std::move(list)});
+    const auto look =
+        std::make_shared<RedactionLook>(node.offline->place(), node.offline->machine(),
+                                        redaction::RedactionRequest{.listed = std::move(list)});
     VERGER_CO_RETURN_IF_ERROR(co_await node.offline->run(look, std::make_shared<node::StopFlag>()));
     auto against = look->plan().refused;
     const auto obstacles = obstacles_of(look->plan());
@@ -63,7 +46,7 @@ class OfflineRedactionOperation final : public StoppedServerOperation {
 
   Result<std::shared_ptr<MeteredJob>> make_job(LocalNode node,
                                                const OperationRecord& record) override {
-    VERGER_TRY(auto list, list_of(record));
+    VERGER_TRY(auto list, list_in(record));
     return std::shared_ptr<MeteredJob>(
         std::make_shared<OfflineRedactionJob>(*node.offline, std::move(list)));
   }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/external/online_access.h"
 #include "nodeagent/operations/jobs/beside_server_operation.h"
 #include "nodeagent/operations/redaction/redaction_look.h"
 #include "nodeagent/operations/redaction/redaction_operations.h"
@@ -14,6 +15,7 @@ using nlohmann::json;
 
 constexpr const char* kEvents = "events";
 constexpr const char* kMetadata = "metadata";
+constexpr const char* kOnline = "online";
 
 Error bad_check_parameters(std::string_view why) {
   return {Errc::kInvalidArgument, fmt::format("parameters of redaction_check: {}", why)};
@@ -21,11 +23,15 @@ Error bad_check_parameters(std::string_view why) {
 
 Result<redaction::RedactionRequest> check_request_of(const OperationRecord& record) {
   const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+  redaction::RedactionRequest request;
+  if (asked.is_object() && asked.contains(kListMember) && !asked.contains(kEvents)) {
+    VERGER_TRY(request.listed, list_in(record));
+    return request;
+  }
   if (!asked.is_object() || !asked.contains(kEvents) || !asked[kEvents].is_array() ||
       asked[kEvents].empty()) {
     return bad_check_parameters("\"events\", a list of NUMBER@STREAM, is missing");
   }
-  redaction::RedactionRequest request;
   const auto metadata = asked.value(kMetadata, json(false));
   if (!metadata.is_boolean()) {
     return bad_check_parameters("\"metadata\" must be true or false");
@@ -41,11 +47,29 @@ Result<redaction::RedactionRequest> check_request_of(const OperationRecord& reco
   return request;
 }
 
+/// Who could not redact is not to say that there is nothing against it.
+Result<void> can_redact(const LocalNode& node, bool online) {
+  if (!online) {
+    return needs_service_control(node);
+  }
+  const auto problem =
+      node.online == nullptr ? "this agent is not set up for it" : node.online->look().problem;
+  return problem.empty()
+             ? Result<void>()
+             : Result<void>(Error{Errc::kRefused,
+                                  fmt::format("not redacted while the server runs: {}", problem)});
+}
+
+bool is_online(const OperationRecord& record) {
+  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+  return asked.is_object() && asked.value(kOnline, json(false)) == json(true);
+}
+
 class RedactionCheckOperation final : public BesideServerOperation {
  public:
   [[nodiscard]] std::string_view kind() const override { return "redaction_check"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
-    return {kEvents, kMetadata, kThrottleParameter, kBytesParameter};
+    return {kEvents, kListMember, kMetadata, kOnline, kThrottleParameter, kBytesParameter};
   }
 
  protected:
@@ -55,11 +79,13 @@ class RedactionCheckOperation final : public BesideServerOperation {
   }
   Result<std::shared_ptr<MeteredJob>> make_job(LocalNode node, node::NodeInspection& /*inspection*/,
                                                const OperationRecord& record) override {
-    // Who could not redact is not to say that there is nothing against it.
-    VERGER_RETURN_IF_ERROR(needs_service_control(node));
+    const bool online = is_online(record);
+    VERGER_RETURN_IF_ERROR(can_redact(node, online));
     VERGER_TRY(auto request, check_request_of(record));
+    const auto& place = online ? node.online->place() : node.offline->place();
+    const auto machine = online ? node.online->machine() : node.offline->machine();
     return std::shared_ptr<MeteredJob>(
-        std::make_shared<RedactionLook>(*node.offline, std::move(request)));
+        std::make_shared<RedactionLook>(place, machine, std::move(request)));
   }
   std::string result_of(const MeteredJob& job) override {
     const auto& plan = dynamic_cast<const RedactionLook&>(job).plan();
@@ -82,6 +108,8 @@ std::vector<std::unique_ptr<Operation>> redaction_operations() {
   std::vector<std::unique_ptr<Operation>> out;
   out.push_back(make_redaction_check_operation());
   out.push_back(make_offline_redaction_operation());
+  out.push_back(make_online_redaction_operation());
+  out.push_back(make_restored_redaction_operation());
   return out;
 }
 

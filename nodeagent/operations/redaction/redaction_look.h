@@ -7,6 +7,7 @@
 #include "engine/redaction/redaction_plan.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/jobs/paced_job.h"
+#include "nodeagent/operations/operation_journal.h"
 
 namespace verger::agent {
 
@@ -14,21 +15,27 @@ namespace verger::agent {
 /// them open; nothing is changed. One step. Errors: those of opening and reading.
 class RedactionLook final : public MeteredJob {
  public:
-  /// `server` outlives the job.
-  RedactionLook(external::OfflineServer& server, redaction::RedactionRequest request);
+  /// What `machine` refers to outlives the job.
+  RedactionLook(external::DatabasePlace place, const external::OfflineMachine& machine,
+                redaction::RedactionRequest request);
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] JobProgress progress() const override;
   /// Once it is done.
   [[nodiscard]] const redaction::RedactionPlan& plan() const { return plan_; }
 
  private:
-  external::OfflineServer& server_;
+  external::DatabasePlace place_;
+  external::OfflineMachine machine_;
   redaction::RedactionRequest request_;
   redaction::RedactionPlan plan_{};
 };
 
 /// Opens the server's files for reading. Errors: those of streams::Database::open.
-Result<std::unique_ptr<streams::Database>> open_for_reading(const external::OfflineServer& server);
+Result<std::unique_ptr<streams::Database>> open_for_reading(
+    const external::DatabasePlace& place, const external::OfflineMachine& machine);
+
+/// The parameter kListMember of an operation. Error: kInvalidArgument.
+Result<std::vector<redaction::ListedRedaction>> list_in(const OperationRecord& record);
 
 /// Why the plan could not be carried out on the files as they are, a sentence each, apart from what
 /// is refused or missing: an active chunk, an unfinished scavenge. Superseded and temporary files

@@ -42,6 +42,7 @@ class AgentFixture : public ::testing::Test {
                                .jobs = *runner_,
                                .log = null_log(),
                                .inspection = std::move(inspection),
+                               .online = online_,
                                .backups = backups_});
     ASSERT_TRUE(opened) << opened.error().message;
     agent_ = *std::move(opened);
@@ -101,7 +102,9 @@ class AgentFixture : public ::testing::Test {
   testing::SimWorld world_{1};
   testing::SimHost& host_;
   std::unique_ptr<node::JobRunner> runner_;
-  std::shared_ptr<const BackupAccess> backups_;  ///< of agents that are opened from now on
+  // Of agents that are opened from now on:
+  std::shared_ptr<const BackupAccess> backups_;
+  external::OnlineAccess* online_ = nullptr;
   std::unique_ptr<Agent> agent_;
   json answer_;
 };
