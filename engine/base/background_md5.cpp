@@ -17,20 +17,35 @@ BackgroundMd5::~BackgroundMd5() {
   changed_.notify_all();
 }
 
-void BackgroundMd5::update(ByteView bytes) {
-  Bytes piece;
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return waiting_.size() < kMostPiecesWaiting; });
-    if (!spare_.empty()) {
-      piece = std::move(spare_.back());
-      spare_.pop_back();
-    }
+/// Waits while several pieces have not been hashed.
+Bytes BackgroundMd5::spare_memory() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return waiting_.size() < kMostPiecesWaiting; });
+  if (spare_.empty()) {
+    return {};
   }
-  piece.assign(bytes.begin(), bytes.end());
+  auto piece = std::move(spare_.back());
+  spare_.pop_back();
+  piece.clear();
+  return piece;
+}
+
+void BackgroundMd5::add(Bytes piece) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(piece));
   changed_.notify_all();
+}
+
+void BackgroundMd5::update(ByteView bytes) {
+  auto piece = spare_memory();
+  append_bytes(piece, bytes);
+  add(std::move(piece));
+}
+
+void BackgroundMd5::take(Bytes& piece) {
+  auto other = spare_memory();
+  std::swap(piece, other);
+  add(std::move(other));
 }
 
 Md5Digest BackgroundMd5::finish() {

@@ -22,10 +22,14 @@ class BackgroundMd5 {
 
   /// Copies `bytes`; waits while several pieces have not been hashed. Large pieces cost least.
   void update(ByteView bytes);
+  /// The same without a copy: takes what is in `piece`, and gives other memory for it, empty.
+  void take(Bytes& piece);
   /// Waits for all pieces. Only destruction is allowed afterwards.
   Md5Digest finish();
 
  private:
+  Bytes spare_memory();
+  void add(Bytes piece);
   void hash_all();
 
   std::mutex mutex_;

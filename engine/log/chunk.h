@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -148,6 +149,9 @@ class ChunkScanner {
   ~ChunkScanner();
   /// nullopt at the end of the chunk's data. The views are valid until the next call.
   Result<std::optional<LogRecord>> next();
+  /// The next records, at most `most` of them; none at the end of the chunk's data. The views are
+  /// valid until the next call.
+  Result<std::span<const LogRecord>> next_batch(std::size_t most);
 
  private:
   struct State;
@@ -159,9 +163,10 @@ class ChunkScanner {
 /// finish() removes the file.
 class ChunkWriter {
  public:
-  /// Creates `directory`/`name` (which ends in ".tmp").
+  /// Creates `directory`/`name` (which ends in ".tmp"). `hash_in_background`: a thread of its own
+  /// computes the MD5.
   static Result<ChunkWriter> create(FileSystem& files, const Path& directory, std::string name,
-                                    const ChunkHeader& header);
+                                    const ChunkHeader& header, bool hash_in_background = false);
   ChunkWriter(ChunkWriter&&) noexcept;
   ChunkWriter& operator=(ChunkWriter&&) noexcept;
   ~ChunkWriter();

@@ -1,6 +1,7 @@
 #include "engine/log/chunk_checksum.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fmt/format.h>
 
@@ -69,23 +70,81 @@ Result<void> ChunkChecksum::finish() {
                                            : detail::wrong_checksum(*chunk_, computed);
 }
 
-ChunkVerification::ChunkVerification(std::shared_ptr<const Chunk> chunk)
-    : chunk_(std::move(chunk)), thread_([this](const std::stop_token& stop) {
-        auto outcome = chunk_->verify_md5([&stop] {
-          return stop.stop_requested() ? Result<void>(Error{Errc::kCancelled, "not waited for"})
-                                       : Result<void>();
-        });
-        const std::lock_guard lock(mutex_);
-        outcome_ = std::move(outcome);
-        ended_.notify_all();
-      }) {}
+ChunkVerification::ChunkVerification(std::vector<std::shared_ptr<const Chunk>> chunks)
+    : chunks_(std::move(chunks)),
+      outcomes_(chunks_.size()),
+      thread_([this](const std::stop_token& stop) { compare(stop); }) {
+  VERGER_ASSERT(!chunks_.empty() && chunks_.size() <= kMostChunks);
+}
 
-Result<void> ChunkVerification::finish(const std::function<Result<void>()>& pause) {
+std::size_t ChunkVerification::number_of(const Chunk& chunk) const {
+  const auto found = std::ranges::find(chunks_, &chunk, &std::shared_ptr<const Chunk>::get);
+  return static_cast<std::size_t>(found - chunks_.begin());
+}
+
+bool ChunkVerification::includes(const Chunk& chunk) const {
+  return number_of(chunk) < chunks_.size();
+}
+
+void ChunkVerification::note(std::size_t chunk, Result<void> outcome) {
+  const std::lock_guard lock(mutex_);
+  outcomes_[chunk] = std::move(outcome);
+  ended_.notify_all();
+}
+
+void ChunkVerification::compare(const std::stop_token& stop) {
+  struct Lane {
+    std::uint64_t at = 0;
+    std::uint64_t end = 0;
+    Bytes piece;
+    bool ended = false;
+  };
+  std::vector<Lane> lanes(chunks_.size());
+  Md5Lanes hashes;
+  auto left = lanes.size();
+  while (left > 0 && !stop.stop_requested()) {
+    std::array<ByteView, kMostChunks> pieces{};
+    for (std::size_t n = 0; n < lanes.size(); ++n) {
+      auto& lane = lanes[n];
+      if (lane.ended) {
+        continue;
+      }
+      lane.end = chunks_[n]->file_size() - sizeof(Md5Digest);
+      lane.piece.resize(
+          static_cast<std::size_t>(std::min<std::uint64_t>(kPieceSize, lane.end - lane.at)));
+      if (auto read = chunks_[n]->read_raw(lane.at, lane.piece); !read) {
+        note(n, std::move(read));
+        lane.ended = true;
+        --left;
+        continue;
+      }
+      lane.at += lane.piece.size();
+      pieces[n] = lane.piece;
+    }
+    hashes.update(std::span(pieces).first(lanes.size()));
+    for (std::size_t n = 0; n < lanes.size(); ++n) {
+      auto& lane = lanes[n];
+      if (!lane.ended && lane.at == lane.end) {
+        const auto computed = hashes.finish(n);
+        note(n, computed == chunks_[n]->footer()->md5
+                    ? Result<void>()
+                    : detail::wrong_checksum(*chunks_[n], computed));
+        lane.ended = true;
+        --left;
+      }
+    }
+  }
+}
+
+Result<void> ChunkVerification::finish(const Chunk& chunk,
+                                       const std::function<Result<void>()>& pause) {
+  const auto n = number_of(chunk);
+  VERGER_ASSERT(n < chunks_.size());
   std::unique_lock lock(mutex_);
-  while (!ended_.wait_for(lock, kBetweenPauses, [this] { return outcome_.has_value(); })) {
+  while (!ended_.wait_for(lock, kBetweenPauses, [&] { return outcomes_[n].has_value(); })) {
     VERGER_RETURN_IF_ERROR(pause());
   }
-  return *outcome_;
+  return *outcomes_[n];
 }
 
 }  // namespace verger::log

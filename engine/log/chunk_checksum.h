@@ -7,9 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "engine/base/background_md5.h"
 #include "engine/base/digest.h"
+#include "engine/base/md5_lanes.h"
 #include "engine/base/result.h"
 #include "engine/log/chunk.h"
 
@@ -41,23 +43,31 @@ class ChunkChecksum {
   std::uint64_t at_ = 0;
 };
 
-/// Compares a completed chunk with the MD5 in its footer in a thread of its own, which reads it
-/// from end to end: for a chunk that is about to be read. One thread uses it; its end is the
-/// thread's.
+/// Compares completed chunks with the MD5s in their footers in a thread of its own, which reads
+/// them from end to end, side by side: for chunks that are about to be read. One thread uses it;
+/// its end is the thread's.
 class ChunkVerification {
  public:
-  explicit ChunkVerification(std::shared_ptr<const Chunk> chunk);
+  static constexpr std::size_t kMostChunks = Md5Lanes::kLanes;
+  /// At most kMostChunks.
+  explicit ChunkVerification(std::vector<std::shared_ptr<const Chunk>> chunks);
 
-  [[nodiscard]] const Chunk& chunk() const { return *chunk_; }
-  /// Waits. Errors: kCorruption, kIo, those of `pause`, which is called again and again.
-  Result<void> finish(const std::function<Result<void>()>& pause);
+  [[nodiscard]] bool includes(const Chunk& chunk) const;
+  [[nodiscard]] const Chunk& last() const { return *chunks_.back(); }
+  /// Waits for one of the chunks. Errors: kCorruption, kIo, those of `pause`, which is called again
+  /// and again.
+  Result<void> finish(const Chunk& chunk, const std::function<Result<void>()>& pause);
 
  private:
-  std::shared_ptr<const Chunk> chunk_;
+  void compare(const std::stop_token& stop);
+  void note(std::size_t chunk, Result<void> outcome);
+  [[nodiscard]] std::size_t number_of(const Chunk& chunk) const;
+
+  std::vector<std::shared_ptr<const Chunk>> chunks_;
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::optional<Result<void>> outcome_;
-  std::jthread thread_;  ///< last: it ends before what it uses
+  std::vector<std::optional<Result<void>>> outcomes_;  ///< one for each chunk
+  std::jthread thread_;                                ///< last: it ends before what it uses
 };
 
 }  // namespace verger::log

@@ -18,6 +18,18 @@ struct ChunkScanner::State {
   Bytes buffer;
   std::size_t begin = 0;  ///< of the next frame in the buffer
   std::size_t filled = 0;
+  std::vector<LogRecord> batch;
+
+  /// Is the next record in the buffer, or its length that is impossible?
+  [[nodiscard]] bool holds_next() const {
+    const auto held = filled - begin;
+    if (held < 4) {
+      return false;
+    }
+    const auto size = load_le<std::int32_t>(buffer.data() + begin);
+    return size <= 0 || size > kMaxRecordSize ||
+           held >= static_cast<std::size_t>(size) + std::size_t{kFramingSize};
+  }
 
   /// At least `wanted` bytes of the chunk's data from `begin` on; `end` is the data's end.
   Result<void> fill(std::size_t wanted, std::int64_t end) {
@@ -58,6 +70,22 @@ Result<ChunkScanner> ChunkScanner::open(std::shared_ptr<const Chunk> chunk, LogP
   state->buffer.resize(kFirstBufferSize);
   state->chunk = std::move(chunk);
   return ChunkScanner(std::move(state));
+}
+
+Result<std::span<const LogRecord>> ChunkScanner::next_batch(std::size_t most) {
+  auto& batch = state_->batch;
+  batch.clear();
+  while (batch.size() < most && (batch.empty() || state_->holds_next())) {
+    auto record = next();
+    if (!record && batch.empty()) {
+      return std::move(record).error();
+    }
+    if (!record || !*record) {
+      break;  // the next call finds the same
+    }
+    batch.push_back(**std::move(record));
+  }
+  return std::span<const LogRecord>(batch);
 }
 
 Result<std::optional<LogRecord>> ChunkScanner::next() {

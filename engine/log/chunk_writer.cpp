@@ -37,7 +37,7 @@ ChunkWriter::~ChunkWriter() {
 }
 
 Result<ChunkWriter> ChunkWriter::create(FileSystem& files, const Path& directory, std::string name,
-                                        const ChunkHeader& header) {
+                                        const ChunkHeader& header, bool hash_in_background) {
   if (!name.ends_with(".tmp")) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("{}: a chunk is written under a name that ends in .tmp", name)};
@@ -49,7 +49,8 @@ Result<ChunkWriter> ChunkWriter::create(FileSystem& files, const Path& directory
   VERGER_TRY(state->file, files.open(state->path, OpenMode::kCreateNew));
   ChunkWriter writer(std::move(state));  // removes the file should the header not go in
   State& s = *writer.state_;
-  s.output = std::make_unique<detail::ChunkOutput>(*s.file, 0);
+  s.output = std::make_unique<detail::ChunkOutput>(*s.file, 0, hash_in_background);
+  VERGER_RETURN_IF_ERROR(s.output->rehash());
   VERGER_RETURN_IF_ERROR(s.output->append(encode_chunk_header(header)));
   return writer;
 }

@@ -1,162 +1,273 @@
 #include "engine/scavenge/accumulator.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "engine/base/failpoint.h"
-#include "engine/streams/metadata.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::scavenge {
 namespace {
 
 constexpr std::uint64_t kRecordsBetweenRests = 1024;
+/// Records of a step: a stop and a rest are never far away.
+constexpr std::uint32_t kRecordsOfStep = 8192;
+constexpr std::uint32_t kRecordsOfStepAhead = 32'768;
+/// What all lanes together hold.
+constexpr std::size_t kMostSummaries = std::size_t{48} << 20U;
 /// How many numbers of a metastream are looked at for records out of order.
 constexpr std::int64_t kOrderWindow = 100;
 constexpr double kReplacedWeight = 2;
-
-Error refused(std::string_view what, const log::Prepare& prepare) {
-  return {Errc::kUnsupported,
-          fmt::format("{} in stream \"{}\" at log position {}: the server cannot scavenge this "
-                      "database either; records and index are untouched",
-                      what, prepare.stream, prepare.position)};
-}
 
 }  // namespace
 
 Accumulator::Accumulator(RunContext& context, std::optional<std::int32_t> done_chunk)
     : context_(context),
       index_(context.parts.index, context.parts.log, context.point.position),
-      chunk_(done_chunk ? *done_chunk + 1 : 0) {
+      chunk_(done_chunk ? *done_chunk + 1 : 0),
+      next_(chunk_),
+      own_runner_(works_ahead() ? make_thread_runner(std::max(context.options.threads, 2))
+                                : nullptr),
+      runner_(own_runner_ == nullptr ? inline_runner() : *own_runner_),
+      most_lanes_(own_runner_ == nullptr
+                      ? 1
+                      : static_cast<std::size_t>(std::max(context.options.threads, 2))) {
   const auto last = context_.chunk_of(context_.point.position);
   context_.progress.total = chunk_ <= last ? static_cast<std::uint64_t>(last - chunk_ + 1) : 0;
 }
 
+std::size_t Accumulator::Lane::bytes() const {
+  std::size_t sum = 0;
+  for (const auto* summaries : {&read, &fresh}) {
+    for (const auto& summary : *summaries) {
+      sum += summary.bytes();
+    }
+  }
+  return sum;
+}
+
 Result<StepOutcome> Accumulator::step(Budget budget) {
-  for (std::uint32_t units = 0; units < budget.units; ++units) {
-    if (!scanner_) {
-      VERGER_TRY(const bool more, open_chunk());
-      if (!more) {
-        return StepOutcome{StepOutcome::Kind::kDone, {}};
-      }
+  VERGER_RETURN_IF_ERROR(context_.check_stop());
+  VERGER_RETURN_IF_ERROR(open_lanes());
+  if (lanes_.empty()) {
+    context_.state.forget_seen();
+    return StepOutcome{StepOutcome::Kind::kDone, {}};
+  }
+  const auto records = std::clamp<std::uint32_t>(
+      budget.units, 1, own_runner_ == nullptr ? kRecordsOfStep : kRecordsOfStepAhead);
+  std::atomic<bool> enough = false;
+  Result<void> taken;
+  std::vector<std::function<void()>> pieces;
+  pieces.emplace_back([&] {
+    taken = take_read();
+    enough.store(true, std::memory_order_relaxed);
+  });
+  for (auto& lane : lanes_) {
+    if (!lane.ended) {
+      pieces.emplace_back([&, this] { read(lane, records, enough); });
     }
-    VERGER_TRY(const auto record, scanner_->next());
-    if (!record) {
-      VERGER_RETURN_IF_ERROR(close_chunk());
-      continue;
+  }
+  runner_.run(pieces);
+  VERGER_RETURN_IF_ERROR(taken);
+  if (closed_) {
+    closed_ = false;
+    lanes_.pop_front();
+    ++chunk_;
+    if (point_reached_) {
+      lanes_.clear();
     }
-    const auto position = record->position();
-    if (position > context_.point.position) {
-      return Error{Errc::kCorruption,
-                   fmt::format("there is a record at log position {} behind the scavenge point at "
-                               "{} in its chunk: the point has to be the last record of a "
-                               "completed chunk",
-                               position, context_.point.position)};
+    VERGER_RETURN_IF_ERROR(context_.unit_finished(Stage::kAccumulating, chunks_));
+  }
+  for (auto& lane : lanes_) {
+    for (auto& summary : lane.fresh) {
+      lane.read.push_back(std::move(summary));
     }
-    VERGER_RETURN_IF_ERROR(take(*record));
-    ++context_.progress.records_accumulated;
-    ++counts_.records;
-    point_reached_ = position == context_.point.position;
-    // Inside a merged chunk the record after a gap belongs to a later logical chunk; like the
-    // server's, this scan takes it in both.
-    if (point_reached_ || record->next >= chunk_end_) {
-      VERGER_RETURN_IF_ERROR(close_chunk());
-      continue;
-    }
-    if (++records_ % kRecordsBetweenRests == 0) {
-      VERGER_RETURN_IF_ERROR(context_.check_stop());
-      if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
-        return StepOutcome{StepOutcome::Kind::kRest, rest};
-      }
-    }
+    lane.fresh.clear();
+  }
+  if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
+    return StepOutcome{StepOutcome::Kind::kRest, rest};
   }
   return StepOutcome{};
 }
 
-Result<bool> Accumulator::open_chunk() {
+Result<void> Accumulator::open_lanes() {
   const auto size = std::int64_t{context_.parts.log.chunk_size()};
-  const LogPosition start(chunk_ * size);
-  if (point_reached_ || start > context_.point.position) {
-    return false;
+  while (lanes_.size() < most_lanes_ && !point_reached_ &&
+         LogPosition(next_ * size) <= context_.point.position) {
+    auto opened = open_lane();
+    if (!opened && lanes_.empty()) {
+      return opened;
+    }
+    if (!opened) {
+      break;  // is said when it is its turn
+    }
+    ++next_;
   }
-  VERGER_RETURN_IF_ERROR(context_.check_stop());
+  return {};
+}
+
+Result<void> Accumulator::open_lane() {
+  const auto size = std::int64_t{context_.parts.log.chunk_size()};
+  const LogPosition start(next_ * size);
   auto chunk = context_.parts.log.chunk_at(start);
   if (chunk == nullptr) {
     return Error{Errc::kCorruption, fmt::format("{}: no chunk file holds log position {}",
                                                 context_.parts.log.directory().string(), start)};
   }
-  chunk_end_ = start + size;
-  VERGER_RETURN_IF_ERROR(start_checksum(chunk));
-  file_ = chunk;
-  VERGER_TRY(scanner_, log::ChunkScanner::open(std::move(chunk), start));
-  VERGER_RETURN_IF_ERROR(context_.state.begin());
-  range_.reset();
-  records_ = 0;
-  counts_ = {.started = context_.parts.clock.monotonic()};
-  return true;
-}
-
-Result<void> Accumulator::start_checksum(const std::shared_ptr<const log::Chunk>& chunk) {
-  checksum_.reset();
-  verification_.reset();
-  if (context_.is_unchecked(*chunk)) {
-    if (ahead_ != nullptr && &ahead_->chunk() == chunk.get()) {
-      verification_ = std::move(ahead_);
-    } else if (chunk->start() == chunk->end()) {
-      checksum_.emplace(chunk, context_.options.hash_in_background);
-    } else {  // of a merged chunk only a part is read at a time
-      VERGER_RETURN_IF_ERROR(chunk->verify_md5([this] { return context_.check_stop(); }));
-      context_.note_sound(*chunk);
-    }
-  }
-  look_ahead(*chunk);
+  VERGER_TRY(auto checksum, start_checksum(chunk));
+  VERGER_TRY(
+      auto reader,
+      detail::ChunkReader::open(
+          std::move(chunk), {.start = start, .end = start + size, .point = context_.point.position},
+          context_.parts.index.options().hash, std::move(checksum)));
+  auto& lane = lanes_.emplace_back();
+  lane.reader = std::move(reader);
+  lane.started = context_.parts.clock.monotonic();
   return {};
 }
 
-void Accumulator::look_ahead(const log::Chunk& chunk) {
-  const auto next = chunk.end_position();
-  if (!context_.options.hash_in_background || context_.options.threads == 1 ||
-      next > context_.point.position) {
-    return;
+void Accumulator::read(Lane& lane, std::uint32_t records, const std::atomic<bool>& enough) const {
+  auto held = lane.bytes();
+  do {
+    auto& summary = lane.fresh.emplace_back(lane.reader->read(records));
+    lane.ended = summary.ended || summary.error.has_value();
+    held += summary.bytes();
+  } while (!lane.ended && held < kMostSummaries / most_lanes_ &&
+           !enough.load(std::memory_order_relaxed) && context_.check_stop());
+}
+
+Result<void> Accumulator::take_read() {
+  auto& lane = lanes_.front();
+  if (!in_chunk_) {
+    VERGER_RETURN_IF_ERROR(context_.state.begin());
+    in_chunk_ = true;
+    range_.reset();
+    counts_ = {};
   }
-  auto following = context_.parts.log.chunk_at(next);
-  if (following != nullptr && context_.is_unchecked(*following) &&
-      (ahead_ == nullptr || &ahead_->chunk() != following.get())) {
-    ahead_ = std::make_unique<log::ChunkVerification>(std::move(following));
+  while (!lane.read.empty()) {
+    const auto summary = std::move(lane.read.front());
+    lane.read.pop_front();
+    VERGER_RETURN_IF_ERROR(context_.check_stop());
+    VERGER_RETURN_IF_ERROR(take(summary));
+    if (summary.ended) {
+      return close_chunk();
+    }
   }
+  return {};
+}
+
+bool Accumulator::works_ahead() const {
+  return context_.options.hash_in_background && context_.options.throttle_percent == 100;
+}
+
+Result<std::optional<log::ChunkChecksum>> Accumulator::start_checksum(
+    const std::shared_ptr<const log::Chunk>& chunk) {
+  std::optional<log::ChunkChecksum> own;
+  if (!context_.is_unchecked(*chunk)) {
+    return own;
+  }
+  if (works_ahead()) {
+    for (const auto* known : {&verification_, &ahead_}) {
+      if (*known != nullptr && (*known)->includes(*chunk)) {
+        return own;
+      }
+    }
+    // Two of them at a time: the lanes reach from one into the next.
+    auto& next = verification_ == nullptr ? verification_ : ahead_;
+    if (ahead_ != nullptr) {
+      verification_ = std::move(ahead_);
+    }
+    next = compare_from(chunk->start_position());
+  } else if (chunk->start() == chunk->end()) {
+    own.emplace(chunk, context_.options.hash_in_background);
+  } else {  // of a merged chunk only a part is read at a time
+    VERGER_RETURN_IF_ERROR(chunk->verify_md5([this] { return context_.check_stop(); }));
+    context_.note_sound(*chunk);
+  }
+  return own;
+}
+
+std::unique_ptr<log::ChunkVerification> Accumulator::compare_from(LogPosition start) const {
+  std::vector<std::shared_ptr<const log::Chunk>> chunks;
+  while (chunks.size() < log::ChunkVerification::kMostChunks && start <= context_.point.position) {
+    auto chunk = context_.parts.log.chunk_at(start);
+    if (chunk == nullptr) {
+      break;
+    }
+    start = chunk->end_position();
+    if (context_.is_unchecked(*chunk)) {
+      chunks.push_back(std::move(chunk));
+    }
+  }
+  return chunks.empty() ? nullptr : std::make_unique<log::ChunkVerification>(std::move(chunks));
 }
 
 Result<void> Accumulator::finish_checksum() {
-  if (verification_ != nullptr) {
-    VERGER_RETURN_IF_ERROR(verification_->finish([this] { return context_.check_stop(); }));
-    verification_.reset();
-    context_.note_sound(*file_);
+  auto& reader = *lanes_.front().reader;
+  const auto& chunk = reader.chunk();
+  if (!context_.is_unchecked(chunk)) {
+    return {};
   }
-  if (checksum_) {
-    VERGER_RETURN_IF_ERROR(checksum_->finish());
-    checksum_.reset();
-    context_.note_sound(*file_);
+  for (const auto* known : {&verification_, &ahead_}) {
+    if (*known != nullptr && (*known)->includes(chunk)) {
+      VERGER_RETURN_IF_ERROR((*known)->finish(chunk, [this] { return context_.check_stop(); }));
+      context_.note_sound(chunk);
+      return {};
+    }
+  }
+  VERGER_RETURN_IF_ERROR(reader.finish_checksum());
+  context_.note_sound(chunk);
+  return {};
+}
+
+Result<void> Accumulator::take(const detail::ChunkSummary& summary) {
+  if (summary.range) {
+    range_ = range_ ? TimeRange{std::min(range_->min, summary.range->min),
+                                std::max(range_->max, summary.range->max)}
+                    : *summary.range;
+  }
+  for (const auto& record : summary.without_number) {
+    if (context_.without_number.size() < RunContext::kMostWithoutNumber) {
+      context_.without_number.push_back(
+          {record.position, std::string(summary.text_of(record.stream)), record.number});
+    }
+  }
+  counts_.records += summary.count;
+  counts_.originals += summary.originals;
+  counts_.metadatas += summary.metadatas;
+  counts_.tombstones += summary.tombstones;
+  context_.progress.records_accumulated += summary.count;
+  std::size_t name = 0;
+  const auto note_up_to = [&](std::size_t end) -> Result<void> {
+    for (; name < end; ++name) {
+      note(summary.text_of(summary.names[name].name), summary.names[name].key);
+      if (pending_.full()) {
+        VERGER_RETURN_IF_ERROR(carry_out());
+      }
+    }
+    return {};
+  };
+  for (const auto& record : summary.records) {
+    VERGER_RETURN_IF_ERROR(note_up_to(record.names_before));
+    settle();
+    pending_.add(record, summary.text_of(record.metastream));
+    if (pending_.full()) {
+      VERGER_RETURN_IF_ERROR(carry_out());
+    }
+  }
+  VERGER_RETURN_IF_ERROR(note_up_to(summary.names.size()));
+  point_reached_ = summary.point_reached;
+  if (summary.error) {
+    if (summary.error->code == Errc::kUnsupported) {
+      // A record that cannot be may be one that was damaged.
+      VERGER_RETURN_IF_ERROR(finish_checksum());
+    }
+    return *summary.error;
   }
   return {};
 }
 
-Result<void> Accumulator::take(const log::LogRecord& record) {
-  if (checksum_) {
-    VERGER_RETURN_IF_ERROR(checksum_->add(record));
-  }
-  const auto* prepare = record.prepare();
-  if (prepare == nullptr) {
-    return {};
-  }
-  auto added = add(*prepare);
-  if (!added && added.error().code == Errc::kUnsupported) {
-    // A record that cannot be may be one that was damaged.
-    VERGER_RETURN_IF_ERROR(finish_checksum());
-  }
-  return added;
-}
-
 Result<void> Accumulator::close_chunk() {
-  scanner_.reset();
   VERGER_RETURN_IF_ERROR(finish_checksum());
   VERGER_RETURN_IF_ERROR(carry_out());
   for (const auto& [chunk, weight] : weights_) {
@@ -173,10 +284,11 @@ Result<void> Accumulator::close_chunk() {
   VERGER_FAILPOINT("scavenge.accumulate.before-commit");
   const auto before_commit = context_.parts.clock.monotonic();
   VERGER_RETURN_IF_ERROR(context_.state.commit());
+  in_chunk_ = false;
+  closed_ = true;
   report_chunk(before_commit);
-  ++chunk_;
   context_.progress.done = ++chunks_;
-  return context_.unit_finished(Stage::kAccumulating, chunks_);
+  return {};
 }
 
 void Accumulator::report_chunk(Monotonic before_commit) {
@@ -184,7 +296,7 @@ void Accumulator::report_chunk(Monotonic before_commit) {
     return std::chrono::duration<double>(duration).count();
   };
   const auto now = context_.parts.clock.monotonic();
-  const auto total = seconds(now - counts_.started);
+  const auto total = seconds(now - lanes_.front().started);
   context_.parts.out.debug(fmt::format(
       "SCAVENGING: accumulated {} records in chunk {}: {} originals, {} metadatas, {} tombstones; "
       "{:.0f} records per second, {:.3f} s for the commit",
@@ -193,33 +305,9 @@ void Accumulator::report_chunk(Monotonic before_commit) {
       seconds(now - before_commit)));
 }
 
-Result<void> Accumulator::add(const log::Prepare& prepare) {
-  if (!range_) {
-    range_ = TimeRange{prepare.timestamp, prepare.timestamp};
-  }
-  range_->min = std::min(range_->min, prepare.timestamp);
-  range_->max = std::max(range_->max, prepare.timestamp);
-  if (prepare.event_number().value() < 0 && prepare.has(log::prepare_flags::kIsCommitted) &&
-      prepare.position < context_.point.position &&
-      context_.without_number.size() < RunContext::kMostWithoutNumber) {
-    context_.without_number.push_back(
-        {prepare.position, std::string(prepare.stream), prepare.event_number()});
-  }
-  if (prepare.has(log::prepare_flags::kStreamDelete)) {
-    ++counts_.tombstones;
-    return add_tombstone(prepare);
-  }
-  if (streams::is_metastream(prepare.stream)) {
-    ++counts_.metadatas;
-    return add_metadata(prepare);
-  }
-  ++counts_.originals;
-  note(prepare.stream);
-  return pending_.full() ? carry_out() : Result<void>{};
-}
-
-void Accumulator::note(std::string_view stream) {
-  if (pending_.add_name(stream, context_.state.seen_key(stream))) {
+void Accumulator::note(std::string_view stream, const detail::SeenNames::Key& key) {
+  context_.state.expect(key);
+  if (pending_.add_name(stream, key)) {
     settle();
   }
 }
@@ -232,48 +320,6 @@ void Accumulator::settle() {
 
 void Accumulator::add_weight(LogPosition position) {
   weights_[context_.chunk_of(position)] += kReplacedWeight;
-}
-
-Result<void> Accumulator::add_metadata(const log::Prepare& prepare) {
-  if (prepare.event_number().value() < 0) {
-    return refused("a metadata record of an explicit transaction", prepare);
-  }
-  const auto original = streams::original_of(prepare.stream);
-  note(original);
-  note(prepare.stream);
-  settle();
-  const auto metadata = streams::parse_metadata(prepare.data, prepare.version);
-  detail::PendingRecord record;
-  record.metastream_hash = context_.state.hash(prepare.stream);
-  record.original_hash = context_.state.hash(original);
-  record.number = prepare.event_number();
-  record.position = prepare.position;
-  record.max_age_seconds = metadata.max_age_seconds.value_or(-1);
-  record.max_count = metadata.max_count.value_or(-1);
-  record.truncate_before = metadata.truncate_before.value_or(-1);
-  pending_.add(record, prepare.stream);
-  return pending_.full() ? carry_out() : Result<void>{};
-}
-
-Result<void> Accumulator::add_tombstone(const log::Prepare& prepare) {
-  if (streams::is_metastream(prepare.stream)) {
-    return refused("a tombstone of a metastream", prepare);
-  }
-  if (prepare.event_number().value() < 0) {
-    return refused("a tombstone without an event number", prepare);
-  }
-  const auto metastream = streams::metastream_of(prepare.stream);
-  note(prepare.stream);
-  note(metastream);
-  settle();
-  detail::PendingRecord record;
-  record.tombstone = true;
-  record.metastream_hash = context_.state.hash(metastream);
-  record.original_hash = context_.state.hash(prepare.stream);
-  record.number = prepare.event_number();
-  record.position = prepare.position;
-  pending_.add(record, metastream);
-  return pending_.full() ? carry_out() : Result<void>{};
 }
 
 Result<void> Accumulator::carry_out() {

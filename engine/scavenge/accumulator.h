@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,14 +9,20 @@
 #include "engine/log/chunk.h"
 #include "engine/log/chunk_checksum.h"
 #include "engine/scavenge/context.h"
+#include "engine/scavenge/detail/chunk_summary.h"
 #include "engine/scavenge/detail/pending_records.h"
 #include "engine/scavenge/index_view.h"
+#include "engine/scavenge/parallel_runner.h"
 
 namespace verger::scavenge {
 
 /// Reads the log once, from the chunk after the last accumulated one to the scavenge point, and
 /// notes what the streams and chunks are: limits, tombstones, collisions, time ranges, weights of
 /// replaced metadata. One transaction for each logical chunk.
+///
+/// What records say is first summarised (detail::ChunkReader), then taken in the order of the log.
+/// Where threads may work in the background (ScavengeOptions::hash_in_background, no throttle) the
+/// following chunks are summarised meanwhile; what is taken, and in which order, is the same.
 /// Errors: kUnsupported (a metadata record or tombstone the server fails on, too), kCorruption.
 class Accumulator final : public StageTask {
  public:
@@ -23,21 +30,38 @@ class Accumulator final : public StageTask {
   Result<StepOutcome> step(Budget budget) override;
 
  private:
-  /// False when there is no further chunk to read.
-  Result<bool> open_chunk();
+  /// A logical chunk that is being read.
+  struct Lane {
+    std::unique_ptr<detail::ChunkReader> reader;
+    std::deque<detail::ChunkSummary> read;   ///< to be taken
+    std::deque<detail::ChunkSummary> fresh;  ///< by the step that is under way
+    bool ended = false;                      ///< read to its end, or to an error
+    Monotonic started{};
+
+    [[nodiscard]] std::size_t bytes() const;
+  };
+
+  /// Opens chunks until there is a lane for each that is read side by side.
+  Result<void> open_lanes();
+  Result<void> open_lane();
+  void read(Lane& lane, std::uint32_t records, const std::atomic<bool>& enough) const;
+  /// The summaries of the first lane that were there when the step began; closes the chunk when
+  /// that is all.
+  Result<void> take_read();
+  Result<void> take(const detail::ChunkSummary& summary);
   Result<void> close_chunk();
+
+  /// May threads of its own work ahead?
+  [[nodiscard]] bool works_ahead() const;
   /// Begins to compare the chunk with its checksum.
-  Result<void> start_checksum(const std::shared_ptr<const log::Chunk>& chunk);
-  /// With several threads the chunk after this one is compared at the same time.
-  void look_ahead(const log::Chunk& chunk);
+  Result<std::optional<log::ChunkChecksum>> start_checksum(
+      const std::shared_ptr<const log::Chunk>& chunk);
+  /// Begins to compare the chunk at `start`, and some after it.
+  std::unique_ptr<log::ChunkVerification> compare_from(LogPosition start) const;
   Result<void> finish_checksum();
-  Result<void> take(const log::LogRecord& record);
   void report_chunk(Monotonic before_commit);
-  Result<void> add(const log::Prepare& prepare);
-  Result<void> add_metadata(const log::Prepare& prepare);
-  Result<void> add_tombstone(const log::Prepare& prepare);
   /// Keeps the name for carry_out(), unless it was noted before.
-  void note(std::string_view stream);
+  void note(std::string_view stream, const detail::SeenNames::Key& key);
   void settle();
   /// Does what was kept: all of it sorted by hash, which is several times as fast as in the order
   /// of the log, or in that order when a stream collides for the first time.
@@ -58,24 +82,25 @@ class Accumulator final : public StageTask {
 
   RunContext& context_;
   IndexView index_;
-  std::int32_t chunk_;  ///< logical
-  LogPosition chunk_end_;
-  std::optional<log::ChunkScanner> scanner_;
-  std::shared_ptr<const log::Chunk> file_;                ///< that `scanner_` reads
-  std::optional<log::ChunkChecksum> checksum_;            ///< nullopt: compared already, or not so
-  std::unique_ptr<log::ChunkVerification> verification_;  ///< of `file_`, where it began before
-  std::unique_ptr<log::ChunkVerification> ahead_;         ///< of a chunk behind it
-  std::optional<TimeRange> range_;
-  std::uint64_t records_ = 0;
-  /// Of this chunk, for the log.
+  std::int32_t chunk_;  ///< logical, of the first lane
+  std::int32_t next_;   ///< logical, to be opened
+  std::deque<Lane> lanes_;
+  std::unique_ptr<ParallelRunner> own_runner_;
+  ParallelRunner& runner_;
+  std::size_t most_lanes_;
+  std::unique_ptr<log::ChunkVerification> verification_;  ///< of several chunks
+  std::unique_ptr<log::ChunkVerification> ahead_;         ///< of those behind them
+  bool in_chunk_ = false;                                 ///< its transaction is open
+  bool closed_ = false;                                   ///< in the step that is under way
+  /// Of this chunk.
   struct Counts {
     std::uint64_t records = 0;
     std::uint64_t originals = 0;
     std::uint64_t metadatas = 0;
     std::uint64_t tombstones = 0;
-    Monotonic started{};
   };
   Counts counts_;
+  std::optional<TimeRange> range_;
   std::uint64_t chunks_ = 0;
   bool point_reached_ = false;
   std::vector<index::IndexEntry> infos_;

@@ -155,7 +155,8 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
       const bool unchecked = context_.is_unchecked(*chunk);
       VERGER_TRY(slot.rewrite,
                  ChunkRewrite::start(context_.parts.files, context_.parts.log, std::move(chunk),
-                                     names, context_.rules(), context_.parts.out));
+                                     names, context_.rules(), context_.parts.out,
+                                     context_.options.hash_in_background));
       if (unchecked) {
         slot.rewrite->compare_checksum(context_.options.hash_in_background);
       }

@@ -1,11 +1,17 @@
 #include "engine/scavenge/chunk_merger.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "engine/base/failpoint.h"
 #include "engine/scavenge/chunk_rewrite.h"
 
 namespace verger::scavenge {
+namespace {
+
+constexpr std::size_t kRecordsOfMergeAtOnce = 64;
+
+}  // namespace
 
 struct ChunkMerger::Merge {
   log::ChunkWriter writer;
@@ -102,9 +108,9 @@ void ChunkMerger::start_merge() {
   auto& parts = context_.parts;
   const auto header = scavenged_header(parts.log, chosen_.front()->start(), chosen_.back()->end(),
                                        parts.random.uuid());
-  auto writer =
-      log::ChunkWriter::create(parts.files, parts.log.directory(),
-                               parts.random.uuid().to_string() + ".merge.scavenge.tmp", header);
+  auto writer = log::ChunkWriter::create(parts.files, parts.log.directory(),
+                                         parts.random.uuid().to_string() + ".merge.scavenge.tmp",
+                                         header, context_.options.hash_in_background);
   if (!writer) {
     // Like the server: a line in the log, no event.
     parts.out.error(fmt::format("SCAVENGING: cannot merge chunks {}-{}: {}", header.start,
@@ -132,8 +138,9 @@ Result<bool> ChunkMerger::copy(std::uint32_t records) {
         merge_->checksum.emplace(source, context_.options.hash_in_background);
       }
     }
-    VERGER_TRY(const auto record, merge_->scanner->next());
-    if (!record) {
+    VERGER_TRY(const auto batch, merge_->scanner->next_batch(
+                                     std::min<std::size_t>(kRecordsOfMergeAtOnce, records - n)));
+    if (batch.empty()) {
       if (merge_->checksum) {
         VERGER_RETURN_IF_ERROR(merge_->checksum->finish());
         merge_->checksum.reset();
@@ -141,11 +148,14 @@ Result<bool> ChunkMerger::copy(std::uint32_t records) {
       merge_->scanner.reset();
       continue;
     }
-    bytes += record->framed.size();
-    if (merge_->checksum) {
-      VERGER_RETURN_IF_ERROR(merge_->checksum->add(*record));
+    for (const auto& record : batch) {
+      bytes += record.framed.size();
+      if (merge_->checksum) {
+        VERGER_RETURN_IF_ERROR(merge_->checksum->add(record));
+      }
+      VERGER_RETURN_IF_ERROR(merge_->writer.append(record.position(), record.framed));
     }
-    VERGER_RETURN_IF_ERROR(merge_->writer.append(record->position(), record->framed));
+    n += static_cast<std::uint32_t>(batch.size()) - 1;
   }
   return false;
 }

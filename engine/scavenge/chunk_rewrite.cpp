@@ -1,10 +1,17 @@
 #include "engine/scavenge/chunk_rewrite.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 #include "engine/streams/stream_names.h"
 
 namespace verger::scavenge {
+namespace {
+
+constexpr std::size_t kRecordsRewrittenAtOnce = 64;
+
+}  // namespace
 
 Result<std::unique_ptr<SharedLimits>> SharedLimits::load(
     ScavengeState& state, const std::function<Result<void>()>& pause) {
@@ -22,10 +29,21 @@ Result<StreamLimits> SharedLimits::find(std::string_view stream) {
 LimitsReader::LimitsReader(SharedLimits& shared, std::size_t cache_entries)
     : shared_(&shared), cache_(shared.table_ == nullptr ? cache_entries : 0) {}
 
-Result<const StreamLimits*> LimitsReader::find(std::string_view stream) {
+LimitsReader::Key LimitsReader::expect(std::string_view stream) const {
   const auto* table = shared_->table_.get();
-  if (table != nullptr && !shared_->state_->is_collision(stream)) {
-    if (!table->find(shared_->state_->hash(stream), streams::is_metastream(stream), found_)) {
+  Key key{.metastream = streams::is_metastream(stream),
+          .in_table = table != nullptr && !shared_->state_->is_collision(stream),
+          .hash = {}};
+  if (key.in_table) {
+    key.hash = shared_->state_->hash(stream);
+    table->expect(key.hash);
+  }
+  return key;
+}
+
+Result<const StreamLimits*> LimitsReader::find(std::string_view stream, const Key& key) {
+  if (key.in_table) {
+    if (!shared_->table_->find(key.hash, key.metastream, found_)) {
       found_ = {};
     }
     return &found_;
@@ -69,54 +87,69 @@ Result<std::unique_ptr<ChunkRewrite>> ChunkRewrite::start(FileSystem& files,
                                                           const log::TransactionLog& log,
                                                           std::shared_ptr<const log::Chunk> chunk,
                                                           const Names& names, const RunRules& rules,
-                                                          Log& out) {
+                                                          Log& out, bool hash_in_background) {
   VERGER_TRY(auto scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
   const auto header = scavenged_header(log, chunk->start(), chunk->end(), names.chunk_id);
-  VERGER_TRY(auto writer,
-             log::ChunkWriter::create(files, log.directory(), names.temporary, header));
+  VERGER_TRY(auto writer, log::ChunkWriter::create(files, log.directory(), names.temporary, header,
+                                                   hash_in_background));
   return std::unique_ptr<ChunkRewrite>(
       new ChunkRewrite(std::move(chunk), std::move(scanner), std::move(writer), rules, out));
 }
 
 Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
+  std::array<LimitsReader::Key, kRecordsRewrittenAtOnce> keys;
   std::size_t bytes = 0;
-  for (std::uint32_t n = 0; n < records && bytes < kMostCopiedAtOnce; ++n) {
-    VERGER_TRY(const auto record, scanner_.next());
-    if (!record) {
+  for (std::uint32_t n = 0; n < records && bytes < kMostCopiedAtOnce;) {
+    VERGER_TRY(const auto batch,
+               scanner_.next_batch(std::min<std::size_t>(keys.size(), records - n)));
+    if (batch.empty()) {
       if (checksum_) {
         VERGER_RETURN_IF_ERROR(checksum_->finish());
       }
       VERGER_TRY(finished_, writer_.finish());
       return true;
     }
-    bytes += record->framed.size();
-    if (checksum_) {
-      VERGER_RETURN_IF_ERROR(checksum_->add(*record));
-    }
-    bool keep = true;
-    if (const auto* prepare = record->prepare()) {
-      VERGER_TRY(const auto* stream, limits.find(prepare->stream));
-      const bool metastream = streams::is_metastream(prepare->stream);
-      if (prepare->event_number().value() < 0 &&
-          asks_for_number(*prepare, metastream, *stream, rules_)) {
-        return without_number(prepare->stream, prepare->position, prepare->event_number());
-      }
-      keep = keeps_prepare(*prepare, metastream, *stream, rules_);
-      if (!keep && rules_.unsafe_ignore_hard_delete && stream->tombstoned) {
-        out_->info(fmt::format(
-            "SCAVENGING: removing a record of the deleted stream \"{}\" at position {}: hard "
-            "deletes are ignored",
-            prepare->stream, prepare->position));
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (const auto* prepare = batch[i].prepare()) {
+        keys[i] = limits.expect(prepare->stream);
       }
     }
-    if (keep) {
-      VERGER_RETURN_IF_ERROR(writer_.append(record->position(), record->framed));
-      ++kept_;
-    } else {
-      ++discarded_;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      VERGER_RETURN_IF_ERROR(take(batch[i], keys[i], limits));
+      bytes += batch[i].framed.size();
+      ++n;
     }
   }
   return false;
+}
+
+Result<void> ChunkRewrite::take(const log::LogRecord& record, const LimitsReader::Key& key,
+                                LimitsReader& limits) {
+  if (checksum_) {
+    VERGER_RETURN_IF_ERROR(checksum_->add(record));
+  }
+  bool keep = true;
+  if (const auto* prepare = record.prepare()) {
+    VERGER_TRY(const auto* stream, limits.find(prepare->stream, key));
+    if (prepare->event_number().value() < 0 &&
+        asks_for_number(*prepare, key.metastream, *stream, rules_)) {
+      return without_number(prepare->stream, prepare->position, prepare->event_number());
+    }
+    keep = keeps_prepare(*prepare, key.metastream, *stream, rules_);
+    if (!keep && rules_.unsafe_ignore_hard_delete && stream->tombstoned) {
+      out_->info(fmt::format(
+          "SCAVENGING: removing a record of the deleted stream \"{}\" at position {}: hard "
+          "deletes are ignored",
+          prepare->stream, prepare->position));
+    }
+  }
+  if (keep) {
+    VERGER_RETURN_IF_ERROR(writer_.append(record.position(), record.framed));
+    ++kept_;
+  } else {
+    ++discarded_;
+  }
+  return {};
 }
 
 }  // namespace verger::scavenge

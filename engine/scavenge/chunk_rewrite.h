@@ -41,8 +41,17 @@ class SharedLimits {
 class LimitsReader {
  public:
   LimitsReader(SharedLimits& shared, std::size_t cache_entries);
+  /// What is known of a stream before its limits are looked for.
+  struct Key {
+    bool metastream = false;
+    bool in_table = false;  ///< found by its hash
+    StreamHash hash;
+  };
+  /// The memory that find() will look at is fetched meanwhile.
+  Key expect(std::string_view stream) const;
   /// Valid until the next call.
-  Result<const StreamLimits*> find(std::string_view stream);
+  Result<const StreamLimits*> find(std::string_view stream, const Key& key);
+  Result<const StreamLimits*> find(std::string_view stream) { return find(stream, expect(stream)); }
 
  private:
   SharedLimits* shared_;
@@ -62,7 +71,7 @@ class ChunkRewrite {
                                                      const log::TransactionLog& log,
                                                      std::shared_ptr<const log::Chunk> chunk,
                                                      const Names& names, const RunRules& rules,
-                                                     Log& out);
+                                                     Log& out, bool hash_in_background);
   /// The source is compared with its checksum before the new file is complete.
   void compare_checksum(bool in_background) { checksum_.emplace(source_, in_background); }
 
@@ -77,6 +86,8 @@ class ChunkRewrite {
   std::uint64_t discarded() const { return discarded_; }
 
  private:
+  Result<void> take(const log::LogRecord& record, const LimitsReader::Key& key,
+                    LimitsReader& limits);
   ChunkRewrite(std::shared_ptr<const log::Chunk> chunk, log::ChunkScanner scanner,
                log::ChunkWriter writer, const RunRules& rules, Log& out);
 

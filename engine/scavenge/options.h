@@ -34,7 +34,8 @@ struct ScavengeOptions {
   /// Chunks and index tables are compared with their checksums before anything is decided by what
   /// they hold, or copied from them; each file once a run.
   bool compare_checksums = true;
-  /// A thread of its own hashes what is read.
+  /// Threads of their own hash what is read and written; without a throttle also what is about to
+  /// be read, up to 2 GiB ahead.
   bool hash_in_background = false;
   /// The point need not be in the log: for a preview, which ends before anything is changed, and
   /// for a point that lies behind the log's end, whose last chunk is then complete.

@@ -202,9 +202,9 @@ void ScavengeState::Impl::add_collision(std::string_view name) {
   collision_hashes.insert(hash(name));
 }
 
-detail::SeenNames::Key ScavengeState::seen_key(std::string_view name) const {
-  return impl_->noted.key_of(name);
-}
+void ScavengeState::expect(const detail::SeenNames::Key& key) const { impl_->noted.expect(key); }
+
+void ScavengeState::forget_seen() { impl_->noted.clear(); }
 
 bool ScavengeState::seen_before(std::string_view name, const detail::SeenNames::Key& key) {
   if (is_collision(name)) {

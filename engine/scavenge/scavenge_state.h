@@ -81,11 +81,13 @@ class ScavengeState {
   /// turns out to have the same hash, the answer is its name, and its rows have been moved to the
   /// tables by name.
   Result<std::optional<std::string>> note_stream(std::string_view name);
-  /// What seen_before() wants to know of a name; call some time before.
-  detail::SeenNames::Key seen_key(std::string_view name) const;
+  /// Announces a name to seen_before(), some time before.
+  void expect(const detail::SeenNames::Key& key) const;
   /// True when there is nothing to do for this name. Otherwise it counts as noted from now on: the
   /// caller does it within the transaction.
   bool seen_before(std::string_view name, const detail::SeenNames::Key& key);
+  /// Gives the memory of the names back: they are all new again.
+  void forget_seen();
   struct NamedHash {
     StreamHash hash;
     std::string_view name;

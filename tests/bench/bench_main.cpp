@@ -105,6 +105,15 @@ Result<json> act(std::span<const std::string> arguments) {
   if (action == "copy") {
     return copy_with_md5(directory, arguments[2]);
   }
+  if (action == "copy-beside-md5") {
+    return copy_beside_md5(directory, arguments[2]);
+  }
+  if (action == "verify") {
+    return verify(directory, std::stoi(arguments[2]));
+  }
+  if (action == "estimate") {
+    return estimate(directory);
+  }
   if (action == "copy-sha256") {
     return copy_with_sha256(directory, arguments[2]);
   }
@@ -271,14 +280,15 @@ class Bench {
   }
 
   void print_table() const {
-    std::cerr << fmt::format("\n{:<6} {:<22} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "case", "what",
-                             "wall s", "cpu s", "RSS MiB", "x copy", "x copy,cpu");
+    std::cerr << fmt::format("\n{:<6} {:<22} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "case", "what",
+                             "wall s", "cpu s", "RSS MiB", "x copy", "x copy,cpu", "x beside");
     for (const auto& row : rows_) {
-      std::cerr << fmt::format("{:<6} {:<22} {:>9.2f} {:>9.2f} {:>9.0f} {:>9.3f} {:>9.3f}\n",
-                               row["case"].get<std::string>(), row["what"].get<std::string>(),
-                               row["wall_s"].get<double>(), row["cpu_s"].get<double>(),
-                               row["rss_mib"].get<double>(), row["x_copy"].get<double>(),
-                               row["x_copy_cpu"].get<double>());
+      std::cerr << fmt::format(
+          "{:<6} {:<22} {:>9.2f} {:>9.2f} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}\n",
+          row["case"].get<std::string>(), row["what"].get<std::string>(),
+          row["wall_s"].get<double>(), row["cpu_s"].get<double>(), row["rss_mib"].get<double>(),
+          row["x_copy"].get<double>(), row["x_copy_cpu"].get<double>(),
+          row["x_beside"].get<double>());
     }
   }
 
@@ -295,22 +305,32 @@ class Bench {
       measure_backup(source, base);
       return;
     }
-    copy_ = run({"copy", source.string(), one.string()});
-    report("copy+md5", copy_);
+    copy_sources(source, one);
     report("generate", generated_);  // before the copy, once
     report("open", run({"open", one.string()}));
     report("digest", run({"digest", one.string()}));
+    report("verify, 1 thread", run({"verify", one.string(), "1"}));
+    report("verify, 2 threads", run({"verify", one.string(), "2"}));
+    report("estimate", run({"estimate", one.string()}));
     report("index rebuild", run({"rebuild", one.string()}));
     report("scavenge, 1 thread", run({"scavenge", one.string(), "1"}));
     run({"point", one.string()});
     report("second run", run({"scavenge", one.string(), "1"}));
     report("open, scavenged", run({"open", one.string()}));
     std::filesystem::remove_all(one);
-    // The yardstick again, just before what it is for.
-    copy_ = run({"copy", source.string(), two.string()});
-    report("copy+md5 again", copy_);
+    // The yardsticks again, just before what they are for.
+    copy_sources(source, two);
     report("scavenge, 2 threads", run({"scavenge", two.string(), "2"}));
     std::filesystem::remove_all(two);
+  }
+
+  /// Both yardsticks; the copy of the second one stays.
+  void copy_sources(const Path& source, const Path& to) {
+    copy_ = run({"copy", source.string(), to.string()});
+    std::filesystem::remove_all(to);
+    beside_ = run({"copy-beside-md5", source.string(), to.string()});
+    report("copy+md5", copy_);
+    report("copy beside md5", beside_);
   }
 
   void measure_backup(const Path& source, const Path& base) {
@@ -348,7 +368,8 @@ class Bench {
              {"cpu_s", outcome.cpu},
              {"rss_mib", outcome.rss_mib},
              {"x_copy", copy_.wall > 0 ? outcome.wall / copy_.wall : 0},
-             {"x_copy_cpu", copy_.cpu > 0 ? outcome.cpu / copy_.cpu : 0}};
+             {"x_copy_cpu", copy_.cpu > 0 ? outcome.cpu / copy_.cpu : 0},
+             {"x_beside", beside_.wall > 0 ? outcome.wall / beside_.wall : 0}};
     row.update(outcome.details);
     emit(row);
     rows_.push_back(std::move(row));
@@ -366,6 +387,7 @@ class Bench {
   std::string workload_;
   Outcome generated_;
   Outcome copy_;
+  Outcome beside_;
   std::vector<json> rows_;
 };
 

@@ -1,12 +1,19 @@
 #include "tests/bench/measures.h"
 
+#include <array>
 #include <chrono>
 #include <fmt/format.h>
+#include <optional>
+#include <semaphore>
+#include <thread>
 
 #include "engine/base/digest.h"
+#include "engine/scavenge/estimate.h"
+#include "engine/scavenge/preview.h"
 #include "engine/scavenge/scavenge_job.h"
 #include "engine/streams/detail/readable_digest.h"
 #include "engine/streams/event_store.h"
+#include "engine/verify/verify_database_job.h"
 
 namespace verger::bench {
 namespace {
@@ -120,6 +127,77 @@ Result<json> copy_with(const Path& from, const Path& to) {
 
 Result<json> copy_with_md5(const Path& from, const Path& to) { return copy_with<Md5>(from, to); }
 
+namespace {
+
+/// The MD5 of blocks in a thread of its own. The caller does something else with a block meanwhile.
+class HashBeside {
+ public:
+  HashBeside() : thread_([this] { hash_all(); }) {}
+  ~HashBeside() {
+    block_ = std::nullopt;
+    given_.release();
+  }
+  HashBeside(const HashBeside&) = delete;
+  HashBeside& operator=(const HashBeside&) = delete;
+
+  void start(ByteView block) {
+    block_ = block;
+    given_.release();
+  }
+  void wait() { hashed_.acquire(); }
+  Md5Digest finish() { return hash_.finish(); }
+
+ private:
+  void hash_all() {
+    for (;;) {
+      given_.acquire();
+      if (!block_) {
+        return;
+      }
+      hash_.update(*block_);
+      hashed_.release();
+    }
+  }
+
+  std::optional<ByteView> block_;
+  std::binary_semaphore given_{0};
+  std::binary_semaphore hashed_{0};
+  Md5 hash_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+Result<json> copy_beside_md5(const Path& from, const Path& to) {
+  auto& files = posix_file_system();
+  std::array<Bytes, 2> blocks{Bytes(kBlock), Bytes(kBlock)};
+  std::uint64_t bytes = 0;
+  VERGER_RETURN_IF_ERROR(for_each_file(from, "", [&](const Path& name) -> Result<void> {
+    VERGER_RETURN_IF_ERROR(files.make_directories((to / name).parent_path()));
+    VERGER_TRY(const auto source, files.open(from / name, OpenMode::kRead));
+    VERGER_TRY(const auto target, files.open(to / name, OpenMode::kCreateNew));
+    HashBeside hash;
+    std::uint64_t at = 0;
+    for (std::size_t n = 0;; ++n) {
+      auto& block = blocks[n % blocks.size()];
+      VERGER_TRY(const auto size, source->read_at(at, block));
+      if (n > 0) {
+        hash.wait();
+      }
+      if (size == 0) {
+        static_cast<void>(hash.finish());
+        return target->sync();
+      }
+      const auto part = ByteView(block).first(size);
+      hash.start(part);
+      VERGER_RETURN_IF_ERROR(target->write_at(at, part));
+      at += size;
+      bytes += size;
+    }
+  }));
+  return json{{"bytes", bytes}};
+}
+
 Result<json> copy_with_sha256(const Path& from, const Path& to) {
   return copy_with<Sha256>(from, to);
 }
@@ -187,6 +265,55 @@ Result<json> scavenge(const Path& directory, int threads) {
               {"entries_discarded", progress.entries_discarded},
               {"groups_merged", progress.groups_merged},
               {"space_saved", progress.space_saved}};
+}
+
+Result<json> verify(const Path& directory, int threads) {
+  verify::VerifyDatabaseOptions options;
+  options.directory = directory;
+  options.scratch = directory / "scratch";
+  options.lanes = static_cast<std::size_t>(threads);
+  const auto runner = scavenge::make_thread_runner(threads);
+  verify::VerifyDatabaseJob job(posix_file_system(), options, system_clock(), system_random(),
+                                null_log(), *runner);
+  for (;;) {
+    VERGER_TRY(const auto outcome, job.step({.units = 65'536}));
+    if (outcome.kind == StepOutcome::Kind::kDone) {
+      break;
+    }
+  }
+  if (job.findings().damage_count() > 0) {
+    return Error{Errc::kCorruption, "the database is damaged"};
+  }
+  return json{{"records", job.totals().records}, {"entries", job.totals().entries}};
+}
+
+Result<json> estimate(const Path& directory) {
+  const auto scratch = directory / "scratch";
+  VERGER_RETURN_IF_ERROR(posix_file_system().make_directories(scratch));
+  streams::DatabaseOptions with;
+  with.log.access = log::Access::kReadOnly;
+  with.index.read_only = true;
+  with.index.stream_existence_filter_size = 0;
+  VERGER_TRY(const auto database,
+             streams::Database::open(posix_file_system(), directory, with, /*commit_all=*/true,
+                                     system_clock(), system_random(), null_log()));
+  VERGER_TRY(const auto points, streams::scavenge_points(*database));
+  if (points.empty()) {
+    return Error{Errc::kNotFound, "the log holds no scavenge point"};
+  }
+  scavenge::ScavengeOptions options;
+  options.hash_in_background = true;
+  VERGER_TRY(
+      const auto preview,
+      scavenge::Preview::open({database->transaction_log(), database->stream_index(),
+                               posix_file_system(), system_clock(), system_random(), null_log()},
+                              {posix_file_system(), scratch}, options));
+  preview->choose(points.back());
+  VERGER_RETURN_IF_ERROR(run_job(*preview));
+  scavenge::EstimateJob job(*preview, 10);
+  VERGER_RETURN_IF_ERROR(run_job(job));
+  return json{{"records_removed", job.estimate().removed.records},
+              {"space_saved", job.estimate().space_saved}};
 }
 
 Result<json> digest(const Path& directory) {

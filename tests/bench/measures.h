@@ -16,7 +16,9 @@ namespace verger::bench {
 Result<nlohmann::json> read_sequentially(const Path& directory);
 /// Yardstick: every file of `from` copied to `to` with its MD5, synced, in one thread.
 Result<nlohmann::json> copy_with_md5(const Path& from, const Path& to);
-/// The same with its SHA-256.
+/// The stricter yardstick: the same with the MD5 beside the copy, in a second thread.
+Result<nlohmann::json> copy_beside_md5(const Path& from, const Path& to);
+/// The first one with its SHA-256.
 Result<nlohmann::json> copy_with_sha256(const Path& from, const Path& to);
 /// A job to its end.
 Result<void> run_job(Job& job);
@@ -38,6 +40,10 @@ Result<nlohmann::json> grow(const Path& directory, int percent);
 Result<nlohmann::json> write_point(const Path& directory);
 /// A whole scavenge to the last point in the log.
 Result<nlohmann::json> scavenge(const Path& directory, int threads);
+/// A whole verification, which must find no damage.
+Result<nlohmann::json> verify(const Path& directory, int threads);
+/// What a scavenge to the last point would do.
+Result<nlohmann::json> estimate(const Path& directory);
 /// Both digests up to the last point, in one pass; temporary files go to `directory`.
 Result<nlohmann::json> digest(const Path& directory);
 /// Yardstick: the SHA-256 of so many such events and of their streams' names, nothing else.

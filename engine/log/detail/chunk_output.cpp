@@ -32,10 +32,17 @@ Result<void> ChunkOutput::append(ByteView bytes) {
 }
 
 Result<void> ChunkOutput::flush() {
-  if (!buffer_.empty()) {
+  if (buffer_.empty()) {
+    return {};
+  }
+  if (!background_) {
     VERGER_RETURN_IF_ERROR(write(buffer_));
     buffer_.clear();
+    return {};
   }
+  VERGER_RETURN_IF_ERROR(file_->write_at(written_, buffer_));
+  written_ += buffer_.size();
+  background_->take(buffer_);
   return {};
 }
 

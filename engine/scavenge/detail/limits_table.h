@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/base/wide_memory.h"
 #include "engine/scavenge/scavenge_state.h"
 
 namespace verger::scavenge::detail {
@@ -20,6 +21,8 @@ class LimitsTable {
   static Result<std::unique_ptr<const LimitsTable>> load(
       ScavengeState& state, const std::function<Result<void>()>& pause);
 
+  /// Fetches the memory that find() will look at.
+  void expect(StreamHash hash) const { __builtin_prefetch(slots_.data() + slot_of(hash)); }
   /// Puts a stream's limits into `limits`; false when it keeps everything.
   bool find(StreamHash hash, bool metastream, StreamLimits& limits) const;
 
@@ -37,7 +40,7 @@ class LimitsTable {
   [[nodiscard]] std::size_t slot_of(StreamHash hash) const;
   void put(StreamHash hash, const StreamLimits& limits);
 
-  std::vector<Slot> slots_;  ///< a power of two of them
+  std::vector<Slot, WideMemory<Slot>> slots_;  ///< a power of two of them
   std::vector<StreamLimits> rest_;
 };
 

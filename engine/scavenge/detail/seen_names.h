@@ -1,80 +1,100 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <string_view>
 #include <vector>
 
+#include "engine/base/wide_memory.h"
+
 namespace verger::scavenge::detail {
 
-/// Remembers which names were met, in a fixed amount of memory: 8 bytes for each of at most
-/// `entries` names, taken page by page. A name may be forgotten. It is known by more than 80 bits
-/// of two hashes, not by its bytes: among ten million names two that are taken for one have a
-/// chance of 10^-11.
+/// Remembers which names were met, in a bounded amount of memory: 8 bytes for each of at most
+/// `entries` names, and a quarter of it for the table before the largest one. A name may be
+/// forgotten. It is known by 64 bits of one hash, at a place that another one gives, not by its
+/// bytes: among ten million names two that are taken for one have a chance of 10^-11.
 class SeenNames {
  public:
   explicit SeenNames(std::size_t entries)
-      : pages_(std::bit_ceil((entries + kPageEntries - 1) / kPageEntries)) {}
+      : most_(std::bit_ceil(std::max(entries, kWays))), size_(std::min(most_, kFirst)) {}
 
   struct Key {
     std::uint64_t place = 0;
     std::uint64_t tag = 0;
   };
-  /// What insert() wants to know of a name. The memory it will look at is fetched meanwhile: asking
-  /// for some keys first, and inserting them then, hides most of the waiting.
-  [[nodiscard]] Key key_of(std::string_view name) const {
-    const Key key{std::hash<std::string_view>{}(name), tag_of(name)};
-    if (const auto& page = page_of(key); page != nullptr) {
-      __builtin_prefetch(page->data() + set_of(key), 1);
+  static Key key_of(std::string_view name) {
+    return {std::hash<std::string_view>{}(name), tag_of(name)};
+  }
+  /// The memory that insert() will look at is fetched meanwhile: expecting some keys first, and
+  /// inserting them then, hides most of the waiting.
+  void expect(const Key& key) const {
+    if (!newest_.empty()) {
+      __builtin_prefetch(newest_.data() + set_of(key, newest_), 1);
     }
-    return key;
   }
 
   /// True when the name was there; it is afterwards.
   bool insert(const Key& key) {
-    auto& page = pages_[page_number(key)];
-    if (page == nullptr) {
-      page = std::make_unique<Page>();
+    if (newest_.empty()) {
+      newest_.resize(size_);
     }
-    auto* set = page->data() + set_of(key);
+    auto* set = newest_.data() + set_of(key, newest_);
     for (std::size_t way = 0; way < kWays; ++way) {
       if (set[way] == key.tag) {
         return true;
       }
       if (set[way] == 0) {
         set[way] = key.tag;
-        return false;
+        const bool known = is_in(older_, key);
+        grow();
+        return known;
       }
     }
     // Any of them: a round over all names would always find the longest unused one gone.
     set[victim_++ % kWays] = key.tag;
-    return false;
+    return is_in(older_, key);
   }
   bool insert(std::string_view name) { return insert(key_of(name)); }
 
   void clear() {
-    for (auto& page : pages_) {
-      page.reset();
-    }
+    newest_ = {};
+    older_ = {};
+    size_ = std::min(most_, kFirst);
+    count_ = 0;
   }
 
  private:
-  static constexpr std::size_t kPageEntries = 256;
+  using Table = std::vector<std::uint64_t, WideMemory<std::uint64_t>>;
+  static constexpr std::size_t kFirst = std::size_t{1} << 14U;
+  static constexpr std::size_t kGrowth = 4;
   static constexpr std::size_t kWays = 8;  ///< a line of the processor's cache
-  using Page = std::array<std::uint64_t, kPageEntries>;
 
-  [[nodiscard]] std::size_t page_number(const Key& key) const {
-    return static_cast<std::size_t>(key.place >> 8U) & (pages_.size() - 1);
+  static std::size_t set_of(const Key& key, const Table& table) {
+    return static_cast<std::size_t>(key.place) & (table.size() - kWays);
   }
-  [[nodiscard]] const std::unique_ptr<Page>& page_of(const Key& key) const {
-    return pages_[page_number(key)];
+  static bool is_in(const Table& table, const Key& key) {
+    if (table.empty()) {
+      return false;
+    }
+    const auto* set = table.data() + set_of(key, table);
+    return std::find(set, set + kWays, key.tag) != set + kWays;
   }
-  static std::size_t set_of(const Key& key) {
-    return static_cast<std::size_t>(key.place) & (kPageEntries - kWays);
+
+  /// One entry more. A table that is half full is followed by a larger one, which takes the names
+  /// over as they are met again.
+  void grow() {
+    if (++count_ <= newest_.size() / 2) {
+      return;
+    }
+    if (newest_.size() < most_) {
+      size_ = std::min(most_, newest_.size() * kGrowth);
+      older_ = std::move(newest_);
+      newest_ = Table(size_);
+      count_ = 0;
+    }
   }
 
   static std::uint64_t tag_of(std::string_view name) {
@@ -97,7 +117,11 @@ class SeenNames {
     return tag == 0 ? 1 : tag;
   }
 
-  std::vector<std::unique_ptr<Page>> pages_;
+  std::size_t most_;
+  std::size_t size_;       ///< of the newest table
+  Table newest_;           ///< tags; 0: free
+  Table older_;            ///< the one before it, or empty
+  std::size_t count_ = 0;  ///< entries of the newest table
   std::size_t victim_ = 0;
 };
 

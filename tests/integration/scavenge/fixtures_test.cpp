@@ -75,6 +75,7 @@ TEST_P(ReachedPoint, DoesNotDependOnTheNumberOfThreads) {
     const auto files = prepared(fixture, after);
     auto run = fixture.run();
     run.options.threads = threads;
+    run.options.hash_in_background = threads > 1;  // and chunks are read ahead
     run.step_units = 50;
     const auto runner = scavenge::make_thread_runner(threads);
     run.runner = runner.get();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/background_md5.h"
+#include "engine/base/md5_lanes.h"
+#include "engine/base/random.h"
 
 namespace verger {
 namespace {
@@ -34,6 +36,33 @@ TEST(Digest, InTheBackgroundIsTheSame) {
   EXPECT_EQ(background.finish(), md5(all));
   BackgroundMd5 abandoned;
   abandoned.update(all);
+}
+
+TEST(Digest, OfManyAtOnceIsThatOfEach) {
+  SeededRandom random(7);
+  for (int round = 0; round < 60; ++round) {
+    const auto lanes = 1 + random.below(Md5Lanes::kLanes);
+    Md5Lanes hashes;
+    std::array<Bytes, Md5Lanes::kLanes> messages;
+    for (int part = 0; part < 5; ++part) {
+      std::array<Bytes, Md5Lanes::kLanes> bytes;
+      std::array<ByteView, Md5Lanes::kLanes> pieces;
+      for (std::size_t n = 0; n < lanes; ++n) {
+        bytes[n].resize(random.below(round % 2 == 0 ? 200 : 3000));
+        for (auto& byte : bytes[n]) {
+          byte = static_cast<std::byte>(random.below(256));
+        }
+        pieces[n] = bytes[n];
+        append_bytes(messages[n], bytes[n]);
+      }
+      hashes.update(std::span(pieces).first(lanes));
+    }
+    for (std::size_t n = 0; n < lanes; ++n) {
+      EXPECT_EQ(hashes.finish(n), md5(messages[n])) << "round " << round << ", lane " << n;
+    }
+    hashes.update(std::array{as_bytes("abc")});
+    EXPECT_EQ(hashes.finish(0), md5(as_bytes("abc"))) << "a lane is used again";
+  }
 }
 
 TEST(Digest, ContinuesFromACopyOfItsState) {

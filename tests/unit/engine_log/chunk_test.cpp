@@ -245,13 +245,20 @@ TEST(ChunkVerification, TellsWhetherTheSumIsRight) {
   ok(writer.append(LogPosition(0), from_hex(kRecord)));
   const auto finished = value(writer.finish());
   const auto never = [] { return Result<void>(); };
-  ok(ChunkVerification(value(Chunk::open_completed(files, finished.path))).finish(never));
+  const auto good = value(Chunk::open_completed(files, finished.path));
   auto bad = value(read_file(files, finished.path));
   bad.back() ^= std::byte{1};
   write(files, "/bad", bad);
-  const auto checked = ChunkVerification(value(Chunk::open_completed(files, "/bad"))).finish(never);
-  ASSERT_FALSE(checked);
-  EXPECT_EQ(checked.error().code, Errc::kCorruption);
+  const auto damaged = value(Chunk::open_completed(files, "/bad"));
+  for (const auto& chunks : {std::vector{good, damaged}, std::vector{damaged, good, good}}) {
+    ChunkVerification verification({chunks.begin(), chunks.end()});
+    ok(verification.finish(*good, never));
+    const auto checked = verification.finish(*damaged, never);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, Errc::kCorruption);
+    EXPECT_THAT(checked.error().message, testing::HasSubstr("/bad"));
+  }
+  EXPECT_FALSE(ChunkVerification({good}).includes(*damaged));
 }
 
 TEST(Chunk, DamageSaysFileAndPlace) {

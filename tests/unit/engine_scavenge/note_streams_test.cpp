@@ -27,7 +27,7 @@ class NoteStreamsTest : public testing::Test {
   }
 
   bool seen_before(std::string_view name) {
-    return state->seen_before(name, state->seen_key(name));
+    return state->seen_before(name, detail::SeenNames::key_of(name));
   }
 
   MemoryFileSystem files;
@@ -87,6 +87,16 @@ TEST(SeenNames, KnowsANameAgainAndTakesNoOtherForIt) {
     known += seen.insert("stream-" + std::to_string(n)) ? 1 : 0;
   }
   EXPECT_EQ(known, 1000);
+}
+
+TEST(SeenNames, KnowsNamesWhileItGrows) {
+  detail::SeenNames seen(1U << 20U);
+  int known = 0;
+  for (int n = 0; n < 100'000; ++n) {
+    EXPECT_FALSE(seen.insert("stream-" + std::to_string(n))) << n;
+    known += seen.insert("stream-" + std::to_string(n / 2)) ? 1 : 0;
+  }
+  EXPECT_GT(known, 90'000);
 }
 
 TEST(SeenNames, ForgetsSomeNamesWhenThereAreMoreThanItHolds) {
