@@ -136,11 +136,13 @@ net::awaitable<Result<http::Response>> discover(const ApiParts& parts, Call call
   }
   std::ranges::sort(found, {}, [](const auto& each) { return each.first; });
   std::vector<http::Endpoint> endpoints;
+  endpoints.reserve(found.size());
   for (const auto& [endpoint, member] : found) {
     endpoints.push_back(endpoint);
   }
   const auto names = names_for(endpoints);
   std::vector<net::awaitable<AgentFound>> looks;
+  looks.reserve(endpoints.size());
   for (const auto& endpoint : endpoints) {
     looks.push_back(look_for_agent(
         parts.network, asked.trusted_roots,
