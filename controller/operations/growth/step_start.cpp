@@ -45,7 +45,8 @@ class JoinStartStep final : public StepKind {
 
   net::awaitable<Verdict> observe(StepContext context) override {
     if (context.state.interrupting) {
-      co_return verdict(Verdict::Kind::kStopped, "stopped-by-us", "stopped on request");
+      // An attempt all the same, which has to be undone: its server may be on its way up.
+      co_return verdict(Verdict::Kind::kNotHappened, "stopped-by-us", "stopped on request");
     }
     if (auto why = why_not_a_member(context); !why.empty()) {
       co_return verdict(Verdict::Kind::kFailed, std::move(why));

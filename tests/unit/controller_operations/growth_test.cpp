@@ -268,6 +268,18 @@ TEST_F(Growth, ACancelledRunIsUndone) {
   EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
 }
 
+TEST_F(Growth, ARunThatIsCancelledWhileTheServerStartsStopsItAgain) {
+  h_.cluster.catch_up_takes = std::chrono::minutes(10);
+  begin();
+  bool starts = false;
+  when("start_service", [&] { starts = true; });
+  const auto run = start(of_replica());
+  ASSERT_TRUE(h_.run_until([&] { return starts; }));
+  ASSERT_TRUE(h_.executor->cancel(run, "test", "").has_value());
+  expect_undone(run);
+  EXPECT_EQ(node("n4").files.reverts, 1);
+}
+
 TEST_F(Growth, AControllerThatDiesAtAnyMomentIsFollowedByOneThatEndsTheRun) {
   for (const auto* when_to_die : {"restore", "start_service"}) {
     SCOPED_TRACE(when_to_die);
