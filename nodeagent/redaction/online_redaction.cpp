@@ -255,8 +255,9 @@ net::awaitable<Result<void>> redact_online(std::shared_ptr<client::RedactionClie
                                            std::shared_ptr<const node::StopFlag> stop) {
   VERGER_CO_TRY(auto held, to_result(co_await node->lock()));
   const std::shared_ptr<client::HeldChunkLock> lock = std::move(held);
+  // The lock is a call of the node's connection, which has to outlive its release.
   VERGER_CO_RETURN_IF_ERROR(co_await redact_while_locked(
-      std::move(node), lock, std::move(request), environment, std::move(report), std::move(stop)));
+      node, lock, std::move(request), environment, std::move(report), std::move(stop)));
   if (const auto released = co_await lock->release(); !released.done()) {
     // The work is done, and the end of this process frees the lock in any case.
     environment.log.warning("the chunk lock was not given back in order",
