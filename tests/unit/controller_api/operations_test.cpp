@@ -41,7 +41,7 @@ TEST(OperationModules, TheApiDocumentSaysWhatMayBeAskedOfAnOperation) {
   EXPECT_EQ(asked["additionalProperties"], false);
   EXPECT_EQ(asked["properties"].size(), 4U);
   EXPECT_THAT(asked["properties"]["strategy"]["enum"],
-              ElementsAre("rolling", "followers-only", "concurrent", "offline"));
+              ElementsAre("rolling", "followers-only", "concurrent", "offline", "online", "auto"));
   const auto& planned = schemas["ScavengePlannedParameters"];
   EXPECT_THAT(planned["required"],
               ElementsAre("threads", "threshold", "throttle_percent", "strategy"));
