@@ -50,14 +50,14 @@ constexpr const char* kRemoved = "records_removed";
 constexpr const char* kSwitched = "chunks_switched";
 constexpr const char* kLeft = "chunks_left";
 
-struct Failure {
+struct OnlineFailure {
   std::string code;
   std::string text;
 };
 /// nullopt: it went well.
-using Ended = std::optional<Failure>;
+using Ended = std::optional<OnlineFailure>;
 
-Failure failure_of(const Error& error) {
+OnlineFailure failure_of(const Error& error) {
   switch (error.code) {
     case Errc::kUnsupported:
     case Errc::kRefused:
@@ -145,7 +145,7 @@ struct Work {
 };
 using Shared = std::shared_ptr<Work>;
 
-Failure stopped() { return {.code = "stopped", .text = "stopped on request"}; }
+OnlineFailure stopped() { return {.code = "stopped", .text = "stopped on request"}; }
 
 net::awaitable<Result<void>> call(Shared work, std::function<Result<void>()> engine) {
   co_return co_await work->node.jobs->run(std::make_shared<OneCall>(std::move(engine)),
@@ -212,11 +212,11 @@ net::awaitable<Ended> take_lock(Shared work) {
     why = taken.why;
     if (taken.refused() && taken.code != "chunk_lock_held" && taken.code != "unreachable" &&
         taken.code != "not_ready") {
-      co_return Failure{.code = "refused", .text = why};
+      co_return OnlineFailure{.code = "refused", .text = why};
     }
   }
-  co_return Failure{.code = "lock_held",
-                    .text = fmt::format("the node's chunk lock could not be taken: {}", why)};
+  co_return OnlineFailure{.code = "lock_held",
+                          .text = fmt::format("the node's chunk lock could not be taken: {}", why)};
 }
 
 /// Makes the shadow and scavenges it. False: there is nothing to switch or to install.
@@ -264,8 +264,8 @@ net::awaitable<Ended> take_lock_again(Shared work) {
   if (!co_await server_is_there(work)) {
     co_return work->stopping()
         ? stopped()
-        : Failure{.code = "no_answer",
-                  .text = "the server does not answer, since chunks were switched"};
+        : OnlineFailure{.code = "no_answer",
+                        .text = "the server does not answer, since chunks were switched"};
   }
   if (auto failed = co_await take_lock(work)) {
     co_return failed;
@@ -275,10 +275,11 @@ net::awaitable<Ended> take_lock_again(Shared work) {
     co_return failure_of(left_over.error());
   }
   if (!*left_over) {
-    co_return Failure{.code = "lock_held",
-                      .text =
-                          "another scavenge has worked on the node since its chunk lock was lost; "
-                          "chunks that were switched stay, and the next scavenge does the rest"};
+    co_return OnlineFailure{
+        .code = "lock_held",
+        .text =
+            "another scavenge has worked on the node since its chunk lock was lost; "
+            "chunks that were switched stay, and the next scavenge does the rest"};
   }
   co_return std::nullopt;
 }
@@ -474,7 +475,8 @@ net::awaitable<Ended> work_beside(Shared work, streams::ScavengePoint point) {
   if (!work->installed && sum->chunks == 0 && !work->left.empty() &&
       (work->stopping() || work->refusals > 0)) {
     static_cast<void>(co_await remove_shadow(work));
-    co_return work->stopping() ? stopped() : Failure{.code = "refused", .text = work->refusal};
+    co_return work->stopping() ? stopped()
+                               : OnlineFailure{.code = "refused", .text = work->refusal};
   }
   if (!work->installed) {
     if (auto failed = co_await install(work)) {
@@ -537,8 +539,8 @@ net::awaitable<Ended> server_phase(Shared work) {
     }
     if (!co_await server_is_there(work)) {
       if (!work->stopping()) {
-        co_return Failure{.code = "no_answer",
-                          .text = "the server does not answer; its next scavenge continues"};
+        co_return OnlineFailure{.code = "no_answer",
+                                .text = "the server does not answer; its next scavenge continues"};
       }
       continue;
     }
@@ -591,15 +593,16 @@ net::awaitable<Ended> server_phase(Shared work) {
       last = started.why;
       if (started.code == "lacks_role" || started.code == "bad_credentials" ||
           started.code == "invalid") {
-        co_return Failure{.code = "refused", .text = last};
+        co_return OnlineFailure{.code = "refused", .text = last};
       }
     }
     co_await work->node.timers.sleep_for(kServerPoll);
   }
-  co_return Failure{.code = "refused",
-                    .text = fmt::format("the server did not finish what is left of the scavenge: "
-                                        "{}",
-                                        last)};
+  co_return OnlineFailure{
+      .code = "refused",
+      .text = fmt::format("the server did not finish what is left of the scavenge: "
+                          "{}",
+                          last)};
 }
 
 std::string result_text(const Shared& work, const node::NodeInspection& inspection) {
@@ -659,17 +662,17 @@ net::awaitable<Ended> one_round(Shared work) {
     }
     const auto* inspection = work->node.inspection();
     if (inspection == nullptr) {
-      co_return Failure{.code = "unavailable",
-                        .text = "the server does not answer; this needs it running"};
+      co_return OnlineFailure{.code = "unavailable",
+                              .text = "the server does not answer; this needs it running"};
     }
     work->page_size = settings->page_size;
     auto problem =
         online_problem(work->node.online->look(), *inspection, *settings, work->parameters.point);
     if (!problem.empty()) {
-      co_return Failure{.code = "not_supported", .text = std::move(problem)};
+      co_return OnlineFailure{.code = "not_supported", .text = std::move(problem)};
     }
     if (auto full = space_problem(work, *inspection); !full.empty()) {
-      co_return Failure{.code = "no_space", .text = std::move(full)};
+      co_return OnlineFailure{.code = "no_space", .text = std::move(full)};
     }
     const auto points = inspection->scavenge_points();
     const auto point = points ? streams::find_scavenge_point(*points, work->parameters.point)
