@@ -57,7 +57,7 @@ double seconds_since(steady_clock::time_point begun) {
 struct Load {
   std::uint16_t port = 0;
   int expected_status = 200;
-  steady_clock::time_point until;
+  steady_clock::time_point until{};
   std::vector<double> times_ms{};
   std::uint64_t failed = 0;
   std::string first_failure{};
