@@ -145,6 +145,12 @@ TEST(PlanProperties, HoldForGeneratedClusters) {
   EXPECT_GT(refused, 300);
 }
 
+TEST(PlanProperties, AThousandNodesArePlanned) {
+  const auto plan = make_plan(cluster(999), Policy{});
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_GE(plan->stages.size(), 999U);
+}
+
 TEST(PlanProperties, AThousandNodesArePlannedQuickly) {
   auto snapshot = cluster(999);
   // Of this process alone: what else runs on the machine takes none of it.
