@@ -172,9 +172,12 @@ set(names_backup "(planner|operations)/backup/|backup_of\\(|BackupPolicy|backup_
 # To restore is what undo does, too.
 set(names_restore
   "(planner|operations)/restore/|restore_of\\(|RestorePolicy|restore_steps|cluster_restore")
+# Backups and engine/verify verify, too.
+set(names_verify "(planner|operations)/verify/|verify_of\\(|VerifyPolicy|verify_steps")
 # An operation that uses the steps of another one.
 set(growth_builds_on restore)
 set(redaction_builds_on scavenge backup restore)
+set(verify_and_heal_build_on scavenge)
 file(GLOB operations RELATIVE "${root}/planner" "${root}/planner/*")
 list(FILTER operations EXCLUDE REGEX "\\.|^detail$|^README")
 set(tables planner/operation_policy.h
@@ -205,6 +208,9 @@ foreach(source IN LISTS sources PROBE)
       continue()
     endif()
     if(source MATCHES "(planner|operations)/redaction/" AND operation IN_LIST redaction_builds_on)
+      continue()
+    endif()
+    if(source MATCHES "(planner|operations)/(verify|heal)/" AND operation IN_LIST verify_and_heal_build_on)
       continue()
     endif()
     string(SUBSTRING "${operation}" 0 1 initial)

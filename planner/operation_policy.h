@@ -6,10 +6,12 @@
 #include "planner/backup/backup_policy.h"
 #include "planner/certificates/certificates_policy.h"
 #include "planner/growth/growth_policy.h"
+#include "planner/heal/heal_policy.h"
 #include "planner/json.h"
 #include "planner/redaction/redaction_policy.h"
 #include "planner/restore/restore_policy.h"
 #include "planner/scavenge/scavenge_policy.h"
+#include "planner/verify/verify_policy.h"
 
 namespace verger::planner {
 
@@ -25,6 +27,6 @@ struct UnknownOperation {
 /// is none.
 using OperationPolicy =
     std::variant<ScavengePolicy, CertificatesPolicy, BackupPolicy, RestorePolicy, GrowthPolicy,
-                 RedactionPolicy, UnknownOperation>;
+                 RedactionPolicy, VerifyPolicy, HealPolicy, UnknownOperation>;
 
 }  // namespace verger::planner

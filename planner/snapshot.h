@@ -71,6 +71,9 @@ struct AgentFacts {
   std::int64_t largest_merge = -1;  ///< bytes of the PTables that the next merge puts together
   std::int64_t writer_checkpoint = -1;
   std::int64_t highest_controller_epoch = 0;
+  /// Streams of its index that its existence filter does not have: to a server they do not exist
+  /// after its next start. -1: not counted yet.
+  std::int64_t lost_streams = -1;
 
   /// True where the node has the chunk with this position, and has completed it.
   [[nodiscard]] bool chunk_is_complete(std::int64_t position) const {

@@ -238,6 +238,8 @@ class Scrape {
     auto& agents = family("verger_agent_up", "1 while a node's agent answers");
     auto& down =
         family("verger_node_stays_down", "1 while a node's agent has given up starting its server");
+    auto& lost = family("verger_node_lost_streams",
+                        "Streams that a node does not find after its next start");
     auto& lags = family("verger_node_lag_bytes", "Bytes of the log that a node lacks");
     auto& clocks = family("verger_node_clock_skew_seconds",
                           "How far a node's clock is ahead of the controller's");
@@ -264,6 +266,9 @@ class Scrape {
           if (node.agent_answered) {
             down.Add(labels).Set(node.stays_down.empty() ? 0 : 1);
           }
+        }
+        if (node.agent && node.agent->lost_streams >= 0) {
+          lost.Add(labels).Set(static_cast<double>(node.agent->lost_streams));
         }
         if (const auto lag = snapshot.lag(node); lag >= 0) {
           lags.Add(labels).Set(static_cast<double>(lag));

@@ -48,7 +48,8 @@ constexpr ApiSchema kSchemas[] = {
      "is_read_only_replica:boolean! writer_checkpoint:integer?! last_commit_position:integer?! "
      "epoch_number:integer?! node_priority:integer! lag_bytes:integer?! database_bytes:integer?! "
      "event_count:integer?! disk_free_bytes:integer?! chunk_files:integer?! "
-     "running_scavenge:RunningScavenge?! last_finished_point:Point?! unfinished_point:Point?! "
+     "lost_streams:integer?! running_scavenge:RunningScavenge?! last_finished_point:Point?! "
+     "unfinished_point:Point?! "
      "problem:string?!"},
     {"RunningScavenge", "id:string! phase:string!"},
     {"Point", "number:integer! position:integer! effective_now:string threshold:integer"},

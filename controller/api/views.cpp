@@ -48,6 +48,7 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
               {"event_count", nullptr},
               {"disk_free_bytes", nullptr},
               {"chunk_files", nullptr},
+              {"lost_streams", nullptr},
               {"running_scavenge", nullptr},
               {"last_finished_point", nullptr},
               {"unfinished_point", nullptr},
@@ -60,6 +61,7 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
     out["event_count"] = known(node.agent->event_count);
     out["disk_free_bytes"] = known(node.agent->disk_free);
     out["chunk_files"] = known(node.agent->chunk_files);
+    out["lost_streams"] = known(node.agent->lost_streams);
     if (node.agent->last_finished) {
       out["last_finished_point"] = point(*node.agent->last_finished);
     }
@@ -242,6 +244,12 @@ json snapshot(const planner::ClusterSnapshot& snapshot) {
   for (const auto& member : snapshot.nodes) {
     if (member.agent && !member.agent->warning.empty()) {
       warnings.push_back(fmt::format("the agent of {}: {}", member.name, member.agent->warning));
+    }
+    if (member.agent && member.agent->lost_streams > 0) {
+      warnings.push_back(
+          fmt::format("{}: {} streams are not in its existence filter: it does not find them after "
+                      "its next start (docs/operations/lost-streams.md)",
+                      member.name, member.agent->lost_streams));
     }
   }
   const auto* leader = snapshot.leader();

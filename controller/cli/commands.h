@@ -43,6 +43,9 @@ void add_agent_commands(CLI::App& app, Command& chosen);
 void add_backup_commands(CLI::App& app, Command& chosen);
 /// redact: plan, apply.
 void add_redaction_commands(CLI::App& app, Command& chosen);
+/// verify, heal: a plan and its run.
+void add_verify_command(CLI::App& app, Command& chosen);
+void add_heal_command(CLI::App& app, Command& chosen);
 /// admin: the journal's size and compaction.
 void add_journal_commands(CLI::App& app, Command& chosen);
 void add_token_commands(CLI::App& app, Command& chosen);

@@ -291,6 +291,8 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_plan_commands(app, chosen);
   add_restore_commands(app, chosen);
   add_redaction_commands(app, chosen);
+  add_verify_command(app, chosen);
+  add_heal_command(app, chosen);
   add_run_commands(app, chosen);
   add_policy_commands(app, chosen);
   add_agent_commands(app, chosen);

@@ -6,9 +6,11 @@
 #include "controller/operations/backup/backup_module.h"
 #include "controller/operations/certificates/certificates_module.h"
 #include "controller/operations/growth/growth_module.h"
+#include "controller/operations/heal/heal_module.h"
 #include "controller/operations/redaction/redaction_module.h"
 #include "controller/operations/restore/restore_module.h"
 #include "controller/operations/scavenge/scavenge_module.h"
+#include "controller/operations/verify/verify_module.h"
 
 namespace verger::controller {
 
@@ -21,6 +23,8 @@ std::span<const OperationModule* const> operation_modules() {
       &cluster_restore::restore_module(),
       &growth::growth_module(),
       &redactions::redaction_module(),
+      &verifications::verify_module(),
+      &healing::heal_module(),
   };
   return kModules;
 }

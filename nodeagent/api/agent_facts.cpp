@@ -24,6 +24,9 @@ std::string to_text(const AgentFacts& facts) {
   if (facts.online_problem != kOnlineNotTold) {
     out.member("onlineProblem", facts.online_problem);
   }
+  if (facts.lost_streams >= 0) {
+    out.member("lostStreams", facts.lost_streams);
+  }
   if (!facts.warning.empty()) {
     out.member("warning", facts.warning);
   }
@@ -61,6 +64,7 @@ Result<AgentFacts> parse_agent_facts(std::string_view body) {
   fields.read("startCommand", out.start_command);
   fields.read("offlineProblem", out.offline_problem);
   fields.read("onlineProblem", out.online_problem);
+  fields.read("lostStreams", out.lost_streams);
   fields.read("warning", out.warning);
   fields.read("staysDown", out.stays_down);
   fields.read("keptStoppedBy", out.kept_stopped_by);

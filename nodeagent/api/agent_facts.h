@@ -33,6 +33,9 @@ struct AgentFacts : NodeFacts {
   /// Why chunk files cannot be switched into the server while it runs (redaction, scavenge); empty:
   /// they can.
   std::string online_problem = std::string(kOnlineNotTold);
+  /// Streams of the index that the existence filter does not have: to a server they do not exist
+  /// after its next start. -1: not counted yet.
+  std::int64_t lost_streams = -1;
   /// Of a server in another process: what the agent looks at. No two agents may look at one.
   DirectoryFacts database_directory{};
   DirectoryFacts index_directory{};

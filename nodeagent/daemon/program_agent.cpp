@@ -289,7 +289,8 @@ Result<void> start_agent(Program& program, Log& log) {
       Agent::open({.journal = Path(options.state_directory) / "operations.db",
                    .node = endpoint,
                    .credentials = program.credentials ? program.credentials->current() : nullptr,
-                   .poll_interval = milliseconds(options.agent_poll_interval_ms)},
+                   .poll_interval = milliseconds(options.agent_poll_interval_ms),
+                   .lost_streams_period = std::chrono::hours(24)},
                   std::move(environment)));
   auto handler = program.agent->handler();
   if (options.agent_enrolled) {

@@ -158,6 +158,7 @@ class Agent::Impl {
         facts.kept_restores = *std::move(kept);
       }
     }
+    facts.lost_streams = runner_->lost_streams();
     facts.online_problem =
         environment_.online != nullptr
             ? environment_.online->look().problem

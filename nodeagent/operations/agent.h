@@ -29,6 +29,8 @@ struct AgentOptions {
   std::chrono::milliseconds poll_interval{500};
   /// How long stop() waits for an operation that has its server stopped.
   std::chrono::milliseconds stop_limit{300'000};
+  /// How often the streams are counted that the node's existence filter lacks; 0: never.
+  std::chrono::milliseconds lost_streams_period{0};
 };
 
 /// What comes from outside: real in verger-agent, virtual in the simulation. The references and

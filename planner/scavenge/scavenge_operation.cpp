@@ -71,6 +71,11 @@ std::span<const Field> scavenge_fields() {
           .size()
           .shown()
           .later(),
+      field<&ScavengePolicy::heal_existence_filter>(
+          "healExistenceFilter", "heal_existence_filter",
+          "Whether nodes that are stopped for it make their existence filter anew")
+          .shown()
+          .later(),
       field<&ScavengePolicy::compare_digests>("compareDigests", "compare_digests",
                                               "Whether the nodes are compared at the end"),
       field<&ScavengePolicy::scavenge_attempts>("scavengeAttempts", "retries.scavenge",

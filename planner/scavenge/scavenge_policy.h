@@ -92,6 +92,8 @@ struct ScavengePolicy {
   /// Strategy auto: where less log than this was written since a node's last scavenge, its server
   /// does it.
   std::int64_t server_below_bytes = std::int64_t{8} << 30U;
+  /// Strategies offline and auto: a node that is stopped anyway makes its existence filter anew.
+  bool heal_existence_filter = false;
   std::int64_t scavenge_deadline_ms = std::int64_t{14} * 24 * 3'600'000;
   std::int64_t digest_deadline_ms = std::int64_t{6} * 3'600'000;
 };

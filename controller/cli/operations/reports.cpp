@@ -21,9 +21,11 @@ constexpr std::pair<std::string_view, Print> kReports[] = {
     {"backup", print_backup_report},  //
     {"certificates", print_certificates_report},
     {"growth", print_growth_report},
+    {"heal", print_heal_report},
     {"redaction", print_redaction_report},
     {"restore", print_restore_report},
     {"scavenge", print_scavenge_report},
+    {"verify", print_verify_report},
 };
 
 }  // namespace

@@ -25,5 +25,7 @@ void print_growth_report(const CliContext& context, const nlohmann::json& report
 void print_redaction_report(const CliContext& context, const nlohmann::json& report);
 void print_restore_report(const CliContext& context, const nlohmann::json& report);
 void print_scavenge_report(const CliContext& context, const nlohmann::json& report);
+void print_verify_report(const CliContext& context, const nlohmann::json& report);
+void print_heal_report(const CliContext& context, const nlohmann::json& report);
 
 }  // namespace verger::cli

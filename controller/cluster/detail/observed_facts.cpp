@@ -79,6 +79,7 @@ planner::AgentFacts to_facts(const api::AgentFacts& facts) {
   out.service_control = facts.service_control;
   out.offline_problem = facts.offline_problem;
   out.online_problem = facts.online_problem;
+  out.lost_streams = facts.lost_streams;
   out.highest_controller_epoch = facts.highest_controller_epoch;
   return out;
 }

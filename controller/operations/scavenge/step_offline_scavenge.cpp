@@ -41,6 +41,9 @@ class OfflineScavengeStep final : public StepKind {
     if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
       parameters["serviceDeadlineMs"] = deadline;
     }
+    if (steps::bool_parameter(context.step, "healFilter", false)) {
+      parameters["healFilter"] = true;
+    }
     co_return co_await act_through_agent(context, "offline_scavenge", std::move(parameters));
   }
 

@@ -10,10 +10,12 @@
 #include "nodeagent/operations/backup/backup_operations.h"
 #include "nodeagent/operations/certificates/certificate_operations.h"
 #include "nodeagent/operations/drill/drill_operation.h"
+#include "nodeagent/operations/heal/heal_filter_operation.h"
 #include "nodeagent/operations/last_look.h"
 #include "nodeagent/operations/redaction/redaction_operations.h"
 #include "nodeagent/operations/restore/restore_operations.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
+#include "nodeagent/operations/verify/verify_operation.h"
 
 namespace verger::agent {
 namespace {
@@ -61,7 +63,12 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
       client_(environment_.client, options_.node, options_.credentials, {},
               options_.request_deadline),
       digests_(environment_.jobs, tasks_, environment_.clock, environment_.files,
-               options_.journal.parent_path()) {
+               options_.journal.parent_path()),
+      lost_streams_({.jobs = environment_.jobs,
+                     .clock = environment_.clock,
+                     .timers = environment_.timers,
+                     .files = environment_.files,
+                     .log = environment_.log}) {
   add_kind(make_resign_operation());
   add_kind(make_priority_operation());
   add_kind(make_reload_operation());
@@ -86,6 +93,8 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
     add_kind(std::move(kind));
   }
   add_kind(make_drill_operation(repositories, environment_.drills));
+  add_kind(make_heal_filter_operation());
+  add_kind(make_verify_operation(environment_.files, options_.journal.parent_path() / "verify"));
 }
 
 void OperationRunner::add_kind(std::unique_ptr<Operation> kind) {
@@ -106,11 +115,13 @@ void OperationRunner::start() {
   if (environment_.backups) {
     tasks_.spawn(delete_left_snapshots(environment_.backups));
   }
+  lost_streams_.start(tasks_, options_.lost_streams_period, environment_.inspection);
 }
 
 net::awaitable<void> OperationRunner::stop() {
   stopping_ = true;
   digests_.stop();
+  lost_streams_.stop();
   for (const auto& record : blocking_shutdown_) {
     environment_.log.info("waiting for an operation before the agent ends",
                           {{"operation", record->request.id}, {"kind", record->request.kind}});
@@ -135,6 +146,7 @@ void OperationRunner::abandon() {
   stopping_ = true;
   gone_ = true;
   digests_.stop();
+  lost_streams_.stop();
   for (const auto& [id, control] : controls_) {
     control->suspend();
   }

@@ -11,6 +11,7 @@
 #include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/jobs/job_control.h"
+#include "nodeagent/operations/lost_streams_watch.h"
 #include "nodeagent/operations/operation.h"
 #include "nodeagent/operations/operation_journal.h"
 #include "nodeagent/operations/permits.h"
@@ -63,6 +64,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   [[nodiscard]] OperationJournal& journal() { return *journal_; }
   [[nodiscard]] Permits& permits() { return permits_; }
   [[nodiscard]] Digests& digests() { return digests_; }
+  [[nodiscard]] std::int64_t lost_streams() const { return lost_streams_.count(); }
 
  private:
   using Self = std::shared_ptr<OperationRunner>;
@@ -107,6 +109,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   client::NodeClient client_;
   std::map<std::string, std::unique_ptr<Operation>> kinds_;
   Digests digests_;
+  LostStreamsWatch lost_streams_;
   std::map<std::string, RunningOperation> running_;
   std::map<std::string, std::shared_ptr<JobControl>> controls_;  ///< of the running ones
   /// Operations within an act() that must return before the agent ends.

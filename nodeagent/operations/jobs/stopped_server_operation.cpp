@@ -131,6 +131,12 @@ net::awaitable<Result<void>> StoppedServerOperation::act(LocalNode node, Operati
   co_return Result<void>();
 }
 
+net::awaitable<Result<void>> StoppedServerOperation::look_after(LocalNode /*node*/,
+                                                                const OperationRecord& /*record*/,
+                                                                json& /*memory*/) {
+  co_return Result<void>();
+}
+
 net::awaitable<bool> StoppedServerOperation::cancel(LocalNode node, OperationRecord& /*record*/,
                                                     bool keep) {
   node.control->cancel(keep);
@@ -160,6 +166,17 @@ net::awaitable<Observation> StoppedServerOperation::observe(LocalNode node,
   if (!behind.empty()) {
     node.control->report({.phase = "the server catches up"});
     co_return Observation{.kind = Observation::Kind::kRunning, .code = {}, .text = behind};
+  }
+  const auto looked_after = co_await look_after(node, record, memory);
+  record.memory_json = memory.dump();
+  if (!looked_after && looked_after.error().code == Errc::kUnavailable) {
+    co_return Observation{
+        .kind = Observation::Kind::kRunning, .code = {}, .text = looked_after.error().message};
+  }
+  if (!looked_after) {
+    co_return Observation{.kind = Observation::Kind::kFailed,
+                          .code = std::string(to_string(looked_after.error().code)),
+                          .text = looked_after.error().message};
   }
   const auto looked = co_await fresh_look(node);
   if (!looked) {

@@ -47,6 +47,10 @@ class StoppedServerOperation : public Operation {
                                                        const OperationRecord& record) = 0;
   /// What the job did, into `memory`; called where it ended without an error.
   virtual void keep_result(const MeteredJob& job, nlohmann::json& memory) = 0;
+  /// A look at the server that is back and has caught up, before verify(); into `memory`. Errors:
+  /// kUnavailable (not yet: it is called again), others end the operation.
+  virtual net::awaitable<Result<void>> look_after(LocalNode node, const OperationRecord& record,
+                                                  nlohmann::json& memory);
   /// Whether the files show that it was done; the server is back and has caught up. Done, or
   /// nullopt: it was not.
   virtual std::optional<Observation> verify(const node::NodeInspection& inspection,

@@ -107,6 +107,8 @@ struct FakeNode {
   /// Codes with which its next online scavenges fail.
   std::vector<std::string> online_fails;
   std::string online_problem;  ///< of the agent
+  std::int64_t lost_streams = 0;
+  std::vector<std::string> damage;  ///< that a verification finds: files
   /// The agent's last look finds a gate closed, as often as this says.
   int closed_at_last_look = 0;
   /// How its next scavenges end, instead of "Success": "Errored", or "Interrupted: TEXT" as up to

@@ -263,6 +263,33 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
       operation.status.state = api::OperationState::kFailed;
       operation.status.error_code = "conflict";
     }
+  } else if (parsed->kind == "verify") {
+    auto damage = json::array();
+    for (const auto& file : node.damage) {
+      damage.push_back(
+          {{"file", file}, {"offset", 128}, {"text", "as the test says"}, {"remedy", "refill"}});
+    }
+    operation.status.state = api::OperationState::kDone;
+    operation.status.result_json = json{
+        {"chunkFiles", 5},
+        {"chunkBytes", 1'000'000},
+        {"records", 700},
+        {"tables", 2},
+        {"entries", 600},
+        {"events", 600},
+        {"damaged", node.damage.size()},
+        {"damage", std::move(damage)},
+        {"missingStreams", node.lost_streams},
+        {"notes", json::array()}}.dump();
+  } else if (parsed->kind == "heal_filter") {
+    ++node.stops;
+    restart(node.name);
+    operation.status.state = api::OperationState::kDone;
+    operation.status.result_json = json{
+        {"lostBefore", std::exchange(node.lost_streams, 0)},
+        {"lostAfter", 0},
+        {"streamsRead", 20},
+        {"notFound", json::array()}}.dump();
   } else if (parsed->kind == "online_scavenge") {
     begin_online(node, operation);
   } else if (parsed->kind == "scavenge") {

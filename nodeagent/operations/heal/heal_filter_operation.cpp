@@ -1,0 +1,149 @@
+#include "nodeagent/operations/heal/heal_filter_operation.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/index/existence_filter.h"
+#include "engine/verify/lost_streams_job.h"
+#include "nodeagent/operations/backup/scavenge_absence.h"
+#include "nodeagent/operations/heal/lost_streams_look.h"
+#include "nodeagent/operations/jobs/stopped_server_operation.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+
+// Of the operation's memory.
+constexpr const char* kLost = "lost";
+constexpr const char* kHashes = "hashes";
+constexpr const char* kSample = "sample";
+constexpr const char* kNotFound = "not_found";
+constexpr const char* kRead = "read";
+constexpr const char* kDropped = "dropped";
+constexpr const char* kLooks = "looks";
+
+/// A server writes the checkpoint of its filter every 30 s.
+constexpr std::int64_t kLooksForFilter = 600;
+
+/// Removes the checkpoint of the stopped server's filter.
+class DropCheckpoint final : public MeteredJob {
+ public:
+  explicit DropCheckpoint(external::OfflineServer& server) : server_(server) {}
+  Result<StepOutcome> step(Budget /*budget*/) override {
+    VERGER_RETURN_IF_ERROR(verify::drop_existence_checkpoint(server_.machine().files,
+                                                             server_.place().index_directory()));
+    return StepOutcome{.kind = StepOutcome::Kind::kDone};
+  }
+  [[nodiscard]] JobProgress progress() const override {
+    return {.phase = "removing the checkpoint of the existence filter"};
+  }
+
+ private:
+  external::OfflineServer& server_;
+};
+
+/// How many of these the filter lacks; nullopt: the server has not finished it.
+Result<std::optional<std::int64_t>> still_lost(const external::OfflineServer& server,
+                                               const std::vector<std::uint64_t>& hashes) {
+  const auto machine = server.machine();
+  index::ExistenceFilter existence(machine.files, server.place().index_directory(), 0);
+  VERGER_RETURN_IF_ERROR(existence.load());
+  if (existence.checkpoint() == kNoPosition) {
+    return std::nullopt;
+  }
+  VERGER_TRY(const auto filter, existence.open_filter());
+  if (filter == nullptr) {
+    return std::nullopt;
+  }
+  return std::ranges::count_if(
+      hashes, [&filter](std::uint64_t hash) { return !filter->may_contain(StreamHash(hash)); });
+}
+
+class HealFilterOperation final : public StoppedServerOperation {
+ public:
+  [[nodiscard]] std::string_view kind() const override { return "heal_filter"; }
+
+ protected:
+  [[nodiscard]] std::vector<std::string_view> own_parameters() const override { return {}; }
+
+  net::awaitable<Result<void>> check(LocalNode node, const api::GossipMember& /*self*/,
+                                     const OperationRecord& /*record*/, json& memory) override {
+    VERGER_CO_RETURN_IF_ERROR(co_await see_that_no_scavenge_runs(node));
+    // What is lost is counted while the server still runs.
+    const auto look = std::make_shared<LostStreamsLook>(*node.offline);
+    VERGER_CO_RETURN_IF_ERROR(co_await node.offline->run(look, std::make_shared<node::StopFlag>()));
+    memory[kLost] = look->count();
+    memory[kHashes] = look->hashes();
+    memory[kSample] = look->sample();
+    co_return Result<void>();
+  }
+
+  Result<std::shared_ptr<MeteredJob>> make_job(LocalNode node,
+                                               const OperationRecord& /*record*/) override {
+    return std::shared_ptr<MeteredJob>(std::make_shared<DropCheckpoint>(*node.offline));
+  }
+
+  void keep_result(const MeteredJob& /*job*/, json& memory) override { memory[kDropped] = true; }
+
+  /// The filter that the server has made, and what a reader of the sample gets.
+  net::awaitable<Result<void>> look_after(LocalNode node, const OperationRecord& /*record*/,
+                                          json& memory) override {
+    if (!memory.contains(kDropped) || memory.contains(kNotFound)) {
+      co_return Result<void>();
+    }
+    const auto hashes = memory.value(kHashes, std::vector<std::uint64_t>());
+    VERGER_CO_TRY(const auto lost, still_lost(*node.offline, hashes));
+    memory[kLooks] = memory.value(kLooks, std::int64_t{0}) + 1;
+    if (!lost && memory[kLooks].get<std::int64_t>() < kLooksForFilter) {
+      co_return Error{Errc::kUnavailable, "the server has not finished its existence filter"};
+    }
+    memory["lost_after"] = lost ? *lost : std::int64_t{-1};
+    auto not_found = json::array();
+    std::int64_t read = 0;
+    for (const auto& stream : memory.value(kSample, std::vector<std::string>())) {
+      const auto page = client::to_result(co_await node.client.read_backward(stream, {}, 1));
+      if (page) {
+        ++read;
+      } else if (page.error().code == Errc::kNotFound) {
+        ++read;
+        not_found.push_back(stream);
+      }
+    }
+    memory[kRead] = read;
+    memory[kNotFound] = std::move(not_found);
+    co_return Result<void>();
+  }
+
+  std::optional<Observation> verify(const node::NodeInspection& /*inspection*/,
+                                    const OperationRecord& /*record*/,
+                                    const json& memory) override {
+    if (!memory.contains(kNotFound)) {
+      return std::nullopt;
+    }
+    return Observation{.kind = Observation::Kind::kDone,
+                       .code = {},
+                       .text = json{{"lostBefore", memory.value(kLost, std::int64_t{-1})},
+                                    {"lostAfter", memory.value("lost_after", std::int64_t{-1})},
+                                    {"streamsRead", memory.value(kRead, std::int64_t{0})},
+                                    {"notFound", memory.at(kNotFound)}}
+                                   .dump(-1, ' ', false, json::error_handler_t::replace)};
+  }
+
+  [[nodiscard]] std::string_view left_in_the_middle() const override {
+    return "the agent ended in the middle; the next attempt does it again";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_heal_filter_operation() {
+  return std::make_unique<HealFilterOperation>();
+}
+
+}  // namespace verger::agent
