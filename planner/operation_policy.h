@@ -9,6 +9,7 @@
 #include "planner/heal/heal_policy.h"
 #include "planner/json.h"
 #include "planner/redaction/redaction_policy.h"
+#include "planner/resize/resize_policy.h"
 #include "planner/restore/restore_policy.h"
 #include "planner/scavenge/scavenge_policy.h"
 #include "planner/verify/verify_policy.h"
@@ -27,6 +28,6 @@ struct UnknownOperation {
 /// is none.
 using OperationPolicy =
     std::variant<ScavengePolicy, CertificatesPolicy, BackupPolicy, RestorePolicy, GrowthPolicy,
-                 RedactionPolicy, VerifyPolicy, HealPolicy, UnknownOperation>;
+                 RedactionPolicy, ResizePolicy, VerifyPolicy, HealPolicy, UnknownOperation>;
 
 }  // namespace verger::planner

@@ -364,6 +364,11 @@ net::awaitable<Result<std::vector<api::PeerHandshake>>> Peers::certificate_hands
   co_return client::to_result(co_await client.handshakes(std::move(request)));
 }
 
+net::awaitable<Result<api::ServerConfig>> Peers::server_config(std::string node) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.server_config());
+}
+
 net::awaitable<Result<void>> Peers::read_a_stream(std::string node) {
   const auto read = co_await recent_scavenges(std::move(node));
   co_return read ? Result<void>() : Result<void>(read.error());

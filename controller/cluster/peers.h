@@ -14,6 +14,7 @@
 #include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/agent_facts.h"
 #include "nodeagent/api/node.h"
+#include "nodeagent/api/server_config.h"
 #include "nodeagent/client/agent_client.h"
 #include "nodeagent/client/node_client.h"
 
@@ -115,6 +116,10 @@ class Peers {
   /// New connections of the agent to other nodes.
   net::awaitable<Result<std::vector<api::PeerHandshake>>> certificate_handshakes(
       std::string node, api::HandshakesRequest request);
+
+  /// The configuration file of the node's server, at its agent. kNotFound: an agent of an older
+  /// version.
+  net::awaitable<Result<api::ServerConfig>> server_config(std::string node);
 
   /// The backup repositories that the node's agent has. kNotFound: an agent of an older version.
   net::awaitable<Result<std::vector<api::BackupRepository>>> backup_repositories(std::string node);

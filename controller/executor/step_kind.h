@@ -91,8 +91,8 @@ inline constexpr std::string_view kMembersValue = "members";
 /// data later. Every plan that does (planner::Operation::replaces_data, or joining) shows it.
 inline constexpr std::string_view kOlderDataNoteValue = "kept/older_data_note";
 
-/// Parameter of a step: the name of a dead node that leaves the cluster with it (empty: none). Its
-/// silence is expected, and no operator is notified to start it.
+/// Parameter of a step: the name of a dead node that leaves the cluster with it (empty: none), or a
+/// list of such names. Its silence is expected, and no operator is notified to start it.
 inline constexpr std::string_view kReplacesParameter = "replaces";
 
 /// What the node was seen to have done about the newest intent.

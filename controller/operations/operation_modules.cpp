@@ -8,6 +8,7 @@
 #include "controller/operations/growth/growth_module.h"
 #include "controller/operations/heal/heal_module.h"
 #include "controller/operations/redaction/redaction_module.h"
+#include "controller/operations/resize/resize_module.h"
 #include "controller/operations/restore/restore_module.h"
 #include "controller/operations/scavenge/scavenge_module.h"
 #include "controller/operations/verify/verify_module.h"
@@ -25,6 +26,7 @@ std::span<const OperationModule* const> operation_modules() {
       &redactions::redaction_module(),
       &verifications::verify_module(),
       &healing::heal_module(),
+      &resize::resize_module(),
   };
   return kModules;
 }

@@ -110,6 +110,11 @@ Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Res
                                 : agent_failure<std::vector<api::PeerHandshake>>(response);
 }
 
+Outcome<api::ServerConfig> parse_answer_server_config(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_server_config(response.body))
+                                : agent_failure<api::ServerConfig>(response);
+}
+
 Outcome<std::vector<api::BackupRepository>> parse_answer_backup_repositories(
     const http::Response& response) {
   return response.status == 200 ? from(api::parse_backup_repositories(response.body))
@@ -245,6 +250,11 @@ net::awaitable<Outcome<std::vector<api::PeerHandshake>>> AgentClient::handshakes
       client_, agent_,
       json_request("POST", "/agent/v1/certificates/handshakes", api::to_text(request)), deadline_,
       &parse_answer_handshakes);
+}
+
+net::awaitable<Outcome<api::ServerConfig>> AgentClient::server_config() const {
+  return call<api::ServerConfig>(client_, agent_, get("/agent/v1/server-config"), deadline_,
+                                 &parse_answer_server_config);
 }
 
 net::awaitable<Outcome<std::vector<api::BackupRepository>>> AgentClient::backup_repositories()

@@ -10,6 +10,7 @@
 #include "nodeagent/api/agent_backups.h"
 #include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/agent_facts.h"
+#include "nodeagent/api/server_config.h"
 #include "nodeagent/client/outcome.h"
 #include "nodeagent/http/client.h"
 #include "nodeagent/http/message.h"
@@ -67,6 +68,7 @@ class AgentClient {
   /// One answer per peer, in the order of the request.
   net::awaitable<Outcome<std::vector<api::PeerHandshake>>> handshakes(
       api::HandshakesRequest request) const;
+  net::awaitable<Outcome<api::ServerConfig>> server_config() const;
   // Of backups; refused, not_found: the agent is of an older version, or (of backups()) has no
   // repository of that name. What is wrong with a repository is in the answer, or refused with it.
 
@@ -89,6 +91,7 @@ Outcome<std::vector<api::StoredFile>> parse_answer_files(const http::Response& r
 Outcome<api::NodeCertificates> parse_answer_certificates(const http::Response& response);
 Outcome<api::CertificateFiles> parse_answer_candidate(const http::Response& response);
 Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Response& response);
+Outcome<api::ServerConfig> parse_answer_server_config(const http::Response& response);
 Outcome<std::vector<api::BackupRepository>> parse_answer_backup_repositories(
     const http::Response& response);
 Outcome<std::vector<api::BackupGeneration>> parse_answer_backups(const http::Response& response);

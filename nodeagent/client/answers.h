@@ -63,6 +63,9 @@ struct NodeSettings {
   std::string reserved_common_name{};
   /// DisableClientAuthEkuValidation; false also where the server has no such option.
   bool client_usage_disabled = false;
+  std::int32_t cluster_size = 0;  ///< ClusterSize; 0: not reported
+  /// Where it comes from, as the server calls it (24.6 and later): "Command Line"; may be empty.
+  std::string cluster_size_source{};
 };
 enum class AutoScavengeState : std::uint8_t {
   kNotInstalled,

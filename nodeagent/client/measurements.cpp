@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/number_from_text.h"
 #include "nodeagent/api/json_text.h"
 #include "nodeagent/client/answers.h"
 #include "nodeagent/client/detail/common.h"
@@ -160,10 +161,10 @@ Outcome<NodeSettings> parse_answer_settings(const http::Response& response) {
     return unknown<NodeSettings>("unexpected_answer", value.error().message);
   }
   NodeSettings out;
-  const auto text_of = [&](std::string_view name) {
+  const auto text_of = [&](std::string_view name, const char* member = "value") {
     for (const auto& option : *value) {
       const auto* given = at(option, {"name"});
-      const auto* text = at(option, {"value"});
+      const auto* text = at(option, {member});
       if (given == nullptr || *given != name || text == nullptr) {
         continue;
       }
@@ -172,6 +173,9 @@ Outcome<NodeSettings> parse_answer_settings(const http::Response& response) {
       }
       if (text->is_boolean()) {
         return std::string(text->get<bool>() ? "true" : "false");
+      }
+      if (text->is_number_integer()) {
+        return std::to_string(text->get<std::int64_t>());
       }
     }
     return std::string();
@@ -190,6 +194,9 @@ Outcome<NodeSettings> parse_answer_settings(const http::Response& response) {
   out.trusted_roots = text_of("TrustedRootCertificatesPath");
   out.reserved_common_name = text_of("CertificateReservedNodeCommonName");
   out.client_usage_disabled = is_on("DisableClientAuthEkuValidation");
+  out.cluster_size =
+      number_from_text<std::int32_t>(text_of("ClusterSize")).value_or(out.cluster_size);
+  out.cluster_size_source = text_of("ClusterSize", "configurationSource");
   if (out.database.empty()) {
     return unknown<NodeSettings>("unexpected_answer", "options: Db is missing");
   }

@@ -355,6 +355,10 @@ void OptionParser::declare_agent() {
                 "Role agent, without a unit: stops the server and returns", agent);
   settings_.add("service-timeout-ms", service_timeout_ms_, "For each of these",
                 {.group = "Agent", .prefix = kAgent, .unit = "ms"});
+  settings_.add("server-config", o.server_config,
+                "Role agent: the server's own configuration file (YAML), in which the size of the "
+                "cluster is changed when it grows",
+                agent);
   settings_.add("snapshot-command", o.snapshot_command,
                 "Program that makes and deletes disk snapshots for backups, by its absolute path "
                 "(default: none are made)",

@@ -61,6 +61,7 @@ struct ProgramOptions {
   /// Role agent: two lines, user and password of the node beside it. Empty: none are sent.
   std::string credentials_file;
   external::ServiceOptions service;  ///< role agent: how its server is started and stopped
+  std::string server_config;         ///< the server's own configuration file; empty: not known
   std::string snapshot_command;      ///< program that makes disk snapshots; empty: none are made
   std::int64_t snapshot_timeout_ms = 600'000;
   std::string drill_command;  ///< starts the server of a drill; empty: an embedded node

@@ -12,6 +12,7 @@
 #include "nodeagent/daemon/node_certificates.h"
 #include "nodeagent/operations/backup/backup_access.h"
 #include "nodeagent/operations/drill/drill_settings.h"
+#include "nodeagent/operations/resize/server_config_access.h"
 
 namespace verger::agent {
 namespace {
@@ -201,6 +202,27 @@ std::shared_ptr<const BackupAccess> backup_access(Program& program, Log& log) {
                    .host = net::ip::host_name()});
 }
 
+net::awaitable<Result<std::optional<external::StartOptions>>> started_with(Program* program) {
+  using Found = Result<std::optional<external::StartOptions>>;
+  VERGER_CO_TRY(const auto server, co_await find_server_of(program));
+  if (!server) {
+    co_return Found(std::nullopt);
+  }
+  VERGER_CO_TRY(auto options, external::start_options_of(server->id));
+  co_return Found(std::move(options));
+}
+
+/// The configuration file of its server; null: it was not named.
+std::shared_ptr<const ServerConfigAccess> server_config_access(Program& program) {
+  if (program.options.server_config.empty() || program.options.role != Role::kAgent) {
+    return nullptr;
+  }
+  return std::make_shared<const ServerConfigAccess>(
+      ServerConfigAccess{.file = program.options.server_config,
+                         .access = external::posix_file_access(),
+                         .started_with = [&program] { return started_with(&program); }});
+}
+
 }  // namespace
 
 void control_own_node(Program& program, Log& log) {
@@ -256,7 +278,8 @@ Result<void> start_agent(Program& program, Log& log) {
           },
       .make_private = &make_private,
       .certificates = node_certificates(program, log),
-      .backups = backup_access(program, log)};
+      .backups = backup_access(program, log),
+      .server_config = server_config_access(program)};
   if (options.role == Role::kAgent) {
     look_at_server(program, endpoint, log);
     environment.served_serial = [&program] { return program.external->served_serial(); };

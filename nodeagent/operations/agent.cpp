@@ -18,6 +18,7 @@
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/facts.h"
 #include "nodeagent/operations/file_store.h"
+#include "nodeagent/operations/resize/server_config_file.h"
 
 namespace verger::agent {
 /// The routes. Their work on operations is the runner's.
@@ -32,8 +33,11 @@ class Agent::Impl {
                        ? std::make_shared<BackupCatalogue>(
                              environment_.backups, environment_.executor, environment_.timers)
                        : nullptr),
+        config_(std::make_shared<ServerConfigFile>(environment_.server_config, environment_.files,
+                                                   state_directory_)),
+        node_(environment_.client, options.node, options.credentials, {}, options.request_deadline),
         runner_(std::make_shared<OperationRunner>(std::move(options), environment_,
-                                                  std::move(journal), desk_)) {
+                                                  std::move(journal), desk_, config_)) {
     add_routes();
     add_certificate_routes(router_, desk_);
     add_backup_routes(router_, catalogue_);
@@ -113,6 +117,7 @@ class Agent::Impl {
                   });
     };
     add("GET", "/agent/v1/facts", &Impl::get_facts);
+    add("GET", "/agent/v1/server-config", &Impl::get_server_config);
     add("POST", "/agent/v1/permits", &Impl::post_permit);
     add("POST", "/agent/v1/operations", &Impl::post_operation);
     add("GET", "/agent/v1/operations/{id}", &Impl::get_operation);
@@ -170,6 +175,11 @@ class Agent::Impl {
       add_facts_of_stopped(*environment_.offline, facts);
     }
     co_return json_text_answer(200, api::to_text(facts));
+  }
+
+  net::awaitable<http::Response> get_server_config(http::RoutedRequest /*request*/) {
+    const auto seen = co_await ServerConfigFile::look(config_, node_);
+    co_return json_text_answer(200, api::to_text(seen));
   }
 
   void add_facts_of_stopped(const external::OfflineServer& server, api::AgentFacts& facts) {
@@ -399,6 +409,8 @@ class Agent::Impl {
   AgentEnvironment environment_;
   CertificateDesk::Self desk_;
   BackupCatalogue::Self catalogue_;  ///< null: it has no repositories
+  std::shared_ptr<ServerConfigFile> config_;
+  client::NodeClient node_;
   std::shared_ptr<OperationRunner> runner_;
   std::unique_ptr<FileStore> file_store_;  ///< from its first use on
   http::Router router_;

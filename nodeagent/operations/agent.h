@@ -18,6 +18,7 @@ namespace verger::agent {
 struct BackupAccess;
 struct CertificateAccess;
 struct DrillSettings;
+struct ServerConfigAccess;
 
 /// What an agent is configured with.
 struct AgentOptions {
@@ -65,6 +66,9 @@ struct AgentEnvironment {
   std::shared_ptr<const BackupAccess> backups{};
   /// How drills are made (drill/drill_settings.h); null: none are.
   std::shared_ptr<const DrillSettings> drills{};
+  /// The configuration file of its server (resize/server_config_access.h); null: it does not know
+  /// it.
+  std::shared_ptr<const ServerConfigAccess> server_config{};
 };
 
 /// The agent: facts, permits, operations by id, digests. Destroying it at any moment is a crash as

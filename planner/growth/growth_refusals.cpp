@@ -6,6 +6,7 @@
 #include "planner/detail/gate_checks.h"
 #include "planner/gates.h"
 #include "planner/growth/growth_order.h"
+#include "planner/growth/new_node.h"
 #include "planner/node_work.h"
 #include "planner/operations.h"
 
@@ -24,8 +25,10 @@ class RefusingGrowth {
       refuse("no-node-named", "", "no new node is named, or its URL cannot be read",
              "name it: --node NAME=URL --agent URL");
     } else {
-      check_new_node(*order_.joins);
-      check_backup();
+      const RefusingNewNode looks(order_.snapshot, order_.facts ? &*order_.facts : nullptr,
+                                  order_.wanted.repository, order_.policy.gates.disk_reserve_bytes);
+      looks.check_node(*order_.joins, refusals_);
+      looks.check_backup(*order_.joins, refusals_);
     }
     std::ranges::sort(refusals_, {}, [](const Refusal& each) {
       return std::tie(each.node, each.code, each.message);
@@ -98,114 +101,6 @@ class RefusingGrowth {
              "node: two halves of the voters could each elect a leader",
              "make sure that it never starts again (take the machine away, or its data), then say "
              "so: --replaced-is-gone");
-    }
-  }
-
-  void check_new_node(const NodeSnapshot& node) {
-    if (!node.has_agent()) {
-      refuse("no-agent", node.name, "it has no agent that could restore its files",
-             "install verger-agent on its machine, and name its URL (--agent)");
-      return;
-    }
-    if (node.answered) {
-      refuse("node-runs", node.name, "its server runs: its files cannot be replaced",
-             "stop its server, and let its agent start it: nothing else may");
-    }
-    if (!node.agent_answered) {
-      refuse("agent-gone", node.name,
-             node.agent_problem.empty() ? "its agent does not answer" : node.agent_problem,
-             "start verger-agent there, and enrol it (docs/operations/enrolment.md)");
-      return;
-    }
-    if (node.wrong_identity) {
-      refuse("another-database", node.name, node.problem,
-             "its directory holds another cluster's database: check Db in the agent's file, and "
-             "move those files away if they are not needed");
-    }
-    for (const auto& work : node.agent_work) {
-      const auto* kind = find_agent_kind(work.kind);
-      if (kind == nullptr || (kind->touches_files && !kind->needs_server)) {
-        refuse("agent-busy", node.name,
-               fmt::format("its agent is at work on its files: {} ({})", work.kind, work.id),
-               "wait until it ends, or cancel its run");
-      }
-    }
-    check_agent(node);
-  }
-
-  void check_agent(const NodeSnapshot& node) {
-    const auto* own = order_.own_facts();
-    if (own == nullptr) {
-      refuse("not-looked-at", node.name, "its agent was not asked for the backup",
-             "make the plan again");
-      return;
-    }
-    if (!own->agent_problem.empty()) {
-      refuse("agent-cannot-restore", node.name, own->agent_problem,
-             "install the controller's version of verger-agent there");
-      return;
-    }
-    if (!own->service_problem.empty()) {
-      refuse("no-service-control", node.name, own->service_problem,
-             "give it --service-unit, or --start-command and --stop-command, and run it as the "
-             "user whose files they are");
-    }
-    if (!own->has_repository) {
-      refuse("no-repository", node.name,
-             fmt::format("its agent has no repository \"{}\"", order_.wanted.repository),
-             "add the file of that name to the agent's --backup-repositories directory");
-    } else if (!own->repository_problem.empty()) {
-      refuse("repository-unreachable", node.name, own->repository_problem,
-             "see to it that the machine reaches the repository, with the key it needs");
-    } else if (!own->damage.empty()) {
-      refuse("generation-damaged", node.name, own->damage, "choose another backup (--generation)");
-    }
-    if (own->keeps_former) {
-      refuse(
-          "former-files-kept", node.name,
-          fmt::format("it keeps the files from before an earlier restore of backup {}, and these "
-                      "are the way back",
-                      order_.facts->generation.id),
-          "look at what is in old-before-GENERATION of its directory, and move it away");
-    }
-    const auto bytes = order_.facts->generation.restored_bytes;
-    const auto needed = bytes + order_.policy.gates.disk_reserve_bytes;
-    if (own->room >= 0 && bytes > 0 && own->room < needed) {
-      refuse("disk-too-small", node.name,
-             fmt::format("{} are free, and {} are needed: {} of the backup, and the reserve",
-                         human_bytes(own->room), human_bytes(needed), human_bytes(bytes)),
-             "make room; the reserve is gates.disk_reserve of a policy");
-    }
-  }
-
-  void check_backup() {
-    const auto* own = order_.own_facts();
-    if (own == nullptr || !own->agent_problem.empty() || !own->has_repository ||
-        !own->repository_problem.empty()) {
-      return;
-    }
-    const auto& backup = order_.facts->generation;
-    if (backup.id.empty()) {
-      refuse("no-generation", "", order_.facts->generation_problem,
-             "make one: verger backup create; see what there is with: verger backup list");
-      return;
-    }
-    if (backup.cluster != order_.snapshot.cluster) {
-      refuse("another-cluster", "",
-             fmt::format("backup {} is of cluster \"{}\", not of \"{}\"", backup.id, backup.cluster,
-                         order_.snapshot.cluster),
-             "choose a backup of this cluster");
-    }
-    if (!backup.failed_check.empty()) {
-      refuse("generation-damaged", "",
-             fmt::format("the newest check of backup {} found damage: {}", backup.id,
-                         backup.failed_check),
-             "choose another one (--generation)");
-    } else if (backup.verified.empty() && backup.drilled.empty()) {
-      refuse(
-          "not-verified", "",
-          fmt::format("backup {} was never verified, and no drill has restored it", backup.id),
-          fmt::format("verify it: verger backup verify {} {}", order_.snapshot.cluster, backup.id));
     }
   }
 

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -12,6 +15,7 @@
 #include "controller/cli/commands.h"
 #include "controller/cli/confirmation.h"
 #include "controller/cli/json_text.h"
+#include "controller/cli/operations/resize_commands.h"
 #include "controller/cli/plan_request.h"
 #include "controller/cli/plan_text.h"
 #include "planner/operations.h"
@@ -28,11 +32,13 @@ struct GrowOptions {
   std::string replaces{};
   bool as_replica = false;
   bool gone = false;
-  std::string node{};  ///< "NAME=URL", or the URL
-  std::string agent{};
+  std::vector<std::string> nodes{};  ///< "NAME=URL", or the URL
+  std::vector<std::string> agents{};
   bool plan_only = false;
   bool yes = false;
   ApplyOptions apply{};
+  /// Of `--to`.
+  ResizeOptions resize{};
 };
 
 const planner::Operation& growth_operation() {
@@ -49,26 +55,20 @@ bool is_option_of_grow(std::string_view parameter) {
 
 /// "n4=http://n4:2113" or the URL alone, of which the controller makes a name.
 void set_node(GrowOptions& options) {
-  const auto equals = options.node.find('=');
-  const auto scheme = options.node.find("://");
+  const auto& node = options.nodes.front();
+  const auto equals = node.find('=');
+  const auto scheme = node.find("://");
   const bool has_name =
       equals != std::string::npos && (scheme == std::string::npos || equals < scheme);
-  parameter_of(options.plan, "name") = has_name ? options.node.substr(0, equals) : std::string();
-  parameter_of(options.plan, "node") = has_name ? options.node.substr(equals + 1) : options.node;
-  parameter_of(options.plan, "agent") = options.agent;
+  parameter_of(options.plan, "name") = has_name ? node.substr(0, equals) : std::string();
+  parameter_of(options.plan, "node") = has_name ? node.substr(equals + 1) : node;
+  parameter_of(options.plan, "agent") = options.agents.front();
 }
 
-int grow(const CliContext& context, GrowOptions options) {
-  if (options.add_replica != options.replaces.empty()) {
-    context.err << "verger: say what the new node is: --add-replica, or --replace NODE\n";
-    return kUsage;
-  }
-  set_node(options);
-  parameter_of(options.plan, "role") =
-      options.add_replica || options.as_replica ? "read-only-replica" : "voter";
-  parameter_of(options.plan, "replaces") = options.replaces;
-  parameter_of(options.plan, "replaced_is_gone") = options.gone ? "true" : "";
-  const auto plan = request_plan(context, growth_operation(), options.plan);
+/// The plan is shown, and carried out once that is agreed to.
+int carry_out(const CliContext& context, const planner::Operation& operation,
+              const GrowOptions& options, const std::string& what_it_does) {
+  const auto plan = request_plan(context, operation, options.plan);
   if (!plan) {
     return context.fail(plan.error());
   }
@@ -77,14 +77,48 @@ int grow(const CliContext& context, GrowOptions options) {
     print_next(context, *plan);
     return kDone;
   }
-  const auto question = fmt::format(
-      "This replaces the files of {} and adds it to {}. Type yes to begin: ", options.node,
-      options.plan.cluster);
-  if (!options.yes && !confirmed(context, question, {"yes"})) {
+  if (!options.yes && !confirmed(context, what_it_does + " Type yes to begin: ", {"yes"})) {
     return kRefused;
   }
-  options.apply.hash = text_of(*plan, "hash");
-  return apply_plan(context, options.apply);
+  auto apply = options.apply;
+  apply.hash = text_of(*plan, "hash");
+  return apply_plan(context, apply);
+}
+
+int grow(const CliContext& context, GrowOptions options) {
+  const bool resizes = !options.resize.to.empty();
+  if (static_cast<int>(resizes) + static_cast<int>(options.add_replica) +
+          static_cast<int>(!options.replaces.empty()) !=
+      1) {
+    context.err << "verger: say what is to become of the cluster: --to VOTERS, --add-replica, or "
+                   "--replace NODE\n";
+    return kUsage;
+  }
+  if (options.nodes.size() != options.agents.size() || (!resizes && options.nodes.size() != 1)) {
+    context.err << "verger: each new node is named by --node and --agent\n";
+    return kUsage;
+  }
+  if (resizes) {
+    auto plan = plan_of_resize(options.plan, options.resize, options.nodes, options.agents);
+    options.plan = std::move(plan);
+    return carry_out(
+        context, resize_operation(), options,
+        options.nodes.empty()
+            ? fmt::format("This stops voters of {} for good and restarts the others "
+                          "one after the other.",
+                          options.plan.cluster)
+            : fmt::format("This replaces the files of {} and restarts the voters of {} "
+                          "one after the other, with a pause for writes.",
+                          fmt::join(options.nodes, " and "), options.plan.cluster));
+  }
+  set_node(options);
+  parameter_of(options.plan, "role") =
+      options.add_replica || options.as_replica ? "read-only-replica" : "voter";
+  parameter_of(options.plan, "replaces") = options.replaces;
+  parameter_of(options.plan, "replaced_is_gone") = options.gone ? "true" : "";
+  return carry_out(context, growth_operation(), options,
+                   fmt::format("This replaces the files of {} and adds it to {}.",
+                               options.nodes.front(), options.plan.cluster));
 }
 
 }  // namespace
@@ -92,14 +126,19 @@ int grow(const CliContext& context, GrowOptions options) {
 void add_cluster_growth(CLI::App& cluster, Command& chosen) {
   auto options = std::make_shared<GrowOptions>();
   auto* command = cluster.add_subcommand(
-      "grow", "Add a node, seeded from a backup: a read-only replica, or in a dead node's place");
+      "grow",
+      "Another number of voters, or one more node, seeded from a backup: a read-only "
+      "replica, or in a dead node's place");
   command->footer(
       "Example: verger cluster grow orders --add-replica --node n4=https://n4.example.com:2113 \\\n"
       "           --agent https://n4.example.com:2114 --repository main --wait\n"
       "         verger cluster grow orders --replace n3 --node n4=https://n4.example.com:2113 \\\n"
       "           --agent https://n4.example.com:2114 --repository main --wait\n"
-      "docs/operations/growing.md says what the new machine needs, and how three voters become "
-      "five");
+      "         verger cluster grow orders --to 5 --repository main --wait \\\n"
+      "           --node n4=https://n4.example.com:2113 --agent https://n4.example.com:2114 \\\n"
+      "           --node n5=https://n5.example.com:2113 --agent https://n5.example.com:2114\n"
+      "         verger cluster grow orders --to 3 --wait\n"
+      "docs/operations/growing.md says what new machines need, and what happens to writes");
   add_plan_options(*command, growth_operation(), options->plan, is_option_of_grow);
   command->add_flag("--add-replica", options->add_replica, "The new node is a read-only replica");
   command->add_option("--replace", options->replaces,
@@ -109,8 +148,17 @@ void add_cluster_growth(CLI::App& cluster, Command& chosen) {
   command->add_flag("--replaced-is-gone", options->gone,
                     "The dead node will never start again: you have seen to it, since its agent "
                     "cannot");
-  command->add_option("--node", options->node, "URL of the new node, or NAME=URL")->required();
-  command->add_option("--agent", options->agent, "URL of its agent")->required();
+  command->add_option("--to", options->resize.to,
+                      "Number of voters afterwards: two more, each named by --node and --agent, or "
+                      "two fewer");
+  command->add_option("--leaving", options->resize.leaving,
+                      "With fewer voters: those that leave, separated by commas (default: such as "
+                      "do not lead)");
+  command->add_flag("--leaving-are-gone", options->resize.gone,
+                    "Those of them whose agents are silent will never start again: you have seen "
+                    "to it");
+  command->add_option("--node", options->nodes, "URL of a new node, or NAME=URL");
+  command->add_option("--agent", options->agents, "URL of its agent");
   command->add_flag("--plan-only", options->plan_only, "Make the plan, and apply nothing");
   command->add_flag("--yes", options->yes, "Without asking");
   add_wait_options(*command, options->apply);

@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, Print> kReports[] = {
     {"growth", print_growth_report},
     {"heal", print_heal_report},
     {"redaction", print_redaction_report},
+    {"resize", print_resize_report},
     {"restore", print_restore_report},
     {"scavenge", print_scavenge_report},
     {"verify", print_verify_report},

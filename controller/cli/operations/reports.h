@@ -23,6 +23,7 @@ void print_backup_report(const CliContext& context, const nlohmann::json& report
 void print_certificates_report(const CliContext& context, const nlohmann::json& report);
 void print_growth_report(const CliContext& context, const nlohmann::json& report);
 void print_redaction_report(const CliContext& context, const nlohmann::json& report);
+void print_resize_report(const CliContext& context, const nlohmann::json& report);
 void print_restore_report(const CliContext& context, const nlohmann::json& report);
 void print_scavenge_report(const CliContext& context, const nlohmann::json& report);
 void print_verify_report(const CliContext& context, const nlohmann::json& report);

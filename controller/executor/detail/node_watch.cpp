@@ -1,5 +1,6 @@
 #include "controller/executor/detail/node_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 
@@ -15,7 +16,12 @@ bool is_replaced(const RunState& state, const planner::NodeSnapshot& node) {
     for (const auto& group : stage.groups) {
       for (const auto& step : group) {
         const auto found = step.parameters.find(kReplacesParameter);
-        if (found != step.parameters.end() && found->second == name) {
+        if (found == step.parameters.end()) {
+          continue;
+        }
+        const auto* several = found->second.as_array();
+        if (found->second == name ||
+            (several != nullptr && std::ranges::find(*several, name) != several->end())) {
           return true;
         }
       }

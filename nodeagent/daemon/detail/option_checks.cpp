@@ -153,6 +153,9 @@ Result<void> check(const ProgramOptions& options) {
   if (options.service.start_command.empty() != options.service.stop_command.empty()) {
     return wrong("--start-command and --stop-command belong together: give both or none");
   }
+  if (!options.server_config.empty() && options.server_config.front() != '/') {
+    return wrong(fmt::format("--server-config {}: an absolute path", options.server_config));
+  }
   if (options.role == Role::kAgent) {
     if (options.node_url.empty()) {
       return wrong("--node is missing: the URL of the node beside this agent");

@@ -13,6 +13,7 @@
 #include "nodeagent/operations/heal/heal_filter_operation.h"
 #include "nodeagent/operations/last_look.h"
 #include "nodeagent/operations/redaction/redaction_operations.h"
+#include "nodeagent/operations/resize/size_operations.h"
 #include "nodeagent/operations/restore/restore_operations.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
 #include "nodeagent/operations/verify/verify_operation.h"
@@ -54,7 +55,8 @@ Result<void> check_parameters(const Operation& kind, const std::string& text) {
 
 OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environment,
                                  std::unique_ptr<OperationJournal> journal,
-                                 const std::shared_ptr<CertificateDesk>& desk)
+                                 const std::shared_ptr<CertificateDesk>& desk,
+                                 const std::shared_ptr<ServerConfigFile>& config)
     : options_(std::move(options)),
       environment_(std::move(environment)),
       journal_(std::move(journal)),
@@ -90,6 +92,9 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
     add_kind(std::move(kind));
   }
   for (auto& kind : redaction_operations()) {
+    add_kind(std::move(kind));
+  }
+  for (auto& kind : size_operations(config)) {
     add_kind(std::move(kind));
   }
   add_kind(make_drill_operation(repositories, environment_.drills));

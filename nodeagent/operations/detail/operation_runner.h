@@ -19,6 +19,7 @@
 namespace verger::agent {
 
 class CertificateDesk;
+class ServerConfigFile;
 
 using RunningOperation = std::shared_ptr<OperationRecord>;
 
@@ -29,7 +30,8 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
  public:
   OperationRunner(AgentOptions options, AgentEnvironment environment,
                   std::unique_ptr<OperationJournal> journal,
-                  const std::shared_ptr<CertificateDesk>& desk);
+                  const std::shared_ptr<CertificateDesk>& desk,
+                  const std::shared_ptr<ServerConfigFile>& config);
 
   /// Resumes what has not ended. What was only accepted was certainly not sent; the rest is
   /// looked at.

@@ -15,7 +15,7 @@ constexpr const char* kLifeSeconds = "300";
 }  // namespace
 
 NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica,
-                       const Environment& of_agent)
+                       const Environment& of_agent, int size_in_file)
     : name_(std::move(name)) {
   std::string seeds;
   for (std::size_t i = 0; i < RealCluster::kNodes; ++i) {
@@ -30,10 +30,6 @@ NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_o
                                   std::to_string(ports_[0]),
                                   "--replication-port",
                                   std::to_string(ports_[1]),
-                                  "--cluster-size",
-                                  std::to_string(RealCluster::kNodes),
-                                  "--gossip-seed",
-                                  seeds,
                                   "--max-mem-table-size",
                                   "200",
                                   "--stream-existence-filter-size",
@@ -42,6 +38,14 @@ NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_o
                                   "--enable-atom-pub-over-http",
                                   "--end-after-seconds",
                                   kLifeSeconds};
+  const auto file = directory_.path() / "server.yaml";
+  if (size_in_file > 0) {
+    std::ofstream(file) << fmt::format("ClusterSize: {}\nGossipSeed: {}\n", size_in_file, seeds);
+    server.insert(server.end(), {"--config", file.string()});
+  } else {
+    server.insert(server.end(),
+                  {"--cluster-size", std::to_string(RealCluster::kNodes), "--gossip-seed", seeds});
+  }
   if (read_only_replica) {
     server.emplace_back("--read-only-replica");
   }
@@ -70,6 +74,9 @@ NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_o
                     "/bin/sh " + script("stop").string(),
                     "--end-after-seconds",
                     kLifeSeconds};
+  if (size_in_file > 0) {
+    agent_command_.insert(agent_command_.end(), {"--server-config", file.string()});
+  }
   start_agent(of_agent);
   HttpsCaller caller;
   if (!eventually(std::chrono::seconds(30), [&] {

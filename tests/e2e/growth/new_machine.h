@@ -15,9 +15,10 @@ namespace verger::test {
 /// repository, and a server that was never started, on an empty directory.
 class NewMachine {
  public:
-  /// `of_agent`: for its first agent.
+  /// `of_agent`: for its first agent. `size_in_file`: size and seeds are in a file that its agent
+  /// knows, as of a cluster with Options::config_files; 0: they are flags.
   NewMachine(const RealCluster& cluster, std::string name, bool read_only_replica,
-             const Environment& of_agent = {});
+             const Environment& of_agent = {}, int size_in_file = 0);
   ~NewMachine();
   NewMachine(const NewMachine&) = delete;
   NewMachine& operator=(const NewMachine&) = delete;

@@ -19,6 +19,7 @@ FakeCluster::FakeCluster(VirtualTime& time, int voters) : time_(time) {
     node.index = i;
     node.instance = fmt::format("instance-{}-{}", i, next_id_++);
     node.state = i == 1 ? api::NodeState::kLeader : api::NodeState::kFollower;
+    node.size.running = node.size.in_file = voters;
     nodes.push_back(std::move(node));
   }
 }
@@ -70,6 +71,10 @@ void FakeCluster::elect(const std::string& name) {
   for (auto& each : nodes) {
     if (!each.read_only_replica) {
       each.state = each.name == name ? api::NodeState::kLeader : api::NodeState::kFollower;
+      each.files.catches_up_at.reset();
+      if (sizes_differ_apart && each.size.running != node(name).size.running) {
+        each.state = api::NodeState::kUnknown;
+      }
     }
   }
   ++epoch;
@@ -79,6 +84,7 @@ void FakeCluster::elect(const std::string& name) {
 void FakeCluster::restart(const std::string& name) {
   auto& each = node(name);
   each.instance = fmt::format("instance-{}-{}", each.index, next_id_++);
+  each.size.running = each.size.in_file;
   each.priority = 0;
   if (each.running) {
     end_scavenge(each, "Interrupted");
@@ -105,7 +111,7 @@ void FakeCluster::finish_election() {
   election_ends_.reset();
   FakeNode* best = nullptr;
   for (auto& each : nodes) {
-    if (each.read_only_replica || !each.up) {
+    if (each.read_only_replica || !each.up || (sizes_differ_apart && !has_own_quorum(each))) {
       continue;
     }
     if (resigner_wins > 0 && each.name == resigning_) {
@@ -146,9 +152,6 @@ void FakeCluster::pass_time() {
     if (each.offline && each.agent_up && now >= each.offline->ends) {
       end_offline(each, true);
     }
-    if (each.online && each.agent_up && each.up && now >= each.online->ends) {
-      end_online(each, true);
-    }
     for (auto& [id, operation] : each.operations) {
       if (backups != nullptr && each.agent_up && FakeBackups::knows(operation.status.kind) &&
           now >= operation.since + backups->takes) {
@@ -156,6 +159,7 @@ void FakeCluster::pass_time() {
       }
     }
   }
+  look_at_sizes();
   look_at_histories();
 }
 
@@ -182,54 +186,6 @@ void FakeCluster::end_offline(FakeNode& node, bool finished) {
   node.offline.reset();
   node.up = true;
   restart(node.name);
-}
-
-void FakeCluster::begin_online(FakeNode& node, FakeOperation& operation) {
-  const auto parameters = json::parse(operation.request.parameters_json);
-  if (!node.online_fails.empty()) {
-    operation.status.state = api::OperationState::kFailed;
-    operation.status.error_code = node.online_fails.front();
-    operation.status.error = "as the test says";
-    node.online_fails.erase(node.online_fails.begin());
-    return;
-  }
-  ++node.online_starts;
-  const auto now = time_.monotonic();
-  node.online = FakeNode::Online{.operation = operation.request.id,
-                                 .point = parameters.at("point").get<std::int64_t>(),
-                                 .begins = now,
-                                 .ends = now + scavenge_takes};
-  operation.status.progress = api::OperationProgress{
-      .phase = "switch", .done = 1, .total = 4, .unit = "chunks", .bytes = 262'144};
-  operation.status.throttle =
-      api::Throttle{.percent = parameters.at("throttlePercent").get<std::int32_t>()};
-}
-
-void FakeCluster::end_online(FakeNode& node, bool finished) {
-  auto& status = node.operations.at(node.online->operation).status;
-  status.state = finished ? api::OperationState::kDone : api::OperationState::kFailed;
-  status.error_code = finished ? "" : "stopped";
-  status.progress.reset();
-  const auto number = node.online->point;
-  status.result_json =
-      json{{"point",
-            {{"number", number}, {"position", points.at(static_cast<std::size_t>(number))}}},
-           {"scavengeId", "00000000-0000-4000-8000-00000000000a"},
-           {"spaceSaved", 70'000},
-           {"recordsRemoved", 700},
-           {"bytesBefore", 1'000'000},
-           {"bytesAfter", 930'000},
-           {"chunksSwitched", 4},
-           {"chunksLeft", 0}}
-          .dump();
-  if (finished) {
-    node.last_finished = number;
-    node.unfinished.reset();
-    ++node.finished[number];
-  } else {
-    node.unfinished = number;
-  }
-  node.online.reset();
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "tests/support/controller/fake_backups.h"
 #include "tests/support/controller/fake_certificates.h"
 #include "tests/support/controller/fake_restore.h"
+#include "tests/support/controller/fake_sizes.h"
 #include "tests/support/controller/virtual_time.h"
 
 namespace verger::test {
@@ -130,6 +131,7 @@ struct FakeNode {
   std::optional<std::size_t> visible_points;
 
   FakeFiles files{};
+  FakeSize size{};
 
   // the agent's journal: survives its restart
   std::map<std::string, FakeOperation> operations;
@@ -215,6 +217,11 @@ class FakeCluster final : public http::Client {
   std::int32_t restored_epoch = 0;  ///< of restored files that start without any other server
   /// A server on restored files and one on others have run at the same time.
   bool mixed_histories = false;
+  std::chrono::milliseconds restart_takes{500};  ///< with another size
+  /// A leader takes no followers of another size, as the embedded node.
+  bool sizes_differ_apart = false;
+  /// Voters ran that could have elected two leaders.
+  bool two_quorums = false;
   /// Not by an agent: a service manager, or an operator.
   void start_by_itself(const std::string& name);
   /// Called for each request that may act; nullopt = arrives.
@@ -248,6 +255,11 @@ class FakeCluster final : public http::Client {
                                                   const http::Request& request);
   /// Of a kind of restores; one that lasts ends in look_at_histories().
   bool operate_restore(FakeNode& node, FakeOperation& operation);
+  std::optional<http::Response> size_answer(const FakeNode& node, const http::Request& request);
+  bool operate_size(FakeNode& node, FakeOperation& operation);
+  void look_at_sizes();
+  /// Of running voters of its size.
+  [[nodiscard]] bool has_own_quorum(const FakeNode& node) const;
   void cancel_restore(FakeNode& node, const std::string& operation);
   void finish_restore(FakeNode& node);
   void stop_server(FakeNode& node, const std::string& operation);

@@ -226,7 +226,8 @@ http::Response FakeCluster::start_operation(FakeNode& node, const http::Request&
     operation.status.error_code = "gate_closed";
     operation.status.error = "voters-alive: 2 voters are up and settled, 3 are needed";
   } else if (operate_certificates(node, operation) || begin_backup_work(node, operation) ||
-             operate_restore(node, operation) || (operate_more && operate_more(node, operation))) {
+             operate_restore(node, operation) || operate_size(node, operation) ||
+             (operate_more && operate_more(node, operation))) {
     // its outcome is in the operation
   } else if (parsed->kind == "scavenge_point") {
     start_scavenge(node, false);
@@ -409,6 +410,9 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
   }
   if (path == "/agent/v1/operations") {
     return start_operation(node, request);
+  }
+  if (auto answered = size_answer(node, request)) {
+    return *std::move(answered);
   }
   if (auto answered = restorable_answer(node, request)) {
     return *std::move(answered);

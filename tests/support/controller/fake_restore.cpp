@@ -72,6 +72,11 @@ void FakeCluster::begin_election_if_possible() {
       nodes, [&votes](const FakeNode& each) { return votes(each) && each.up; });
   const bool led = std::ranges::any_of(
       nodes, [](const FakeNode& each) { return each.up && each.state == api::NodeState::kLeader; });
+  if (sizes_differ_apart && std::ranges::none_of(nodes, [&](const FakeNode& each) {
+        return votes(each) && each.up && has_own_quorum(each);
+      })) {
+    return;
+  }
   if (!led && up >= std::ranges::count_if(nodes, votes) / 2 + 1 && !election_ends_) {
     election_ends_ = time_.monotonic() + election_takes;
   }
@@ -94,7 +99,10 @@ void FakeCluster::start_by_itself(const std::string& name) {
   started.member = true;
   restart(name);
   const auto* leads = leader();
-  if (leads != nullptr && leads->up) {
+  if (leads != nullptr && leads->up && sizes_differ_apart &&
+      leads->size.running != started.size.running) {
+    started.state = api::NodeState::kUnknown;
+  } else if (leads != nullptr && leads->up) {
     started.state = started.read_only_replica ? api::NodeState::kPreReadOnlyReplica
                                               : api::NodeState::kCatchingUp;
     started.files.catches_up_at = time_.monotonic() + catch_up_takes;

@@ -89,6 +89,10 @@ std::filesystem::path RealCluster::script(std::size_t index, const std::string& 
   return directory_.path() / fmt::format("n{}", index + 1) / (verb + ".sh");
 }
 
+std::filesystem::path RealCluster::config_file(std::size_t index) const {
+  return directory_.path() / fmt::format("n{}", index + 1) / "server.yaml";
+}
+
 void RealCluster::write_scripts(std::size_t index) const {
   const auto pid = script(index, "start").string() + ".pid";
   std::ofstream start(script(index, "start"));
@@ -215,12 +219,19 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
       std::to_string(ports_[kNodes + index]),
       "--agent-port",
       std::to_string(ports_[2 * kNodes + index]),
-      "--cluster-size",
-      std::to_string(kNodes),
-      "--gossip-seed",
-      seeds,
       "--end-after-seconds",
       std::to_string(options_.life.count())};
+  if (options_.config_files) {
+    const auto file = config_file(index);
+    command.insert(command.end(), {"--config", file.string()});
+    if (!std::filesystem::exists(file)) {
+      std::ofstream(file) << fmt::format("ClusterSize: {}  # voters\nGossipSeed: {}\n", kNodes,
+                                         seeds);
+    }
+  } else {
+    command.insert(command.end(),
+                   {"--cluster-size", std::to_string(kNodes), "--gossip-seed", seeds});
+  }
   if (options_.role != "node") {
     const auto controller = controller_of_agent(index);
     command.insert(command.end(), controller.begin(), controller.end());
@@ -278,6 +289,9 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
   command.insert(command.end(), backups.begin(), backups.end());
   if (options_.fast) {
     command.insert(command.end(), {"--agent-poll-interval-ms", "50"});
+  }
+  if (options_.config_files) {
+    command.insert(command.end(), {"--server-config", config_file(index).string()});
   }
   if (options_.services) {
     command.insert(command.end(), {"--start-command", "/bin/sh " + script(index, "start").string(),

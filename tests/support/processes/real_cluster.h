@@ -40,6 +40,9 @@ class RealCluster {
     /// The nodes are started and stopped by commands, which their agents know; with
     /// separate_agents and the role "node".
     bool services = false;
+    /// With `services`: size and seeds are in a file of each node (config_file()), which its agent
+    /// may change.
+    bool config_files = false;
     /// The agents have the repository "main", a directory that all of them share, and a scratch
     /// directory each for drills.
     bool backups = false;
@@ -57,6 +60,7 @@ class RealCluster {
   explicit RealCluster(Options options);
   ~RealCluster();
 
+  std::filesystem::path config_file(std::size_t index) const;
   /// With Options::services: SIGKILL of a node's process.
   void kill_server(std::size_t index) const;
   void start_node(std::size_t index, const Environment& environment = {});

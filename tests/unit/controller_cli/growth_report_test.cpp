@@ -47,7 +47,38 @@ TEST(ClusterGrow, WantsToKnowWhatTheNewNodeIs) {
   const auto said_of = verger_without_vergerd(
       {"cluster", "grow", "orders", "--node", "n4=http://n4:2113", "--agent", "http://n4:2114"});
   EXPECT_EQ(said_of.status, kUsage);
-  EXPECT_THAT(said_of.err, HasSubstr("--add-replica, or --replace NODE"));
+  EXPECT_THAT(said_of.err, HasSubstr("--to VOTERS, --add-replica, or --replace NODE"));
+}
+
+TEST(ClusterGrow, NamesBothPartsOfANewNode) {
+  const auto said_of = verger_without_vergerd(
+      {"cluster", "grow", "orders", "--to", "5", "--node", "n4=http://n4:2113"});
+  EXPECT_EQ(said_of.status, kUsage);
+  EXPECT_THAT(said_of.err, HasSubstr("named by --node and --agent"));
+}
+
+TEST(ResizeReport, SaysWhoJoinedAndWhatChanged) {
+  json report{{"outcome", "resized"},
+              {"from", 3},
+              {"to", 5},
+              {"joined", {"n4", "n5"}},
+              {"left", json::array()},
+              {"generation", "g1"},
+              {"leader", "n2"},
+              {"reason", ""},
+              {"commands", json::array()},
+              {"restarts", {{{"node", "n1"}, {"size", 5}, {"seeds", "changed"}}}},
+              {"timeline", nullptr},
+              {"notes", json::array()}};
+  EXPECT_THAT(said(print_resize_report, report),
+              AllOf(HasSubstr("the cluster has 5 voters instead of 3: n4 and n5 joined; n2 leads"),
+                    HasSubstr("n1: ClusterSize 5; gossip seeds: changed")));
+  report["outcome"] = "not-undone";
+  report["reason"] = "start-n4 was not undone";
+  report["commands"] = json::array({"on n1: set ClusterSize: 3"});
+  EXPECT_THAT(said(print_resize_report, report),
+              AllOf(HasSubstr("NOT UNDONE"), HasSubstr("start-n4 was not undone"),
+                    HasSubstr("by hand: on n1: set ClusterSize: 3")));
 }
 
 }  // namespace

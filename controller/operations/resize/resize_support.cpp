@@ -1,0 +1,80 @@
+#include "controller/operations/resize/resize_support.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace verger::controller::resize {
+
+std::vector<std::string> list_parameter(const planner::Step& step, std::string_view name) {
+  std::vector<std::string> out;
+  const auto found = step.parameters.find(name);
+  const auto* list = found == step.parameters.end() ? nullptr : found->second.as_array();
+  for (const auto& each : list == nullptr ? planner::Json::Array() : *list) {
+    if (const auto* text = each.as_string()) {
+      out.push_back(*text);
+    }
+  }
+  return out;
+}
+
+bool is_committed(const StepContext& context) {
+  return context.values.contains(std::string(names::kCommittedValue));
+}
+
+std::string who_must_not_run(const StepContext& context) {
+  for (const auto& name : list_parameter(context.step, "absent")) {
+    if (const auto* node = context.snapshot.find(name); node != nullptr && node->answered) {
+      return fmt::format(
+          "{} runs, and must not beside voters of the smaller size: something starts it by itself, "
+          "such as a service manager or an operator; see to it that nothing does, and begin anew",
+          name);
+    }
+  }
+  return {};
+}
+
+bool stands(const StepContext& context, const std::string& step) {
+  const auto state = context.state_of ? context.state_of(step) : std::optional<StepState>();
+  const bool undone =
+      state && (state->undo_end ? state->undo_end->undone : state->status == StepStatus::kUndone);
+  return state && state->attempt > 0 && !undone;
+}
+
+bool was_given_up(const StepContext& context, const std::string& step) {
+  const auto state = context.state_of ? context.state_of(step) : std::optional<StepState>();
+  return state && state->undo_end && !state->undo_end->undone;
+}
+
+std::string not_settled(const StepContext& context) {
+  const auto nodes = list_parameter(context.step, "nodes");
+  const auto* leader = context.snapshot.leader();
+  if (leader == nullptr) {
+    return "no single node leads";
+  }
+  if (std::ranges::find(nodes, leader->name) == nodes.end()) {
+    return fmt::format("{} leads, and is none of those that stay", leader->name);
+  }
+  for (const auto& name : nodes) {
+    const auto* node = context.snapshot.find(name);
+    if (node == nullptr || !node->answered || !node->alive) {
+      return fmt::format("{} does not answer", name);
+    }
+    if (node->role != planner::Role::kLeader && node->role != planner::Role::kFollower) {
+      return fmt::format("{} is in state {}", name, node->state);
+    }
+    if (node->sees_leader != leader->instance_id) {
+      return fmt::format("{} does not take {} for the leader", name, leader->name);
+    }
+    if (node->epoch_number != leader->epoch_number || node->epoch_id != leader->epoch_id) {
+      return fmt::format("{} is in epoch {}, the leader {} in {}", name, node->epoch_number,
+                         leader->name, leader->epoch_number);
+    }
+    if (node->writer_checkpoint < leader->last_commit_position) {
+      return fmt::format("{} ends at {}, and {} is committed", name, node->writer_checkpoint,
+                         leader->last_commit_position);
+    }
+  }
+  return {};
+}
+
+}  // namespace verger::controller::resize

@@ -1,0 +1,355 @@
+// Another cluster size in the configuration file of a server: in virtual time, beside a server that
+// reads the file at each start.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/directories.h"
+#include "nodeagent/external/config_text.h"
+#include "nodeagent/external/offline_server.h"
+#include "nodeagent/operations/agent.h"
+#include "nodeagent/operations/resize/server_config_access.h"
+#include "tests/support/cluster/sim_world.h"
+#include "tests/support/results.h"
+#include "tests/unit/nodeagent_operations/follower_answers.h"
+#include "tests/unit/nodeagent_operations/still_node.h"
+
+namespace verger::agent {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr const char* kServerFile = "/etc/server.conf";
+constexpr std::string_view kFormerText =
+    "# a server\nClusterSize: 3  # voters\nGossipSeed: n2:2113,n3:2113\nDb: /db\n";
+constexpr std::string_view kNewText =
+    "# a server\nClusterSize: 5  # voters\nGossipSeed: n2:2113,n3:2113,n4:2113,n5:2113\nDb: /db\n";
+
+class SizeCase {
+ public:
+  SizeCase()
+      : host_(world_.add_host("n1")),
+        server_(world_.add_host("server")),
+        asker_(world_.add_host("controller")) {
+    asker_.boot();
+    ok(make_directories_durably(host_.disk(), "/etc"));
+    ok(make_directories_durably(host_.disk(), "/db"));
+    write(kFormerText);
+    host_.set_disk(host_.disk().clone());
+    open();
+    start_server();
+  }
+
+  /// A new process of the agent, on the disk as it is.
+  void open() {
+    if (host_.up()) {
+      host_.crash(/*power=*/false);
+    }
+    host_.boot();
+    runner_ = std::make_unique<node::InlineJobRunner>(host_.timers(), Budget{.units = 64});
+    access_ = std::make_shared<const ServerConfigAccess>(
+        ServerConfigAccess{.file = kServerFile, .access = file_access_, .started_with = [this] {
+                             return started_with();
+                           }});
+    offline_ = std::make_unique<external::OfflineServer>(
+        external::DatabasePlace{.database = "/db", .index = {}},
+        external::ServiceOptions{.own = external::ServiceOptions::OwnServer{
+                                     .start = [this] { return set_running(true); },
+                                     .stop = [this] { return set_running(false); },
+                                     .runs = [this] { return server_.up(); }}},
+        host_.disk(), host_.clock(), random_, host_.timers(), *runner_, *runner_, null_log(),
+        "/agent/server-kept-stopped");
+    auto opened = Agent::open({.journal = "/agent/journal.db",
+                               .node = {.tls = false, .host = "server", .port = 2113},
+                               .poll_interval = milliseconds(100)},
+                              {.executor = host_.executor(),
+                               .files = host_.disk(),
+                               .clock = host_.clock(),
+                               .timers = host_.timers(),
+                               .client = host_.client(),
+                               .jobs = *runner_,
+                               .log = null_log(),
+                               .inspection = [this]() -> node::NodeInspection* {
+                                 return server_.up() ? &node_ : nullptr;
+                               },
+                               .offline = offline_.get(),
+                               .server_config = access_});
+    ASSERT_TRUE(opened) << opened.error().message;
+    const std::shared_ptr<Agent> agent = *std::move(opened);
+    host_.keep(agent);
+    host_.serve_http(2114, agent->handler());
+    agent->start();
+  }
+
+  void start_server() {
+    server_.boot();
+    const auto lines = external::read_cluster_lines(text());
+    reports = fixed_size > 0 ? fixed_size : lines ? lines->size : 0;
+    server_.serve_http(2113, [this](http::Request request) { return answer_of_server(request); });
+    ++starts;
+  }
+
+  int status(std::string method, std::string target, const json& body = json::object()) {
+    std::optional<Result<http::Response>> got;
+    asker_.spawn([](testing::SimHost& from, http::Request request,
+                    std::optional<Result<http::Response>>& into) -> net::awaitable<void> {
+      into = co_await from.client().send({.tls = false, .host = "n1", .port = 2114},
+                                         std::move(request), milliseconds(2'000));
+    }(asker_, {.method = std::move(method), .target = std::move(target), .body = body.dump()},
+                                                                 got));
+    world_.run_until([&] { return got.has_value(); }, milliseconds(5'000));
+    const bool answered = got && *got;
+    answer = answered ? json::parse((*got)->body, nullptr, false) : json();
+    return answered ? (*got)->status : 0;
+  }
+  std::string begin(const std::string& kind, const json& parameters) {
+    const auto id = "o" + std::to_string(++operations_);
+    status("POST", "/agent/v1/permits",
+           {{"controllerEpoch", 1}, {"run", "r"}, {"step", "s"}, {"validForMs", 60'000}});
+    status("POST", "/agent/v1/operations",
+           {{"id", id},
+            {"run", "r"},
+            {"step", "s"},
+            {"controllerEpoch", 1},
+            {"kind", kind},
+            {"parameters", parameters}});
+    return id;
+  }
+  json ended(const std::string& id) {
+    for (int looks = 0; looks < 3'000; ++looks) {
+      if (const auto code = status("GET", "/agent/v1/operations/" + id);
+          code != 200 || !answer.value("finishedAt", "").empty()) {
+        return answer;
+      }
+      world_.run_for(milliseconds(100));
+    }
+    ADD_FAILURE() << "has not ended: " << answer;
+    return answer;
+  }
+  json run(const std::string& kind, const json& parameters) {
+    return ended(begin(kind, parameters));
+  }
+  static json to_five() {
+    return {{"change", "run-1"},
+            {"from", 3},
+            {"to", 5},
+            {"addSeeds", {"n4:2113", "n5:2113"}},
+            {"serviceDeadlineMs", 600'000}};
+  }
+  static json back() { return {{"change", "run-1"}, {"serviceDeadlineMs", 600'000}}; }
+
+  std::string text() {
+    const auto bytes = value(read_file(host_.disk(), kServerFile));
+    return std::string(as_text(bytes));
+  }
+  void write(std::string_view content) {
+    ok(write_file_durably(host_.disk(), kServerFile, as_bytes(content)));
+  }
+
+  testing::SimWorld world_{1};
+  testing::SimHost& host_;
+  testing::SimHost& server_;
+  testing::SimHost& asker_;
+  int reports = 0;     ///< by the running server
+  int fixed_size = 0;  ///< whatever its file says
+  bool leads = false;
+  bool does_not_start = false;
+  int resigned = 0;
+  int starts = 0;
+  external::StartOptions started{};
+  json answer;
+
+ private:
+  net::awaitable<Result<void>> set_running(bool wanted) {
+    if (wanted && does_not_start) {
+      co_return Error{Errc::kIo, "it ended at once"};
+    }
+    if (wanted && !server_.up()) {
+      start_server();
+    } else if (!wanted && server_.up()) {
+      server_.crash(/*power=*/false);
+    }
+    co_return Result<void>();
+  }
+  net::awaitable<Result<std::optional<external::StartOptions>>> started_with() {
+    co_return server_.up() ? std::optional(started) : std::nullopt;
+  }
+  net::awaitable<http::Response> answer_of_server(http::Request request) {
+    if (request.target.starts_with("/info/options")) {
+      co_return json_response(json::array({{{"name", "Db"}, {"value", "/db"}},
+                                           {{"name", "ClusterSize"},
+                                            {"value", std::to_string(reports)},
+                                            {"configurationSource", "Yaml"}}}));
+    }
+    if (request.target.starts_with("/gossip")) {
+      auto gossip = gossip_of_follower();
+      gossip.members[0].state = leads ? api::NodeState::kLeader : api::NodeState::kFollower;
+      co_return json_response(api::to_json(gossip));
+    }
+    if (request.target == "/admin/node/resign") {
+      ++resigned;
+      leads = false;
+    }
+    co_return json_response({{"esVersion", "24.10.0"}, {"state", "follower"}});
+  }
+
+  SeededRandom random_{7};
+  external::FileAccess file_access_;
+  StillNode node_;
+  std::unique_ptr<node::JobRunner> runner_;
+  std::shared_ptr<const ServerConfigAccess> access_;
+  std::unique_ptr<external::OfflineServer> offline_;
+  int operations_ = 0;
+};
+
+TEST(ServerSize, ChangesTheFileAndRestartsTheServer) {
+  SizeCase agent;
+  const auto done = agent.run("server_size", SizeCase::to_five());
+  EXPECT_EQ(done.value("state", ""), "done") << done;
+  EXPECT_EQ(agent.text(), kNewText);
+  EXPECT_EQ(agent.reports, 5);
+  EXPECT_EQ(agent.starts, 2);
+  EXPECT_EQ(done.at("result").value("size", 0), 5) << done;
+  EXPECT_EQ(done.at("result").value("seeds", ""), "changed") << done;
+  const auto back = agent.run("server_size_restore", SizeCase::back());
+  EXPECT_EQ(back.value("state", ""), "done") << back;
+  EXPECT_EQ(agent.text(), kFormerText) << "every byte";
+  EXPECT_EQ(agent.reports, 3);
+}
+
+TEST(ServerSize, ALeaderResignsFirst) {
+  SizeCase agent;
+  agent.leads = true;
+  EXPECT_EQ(agent.run("server_size", SizeCase::to_five()).value("state", ""), "done");
+  EXPECT_EQ(agent.resigned, 1);
+}
+
+TEST(ServerSize, TheFormerFileIsThereAlready) {
+  SizeCase agent;
+  EXPECT_EQ(agent.run("server_size_restore", SizeCase::back()).value("state", ""), "done");
+  EXPECT_EQ(agent.starts, 1) << "nothing is restarted for that";
+}
+
+TEST(ServerSize, RefusesWhatTheFileAloneDoesNotSay) {
+  SizeCase agent;
+  agent.started.arguments = {"--config", kServerFile, "--cluster-size", "3"};
+  auto seen = agent.run("server_size", SizeCase::to_five());
+  EXPECT_EQ(seen.value("state", ""), "failed") << seen;
+  EXPECT_THAT(seen.value("error", ""), HasSubstr("started with --cluster-size 3"));
+  agent.started.arguments = {"--config=/etc/other.conf"};
+  EXPECT_THAT(agent.run("server_size", SizeCase::to_five()).value("error", ""),
+              HasSubstr("/etc/other.conf"));
+  agent.started = {.arguments = {}, .environment = {"EVENTSTORE_CLUSTER_SIZE=3"}};
+  EXPECT_THAT(agent.run("server_size", SizeCase::to_five()).value("error", ""),
+              HasSubstr("EVENTSTORE_CLUSTER_SIZE=3"));
+  agent.started = {};
+  agent.reports = 7;
+  EXPECT_THAT(agent.run("server_size", SizeCase::to_five()).value("error", ""),
+              HasSubstr("ClusterSize is 3, but the server reports 7"));
+  agent.reports = 3;
+  agent.write("ClusterSize: 5\nDb: /db\n");
+  agent.reports = 5;
+  EXPECT_THAT(agent.run("server_size", SizeCase::to_five()).value("error", ""),
+              HasSubstr("ClusterSize is 5, not 3"));
+  EXPECT_EQ(agent.starts, 1);
+}
+
+TEST(ServerSize, AServerThatReportsTheFormerSizeGetsItsFileBack) {
+  SizeCase agent;
+  agent.fixed_size = 3;
+  const auto seen = agent.run("server_size", SizeCase::to_five());
+  EXPECT_EQ(seen.value("errorCode", ""), "no_effect") << seen;
+  EXPECT_EQ(agent.text(), kFormerText);
+  EXPECT_TRUE(agent.server_.up());
+}
+
+TEST(ServerSize, AServerThatDoesNotStartIsRestoredWithItsFormerFile) {
+  SizeCase agent;
+  agent.does_not_start = true;
+  auto asked = SizeCase::to_five();
+  asked["serviceDeadlineMs"] = 5'000;
+  EXPECT_EQ(agent.run("server_size", asked).value("errorCode", ""), "no_answer");
+  EXPECT_FALSE(agent.server_.up());
+  agent.does_not_start = false;
+  const auto back = agent.run("server_size_restore", SizeCase::back());
+  EXPECT_EQ(back.value("state", ""), "done") << back;
+  EXPECT_EQ(agent.text(), kFormerText);
+  EXPECT_EQ(agent.reports, 3);
+}
+
+TEST(ServerSize, AFileThatSomeoneElseHasChangedIsLeftAlone) {
+  SizeCase agent;
+  EXPECT_EQ(agent.run("server_size", SizeCase::to_five()).value("state", ""), "done");
+  const auto foreign = std::string(kNewText) + "MaxAppendSize: 1\n";
+  agent.write(foreign);
+  const auto back = agent.run("server_size_restore", SizeCase::back());
+  EXPECT_EQ(back.value("errorCode", ""), "conflict") << back;
+  EXPECT_EQ(agent.text(), foreign);
+  EXPECT_TRUE(agent.server_.up());
+}
+
+TEST(ServerSize, TheFileAndTheServerAreShown) {
+  SizeCase agent;
+  EXPECT_EQ(agent.status("GET", "/agent/v1/server-config"), 200);
+  EXPECT_EQ(agent.answer.value("clusterSize", 0), 3) << agent.answer;
+  EXPECT_EQ(agent.answer.value("reported", 0), 3);
+  EXPECT_EQ(agent.answer.value("problem", ""), "");
+  agent.started.arguments = {"--gossip-seed", "n2:2113"};
+  agent.status("GET", "/agent/v1/server-config");
+  EXPECT_EQ(agent.answer.value("seedsFrom", ""), "--gossip-seed n2:2113");
+}
+
+/// The agent, or its machine with the agent, dies at an operation on its disk. False: it never came
+/// to that many.
+bool size_agent_dies_at(std::uint64_t nth, bool power) {
+  SizeCase agent;
+  auto& disk = agent.host_.disk();
+  disk.reset_count();
+  bool reached = false;
+  disk.set_fault_hook([&, nth](const DiskOperation& operation) -> std::optional<Error> {
+    if (operation.number < nth || reached) {
+      return reached ? std::optional(Error{Errc::kIo, "dead"}) : std::nullopt;
+    }
+    reached = true;
+    agent.host_.die(power, power ? std::optional(nth) : std::nullopt);
+    return Error{Errc::kIo, "dead"};
+  });
+  const auto id = agent.begin("server_size", SizeCase::to_five());
+  agent.world_.run_for(milliseconds(2'000));
+  disk.set_fault_hook(nullptr);
+  if (reached) {
+    agent.open();
+  }
+  const auto seen = agent.ended(id);
+  const bool done = seen.value("state", "") == "done";
+  EXPECT_TRUE(agent.server_.up()) << seen;
+  EXPECT_EQ(agent.text(), done ? kNewText : kFormerText) << seen;
+  EXPECT_EQ(agent.reports, done ? 5 : 3) << seen;
+  // Whatever became of it: again it is done, and undone again.
+  const auto again = agent.run("server_size", SizeCase::to_five());
+  EXPECT_EQ(again.value("state", ""), "done") << again;
+  EXPECT_EQ(agent.text(), kNewText);
+  const auto back = agent.run("server_size_restore", SizeCase::back());
+  EXPECT_EQ(back.value("state", ""), "done") << back;
+  EXPECT_EQ(agent.text(), kFormerText);
+  EXPECT_EQ(agent.reports, 3);
+  return reached;
+}
+
+TEST(ServerSizeDeaths, AtEachOperationOnTheDiskTheServerRunsAsItsFileSays) {
+  for (const bool power : {false, true}) {
+    std::uint64_t nth = 1;
+    for (; size_agent_dies_at(nth, power) && !::testing::Test::HasFailure(); ++nth) {
+    }
+    EXPECT_GT(nth, 20U) << "power " << power;
+  }
+}
+
+}  // namespace
+}  // namespace verger::agent
