@@ -50,6 +50,15 @@ struct Controller::Parts {
   net::cancellation_signal stop_compacting;
   std::unique_ptr<EventLog> event_log;
 
+  /// What operations are given, with what only these parts know.
+  std::shared_ptr<const OperationSettings> settings_of(const ControllerEnvironment& from) {
+    auto settings = std::make_shared<OperationSettings>(from.operations);
+    settings->kept_by_runs = [this](std::string_view cluster) {
+      return kept_by_runs_of(executor, cluster);
+    };
+    return settings;
+  }
+
   Parts(ControllerOptions options, const ControllerEnvironment& from,
         std::unique_ptr<TimedJournal> opened, ControllerEpoch taken)
       : environment(from),
@@ -68,7 +77,7 @@ struct Controller::Parts {
                 .served_chain = from.served_chain,
                 .roots_of = from.roots_of,
                 .clients_of = from.clients_of},
-        kinds(standard_step_kinds(std::make_shared<OperationSettings>(from.operations))),
+        kinds(standard_step_kinds(settings_of(from))),
         book(*journal, epoch, options.policy),
         executor({.executor = from.executor,
                   .journal = *journal,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "controller/executor/executor.h"
+#include "controller/executor/run_snapshot.h"
 #include "controller/executor/step_kinds.h"
 #include "controller/operations/backup/backup_module.h"
 #include "controller/operations/certificates/certificates_module.h"
@@ -49,6 +51,15 @@ StepKinds standard_step_kinds(const std::shared_ptr<const OperationSettings>& se
     }
   }
   return kinds;
+}
+
+std::vector<std::map<std::string, std::string>> kept_by_runs_of(const Executor& executor,
+                                                                std::string_view cluster) {
+  std::vector<std::map<std::string, std::string>> out;
+  for (const auto& run : executor.runs(cluster)) {
+    out.push_back(run->kept);
+  }
+  return out;
 }
 
 }  // namespace verger::controller

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace verger::controller {
 
@@ -11,6 +16,10 @@ class CertificateSigner;  // the signer.h of the operation that signs
 struct OperationSettings {
   /// Of authorities and commands that sign requests; null: nothing can be signed.
   std::shared_ptr<CertificateSigner> signer{};
+  /// The values that each run of the cluster has kept (kKeptValues), ended ones and the present
+  /// ones; not set: they are not known. Called once the executor has started.
+  std::function<std::vector<std::map<std::string, std::string>>(std::string_view cluster)>
+      kept_by_runs{};
 };
 
 }  // namespace verger::controller

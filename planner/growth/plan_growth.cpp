@@ -8,6 +8,7 @@
 #include "planner/detail/text.h"
 #include "planner/growth/growth_order.h"
 #include "planner/growth/growth_steps.h"
+#include "planner/restore/redact_again.h"
 #include "planner/restore/restore_order.h"
 #include "planner/restore/restore_steps.h"
 
@@ -49,6 +50,9 @@ class Growing {
                    "files of a running server cannot be replaced, nor may anything but "
                    "this run start it")));
     stage.groups.push_back(alone(restore()));
+    if (order_.facts->redactions > 0) {
+      stage.groups.push_back(alone(redact_again_step(name_, "node", order_.facts->redactions)));
+    }
     stage.groups.push_back(alone(start()));
     stage.groups.push_back(alone(follow()));
     stage.groups.push_back(alone(add_to_registration()));

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <tuple>
 
 #include "engine/base/clock.h"
+#include "planner/backup/backup_steps.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 #include "planner/operation.h"
+#include "planner/redaction/redaction_choice.h"
 #include "planner/redaction/redaction_policy.h"
 #include "planner/redaction/redaction_steps.h"
 #include "planner/scavenge/move_stage.h"
@@ -36,11 +39,45 @@ Policy as_offline_scavenge(const Policy& policy) {
   return out;
 }
 
+/// A node that is redacted while it runs is worked on as in a scavenge, the leader in its place.
+Policy as_online_scavenge(const Policy& policy) {
+  Policy out = as_offline_scavenge(policy);
+  auto& scavenge = scavenge_of(out);
+  scavenge.strategy = Strategy::kRolling;
+  scavenge.leader = LeaderRule::kInPlace;
+  return out;
+}
+
+/// The nodes in their order, each with the way in which it is redacted.
+struct RedactionOrder {
+  RedactionOrder(const ClusterSnapshot& snapshot, const Policy& policy, const Policy& as_offline,
+                 const Policy& as_online)
+      : offline(snapshot, as_offline), online(snapshot, as_online) {
+    for (const auto* node : offline.included()) {
+      choices.emplace(node->name, choose_redaction(*node, redaction_of(policy)));
+    }
+  }
+  [[nodiscard]] bool is_online(const NodeSnapshot& node) const {
+    return choices.at(node.name).online;
+  }
+  [[nodiscard]] bool all_online() const {
+    return std::ranges::all_of(choices, [](const auto& each) { return each.second.online; });
+  }
+  [[nodiscard]] bool all_offline() const {
+    return std::ranges::none_of(choices, [](const auto& each) { return each.second.online; });
+  }
+
+  ScavengeOrder offline;
+  ScavengeOrder online;
+  std::map<std::string, RedactionChoice> choices{};
+};
+
 /// The stages of a run that nothing stands against.
 class RedactionStages {
  public:
-  RedactionStages(const ScavengeOrder& order, const Policy& policy, const History& history)
-      : order_(order),
+  RedactionStages(const RedactionOrder& ways, const Policy& policy, const History& history)
+      : ways_(ways),
+        order_(ways.offline),
         policy_(policy),
         wanted_(redaction_of(policy)),
         history_(history),
@@ -51,19 +88,25 @@ class RedactionStages {
     plan_.policy = policy_;
     plan_.stages.push_back(look_stage());
     for (const auto* node : order_.followers) {
-      add_move(*node, joined("redaction-", node->name));
+      if (!ways_.is_online(*node)) {
+        add_move(*node, joined("redaction-", node->name));
+      }
       add_node(*node);
     }
     for (const auto* node : order_.replicas) {
       add_node(*node);
     }
     if (order_.includes_leader()) {
-      if (order_.moves_leader()) {
+      if (order_.moves_leader() && !ways_.is_online(*order_.leader)) {
         add_move(*order_.leader, "");
       }
       add_node(*order_.leader);
     }
+    plan_.stages.push_back(confirm_stage());
     plan_.stages.push_back(backups_stage());
+    if (!wanted_.expire_backups.empty()) {
+      add_expiry(order_.followers.empty() ? *order_.leader : *order_.followers.front());
+    }
     add_notes();
     return std::move(plan_);
   }
@@ -85,20 +128,28 @@ class RedactionStages {
     return some == events_.size() ? out : fmt::format("{} and {} more", out, events_.size() - some);
   }
 
-  Stage look_stage() const {
-    auto stage = stage_of("look", "find the events on all nodes", wanted_.redact_deadline_ms);
-    Json::Array names;
+  [[nodiscard]] Json::Object check_parameters(const NodeSnapshot& node) const {
     Json::Array events;
     for (const auto& event : events_) {
       events.emplace_back(event);
     }
+    Json::Object out{{"events", std::move(events)}, {"metadata", wanted_.metadata}};
+    if (ways_.is_online(node)) {
+      out.emplace("online", true);
+    }
+    return out;
+  }
+
+  Stage look_stage() const {
+    auto stage = stage_of("look", "find the events on all nodes", wanted_.redact_deadline_ms);
+    Json::Array names;
     for (const auto* node : order_.included()) {
       names.emplace_back(node->name);
       Step step;
       step.id = joined("look-", node->name);
       step.kind = std::string(redaction_steps::kCheck);
       step.node = node->name;
-      step.parameters = {{"events", events}, {"metadata", wanted_.metadata}};
+      step.parameters = check_parameters(*node);
       step.gates = order_.digest_gates();
       step.act = joined("have the agent of ", node->name, " find ", named_events(),
                         " in its files, beside the running server");
@@ -130,12 +181,34 @@ class RedactionStages {
   }
 
   void add_node(const NodeSnapshot& node) {
-    Step step;
+    auto step = ways_.is_online(node) ? online_step(node) : offline_step(node);
     step.id = joined("redact-", node.name);
-    step.kind = std::string(redaction_steps::kRedact);
     step.node = node.name;
     step.parameters.emplace("onClose", to_string(policy_.pauses.on_close));
     step.parameters.emplace("onPause", to_string(policy_.pauses.on_pause));
+    step.reason += joined("; ", ways_.choices.at(node.name).reason);
+    step.attempts = kAttemptsToRedact;
+    auto stage = stage_of(joined("redaction-", node.name),
+                          joined("redact on ", node.name, " (", to_string(node.role), ")"),
+                          wanted_.redact_deadline_ms);
+    // A node must not stay stopped; of one that runs nothing is to be undone.
+    stage.on_failure = ways_.is_online(node) ? FailureRule::kStop : FailureRule::kUndoAll;
+    stage.groups.push_back(alone(std::move(step)));
+    plan_.stages.push_back(std::move(stage));
+    plan_.forecast.push_back(
+        {.node = node.name,
+         .row =
+             joined(ways_.is_online(node)
+                        ? "serves on; its chunk files that have the events are replaced, and all "
+                          "of its files are read once"
+                        : "is stopped for the copies of the chunk files that have the events, "
+                          "and for one reading of all files",
+                    "; ", ways_.choices.at(node.name).reason)});
+  }
+
+  Step offline_step(const NodeSnapshot& node) const {
+    Step step;
+    step.kind = std::string(redaction_steps::kRedact);
     if (policy_.limits.service_deadline_ms != RunLimits{}.service_deadline_ms) {
       step.parameters.emplace("serviceDeadlineMs", policy_.limits.service_deadline_ms);
     }
@@ -149,21 +222,58 @@ class RedactionStages {
     step.reason = &node == order_.leader   ? "the leader comes last, after it resigned"
                   : node.read_only_replica ? "replicas follow the voters"
                                            : "one node at a time, so that a quorum stays";
-    step.attempts = kAttemptsToRedact;
     step.expected = expected_scavenge(
         history_, node,
         {.kind = step.kind, .slow_bytes_per_ms = 50'000, .around = kRestartOfServer});
     step.cost = StepCost{false, order_.margin(node)};
-    auto stage = stage_of(joined("redaction-", node.name),
-                          joined("redact on ", node.name, " (", to_string(node.role), ")"),
-                          wanted_.redact_deadline_ms);
-    stage.on_failure = FailureRule::kUndoAll;  // a node must not stay stopped
-    stage.groups.push_back(alone(std::move(step)));
-    plan_.stages.push_back(std::move(stage));
-    plan_.forecast.push_back(
-        {.node = node.name,
-         .row = "is stopped for the copies of the chunk files that have the events, and for one "
-                "reading of all files"});
+    return step;
+  }
+
+  Step online_step(const NodeSnapshot& node) const {
+    Step step;
+    step.kind = std::string(redaction_steps::kRedactOnline);
+    step.gates = ways_.online.scavenge_gates(node);
+    step.act = joined("let the agent of ", node.name,
+                      " hold the chunk lock of its server, switch redacted copies of the chunk "
+                      "files in, and search all files");
+    step.observe =
+        "its agent has read every record as redacted, the server gives readers no data of it, and "
+        "no text was found";
+    step.reason = &node == order_.leader   ? "the leader comes last, so that no node is filled "
+                                             "again from one that still has the data"
+                  : node.read_only_replica ? "replicas follow the voters"
+                                           : "one node at a time";
+    step.expected =
+        expected_scavenge(history_, node, {.kind = step.kind, .slow_bytes_per_ms = 50'000});
+    step.cost = StepCost{false, order_.voters == 0 ? 0 : quorum_margin_of_all()};
+    return step;
+  }
+  /// The node stays up.
+  [[nodiscard]] std::int32_t quorum_margin_of_all() const {
+    return static_cast<std::int32_t>(order_.voters) -
+           static_cast<std::int32_t>(order_.voters / 2 + 1);
+  }
+
+  Stage confirm_stage() const {
+    auto stage = stage_of("confirm", "look at all nodes again", wanted_.redact_deadline_ms);
+    stage.on_failure = FailureRule::kSkipNode;
+    for (const auto* node : order_.included()) {
+      Step step;
+      step.id = joined("confirm-", node->name);
+      step.kind = std::string(redaction_steps::kConfirm);
+      step.node = node->name;
+      step.parameters = check_parameters(*node);
+      step.gates = order_.digest_gates();
+      step.act = joined("have the agent of ", node->name, " look for the events once more");
+      step.observe = "all of them are redacted";
+      step.reason =
+          "a node that was filled again meanwhile, from one that was not redacted yet, has the "
+          "data again";
+      step.attempts = kAttemptsToRedact;
+      step.expected = {500, 60'000};
+      stage.groups.push_back(alone(std::move(step)));
+    }
+    return stage;
   }
 
   Stage backups_stage() const {
@@ -181,14 +291,69 @@ class RedactionStages {
     return stage;
   }
 
+  /// A backup without the data has to be there before the others go.
+  void add_expiry(const NodeSnapshot& source) {
+    const auto& repository = wanted_.expire_backups;
+    const auto add = [&](std::string_view prefix, std::string_view kind, std::string title,
+                         Json::Object parameters, std::string act, std::string observe) {
+      Step step;
+      step.id = joined(prefix, "-", source.name);
+      step.kind = std::string(kind);
+      step.node = source.name;
+      step.parameters = std::move(parameters);
+      step.parameters.emplace("repository", repository);
+      step.parameters.emplace("onClose", to_string(policy_.pauses.on_close));
+      step.parameters.emplace("onPause", to_string(policy_.pauses.on_pause));
+      step.gates = order_.digest_gates();
+      step.act = std::move(act);
+      step.observe = std::move(observe);
+      step.reason = "the data is gone from backups, too, once the older ones are";
+      step.attempts = kAttemptsToRedact;
+      step.expected = {10'000, 86'400'000};
+      auto stage = stage_of(step.id, std::move(title), wanted_.redact_deadline_ms);
+      stage.groups.push_back(alone(std::move(step)));
+      plan_.stages.push_back(std::move(stage));
+    };
+    add("backup", backup_steps::kCreate, joined("back ", source.name, " up"),
+        {{"bytesPerSecond", std::int64_t{0}},
+         {"digests", "logical"},
+         {"full", true},
+         {"mode", "live"},
+         {"threads", 2},
+         {"throttlePercent", 100}},
+        joined("have the agent of ", source.name, " copy all of its files into ", repository),
+        "its agent has stored a new full backup");
+    add("verify", backup_steps::kVerify, "read the new backup",
+        {{"bytesPerSecond", std::int64_t{0}}, {"made", source.name}, {"throttlePercent", 100}},
+        "have its agent read all of the new backup", "nothing in it is damaged");
+    add("expire", redaction_steps::kExpire, "delete the backups that may hold the data",
+        {{"made", source.name}},
+        joined("delete the backups in ", repository,
+               " that were made before, and that end behind the first of the events"),
+        "they are no longer listed; their content goes with the first deletion a day later");
+  }
+
   void add_notes() {
     plan_.notes.push_back(fmt::format("{} {}: {}. The data of a redacted event is gone for good",
                                       events_.size(), events_.size() == 1 ? "event" : "events",
                                       named_events()));
-    plan_.notes.push_back(
-        "each node is stopped meanwhile: clients connected to it go elsewhere, and until it is "
-        "back "
-        "another voter must not fail");
+    if (ways_.all_offline()) {
+      plan_.notes.push_back(
+          "each node is stopped meanwhile: clients connected to it go elsewhere, and until it is "
+          "back "
+          "another voter must not fail");
+    } else if (!ways_.all_online()) {
+      plan_.notes.push_back(
+          "a node that is not redacted while it runs is stopped meanwhile: clients connected to it "
+          "go elsewhere, and until it is back another voter must not fail");
+    }
+    if (!wanted_.expire_backups.empty()) {
+      plan_.notes.push_back(
+          fmt::format("ALL BACKUPS IN {} THAT MAY HOLD THE DATA ARE DELETED, once a new one was "
+                      "verified; there "
+                      "is no way back to a state from before it",
+                      wanted_.expire_backups));
+    }
     plan_.notes.push_back(
         "not reached: backups and disk snapshots, links and what projections made of the events, "
         "copies of readers, blocks of the disk that no file has any longer");
@@ -200,7 +365,8 @@ class RedactionStages {
     }
   }
 
-  const ScavengeOrder& order_;
+  const RedactionOrder& ways_;
+  const ScavengeOrder& order_;  ///< the offline one, whose order of nodes is that of both
   const Policy& policy_;
   const RedactionPolicy& wanted_;
   const History& history_;
@@ -222,11 +388,35 @@ void reword(Refusal& refusal) {
   }
 }
 
-std::vector<Refusal> redaction_refusals(const ScavengeOrder& order, const Policy& policy,
-                                        const History& history) {
-  auto out = scavenge_refusals(order, history);
-  std::ranges::for_each(out, reword);
+/// With what speaks against the other way, where the plan might have taken that.
+void add_why_not_online(Refusal& refusal, const RedactionOrder& ways, const Policy& policy) {
   const auto& wanted = redaction_of(policy);
+  const auto* node = ways.offline.snapshot.find(refusal.node);
+  if (wanted.strategy == RedactionStrategy::kAuto && node != nullptr &&
+      refusal.code.starts_with("offline-")) {
+    refusal.message += joined("; and ", ways.choices.at(node->name).reason);
+  }
+}
+
+std::vector<Refusal> redaction_refusals(const RedactionOrder& ways, const Policy& policy,
+                                        const History& history) {
+  const auto& wanted = redaction_of(policy);
+  auto out = scavenge_refusals(ways.all_online() ? ways.online : ways.offline, history);
+  std::erase_if(out, [&ways](const Refusal& refusal) {
+    const auto choice = ways.choices.find(refusal.node);
+    return choice != ways.choices.end() && choice->second.online &&
+           refusal.code.starts_with("offline-");
+  });
+  std::ranges::for_each(out, reword);
+  for (auto& refusal : out) {
+    add_why_not_online(refusal, ways, policy);
+  }
+  for (const auto* node : ways.offline.included()) {
+    if (auto against = against_online(*node, wanted);
+        wanted.strategy == RedactionStrategy::kOnline && !against.message.empty()) {
+      out.push_back(std::move(against));
+    }
+  }
   for (auto& problem : RedactionPolicy::operation().check(policy)) {
     out.push_back({"event-refused", "", std::move(problem.message), std::move(problem.hint)});
   }
@@ -249,11 +439,12 @@ std::expected<Plan, std::vector<Refusal>> plan_redaction(const ClusterSnapshot& 
                                                          const Policy& policy,
                                                          const History& history) {
   const auto offline = as_offline_scavenge(policy);
-  const ScavengeOrder order(snapshot, offline);
-  if (auto refusals = redaction_refusals(order, policy, history); !refusals.empty()) {
+  const auto online = as_online_scavenge(policy);
+  const RedactionOrder ways(snapshot, policy, offline, online);
+  if (auto refusals = redaction_refusals(ways, policy, history); !refusals.empty()) {
     return std::unexpected(std::move(refusals));
   }
-  return RedactionStages(order, policy, history).build();
+  return RedactionStages(ways, policy, history).build();
 }
 
 }  // namespace verger::planner::detail

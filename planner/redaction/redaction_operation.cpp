@@ -30,6 +30,23 @@ std::span<const Field> redaction_fields() {
           "redactDeadlineMs", "deadlines.redact",
           "For the redaction of one node, with its stop, its search and its start")
           .length(),
+      field<&RedactionPolicy::strategy>(
+          "strategy", "redaction.strategy",
+          "Whether nodes are redacted while they run, where their servers offer that")
+          .accepted()
+          .later(),
+      field<&RedactionPolicy::interface_licensed>(
+          "interfaceLicensed", "redaction.interface_licensed",
+          "Whether a licence covers the redaction interface of servers from 24.10 on; without, "
+          "these are redacted while they are stopped")
+          .accepted()
+          .later(),
+      field<&RedactionPolicy::expire_backups>(
+          "expireBackups", "redaction.expire_backups",
+          "Name of a repository in which a new full backup is made and verified at the end; then "
+          "those in it that may hold the data are deleted")
+          .accepted()
+          .later(),
   };
   return kFields;
 }
@@ -81,9 +98,11 @@ Need need_of_redaction(const ClusterSnapshot& /*snapshot*/, const Policy& /*poli
   return {.not_yet = "events are redacted by an operator alone: make a plan and apply it"};
 }
 
-constexpr std::string_view kRedactionWork[] = {redaction_steps::kRedact};
+constexpr std::string_view kRedactionWork[] = {redaction_steps::kRedact,
+                                               redaction_steps::kRedactOnline};
 constexpr AgentKind kRedactionKinds[] = {{.name = "redaction_check"},
-                                         {.name = "offline_redaction", .keeps_others_out = true}};
+                                         {.name = "offline_redaction", .keeps_others_out = true},
+                                         {.name = "online_redaction", .keeps_others_out = true}};
 
 std::int64_t time_at_redaction_ms(const Policy& /*policy*/,
                                   std::span<const PastDuration> durations) {
@@ -95,6 +114,18 @@ std::int64_t time_at_redaction_ms(const Policy& /*policy*/,
 }
 
 }  // namespace
+
+std::string_view to_string(RedactionStrategy strategy) {
+  switch (strategy) {
+    case RedactionStrategy::kAuto:
+      return "auto";
+    case RedactionStrategy::kOnline:
+      return "online";
+    case RedactionStrategy::kOffline:
+      return "offline";
+  }
+  return "";
+}
 
 RedactionPolicy& redaction_of(Policy& policy) {
   return std::get<RedactionPolicy>(policy.operation);

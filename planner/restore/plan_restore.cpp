@@ -8,6 +8,7 @@
 #include "planner/detail/gate_checks.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
+#include "planner/restore/redact_again.h"
 #include "planner/restore/restore_notes.h"
 #include "planner/restore/restore_order.h"
 #include "planner/restore/restore_refusals.h"
@@ -77,6 +78,13 @@ class Restoring {
     stage.groups.push_back(alone(prepare_step(nodes, node)));
     stage.groups.push_back(on_each(nodes, &Restoring::stop_step));
     stage.groups.push_back(on_each(nodes, &Restoring::restore_step));
+    if (order_.facts->redactions > 0 && order_.wanted.redact_again) {
+      Group again;
+      for (const auto* each : nodes) {
+        again.push_back(redact_again_step(each->name, scope_, order_.facts->redactions));
+      }
+      stage.groups.push_back(std::move(again));
+    }
     stage.groups.push_back(alone(commit_step(nodes, node)));
     stage.groups.push_back(on_each(nodes, &Restoring::start_step));
     plan_.stages.push_back(std::move(stage));

@@ -86,15 +86,18 @@ Json to_json(const RestoreFacts& facts) {
   }
   return Json::Object{{"generation", written_members(facts.generation, kGenerationMembers)},
                       {"generationProblem", facts.generation_problem},
-                      {"nodes", std::move(nodes)}};
+                      {"nodes", std::move(nodes)},
+                      {"redactions", facts.redactions}};
 }
 
 Result<RestoreFacts> parse_restore_facts(const Json& value) {
   RestoreFacts out;
   constexpr auto kOwnMembers =
-      std::make_tuple(std::pair("generationProblem", &RestoreFacts::generation_problem));
+      std::make_tuple(std::pair("generationProblem", &RestoreFacts::generation_problem),
+                      std::pair("redactions", &RestoreFacts::redactions));
   VERGER_TRY(const auto whole, read_members<RestoreFacts>(value, kOwnMembers));
   out.generation_problem = whole.generation_problem;
+  out.redactions = whole.redactions;
   const auto& members = *value.as_object();
   if (const auto found = members.find("generation"); found != members.end()) {
     VERGER_TRY(out.generation, read_members<RestoreGeneration>(found->second, kGenerationMembers));

@@ -47,6 +47,8 @@ struct RestoreFacts {
   /// Why there is no generation; empty: there is one, or no agent could be asked.
   std::string generation_problem;
   std::vector<RestoreNode> nodes;  ///< by name; the nodes that would be restored
+  /// So many runs of the cluster have redacted events: a backup may have their data.
+  std::int64_t redactions = 0;
   [[nodiscard]] const RestoreNode* find(std::string_view name) const;
   friend bool operator==(const RestoreFacts&, const RestoreFacts&) = default;
 };

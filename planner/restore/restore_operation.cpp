@@ -54,6 +54,11 @@ std::span<const Field> restore_fields() {
           "checkDeadlineMs", "deadlines.restored",
           "From the start of the servers until the cluster is seen whole, before an alert")
           .length(),
+      field<&RestorePolicy::redact_again>(
+          "redactAgain", "restore.redact_again",
+          "Whether events that were redacted are redacted in the restored files, before the start")
+          .accepted()
+          .later(),
   };
   return kFields;
 }

@@ -47,6 +47,8 @@ struct RestorePolicy {
   /// Nodes that have another database than the registered one are restored all the same: they were
   /// set up anew.
   bool replace_database = false;
+  /// What runs of the cluster have redacted is redacted in the restored files, before they start.
+  bool redact_again = true;
   std::int32_t threads = 2;           ///< files copied in parallel on each node
   std::int64_t bytes_per_second = 0;  ///< that each node reads; 0: no limit
   /// For stopping, restoring and starting: of all nodes, or of each one with scope node.

@@ -22,6 +22,10 @@ inline constexpr std::string_view kStop = "server_stop";
 /// those, as long as no restored node was started. Parameters: `bytesPerSecond`, `generation`,
 /// `otherNode`, `repository`, `repositoryId`, `threads`.
 inline constexpr std::string_view kRestore = "backup_restore";
+/// On a node that was restored and has not run since: its agent redacts in its files what runs of
+/// the cluster have redacted. What it cannot is a difference. Not needed where there is nothing.
+/// Nothing is undone: the former files come back with the restore's. Parameters: `runs`.
+inline constexpr std::string_view kRedactAgain = "redaction_again";
 /// On the cluster, or on a node with scope node: all of `nodes` are seen stopped and restored.
 /// Leaves the value committed_value(): from then on no node is reverted by itself.
 /// Parameters: `nodes`.

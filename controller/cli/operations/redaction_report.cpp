@@ -37,8 +37,9 @@ std::string redacted_node_text(const json& node) {
   if (state == "already") {
     return fmt::format("{} records were redacted before", count("already"));
   }
-  auto out =
-      fmt::format("{} records in {} chunk files", count("blanked"), list_of(node, "chunks").size());
+  auto out = fmt::format("{} records in {} chunk files, {}", count("blanked"),
+                         list_of(node, "chunks").size(),
+                         node.value("online", false) ? "while it ran" : "while it was stopped");
   if (count("already") > 0) {
     out += fmt::format(", {} were before", count("already"));
   }
@@ -68,6 +69,11 @@ void print_redaction_report(const CliContext& context, const json& report) {
     }
   }
   for (const auto& backup : list_of(report, "backups")) {
+    if (backup.value("expired", false)) {
+      context.out << fmt::format("backup {} of {} was deleted\n", text_of(backup, "generation"),
+                                 text_of(backup, "node"));
+      continue;
+    }
     context.out << fmt::format("backup {} of {} may hold the data; delete it with: {}\n",
                                text_of(backup, "generation"), text_of(backup, "node"),
                                text_of(backup, "command"));

@@ -16,23 +16,28 @@ constexpr ApiSchema kSchemas[] = {
      "node:string! state:redacted|already|not-done! proven:boolean! records:integer! "
      "blanked:integer! already:integer! missing:string[]! chunks:RedactedChunk[]! "
      "removed:string[]! texts:integer! unsearchable:integer! searched_files:integer! "
-     "searched_bytes:integer! left:string[]! seconds:number!"},
+     "searched_bytes:integer! left:string[]! online:boolean! way:string! read_back:integer! "
+     "search_rounds:integer! changing:string[]! held_searched:integer! confirmed:boolean! "
+     "seconds:number!"},
     {"RedactedChunk",
      "from:string! to:string! records:integer! md5_before:string! md5_after:string!"},
     {"RedactionBackup",
      "generation:string! node:string! repository:string! started_at:time?! "
-     "end_position:integer?! command:string!"},
+     "end_position:integer?! command:string! expired:boolean!"},
     {"RedactionTimeline",
      "total_seconds:number! work_seconds:number! other_steps_seconds:number! "
      "waiting_seconds:number! preparing_seconds:number! paused_seconds:number!"},
 };
 
-void add_step_kinds(StepKinds& kinds,
-                    const std::shared_ptr<const OperationSettings>& /*settings*/) {
+void add_step_kinds(StepKinds& kinds, const std::shared_ptr<const OperationSettings>& settings) {
   kinds.add(make_check_step());
   kinds.add(make_agree_step());
   kinds.add(make_redact_step());
+  kinds.add(make_online_redact_step());
+  kinds.add(make_confirm_step());
+  kinds.add(make_redact_again_step(settings));
   kinds.add(make_backups_step());
+  kinds.add(make_expire_step());
 }
 
 }  // namespace

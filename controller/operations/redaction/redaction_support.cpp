@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -108,6 +109,34 @@ std::vector<ListedEvent> agreed_list_of(const std::map<std::string, std::string>
   auto list = found == values.end() ? Result<std::vector<ListedEvent>>(std::vector<ListedEvent>())
                                     : parse_list(list_member(found->second));
   return list ? *std::move(list) : std::vector<ListedEvent>();
+}
+
+std::vector<ListedEvent> redacted_by_runs(const OperationSettings& settings,
+                                          std::string_view cluster) {
+  std::vector<ListedEvent> out;
+  if (!settings.kept_by_runs) {
+    return out;
+  }
+  for (const auto& kept : settings.kept_by_runs(cluster)) {
+    if (!kept.contains(std::string(kOlderDataNoteValue))) {
+      continue;
+    }
+    for (auto& entry : agreed_list_of(kept)) {
+      if (std::ranges::find(out, entry) == out.end()) {
+        out.push_back(std::move(entry));
+      }
+    }
+  }
+  // Of a record whose metadata was blanked, too, later, that is the form that counts.
+  std::erase_if(out, [all = out](const ListedEvent& entry) {
+    return !entry.metadata && std::ranges::any_of(all, [&entry](const ListedEvent& other) {
+      return other.metadata && other.position == entry.position && other.name() == entry.name();
+    });
+  });
+  std::ranges::sort(out, {}, [](const ListedEvent& entry) {
+    return std::tuple(entry.position, entry.metadata, std::string_view(entry.digest));
+  });
+  return out;
 }
 
 std::string list_member(const std::string& value) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "controller/executor/step_support.h"
+#include "controller/operations/operation_settings.h"
 #include "planner/redaction/redaction_steps.h"
 
 /// What the steps of a redaction share.
@@ -38,6 +39,11 @@ Result<std::vector<ListedEvent>> agreed_list(
 
 /// Of the run's value kListValue; empty: it is not there yet.
 std::vector<ListedEvent> agreed_list_of(const std::map<std::string, std::string>& values);
+
+/// The records that runs of the cluster have redacted on a node at least, by position. A run that
+/// changed nothing has redacted none.
+std::vector<ListedEvent> redacted_by_runs(const OperationSettings& settings,
+                                          std::string_view cluster);
 
 /// Member "list" of {"list": text}, as the run's values have it.
 std::string list_member(const std::string& value);

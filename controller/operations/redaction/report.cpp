@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -43,6 +44,13 @@ json node_of_report(const planner::Step& step, const StepState* state) {
           {"searched_files", number_of<std::int64_t>(result, "searched_files")},
           {"searched_bytes", number_of<std::int64_t>(result, "searched_bytes")},
           {"left", std::move(left)},
+          {"online", step.kind == names::kRedactOnline},
+          {"way", step.reason},
+          {"read_back", number_of<std::int64_t>(result, "read_back")},
+          {"search_rounds", number_of<std::int64_t>(result, "search_rounds")},
+          {"changing", texts_in(result, "changing")},
+          {"held_searched", number_of<std::int64_t>(result, "held_searched")},
+          {"confirmed", false},
           {"seconds", state == nullptr ? 0.0 : static_cast<double>(state->active_ms) / 1'000.0}};
 }
 
@@ -51,6 +59,7 @@ struct SeenInRedaction {
   json nodes = json::array();
   json backups = json::array();
   json problems = json::array();
+  std::set<std::string> expired{};  ///< ids of backups
   bool backups_seen = false;
   std::size_t done = 0;
   std::size_t begun = 0;
@@ -69,7 +78,9 @@ struct SeenInRedaction {
 
  private:
   void take(const RunState& run, const planner::Step& step, const StepState* state) {
-    if (step.kind == names::kRedact) {
+    if (step.kind == names::kConfirm) {
+      confirm(step, state);
+    } else if (step.kind == names::kRedact || step.kind == names::kRedactOnline) {
       begun += state != nullptr && state->attempt > 0 ? 1U : 0U;
       done += state != nullptr && state->status == StepStatus::kDone ? 1U : 0U;
       nodes.push_back(node_of_report(step, state));
@@ -77,6 +88,29 @@ struct SeenInRedaction {
     } else if (step.kind == names::kBackups && state != nullptr &&
                state->status == StepStatus::kDone) {
       take_backups(run, *state->result);
+    } else if (step.kind == names::kExpire && state != nullptr &&
+               state->status == StepStatus::kDone) {
+      for (const auto& id : texts_in(*state->result, "expired")) {
+        expired.insert(id.get<std::string>());
+      }
+    }
+    for (auto& each : backups) {
+      each["expired"] = expired.contains(each.value("generation", std::string()));
+    }
+  }
+  /// The looks of the end.
+  void confirm(const planner::Step& step, const StepState* state) {
+    const auto of = std::ranges::find_if(
+        nodes, [&step](const json& node) { return node.at("node") == step.node; });
+    if (of == nodes.end() || state == nullptr || state->status != StepStatus::kDone) {
+      return;
+    }
+    const auto again = texts_in(*state->result, kDifferences);
+    (*of)["confirmed"] = again.empty();
+    for (const auto& each : again) {
+      (*of)["left"].push_back(each);
+      (*of)["proven"] = false;
+      differs = true;
     }
   }
   void take_backups(const RunState& run, const json& result) {
@@ -119,7 +153,14 @@ json report(const RunState& run, json timeline) {
                       {"digest", each.digest}});
   }
   auto notes = json::array();
-  if (!seen.backups.empty()) {
+  const bool some_are_left = std::ranges::any_of(
+      seen.backups, [](const json& each) { return !each.value("expired", false); });
+  if (!seen.expired.empty()) {
+    notes.push_back(
+        "the content of expired backups is removed by the first deletion in their repository a day "
+        "later; until then verger-db backup delete --undo brings them back");
+  }
+  if (some_are_left) {
     notes.push_back(
         "a restore of one of these backups brings the data back: make a new backup, then delete "
         "them; until then redact again after a restore");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/backup_catalogue.h"
+#include "controller/operations/backup/repository_work.h"
 #include "controller/operations/redaction/redaction_support.h"
 #include "controller/operations/redaction/step_kinds.h"
 #include "engine/base/clock.h"
@@ -53,12 +54,81 @@ class BackupsStep final : public StepKind {
   }
   net::awaitable<Verdict> observe(StepContext context) override {
     const auto known = co_await known_backups(context.peers, "");
-    co_return steps::done(inventory_of(context, known));
+    auto inventory = inventory_of(context, known);
+    auto out = steps::done(inventory);
+    out.values[std::string(names::kBackupsValue)] =
+        json{{"backups", inventory.at("backups")}}.dump();
+    co_return out;
+  }
+};
+
+/// Of the run's inventory, in that repository.
+std::vector<std::string> to_expire(const StepContext& context) {
+  std::vector<std::string> out;
+  const auto found = context.values.find(std::string(names::kBackupsValue));
+  const auto listed =
+      found == context.values.end() ? json::object() : steps::parsed_or_empty(found->second);
+  const auto repository = steps::text_parameter(context.step, "repository");
+  for (const auto& each : listed.value("backups", json::array())) {
+    if (each.value("repository", std::string()) == repository) {
+      out.push_back(each.value("generation", std::string()));
+    }
+  }
+  return out;
+}
+
+/// Why none may be deleted now; empty: they may.
+std::string why_not_expired(const StepContext& context) {
+  const auto made = steps::text_parameter(context.step, "made");
+  const auto found = context.values.find(std::string(backups::names::kMadeValue) + made);
+  if (found == context.values.end()) {
+    return fmt::format("no new backup of {} was made", made);
+  }
+  const auto generation = steps::parsed_or_empty(found->second).value("generation", std::string());
+  return backups::passed(context, backups::names::kVerifiedValue, generation).value_or(false)
+             ? std::string()
+             : fmt::format("the new backup {} of {} was not found sound", generation, made);
+}
+
+class ExpireStep final : public backups::RepositoryWork {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kExpire; }
+
+  net::awaitable<Readiness> prepare(StepContext context) override {
+    if (auto why = why_not_expired(context); !why.empty()) {
+      auto out = steps::not_needed({{"not_needed", why}, {"expired", json::array()}});
+      out.alert = fmt::format("no backup that may hold the data was deleted, since {}", why);
+      co_return out;
+    }
+    if (to_expire(context).empty()) {
+      co_return steps::not_needed(
+          {{"not_needed", "no backup there may hold the data"}, {"expired", json::array()}});
+    }
+    co_return steps::ready();
+  }
+
+  net::awaitable<ActAnswer> act(StepContext context) override {
+    api::BackupRetainParameters parameters;
+    backups::take_target(context, parameters);
+    parameters.generations = to_expire(context);
+    auto object = steps::parsed_or_empty(api::to_text(parameters));
+    co_return co_await steps::act_through_agent(context, std::string(api::kBackupRetainKind),
+                                                std::move(object));
+  }
+
+ private:
+  [[nodiscard]] Verdict judge_done(const StepContext& /*context*/,
+                                   const std::string& result_json) const override {
+    const auto retained = api::parse_backup_result<api::BackupRetained>(result_json);
+    return retained
+               ? steps::done({{"expired", retained->deleted}, {"postponed", retained->postponed}})
+               : backups::unreadable_result(retained.error());
   }
 };
 
 }  // namespace
 
+std::unique_ptr<StepKind> make_expire_step() { return std::make_unique<ExpireStep>(); }
 std::unique_ptr<StepKind> make_backups_step() { return std::make_unique<BackupsStep>(); }
 
 }  // namespace verger::controller::redactions

@@ -26,10 +26,9 @@ std::vector<std::string> texts_of(const json& result, const char* name) {
                                                      : found->get<std::vector<std::string>>();
 }
 
-class RedactionCheckStep final : public StepKind {
+/// Has the node's agent look for the events.
+class LookingForEvents : public StepKind {
  public:
-  [[nodiscard]] std::string_view name() const override { return names::kCheck; }
-
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
     if (node == nullptr || !node->agent) {
@@ -44,6 +43,9 @@ class RedactionCheckStep final : public StepKind {
         {"metadata", steps::bool_parameter(context.step, "metadata", false)},
         {"events", events == context.step.parameters.end() ? json::array()
                                                            : json::parse(events->second.text())}};
+    if (steps::bool_parameter(context.step, "online", false)) {
+      parameters["online"] = true;
+    }
     co_return co_await steps::act_through_agent(context, std::string(names::kCheck),
                                                 std::move(parameters));
   }
@@ -82,8 +84,16 @@ class RedactionCheckStep final : public StepKind {
     static_cast<void>(co_await peers->cancel_operation(node, operation));
   }
 
- private:
-  static Verdict judge_found(const StepContext& context, const json& result) {
+ protected:
+  virtual Verdict judge_found(const StepContext& context, const json& result) const = 0;
+};
+
+class RedactionCheckStep final : public LookingForEvents {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kCheck; }
+
+ protected:
+  Verdict judge_found(const StepContext& context, const json& result) const override {
     auto against = texts_of(result, "refused");
     const auto obstacles = texts_of(result, "obstacles");
     against.insert(against.end(), obstacles.begin(), obstacles.end());
@@ -104,6 +114,26 @@ class RedactionCheckStep final : public StepKind {
     out.values[std::string(names::kFoundValue) + context.step.node] =
         json{{"list", text}, {"to_do", to_do}, {"missing", missing}}.dump();
     return out;
+  }
+};
+
+class ConfirmStep final : public LookingForEvents {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kConfirm; }
+
+ protected:
+  Verdict judge_found(const StepContext& context, const json& result) const override {
+    const auto list = parse_list(result.value("list", std::string()));
+    const auto to_do = result.value("to_do", std::int64_t{0});
+    json shown{{"records", list ? list->size() : 0}, {"to_do", to_do}};
+    if (to_do > 0) {
+      shown[std::string(kDifferences)] = json::array(
+          {fmt::format("{}: {} of the records have their data again, as of a node that was filled "
+                       "again from one "
+                       "that was not redacted yet: plan the redaction again with the same events",
+                       context.step.node, to_do)});
+    }
+    return done(shown);
   }
 };
 
@@ -144,6 +174,7 @@ class AgreeStep final : public StepKind {
 }  // namespace
 
 std::unique_ptr<StepKind> make_check_step() { return std::make_unique<RedactionCheckStep>(); }
+std::unique_ptr<StepKind> make_confirm_step() { return std::make_unique<ConfirmStep>(); }
 std::unique_ptr<StepKind> make_agree_step() { return std::make_unique<AgreeStep>(); }
 
 }  // namespace verger::controller::redactions

@@ -60,17 +60,15 @@ json differences_of(const StepContext& context, const json& result) {
 std::string older_data_note(const StepContext& context) {
   const auto shown = context.run.substr(0, 12);
   return fmt::format(
-      "run {} redacted {} records on {}: a backup from before has their data, and nodes that get "
-      "it "
-      "serve it. Redact the same events again right afterwards; verger run show {} has them",
+      "run {} redacted {} records on {}: a backup from before has their data. What Verger restores "
+      "is redacted again before the server starts; verger run show {} has the list for what is "
+      "restored by hand",
       shown, agreed_list_of(context.values).size(), format_ticks(context.now).substr(0, 10), shown);
 }
 
-class OfflineRedactionStep final : public StepKind {
+/// Of both ways: what the agents do differs, and what they show does not.
+class RedactionStep : public StepKind {
  public:
-  [[nodiscard]] std::string_view name() const override { return names::kRedact; }
-  [[nodiscard]] bool can_undo() const override { return true; }
-
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
     if (node == nullptr || !node->agent) {
@@ -89,7 +87,7 @@ class OfflineRedactionStep final : public StepKind {
                             {"already", agreed.size()}});
     }
     json memo = *context.state.memo;
-    co_await steps::note_start_command(context, memo);
+    co_await prepare_more(context, memo);
     co_return ready(memo);
   }
 
@@ -98,7 +96,7 @@ class OfflineRedactionStep final : public StepKind {
     if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
       parameters["serviceDeadlineMs"] = deadline;
     }
-    co_return co_await steps::act_through_agent(context, std::string(names::kRedact),
+    co_return co_await steps::act_through_agent(context, std::string(name()),
                                                 std::move(parameters));
   }
 
@@ -107,9 +105,8 @@ class OfflineRedactionStep final : public StepKind {
     const auto news = co_await steps::ask_agent(context, operation);
     switch (news.kind) {
       case OperationNews::Kind::kUnderWay:
-        co_return running(news.progress.empty()
-                              ? json{{"phase", "its server is stopping, stopped, or starting"}}
-                              : news.progress);
+        co_return running(news.progress.empty() ? json{{"phase", without_progress()}}
+                                                : news.progress);
       case OperationNews::Kind::kUnknown:
         co_return verdict(Verdict::Kind::kUnknown, news.reason);
       case OperationNews::Kind::kNotArrived:
@@ -118,7 +115,7 @@ class OfflineRedactionStep final : public StepKind {
         if (news.code == "stopped") {
           co_return verdict(Verdict::Kind::kStopped,
                             context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
-                            "it was stopped, and the server started again");
+                            std::string(where_it_stopped()));
         }
         co_return steps::judge_failed(news);
       case OperationNews::Kind::kDone:
@@ -147,6 +144,21 @@ class OfflineRedactionStep final : public StepKind {
     static_cast<void>(co_await peers->cancel_operation(node, operation));
   }
 
+ protected:
+  /// Of the way alone, before it acts.
+  virtual net::awaitable<void> prepare_more(StepContext context, json& memo) {
+    static_cast<void>(context);
+    static_cast<void>(memo);
+    co_return;
+  }
+  [[nodiscard]] virtual std::string_view without_progress() const = 0;
+  [[nodiscard]] virtual std::string_view where_it_stopped() const = 0;
+};
+
+class OfflineRedactionStep final : public RedactionStep {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kRedact; }
+  [[nodiscard]] bool can_undo() const override { return true; }
   net::awaitable<ActAnswer> undo(StepContext context) override {
     co_return co_await steps::start_server(context);
   }
@@ -156,10 +168,35 @@ class OfflineRedactionStep final : public StepKind {
   net::awaitable<Verdict> observe_undo(StepContext context) override {
     co_return co_await steps::observe_start(context);
   }
+
+ protected:
+  net::awaitable<void> prepare_more(StepContext context, json& memo) override {
+    co_await steps::note_start_command(context, memo);
+  }
+  [[nodiscard]] std::string_view without_progress() const override {
+    return "its server is stopping, stopped, or starting";
+  }
+  [[nodiscard]] std::string_view where_it_stopped() const override {
+    return "it was stopped, and the server started again";
+  }
+};
+
+class OnlineRedactionStep final : public RedactionStep {
+ public:
+  [[nodiscard]] std::string_view name() const override { return names::kRedactOnline; }
+
+ protected:
+  [[nodiscard]] std::string_view without_progress() const override { return "at work"; }
+  [[nodiscard]] std::string_view where_it_stopped() const override {
+    return "it was stopped between two chunk files; the server ran all the while";
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<StepKind> make_redact_step() { return std::make_unique<OfflineRedactionStep>(); }
+std::unique_ptr<StepKind> make_online_redact_step() {
+  return std::make_unique<OnlineRedactionStep>();
+}
 
 }  // namespace verger::controller::redactions

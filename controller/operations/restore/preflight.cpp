@@ -160,8 +160,8 @@ std::vector<std::string> nodes_to_ask(const PreflightContext& context,
 
 }  // namespace
 
-net::awaitable<planner::Preflight> preflight(
-    PreflightContext context, std::shared_ptr<const OperationSettings> /*settings*/) {
+net::awaitable<planner::Preflight> preflight(PreflightContext context,
+                                             std::shared_ptr<const OperationSettings> settings) {
   const auto& wanted = planner::restore_of(context.policy);
   planner::Preflight out;
   if (wanted.task != planner::RestoreTask::kRestore) {
@@ -198,6 +198,10 @@ net::awaitable<planner::Preflight> preflight(
         std::ranges::find(answer.kept, facts.generation.id) != answer.kept.end();
     facts.nodes.push_back(answer.node);
   }
+  const auto kept = settings->kept_by_runs ? settings->kept_by_runs(context.cluster.name)
+                                           : std::vector<std::map<std::string, std::string>>();
+  facts.redactions = std::ranges::count_if(
+      kept, [](const auto& values) { return values.contains(std::string(kOlderDataNoteValue)); });
   out.facts = planner::to_json(facts);
   co_return out;
 }

@@ -43,10 +43,18 @@ int secrets_below(const std::filesystem::path& directory) {
   return found;
 }
 
-class Redaction : public ::testing::Test {
+/// How the nodes are redacted: `offline`: the agents can stop their servers, and these have no Unix
+/// socket; `online`: the reverse.
+struct Way {
+  std::string strategy;
+  bool stops = false;
+};
+
+class Redaction : public ::testing::TestWithParam<Way> {
  protected:
-  Redaction() : cluster_({.separate_agents = true, .role = "node", .services = true}) {
-    cluster_.start_all();
+  Redaction() : cluster_({.separate_agents = true, .role = "node", .services = GetParam().stops}) {
+    cluster_.start_all(GetParam().stops ? Environment()
+                                        : Environment{{"VERGER_NODE_ENABLE_UNIX_SOCKET", "true"}});
     cluster_.register_cluster();
   }
   /// To the leader, or by way of the node that is asked.
@@ -86,8 +94,8 @@ class Redaction : public ::testing::Test {
     const auto events = events_file().string();
     json made;
     eventually(seconds(60), [&] {
-      made = cluster_.verger_json(
-          {"redact", "plan", "orders", "--events-file", events, "--reason", "request 4711"});
+      made = cluster_.verger_json({"redact", "plan", "orders", "--events-file", events, "--reason",
+                                   "request 4711", "--strategy", GetParam().strategy});
       return made.is_object();
     });
     return made.is_object() ? made.at("hash").get<std::string>() : std::string();
@@ -111,7 +119,7 @@ class Redaction : public ::testing::Test {
   HttpsCaller caller_;
 };
 
-TEST_F(Redaction, LeavesNoTextOnAnyNodeWhileTheClusterIsWritten) {
+TEST_P(Redaction, LeavesNoTextOnAnyNodeWhileTheClusterIsWritten) {
   write_secrets();
   complete_chunks();
   ASSERT_EQ(cluster_.wait_until_settled(), "");
@@ -129,10 +137,10 @@ TEST_F(Redaction, LeavesNoTextOnAnyNodeWhileTheClusterIsWritten) {
   EXPECT_EQ(run.at("state"), "done") << run.dump(1) << cluster_.logs();
   EXPECT_EQ(secrets_on_all_nodes(), 0);
   fmt::print(
-      "redacted {} events on 3 nodes in {:.1f} s; texts before {}, after {}; {} writes, {} "
+      "{}: redacted {} events on 3 nodes in {:.1f} s; texts before {}, after {}; {} writes, {} "
       "failed, {} tried again, slowest {} ms\n",
-      kEvents, took.count(), before, secrets_on_all_nodes(), writer.written(), writer.failed(),
-      writer.tries_in_vain(), writer.slowest().count());
+      GetParam().strategy, kEvents, took.count(), before, secrets_on_all_nodes(), writer.written(),
+      writer.failed(), writer.tries_in_vain(), writer.slowest().count());
 
   const auto& report = run.at("report");
   EXPECT_EQ(report.at("outcome"), "redacted") << report.dump(1);
@@ -143,6 +151,8 @@ TEST_F(Redaction, LeavesNoTextOnAnyNodeWhileTheClusterIsWritten) {
     EXPECT_EQ(node.at("state"), "redacted") << node.dump(1);
     EXPECT_EQ(node.at("proven"), true) << node.dump(1);
     EXPECT_EQ(node.at("blanked"), kEvents) << node.dump(1);
+    EXPECT_EQ(node.at("online"), !GetParam().stops) << node.dump(1);
+    EXPECT_EQ(node.at("confirmed"), true) << node.dump(1);
   }
   EXPECT_EQ(run.dump().find("Mustermann"), std::string::npos);
 
@@ -155,6 +165,10 @@ TEST_F(Redaction, LeavesNoTextOnAnyNodeWhileTheClusterIsWritten) {
     EXPECT_EQ(node.at("state"), "already") << node.dump(1);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(EachWay, Redaction,
+                         ::testing::Values(Way{"offline", true}, Way{"online", false}),
+                         [](const auto& each) { return each.param.strategy; });
 
 }  // namespace
 }  // namespace verger::test

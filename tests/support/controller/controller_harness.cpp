@@ -45,7 +45,11 @@ void ControllerHarness::boot() {
   epoch = must(journal->begin_epoch("harness"));
   registry = std::make_unique<Registry>(*journal, epoch);
   must(registry->load());
-  kinds_ = standard_step_kinds(std::make_shared<OperationSettings>(operations));
+  auto settings = std::make_shared<OperationSettings>(operations);
+  settings->kept_by_runs = [this](std::string_view cluster) {
+    return controller::kept_by_runs_of(*executor, cluster);
+  };
+  kinds_ = standard_step_kinds(settings);
   if (more_kinds) {
     more_kinds(kinds_);
   }

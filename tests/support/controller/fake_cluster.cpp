@@ -311,6 +311,7 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
   out.agent_version = node.agent_version;
   out.taken_at = format_ticks(now_at(node));
   out.service_control = node.service_control;
+  out.online_problem = node.online_problem;
   out.start_command = node.service_control ? "systemctl start eventstore@" + node.name : "";
   for (const auto& [id, operation] : node.operations) {
     out.operations.push_back(operation.status);

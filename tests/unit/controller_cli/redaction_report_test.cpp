@@ -48,7 +48,8 @@ TEST(RedactionReport, SaysWhoWantedItWhatWasSearchedAndWhatHoldsTheData) {
   EXPECT_THAT(
       said(print_redaction_report, report),
       AllOf(HasSubstr("redacted: 2 records, on all nodes\nrequested by alice: request 4711"),
-            HasSubstr("n2: 2 records in 1 chunk files; searched 9 files, 4 MiB: no text is left"),
+            HasSubstr("n2: 2 records in 1 chunk files, while it was stopped; searched 9 files, 4 "
+                      "MiB: no text is left"),
             HasSubstr("n3: 2 records were redacted before"),
             HasSubstr("backup g1 of n2 may hold the data; delete it with: verger backup delete "
                       "orders g1"),

@@ -40,6 +40,7 @@ struct RedactedNode {
   std::vector<std::string> missing{};
   std::size_t to_do = 2;
   std::vector<std::string> found{};  ///< by the search
+  bool filled_again = false;         ///< after its redaction, from a node that had the data
 };
 
 class RedactionRun : public ::testing::Test {
@@ -64,8 +65,8 @@ class RedactionRun : public ::testing::Test {
           {"missing", of.missing},
           {"refused", of.refused},
           {"obstacles", json::array()}}.dump();
-    } else if (kind == "offline_redaction") {
-      done_.push_back("redact " + node.name);
+    } else if (kind == "offline_redaction" || kind == "online_redaction") {
+      done_.push_back((kind == "online_redaction" ? "redact running " : "redact ") + node.name);
       lists_.insert(json::parse(operation.request.parameters_json).at("list").get<std::string>());
       operation.status.result_json = json{
           {"records", of.has.size()},
@@ -81,7 +82,12 @@ class RedactionRun : public ::testing::Test {
           {"found", of.found},
           {"held", json::array()},
           {"proven", of.found.empty()}}.dump();
-      of.to_do = 0;
+      of.to_do = of.filled_again ? 2 : 0;
+    } else if (kind == "restored_redaction") {
+      done_.push_back("again " + node.name);
+      lists_.insert(json::parse(operation.request.parameters_json).at("list").get<std::string>());
+      operation.status.result_json =
+          json{{"records", 2}, {"blanked", 2}, {"found", of.found}}.dump();
     } else {
       return false;
     }
@@ -89,13 +95,17 @@ class RedactionRun : public ::testing::Test {
     return true;
   }
 
-  std::string run() {
+  static planner::Policy wanted_policy() {
     auto policy = ControllerHarness::quick_policy();
     planner::RedactionPolicy wanted;
     wanted.events = "12@customer-7,13@customer-7";
     wanted.reason = "request 4711";
     policy.operation = std::move(wanted);
-    auto id = h_.start_scavenge(policy);
+    return policy;
+  }
+
+  std::string run() {
+    auto id = h_.start_scavenge(wanted_policy());
     EXPECT_TRUE(h_.run_to_end(id, std::chrono::hours(1))) << snapshot_of(h_.state(id)).state;
     return id;
   }
@@ -121,7 +131,7 @@ TEST_F(RedactionRun, ChecksAllNodesThenRedactsOneAfterTheOtherByOneList) {
   const auto id = run();
   ASSERT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
   EXPECT_THAT(done_, ElementsAre("check n2", "check n3", "check n1", "redact n2", "redact n3",
-                                 "redact n1"));
+                                 "redact n1", "check n2", "check n3", "check n1"));
   EXPECT_THAT(lists_, ElementsAre(redactions::list_text({listed(12, 100), listed(13, 200)})));
   const auto shown = report(id);
   EXPECT_EQ(shown["outcome"], "redacted");
@@ -135,6 +145,33 @@ TEST_F(RedactionRun, ChecksAllNodesThenRedactsOneAfterTheOtherByOneList) {
   EXPECT_EQ(shown["nodes"][0]["proven"], true);
   EXPECT_EQ(shown["nodes"][0]["missing"].size(), 1U);
   EXPECT_EQ(shown["backups_seen"], true);
+}
+
+TEST_F(RedactionRun, NodesRunOnWhereTheirServersOfferItAndTheReportSaysHow) {
+  for (auto& node : h_.cluster.nodes) {
+    node.online_problem = node.name == "n2" ? "no process listens there" : "";
+  }
+  const auto id = run();
+  ASSERT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
+  EXPECT_THAT(redacted(), ElementsAre("redact n2", "redact running n3", "redact running n1"));
+  EXPECT_EQ(h_.cluster.total_resigns(), 0);
+  const auto shown = report(id);
+  EXPECT_EQ(shown["outcome"], "redacted");
+  EXPECT_EQ(shown["nodes"][0]["online"], false);
+  EXPECT_THAT(shown["nodes"][0]["way"].get<std::string>(), HasSubstr("no process listens there"));
+  EXPECT_EQ(shown["nodes"][1]["online"], true);
+  EXPECT_EQ(shown["nodes"][1]["confirmed"], true);
+}
+
+TEST_F(RedactionRun, ANodeThatWasFilledAgainMeanwhileIsADifference) {
+  nodes_["n2"].filled_again = true;
+  const auto id = run();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDoneWithDifferences) << h_.state(id).reason;
+  const auto shown = report(id);
+  EXPECT_EQ(shown["outcome"], "not-proven");
+  EXPECT_EQ(shown["nodes"][0]["confirmed"], false);
+  EXPECT_EQ(shown["nodes"][0]["proven"], false);
+  EXPECT_THAT(shown["nodes"][0]["left"][0].get<std::string>(), HasSubstr("have their data again"));
 }
 
 TEST_F(RedactionRun, ARefusalOnTheLastNodeLeavesAllAsTheyAre) {
@@ -188,7 +225,7 @@ TEST_F(RedactionRun, NodesThatAreRedactedAreNotStoppedAgain) {
   EXPECT_THAT(shown["notes"], Contains(HasSubstr("nothing was searched there")));
 }
 
-TEST_F(RedactionRun, BackupsThatMayHoldTheDataAreNamedAndPlansOfRestoresSaySo) {
+TEST_F(RedactionRun, BackupsThatMayHoldTheDataAreNamedAndPlansOfRestoresRedactThem) {
   h_.cluster.knows_restores = true;
   const auto id = run();
   EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
@@ -206,6 +243,102 @@ TEST_F(RedactionRun, BackupsThatMayHoldTheDataAreNamedAndPlansOfRestoresSaySo) {
   ASSERT_TRUE(made.has_value() && made->has_value());
   EXPECT_THAT((*made)->plan->notes,
               Contains(HasSubstr(fmt::format("run {} redacted 2 records", id.substr(0, 12)))));
+  const auto* again = (*made)->plan->find_step("redact-n3");
+  ASSERT_NE(again, nullptr);
+  EXPECT_EQ(again->kind, "redaction_again");
+  const auto restored = h_.start_scavenge(policy);
+  ASSERT_TRUE(h_.run_to_end(restored, std::chrono::hours(1)));
+  EXPECT_EQ(h_.state(restored).status, RunStatus::kDone) << h_.state(restored).reason;
+  EXPECT_EQ(done_.back(), "again n3");
+  EXPECT_EQ(lists_.size(), 1U) << "by the list of the run";
+}
+
+TEST_F(RedactionRun, WhatCannotBeRedactedAgainInARestoreIsADifference) {
+  h_.cluster.knows_restores = true;
+  run();
+  nodes_["n3"].found = {"12@customer-7 is in chunk-000004.000000, which is still written to"};
+  auto policy = ControllerHarness::quick_policy();
+  planner::RestorePolicy restore;
+  restore.repository = "main";
+  restore.nodes = "n3";
+  policy.operation = std::move(restore);
+  const auto id = h_.start_scavenge(policy);
+  ASSERT_TRUE(h_.run_to_end(id, std::chrono::hours(1)));
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDoneWithDifferences) << h_.state(id).reason;
+}
+
+TEST_F(RedactionRun, ARestoreAsItWasIsOnRequest) {
+  h_.cluster.knows_restores = true;
+  run();
+  auto policy = ControllerHarness::quick_policy();
+  planner::RestorePolicy restore;
+  restore.repository = "main";
+  restore.nodes = "n3";
+  restore.redact_again = false;
+  policy.operation = std::move(restore);
+  const auto made = h_.wait_for(h_.executor->make_plan("prod", policy, "test"));
+  ASSERT_TRUE(made.has_value() && made->has_value());
+  EXPECT_EQ((*made)->plan->find_step("redact-n3"), nullptr);
+}
+
+/// The controller dies once so many events of the run are journaled, then lives on.
+class OneRedactionCrash : public RedactionRun {
+ public:
+  void TestBody() override {}
+
+  /// False: it never came to that.
+  bool dies_after(std::int64_t nth, bool online) {
+    SetUp();
+    for (auto& node : h_.cluster.nodes) {
+      node.online_problem = online ? "" : "it offers no socket";
+    }
+    const auto id = h_.start_scavenge(wanted_policy());
+    const auto first = h_.journal->last_sequence()->value();
+    bool crashed = false;
+    h_.news = true;
+    h_.run_until(
+        [&] {
+          const bool news = std::exchange(h_.news, false);
+          crashed = crashed || (news && h_.journal->last_sequence()->value() - first >= nth);
+          return crashed || (news && has_ended(h_.state(id).status));
+        },
+        std::chrono::hours(1));
+    if (crashed) {
+      h_.crash();
+      h_.boot();
+    }
+    EXPECT_TRUE(h_.run_to_end(id)) << snapshot_of(h_.state(id)).state;
+    EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
+    const std::string_view word = online ? "redact running " : "redact ";
+    for (const auto* name : {"n1", "n2", "n3"}) {
+      EXPECT_EQ(std::ranges::count(done_, fmt::format("{}{}", word, name)), 1)
+          << name << ": once, by its id";
+    }
+    EXPECT_EQ(report(id)["outcome"], "redacted");
+    return crashed;
+  }
+};
+
+int die_at_each_event_of_a_redaction(bool online) {
+  for (std::int64_t nth = 1;; ++nth) {
+    SCOPED_TRACE(fmt::format("after event {}", nth));
+    OneRedactionCrash life;
+    const bool died = life.dies_after(nth, online);
+    if (::testing::Test::HasFailure()) {
+      return 0;
+    }
+    if (!died) {
+      return static_cast<int>(nth) - 1;
+    }
+  }
+}
+
+TEST(RedactionCrashes, AfterEachJournaledEventTheRunFinishesWithNodesThatRun) {
+  EXPECT_GT(die_at_each_event_of_a_redaction(/*online=*/true), 20);
+}
+
+TEST(RedactionCrashes, AfterEachJournaledEventTheRunFinishesWithNodesThatAreStopped) {
+  EXPECT_GT(die_at_each_event_of_a_redaction(/*online=*/false), 30);
 }
 
 TEST(ListsOfRedactions, AreReadAsTheyAreWritten) {

@@ -12,6 +12,7 @@ using namespace testing;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 ClusterSnapshot redactable(int voters = 3) {
   auto out = cluster(voters);
@@ -35,7 +36,8 @@ TEST(PlanRedaction, LooksAtAllNodesFirstAndStopsOneAtATimeTheLeaderLast) {
   ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
   EXPECT_EQ(outline(*plan),
             "look-n2, look-n3, look-n1, agree | redact-n2 | redact-n3 | lower-n1, note-n1, "
-            "resign-n1, start-n1, restore-n1 | check-n1 | redact-n1 | backups");
+            "resign-n1, start-n1, restore-n1 | check-n1 | redact-n1 | confirm-n2, confirm-n3, "
+            "confirm-n1 | backups");
   EXPECT_EQ(plan->find_step("look-n2")->parameters.at("events").text(),
             R"(["12@customer-7","13@customer-7"])");
   const auto* step = plan->find_step("redact-n1");
@@ -44,6 +46,113 @@ TEST(PlanRedaction, LooksAtAllNodesFirstAndStopsOneAtATimeTheLeaderLast) {
   EXPECT_THAT(step->gates, Contains(Gate{"not-leader", 0}));
   EXPECT_THAT(step->undo, HasSubstr("start n1"));
   EXPECT_EQ(plan->policy.operation.index(), redaction().operation.index());
+}
+
+/// Every server offers to switch chunk files.
+ClusterSnapshot running(int voters = 3) {
+  auto out = redactable(voters);
+  for (auto& node : out.nodes) {
+    node.agent->online_problem.clear();
+  }
+  return out;
+}
+
+TEST(PlanRedaction, LeavesNodesRunningWhereTheirServersOfferIt) {
+  const auto plan = make_plan(running(), redaction());
+  ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
+  EXPECT_EQ(outline(*plan),
+            "look-n2, look-n3, look-n1, agree | redact-n2 | redact-n3 | redact-n1 | confirm-n2, "
+            "confirm-n3, confirm-n1 | backups");
+  const auto* step = plan->find_step("redact-n1");
+  EXPECT_EQ(step->kind, "online_redaction");
+  EXPECT_THAT(step->gates, Contains(Gate{"quorum-margin", 0}));
+  EXPECT_THAT(step->gates, Contains(Gate{"no-other-work", 0}));
+  EXPECT_THAT(step->gates, Not(Contains(Gate{"not-leader", 0})));
+  EXPECT_THAT(step->reason, HasSubstr("switches chunk files in while it runs"));
+  EXPECT_EQ(step->undo, "");
+  EXPECT_NE(plan->find_step("look-n2")->parameters.find("online"),
+            plan->find_step("look-n2")->parameters.end());
+}
+
+TEST(PlanRedaction, NeedsNoQuorumToSpareWhereNoNodeIsStopped) {
+  EXPECT_TRUE(make_plan(running(1), redaction()).has_value());
+  EXPECT_FALSE(make_plan(redactable(1), redaction()).has_value());
+  auto without_service = running();
+  without_service.nodes[0].agent->service_control = false;
+  EXPECT_TRUE(make_plan(without_service, redaction()).has_value());
+}
+
+TEST(PlanRedaction, ChoosesForEachNodeAndSaysWhy) {
+  auto snapshot = running();
+  snapshot.nodes[1].agent->online_problem = "version 22.10.5 does not offer to switch chunk files";
+  const auto plan = make_plan(snapshot, redaction());
+  ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
+  EXPECT_EQ(plan->find_step("redact-n2")->kind, "offline_redaction");
+  EXPECT_THAT(plan->find_step("redact-n2")->reason,
+              HasSubstr("not while it runs: version 22.10.5"));
+  EXPECT_EQ(plan->find_step("redact-n3")->kind, "online_redaction");
+  EXPECT_EQ(plan->find_step("redact-n1")->kind, "online_redaction");
+  EXPECT_EQ(plan->find_step("resign-n1"), nullptr) << "it serves on";
+  EXPECT_THAT(plan->forecast.front().row, HasSubstr("22.10.5"));
+}
+
+TEST(PlanRedaction, TheStrategyIsTheOperators) {
+  auto policy = redaction();
+  redaction_of(policy).strategy = RedactionStrategy::kOffline;
+  const auto offline = make_plan(running(), policy);
+  ASSERT_TRUE(offline.has_value());
+  EXPECT_EQ(offline->find_step("redact-n2")->kind, "offline_redaction");
+  redaction_of(policy).strategy = RedactionStrategy::kOnline;
+  EXPECT_TRUE(make_plan(running(), policy).has_value());
+  auto snapshot = running();
+  snapshot.nodes[2].agent->online_problem = "no process listens there";
+  const auto refused = make_plan(snapshot, policy);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(codes(refused.error()), ElementsAre("n3:online-not-possible"));
+  EXPECT_THAT(refused.error().front().message, HasSubstr("no process listens"));
+}
+
+TEST(PlanRedaction, LaterServersAreRedactedOnlineWithALicenceAlone) {
+  auto snapshot = running();
+  for (auto& node : snapshot.nodes) {
+    node.version = "24.10.0";
+  }
+  auto policy = redaction();
+  const auto plan = make_plan(snapshot, policy);
+  ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
+  EXPECT_EQ(plan->find_step("redact-n2")->kind, "offline_redaction");
+  EXPECT_THAT(plan->find_step("redact-n2")->reason, HasSubstr("wants a licence"));
+  redaction_of(policy).strategy = RedactionStrategy::kOnline;
+  const auto refused = make_plan(snapshot, policy);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(
+      codes(refused.error()),
+      ElementsAre("n1:online-needs-licence", "n2:online-needs-licence", "n3:online-needs-licence"));
+  redaction_of(policy).interface_licensed = true;
+  const auto licensed = make_plan(snapshot, policy);
+  ASSERT_TRUE(licensed.has_value());
+  EXPECT_EQ(licensed->find_step("redact-n2")->kind, "online_redaction");
+}
+
+TEST(PlanRedaction, SaysOfANodeThatCannotBeRedactedInEitherWayWhatSpeaksAgainstBoth) {
+  auto snapshot = running();
+  snapshot.nodes[1].agent->service_control = false;
+  snapshot.nodes[1].agent->online_problem = "no process listens there";
+  const auto plan = make_plan(snapshot, redaction());
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_THAT(codes(plan.error()), ElementsAre("n2:offline-needs-service-control"));
+  EXPECT_THAT(plan.error().front().message, HasSubstr("no process listens there"));
+}
+
+TEST(PlanRedaction, ExpiresBackupsOnceANewOneIsThere) {
+  auto policy = redaction();
+  redaction_of(policy).expire_backups = "nightly";
+  const auto plan = make_plan(running(), policy);
+  ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
+  EXPECT_THAT(outline(*plan), HasSubstr("| backups | backup-n2 | verify-n2 | expire-n2"));
+  EXPECT_EQ(plan->find_step("backup-n2")->parameters.at("full"), Json(true));
+  EXPECT_EQ(plan->find_step("expire-n2")->parameters.at("repository"), Json("nightly"));
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("ALL BACKUPS IN nightly")));
 }
 
 TEST(PlanRedaction, IncludesReadOnlyReplicas) {
