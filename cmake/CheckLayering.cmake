@@ -93,7 +93,7 @@ allow(controller/cli OURS engine/base/ engine/manual/ nodeagent/http/ nodeagent/
   LIBS fmt json asio cli11 yaml)
 # The controller's own main file puts the parts together.
 allow(controller/daemon OURS engine/base/ engine/logging/ engine/settings/ planner/ nodeagent/http/ nodeagent/api/
-  nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt json asio)
+  nodeagent/client/ nodeagent/certificates/ controller/ LIBS fmt json asio curl)
 
 set(problems "")
 file(GLOB_RECURSE sources RELATIVE "${root}"

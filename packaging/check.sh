@@ -97,6 +97,28 @@ start verger-agent.service verger-agent VERGER_AGENT_PORT=0
 wait_for 'msg=.*serving\|url=' verger-agent.service
 stop_last
 
+step "the first hour: init, restart, login ..."
+stop_last
+home() { inside HOME=/root "$@"; }
+quietly init.log inside vergerd init --api-names localhost --admin ann
+grep -q "set  */etc/verger/vergerd.yaml" "$root/init.log" || fail "init did not set the configuration"
+for file in admin-token api.pem agents-ca.pem; do
+  [ "$(inside stat -c '%U:%G %a' "/var/lib/verger/$file")" = "verger:verger 600" ] || fail "$file: owner or mode"
+done
+[ "$(inside stat -c '%U:%G %a' /etc/verger/vergerd.yaml)" = "root:verger 640" ] || fail "vergerd.yaml after init"
+start vergerd.service verger VERGER_PORT=0 VERGER_HOST=127.0.0.1
+wait_for 'msg=serving' vergerd.service
+url=$(sed -n 's#.*url=https://[0-9.]*\(:[0-9]*\).*#https://127.0.0.1\1#p' "$root/vergerd.service.out" | tail -n 1)
+fingerprint=$(sed -n 's/.*--ca-fingerprint \([0-9a-f]*\).*/\1/p' "$root/init.log")
+quietly login.log home sh -c \
+  "cat /var/lib/verger/admin-token | verger login $url --token-file - --ca-fingerprint $fingerprint"
+grep -q "is ann (admin) from now on" "$root/login.log" || fail "login"
+[ "$(home verger version)" = "verger $version
+vergerd $version" ] || fail "verger version by the profile"
+quietly enrol.log home verger agent enrol orders/n1 --host n1.example.com
+grep -q -- "| sudo verger-agent enrol .* --controller https://127.0.0.1:" "$root/enrol.log" || fail "agent enrol"
+[ ! -e "$root/var/lib/verger/bootstrap-token" ] || fail "the bootstrap token is still there"
+
 step "upgrading, with vergerd at work ..."
 echo "# changed by the operator" >>"$root/etc/verger/vergerd.yaml"
 next=$version+next
@@ -112,7 +134,7 @@ install_packages
 [ "$(inside dpkg-query -W -f '${Version}' verger-controller)" = "$next" ] || fail "not upgraded"
 grep -q "changed by the operator" "$root/etc/verger/vergerd.yaml" || fail "the configuration was replaced"
 stop_last
-start vergerd.service verger VERGER_PORT=0
+start vergerd.service verger VERGER_PORT=0 VERGER_HOST=127.0.0.1
 wait_for 'msg=serving' vergerd.service
 stop_last
 

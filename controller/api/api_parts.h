@@ -39,10 +39,11 @@ struct ApiParts {
   std::function<Result<void>(const std::string& program)> admit_command = {};
   /// See ExecutorOptions::shared_journal.
   bool shared_journal = false;
-  const CommitTimes* commits = nullptr;               ///< nullptr: not measured
-  const NotificationCounts* notifications = nullptr;  ///< nullptr: none are sent
-  Retention* retention = nullptr;                     ///< nullptr: the journal keeps everything
-  std::string reached_at{};  ///< the API's URL as it is configured; empty: it is not
+  const CommitTimes* commits = nullptr;  ///< nullptr: not measured
+  bool sends_mail = false;               ///< whether a notification may be a mail
+  Notifier* notifier = nullptr;          ///< nullptr: no notifications are sent
+  Retention* retention = nullptr;        ///< nullptr: the journal keeps everything
+  std::string reached_at{};              ///< the API's URL as it is configured; empty: it is not
   /// The API's certificate is one of the agents' authority, with that root behind it.
   bool api_of_agents_authority = false;
 };

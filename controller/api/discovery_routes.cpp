@@ -187,7 +187,8 @@ net::awaitable<Result<http::Response>> discover(const ApiParts& parts, Call call
   }
   if (asked.credentials.empty()) {
     notes.push_back(
-        "without credentials vergerd cannot do anything on the nodes: put a file with user, "
+        "without credentials vergerd can only look at servers that ask for them: put a file with "
+        "user, "
         "password and hosts into its credentials directory and name it");
   }
   json registration{{"name", name.empty() ? "NAME" : name},

@@ -25,6 +25,7 @@ json view_of(const Compacted& compacted) {
             {"run_details", compacted.run_details},
             {"runs", compacted.runs},
             {"audit", compacted.audit},
+            {"notifications", compacted.notifications},
             {"seals", compacted.seals},
             {"records", compacted.records}}},
           {"archived", compacted.archived},

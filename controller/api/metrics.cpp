@@ -325,9 +325,14 @@ class Scrape {
     const auto add = [&sent](const char* way, const NotificationCounts::Of& of) {
       sent.Add({{"way", way}, {"outcome", "sent"}}).Increment(static_cast<double>(of.sent));
       sent.Add({{"way", way}, {"outcome", "failed"}}).Increment(static_cast<double>(of.failed));
+      sent.Add({{"way", way}, {"outcome", "retried"}}).Increment(static_cast<double>(of.retried));
     };
     add("webhook", counts.webhooks);
     add("command", counts.commands);
+    add("mail", counts.mails);
+    family("verger_notifications_waiting", "Notifications that are not delivered yet")
+        .Add({})
+        .Set(static_cast<double>(counts.waiting));
   }
 
   void journal(Retention& retention) {
@@ -362,8 +367,8 @@ class Scrape {
     if (parts_.retention != nullptr) {
       journal(*parts_.retention);
     }
-    if (parts_.notifications != nullptr) {
-      notifications(*parts_.notifications);
+    if (parts_.notifier != nullptr) {
+      notifications(parts_.notifier->counts());
     }
     if (parts_.commits != nullptr) {
       commits(*parts_.commits);

@@ -148,6 +148,8 @@ constexpr ApiSchema kSchemas[] = {
      "reason:string! plan:string! run:string! waiting:string! late:string! too_old:string!"},
     {"Policies", "policies:Policy[]! next_cursor:string?!"},
     {"PolicyText", "yaml:string! reason:string", true},
+    {"NotificationTests", "policy:string! recipients:NotificationTest[]!"},
+    {"NotificationTest", "to:string! delivered:boolean! problem:string?!"},
     {"PolicyDiff", "name:string! known:boolean! changes:Change[]!"},
     {"Change", "key:string! before:any! after:any!"},
     {"Schedule",
@@ -169,7 +171,8 @@ constexpr ApiSchema kSchemas[] = {
     {"Compaction", "removed:Removed! archived:string[]! before:JournalSize! after:JournalSize!"},
     {"Removed",
      "events:integer! progress:integer! answers:integer! plans:integer! schedules:integer! "
-     "run_details:integer! runs:integer! audit:integer! seals:integer! records:integer!"},
+     "run_details:integer! runs:integer! audit:integer! notifications:integer! seals:integer! "
+     "records:integer!"},
     {"JournalSize", "events:integer! bytes:integer! bytes_in_use:integer!"},
     {"NewToken", "name:string! role:viewer|operator|admin expires_at:time", true},
     {"TokenSecret",

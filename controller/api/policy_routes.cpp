@@ -120,6 +120,10 @@ std::expected<json, http::Response> admitted(const ApiParts& parts, const Schedu
     return std::unexpected(policy_refused(notes.error()));
   }
   for (const auto& each : policy.notifications) {
+    if (!each.email.empty() && parts.notifier != nullptr && !parts.sends_mail) {
+      return std::unexpected(policy_refused(
+          {{0, "notifications.email: this vergerd has no mail server: --smtp-url, --smtp-from"}}));
+    }
     if (each.command.empty() || !parts.admit_command) {
       continue;
     }
@@ -249,6 +253,25 @@ Result<http::Response> apply_policy(const ApiParts& parts, const Call& call) {
   return answer;
 }
 
+net::awaitable<Result<http::Response>> test_notifications(const ApiParts& parts, Call call) {
+  VERGER_CO_TRY(const auto body, parse_body(call.body().empty() ? "{}" : call.body()));
+  Members members(body);
+  members.text("reason");
+  VERGER_CO_RETURN_IF_ERROR(members.finish());
+  const auto name = call.named("name");
+  if (parts.notifier == nullptr) {
+    co_return problem(503, "unavailable", "this controller sends no notifications");
+  }
+  VERGER_CO_TRY(const auto tested, co_await parts.notifier->test(name, call.by()));
+  auto recipients = json::array();
+  for (const auto& each : tested) {
+    recipients.push_back({{"to", each.to},
+                          {"delivered", each.problem.empty()},
+                          {"problem", each.problem.empty() ? json() : json(each.problem)}});
+  }
+  co_return json_answer(200, {{"policy", name}, {"recipients", std::move(recipients)}});
+}
+
 }  // namespace
 
 std::span<const Route> policy_routes() {
@@ -264,6 +287,9 @@ std::span<const Route> policy_routes() {
        get_policy},
       {"PUT", "/policies/{name}", kAdmin, "applyPolicy", "Follow a policy", 200, "PolicyText",
        "Policy", "", apply_policy},
+      {"POST", "/policies/{name}/notifications/test", kOperator, "testNotifications",
+       "Send a notification to each recipient of a policy, and say what became of it", 200, "Empty",
+       "NotificationTests", "", test_notifications, OnRecord::kAudited},
       {"DELETE", "/policies/{name}", kAdmin, "deletePolicy", "Follow it no more", 204, "", "", "",
        delete_policy},
   };

@@ -14,6 +14,7 @@
 #include "controller/executor/run_snapshot.h"
 #include "controller/journal/chain.h"
 #include "controller/journal/sealed_snapshots.h"
+#include "controller/scheduler/delivery_book.h"
 #include "controller/scheduler/scheduler.h"
 
 namespace verger::controller {
@@ -231,6 +232,20 @@ struct Retention::Impl {
                                    });
   }
 
+  /// Those on record as ended; the newest one says from where to notify.
+  net::awaitable<Result<void>> notifications() {
+    const auto limit = ago(parts.rules.answers);
+    VERGER_CO_TRY(const auto newest, parts.journal.revision(kNotificationStream));
+    co_return co_await rounds.each(std::string(kNotificationStream), Revision(0),
+                                   [&](const JournalEvent& event) {
+                                     if (event.at >= limit || event.revision == newest) {
+                                       return false;
+                                     }
+                                     rounds.take(event, Keep::kNothing, done.notifications);
+                                     return true;
+                                   });
+  }
+
   /// Of snapshots that newer ones have replaced, or whose stream is gone.
   net::awaitable<Result<void>> seals() {
     const std::string stream(SealedSnapshots::kStream);
@@ -311,7 +326,7 @@ struct Retention::Impl {
     // After each all that it took is gone: none is to take an event that another has taken.
     for (const auto part :
          {&Impl::answers, &Impl::progress, &Impl::runs, &Impl::run_details, &Impl::plans,
-          &Impl::schedules, &Impl::audit, &Impl::seals, &Impl::records}) {
+          &Impl::schedules, &Impl::audit, &Impl::notifications, &Impl::seals, &Impl::records}) {
       VERGER_CO_RETURN_IF_ERROR(co_await (this->*part)());
       VERGER_CO_RETURN_IF_ERROR(co_await rounds.remove());
     }

@@ -50,6 +50,7 @@ struct Compacted {
   std::int64_t run_details = 0;
   std::int64_t runs = 0;
   std::int64_t audit = 0;
+  std::int64_t notifications = 0;     ///< that ended longer ago than answers are kept
   std::int64_t seals = 0;             ///< of snapshots that newer ones replaced
   std::int64_t records = 0;           ///< of earlier compactions
   std::vector<std::string> archived;  ///< names of files
@@ -57,7 +58,8 @@ struct Compacted {
   JournalSize after;
 
   [[nodiscard]] std::int64_t events() const {
-    return progress + answers + plans + schedules + run_details + runs + audit + seals + records;
+    return progress + answers + plans + schedules + run_details + runs + audit + notifications +
+           seals + records;
   }
 };
 

@@ -38,6 +38,8 @@ void add_plan_commands(CLI::App& app, Command& chosen);
 void add_restore_commands(CLI::App& app, Command& chosen);
 void add_run_commands(CLI::App& app, Command& chosen);
 void add_policy_commands(CLI::App& app, Command& chosen);
+/// notify: test, of the recipients of a policy.
+void add_notify_commands(CLI::App& app, Command& chosen);
 void add_agent_commands(CLI::App& app, Command& chosen);
 /// Backups of clusters, over their agents.
 void add_backup_commands(CLI::App& app, Command& chosen);

@@ -52,8 +52,8 @@ int compact_journal(const CliContext& context) {
        {std::pair("progress", "progress"), std::pair("run_details", "details of ended runs"),
         std::pair("runs", "whole runs"), std::pair("plans", "plans"),
         std::pair("schedules", "due times"), std::pair("answers", "kept answers"),
-        std::pair("audit", "audit"), std::pair("seals", "seals of snapshots"),
-        std::pair("records", "records of compactions")}) {
+        std::pair("audit", "audit"), std::pair("notifications", "notifications"),
+        std::pair("seals", "seals of snapshots"), std::pair("records", "records of compactions")}) {
     if (const auto count = number_of(removed, name); count > 0) {
       context.out << before << with_separators(count) << ' ' << what;
       before = ", ";

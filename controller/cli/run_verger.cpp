@@ -295,6 +295,7 @@ int run_verger(int argc, const char* const* argv, std::ostream& out, std::ostrea
   add_heal_command(app, chosen);
   add_run_commands(app, chosen);
   add_policy_commands(app, chosen);
+  add_notify_commands(app, chosen);
   add_agent_commands(app, chosen);
   add_backup_commands(app, chosen);
   add_journal_commands(app, chosen);

@@ -5,8 +5,6 @@
 #include <set>
 #include <sys/wait.h>
 
-#include <boost/asio/co_spawn.hpp>
-
 #include "controller/daemon/programs.h"
 
 namespace verger::controller {
@@ -30,8 +28,7 @@ struct CommandRunner::State {
   std::set<pid_t> children;
 
   /// True once it has ended; then its number may be another's.
-  bool reap(pid_t pid) {
-    int status = 0;
+  bool reap(pid_t pid, int& status) {
     if (::waitpid(pid, &status, WNOHANG) == 0) {
       return false;
     }
@@ -39,20 +36,62 @@ struct CommandRunner::State {
     return true;
   }
 
-  static net::awaitable<void> watch(std::shared_ptr<State> self, pid_t pid, std::string program) {
+  static net::awaitable<Result<void>> watch(std::shared_ptr<State> self, pid_t pid,
+                                            std::string program) {
     auto left = self->options.limit;
-    while (!self->reap(pid)) {
+    int status = 0;
+    bool killed = false;
+    while (!self->reap(pid, status)) {
       if (left.count() <= 0) {
-        self->log.warning("a notification's command was killed: it ran too long",
-                          {{"command", program},
-                           {"limit_s", fmt::format("{}", self->options.limit.count() / 1000)}});
         kill_session(pid);
+        killed = true;
         left = milliseconds::max();
       }
       const auto pause = std::min(left, kLookInterval);
       co_await self->timers.sleep_for(pause);
       left -= pause;
     }
+    if (killed) {
+      co_return Error{Errc::kTimeout, fmt::format("{} was killed: it did not end within {} s",
+                                                  program, self->options.limit.count() / 1000)};
+    }
+    if (WIFSIGNALED(status)) {
+      co_return Error{Errc::kRefused,
+                      fmt::format("{} was ended by signal {}", program, WTERMSIG(status))};
+    }
+    if (WEXITSTATUS(status) != 0) {
+      co_return Error{Errc::kRefused,
+                      fmt::format("{} exited with {}", program, WEXITSTATUS(status))};
+    }
+    co_return Result<void>{};
+  }
+
+  Result<std::pair<pid_t, std::string>> start(const std::vector<std::string>& command,
+                                              const std::string& input) {
+    if (command.empty()) {
+      return Error{Errc::kInvalidArgument, "the command is empty"};
+    }
+    if (input.size() > kMostInput) {
+      return Error{Errc::kInvalidArgument, "more input than a pipe holds"};
+    }
+    VERGER_TRY(const auto program,
+               admit_program({.directory = options.directory, .option = "--notification-commands"},
+                             command.front()));
+    if (children.size() >= kMostAtOnce) {
+      return Error{Errc::kUnavailable,
+                   fmt::format("{} commands of notifications run already", kMostAtOnce)};
+    }
+    VERGER_TRY(auto ends, make_pipe());
+    VERGER_TRY(const auto pid, start_program(program, command, {.in = ends.read.get()}));
+    children.insert(pid);
+    write_input(ends.write.get(), input);
+    return std::pair(pid, program.string());
+  }
+
+  static net::awaitable<Result<void>> run(std::shared_ptr<State> self,
+                                          std::vector<std::string> command, std::string input) {
+    VERGER_CO_TRY(const auto child, self->start(command, input));
+    co_return co_await watch(self, child.first, child.second);
   }
 };
 
@@ -75,25 +114,9 @@ Result<Path> CommandRunner::admit(const std::string& program) const {
       {.directory = state_->options.directory, .option = "--notification-commands"}, program);
 }
 
-Result<void> CommandRunner::run(const std::vector<std::string>& command, const std::string& input) {
-  if (command.empty()) {
-    return Error{Errc::kInvalidArgument, "the command is empty"};
-  }
-  if (input.size() > kMostInput) {
-    return Error{Errc::kInvalidArgument, "more input than a pipe holds"};
-  }
-  VERGER_TRY(const auto program, admit(command.front()));
-  if (state_->children.size() >= kMostAtOnce) {
-    return Error{Errc::kUnavailable,
-                 fmt::format("{} commands of notifications run already", kMostAtOnce)};
-  }
-  VERGER_TRY(auto ends, make_pipe());
-  VERGER_TRY(const auto pid, start_program(program, command, {.in = ends.read.get()}));
-  state_->children.insert(pid);
-  write_input(ends.write.get(), input);
-  net::co_spawn(state_->executor, State::watch(state_, pid, program.string()),
-                [](const std::exception_ptr&) {});
-  return {};
+net::awaitable<Result<void>> CommandRunner::run(std::vector<std::string> command,
+                                                std::string input) {
+  return State::run(state_, std::move(command), std::move(input));
 }
 
 }  // namespace verger::controller

@@ -6,12 +6,15 @@
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
 
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
 #include "nodeagent/http/timers.h"
 
 namespace verger::controller {
+
+namespace net = boost::asio;
 
 /// The programs that notifications may run. A policy comes by the API, so its author
 /// must not thereby run any command as vergerd's user: only programs of one directory are run,
@@ -35,10 +38,11 @@ class CommandRunner {
   /// Errors: kRefused (no directory, outside of it, others can change it), kNotFound.
   [[nodiscard]] Result<Path> admit(const std::string& program) const;
 
-  /// Starts it with `input`, at most 64 KiB, on its standard input, and does not wait for it. What
-  /// runs longer than the limit is killed, with all it has started in its session. Errors: those of
-  /// admit(), kInvalidArgument (too much input), kUnavailable (too many run), kIo.
-  Result<void> run(const std::vector<std::string>& command, const std::string& input);
+  /// Runs it to its end with `input`, at most 64 KiB, on its standard input. What runs longer than
+  /// the limit is killed, with all it has started in its session. Errors: those of admit(),
+  /// kInvalidArgument (too much input), kUnavailable (too many run), kIo, kTimeout (killed),
+  /// kRefused (it exited with another code than 0).
+  net::awaitable<Result<void>> run(std::vector<std::string> command, std::string input);
   /// Programs that have not ended.
   [[nodiscard]] std::size_t running() const;
 

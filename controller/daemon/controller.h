@@ -57,6 +57,7 @@ struct ControllerEnvironment {
   /// See Network::roots_of.
   std::function<std::vector<http::CertificateInfo>(const std::string& trusted_roots)> roots_of{};
   RunCommand run_command = {};  ///< for notifications; empty: none is run
+  SendMail send_mail = {};      ///< the same; empty: no mail is sent
   /// Whether such a program would be run; empty: any.
   std::function<Result<void>(const std::string& program)> admit_command = {};
   /// Issues the certificates of agents that enrol; null: none can.

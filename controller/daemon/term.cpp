@@ -55,8 +55,13 @@ Result<void> Term::make(OpenJournal open_journal) {
              return both;
            },
            .roots_of = [this](const std::string& roots) { return parts_.clients.roots_of(roots); },
-           .run_command = [this](const auto& command,
-                                 const auto& input) { return commands_.run(command, input); },
+           .run_command =
+               [this](std::vector<std::string> command, std::string input) {
+                 return commands_.run(std::move(command), std::move(input));
+               },
+           .send_mail = mailer_.configured()
+                            ? SendMail([this](Mail mail) { return mailer_.send(std::move(mail)); })
+                            : SendMail(),
            .admit_command = [this](const std::string& program) -> Result<void> {
              VERGER_TRY(const auto file, commands_.admit(program));
              static_cast<void>(file);

@@ -13,6 +13,7 @@
 #include "controller/daemon/command_runner.h"
 #include "controller/daemon/controller.h"
 #include "controller/daemon/enrolled_agents.h"
+#include "controller/daemon/mailer.h"
 #include "controller/daemon/trusted_clients.h"
 #include "controller/daemon/vergerd_options.h"
 #include "nodeagent/http/task_count.h"
@@ -56,6 +57,7 @@ class Term : public std::enable_shared_from_this<Term> {
                   {.directory = parts.options.notification_commands,
                    .limit = std::chrono::seconds(parts.options.notification_command_seconds)},
                   http::system_timers(), parts.log),
+        mailer_(parts.options.mail_settings()),
         signing_(std::make_shared<CertificateSigning>(
             CertificateSigning::Options{
                 .authorities = parts.options.authorities(),
@@ -71,6 +73,7 @@ class Term : public std::enable_shared_from_this<Term> {
   http::TaskCount running_;
   BootstrapTokenFile bootstrap_;
   CommandRunner commands_;
+  Mailer mailer_;
   std::shared_ptr<CertificateSigning> signing_;
   std::unique_ptr<EnrolledAgents> enrolled_;
   std::unique_ptr<Controller> controller_;

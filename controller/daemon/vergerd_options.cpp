@@ -79,6 +79,18 @@ void add_options(settings::Settings& all, VergerdOptions& options) {
           {.group = "Notifications"});
   all.add("notification-command-seconds", options.notification_command_seconds,
           "A program that runs longer is killed", {.group = "Notifications", .unit = "s"});
+  const settings::Traits mail{.group = "Notifications"};
+  all.add("smtp-url", options.mail.url,
+          "Mail server: smtps://HOST:465, or smtp://HOST:587 with STARTTLS; without it no mail is "
+          "sent",
+          mail);
+  all.add("smtp-from", options.mail.from, "Address that mails come from", mail);
+  all.add("smtp-credentials-file", options.mail.credentials,
+          "File of mode 0600 with user and password for the mail server, a line each", mail);
+  all.add("smtp-ca", options.mail.trusted_roots,
+          "Trusted roots of the mail server: a file or a directory (default: those of "
+          "--services-ca)",
+          mail);
   const settings::Traits pair{.group = "A pair over etcd"};
   all.add("journal-etcd", options.journal_etcd,
           "Keep the journal in etcd, at these URLs (commas between), and share it with another "
@@ -199,6 +211,14 @@ RetentionRules VergerdOptions::retention() const {
   return out;
 }
 
+MailSettings VergerdOptions::mail_settings() const {
+  auto out = mail;
+  if (!out.url.empty() && out.trusted_roots.empty()) {
+    out.trusted_roots = services_ca;
+  }
+  return out;
+}
+
 Result<EtcdOptions> VergerdOptions::etcd() const {
   VERGER_TRY(auto endpoints, parse_etcd_endpoints(journal_etcd));
   return EtcdOptions{
@@ -302,6 +322,7 @@ Result<void> check_options(const VergerdOptions& options) {
   if (options.notification_command_seconds < 1 || options.notification_command_seconds > 3600) {
     return wrong("--notification-command-seconds takes 1 to 3600");
   }
+  VERGER_RETURN_IF_ERROR(check_mail_settings(options.mail_settings()));
   if (options.signing_command_seconds < 1 || options.signing_command_seconds > 600) {
     return wrong("--signing-command-seconds takes 1 to 600");
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controller/api/retention.h"
+#include "controller/daemon/mailer.h"
 #include "controller/daemon/trusted_clients.h"
 #include "controller/journal/etcd_journal.h"
 #include "engine/settings/settings.h"
@@ -38,6 +39,7 @@ struct VergerdOptions {
   std::int64_t agent_certificate_seconds = 0;
   std::string notification_commands;  ///< directory; empty: no command is run
   std::int64_t notification_command_seconds = 30;
+  MailSettings mail;
   std::string authorities_directory;  ///< empty: `authorities` in `data`
   std::string signing_commands;       ///< directory; empty: no command is run
   std::int64_t signing_command_seconds = 60;
@@ -93,6 +95,8 @@ struct VergerdOptions {
   [[nodiscard]] planner::Policy policy() const;
   /// How long the journal keeps what.
   [[nodiscard]] RetentionRules retention() const;
+  /// With the roots of other services where it has none of its own.
+  [[nodiscard]] MailSettings mail_settings() const;
 };
 
 void add_options(settings::Settings& all, VergerdOptions& options);

@@ -1,17 +1,25 @@
 #include "controller/scheduler/notifier.h"
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/certificate_alerts.h"
+#include "controller/cluster/gather.h"
 #include "controller/executor/events.h"
 #include "controller/journal/member_names.h"
+#include "controller/scheduler/delivery_book.h"
+#include "controller/scheduler/notification_format.h"
 #include "controller/scheduler/scheduler.h"
+#include "engine/base/digest.h"
 #include "nodeagent/api/json_view.h"
 #include "planner/gate_table.h"
 
@@ -21,8 +29,15 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kAttempts = 3;
-constexpr std::chrono::seconds kBetween{5};
+using std::chrono::seconds;
+
+/// Between two attempts, then always the last of them; after a day it is given up.
+constexpr std::array<seconds, 6> kBetweenAttempts{seconds(5),   seconds(15),  seconds(60),
+                                                  seconds(300), seconds(900), seconds(3600)};
+constexpr seconds kGivenUpAfter = std::chrono::hours(24);
+/// So many events pass before the place in the journal is recorded without a delivery.
+constexpr std::int64_t kEventsBetweenRecords = 5'000;
+constexpr std::size_t kShownOfKey = 16;
 constexpr std::size_t kEventsLookedAt = 500;
 
 constexpr std::string_view kWaiting = "waiting";
@@ -61,10 +76,26 @@ bool is_wanted(const std::vector<std::string>& moments, const std::string& momen
 }  // namespace
 
 struct Notifier::Impl {
-  explicit Impl(NotifierParts p) : parts(std::move(p)) {}
+  explicit Impl(NotifierParts p) : parts(std::move(p)), deliveries(parts.journal, parts.epoch) {}
+
+  struct Delivery {
+    Sequence of;
+    Ticks at;  ///< of the event
+    Notification to;
+    json body;
+    int attempts = 0;
+  };
+  /// Of one recipient.
+  struct Queue {
+    std::deque<Delivery> waiting;
+    bool busy = false;
+  };
+
   NotifierParts parts;
+  DeliveryBook deliveries;
   Sequence seen{0};
-  std::size_t active = 0;
+  std::map<std::string, Queue> queues;  ///< by key_of()
+  bool knows_stopped = false;
   NotificationCounts counts;
   bool stopping = false;
   std::set<std::string> stopped;  ///< runs that wait for their hours
@@ -194,9 +225,8 @@ struct Notifier::Impl {
     std::vector<Notification> out;
     const auto add = [&](const SchedulePolicy& policy) {
       for (const auto& to : policy.notifications) {
-        const bool there = std::ranges::any_of(out, [&to](const Notification& each) {
-          return each.webhook == to.webhook && each.command == to.command;
-        });
+        const bool there = std::ranges::any_of(
+            out, [&to](const Notification& each) { return key_of(each) == key_of(to); });
         if (is_wanted(to.on, notice.moment) && (!there || !notice.policy.empty())) {
           out.push_back(to);
         }
@@ -219,52 +249,173 @@ struct Notifier::Impl {
     return out;
   }
 
-  static net::awaitable<void> deliver(std::shared_ptr<Impl> self, std::string url,
-                                      std::string body) {
-    const auto address = webhook_address(url);
-    std::string problem = address ? "" : address.error().message;
-    for (int attempt = 1; address && attempt <= kAttempts && !self->stopping; ++attempt) {
-      http::Request request;
-      request.method = "POST";
-      request.target = address->target;
-      request.headers.set("Content-Type", "application/json");
-      request.body = body;
-      const auto answer = co_await self->parts.network.for_services().send(
-          address->endpoint, std::move(request), self->parts.network.request_deadline);
-      if (answer && answer->status < 300) {
-        ++self->counts.webhooks.sent;
-        co_return;
+  /// What stands for the recipient in the journal: its secrets do not.
+  static std::string key_of(const Notification& to) {
+    std::string text = to.webhook + '\n' + to.format + '\n' + to.email;
+    for (const auto& word : to.command) {
+      text += '\n' + word;
+    }
+    return to_hex(sha256(as_bytes(text))).substr(0, kShownOfKey);
+  }
+
+  /// For people; the path of a webhook is a secret of some services.
+  static std::string name_of(const Notification& to) {
+    if (!to.email.empty()) {
+      return to.email;
+    }
+    if (!to.command.empty()) {
+      return to.command.front();
+    }
+    const auto address = webhook_address(to.webhook);
+    return address ? address->endpoint.url() : std::string("a webhook without address");
+  }
+
+  NotificationCounts::Of& count_of(const Notification& to) {
+    return !to.email.empty()     ? counts.mails
+           : !to.command.empty() ? counts.commands
+                                 : counts.webhooks;
+  }
+
+  /// One attempt.
+  static net::awaitable<Result<void>> attempt(std::shared_ptr<Impl> self, Notification to,
+                                              json body) {
+    if (!to.email.empty()) {
+      if (!self->parts.send_mail) {
+        co_return Error{Errc::kUnsupported, "vergerd has no mail server: --smtp-url"};
       }
-      problem = answer ? fmt::format("it answered {}", answer->status) : answer.error().message;
-      if (attempt < kAttempts) {
-        co_await self->parts.network.timers.sleep_for(kBetween * attempt);
+      co_return co_await self->parts.send_mail({.to = to.email,
+                                                .subject = notification_line(body),
+                                                .text = notification_text(body),
+                                                .id = body.value("id", std::string())});
+    }
+    if (!to.command.empty()) {
+      if (!self->parts.run_command) {
+        co_return Error{Errc::kUnsupported, "commands are not run here"};
+      }
+      co_return co_await self->parts.run_command(to.command, body.dump());
+    }
+    VERGER_CO_TRY(const auto address, webhook_address(to.webhook));
+    http::Request request;
+    request.method = "POST";
+    request.target = address.target;
+    request.headers.set("Content-Type", "application/json");
+    request.headers.set("Idempotency-Key", body.value("id", std::string()));
+    VERGER_CO_TRY(request.body, notification_body(to.format, body));
+    VERGER_CO_TRY(const auto answer,
+                  co_await self->parts.network.for_services().send(
+                      address.endpoint, std::move(request), self->parts.network.request_deadline));
+    if (answer.status >= 300) {
+      co_return Error{Errc::kUnavailable, fmt::format("it answered {}", answer.status)};
+    }
+    co_return Result<void>{};
+  }
+
+  /// The newest sequence up to which nothing waits.
+  [[nodiscard]] Sequence settled() const {
+    auto out = seen;
+    for (const auto& [key, queue] : queues) {
+      for (const auto& each : queue.waiting) {
+        out = std::min(out, Sequence(each.of.value() - 1));
       }
     }
-    if (!self->stopping) {
-      ++self->counts.webhooks.failed;
-      // The path is a secret of some services.
-      self->parts.network.log.warning(
-          "a notification was not delivered",
-          {{"webhook", address ? address->endpoint.url() : std::string("none")},
-           {"reason", problem}});
+    return out;
+  }
+
+  void record(Delivery delivery, const std::string& key, std::string_view outcome) {
+    const auto noted = deliveries.ended({.of = delivery.of,
+                                         .to = key,
+                                         .outcome = outcome,
+                                         .attempts = delivery.attempts,
+                                         .up_to = settled()});
+    if (!noted) {
+      // After a restart it is sent once more.
+      parts.network.log.warning("a notification's outcome was not recorded",
+                                {{"to", name_of(delivery.to)}, {"error", noted.error().message}});
     }
   }
 
-  void send(const std::shared_ptr<Impl>& self, const Notification& to, const std::string& body) {
-    if (!to.webhook.empty()) {
-      ++active;
-      net::co_spawn(parts.executor, deliver(self, to.webhook, body),
-                    [self](std::exception_ptr) { --self->active; });
+  /// The queue of one recipient, to its end.
+  static net::awaitable<void> deliver(std::shared_ptr<Impl> self, std::string key) {
+    while (!self->stopping && !self->queues[key].waiting.empty()) {
+      auto& next = self->queues[key].waiting.front();
+      ++next.attempts;
+      const auto delivery = next;
+      const auto done = co_await attempt(self, delivery.to, delivery.body);
+      if (self->stopping) {
+        co_return;
+      }
+      auto& count = self->count_of(delivery.to);
+      const auto age = self->parts.network.clock.now().value() - delivery.at.value();
+      const bool over = age >= kGivenUpAfter.count() * kTicksPerSecond;
+      if (done || over) {
+        ++(done ? count.sent : count.failed);
+        self->queues[key].waiting.pop_front();
+        --self->counts.waiting;
+        if (!done) {
+          self->parts.network.log.error("a notification was given up",
+                                        {{"to", name_of(delivery.to)},
+                                         {"moment", delivery.body.value("moment", std::string())},
+                                         {"attempts", std::to_string(delivery.attempts)},
+                                         {"reason", done.error().message}});
+        }
+        self->record(delivery, key, done ? "sent" : "failed");
+        continue;
+      }
+      ++count.retried;
+      if (delivery.attempts == 1) {
+        self->parts.network.log.warning(
+            "a notification was not delivered; it will be tried again for a day",
+            {{"to", name_of(delivery.to)}, {"reason", done.error().message}});
+      }
+      const auto pause = kBetweenAttempts.at(
+          std::min(static_cast<std::size_t>(delivery.attempts) - 1, kBetweenAttempts.size() - 1));
+      co_await self->parts.network.timers.sleep_for(pause);
+    }
+    self->queues[key].busy = false;
+  }
+
+  void send(const std::shared_ptr<Impl>& self, Delivery delivery) {
+    auto key = key_of(delivery.to);
+    if (deliveries.has_ended(delivery.of, key)) {
       return;
     }
-    const auto done = parts.run_command
-                          ? parts.run_command(to.command, body)
-                          : Result<void>(Error{Errc::kUnsupported, "commands are not run here"});
-    ++(done ? counts.commands.sent : counts.commands.failed);
-    if (!done) {
-      parts.network.log.warning(
-          "a notification's command did not start",
-          {{"command", to.command.front()}, {"reason", done.error().message}});
+    auto& queue = queues[key];
+    queue.waiting.push_back(std::move(delivery));
+    ++counts.waiting;
+    if (!queue.busy) {
+      queue.busy = true;
+      net::co_spawn(parts.executor, deliver(self, std::move(key)),
+                    [](const std::exception_ptr&) {});
+    }
+  }
+
+  /// Whether the place from which to notify is in the journal: it is put there once any policy
+  /// orders notifications.
+  bool begin() {
+    if (deliveries.begun()) {
+      return true;
+    }
+    const auto policies = parts.book.list();
+    const bool ordered = std::ranges::any_of(
+        policies, [](const StoredPolicy& stored) { return !stored.policy.notifications.empty(); });
+    return ordered && deliveries.seen(seen).has_value();
+  }
+
+  /// Runs that wait for their hours since before `seen`: that was notified then.
+  void know_stopped_runs() {
+    if (std::exchange(knows_stopped, true) || parts.registry == nullptr) {
+      return;
+    }
+    for (const auto& cluster : parts.registry->list()) {
+      for (const auto& run : parts.runs.active_runs(cluster.name)) {
+        const auto events = parts.journal.read("run/" + run->id);
+        for (const auto& event : events ? *events : std::vector<JournalEvent>()) {
+          if (event.sequence <= seen &&
+              (event.type == events::kStepWaiting || event.type == events::kStepIntended)) {
+            stops(event);
+          }
+        }
+      }
     }
   }
 };
@@ -273,30 +424,90 @@ Notifier::Notifier(NotifierParts parts) : impl_(std::make_shared<Impl>(std::move
 Notifier::~Notifier() { impl_->stopping = true; }
 
 Result<void> Notifier::load() {
+  VERGER_RETURN_IF_ERROR(impl_->deliveries.load());
+  if (impl_->deliveries.begun()) {
+    impl_->seen = impl_->deliveries.up_to();
+    return {};
+  }
   VERGER_TRY(impl_->seen, impl_->parts.journal.last_sequence());
   return {};
 }
 
 void Notifier::look() {
+  impl_->know_stopped_runs();
+  if (!impl_->begin()) {
+    // None is ordered, and what happens meanwhile is old news by then; but for a place that could
+    // not be recorded.
+    const auto policies = impl_->parts.book.list();
+    if (std::ranges::all_of(policies, [](const StoredPolicy& stored) {
+          return stored.policy.notifications.empty();
+        })) {
+      impl_->seen = impl_->parts.journal.last_sequence().value_or(impl_->seen);
+    }
+    return;
+  }
   for (;;) {
     const auto events = impl_->parts.journal.read_all(impl_->seen, kEventsLookedAt);
     if (!events || events->empty()) {
-      return;
+      break;
     }
     impl_->seen = events->back().sequence;
     for (const auto& event : *events) {
-      const auto notice = impl_->notice_of(event);
+      auto notice = impl_->notice_of(event);
       if (!notice) {
         continue;
       }
       for (const auto& to : impl_->recipients(*notice)) {
-        impl_->send(impl_, to, notice->body.dump());
+        notice->body["id"] =
+            fmt::format("{}-{}", event.sequence.value(), Impl::key_of(to).substr(0, 8));
+        impl_->send(impl_, {.of = event.sequence, .at = event.at, .to = to, .body = notice->body});
       }
+    }
+  }
+  if (impl_->counts.waiting == 0 &&
+      impl_->seen.value() - impl_->deliveries.up_to().value() > kEventsBetweenRecords) {
+    if (const auto noted = impl_->deliveries.seen(impl_->seen); !noted) {
+      impl_->parts.network.log.warning("the place of notifications was not recorded",
+                                       {{"error", noted.error().message}});
     }
   }
 }
 
-std::size_t Notifier::active() const { return impl_->active; }
+net::awaitable<Result<std::vector<NotificationTest>>> Notifier::test(std::string policy,
+                                                                     std::string by) {
+  const auto self = impl_;
+  const auto stored = self->parts.book.find(policy);
+  if (!stored) {
+    co_return stored.error();
+  }
+  const auto now = self->parts.network.clock.now();
+  std::vector<NotificationTest> out;
+  std::vector<net::awaitable<Result<void>>> attempts;
+  std::set<std::string> keys;
+  for (const auto& to : stored->policy.notifications) {
+    const auto key = Impl::key_of(to);
+    if (!keys.insert(key).second) {
+      continue;  // one recipient of several moments
+    }
+    out.push_back({.to = Impl::name_of(to), .problem = {}});
+    attempts.push_back(Impl::attempt(
+        self, to,
+        json{{"id", fmt::format("test-{}-{}", now.value(), key.substr(0, 8))},
+             {"moment", "test"},
+             {"policy", policy},
+             {"cluster", ""},
+             {"run", ""},
+             {"reason", fmt::format("{} has asked for this test of policy {}", by, policy)},
+             {"at", format_ticks(now)}}));
+  }
+  const auto done = co_await gather(std::move(attempts));
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    out[i].problem = done[i] ? "" : done[i].error().message;
+  }
+  co_return out;
+}
+
+std::size_t Notifier::active() const { return impl_->counts.waiting; }
 const NotificationCounts& Notifier::counts() const { return impl_->counts; }
 
 }  // namespace verger::controller

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "controller/scheduler/detail/yaml_fields.h"
+#include "controller/scheduler/notification_format.h"
 #include "controller/scheduler/schedule_policy.h"
 #include "engine/base/number_from_text.h"
 #include "nodeagent/http/client.h"
@@ -439,7 +440,8 @@ class PolicyReader {
       return;
     }
     if (!list.IsSequence()) {
-      fields_.problem(list, "notifications must be a list of {on, webhook} or {on, command}");
+      fields_.problem(
+          list, "notifications must be a list of {on, webhook}, {on, command} or {on, email}");
       return;
     }
     static const std::vector<std::string> kMoments{"started",
@@ -460,6 +462,8 @@ class PolicyReader {
       fields.texts("on", out.on);
       fields.text("webhook", out.webhook);
       fields.texts("command", out.command);
+      fields.text("email", out.email);
+      fields.text("format", out.format);
       fields.refuse_unknown_keys();
       for (const auto& moment : out.on) {
         if (std::ranges::find(kMoments, moment) == kMoments.end()) {
@@ -467,9 +471,25 @@ class PolicyReader {
                                                        moment, fmt::join(kMoments, ", ")));
         }
       }
-      if (out.on.empty() || out.webhook.empty() == out.command.empty()) {
+      const int ways = (out.webhook.empty() ? 0 : 1) + (out.command.empty() ? 0 : 1) +
+                       (out.email.empty() ? 0 : 1);
+      if (out.on.empty() || ways != 1) {
         problems_.push_back(
-            {line_of(each), "a notification needs on, and either webhook or command"});
+            {line_of(each), "a notification needs on, and one of webhook, command and email"});
+      }
+      if (!out.format.empty() && out.webhook.empty()) {
+        fields.problem(fields.get("format"), "notifications.format is of a webhook");
+      } else if (!out.format.empty() && std::ranges::find(notification_formats(), out.format) ==
+                                            notification_formats().end()) {
+        fields.problem(fields.get("format"),
+                       fmt::format("notifications.format is \"{}\"; it takes {}", out.format,
+                                   fmt::join(notification_formats(), ", ")));
+      }
+      if (!out.email.empty() && !is_mail_address(out.email)) {
+        fields.problem(fields.get("email"),
+                       fmt::format("notifications.email is \"{}\"; it takes an address, such as "
+                                   "ops@example.com",
+                                   out.email));
       }
       policy_.notifications.push_back(std::move(out));
     }

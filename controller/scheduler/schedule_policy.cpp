@@ -143,8 +143,11 @@ json to_json(const SchedulePolicy& policy) {
   }
   auto notifications = json::array();
   for (const auto& each : policy.notifications) {
-    notifications.push_back(
-        {{"on", each.on}, {"webhook", each.webhook}, {"command", each.command}});
+    notifications.push_back({{"on", each.on},
+                             {"webhook", each.webhook},
+                             {"format", each.format.empty() ? "json" : each.format},
+                             {"command", each.command},
+                             {"email", each.email}});
   }
   return {{"name", policy.name},
           {"description", policy.description},

@@ -33,11 +33,13 @@ enum class ResignRule : std::uint8_t {
 };
 std::string_view to_string(ResignRule rule);
 
-/// Whom to notify of what.
+/// Whom to notify of what, and how.
 struct Notification {
   std::vector<std::string> on;       ///< started, stopped, done, failed, ...
   std::string webhook;               ///< URL; or
-  std::vector<std::string> command;  ///< program and arguments; the event's JSON on its stdin
+  std::vector<std::string> command;  ///< program and arguments; the event's JSON on its stdin; or
+  std::string email;                 ///< an address
+  std::string format{};              ///< of a webhook's body: notification_formats(); empty: json
 };
 
 struct WebhookAddress {

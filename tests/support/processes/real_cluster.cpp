@@ -198,6 +198,10 @@ std::string RealCluster::agent_url(std::size_t index) const {
                      ports_[2 * kNodes + index]);
 }
 
+std::string RealCluster::program_of(const std::string& name) const {
+  return programs_.empty() ? program(name) : (programs_ / name).string();
+}
+
 std::vector<std::string> RealCluster::node_command(std::size_t index) const {
   std::string seeds;
   for (std::size_t other = 0; other < kNodes; ++other) {
@@ -206,7 +210,7 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
     }
   }
   std::vector<std::string> command{
-      program("verger-agent"),
+      program_of("verger-agent"),
       "--role",
       options_.role,
       "--db",
@@ -270,7 +274,7 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
 
 std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
   std::vector<std::string> command{
-      program("verger-agent"),
+      program_of("verger-agent"),
       "--role",
       "agent",
       "--node",
@@ -310,7 +314,7 @@ std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
 }
 
 std::vector<std::string> RealCluster::controller_command(Which which) const {
-  std::vector<std::string> command{program("vergerd"),
+  std::vector<std::string> command{program_of("vergerd"),
                                    "--data",
                                    controller_directory(which).string(),
                                    "--port",

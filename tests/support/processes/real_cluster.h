@@ -70,6 +70,8 @@ class RealCluster {
   /// The other one of a pair.
   void start_second_controller();
   void start_all(const Environment& of_nodes = {});
+  /// What is started from now on are the programs in `directory`, as after an upgrade.
+  void replace_programs(std::filesystem::path directory) { programs_ = std::move(directory); }
   /// Starts again, without failpoints, what has died. Returns how many processes that were.
   int restart_dead();
   Process& node(std::size_t index) { return *nodes_.at(index); }
@@ -159,10 +161,12 @@ class RealCluster {
     return ports_[3 * kNodes + (which == Which::kFirst ? 0 : 1)];
   }
   std::vector<std::string> controller_command(Which which) const;
+  std::string program_of(const std::string& name) const;
   std::filesystem::path log_of(const std::string& name) const;
   std::filesystem::path slowness_of(std::size_t index) const;
 
   Options options_;
+  std::filesystem::path programs_;  ///< empty: those of the build
   TempDirectory directory_;
   PortLease ports_;
   std::optional<NodeLinks> links_;

@@ -75,7 +75,7 @@ std::string RealCluster::wait_until_settled() {
 }
 
 Finished RealCluster::verger(std::vector<std::string> arguments) const {
-  arguments.insert(arguments.begin(), program("verger"));
+  arguments.insert(arguments.begin(), program_of("verger"));
   Environment environment{
       {"VERGER_CONTROLLER",
        fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http", controller_port())}};

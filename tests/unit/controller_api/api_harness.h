@@ -11,7 +11,7 @@
 
 namespace verger::controller::testing {
 
-/// The API over a fake cluster "prod", without sockets.
+/// The API over a fake cluster that is called "prod", without sockets.
 class ApiHarness {
  public:
   ApiHarness() {
@@ -46,6 +46,14 @@ class ApiHarness {
                                                            .rules = {}});
     access = std::make_unique<Access>(*h.journal, random, h.epoch, h.time, null_log(), &bootstrap);
     EXPECT_TRUE(access->load().has_value());
+    notifier = std::make_unique<Notifier>(NotifierParts{.executor = h.context->get_executor(),
+                                                        .journal = *h.journal,
+                                                        .runs = *h.executor,
+                                                        .book = *book,
+                                                        .network = h.network(),
+                                                        .run_command = {},
+                                                        .registry = h.registry.get(),
+                                                        .epoch = h.epoch});
     api = std::make_unique<Api>(ApiParts{.executor = *h.executor,
                                          .registry = *h.registry,
                                          .journal = *h.journal,
@@ -60,10 +68,12 @@ class ApiHarness {
                                          .access = *access,
                                          .log = null_log(),
                                          .admit_command = admit_command,
+                                         .notifier = notifier.get(),
                                          .retention = retention.get()});
   }
   void crash() {
     api.reset();
+    notifier.reset();
     access.reset();
     retention.reset();
     scheduler.reset();
@@ -122,6 +132,7 @@ class ApiHarness {
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Retention> retention;
   std::unique_ptr<Access> access;
+  std::unique_ptr<Notifier> notifier;
   std::unique_ptr<Api> api;
   std::string from = "127.0.0.1";  ///< the caller's address
   std::string token = test::FixedBootstrapToken::kText;

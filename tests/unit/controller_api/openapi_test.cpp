@@ -120,6 +120,7 @@ TEST_F(OpenApi, TheOpenApiDocumentAndTheImplementationAgree) {
       {"applyPolicy", "/policies/nightly", {{"yaml", yaml}}},
       {"listPolicies", "/policies"},
       {"getPolicy", "/policies/nightly"},
+      {"testNotifications", "/policies/nightly/notifications/test", {{"reason", "new"}}},
       {"listRuns", "/runs"},
       {"getRun", "/runs/RUN"},
       {"getRunGates", "/runs/RUN/gates"},

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include "tests/support/temp_directory.h"
@@ -51,10 +52,16 @@ class CommandRunnerTest : public ::testing::Test {
             timers,
             null_log()};
   }
-  /// Until all have ended: run() returns once no command is watched.
-  void finish() {
+  /// To its end.
+  Result<void> run(CommandRunner& commands, std::vector<std::string> command,
+                   std::string input = {}) {
+    Result<void> out = Error{Errc::kTimeout, "it has not ended"};
+    boost::asio::co_spawn(
+        context_, commands.run(std::move(command), std::move(input)),
+        [&out](const std::exception_ptr&, Result<void> result) { out = std::move(result); });
     context_.restart();
     context_.run_for(std::chrono::seconds(20));
+    return out;
   }
   static std::string text_of(const std::string& file) {
     std::ifstream in(file);
@@ -72,14 +79,19 @@ TEST_F(CommandRunnerTest, RunsAProgramOfItsDirectoryWithACleanEnvironment) {
   ASSERT_EQ(::setenv("VERGER_TOKEN", "a-secret-of-vergerd", 1), 0);
   script("tell", "{ pwd; cat; echo; env; echo \"$1\"; } > " + path("out"));
   auto commands = runner();
-  ASSERT_TRUE(commands.run({"tell", "now"}, "{\"moment\":\"done\"}").has_value());
-  EXPECT_EQ(commands.running(), 1U);
-  finish();
+  const auto ran = run(commands, {"tell", "now"}, "{\"moment\":\"done\"}");
+  EXPECT_TRUE(ran.has_value()) << ran.error().message;
   ::unsetenv("VERGER_TOKEN");
   EXPECT_EQ(commands.running(), 0U);
   EXPECT_THAT(text_of(path("out")),
               AllOf(HasSubstr("/\n{\"moment\":\"done\"}\n"), HasSubstr("PATH=/usr/local/bin"),
                     HasSubstr("now\n"), Not(HasSubstr("a-secret")), Not(HasSubstr("HOME="))));
+}
+
+TEST_F(CommandRunnerTest, AnExitCodeIsAnOutcome) {
+  script("fail", "exit 3");
+  auto commands = runner();
+  EXPECT_THAT(run(commands, {"fail"}).error().message, HasSubstr("exited with 3"));
 }
 
 TEST_F(CommandRunnerTest, RunsNothingFromAnywhereElse) {
@@ -93,7 +105,8 @@ TEST_F(CommandRunnerTest, RunsNothingFromAnywhereElse) {
         std::string("below"), path("commands/../outside"), std::string()}) {
     EXPECT_FALSE(commands.admit(program).has_value()) << program;
   }
-  EXPECT_FALSE(runner().run({"/bin/sh", "-c", "touch " + path("made")}, "").has_value());
+  auto all = runner();
+  EXPECT_FALSE(run(all, {"/bin/sh", "-c", "touch " + path("made")}).has_value());
   EXPECT_FALSE(std::filesystem::exists(path("made")));
   const auto whole = script("tell", "");
   EXPECT_TRUE(commands.admit(whole).has_value());
@@ -114,8 +127,7 @@ TEST_F(CommandRunnerTest, WhatRunsTooLongIsKilledWithWhatItStarted) {
   script("hang", "sleep 600 & echo $! > " + path("child") + "; wait");
   TimeAfterFile time(path("child"));
   auto commands = runner(std::chrono::seconds(30), time);
-  ASSERT_TRUE(commands.run({"hang"}, "").has_value());
-  finish();
+  EXPECT_EQ(run(commands, {"hang"}).error().code, Errc::kTimeout);
   EXPECT_EQ(commands.running(), 0U);
   const auto child = std::stoi(text_of(path("child")));
   // An orphan that was killed is gone, or waits for init to notice; on a busy machine it has to get

@@ -48,18 +48,21 @@ class OneHangs : public ::testing::Test {
       return book_.get();
     };
     h_.boot();
-    notifier_ = std::make_unique<Notifier>(
-        NotifierParts{.executor = h_.context->get_executor(),
-                      .journal = *h_.journal,
-                      .runs = *h_.executor,
-                      .book = *book_,
-                      .network = h_.network(),
-                      .run_command = [this](const std::vector<std::string>&,
-                                            const std::string& input) -> Result<void> {
-                        reported_.push_back(input);
-                        return {};
-                      }});
+    notifier_ = std::make_unique<Notifier>(NotifierParts{
+        .executor = h_.context->get_executor(),
+        .journal = *h_.journal,
+        .runs = *h_.executor,
+        .book = *book_,
+        .network = h_.network(),
+        .run_command = [this](const std::vector<std::string>&,
+                              std::string input) { return keep(reported_, std::move(input)); },
+        .registry = nullptr,
+        .epoch = h_.epoch});
     EXPECT_TRUE(notifier_->load().has_value());
+  }
+  static net::awaitable<Result<void>> keep(std::vector<std::string>& into, std::string input) {
+    into.push_back(std::move(input));
+    co_return Result<void>{};
   }
   void TearDown() override {
     scheduler_.reset();

@@ -45,24 +45,49 @@ class Notifications : public ::testing::Test {
     };
     h_.boot();
     h_.register_cluster();
-    notifier_ = std::make_unique<Notifier>(
-        NotifierParts{.executor = h_.context->get_executor(),
-                      .journal = *h_.journal,
-                      .runs = *h_.executor,
-                      .book = *book_,
-                      .network = {.client = nodes_,
-                                  .timers = h_.time,
-                                  .clock = h_.time,
-                                  .credentials = no_credentials_,
-                                  .log = null_log(),
-                                  .services = &hook_},
-                      .run_command = [this](const std::vector<std::string>& command,
-                                            const std::string& input) -> Result<void> {
-                        commands_.push_back(command.front() + " " +
-                                            json::parse(input).at("moment").get<std::string>());
-                        return {};
-                      },
-                      .registry = h_.registry.get()});
+    make_notifier();
+  }
+  void make_notifier() {
+    notifier_ = std::make_unique<Notifier>(NotifierParts{
+        .executor = h_.context->get_executor(),
+        .journal = *h_.journal,
+        .runs = *h_.executor,
+        .book = *book_,
+        .network = {.client = nodes_,
+                    .timers = h_.time,
+                    .clock = h_.time,
+                    .credentials = no_credentials_,
+                    .log = null_log(),
+                    .services = &hook_},
+        .run_command =
+            [this](const std::vector<std::string>& command, const std::string& input) {
+              return keep(
+                  commands_,
+                  command.front() + " " + json::parse(input).at("moment").get<std::string>(),
+                  command_fails_);
+            },
+        .registry = h_.registry.get(),
+        .epoch = h_.epoch,
+        .send_mail =
+            [this](const Mail& mail) {
+              return keep(mails_, mail.to + " " + mail.subject, false);
+            }});
+  }
+  /// The controller dies and begins again.
+  void restart() {
+    notifier_.reset();
+    h_.crash();
+    h_.boot();
+    make_notifier();
+    ASSERT_TRUE(notifier_->load().has_value());
+  }
+  static net::awaitable<Result<void>> keep(std::vector<std::string>& into, std::string text,
+                                           bool fails) {
+    into.push_back(std::move(text));
+    co_return fails ? Result<void>(Error{Errc::kRefused, "it exited with 1"}) : Result<void>();
+  }
+  void deliver_all(std::chrono::milliseconds limit = std::chrono::minutes(2)) {
+    h_.run_until([this] { return notifier_->active() == 0; }, limit);
   }
   void TearDown() override {
     EXPECT_THAT(nodes_.got, SizeIs(0)) << "other authorities vouch for webhooks";
@@ -91,6 +116,8 @@ class Notifications : public ::testing::Test {
   Hook nodes_;  ///< the client for requests to nodes
   NoCredentials no_credentials_;
   std::vector<std::string> commands_;
+  std::vector<std::string> mails_;  ///< address and subject
+  bool command_fails_ = false;
   std::unique_ptr<PolicyBook> book_;
   std::unique_ptr<Notifier> notifier_;
   ControllerHarness h_;
@@ -216,22 +243,107 @@ TEST_F(Notifications, GoToThePortThatTheUrlsSchemeMeans) {
   EXPECT_THAT(hook_.got, ElementsAre("https://hooks.example.com:443/services/1"));
 }
 
-TEST_F(Notifications, AreTriedAgainAndGivenUp) {
+TEST_F(Notifications, AreTriedAgainForADayAndGivenUp) {
   apply("  - {on: done, webhook: 'http://127.0.0.1:9000/'}\n");
   hook_.fail = 1;
   run_and_look();
   EXPECT_THAT(hook_.got, SizeIs(2));
-  hook_.fail = 10;
-  run_and_look();
-  EXPECT_THAT(hook_.got, SizeIs(5));
+  EXPECT_EQ(hook_.bodies.at(0).at("id"), hook_.bodies.at(1).at("id")) << "a recipient can tell";
   EXPECT_EQ(notifier_->counts().webhooks.sent, 1U);
+  EXPECT_EQ(notifier_->counts().webhooks.retried, 1U);
+  hook_.fail = 1'000;
+  run_and_look();
+  EXPECT_EQ(notifier_->active(), 1U) << "not after minutes";
+  deliver_all(std::chrono::hours(30));
+  EXPECT_EQ(notifier_->active(), 0U);
+  EXPECT_GT(hook_.got.size(), 20U);
+  EXPECT_LT(hook_.got.size(), 60U) << "ever more seldom";
   EXPECT_EQ(notifier_->counts().webhooks.failed, 1U);
+}
+
+TEST_F(Notifications, ThatWereNotDeliveredAreDeliveredAfterARestartAndTheOthersNotAgain) {
+  apply(
+      "  - {on: done, webhook: 'http://127.0.0.1:9000/'}\n"
+      "  - {on: [started, done], email: ops@example.com}\n");
+  hook_.fail = 1'000;
+  run_and_look();
+  EXPECT_THAT(mails_, SizeIs(2));
+  const auto first = hook_.bodies.at(0);
+  restart();
+  hook_.fail = 0;
+  const auto before = hook_.got.size();
+  notifier_->look();
+  deliver_all();
+  ASSERT_THAT(hook_.got, SizeIs(before + 1));
+  EXPECT_EQ(hook_.bodies.back(), first);
+  EXPECT_THAT(mails_, SizeIs(2)) << "on record as delivered";
+  restart();
+  notifier_->look();
+  deliver_all();
+  EXPECT_THAT(hook_.got, SizeIs(before + 1));
+}
+
+TEST_F(Notifications, OfWhatHappenedWhileNoControllerLookedAreNotLost) {
+  apply("  - {on: done, email: ops@example.com}\n");
+  notifier_->look();  // the place from which to notify is on record
+  ASSERT_TRUE(h_.run_to_end(h_.start_scavenge(book_->find("nightly").value().policy.plan)));
+  restart();
+  notifier_->look();
+  deliver_all();
+  ASSERT_THAT(mails_, SizeIs(1));
+  EXPECT_THAT(mails_.front(), HasSubstr("ops@example.com prod: run "));
+}
+
+TEST_F(Notifications, OfOneRecipientKeepTheirOrderAndOthersDoNotWait) {
+  apply(
+      "  - {on: [started, done], webhook: 'http://127.0.0.1:9000/'}\n"
+      "  - {on: done, command: [notify]}\n");
+  hook_.fail = 1;
+  ASSERT_TRUE(h_.run_to_end(h_.start_scavenge(book_->find("nightly").value().policy.plan)));
+  notifier_->look();
+  h_.run_until([this] { return !commands_.empty(); }, std::chrono::seconds(1));
+  EXPECT_THAT(commands_, ElementsAre("notify done"));
+  deliver_all();
+  ASSERT_THAT(hook_.bodies, SizeIs(3));
+  EXPECT_EQ(hook_.bodies.at(1).at("moment"), "started");
+  EXPECT_EQ(hook_.bodies.at(2).at("moment"), "done");
+}
+
+TEST_F(Notifications, OfACommandThatFailsAreRepeated) {
+  apply("  - {on: done, command: [notify]}\n");
+  command_fails_ = true;
+  run_and_look();
+  EXPECT_GT(commands_.size(), 2U);
+  EXPECT_EQ(notifier_->counts().commands.sent, 0U);
+  command_fails_ = false;
+  deliver_all(std::chrono::minutes(20));
+  EXPECT_EQ(notifier_->counts().commands.sent, 1U);
+}
+
+TEST_F(Notifications, AreTestedWithOneAttemptForEachRecipient) {
+  apply(
+      "  - {on: done, webhook: 'http://127.0.0.1:9000/secret', format: slack}\n"
+      "  - {on: failed, webhook: 'http://127.0.0.1:9000/secret', format: slack}\n"
+      "  - {on: failed, email: ops@example.com}\n"
+      "  - {on: failed, command: [notify]}\n");
+  hook_.fail = 1;
+  const auto tested = h_.wait_for(notifier_->test("nightly", "ann"));
+  ASSERT_TRUE(tested.has_value());
+  ASSERT_THAT(*tested, SizeIs(3));
+  EXPECT_EQ(tested->at(0).to, "http://127.0.0.1:9000") << "the path may be a secret";
+  EXPECT_EQ(tested->at(0).problem, "it answered 503");
+  EXPECT_EQ(tested->at(1).problem, "");
+  EXPECT_THAT(hook_.bodies.at(0).at("text").get<std::string>(), HasSubstr("ann has asked"));
+  EXPECT_THAT(commands_, ElementsAre("notify test"));
+  EXPECT_EQ(notifier_->active(), 0U) << "no attempt but this one";
+  EXPECT_EQ(h_.wait_for(notifier_->test("none", "ann")).error().code, Errc::kNotFound);
 }
 
 TEST_F(Notifications, GoNowhereElseWithoutTls) {
   apply("  - {on: done, webhook: 'http://example.com/'}\n");
   run_and_look();
   EXPECT_THAT(hook_.got, SizeIs(0));
+  EXPECT_EQ(notifier_->counts().webhooks.sent, 0U);
 }
 
 }  // namespace
