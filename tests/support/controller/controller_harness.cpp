@@ -46,8 +46,8 @@ void ControllerHarness::boot() {
   registry = std::make_unique<Registry>(*journal, epoch);
   must(registry->load());
   auto settings = std::make_shared<OperationSettings>(operations);
-  settings->kept_by_runs = [this](std::string_view cluster) {
-    return controller::kept_by_runs_of(*executor, cluster);
+  settings->kept_by_runs = [this](std::string_view name) {
+    return controller::kept_by_runs_of(*executor, name);
   };
   kinds_ = standard_step_kinds(settings);
   if (more_kinds) {

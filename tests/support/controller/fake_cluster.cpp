@@ -336,7 +336,6 @@ api::AgentFacts FakeCluster::facts_of(const FakeNode& node, std::int64_t chunks_
   out.node_instance_id = node.up ? node.instance : "";
   out.node_version = node.agent_says_version.empty() ? node.version : node.agent_says_version;
   out.writer_checkpoint = std::int64_t{1} << 40U;
-  out.online_problem = node.online_problem;
   out.lost_streams = node.lost_streams;
   out.database_id = node.database;
   out.database_directory = node.database_directory;

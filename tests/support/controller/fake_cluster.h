@@ -86,9 +86,9 @@ struct FakeNode {
   std::int64_t disk_free = std::int64_t{1} << 39U;
   std::chrono::milliseconds clock_ahead{0};
   std::string agent_version = "0.1.0";
-  std::string agent_says_version;                      ///< of the node; empty: the truth
-  bool service_control = true;                         ///< the agent can stop and start it
-  std::string online_problem = "it offers no socket";  ///< empty: chunk files can be switched in
+  std::string agent_says_version;  ///< of the node; empty: the truth
+  bool service_control = true;     ///< the agent can stop and start it
+  std::string online_problem;      ///< empty: chunk files can be switched in
   bool index_merging = false;
   bool has_metrics = true;
   /// Scavenged while it is stopped, by the operation with this id.
@@ -108,7 +108,6 @@ struct FakeNode {
   std::optional<Online> online;
   /// Codes with which its next online scavenges fail.
   std::vector<std::string> online_fails;
-  std::string online_problem;  ///< of the agent
   std::int64_t lost_streams = 0;
   std::vector<std::string> damage;  ///< that a verification finds: files
   /// The agent's last look finds a gate closed, as often as this says.

@@ -47,6 +47,9 @@ class RedactionRun : public ::testing::Test {
  protected:
   void SetUp() override {
     h_.options.poll_interval = std::chrono::milliseconds(500);
+    for (auto& node : h_.cluster.nodes) {
+      node.online_problem = "it offers no socket";
+    }
     h_.cluster.operate_more = [this](test::FakeNode& node, test::FakeOperation& operation) {
       return operate(node, operation);
     };
