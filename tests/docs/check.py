@@ -91,6 +91,37 @@ def check_index(documents, problems):
             problems.append(f"{path}: neither docs/README.md nor docs/operations/README.md links it")
 
 
+def check_decisions(documents, problems):
+    """Each record has a number of its own, and docs/README.md lists all by number."""
+    named = {}
+    for path in sorted(documents):
+        found = re.match(r"^docs/decisions/(\d{4})-[^/]+\.md$", path)
+        if not found:
+            continue
+        number = found.group(1)
+        if number in named:
+            problems.append(f"{path}: {named[number]} has the number {number}, too")
+        named.setdefault(number, path)
+        title = documents[path].prose[0].text if documents[path].prose else ""
+        shown = re.match(r"^# (\d{4})\b", title)
+        if shown and shown.group(1) != number:
+            problems.append(f"{path}: its title has the number {shown.group(1)}")
+    if "docs/README.md" not in documents:
+        return
+    before = ""
+    for number, cells in documents["docs/README.md"].tables:
+        found = re.match(r"^\[(\d{4})\]\(decisions/(\d{4})-", cells[0])
+        if not found:
+            continue
+        shown, linked = found.groups()
+        place = f"docs/README.md:{number}"
+        if shown != linked:
+            problems.append(f"{place}: {shown} links the decision {linked}")
+        if shown <= before:
+            problems.append(f"{place}: the decision {shown} is listed after {before}")
+        before = max(before, shown)
+
+
 def check_programs(root, directory, documents, problems, write):
     programs = commands.Programs(directory)
     commands.check_commands(programs, documents, sources.options(root), problems)
@@ -144,6 +175,7 @@ def main():
     check_findings(root, documents, problems)
     check_steps(root, documents, problems)
     check_index(documents, problems)
+    check_decisions(documents, problems)
     for problem in problems:
         print(problem, file=sys.stderr)
     scope = "with the programs" if given.programs else "without the programs"

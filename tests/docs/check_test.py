@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 
+import check
 import commands
 import configuration
 import documents as documents_of
@@ -69,6 +70,32 @@ class Links(Case):
 
     def test_code_is_no_link(self):
         self.assertEqual(self.check("`[a](c.md)`\n\n    [a](d.md)\n"), [])
+
+
+class Decisions(Case):
+    ROW = "| [{0}](decisions/{0}-{1}.md) | x |\n"
+
+    def check(self, *rows):
+        self.write("docs/decisions/0001-a.md", "# 0001 A\n")
+        self.write("docs/decisions/0002-b.md", "# B\n")
+        self.write("docs/README.md", "| decision | x |\n|---|---|\n" +
+                   "".join(self.ROW.format(*row) for row in rows))
+        check.check_decisions(self.documents(), self.problems)
+        return self.problems
+
+    def test_good_ones_pass(self):
+        self.assertEqual(self.check(("0001", "a"), ("0002", "b")), [])
+
+    def test_two_with_one_number_are_found(self):
+        self.write("docs/decisions/0002-c.md", "# 0003 C\n")
+        self.assertEqual(self.check(("0001", "a"), ("0002", "b"), ("0002", "c")), [
+            "docs/decisions/0002-c.md: docs/decisions/0002-b.md has the number 0002, too",
+            "docs/decisions/0002-c.md: its title has the number 0003",
+            "docs/README.md:5: the decision 0002 is listed after 0002"])
+
+    def test_a_list_out_of_order_is_found(self):
+        self.assertEqual(self.check(("0002", "b"), ("0001", "a")),
+                         ["docs/README.md:4: the decision 0001 is listed after 0002"])
 
 
 class Commands(Case):
